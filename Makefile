@@ -14,7 +14,7 @@ KAITAI_TARGET ?= python
 FUZZ_SECONDS ?= 60
 FUZZ_ARGS ?=
 # The files that `make mutants` changes: those that write files, make the ledger, or decide whether a record, block or chunk is good.
-MUTATED ?= $(addprefix rust/core/src/,output/*.rs disk.rs ledger/*.rs uuid6.rs checksum/mod.rs \
+MUTATED ?= $(addprefix rust/core/src/,output/*.rs disk/*.rs ledger/*.rs uuid6.rs checksum/mod.rs \
 	$(addprefix engine/,budget.rs driver.rs) \
 	$(addprefix format/active/,judge.rs layout.rs walk.rs group.rs resync.rs sequence.rs settled.rs) \
 	$(addprefix format/sealed/,judge.rs check.rs group.rs run.rs torn.rs walk.rs open.rs front.rs trailer.rs) \

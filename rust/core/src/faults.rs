@@ -1,4 +1,5 @@
-//! File operations that fail on purpose, for tests: the feature `faults`.
+//! For tests, the feature `faults`: file operations that fail on purpose, and the trait [`Disk`], which a disk of one's own
+//! implements for [`Options::disk`](crate::Options::disk) and [`WriteOptions::disk`](crate::format::WriteOptions::disk).
 //!
 //! ```
 //! use seglake::faults::{Fault, How, inject};
@@ -16,6 +17,7 @@ use std::cell::RefCell;
 use std::fs::File;
 use std::io;
 
+pub use crate::disk::{Disk, DiskFile, Kind, Map, Opening, Stat};
 pub use crate::operation::Operation;
 
 /// One operation that goes wrong, or all from one on.

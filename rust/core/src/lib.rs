@@ -39,7 +39,7 @@
 //! - `chunked`, on by default: chunked segments, and zstd, which is compiled from C. Without the feature, this format
 //!   is not in the [table](format::FORMATS), its files are of an unknown format, and there is no verb `index`.
 //! - `arrow`: Arrow record batches ([`columns`]).
-//! - `faults`: file operations that fail on purpose, for tests.
+//! - `faults`: file operations that fail on purpose, and other disks than the system's, for tests.
 //!
 //! The variants of enums do not depend on features.
 //!

@@ -9,6 +9,7 @@ use crate::output::Appender;
 /// The options to scan a file with before appending to it: lenient, and without values.
 pub(crate) fn reading(options: &WriteOptions) -> Options {
     Options::default()
+        .on_disk(options.on())
         .keys(vec![options.key.unwrap_or(Key::DEFAULT)])
         .dialect(options.dialect.unwrap_or_default())
         .strict(false)

@@ -8,6 +8,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use super::settings::{FormatOption, Setting, Settings};
 use super::{Eof, Filter, Format};
 use crate::checksum::Key;
+#[cfg(feature = "faults")]
+use crate::disk::Disk;
+use crate::disk::DiskRef;
 use crate::error::{Error, Result};
 use crate::setters::setters;
 use crate::source::Source;
@@ -134,6 +137,7 @@ pub struct Options {
     pub record_bytes: u64,
     /// Called at intervals to ask whether to stop.
     pub interrupt: Option<Interrupt>,
+    disk: DiskRef,
     settings: Settings,
 }
 
@@ -155,6 +159,25 @@ setters!(Options {
 impl Options {
     /// The default of `record_bytes`, and its maximum for Arrow: 2^31-1 bytes, the most that a `binary` value can have.
     pub const RECORD_BYTES: u64 = 0x7fff_ffff;
+
+    /// These options, for files on this disk.
+    #[cfg(feature = "faults")]
+    #[must_use]
+    pub fn disk(mut self, disk: Arc<dyn Disk>) -> Self {
+        self.disk = disk.into();
+        self
+    }
+
+    /// The same, from other options.
+    pub(crate) fn on_disk(mut self, disk: &DiskRef) -> Self {
+        self.disk = disk.clone();
+        self
+    }
+
+    /// The disk that files are on.
+    pub(crate) const fn on(&self) -> &DiskRef {
+        &self.disk
+    }
 
     /// Sets an option that formats declare.
     #[must_use]
@@ -205,6 +228,7 @@ impl Default for Options {
             window_bytes: 1 << 20,
             record_bytes: Self::RECORD_BYTES,
             interrupt: None,
+            disk: DiskRef::default(),
             settings: Settings::default(),
         }
     }

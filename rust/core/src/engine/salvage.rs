@@ -92,7 +92,7 @@ impl<'a> Salvage<'a> {
             path: path.to_path_buf(),
             len: 0,
             last: None,
-            runs: Spool::create(path)?,
+            runs: Spool::create(options.on(), path)?,
             carried: 0,
             window: Window::default(),
             surveys_first: false,
@@ -126,7 +126,7 @@ impl<'a> Salvage<'a> {
     /// # Errors
     /// [`Error::Io`].
     pub(crate) fn aside(&self) -> Result<Spool> {
-        Spool::create(&self.path)
+        Spool::create(self.options.on(), &self.path)
     }
 
     /// Copies a range of the damaged file. Ranges must ascend.

@@ -3,10 +3,15 @@
 use std::borrow::Cow;
 use std::fmt::Display;
 use std::path::Path;
+#[cfg(feature = "faults")]
+use std::sync::Arc;
 
 use super::settings::{FormatOption, Setting, Settings};
 use super::{Dialect, Format, Interrupt};
 use crate::checksum::Key;
+#[cfg(feature = "faults")]
+use crate::disk::Disk;
+use crate::disk::DiskRef;
 use crate::error::{Error, Result};
 use crate::ledger::Summary;
 use crate::own::Own;
@@ -79,6 +84,7 @@ pub struct WriteOptions {
     pub dialect: Option<Dialect>,
     /// Called at intervals to ask whether to stop.
     pub interrupt: Option<Interrupt>,
+    disk: DiskRef,
     settings: Settings,
 }
 
@@ -90,6 +96,25 @@ setters!(WriteOptions {
 });
 
 impl WriteOptions {
+    /// These options, for files on this disk.
+    #[cfg(feature = "faults")]
+    #[must_use]
+    pub fn disk(mut self, disk: Arc<dyn Disk>) -> Self {
+        self.disk = disk.into();
+        self
+    }
+
+    /// The same, from other options.
+    pub(crate) fn on_disk(mut self, disk: &DiskRef) -> Self {
+        self.disk = disk.clone();
+        self
+    }
+
+    /// The disk that files are on.
+    pub(crate) const fn on(&self) -> &DiskRef {
+        &self.disk
+    }
+
     /// Sets an option that formats declare.
     #[must_use]
     pub fn set(mut self, name: impl Into<Cow<'static, str>>, value: impl Into<Setting>) -> Self {

@@ -1,13 +1,12 @@
 //! A file that is appended to, with a buffer in front of it.
 
-use std::fs::OpenOptions;
 use std::io::ErrorKind;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 use super::write_buffer::BUFFER_BYTES;
 use super::{WriteBuffer, folder};
-use crate::disk::{self, Handle};
+use crate::disk::{DiskRef, Handle, Opening};
 use crate::error::{Error, Result};
 use crate::saturating::saturating_usize;
 use crate::source::FileSource;
@@ -19,6 +18,7 @@ use crate::source::FileSource;
 #[derive(Debug)]
 pub(crate) struct Appender {
     file: Handle,
+    disk: DiskRef,
     path: PathBuf,
     buffer: WriteBuffer,
     /// The file was not there before.
@@ -34,20 +34,19 @@ impl Appender {
     ///
     /// # Errors
     /// [`Error::Io`] where the file exists without `append`, is being written to by another writer, or cannot be opened.
-    pub(crate) fn open(path: &Path, append: bool) -> Result<Self> {
+    pub(crate) fn open(disk: &DiskRef, path: &Path, append: bool) -> Result<Self> {
         let failed = |error| Error::io(Some(path), "cannot open for writing", error);
-        let mut open = OpenOptions::new();
-        open.read(true).write(true).truncate(false);
-        let created = Handle::open(path, open.clone().create_new(true));
+        let created = disk.handle(path, Opening::New);
         let (file, is_new) = match created {
             Err(error) if append && error.kind() == ErrorKind::AlreadyExists => {
-                (Handle::open(path, &open).map_err(failed)?, false)
+                (disk.handle(path, Opening::Write).map_err(failed)?, false)
             }
             created => (created.map_err(failed)?, true),
         };
         file.lock().map_err(failed)?;
         Ok(Self {
             file,
+            disk: disk.clone(),
             path: path.to_path_buf(),
             buffer: WriteBuffer::new(0),
             is_new,
@@ -66,7 +65,7 @@ impl Appender {
     pub(crate) fn discard(&mut self) {
         self.forget();
         if self.is_new && self.file.is_own() {
-            let _ = std::fs::remove_file(&self.path); // what hinders that hinders the next one, who says so
+            let _ = self.disk.unlink(&self.path); // what hinders that hinders the next one, who says so
         }
     }
 
@@ -75,11 +74,7 @@ impl Appender {
     /// # Errors
     /// [`Error::Io`].
     pub(crate) fn source(&self) -> Result<FileSource> {
-        let file = self
-            .file
-            .try_clone()
-            .map_err(|error| self.failed("cannot read", error))?;
-        FileSource::of(file, &self.path)
+        FileSource::of(self.file.another(), &self.disk, &self.path)
     }
 
     /// Goes on at this offset. Nothing may be in the buffer.
@@ -173,7 +168,7 @@ impl Appender {
             if self.is_named {
                 return Ok(());
             }
-            disk::sync_folder(folder(&self.path))
+            self.disk.sync_folder(folder(&self.path))
         });
         self.unsynced = synced.is_err();
         self.is_named = synced.is_ok();

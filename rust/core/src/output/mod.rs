@@ -50,6 +50,7 @@ mod tests {
     use std::fs;
 
     use super::*;
+    use crate::disk::DiskRef;
 
     fn names(folder: &Path) -> Vec<String> {
         let entries = fs::read_dir(folder).unwrap();
@@ -88,7 +89,7 @@ mod tests {
         for is_own in [true, false] {
             let folder = tempfile::tempdir().unwrap();
             let path = folder.path().join("new");
-            let mut file = NewFile::create(&path, false).unwrap();
+            let mut file = NewFile::create(&DiskRef::default(), &path, false).unwrap();
             assert_eq!(names(folder.path()).len(), 1);
             if !is_own {
                 file.file().disown();
@@ -110,7 +111,7 @@ mod tests {
             if !is_new {
                 fs::write(&path, b"there before").unwrap();
             }
-            let mut log = Appender::open(&path, true).unwrap();
+            let mut log = Appender::open(&DiskRef::default(), &path, true).unwrap();
             log.buffer().extend_from_slice(b"not to be written");
             if !is_own {
                 log.disown();
@@ -129,7 +130,8 @@ mod tests {
     fn a_private_folder_is_removed_by_its_own_process() {
         for is_own in [true, false] {
             let folder = tempfile::tempdir().unwrap();
-            let mut staging = Staging::create(&folder.path().join("new"), false).unwrap();
+            let mut staging =
+                Staging::create(&DiskRef::default(), &folder.path().join("new"), false).unwrap();
             if !is_own {
                 staging.disown();
             }

@@ -3,10 +3,8 @@
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
-use tempfile::TempPath;
-
 use super::{NOT_PLACED, NOT_SYNCED, folder, prefix};
-use crate::disk::{self, Handle};
+use crate::disk::{DiskRef, Handle, Opening};
 use crate::error::{Error, Result};
 use crate::source::FileSource;
 
@@ -15,8 +13,9 @@ use crate::source::FileSource;
 #[derive(Debug)]
 pub(crate) struct NewFile {
     file: Handle,
-    /// Until it is put in its place.
-    temporary: Option<TempPath>,
+    disk: DiskRef,
+    /// Its own name, until it is put in its place.
+    temporary: Option<PathBuf>,
     path: PathBuf,
     overwrite: bool,
 }
@@ -26,21 +25,21 @@ impl NewFile {
     ///
     /// # Errors
     /// [`Error::Io`] where `path` exists and is not to be overwritten, or its folder cannot be written to.
-    pub(crate) fn create(path: &Path, overwrite: bool) -> Result<Self> {
+    pub(crate) fn create(disk: &DiskRef, path: &Path, overwrite: bool) -> Result<Self> {
         let failed = |error| Error::io(Some(path), "cannot open for writing", error);
-        if !overwrite && std::fs::symlink_metadata(path).is_ok() {
+        if !overwrite && disk.is_taken(path) {
             return Err(failed(ErrorKind::AlreadyExists.into()));
         }
         if path.file_name().is_none() {
             return Err(failed(ErrorKind::IsADirectory.into()));
         }
-        let prefix = prefix(path);
-        let mut builder = tempfile::Builder::new();
-        let builder = builder.prefix(&prefix).suffix(".tmp");
-        let made = disk::temporary(|| builder.tempfile_in(folder(path))).map_err(failed)?;
-        let (file, temporary) = made.into_parts();
+        let made = disk.temporary(folder(path), &prefix(path), ".tmp", |disk, path| {
+            disk.open(path, Opening::Private)
+        });
+        let (file, temporary) = made.map_err(failed)?;
         Ok(Self {
             file: Handle::new(file),
+            disk: disk.clone(),
             temporary: Some(temporary),
             path: path.to_path_buf(),
             overwrite,
@@ -57,10 +56,7 @@ impl NewFile {
     /// # Errors
     /// [`Error::Io`].
     pub(crate) fn source(&self) -> Result<FileSource> {
-        let file = self.file.try_clone();
-        let file =
-            file.map_err(|error| Error::io(Some(&self.path), "cannot read it back", error))?;
-        FileSource::of(file, &self.path)
+        FileSource::of(self.file.another(), &self.disk, &self.path)
     }
 
     /// Where it will be.
@@ -75,9 +71,10 @@ impl NewFile {
     /// [`Error::Io`], also where a file of that name has appeared meanwhile and is not to be overwritten.
     pub(crate) fn commit(self) -> Result<()> {
         self.sync()?;
-        let path = self.path.clone();
+        let (disk, path) = (self.disk.clone(), self.path.clone());
         self.place()?;
-        disk::sync_folder(folder(&path)).map_err(|error| Error::io(Some(&path), NOT_SYNCED, error))
+        let synced = disk.sync_folder(folder(&path));
+        synced.map_err(|error| Error::io(Some(&path), NOT_SYNCED, error))
     }
 
     /// Hands the file to the disk.
@@ -94,20 +91,25 @@ impl NewFile {
     /// # Errors
     /// As [`commit`](Self::commit).
     pub(super) fn place(mut self) -> Result<()> {
-        if let Some(temporary) = self.temporary.take() {
-            disk::persist(temporary, &self.path, self.overwrite)
-                .map_err(|error| Error::io(Some(&self.path), NOT_PLACED, error))?;
+        if let Some(temporary) = &self.temporary {
+            let placed = if self.overwrite {
+                self.disk.rename(temporary, &self.path)
+            } else {
+                self.disk.rename_new(temporary, &self.path)
+            };
+            placed.map_err(|error| Error::io(Some(&self.path), NOT_PLACED, error))?;
         }
+        self.temporary = None;
         Ok(())
     }
 }
 
 impl Drop for NewFile {
     fn drop(&mut self) {
-        if let Some(temporary) = &mut self.temporary
-            && !self.file.is_own()
+        if let Some(temporary) = self.temporary.take()
+            && self.file.is_own()
         {
-            temporary.disable_cleanup(true);
+            let _ = self.disk.unlink(&temporary); // it is in nobody's way
         }
     }
 }

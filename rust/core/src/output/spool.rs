@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use super::{WriteBuffer, folder};
 use crate::cursor::Cursor;
-use crate::disk::Handle;
+use crate::disk::{DiskRef, Handle};
 use crate::error::{Error, Result};
 use crate::saturating::saturating_usize;
 use crate::source::FileSource;
@@ -16,6 +16,7 @@ use crate::source::FileSource;
 pub(crate) struct Spool {
     /// There is none before the first flush where none was asked for.
     file: Option<Handle>,
+    disk: DiskRef,
     /// The file that is to be, where there is one.
     path: Option<PathBuf>,
     buffer: WriteBuffer,
@@ -26,12 +27,13 @@ impl Spool {
     ///
     /// # Errors
     /// [`Error::Io`] where its folder cannot be written to.
-    pub(crate) fn create(path: &Path) -> Result<Self> {
-        let file = Handle::nameless(folder(path)).map_err(|error| {
+    pub(crate) fn create(disk: &DiskRef, path: &Path) -> Result<Self> {
+        let file = disk.nameless(folder(path)).map_err(|error| {
             Error::io(Some(path), "cannot open a temporary file beside it", error)
         })?;
         Ok(Self {
-            file: Some(file),
+            file: Some(Handle::new(file)),
+            disk: disk.clone(),
             path: Some(path.to_path_buf()),
             buffer: WriteBuffer::new(0),
         })
@@ -42,6 +44,7 @@ impl Spool {
     pub(crate) fn aside() -> Self {
         Self {
             file: None,
+            disk: DiskRef::default(),
             path: None,
             buffer: WriteBuffer::new(0),
         }
@@ -84,7 +87,10 @@ impl Spool {
         };
         let file = match &mut self.file {
             Some(file) => file,
-            none => none.insert(Handle::nameless(folder(&path)).map_err(failed)?),
+            none => {
+                let file = self.disk.nameless(folder(&path)).map_err(failed)?;
+                none.insert(Handle::new(file))
+            }
         };
         self.buffer.write_to(file).map_err(failed)
     }
@@ -96,11 +102,11 @@ impl Spool {
     pub(crate) fn source(&mut self) -> Result<FileSource> {
         self.flush()?;
         let file = match &self.file {
-            Some(file) => file.try_clone(),
+            Some(file) => Ok(file.another()),
             None => Err(std::io::ErrorKind::NotFound.into()),
         };
         let file = file.map_err(|error| self.unreadable(error))?;
-        FileSource::of(file, &beside(self.path.as_deref()))
+        FileSource::of(file, &self.disk, &beside(self.path.as_deref()))
     }
 
     /// Makes `out` at most `most` bytes from `at` on, none behind the last.

@@ -1,21 +1,19 @@
 //! Files that are made by writers which write in place, and put into their places when all are complete.
 
-use std::fs;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
-use tempfile::TempDir;
-
 use super::{NOT_PLACED, NOT_SYNCED, folder};
 use crate::bug::OrBug;
-use crate::disk::{self, Owner};
+use crate::disk::{DiskRef, Owner};
 use crate::error::{Error, Result};
 
 /// A private folder beside a file that is to be. Dropping it removes it with all that is in it, but for a fork of the process
 /// that began it.
 #[derive(Debug)]
 pub(crate) struct Staging {
-    inside: TempDir,
+    inside: PathBuf,
+    disk: DiskRef,
     path: PathBuf,
     overwrite: bool,
     owner: Owner,
@@ -26,16 +24,19 @@ impl Staging {
     ///
     /// # Errors
     /// [`Error::Io`] where `path` exists and is not to be overwritten, or its folder cannot be written to.
-    pub(crate) fn create(path: &Path, overwrite: bool) -> Result<Self> {
+    pub(crate) fn create(disk: &DiskRef, path: &Path, overwrite: bool) -> Result<Self> {
         let failed = |error| Error::io(Some(path), "cannot open for writing", error);
-        if !overwrite && fs::symlink_metadata(path).is_ok() {
+        if !overwrite && disk.is_taken(path) {
             return Err(failed(ErrorKind::AlreadyExists.into()));
         }
-        let mut builder = tempfile::Builder::new();
-        let builder = builder.prefix(".seglake.").suffix(".tmp");
-        let inside = disk::temporary(|| builder.tempdir_in(folder(path))).map_err(failed)?;
+        let prefix = ".seglake.".as_ref();
+        let made = disk.temporary(folder(path), prefix, ".tmp", |disk, path| {
+            disk.create_folder(path)
+        });
+        let ((), inside) = made.map_err(failed)?;
         Ok(Self {
             inside,
+            disk: disk.clone(),
             path: path.to_path_buf(),
             overwrite,
             owner: Owner::here(),
@@ -51,9 +52,7 @@ impl Staging {
     /// Where to write the file until then: of the same name, in the private folder. That is the folder itself where the path has no
     /// name (`..`): writing there fails, as it would at the path.
     pub(crate) fn inside(&self) -> PathBuf {
-        self.inside
-            .path()
-            .join(self.path.file_name().unwrap_or_default())
+        self.inside.join(self.path.file_name().unwrap_or_default())
     }
 
     /// The same error, naming the place where a file was to be instead of the private folder, which nobody knows of.
@@ -63,7 +62,7 @@ impl Staging {
                 path: Some(path),
                 action,
                 source,
-            } if path.starts_with(self.inside.path()) => {
+            } if path.starts_with(&self.inside) => {
                 let place = self.place(&path);
                 // What is in its place there, is not in its place here.
                 let is_there = action == NOT_SYNCED;
@@ -87,21 +86,22 @@ impl Staging {
     pub(crate) fn commit(self) -> Result<()> {
         let failed = |action: &str, error| Error::io(Some(&self.path), action, error);
         let main = self.inside();
-        let mut files =
-            disk::read_folder(self.inside.path()).map_err(|error| failed(NOT_PLACED, error))?;
+        let files = self.disk.list(&self.inside);
+        let mut files = files.map_err(|error| failed(NOT_PLACED, error))?;
         files.sort_by_key(|file| *file == main);
-        let mut placed = Vec::new();
+        let mut placed: Vec<PathBuf> = Vec::new();
         for file in files {
             let place = self.place(&file);
             if let Err(error) = self.put(&file, &place) {
                 for place in placed.iter().filter(|_| !self.overwrite) {
-                    let _ = fs::remove_file(place); // the first error is the one to tell of
+                    let _ = self.disk.unlink(place); // the first error is the one to tell of
                 }
                 return Err(failed(NOT_PLACED, error));
             }
             placed.push(place);
         }
-        disk::sync_folder(folder(&self.path)).map_err(|error| failed(NOT_SYNCED, error))
+        let synced = self.disk.sync_folder(folder(&self.path));
+        synced.map_err(|error| failed(NOT_SYNCED, error))
     }
 
     /// Where a file of the private folder belongs.
@@ -112,22 +112,22 @@ impl Staging {
 
     fn put(&self, file: &Path, place: &Path) -> std::io::Result<()> {
         if self.overwrite {
-            return disk::rename(file, place);
+            return self.disk.rename(file, place);
         }
         // A link fails where there is a file already, which a rename would replace. The other name goes with the folder.
-        match disk::hard_link(file, place) {
+        match self.disk.hard_link(file, place) {
             Err(error) if error.kind() == ErrorKind::AlreadyExists => Err(error),
             Ok(()) => Ok(()),
-            Err(_) if fs::symlink_metadata(place).is_ok() => Err(ErrorKind::AlreadyExists.into()),
-            Err(_) => disk::rename(file, place),
+            Err(_) if self.disk.is_taken(place) => Err(ErrorKind::AlreadyExists.into()),
+            Err(_) => self.disk.rename(file, place),
         }
     }
 }
 
 impl Drop for Staging {
     fn drop(&mut self) {
-        if !self.owner.is_here() {
-            self.inside.disable_cleanup(true);
+        if self.owner.is_here() {
+            let _ = self.disk.remove_folder(&self.inside); // it is in nobody's way
         }
     }
 }

@@ -1,11 +1,10 @@
 //! Files that belong together: all of them appear, or none.
 
-use std::fs;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use super::{NOT_PLACED, NewFile, folder, prefix};
-use crate::disk;
+use crate::disk::DiskRef;
 use crate::error::{Error, Result};
 
 /// Syncs all files and gives them their names, one after the other. Where that fails for one, those in front of it are taken
@@ -13,14 +12,14 @@ use crate::error::{Error, Result};
 ///
 /// # Errors
 /// As [`NewFile::commit`].
-pub(crate) fn commit_together(files: Vec<NewFile>) -> Result<()> {
+pub(crate) fn commit_together(disk: &DiskRef, files: Vec<NewFile>) -> Result<()> {
     files.iter().try_for_each(NewFile::sync)?;
     let mut placed: Vec<Placed> = Vec::with_capacity(files.len());
     let mut place = |file: NewFile| {
         let path = file.path().to_path_buf();
-        let before = keep_aside(&path)?;
+        let before = keep_aside(disk, &path)?;
         if let Err(error) = file.place() {
-            discard(before.as_deref());
+            discard(disk, before.as_deref());
             return Err(error);
         }
         placed.push(Placed { path, before });
@@ -28,14 +27,15 @@ pub(crate) fn commit_together(files: Vec<NewFile>) -> Result<()> {
     };
     let result = files.into_iter().try_for_each(&mut place).and_then(|()| {
         placed.iter().try_for_each(|file| {
-            disk::sync_folder(folder(&file.path)).map_err(|error| failed(&file.path, error))
+            let synced = disk.sync_folder(folder(&file.path));
+            synced.map_err(|error| failed(&file.path, error))
         })
     });
     match result {
         Ok(()) => placed
             .iter()
-            .for_each(|file| discard(file.before.as_deref())),
-        Err(_) => placed.iter().rev().for_each(Placed::take_back),
+            .for_each(|file| discard(disk, file.before.as_deref())),
+        Err(_) => placed.iter().rev().for_each(|file| file.take_back(disk)),
     }
     result
 }
@@ -48,37 +48,32 @@ struct Placed {
 
 impl Placed {
     /// There is nobody to tell of an error: the one that led here goes first.
-    fn take_back(&self) {
+    fn take_back(&self, disk: &DiskRef) {
         let _ = match &self.before {
-            Some(before) => disk::rename(before, &self.path),
-            None => fs::remove_file(&self.path),
+            Some(before) => disk.rename(before, &self.path),
+            None => disk.unlink(&self.path),
         };
     }
 }
 
-fn discard(before: Option<&Path>) {
+fn discard(disk: &DiskRef, before: Option<&Path>) {
     if let Some(before) = before {
-        let _ = fs::remove_file(before);
+        let _ = disk.unlink(before);
     }
 }
 
 /// Gives what is at `path`, if anything is, a second name, so that it can be put back. On a file system without links it gets
 /// none, and there replacing it cannot be undone.
-fn keep_aside(path: &Path) -> Result<Option<PathBuf>> {
-    if fs::symlink_metadata(path).is_err() {
+fn keep_aside(disk: &DiskRef, path: &Path) -> Result<Option<PathBuf>> {
+    if !disk.is_taken(path) {
         return Ok(None);
     }
-    let linked = tempfile::Builder::new()
-        .prefix(&prefix(path))
-        .suffix(".old")
-        .make_in(folder(path), |name| disk::hard_link(path, name));
+    let linked = disk.temporary(folder(path), &prefix(path), ".old", |disk, name| {
+        disk.hard_link(path, name)
+    });
     match linked {
         // Its name is kept until it is settled which of the two stays.
-        Ok(linked) => linked
-            .into_temp_path()
-            .keep()
-            .map(Some)
-            .map_err(|error| failed(path, error.error)),
+        Ok(((), linked)) => Ok(Some(linked)),
         Err(error) if is_without_links(&error) => Ok(None),
         Err(error) => Err(failed(path, error)),
     }

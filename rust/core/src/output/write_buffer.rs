@@ -104,11 +104,16 @@ impl WriteBuffer {
 #[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
+    use crate::disk::{Disk, System};
+
+    fn nameless() -> Handle {
+        Handle::new(System.nameless(&std::env::temp_dir()).unwrap())
+    }
 
     /// Memory is kept for the next bytes, but not what one large record took.
     #[test]
     fn two_mebibytes_are_kept_at_most() {
-        let file = Handle::nameless(&std::env::temp_dir()).unwrap();
+        let file = nameless();
         let mut buffer = WriteBuffer::new(0);
         buffer.bytes().resize(BUFFER_BYTES * 3 / 2, 1);
         let usual = buffer.bytes.capacity();
@@ -122,7 +127,7 @@ mod tests {
     proptest::proptest! {
         #[test]
         fn what_is_given_is_written_to_where_it_belongs(start in 0..200_u64, pieces: Vec<(Vec<u8>, bool)>) {
-            let file = Handle::nameless(&std::env::temp_dir()).unwrap();
+            let file = nameless();
             let (mut buffer, mut expected) = (WriteBuffer::new(start), Vec::new());
             for (bytes, is_flushed) in pieces {
                 buffer.bytes().extend_from_slice(&bytes);
@@ -148,7 +153,7 @@ mod tests {
 
         #[test]
         fn bytes_are_forgotten_and_changed_on_either_side(flushed: [u8; 100], kept: [u8; 50], place in 0..47_u64) {
-            let file = Handle::nameless(&std::env::temp_dir()).unwrap();
+            let file = nameless();
             let mut buffer = WriteBuffer::new(3);
             buffer.bytes().extend_from_slice(&flushed);
             buffer.write_to(&file).unwrap();

@@ -10,7 +10,7 @@ use crate::engine::{Filter, Format, Lookup, Options, Start, Walk, WriteOptions, 
 use crate::error::Result;
 use crate::format;
 use crate::record::{Column, Record, RecordId};
-use crate::source::{FileSource, Source, open_regular};
+use crate::source::{FileSource, Source};
 use crate::verbs::{self, Ledger, Report};
 
 pub use records::Records;
@@ -98,7 +98,7 @@ impl Reader {
     /// As [`open`].
     pub fn open(path: impl AsRef<Path>, options: Options) -> Result<Self> {
         let path = path.as_ref();
-        let file = FileSource::new(open_regular(path)?, path)?;
+        let file = FileSource::open(options.on(), path)?;
         Self::new(Arc::new(file), options)
     }
 

@@ -3,15 +3,17 @@
 use std::fs::File;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
-use super::Source;
-use crate::disk::{self, Handle};
+use super::{Source, file_beside};
+use crate::disk::{DiskRef, Handle, Kind, Opening, System};
 use crate::error::{Error, Result};
 
 /// A file as a source. Bytes are read when asked for, so memory stays flat, and a file that shrinks is an error.
 #[derive(Debug)]
 pub struct FileSource {
     file: Handle,
+    disk: DiskRef,
     path: PathBuf,
     len: u64,
 }
@@ -22,16 +24,34 @@ impl FileSource {
     /// # Errors
     /// [`Error::Io`] where the file's length cannot be had.
     pub fn new(file: File, path: &Path) -> Result<Self> {
-        Self::of(Handle::new(file), path)
+        Self::of(Handle::new(Arc::new(file)), &DiskRef::default(), path)
+    }
+
+    /// Opens a regular file on a disk of the tests.
+    ///
+    /// # Errors
+    /// As [`open_regular`].
+    #[cfg(feature = "faults")]
+    pub fn on(disk: &Arc<dyn crate::disk::Disk>, path: &Path) -> Result<Self> {
+        Self::open(&disk.clone().into(), path)
+    }
+
+    /// Opens a regular file, as [`open_regular`] does.
+    pub(crate) fn open(disk: &DiskRef, path: &Path) -> Result<Self> {
+        refuse_irregular(disk, path)?;
+        let file = disk.handle(path, Opening::Read);
+        let file = file.map_err(|error| cannot_open(path, error))?;
+        Self::of(file, disk, path)
     }
 
     /// As [`new`](Self::new), of a file that is being written.
-    pub(crate) fn of(file: Handle, path: &Path) -> Result<Self> {
+    pub(crate) fn of(file: Handle, disk: &DiskRef, path: &Path) -> Result<Self> {
         let len = file
             .len()
             .map_err(|error| Error::io(Some(path), "cannot stat", error))?;
         Ok(Self {
             file,
+            disk: disk.clone(),
             path: path.to_path_buf(),
             len,
         })
@@ -65,6 +85,10 @@ impl Source for FileSource {
             Error::io(Some(&self.path), action, error)
         })
     }
+
+    fn beside(&self, extension: &str) -> Result<Option<Arc<dyn Source>>> {
+        file_beside(&self.disk, Some(&self.path), extension)
+    }
 }
 
 /// Opens a regular file for reading. A pipe or device is refused without waiting for its other end.
@@ -72,17 +96,23 @@ impl Source for FileSource {
 /// # Errors
 /// [`Error::Io`] where it does not exist, cannot be opened, or is not a regular file.
 pub fn open_regular(path: &Path) -> Result<File> {
-    let failed = |error| Error::io(Some(path), "cannot open", error);
-    let metadata = disk::metadata(path).map_err(failed)?;
-    if metadata.is_dir() {
-        return Err(failed(ErrorKind::IsADirectory.into()));
-    }
-    if !metadata.is_file() {
-        let error = std::io::Error::new(
+    refuse_irregular(&DiskRef::default(), path)?;
+    System::read(path).map_err(|error| cannot_open(path, error))
+}
+
+fn refuse_irregular(disk: &DiskRef, path: &Path) -> Result<()> {
+    let stat = disk.stat(path, true);
+    let error = match stat.map_err(|error| cannot_open(path, error))?.kind {
+        Kind::File => return Ok(()),
+        Kind::Folder => ErrorKind::IsADirectory.into(),
+        Kind::Other => std::io::Error::new(
             ErrorKind::InvalidInput,
             "not a regular file: read it into a file or a buffer first",
-        );
-        return Err(failed(error));
-    }
-    disk::open(path).map_err(failed)
+        ),
+    };
+    Err(cannot_open(path, error))
+}
+
+fn cannot_open(path: &Path, error: std::io::Error) -> Error {
+    Error::io(Some(path), "cannot open", error)
 }

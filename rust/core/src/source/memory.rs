@@ -4,6 +4,7 @@ use std::fs::File;
 use std::path::{Path, PathBuf};
 
 use super::Source;
+use crate::disk::{DiskFile, Map};
 use crate::error::{Error, Result};
 
 /// A buffer as a source.
@@ -65,18 +66,15 @@ pub(super) fn out_of_bounds(source: &dyn Source, offset: u64, len: usize) -> Err
 /// be read, touching that page kills this one (`SIGBUS` on Unix); where another process writes to it, what was checked may
 /// differ from what is returned. The system is not told to read ahead: a map is for looking up.
 #[derive(Debug)]
-pub struct MappedSource(BytesSource<memmap2::Mmap>);
+pub struct MappedSource(BytesSource<Map>);
 
 impl MappedSource {
     /// Maps `file`, which errors call `path`.
     ///
     /// # Errors
     /// [`Error::Io`] where the file cannot be mapped.
-    #[allow(unsafe_code)]
     pub fn new(file: &File, path: &Path) -> Result<Self> {
-        // SAFETY: the map is only read. That the bytes stay as they are while they are borrowed is the caller's to see to,
-        // as for every map of a file: the type's docs say so, and nothing maps unless it is asked to.
-        let bytes = unsafe { memmap2::Mmap::map(file) }
+        let bytes = DiskFile::map(file)
             .map_err(|error| Error::io(Some(path), "cannot map the file", error))?;
         Ok(Self(BytesSource {
             bytes,

@@ -18,7 +18,7 @@ pub(crate) use patched::PatchedSource;
 pub(crate) use tail::data_end;
 pub(crate) use window::Window;
 
-use crate::disk;
+use crate::disk::{DiskRef, Kind};
 use crate::error::{Error, Result};
 
 /// Bytes of a fixed length that can be read at any offset.
@@ -54,21 +54,7 @@ pub trait Source: Send + Sync {
     /// # Errors
     /// [`Error::Io`] where that cannot be told, or it cannot be opened.
     fn beside(&self, extension: &str) -> Result<Option<Arc<dyn Source>>> {
-        let Some(own) = self.path() else {
-            return Ok(None);
-        };
-        let path = own.with_extension(extension);
-        if path == own {
-            return Ok(None);
-        }
-        match disk::metadata(&path) {
-            Ok(metadata) if metadata.is_file() => {}
-            Ok(_) => return Ok(None),
-            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
-            Err(error) => return Err(Error::io(Some(&path), "cannot stat", error)),
-        }
-        let file = FileSource::new(open_regular(&path)?, &path)?;
-        Ok(Some(Arc::new(file)))
+        file_beside(&DiskRef::default(), self.path(), extension)
     }
 
     /// Whether what is read may be of several files, so that somebody has to [confirm](Self::confirm) that it is not.
@@ -84,4 +70,26 @@ pub trait Source: Send + Sync {
     fn confirm(&self) -> Result<()> {
         Ok(())
     }
+}
+
+/// The file beside a file, as [`Source::beside`].
+fn file_beside(
+    disk: &DiskRef,
+    own: Option<&Path>,
+    extension: &str,
+) -> Result<Option<Arc<dyn Source>>> {
+    let Some(own) = own else {
+        return Ok(None);
+    };
+    let path = own.with_extension(extension);
+    if path == own {
+        return Ok(None);
+    }
+    match disk.stat(&path, true) {
+        Ok(stat) if stat.kind == Kind::File => {}
+        Ok(_) => return Ok(None),
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(Error::io(Some(&path), "cannot stat", error)),
+    }
+    Ok(Some(Arc::new(FileSource::open(disk, &path)?)))
 }

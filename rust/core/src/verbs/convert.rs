@@ -265,7 +265,7 @@ pub fn convert(
         .to
         .columns(&Options::default().dialect(conversion.write.dialect.unwrap_or_default()));
     let plan = plan(columns, written, conversion)?;
-    let staging = Staging::create(destination, conversion.overwrite)?;
+    let staging = Staging::create(conversion.write.on(), destination, conversion.overwrite)?;
     let inside = staging.inside();
     let converted = write(source, &options, &inside, conversion, &plan, &mut progress);
     let report = converted.map_err(|error| staging.outside(error))?;

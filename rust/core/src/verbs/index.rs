@@ -46,7 +46,7 @@ pub fn index(
             )
         })?,
     };
-    let mut file = NewFile::create(&destination, overwrite)?;
+    let mut file = NewFile::create(options.on(), &destination, overwrite)?;
     let failed = |error| Error::io(Some(&destination), "cannot write the new index", error);
     let mut out = BufWriter::new(file.file());
     let mut items = 0;

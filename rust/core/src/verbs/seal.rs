@@ -85,6 +85,7 @@ pub fn seal(
     let mut writer = sealed::Writer::create(
         destination,
         &WriteOptions::default()
+            .on_disk(options.on())
             .if_exists(IfExists::overwrite_if(seal.overwrite))
             .interrupt(options.interrupt.clone())
             .set("trailer", seal.trailer),

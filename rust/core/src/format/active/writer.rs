@@ -44,7 +44,7 @@ impl Writer {
     pub fn open(path: &Path, options: &WriteOptions) -> Result<Self> {
         options.check(&FORMAT)?;
         let mut writer = Self {
-            out: Appender::open(path, options.appends())?,
+            out: Appender::open(options.on(), path, options.appends())?,
             unhashed: Unhashed::default(),
             key: options.key.unwrap_or(Key::DEFAULT),
             sequence: Sequence::default(),

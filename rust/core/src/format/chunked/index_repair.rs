@@ -5,11 +5,12 @@ use std::path::{Path, PathBuf};
 
 use super::index::{Entries, beside};
 use super::layout::{ITEM_BYTES, Item};
+use crate::disk::DiskRef;
 use crate::engine::{Options, WriteOptions};
 use crate::error::{Error, Result};
 use crate::output::{Appender, Spool};
 use crate::saturating::saturating_usize;
-use crate::source::{FileSource, Source, Window, data_end, open_regular};
+use crate::source::{FileSource, Source, Window, data_end};
 
 /// How much of an index is read or copied at a time.
 const COPY_BYTES: usize = 64 << 10;
@@ -25,9 +26,9 @@ pub(super) fn index_path(path: &Path) -> Result<PathBuf> {
 }
 
 /// Refuses to replace a file that happens to have the name of a new segment's index.
-pub(super) fn refuse_existing(index: &Path) -> Result<()> {
-    match std::fs::symlink_metadata(index) {
-        Ok(metadata) if metadata.len() > 0 => Err(Error::io(
+pub(super) fn refuse_existing(disk: &DiskRef, index: &Path) -> Result<()> {
+    match disk.stat(index, false) {
+        Ok(stat) if stat.len > 0 => Err(Error::io(
             Some(index),
             "a new segment's index would replace this file: move it away, or write the segment with index=False",
             ErrorKind::AlreadyExists.into(),
@@ -38,6 +39,7 @@ pub(super) fn refuse_existing(index: &Path) -> Result<()> {
 
 /// Compares an index with what it should be, and spills what it lacks.
 pub(super) struct IndexRepair {
+    disk: DiskRef,
     path: PathBuf,
     existing: Option<FileSource>,
     window: Window,
@@ -48,13 +50,14 @@ pub(super) struct IndexRepair {
 }
 
 impl IndexRepair {
-    pub(super) fn new(path: PathBuf) -> Result<Self> {
-        let existing = match open_regular(&path) {
-            Ok(file) => Some(FileSource::new(file, &path)?),
+    pub(super) fn new(disk: &DiskRef, path: PathBuf) -> Result<Self> {
+        let existing = match FileSource::open(disk, &path) {
+            Ok(file) => Some(file),
             Err(Error::Io { source, .. }) if source.kind() == ErrorKind::NotFound => None,
             Err(error) => return Err(error),
         };
         Ok(Self {
+            disk: disk.clone(),
             path,
             existing,
             window: Window::default(),
@@ -72,7 +75,7 @@ impl IndexRepair {
                 self.right += ITEM_BYTES as u64;
                 return Ok(());
             }
-            None => Spool::create(&self.path)?,
+            None => Spool::create(&self.disk, &self.path)?,
         };
         let missing = self.missing.insert(missing);
         missing.buffer().extend_from_slice(&bytes);
@@ -101,7 +104,7 @@ impl IndexRepair {
         {
             self.refuse_foreign(log, existing, options)?;
         }
-        let mut out = Appender::open(&self.path, true)?;
+        let mut out = Appender::open(&self.disk, &self.path, true)?;
         match self.write(&mut out, len) {
             Ok(()) => Ok(out),
             Err(error) => {

@@ -72,9 +72,9 @@ impl Writer {
             .then(|| index_path(path))
             .transpose()?;
         if let Some(index) = index.as_deref().filter(|_| !options.appends()) {
-            refuse_existing(index)?;
+            refuse_existing(options.on(), index)?;
         }
-        let out = Appender::open(path, options.appends())?;
+        let out = Appender::open(options.on(), path, options.appends())?;
         let mut writer = Self {
             out,
             index: None,
@@ -97,7 +97,9 @@ impl Writer {
     }
 
     fn prepare(&mut self, index: Option<PathBuf>, options: &WriteOptions) -> Result<()> {
-        let mut repair = index.map(IndexRepair::new).transpose()?;
+        let mut repair = index
+            .map(|index| IndexRepair::new(options.on(), index))
+            .transpose()?;
         self.find_end(options, repair.as_mut())?;
         if let Some(repair) = repair {
             self.index = Some(repair.repair(&self.out.source()?, options)?);

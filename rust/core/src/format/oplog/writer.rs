@@ -51,7 +51,7 @@ impl Writer {
     pub fn open(path: &Path, options: &WriteOptions) -> Result<Self> {
         options.check(&FORMAT)?;
         let mut writer = Self {
-            out: Appender::open(path, options.appends())?,
+            out: Appender::open(options.on(), path, options.appends())?,
             dialect: options.dialect.unwrap_or_default(),
             seq: 0,
             declared: HashMap::new(),

@@ -13,6 +13,7 @@ use super::trailer::Foot;
 use crate::bug::OrBug;
 use crate::checksum::{Incremental, Key};
 use crate::cursor::fields;
+use crate::disk::DiskRef;
 use crate::engine::{self, Interrupt, WriteOptions};
 use crate::error::{Error, Result};
 use crate::format::active::{Record, Sequence, Unhashed, encode_message};
@@ -35,6 +36,7 @@ const _: () = assert!(PIECE_BYTES.is_multiple_of(LARGE_PAGE_BYTES));
 /// unnamed temporary files, and memory stays flat.
 #[derive(Debug)]
 pub struct Writer {
+    disk: DiskRef,
     path: PathBuf,
     overwrite: bool,
     key: Key,
@@ -70,17 +72,18 @@ impl Writer {
     /// folder is not writable.
     pub fn create(path: &Path, options: &WriteOptions) -> Result<Self> {
         options.check(&FORMAT)?;
-        let new = NewFile::create(path, options.overwrites())?;
+        let new = NewFile::create(options.on(), path, options.overwrites())?;
         Ok(Self {
+            disk: options.on().clone(),
             path: path.to_path_buf(),
             overwrite: options.overwrites(),
             key: options.key.unwrap_or(Key::DEFAULT),
             has_trailer: options.flag(&TRAILER),
             interrupt: options.interrupt.clone(),
             sequence: Sequence::default(),
-            entries: Spool::create(path)?,
-            messages: Spool::create(path)?,
-            checksums: Spool::create(path)?,
+            entries: Spool::create(options.on(), path)?,
+            messages: Spool::create(options.on(), path)?,
+            checksums: Spool::create(options.on(), path)?,
             scratch: Vec::new(),
             unhashed: Unhashed::default(),
             data_bytes: 0,
@@ -208,7 +211,7 @@ impl Writer {
         self.hash_pending()?;
         let mut new = match self.new.take() {
             Some(new) => new,
-            None => NewFile::create(&self.path, self.overwrite)?,
+            None => NewFile::create(&self.disk, &self.path, self.overwrite)?,
         };
         self.lay_out(&mut new)?;
         let source = new.source()?;

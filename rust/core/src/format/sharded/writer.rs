@@ -34,7 +34,7 @@ impl Writer {
     pub(crate) fn open(path: &Path, options: &WriteOptions) -> Result<Self> {
         options.check(&FORMAT)?;
         let mut writer = Self {
-            out: Appender::open(path, options.appends())?,
+            out: Appender::open(options.on(), path, options.appends())?,
             body_bytes: options.bytes(&BODY_BYTES),
             last: None,
             found: Summary::new(FORMAT.checked, Some(path), 0),

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use crate::cursor::fields;
+use crate::disk::DiskRef;
 use crate::engine::Interrupt;
 use crate::error::{Error, Result};
 use crate::limits::LIMITS;
@@ -142,15 +143,17 @@ fn too_long(what: &str, len: usize) -> Error {
 pub(super) struct Spilled {
     /// Older runs come first. A run of a higher level is older.
     runs: Vec<(u32, FileSource)>,
+    disk: DiskRef,
     path: PathBuf,
     interrupt: Option<Interrupt>,
 }
 
 impl Spilled {
     /// Creates an empty list. Files will be beside `path`.
-    pub(super) fn new(path: &Path, interrupt: Option<Interrupt>) -> Self {
+    pub(super) fn new(disk: &DiskRef, path: &Path, interrupt: Option<Interrupt>) -> Self {
         Self {
             runs: Vec::new(),
+            disk: disk.clone(),
             path: path.to_path_buf(),
             interrupt,
         }
@@ -162,7 +165,7 @@ impl Spilled {
 
     /// Spills the memory into a new run. If that fails, memory is unchanged.
     pub(super) fn add(&mut self, memory: &mut Memory) -> Result<()> {
-        let mut out = Spool::create(&self.path)?;
+        let mut out = Spool::create(&self.disk, &self.path)?;
         for (group, bytes) in memory.groups() {
             put_head(&mut out, &group)?;
             put(&mut out, bytes)?;
@@ -180,7 +183,7 @@ impl Spilled {
                 break;
             }
             let mut merge = self.merge_from(first)?;
-            let mut out = Spool::create(&self.path)?;
+            let mut out = Spool::create(&self.disk, &self.path)?;
             while let Some(group) = merge.next_group()? {
                 put_head(&mut out, &group)?;
                 merge.copy(|bytes| put(&mut out, bytes))?;

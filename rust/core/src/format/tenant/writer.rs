@@ -45,10 +45,10 @@ impl Writer {
     pub fn create(path: &Path, options: &WriteOptions) -> Result<Self> {
         options.check(&FORMAT)?;
         Ok(Self {
-            out: Some(NewFile::create(path, options.overwrites())?),
+            out: Some(NewFile::create(options.on(), path, options.overwrites())?),
             path: path.to_path_buf(),
             memory: Memory::default(),
-            spilled: Spilled::new(path, options.interrupt.clone()),
+            spilled: Spilled::new(options.on(), path, options.interrupt.clone()),
             options: options.clone(),
             version: u16::try_from(options.number(&VERSION)).or_bug("a version is 1 or 2")?,
             closed: false,
@@ -116,7 +116,7 @@ impl Writer {
         }
         let mut out = match self.out.take() {
             Some(out) => out,
-            None => NewFile::create(&self.path, self.options.overwrites())?,
+            None => NewFile::create(self.options.on(), &self.path, self.options.overwrites())?,
         };
         self.write_segment(out.file())?;
         out.commit()?;
@@ -133,7 +133,7 @@ impl Writer {
     fn forget(&mut self) {
         self.closed = true;
         self.memory = Memory::default();
-        self.spilled = Spilled::new(&self.path, None);
+        self.spilled = Spilled::new(self.options.on(), &self.path, None);
     }
 
     fn write_segment(&self, file: &Handle) -> Result<()> {

@@ -15,6 +15,7 @@ pub use undo::undo_recover;
 
 use super::{Report, verify};
 use crate::bug::OrBug;
+use crate::disk::DiskRef;
 use crate::engine::{Carried, Eof, Filter, Format, Options, Runs, Salvage};
 use crate::error::{Error, Result, name};
 use crate::format::resolve;
@@ -111,7 +112,7 @@ pub fn recover(
         .filter(Filter::default())
         .eof(Eof::Final);
     let places = Places::new(&*source, format, &options, destination, recovery)?;
-    let mut files = Files::create(&places, recovery.overwrite)?;
+    let mut files = Files::create(options.on(), &places, recovery.overwrite)?;
     let mut stages = Stages::new(source.len(), STAGES, &mut progress);
     let report = verify(source.clone(), &options, |done| stages.tell(done))?;
     refuse_hopeless(&report, recovery)?;
@@ -134,7 +135,7 @@ pub fn recover(
     stages.finish()?;
     drop(recovered);
     let has_quarantine = recovery.quarantine.is_some() || !is_same;
-    commit_together(files.in_order(has_quarantine))?;
+    commit_together(options.on(), files.in_order(has_quarantine))?;
     let named = |path: &Path| has_quarantine.then(|| path.to_path_buf());
     Ok(Recovered {
         source: report,
@@ -156,8 +157,8 @@ struct Files {
 }
 
 impl Files {
-    fn create(places: &Places, overwrite: bool) -> Result<Self> {
-        let create = |path: &Path| NewFile::create(path, overwrite);
+    fn create(disk: &DiskRef, places: &Places, overwrite: bool) -> Result<Self> {
+        let create = |path: &Path| NewFile::create(disk, path, overwrite);
         Ok(Self {
             recovered: create(&places.recovered)?,
             quarantine: create(&places.quarantine)?,

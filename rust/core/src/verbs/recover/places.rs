@@ -1,10 +1,10 @@
 //! The paths of a recovery's files, which must differ.
 
 use std::ffi::OsString;
-use std::fs;
 use std::path::{Path, PathBuf};
 
 use super::Recovery;
+use crate::disk::DiskRef;
 use crate::engine::{Format, Options};
 use crate::error::{Error, Result};
 use crate::output::folder;
@@ -84,17 +84,20 @@ impl Places {
             index,
         };
         let source_index = source.path().and_then(beside);
-        refuse_same(&[
-            ("the file that is read", source.path()),
-            (
-                "the index of the file that is read",
-                source_index.as_deref().filter(|_| has_index),
-            ),
-            ("the recovered file", Some(&places.recovered)),
-            ("the quarantine", Some(&places.quarantine)),
-            ("the manifest", Some(&places.manifest)),
-            ("the index of the recovered file", places.index.as_deref()),
-        ])?;
+        refuse_same(
+            options.on(),
+            &[
+                ("the file that is read", source.path()),
+                (
+                    "the index of the file that is read",
+                    source_index.as_deref().filter(|_| has_index),
+                ),
+                ("the recovered file", Some(&places.recovered)),
+                ("the quarantine", Some(&places.quarantine)),
+                ("the manifest", Some(&places.manifest)),
+                ("the index of the recovered file", places.index.as_deref()),
+            ],
+        )?;
         Ok(places)
     }
 }
@@ -103,12 +106,12 @@ impl Places {
 ///
 /// # Errors
 /// [`Error::Usage`].
-pub(super) fn refuse_same(files: &[(&str, Option<&Path>)]) -> Result<()> {
+pub(super) fn refuse_same(disk: &DiskRef, files: &[(&str, Option<&Path>)]) -> Result<()> {
     let named = files
         .iter()
         .filter_map(|(what, path)| path.map(|path| (*what, path)));
     let known: Vec<_> = named
-        .map(|(what, path)| (what, path, Identity::of(path)))
+        .map(|(what, path)| (what, path, Identity::of(disk, path)))
         .collect();
     for (number, (what, path, identity)) in known.iter().enumerate() {
         let others = known.iter().take(number);
@@ -134,33 +137,22 @@ struct Identity {
 }
 
 impl Identity {
-    fn of(path: &Path) -> Self {
+    fn of(disk: &DiskRef, path: &Path) -> Self {
         let in_folder = |folder: PathBuf| match path.file_name() {
             Some(name) => folder.join(name),
             None => folder,
         };
-        let canonical = fs::canonicalize(path)
-            .or_else(|_| fs::canonicalize(folder(path)).map(in_folder))
+        let canonical = disk
+            .canonical(path)
+            .or_else(|_| disk.canonical(folder(path)).map(in_folder))
             .unwrap_or_else(|_| path.to_path_buf());
         Self {
             path: canonical,
-            node: node(path),
+            node: disk.stat(path, true).ok().and_then(|stat| stat.node),
         }
     }
 
     fn is_same(&self, other: &Self) -> bool {
         self.path == other.path || self.node.is_some() && self.node == other.node
     }
-}
-
-#[cfg(unix)]
-fn node(path: &Path) -> Option<(u64, u64)> {
-    use std::os::unix::fs::MetadataExt;
-    let metadata = fs::metadata(path).ok()?;
-    Some((metadata.dev(), metadata.ino()))
-}
-
-#[cfg(not(unix))]
-const fn node(_: &Path) -> Option<(u64, u64)> {
-    None
 }

@@ -11,7 +11,7 @@ use crate::checksum::{Incremental, Key};
 use crate::engine::{Options, each_piece};
 use crate::error::{Error, Result};
 use crate::output::NewFile;
-use crate::source::{FileSource, Source, open_regular};
+use crate::source::{FileSource, Source};
 use crate::text;
 
 /// Explains a missing manifest, and what to do.
@@ -50,14 +50,15 @@ pub fn undo_recover(
 ) -> Result<u64> {
     let quarantine_path = quarantine_of(&**recovered, quarantine)?;
     let manifest_path = manifest(&quarantine_path);
-    refuse_same(&[
+    let files = [
         ("the recovered file", recovered.path()),
-        ("the quarantine", Some(&quarantine_path)),
-        ("the manifest", Some(&manifest_path)),
+        ("the quarantine", Some(&*quarantine_path)),
+        ("the manifest", Some(&*manifest_path)),
         ("the file to write", Some(destination)),
-    ])?;
-    let mut new = NewFile::create(destination, overwrite)?;
-    let open = |path: &Path| FileSource::new(open_regular(path)?, path);
+    ];
+    refuse_same(options.on(), &files)?;
+    let mut new = NewFile::create(options.on(), destination, overwrite)?;
+    let open = |path: &Path| FileSource::open(options.on(), path);
     let mut lines = Manifest::new(open(&manifest_path).map_err(without_manifest)?);
     let header = lines.header()?;
     let quarantine = open(&quarantine_path)?;

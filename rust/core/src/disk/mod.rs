@@ -1,0 +1,334 @@
+//! The file system as this crate uses it: one trait that every file operation goes through, so that tests can put a disk
+//! below it that fails, fills up or loses power.
+//!
+//! [`System`] is the operating system's file system, and the default everywhere. Another disk is handed down by
+//! [`Options`](crate::Options) and [`WriteOptions`](crate::format::WriteOptions) as a [`DiskRef`].
+
+mod handle;
+mod system;
+
+use std::fmt;
+use std::io::{self, ErrorKind};
+use std::ops::Deref;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+pub(crate) use handle::{Handle, Owner};
+pub(crate) use system::System;
+
+/// What this crate asks of a file system.
+///
+/// After a loss of power only this is certain: the bytes of a file up to its last sync, and the names in a folder up to the last
+/// sync of that folder. A file that is closed or renamed is not synced by that.
+#[cfg_attr(
+    not(feature = "faults"),
+    allow(unreachable_pub, reason = "the feature `faults` makes it public")
+)]
+pub trait Disk: fmt::Debug + Send + Sync {
+    /// Opens or creates a file.
+    ///
+    /// # Errors
+    /// [`ErrorKind::NotFound`] and [`ErrorKind::AlreadyExists`] among others.
+    fn open(&self, path: &Path, opening: Opening) -> io::Result<Arc<dyn DiskFile>>;
+
+    /// Creates a file without a name in a folder. It is gone when its last handle is dropped.
+    ///
+    /// # Errors
+    /// Those of the file system.
+    fn nameless(&self, folder: &Path) -> io::Result<Arc<dyn DiskFile>>;
+
+    /// Creates a folder that only its owner can use.
+    ///
+    /// # Errors
+    /// [`ErrorKind::AlreadyExists`] if the path exists.
+    fn create_folder(&self, path: &Path) -> io::Result<()>;
+
+    /// What is at a path. A symbolic link at its end is followed if `follow` is set.
+    ///
+    /// # Errors
+    /// [`ErrorKind::NotFound`] if the path does not exist.
+    fn stat(&self, path: &Path, follow: bool) -> io::Result<Stat>;
+
+    /// The path without symbolic links, `.` and `..`.
+    ///
+    /// # Errors
+    /// [`ErrorKind::NotFound`] if the path does not exist.
+    fn canonical(&self, path: &Path) -> io::Result<PathBuf>;
+
+    /// The paths of all files and folders in a folder.
+    ///
+    /// # Errors
+    /// Those of the file system.
+    fn list(&self, folder: &Path) -> io::Result<Vec<PathBuf>>;
+
+    /// Renames a file, and replaces the file that has the new name.
+    ///
+    /// # Errors
+    /// Those of the file system.
+    fn rename(&self, from: &Path, to: &Path) -> io::Result<()>;
+
+    /// Renames a file, but replaces none.
+    ///
+    /// # Errors
+    /// [`ErrorKind::AlreadyExists`] if the new name is taken.
+    fn rename_new(&self, from: &Path, to: &Path) -> io::Result<()>;
+
+    /// Gives a file a second name.
+    ///
+    /// # Errors
+    /// [`ErrorKind::AlreadyExists`] if that name is taken.
+    fn hard_link(&self, from: &Path, to: &Path) -> io::Result<()>;
+
+    /// Removes a name of a file.
+    ///
+    /// # Errors
+    /// Those of the file system.
+    fn unlink(&self, path: &Path) -> io::Result<()>;
+
+    /// Removes a folder with all that is in it.
+    ///
+    /// # Errors
+    /// Those of the file system.
+    fn remove_folder(&self, path: &Path) -> io::Result<()>;
+
+    /// Makes the names in a folder survive a loss of power.
+    ///
+    /// # Errors
+    /// Those of the file system.
+    fn sync_folder(&self, folder: &Path) -> io::Result<()>;
+}
+
+/// An open file of a [`Disk`]. Dropping it closes it.
+#[cfg_attr(
+    not(feature = "faults"),
+    allow(unreachable_pub, reason = "the feature `faults` makes it public")
+)]
+#[allow(
+    clippy::len_without_is_empty,
+    reason = "asking costs a call of the system"
+)]
+pub trait DiskFile: fmt::Debug + Send + Sync {
+    /// The length in bytes.
+    ///
+    /// # Errors
+    /// Those of the file system.
+    fn len(&self) -> io::Result<u64>;
+
+    /// Reads once, at most as many bytes as the buffer holds. Returns 0 at the end of the file.
+    ///
+    /// # Errors
+    /// Those of the file system.
+    fn read_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<usize>;
+
+    /// Writes once, perhaps not all of the bytes.
+    ///
+    /// # Errors
+    /// Those of the file system.
+    fn write_at(&self, bytes: &[u8], offset: u64) -> io::Result<usize>;
+
+    /// Cuts the file off at this length, or fills it with zeros up to it.
+    ///
+    /// # Errors
+    /// Those of the file system.
+    fn set_len(&self, len: u64) -> io::Result<()>;
+
+    /// Makes the bytes and the length survive a loss of power.
+    ///
+    /// # Errors
+    /// Those of the file system. After an error the bytes may be lost although they can still be read.
+    fn sync_data(&self) -> io::Result<()>;
+
+    /// As [`sync_data`](Self::sync_data), with times and permissions.
+    ///
+    /// # Errors
+    /// Those of the file system.
+    fn sync_all(&self) -> io::Result<()>;
+
+    /// Locks the file against other writers until it is closed (Unix).
+    ///
+    /// # Errors
+    /// [`ErrorKind::ResourceBusy`] if another writer holds the lock.
+    fn lock(&self) -> io::Result<()>;
+
+    /// Maps the file, or reads it into memory.
+    ///
+    /// # Errors
+    /// Those of the file system.
+    fn map(&self) -> io::Result<Map>;
+}
+
+/// How a file is opened.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(
+    not(feature = "faults"),
+    allow(unreachable_pub, reason = "the feature `faults` makes it public")
+)]
+pub enum Opening {
+    /// An existing file, to read.
+    Read,
+    /// An existing file, to read and write.
+    Write,
+    /// A new file, to read and write.
+    New,
+    /// A new file that only its owner can read and write.
+    Private,
+}
+
+/// What is at a path.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(
+    not(feature = "faults"),
+    allow(unreachable_pub, reason = "the feature `faults` makes it public")
+)]
+pub struct Stat {
+    /// Its kind.
+    pub kind: Kind,
+    /// The length in bytes.
+    pub len: u64,
+    /// Device and inode, where the system has them: two paths of one file have the same.
+    pub node: Option<(u64, u64)>,
+}
+
+/// Kinds of what is at a path.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(
+    not(feature = "faults"),
+    allow(unreachable_pub, reason = "the feature `faults` makes it public")
+)]
+pub enum Kind {
+    /// A regular file.
+    File,
+    /// A folder.
+    Folder,
+    /// Anything else: a symbolic link, a pipe, a device.
+    Other,
+}
+
+/// The bytes of a file in memory.
+#[derive(Debug)]
+#[cfg_attr(
+    not(feature = "faults"),
+    allow(unreachable_pub, reason = "the feature `faults` makes it public")
+)]
+pub enum Map {
+    /// Pages of the file itself.
+    Mapped(memmap2::Mmap),
+    /// A copy.
+    #[cfg_attr(
+        not(feature = "faults"),
+        allow(dead_code, reason = "disks of tests have no pages")
+    )]
+    Copied(Vec<u8>),
+}
+
+impl AsRef<[u8]> for Map {
+    #[inline]
+    fn as_ref(&self) -> &[u8] {
+        match self {
+            Self::Mapped(mapped) => mapped,
+            Self::Copied(bytes) => bytes,
+        }
+    }
+}
+
+/// Which disk files are on: the operating system's by default.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct DiskRef(Option<Arc<dyn Disk>>);
+
+impl From<Arc<dyn Disk>> for DiskRef {
+    fn from(disk: Arc<dyn Disk>) -> Self {
+        Self(Some(disk))
+    }
+}
+
+impl Deref for DiskRef {
+    type Target = dyn Disk;
+
+    fn deref(&self) -> &Self::Target {
+        match &self.0 {
+            None => &System,
+            Some(disk) => &**disk,
+        }
+    }
+}
+
+/// How many names are tried for a temporary file. Names are random, so that a second try is rare.
+const NAMES: usize = 100;
+
+impl DiskRef {
+    /// Opens or creates a file.
+    pub(crate) fn handle(&self, path: &Path, opening: Opening) -> io::Result<Handle> {
+        self.open(path, opening).map(Handle::new)
+    }
+
+    /// Whether anything is at a path, also a symbolic link that leads nowhere.
+    pub(crate) fn is_taken(&self, path: &Path) -> bool {
+        self.stat(path, false).is_ok()
+    }
+
+    /// Calls `make` with paths in a folder, of random names with this beginning and end, until one is free.
+    pub(crate) fn temporary<T>(
+        &self,
+        folder: &Path,
+        prefix: &std::ffi::OsStr,
+        suffix: &str,
+        make: impl Fn(&dyn Disk, &Path) -> io::Result<T>,
+    ) -> io::Result<(T, PathBuf)> {
+        for _ in 0..NAMES {
+            let mut name = prefix.to_os_string();
+            let (random, _) = uuid::Uuid::new_v4().as_u64_pair();
+            name.push(format!("{random:016x}{suffix}"));
+            let path = folder.join(name);
+            match make(&**self, &path) {
+                Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
+                made => return made.map(|made| (made, path)),
+            }
+        }
+        Err(io::Error::new(
+            ErrorKind::AlreadyExists,
+            format!("{NAMES} random names in a row are taken"),
+        ))
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_that_is_taken_is_passed_over() {
+        let tried = std::cell::Cell::new(0);
+        let folder = Path::new("folder");
+        let make = |_: &dyn Disk, _: &Path| {
+            tried.set(tried.get() + 1);
+            match tried.get() {
+                3 => Ok(()),
+                _ => Err(ErrorKind::AlreadyExists.into()),
+            }
+        };
+        let ((), path) = DiskRef::default()
+            .temporary(folder, ".new.".as_ref(), ".tmp", make)
+            .unwrap();
+        let name = path.file_name().unwrap().to_str().unwrap();
+        assert!(
+            name.starts_with(".new.") && name.ends_with(".tmp"),
+            "{name}"
+        );
+        assert_eq!((path.parent(), tried.get()), (Some(folder), 3));
+        let taken = |_: &dyn Disk, _: &Path| io::Result::<()>::Err(ErrorKind::AlreadyExists.into());
+        let error = DiskRef::default().temporary(folder, ".new.".as_ref(), ".tmp", taken);
+        assert_eq!(error.unwrap_err().kind(), ErrorKind::AlreadyExists);
+    }
+
+    #[test]
+    fn a_folder_is_removed_with_what_is_in_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let disk = DiskRef::default();
+        let inside = folder.path().join("inside");
+        disk.create_folder(&inside).unwrap();
+        disk.open(&inside.join("file"), Opening::New).unwrap();
+        disk.remove_folder(&inside).unwrap();
+        assert!(disk.list(folder.path()).unwrap().is_empty());
+    }
+}

@@ -1,0 +1,305 @@
+//! The file system of the operating system. Tests make its calls fail (the feature `faults`; without it nothing is added
+//! to the calls).
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, ErrorKind};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use super::{Disk, DiskFile, Kind, Map, Opening, Stat};
+use crate::bug::OrBug;
+use crate::cursor::Cursor;
+#[cfg(feature = "faults")]
+use crate::faults::{reach, reach_sync};
+use crate::operation::Operation;
+
+/// Goes on with an operation, on so many bytes of those that were asked for.
+#[cfg(not(feature = "faults"))]
+#[inline(always)]
+const fn reach(_: Operation, bytes: usize) -> io::Result<usize> {
+    Ok(bytes)
+}
+
+/// Goes on with a sync of this file or folder.
+#[cfg(not(feature = "faults"))]
+#[inline(always)]
+fn reach_sync(_: &File) -> io::Result<()> {
+    reach(Operation::Sync, 0).map(drop)
+}
+
+/// Syncs a file or folder. The one place that does, so that tests that see it reached see the sync.
+fn sync(file: &File, how: fn(&File) -> io::Result<()>) -> io::Result<()> {
+    reach_sync(file)?;
+    how(file)
+}
+
+/// The operating system's file system.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct System;
+
+impl System {
+    /// Opens a file to read.
+    pub(crate) fn read(path: &Path) -> io::Result<File> {
+        reach(Operation::Open, 0)?;
+        File::open(path)
+    }
+}
+
+impl Disk for System {
+    fn open(&self, path: &Path, opening: Opening) -> io::Result<Arc<dyn DiskFile>> {
+        if opening == Opening::Read {
+            return Ok(Arc::new(Self::read(path)?));
+        }
+        reach(Operation::Open, 0)?;
+        let mut options = OpenOptions::new();
+        options.read(true).write(true);
+        if matches!(opening, Opening::New | Opening::Private) {
+            options.create_new(true);
+        }
+        #[cfg(unix)]
+        if opening == Opening::Private {
+            std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+        }
+        Ok(Arc::new(options.open(path)?))
+    }
+
+    fn nameless(&self, folder: &Path) -> io::Result<Arc<dyn DiskFile>> {
+        reach(Operation::Open, 0)?;
+        Ok(Arc::new(tempfile::tempfile_in(folder)?))
+    }
+
+    fn create_folder(&self, path: &Path) -> io::Result<()> {
+        reach(Operation::Open, 0)?;
+        #[cfg_attr(not(unix), allow(unused_mut, reason = "only Unix folders have a mode"))]
+        let mut builder = fs::DirBuilder::new();
+        #[cfg(unix)]
+        std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+        builder.create(path)
+    }
+
+    fn stat(&self, path: &Path, follow: bool) -> io::Result<Stat> {
+        reach(Operation::Stat, 0)?;
+        let metadata = if follow {
+            fs::metadata(path)
+        } else {
+            fs::symlink_metadata(path)
+        }?;
+        let kind = match metadata.file_type() {
+            own if own.is_file() => Kind::File,
+            own if own.is_dir() => Kind::Folder,
+            _ => Kind::Other,
+        };
+        Ok(Stat {
+            kind,
+            len: metadata.len(),
+            node: node(&metadata),
+        })
+    }
+
+    fn canonical(&self, path: &Path) -> io::Result<PathBuf> {
+        fs::canonicalize(path)
+    }
+
+    fn list(&self, folder: &Path) -> io::Result<Vec<PathBuf>> {
+        reach(Operation::Open, 0)?;
+        fs::read_dir(folder)?
+            .map(|entry| entry.map(|entry| entry.path()))
+            .collect()
+    }
+
+    fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
+        reach(Operation::Rename, 0)?;
+        fs::rename(from, to)
+    }
+
+    /// The standard library has no such call, and tempfile has one for each system.
+    fn rename_new(&self, from: &Path, to: &Path) -> io::Result<()> {
+        reach(Operation::Rename, 0)?;
+        let mut from = tempfile::TempPath::try_from_path(from)?;
+        from.disable_cleanup(true);
+        from.persist_noclobber(to).map_err(|error| error.error)
+    }
+
+    fn hard_link(&self, from: &Path, to: &Path) -> io::Result<()> {
+        reach(Operation::Rename, 0)?;
+        fs::hard_link(from, to)
+    }
+
+    fn unlink(&self, path: &Path) -> io::Result<()> {
+        fs::remove_file(path)
+    }
+
+    fn remove_folder(&self, path: &Path) -> io::Result<()> {
+        fs::remove_dir_all(path)
+    }
+
+    /// On Windows names need no sync of their own.
+    fn sync_folder(&self, folder: &Path) -> io::Result<()> {
+        if cfg!(unix) {
+            sync(&File::open(folder)?, File::sync_all)?;
+        }
+        Ok(())
+    }
+}
+
+impl DiskFile for File {
+    fn len(&self) -> io::Result<u64> {
+        reach(Operation::Stat, 0)?;
+        self.metadata().map(|metadata| metadata.len())
+    }
+
+    fn read_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
+        let bytes = reach(Operation::Read, buffer.len())?;
+        let buffer = buffer
+            .get_mut(..bytes)
+            .or_bug("no more bytes to read than were asked for")
+            .map_err(io::Error::other)?;
+        read_at(self, buffer, offset)
+    }
+
+    fn write_at(&self, bytes: &[u8], offset: u64) -> io::Result<usize> {
+        let most = reach(Operation::Write, bytes.len())?;
+        write_at(self, Cursor::new(bytes).run_up_to(most), offset)
+    }
+
+    fn set_len(&self, len: u64) -> io::Result<()> {
+        reach(Operation::Truncate, 0)?;
+        Self::set_len(self, len)
+    }
+
+    fn sync_data(&self) -> io::Result<()> {
+        sync(self, Self::sync_data)
+    }
+
+    fn sync_all(&self) -> io::Result<()> {
+        sync(self, Self::sync_all)
+    }
+
+    fn lock(&self) -> io::Result<()> {
+        #[cfg(unix)]
+        self.try_lock().map_err(|error| match error {
+            fs::TryLockError::WouldBlock => {
+                io::Error::new(ErrorKind::ResourceBusy, "another writer has it open")
+            }
+            fs::TryLockError::Error(error) => error,
+        })?;
+        Ok(())
+    }
+
+    #[allow(unsafe_code)]
+    fn map(&self) -> io::Result<Map> {
+        reach(Operation::Open, 0)?;
+        // SAFETY: the map is only read. Its bytes must stay as they are while they are borrowed, and that is the caller's part,
+        // as for every map of a file: the docs of `MappedSource` say so, and nothing is mapped unless it is asked for.
+        unsafe { memmap2::Mmap::map(self) }.map(Map::Mapped)
+    }
+}
+
+#[cfg(unix)]
+fn node(metadata: &fs::Metadata) -> Option<(u64, u64)> {
+    use std::os::unix::fs::MetadataExt;
+    Some((metadata.dev(), metadata.ino()))
+}
+
+#[cfg(not(unix))]
+const fn node(_: &fs::Metadata) -> Option<(u64, u64)> {
+    None
+}
+
+#[cfg(unix)]
+fn read_at(file: &File, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
+    std::os::unix::fs::FileExt::read_at(file, buffer, offset)
+}
+
+#[cfg(windows)]
+fn read_at(file: &File, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
+    std::os::windows::fs::FileExt::seek_read(file, buffer, offset)
+}
+
+#[cfg(unix)]
+fn write_at(file: &File, bytes: &[u8], offset: u64) -> io::Result<usize> {
+    std::os::unix::fs::FileExt::write_at(file, bytes, offset)
+}
+
+#[cfg(windows)]
+fn write_at(file: &File, bytes: &[u8], offset: u64) -> io::Result<usize> {
+    std::os::windows::fs::FileExt::seek_write(file, bytes, offset)
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    #[cfg(unix)]
+    #[test]
+    fn one_writer_keeps_another_out() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        let open = || System.open(file.path(), Opening::Write).unwrap();
+        let (first, second) = (open(), open());
+        first.lock().unwrap();
+        let refused = second.lock().unwrap_err();
+        assert_eq!(refused.kind(), ErrorKind::ResourceBusy);
+        drop(first);
+        second.lock().unwrap();
+    }
+
+    /// Linux refuses to sync what has no disk, so that an error shows that it was asked to.
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn a_sync_reaches_the_system() {
+        let null = System.open(Path::new("/dev/null"), Opening::Write).unwrap();
+        let invalid =
+            |result: io::Result<()>| result.unwrap_err().kind() == ErrorKind::InvalidInput;
+        assert!(invalid(null.sync_data()));
+        assert!(invalid(null.sync_all()));
+        assert!(invalid(System.sync_folder(Path::new("/proc"))));
+        let folder = tempfile::tempdir().unwrap();
+        System.sync_folder(folder.path()).unwrap();
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn private_files_and_folders_are_their_owners_alone() {
+        use std::os::unix::fs::PermissionsExt;
+        let folder = tempfile::tempdir().unwrap();
+        let [file, inside] = ["file", "inside"].map(|name| folder.path().join(name));
+        System.open(&file, Opening::Private).unwrap();
+        System.create_folder(&inside).unwrap();
+        for (path, mode) in [(&file, 0o600), (&inside, 0o700)] {
+            let permissions = fs::metadata(path).unwrap().permissions();
+            assert_eq!(permissions.mode() & 0o777, mode);
+        }
+    }
+
+    #[test]
+    fn names_are_replaced_only_if_asked() {
+        let folder = tempfile::tempdir().unwrap();
+        let [first, second] = ["first", "second"].map(|name| folder.path().join(name));
+        for path in [&first, &second] {
+            fs::write(path, path.to_str().unwrap()).unwrap();
+        }
+        for refused in [
+            System.rename_new(&first, &second),
+            System.hard_link(&first, &second),
+            System.create_folder(&second),
+            System.open(&second, Opening::New).map(drop),
+            System.open(&second, Opening::Private).map(drop),
+        ] {
+            assert_eq!(refused.unwrap_err().kind(), ErrorKind::AlreadyExists);
+        }
+        assert_eq!(System.list(folder.path()).unwrap().len(), 2);
+        System.rename(&first, &second).unwrap();
+        assert_eq!(
+            fs::read(&second).unwrap(),
+            first.to_str().unwrap().as_bytes()
+        );
+        System.rename_new(&second, &first).unwrap();
+        let stat = System.stat(&first, true).unwrap();
+        assert_eq!(
+            (stat.kind, stat.len),
+            (Kind::File, first.as_os_str().len() as u64)
+        );
+        assert_eq!(System.list(folder.path()).unwrap(), [first]);
+    }
+}
