@@ -13,6 +13,7 @@ TEST_PROCESSES ?= 2
 KAITAI_TARGET ?= python
 FUZZ_SECONDS ?= 60
 FUZZ_ARGS ?=
+CRASH_ROUNDS ?= 1000
 # The files that `make mutants` changes: those that write files, make the ledger, or decide whether a record, block or chunk is good.
 MUTATED ?= $(addprefix rust/core/src/,output/*.rs disk/*.rs ledger/*.rs uuid6.rs checksum/mod.rs \
 	$(addprefix engine/,budget.rs driver.rs) \
@@ -51,7 +52,7 @@ export PROPTEST_RNG_SEED
 MAKEFLAGS += --no-builtin-rules
 .DELETE_ON_ERROR:
 .DEFAULT_GOAL := help
-.PHONY: help develop build java demo test oracles test-clusters test-rust example properties interop damage fuzz corpus mutants sanitize lint structure coverage audit format bench bench-spark bench-guard criterion kaitai lock clean
+.PHONY: help develop build java demo test oracles test-clusters test-rust example properties interop damage crash fuzz corpus mutants sanitize lint structure coverage audit format bench bench-spark bench-guard criterion kaitai lock clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -108,6 +109,11 @@ interop: $(VENV)/.extension $(INTEROP)/node_modules/.installed ## Compare oplogs
 
 damage: $(VENV)/.extension $(VENV)/.damage java ## Damage files for DAMAGE_SECONDS (300), and tell what is lost, here and in other formats
 	$(BIN)/python -m tests.damage --json build/damage.json
+
+crash: $(VENV)/.requirements ## Lose power before each call of each writer, CRASH_ROUNDS (1000) times with new seeds
+	seed=$$(od -A n -N 4 -t u4 /dev/urandom | tr -d ' '); echo "SEGLAKE_CRASH_SEED=$$seed"; \
+	SEGLAKE_CRASH_SEED=$$seed SEGLAKE_CRASH_ROUNDS=$(CRASH_ROUNDS) \
+		$(CARGO) test --locked --package seglake --all-features --test integration crash_ -- --nocapture
 
 fuzz: $(VENV)/.fuzz ## Look for bytes that break a property, FUZZ_SECONDS (60) for each target
 	$(BIN)/python scripts/fuzz.py run --seconds $(FUZZ_SECONDS) $(FUZZ_ARGS)

@@ -10,6 +10,8 @@
 
 // Code that several tests share.
 mod common;
+#[cfg(all(unix, feature = "faults"))]
+mod crashes;
 mod diagnoses;
 #[cfg(all(unix, feature = "faults"))]
 mod fault_samples;
@@ -18,6 +20,8 @@ mod messages;
 mod power_loss;
 mod recovery;
 mod renumbering;
+#[cfg(all(unix, feature = "faults"))]
+mod simulated;
 mod splitting;
 mod tenant_segments;
 mod vectors;
@@ -35,6 +39,12 @@ mod chunked_writer;
 #[cfg(feature = "arrow")]
 mod columns;
 mod corpus;
+#[cfg(all(unix, feature = "faults"))]
+mod crash_append;
+#[cfg(all(unix, feature = "faults"))]
+mod crash_calls;
+#[cfg(all(unix, feature = "faults"))]
+mod crash_whole;
 mod detection;
 mod diagnose;
 mod diagnose_flips;

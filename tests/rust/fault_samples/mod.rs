@@ -63,8 +63,17 @@ pub(crate) fn id(format: &Format, number: u64) -> RecordId {
 
 /// Writes record `number`, the same each time.
 pub(crate) fn write(writer: &mut dyn Writer, format: &Format, number: u64) -> seglake::Result<()> {
-    let value = value(number);
-    let (value, one) = (Value::Binary(&value), Value::UInt64(1));
+    write_value(writer, format, number, &value(number))
+}
+
+/// Writes record `number` with this value.
+pub(crate) fn write_value(
+    writer: &mut dyn Writer,
+    format: &Format,
+    number: u64,
+    value: &[u8],
+) -> seglake::Result<()> {
+    let (value, one) = (Value::Binary(value), Value::UInt64(1));
     let fields = match format.name {
         "oplog" => {
             let clock = Value::List(Vec::new());
@@ -121,8 +130,16 @@ pub(crate) fn source(path: &Path) -> seglake::Result<Arc<dyn Source>> {
 
 /// The values of a file's good records, and its ledger.
 pub(crate) fn contents(path: &Path, format: &'static Format) -> (Vec<Vec<u8>>, Vec<Span>) {
+    contents_of(source(path).unwrap(), format)
+}
+
+/// The same of a source.
+pub(crate) fn contents_of(
+    source: Arc<dyn Source>,
+    format: &'static Format,
+) -> (Vec<Vec<u8>>, Vec<Span>) {
     let options = Options::default().format(format).strict(false);
-    let mut walk = format::open(source(path).unwrap(), &options, Start::Beginning).unwrap();
+    let mut walk = format::open(source, &options, Start::Beginning).unwrap();
     let (mut values, mut spans) = (Vec::new(), Vec::new());
     while walk.step().unwrap() == Step::More {
         let rows = walk.rows();

@@ -1,0 +1,68 @@
+//! Every place in the code that makes something last is one that the tests of losses of power leave out.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+
+/// The methods of a disk and its files that make something last.
+const CALLS: [&str; 6] = [
+    ".sync_data(",
+    ".sync_all(",
+    ".sync_folder(",
+    ".rename(",
+    ".rename_new(",
+    ".hard_link(",
+];
+
+/// How many such calls each file has, and where they are left out. A new one belongs here, and into a scenario.
+const PLACES: [(&str, usize, &str); 4] = [
+    // `sync`: the data, and the folder.
+    ("output/appender.rs", 2, "crash_append"),
+    // `commit`: the folder. `sync`: the data. `place`: both ways to rename.
+    (
+        "output/new_file.rs",
+        4,
+        "crash_whole: writing, seal, index, undo",
+    ),
+    // `commit`: the folder. `put`: renaming twice, the link.
+    // A rename instead of a link is only for file systems without links: `faults::converting_without_links`.
+    ("output/staging.rs", 4, "crash_whole: convert"),
+    // The folders of all files. Renaming back and the link aside only serve an error that does not end the process:
+    // `recover_faults::recovering_over_other_files`.
+    ("output/together.rs", 3, "crash_whole: recover"),
+];
+
+fn count(folder: &Path, root: &Path, found: &mut BTreeMap<String, usize>) {
+    for entry in fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            count(&path, root, found);
+            continue;
+        }
+        let text = fs::read_to_string(&path).unwrap();
+        let code = text.split("\nmod tests").next().unwrap();
+        let lines = code
+            .lines()
+            .filter(|line| !line.trim_start().starts_with("//"));
+        let calls = |line: &str| {
+            CALLS
+                .iter()
+                .map(|call| line.matches(call).count())
+                .sum::<usize>()
+        };
+        let calls: usize = lines.map(calls).sum();
+        let name = path.strip_prefix(root).unwrap().to_str().unwrap();
+        if calls > 0 && !name.starts_with("disk/") {
+            found.insert(name.to_owned(), calls);
+        }
+    }
+}
+
+#[test]
+fn each_is_known() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
+    let mut found = BTreeMap::new();
+    count(&root, &root, &mut found);
+    let known = PLACES.map(|(path, calls, _)| (path.to_owned(), calls));
+    assert_eq!(found, BTreeMap::from(known));
+}

@@ -1,0 +1,477 @@
+//! A disk in memory that loses power, fails and fills up. After a loss of power only this is certain: the bytes of a file at its
+//! last sync, and the names in a folder at the last sync of that folder. Of everything else any part survives:
+//!
+//! - Each sector of a file holds what was there at any moment since the file's last sync. The bytes of it that were written may
+//!   also be zero, garbage, or a mix of two moments. Bytes that were not written keep their value.
+//! - The length is that of any moment since the file's last sync.
+//! - Each change of a name is lost or kept, whatever becomes of the others and of the data. A rename is one change.
+//!
+//! Syncs can fail: then the file reads as before, and what the disk holds of it is any of the above. The next sync brings only
+//! the pages that are written from then on.
+//!
+//! A seed says what survives, so a failure can be run again.
+
+mod files;
+mod names;
+mod random;
+
+use std::collections::BTreeMap;
+use std::io::{self, ErrorKind};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use seglake::faults::{Disk, DiskFile, Kind, Map, Opening, Stat};
+
+use files::Content;
+use names::Names;
+pub(crate) use random::Random;
+
+const EIO: i32 = 5;
+const ENOSPC: i32 = 28;
+
+/// What a disk is asked to change or to keep. Reading is not counted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Call {
+    Create,
+    Nameless,
+    CreateFolder,
+    Rename,
+    Link,
+    Unlink,
+    RemoveFolder,
+    SyncFolder,
+    Write,
+    SetLen,
+    Sync,
+}
+
+impl Call {
+    /// Whether a promise may hang on this single call.
+    pub(crate) const fn is_durable(self) -> bool {
+        matches!(
+            self,
+            Self::Rename | Self::Link | Self::SyncFolder | Self::Sync
+        )
+    }
+}
+
+/// What goes wrong at a call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Trouble {
+    /// Power is lost before it. All later calls fail.
+    Crash,
+    /// It reports success and does nothing: a mutation of the code that leaves the call out.
+    Skip,
+    /// An error of the drive, once. A sync that fails loses what it should have kept.
+    Broken,
+    /// No room: this call and all later ones that need room fail.
+    Full,
+    /// A write takes only its first byte.
+    Short,
+}
+
+/// What went on.
+#[derive(Clone, Debug)]
+pub(crate) struct Done {
+    pub(crate) call: Call,
+    /// The path, or the first of two; empty for a file without a name.
+    pub(crate) path: PathBuf,
+}
+
+#[derive(Clone, Debug, Default)]
+struct State {
+    names: Names,
+    files: BTreeMap<usize, Content>,
+    /// The files that a writer holds the lock of.
+    locked: Vec<usize>,
+    next: usize,
+    calls: Vec<Done>,
+    troubles: Vec<(usize, Trouble)>,
+    is_off: bool,
+    is_full: bool,
+    random: Random,
+}
+
+/// The disk.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Simulated(Arc<Mutex<State>>);
+
+impl Simulated {
+    /// An empty disk with one folder, `/data`.
+    pub(crate) fn new() -> Self {
+        let disk = Self::default();
+        disk.create_folder(Path::new("/data")).unwrap();
+        disk.settle();
+        disk
+    }
+
+    pub(crate) fn disk(&self) -> Arc<dyn Disk> {
+        Arc::new(self.clone())
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn opened(&self, id: usize, path: &Path) -> Opened {
+        Opened {
+            disk: self.clone(),
+            id,
+            path: path.to_path_buf(),
+            locks: AtomicBool::new(false),
+        }
+    }
+
+    /// A copy whose changes are its own.
+    pub(crate) fn copy(&self) -> Self {
+        Self(Arc::new(Mutex::new(self.state().clone())))
+    }
+
+    /// Makes everything certain, and counts calls from 0 again.
+    pub(crate) fn settle(&self) {
+        self.settle_contents();
+        self.state().names.settle();
+    }
+
+    /// The same, but for the names.
+    pub(crate) fn settle_contents(&self) {
+        let mut state = self.state();
+        state.files.values_mut().for_each(Content::settle);
+        state.calls.clear();
+    }
+
+    /// Has something go wrong at the call of this number.
+    pub(crate) fn trouble(&self, at: usize, trouble: Trouble) {
+        self.state().troubles.push((at, trouble));
+    }
+
+    /// What lost syncs leave.
+    pub(crate) fn seed(&self, seed: u64) {
+        self.state().random = Random::new(seed);
+    }
+
+    /// The calls so far.
+    pub(crate) fn calls(&self) -> Vec<Done> {
+        self.state().calls.clone()
+    }
+
+    /// The disk after a loss of power, of which this seed says what survives.
+    pub(crate) fn after_power_loss(&self, seed: u64) -> Self {
+        let state = self.state();
+        let mut random = Random::new(seed);
+        // Sometimes nothing survives, or all, or most: what any subset alone would hardly give.
+        let kept = [0, 5, 50, 95, 100][random.below(5)];
+        let names = state.names.after_power_loss(kept, &mut random);
+        let reachable = names.files();
+        let files = state.files.iter().filter(|(id, _)| reachable.contains(*id));
+        let files = files.map(|(id, own)| (*id, own.after_power_loss(kept, &mut random)));
+        let after = State {
+            files: files.collect(),
+            names,
+            next: state.next,
+            random,
+            ..State::default()
+        };
+        Self(Arc::new(Mutex::new(after)))
+    }
+
+    /// The content of each file below `/data`, but for those whose name, or the name of a folder above them, begins with a dot.
+    pub(crate) fn visible(&self) -> BTreeMap<String, Vec<u8>> {
+        let mut visible = self.files();
+        visible.retain(|path, _| !path.split('/').any(|name| name.starts_with('.')));
+        visible
+    }
+
+    /// The content of each file below `/data`.
+    pub(crate) fn files(&self) -> BTreeMap<String, Vec<u8>> {
+        let state = self.state();
+        let mut files = BTreeMap::new();
+        for (path, id) in state.names.paths() {
+            if let (Some(content), Some(name)) = (state.files.get(&id), path.strip_prefix("/data/"))
+            {
+                files.insert(name.to_owned(), content.now().to_vec());
+            }
+        }
+        files
+    }
+
+    /// Puts a file there.
+    pub(crate) fn put(&self, path: &str, content: &[u8]) {
+        let file = self.open(Path::new(path), Opening::New).unwrap();
+        assert_eq!(file.write_at(content, 0).unwrap(), content.len());
+    }
+}
+
+impl State {
+    /// Counts a call. Gives what goes wrong that the call itself has to do.
+    fn reach(&mut self, call: Call, path: &Path) -> io::Result<Option<Trouble>> {
+        if self.is_off {
+            return Err(io::Error::other("the power is off"));
+        }
+        let at = self.calls.len();
+        self.calls.push(Done {
+            call,
+            path: path.to_path_buf(),
+        });
+        let troubles = self.troubles.iter().filter(|(own, _)| *own == at);
+        let trouble = troubles.map(|(_, trouble)| *trouble).next();
+        if self.is_full && needs_room(call) {
+            return Err(io::Error::from_raw_os_error(ENOSPC));
+        }
+        match trouble {
+            Some(Trouble::Crash) => {
+                self.is_off = true;
+                Err(io::Error::other("the power is off"))
+            }
+            Some(Trouble::Broken) if call != Call::Sync => Err(io::Error::from_raw_os_error(EIO)),
+            Some(Trouble::Full) if needs_room(call) => {
+                self.is_full = true;
+                Err(io::Error::from_raw_os_error(ENOSPC))
+            }
+            trouble => Ok(trouble),
+        }
+    }
+
+    fn check_power(&self) -> io::Result<()> {
+        match self.is_off {
+            true => Err(io::Error::other("the power is off")),
+            false => Ok(()),
+        }
+    }
+
+    fn begin(&mut self) -> usize {
+        self.next += 1;
+        self.files.insert(self.next, Content::default());
+        self.next
+    }
+}
+
+const fn needs_room(call: Call) -> bool {
+    matches!(
+        call,
+        Call::Create | Call::Nameless | Call::CreateFolder | Call::Write | Call::Link
+    )
+}
+
+const IS_SKIPPED: Option<Trouble> = Some(Trouble::Skip);
+
+impl Disk for Simulated {
+    fn open(&self, path: &Path, opening: Opening) -> io::Result<Arc<dyn DiskFile>> {
+        let mut state = self.state();
+        let id = if matches!(opening, Opening::Read | Opening::Write) {
+            state.check_power()?;
+            state.names.find(path)?
+        } else {
+            state.reach(Call::Create, path)?;
+            state.names.refuse_taken(path)?;
+            let id = state.begin();
+            state.names.set(path, id)?;
+            id
+        };
+        if !state.files.contains_key(&id) {
+            return Err(ErrorKind::IsADirectory.into());
+        }
+        Ok(Arc::new(self.opened(id, path)))
+    }
+
+    fn nameless(&self, folder: &Path) -> io::Result<Arc<dyn DiskFile>> {
+        let mut state = self.state();
+        state.reach(Call::Nameless, folder)?;
+        state.names.find(folder)?;
+        Ok(Arc::new(self.opened(state.begin(), Path::new(""))))
+    }
+
+    fn create_folder(&self, path: &Path) -> io::Result<()> {
+        let mut state = self.state();
+        state.reach(Call::CreateFolder, path)?;
+        state.names.refuse_taken(path)?;
+        state.next += 1;
+        let id = state.next;
+        state.names.set(path, id)
+    }
+
+    fn stat(&self, path: &Path, _: bool) -> io::Result<Stat> {
+        let state = self.state();
+        state.check_power()?;
+        let id = state.names.find(path)?;
+        let content = state.files.get(&id);
+        Ok(Stat {
+            kind: content.map_or(Kind::Folder, |_| Kind::File),
+            len: content.map_or(0, |own| own.now().len() as u64),
+            node: Some((0, id as u64)),
+        })
+    }
+
+    fn canonical(&self, path: &Path) -> io::Result<PathBuf> {
+        self.state().names.find(path)?;
+        Ok(path.to_path_buf())
+    }
+
+    fn list(&self, folder: &Path) -> io::Result<Vec<PathBuf>> {
+        let state = self.state();
+        state.check_power()?;
+        state.names.list(folder)
+    }
+
+    fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
+        let mut state = self.state();
+        match state.reach(Call::Rename, from)? {
+            IS_SKIPPED => Ok(()),
+            _ => state.names.rename(from, to),
+        }
+    }
+
+    fn rename_new(&self, from: &Path, to: &Path) -> io::Result<()> {
+        let mut state = self.state();
+        let trouble = state.reach(Call::Rename, from)?;
+        state.names.refuse_taken(to)?;
+        match trouble {
+            IS_SKIPPED => Ok(()),
+            _ => state.names.rename(from, to),
+        }
+    }
+
+    fn hard_link(&self, from: &Path, to: &Path) -> io::Result<()> {
+        let mut state = self.state();
+        let trouble = state.reach(Call::Link, from)?;
+        state.names.refuse_taken(to)?;
+        let id = state.names.find(from)?;
+        match trouble {
+            IS_SKIPPED => Ok(()),
+            _ => state.names.set(to, id),
+        }
+    }
+
+    fn unlink(&self, path: &Path) -> io::Result<()> {
+        let mut state = self.state();
+        state.reach(Call::Unlink, path)?;
+        state.names.remove(path)
+    }
+
+    fn remove_folder(&self, path: &Path) -> io::Result<()> {
+        let mut state = self.state();
+        state.reach(Call::RemoveFolder, path)?;
+        for inside in state.names.list(path)? {
+            state.names.remove(&inside)?;
+        }
+        state.names.remove(path)
+    }
+
+    fn sync_folder(&self, folder: &Path) -> io::Result<()> {
+        let mut state = self.state();
+        match state.reach(Call::SyncFolder, folder)? {
+            IS_SKIPPED => Ok(()),
+            _ => state.names.sync(folder),
+        }
+    }
+}
+
+/// An open file.
+#[derive(Debug)]
+struct Opened {
+    disk: Simulated,
+    id: usize,
+    path: PathBuf,
+    locks: AtomicBool,
+}
+
+impl Opened {
+    /// Does something with the content, after counting it as this call if it changes anything.
+    fn with<T>(
+        &self,
+        call: Option<Call>,
+        work: impl FnOnce(&mut Content, Option<Trouble>, &mut Random) -> io::Result<T>,
+    ) -> io::Result<T> {
+        let state = &mut *self.disk.state();
+        let trouble = match call {
+            Some(call) => state.reach(call, &self.path)?,
+            None => state.check_power().map(|()| None)?,
+        };
+        let content = state.files.get_mut(&self.id);
+        work(content.unwrap(), trouble, &mut state.random)
+    }
+
+    fn sync(&self) -> io::Result<()> {
+        self.with(Some(Call::Sync), |content, trouble, random| match trouble {
+            IS_SKIPPED => Ok(()),
+            Some(Trouble::Broken) => {
+                content.lose(random);
+                Err(io::Error::from_raw_os_error(EIO))
+            }
+            _ => {
+                content.settle();
+                Ok(())
+            }
+        })
+    }
+}
+
+impl DiskFile for Opened {
+    fn len(&self) -> io::Result<u64> {
+        self.with(None, |content, _, _| Ok(content.now().len() as u64))
+    }
+
+    fn read_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
+        self.with(None, |content, _, _| {
+            let rest = usize::try_from(offset).ok();
+            let rest = rest.and_then(|start| content.now().get(start..));
+            let rest = rest.unwrap_or_default();
+            let len = rest.len().min(buffer.len());
+            buffer[..len].copy_from_slice(&rest[..len]);
+            Ok(len)
+        })
+    }
+
+    fn write_at(&self, bytes: &[u8], offset: u64) -> io::Result<usize> {
+        self.with(Some(Call::Write), |content, trouble, _| {
+            let most = match trouble {
+                Some(Trouble::Short) => bytes.len().min(1),
+                _ => bytes.len(),
+            };
+            content.write(usize::try_from(offset).unwrap(), &bytes[..most]);
+            Ok(most)
+        })
+    }
+
+    fn set_len(&self, len: u64) -> io::Result<()> {
+        self.with(Some(Call::SetLen), |content, _, _| {
+            content.set_len(usize::try_from(len).unwrap());
+            Ok(())
+        })
+    }
+
+    fn sync_data(&self) -> io::Result<()> {
+        self.sync()
+    }
+
+    fn sync_all(&self) -> io::Result<()> {
+        self.sync()
+    }
+
+    fn lock(&self) -> io::Result<()> {
+        let mut state = self.disk.state();
+        state.check_power()?;
+        if state.locked.contains(&self.id) {
+            return Err(ErrorKind::ResourceBusy.into());
+        }
+        state.locked.push(self.id);
+        self.locks.store(true, Ordering::Relaxed);
+        Ok(())
+    }
+
+    fn map(&self) -> io::Result<Map> {
+        self.with(None, |content, _, _| {
+            Ok(Map::Copied(content.now().to_vec()))
+        })
+    }
+}
+
+impl Drop for Opened {
+    /// Closing syncs nothing.
+    fn drop(&mut self) {
+        if self.locks.load(Ordering::Relaxed) {
+            self.disk.state().locked.retain(|own| *own != self.id);
+        }
+    }
+}
