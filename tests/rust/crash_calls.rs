@@ -24,10 +24,10 @@ const PLACES: [(&str, usize, &str); 4] = [
         4,
         "crash_whole: writing, seal, index, undo",
     ),
-    // `commit`: the folder. `put`: renaming twice, the link.
+    // `commit`: the folder before the last file, and behind it. `put`: renaming twice, the link.
     // A rename instead of a link is only for file systems without links: `faults::converting_without_links`.
-    ("output/staging.rs", 4, "crash_whole: convert"),
-    // The folders of all files. Renaming back and the link aside only serve an error that does not end the process:
+    ("output/staging.rs", 5, "crash_whole: convert"),
+    // `sync_folders`, called twice. Renaming back and the link aside only serve an error that does not end the process:
     // `recover_faults::recovering_over_other_files`.
     ("output/together.rs", 3, "crash_whole: recover"),
 ];

@@ -43,7 +43,7 @@ impl Making {
     }
 
     fn with<T>(&self, test: impl FnOnce(Crashes<'_>) -> T) -> T {
-        let check = |aftermath: Aftermath<'_>| -> Checked { old_or_new(&aftermath) };
+        let check = |aftermath: Aftermath<'_>| -> Checked { old_or_new(&aftermath, &self.last) };
         test(Crashes {
             name: self.name.clone(),
             prepare: &*self.prepare,

@@ -36,6 +36,8 @@ pub(crate) struct Aftermath<'a> {
     pub(crate) acknowledged: &'a Acknowledged,
     /// The power was lost before this call.
     pub(crate) at: usize,
+    /// Nothing went wrong before the power was lost.
+    pub(crate) is_smooth: bool,
     /// For what the check itself has to choose.
     pub(crate) random: Random,
 }
@@ -118,6 +120,7 @@ impl Crashes<'_> {
                     after: &after,
                     acknowledged: &acknowledged,
                     at,
+                    is_smooth: true,
                     random,
                 };
                 (self.check)(aftermath).map_err(|failure| {
@@ -186,6 +189,7 @@ impl Crashes<'_> {
                     after: &after,
                     acknowledged: &acknowledged,
                     at: crash,
+                    is_smooth: false,
                     random,
                 };
                 (self.check)(aftermath).unwrap_or_else(|failure| {
@@ -199,8 +203,9 @@ impl Crashes<'_> {
     }
 }
 
-/// That each file is as before or as after, and as after if the work came to its end.
-pub(crate) fn old_or_new(aftermath: &Aftermath<'_>) -> Checked {
+/// That each file is as before or as after, and as after if the work came to its end. If `last` is as after, so is all, unless an
+/// error made the work take all back.
+pub(crate) fn old_or_new(aftermath: &Aftermath<'_>, last: &str) -> Checked {
     let (before, after) = (aftermath.before, aftermath.after);
     let files = aftermath.disk.visible();
     for (path, content) in &files {
@@ -214,7 +219,10 @@ pub(crate) fn old_or_new(aftermath: &Aftermath<'_>) -> Checked {
             return Err(format!("{path} is gone"));
         }
     }
-    if aftermath.acknowledged.all && files != *after {
+    let is_late = aftermath.is_smooth
+        && before.get(last) != after.get(last)
+        && files.get(last) == after.get(last);
+    if (aftermath.acknowledged.all || is_late) && files != *after {
         let names: Vec<_> = files.keys().collect();
         return Err(format!("not on the disk as it should be: {names:?}"));
     }

@@ -77,7 +77,8 @@ impl Staging {
         }
     }
 
-    /// Moves all files to where they belong, the one that was begun last: once it is there, the others are.
+    /// Moves all files to where they belong, the one that was begun last: once it is there, the others are, also after a loss of
+    /// power.
     ///
     /// # Errors
     /// [`Error::Io`], also where one of them exists and is not to be overwritten. Nothing is left behind then, but where files
@@ -92,7 +93,11 @@ impl Staging {
         let mut placed: Vec<PathBuf> = Vec::new();
         for file in files {
             let place = self.place(&file);
-            if let Err(error) = self.put(&file, &place) {
+            let ready = match file == main && !placed.is_empty() {
+                true => self.disk.sync_folder(folder(&self.path)),
+                false => Ok(()),
+            };
+            if let Err(error) = ready.and_then(|()| self.put(&file, &place)) {
                 for place in placed.iter().filter(|_| !self.overwrite) {
                     let _ = self.disk.unlink(place); // the first error is the one to tell of
                 }

@@ -1,5 +1,6 @@
 //! Files that belong together: all of them appear, or none.
 
+use std::collections::BTreeMap;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
@@ -7,30 +8,16 @@ use super::{NOT_PLACED, NewFile, folder, prefix};
 use crate::disk::DiskRef;
 use crate::error::{Error, Result};
 
-/// Syncs all files and gives them their names, one after the other. Where that fails for one, those in front of it are taken
-/// back, and what they replaced is there again.
+/// Syncs all files and gives them their names, one after the other. The last one gets its name when those of the others last, so
+/// that it is never there alone, also after a loss of power. If anything fails, all files are taken back, and what they replaced
+/// is there again.
 ///
 /// # Errors
 /// As [`NewFile::commit`].
 pub(crate) fn commit_together(disk: &DiskRef, files: Vec<NewFile>) -> Result<()> {
     files.iter().try_for_each(NewFile::sync)?;
-    let mut placed: Vec<Placed> = Vec::with_capacity(files.len());
-    let mut place = |file: NewFile| {
-        let path = file.path().to_path_buf();
-        let before = keep_aside(disk, &path)?;
-        if let Err(error) = file.place() {
-            discard(disk, before.as_deref());
-            return Err(error);
-        }
-        placed.push(Placed { path, before });
-        Ok(())
-    };
-    let result = files.into_iter().try_for_each(&mut place).and_then(|()| {
-        placed.iter().try_for_each(|file| {
-            let synced = disk.sync_folder(folder(&file.path));
-            synced.map_err(|error| failed(&file.path, error))
-        })
-    });
+    let mut placed = Vec::with_capacity(files.len());
+    let result = place_all(disk, files, &mut placed);
     match result {
         Ok(()) => placed
             .iter()
@@ -38,6 +25,32 @@ pub(crate) fn commit_together(disk: &DiskRef, files: Vec<NewFile>) -> Result<()>
         Err(_) => placed.iter().rev().for_each(|file| file.take_back(disk)),
     }
     result
+}
+
+fn place_all(disk: &DiskRef, files: Vec<NewFile>, placed: &mut Vec<Placed>) -> Result<()> {
+    let others = files.len().saturating_sub(1);
+    for file in files {
+        if placed.len() == others {
+            sync_folders(disk, placed.iter())?;
+        }
+        let path = file.path().to_path_buf();
+        let before = keep_aside(disk, &path)?;
+        if let Err(error) = file.place() {
+            discard(disk, before.as_deref());
+            return Err(error);
+        }
+        placed.push(Placed { path, before });
+    }
+    sync_folders(disk, placed.iter().skip(others))
+}
+
+/// Syncs each folder that these files are in, once.
+fn sync_folders<'a>(disk: &DiskRef, files: impl Iterator<Item = &'a Placed>) -> Result<()> {
+    let folders: BTreeMap<_, _> = files.map(|file| (folder(&file.path), &file.path)).collect();
+    folders.into_iter().try_for_each(|(folder, path)| {
+        let synced = disk.sync_folder(folder);
+        synced.map_err(|error| failed(path, error))
+    })
 }
 
 /// A file that has its name, and what was there before, if anything was, under a name of its own.
