@@ -17,13 +17,14 @@
 //! (what is read from, and looking at places there with bounded work); `front` (what stands in front of the data); `judge` (the
 //! rules); `claims`, `marks` and `ranges` (the ledger); `rows` and `give` (messages), which `reading` puts together. On these stand
 //! the scans: `partitions` goes by `partition_search` (version 1), `listed` and `unlisted` by `block_search` (version 2 with and
-//! without a sound table of contents), and `pruned` by either. `walk` chooses one, `state` is what its carry holds, `explain` its
-//! errors. `runs` is the writer's memory, `contents` what a segment has.
+//! without a sound table of contents), and `pruned` by either. `course` is one of them, with which `walk` goes through a file;
+//! `state` is what its carry holds, `explain` its errors. `runs` is the writer's memory, `contents` what a segment has.
 
 mod block;
 mod block_search;
 mod claims;
 mod contents;
+mod course;
 mod explain;
 mod front;
 mod give;

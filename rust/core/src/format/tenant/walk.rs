@@ -1,22 +1,20 @@
 //! The walk: which of the scans goes through a file, where it begins, and what all of them do alike.
 
-use std::mem::{self, discriminant};
+use std::mem;
 use std::sync::Arc;
-
-use serde::{Deserialize, Serialize};
 
 use super::VERSION_1;
 use super::block::Name;
 use super::block_search::BlockSearch;
-use super::claims::{self, Claims, Origin};
+use super::claims::{self, Origin};
+use super::course::Course;
 use super::explain::{explain, explain_entry};
 use super::front::{COUNT_BYTES, Front};
 use super::give::{Giver, Open, no_message};
 use super::layout::TocEntry;
-use super::listed::Listed;
 use super::marks::Marks;
 use super::part::{self, Portion, Progress};
-use super::partitions::{Part, Partitions};
+use super::partitions::Part;
 use super::probe::{Input, tenant_of};
 use super::pruned::{Pruned, Pruning};
 use super::ranges::{self, Ranges};
@@ -24,7 +22,6 @@ use super::reading::{Position, Reach, Reading};
 use super::rows::{Found, TenantRows};
 use super::state::{State, no_such_point};
 use super::toc::{Entries, TOC_START};
-use super::unlisted::Unlisted;
 use crate::engine::{Advance, Carry, Driver, Filter, Options, Scan, Start};
 use crate::error::{Error, Result};
 use crate::ledger::{Kind, Span};
@@ -42,60 +39,6 @@ pub(super) struct TenantScan {
     part: Option<Part>,
     /// It began within the file, and knows nothing of what is in front.
     is_partial: bool,
-}
-
-/// How a file is gone through, with where that stands.
-#[derive(Debug, Serialize, Deserialize)]
-enum Course {
-    /// Not at all: the whole file is what its front makes of it.
-    Refused,
-    /// Version 1.
-    Partitions(Partitions),
-    /// Version 2 by a sound table of contents.
-    Listed(Listed),
-    /// Version 2 without one.
-    Unlisted(Unlisted),
-    /// Only what is wanted, by a sound table of contents.
-    Pruned(Pruned),
-}
-
-impl Course {
-    /// That of a file with this front, of which everything up to `at` is laid.
-    fn of(front: &Front, reach: Reach, at: u64) -> Self {
-        let is_v1 = front.version == VERSION_1;
-        match reach {
-            _ if front.refused => Self::Refused,
-            Reach::InPlace if is_v1 => Self::Pruned(Pruned::Partitions(Default::default())),
-            Reach::InPlace => Self::Pruned(Pruned::Blocks(BlockSearch::default())),
-            Reach::Behind if is_v1 => Self::Partitions(Partitions::default()),
-            Reach::Behind if front.is_sound() => Self::Listed(Listed {
-                search: BlockSearch::default(),
-                claims: Claims::new(at, front.len),
-                progress: None,
-            }),
-            Reach::Behind => Self::Unlisted(Unlisted::new(front.toc_end, front.len)),
-        }
-    }
-
-    /// Whether it can be of a file of `len` bytes.
-    fn fits(&self, len: u64) -> bool {
-        match self {
-            Self::Refused => true,
-            Self::Partitions(own) => own.search.fits(len),
-            Self::Listed(own) => own.search.fits(len),
-            Self::Unlisted(own) => own.fits(len),
-            Self::Pruned(Pruned::Blocks(search)) => search.fits(len),
-            Self::Pruned(Pruned::Partitions(search)) => search.fits(len),
-        }
-    }
-
-    /// Whether it is of the same kind, wherever it stands.
-    fn is_like(&self, other: &Self) -> bool {
-        match (self, other) {
-            (Self::Pruned(own), Self::Pruned(other)) => discriminant(own) == discriminant(other),
-            _ => discriminant(self) == discriminant(other),
-        }
-    }
 }
 
 /// Walks one segment.

@@ -1,0 +1,69 @@
+//! How a file is gone through: one of the scans, which its front chooses.
+
+use std::mem::discriminant;
+
+use serde::{Deserialize, Serialize};
+
+use super::VERSION_1;
+use super::block_search::BlockSearch;
+use super::claims::Claims;
+use super::front::Front;
+use super::listed::Listed;
+use super::partitions::Partitions;
+use super::pruned::Pruned;
+use super::reading::Reach;
+use super::unlisted::Unlisted;
+
+/// How a file is gone through, with where that stands.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) enum Course {
+    /// Not at all: the whole file is what its front makes of it.
+    Refused,
+    /// Version 1.
+    Partitions(Partitions),
+    /// Version 2 by a sound table of contents.
+    Listed(Listed),
+    /// Version 2 without one.
+    Unlisted(Unlisted),
+    /// Only what is wanted, by a sound table of contents.
+    Pruned(Pruned),
+}
+
+impl Course {
+    /// That of a file with this front, of which everything up to `at` is laid.
+    pub(super) fn of(front: &Front, reach: Reach, at: u64) -> Self {
+        let is_v1 = front.version == VERSION_1;
+        match reach {
+            _ if front.refused => Self::Refused,
+            Reach::InPlace if is_v1 => Self::Pruned(Pruned::Partitions(Default::default())),
+            Reach::InPlace => Self::Pruned(Pruned::Blocks(BlockSearch::default())),
+            Reach::Behind if is_v1 => Self::Partitions(Partitions::default()),
+            Reach::Behind if front.is_sound() => Self::Listed(Listed {
+                search: BlockSearch::default(),
+                claims: Claims::new(at, front.len),
+                progress: None,
+            }),
+            Reach::Behind => Self::Unlisted(Unlisted::new(front.toc_end, front.len)),
+        }
+    }
+
+    /// Whether it can be of a file of `len` bytes.
+    pub(super) fn fits(&self, len: u64) -> bool {
+        match self {
+            Self::Refused => true,
+            Self::Partitions(own) => own.search.fits(len),
+            Self::Listed(own) => own.search.fits(len),
+            Self::Unlisted(own) => own.fits(len),
+            Self::Pruned(Pruned::Blocks(search)) => search.fits(len),
+            Self::Pruned(Pruned::Partitions(search)) => search.fits(len),
+        }
+    }
+
+    /// Whether it is of the same kind, wherever it stands.
+    pub(super) fn is_like(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::Pruned(own), Self::Pruned(other)) => discriminant(own) == discriminant(other),
+            _ => discriminant(self) == discriminant(other),
+        }
+    }
+}
