@@ -160,6 +160,18 @@ pub(super) fn block_ascends(
     })
 }
 
+/// A partition of version 1 that counts.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct KeptPartition {
+    pub(super) partition: u32,
+    /// Where its number of tenants stands.
+    pub(super) at: u64,
+    /// How many tenants are good: fewer than it says where the file was cut inside it.
+    pub(super) tenants: u32,
+    /// Where the last of them ends.
+    pub(super) end: u64,
+}
+
 /// What stands where a partition might begin.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub(super) enum Partition {

@@ -6,10 +6,9 @@ use serde::{Deserialize, Serialize};
 
 use super::block::{BLOCK_HEADER_BYTES, Name};
 use super::front::COUNT_BYTES;
-use super::judge::{self, Fault, Partition};
+use super::judge::{self, Fault, KeptPartition, Partition};
 use super::probe::{Decoded, Input};
 use super::reading::{Position, Reach, Reading};
-use super::rows::KeptPartition;
 use super::toc::Entry;
 use crate::error::Result;
 

@@ -4,6 +4,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use super::block::Name;
+use super::judge::KeptPartition;
 use super::layout::TocEntry;
 use super::probe::Input;
 use crate::limits::LIMITS;
@@ -121,18 +122,6 @@ impl Rows for TenantRows<'_> {
             _ => buffer.extend_bytes(messages.map(|message| self.body(message))),
         }
     }
-}
-
-/// A partition of version 1 that counts.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct KeptPartition {
-    pub(super) partition: u32,
-    /// Where its number of tenants stands.
-    pub(super) at: u64,
-    /// How many tenants are good: fewer than it says where the file was cut inside it.
-    pub(super) tenants: u32,
-    /// Where the last of them ends.
-    pub(super) end: u64,
 }
 
 /// A good block.
