@@ -95,6 +95,7 @@ mod tenant_ledger;
 mod tenant_limits;
 mod tenant_lookup;
 mod tenant_names;
+mod tenant_remembered;
 mod tenant_writer;
 mod uuid6;
 mod verify_parallel;

@@ -11,6 +11,7 @@ mod filter;
 mod filtered;
 mod format;
 pub(crate) mod lookup;
+mod memory;
 mod options;
 pub(crate) mod part;
 pub(crate) mod salvage;

@@ -5,6 +5,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use super::memory::Memory;
 use super::settings::{FormatOption, Setting, Settings};
 use super::{Eof, Filter, Format};
 use crate::checksum::Key;
@@ -125,6 +126,8 @@ pub struct Options {
     /// The records are the same. The ledger covers only what was read, and damage elsewhere is not reported, not even
     /// in strict mode. An index or table of contents is used if it is proven, as in [looking up](super::Lookup::range).
     /// If it is not, or if a matching record is not where it says, the whole file is read.
+    /// Behind a tenant segment's damaged table of contents that is once for an open file: these options and their clones
+    /// remember what it proved.
     pub prune: bool,
     /// Whether to read bodies. If not, they may read as empty.
     pub values: bool,
@@ -139,6 +142,8 @@ pub struct Options {
     pub interrupt: Option<Interrupt>,
     disk: DiskRef,
     settings: Settings,
+    /// What pruned reads and look-ups learned of the file that is read with these options and their clones.
+    pub(crate) memory: Memory,
 }
 
 setters!(Options {
@@ -230,6 +235,7 @@ impl Default for Options {
             interrupt: None,
             disk: DiskRef::default(),
             settings: Settings::default(),
+            memory: Memory::default(),
         }
     }
 }

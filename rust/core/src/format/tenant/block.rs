@@ -63,6 +63,12 @@ impl Name {
         self.bytes.as_ref()
     }
 
+    /// The same tenant ID, whose bytes are kept only if there are no more than so many.
+    pub(super) fn up_to(&self, most: u32) -> Self {
+        let bytes = self.bytes.clone().filter(|_| self.len <= most);
+        Self { bytes, ..*self }
+    }
+
     /// Orders two tenant IDs by their bytes.
     pub(super) fn compare(&self, source: &dyn Source, other: &Self) -> Result<Ordering> {
         if let (Some(own), Some(other)) = (&self.bytes, &other.bytes) {

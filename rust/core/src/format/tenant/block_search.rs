@@ -29,6 +29,18 @@ impl Good {
         self.at + self.shape.len
     }
 
+    /// What an entry of this partition, with this CRC-32, has to say of it.
+    pub(super) const fn says(&self, entry: &Entry) -> TocEntry {
+        TocEntry {
+            partition: entry.partition,
+            tenant_len: self.shape.tenant_len,
+            messages: self.shape.messages,
+            offset: self.at,
+            length: self.shape.len,
+            crc: entry.crc,
+        }
+    }
+
     /// Whether the entry says of the block what it is.
     pub(super) fn is_as_stated(&self, source: &dyn Source, entry: &Entry) -> Result<bool> {
         let stated = (entry.offset, entry.length, entry.messages);
@@ -88,15 +100,7 @@ impl BlockSearch {
 
     /// Takes in the good block of an entry: the next ones stand behind it, and its messages are given out if they are wanted.
     pub(super) fn keep(&mut self, on: &mut Reading, entry: &Entry, good: Good) -> Result<()> {
-        let (at, shape, end) = (good.at, good.shape, good.end());
-        let own = TocEntry {
-            partition: entry.partition,
-            tenant_len: shape.tenant_len,
-            messages: shape.messages,
-            offset: at,
-            length: shape.len,
-            crc: entry.crc,
-        };
+        let (at, end, own) = (good.at, good.end(), good.says(entry));
         if !on.keep(&good.tenant, own, end, good.checks)? {
             on.giver.pass(at, end);
         }

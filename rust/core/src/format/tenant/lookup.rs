@@ -5,14 +5,13 @@ use std::sync::{Arc, OnceLock};
 
 use super::FORMAT;
 use super::VERSION_1;
-use super::block::{BLOCK_HEADER_BYTES, Name};
 use super::front::Front;
-use super::layout::TocEntry;
+use super::proven::{EveryNth, Proven, What};
 use super::ranges::{self, count_is_wrong};
 use super::walk::{TenantScan, TenantWalk};
 use crate::bug::OrBug;
 use crate::engine::{Filter, Hits, Lookup, Options, Step, Unproven, Walk};
-use crate::error::{Damage, Error, Result};
+use crate::error::{Damage, Result};
 use crate::limits::LIMITS;
 use crate::own::Own;
 use crate::record::{Checked, OwnedRows, RecordId, Scalar, Value};
@@ -22,26 +21,21 @@ use crate::source::Source;
 pub(super) struct TocLookup {
     source: Arc<dyn Source>,
     options: Options,
-    known: OnceLock<Known>,
+    known: Arc<OnceLock<Known>>,
 }
 
 /// What is known of the file once it has been looked at.
 struct Known {
     front: Arc<Front>,
-    /// Some entries: partition, tenant, where the entry begins, and how many are left from there on.
-    signposts: Vec<(u32, Arc<[u8]>, u64, u64)>,
-    /// Version 2, where the table of contents does not lead there: what a walk through the whole file found.
-    proven: OnceLock<Proven>,
-    /// The first damage in the file, once a strict look-up met it.
-    damage: OnceLock<Damage>,
+    signposts: EveryNth<Signpost>,
+    /// Where the table of contents does not lead there: what a walk through the whole file found.
+    proven: Arc<OnceLock<Arc<Proven>>>,
+    /// The first damage in the file, once reading strictly met it.
+    damage: Arc<OnceLock<Damage>>,
 }
 
-/// The blocks that count, which ascend by partition and tenant.
-struct Proven {
-    blocks: Vec<TocEntry>,
-    /// Whether others may be missing.
-    is_damaged: bool,
-}
+/// An entry: partition, tenant, where the entry begins, and how many are left from there on.
+type Signpost = (u32, Arc<[u8]>, u64, u64);
 
 /// A message that is asked for: partition, tenant and index, and its place among all that are.
 type Asked<'a> = (u32, &'a [u8], u64, usize);
@@ -49,9 +43,9 @@ type Asked<'a> = (u32, &'a [u8], u64, usize);
 impl TocLookup {
     pub(super) fn new(source: Arc<dyn Source>, options: &Options) -> Self {
         Self {
+            known: options.memory.of(&source),
+            options: options.clone().format(&FORMAT),
             source,
-            options: options.clone(),
-            known: OnceLock::new(),
         }
     }
 
@@ -60,32 +54,23 @@ impl TocLookup {
             return Ok(known);
         }
         let front = Arc::new(Front::read(&*self.source, &self.options)?);
-        let (mut signposts, mut stride) = (Vec::new(), LIMITS.signpost_stride);
+        let mut signposts = EveryNth::new(LIMITS.signpost_stride);
         if front.leads_directly() {
             let mut entries = front.begin(&self.options);
             while let Some(entry) = entries.next(&*self.source)? {
-                if signposts.len() >= LIMITS.max_signposts {
-                    let mut is_kept = false;
-                    signposts.retain(|_| {
-                        is_kept = !is_kept;
-                        is_kept
-                    });
-                    stride = stride.saturating_mul(2);
-                }
                 let left = entries.left + 1;
-                if (front.entries - left).is_multiple_of(stride)
-                    && entry.tenant.len <= LIMITS.signpost_tenant_bytes
-                    && let Some(tenant) = entry.tenant.bytes()
-                {
-                    signposts.push((entry.partition, tenant.clone(), entry.at, left));
-                }
+                signposts.push(|| {
+                    let tenant = entry.tenant.up_to(LIMITS.signpost_tenant_bytes);
+                    let tenant = tenant.bytes()?.clone();
+                    Some((entry.partition, tenant, entry.at, left))
+                });
             }
         }
         Ok(self.known.get_or_init(|| Known {
             front,
             signposts,
-            proven: OnceLock::new(),
-            damage: OnceLock::new(),
+            proven: Arc::default(),
+            damage: Arc::default(),
         }))
     }
 
@@ -98,7 +83,8 @@ impl TocLookup {
         options: &Options,
     ) -> Result<Option<TenantWalk>> {
         let is_v1 = known.front.version == VERSION_1;
-        let behind = known.signposts.partition_point(|(own, id, ..)| {
+        let signposts = known.signposts.kept();
+        let behind = signposts.partition_point(|(own, id, ..)| {
             if is_v1 {
                 *own <= partition
             } else {
@@ -106,10 +92,7 @@ impl TocLookup {
             }
         });
         let mut entries = known.front.begin(&self.options);
-        if let Some((.., at, left)) = behind
-            .checked_sub(1)
-            .and_then(|place| known.signposts.get(place))
-        {
+        if let Some((.., at, left)) = behind.checked_sub(1).and_then(|place| signposts.get(place)) {
             (entries.at, entries.left) = (*at, *left);
         }
         while let Some(entry) = entries.next(&*self.source)? {
@@ -142,7 +125,7 @@ impl TocLookup {
                 let options = self.options(filter(asked), self.options.strict);
                 self.walk_tenant(known, partition, tenant, &options)?
             }
-            false => self.walk_block(known, partition, tenant, filter(asked))?,
+            false => self.walk_proven(known, partition, tenant, filter(asked))?,
         };
         let Some(mut walk) = walk else {
             return Ok(false);
@@ -156,65 +139,64 @@ impl TocLookup {
     }
 
     fn options(&self, filter: Filter, strict: bool) -> Options {
-        self.options
-            .clone()
-            .format(&FORMAT)
-            .filter(filter)
-            .values(true)
-            .strict(strict)
+        let options = self.options.clone().filter(filter);
+        options.values(true).strict(strict)
     }
 
-    /// The blocks that count, wherever they are.
-    fn proven<'a>(&self, known: &'a Known) -> Result<&'a Proven> {
-        if let Some(proven) = known.proven.get() {
-            return Ok(proven);
+    /// What there is, wherever it is.
+    fn proven<'a>(&self, known: &'a Known) -> Result<&'a Arc<Proven>> {
+        if known.proven.get().is_none() {
+            let scan = self.whole(known, &self.options(Filter::default(), false));
+            let mut walk = TenantWalk::new(scan.silent().proving(&known.proven));
+            while walk.step()? == Step::More {}
         }
-        let options = self.options(Filter::default(), false);
-        let (source, front) = (self.source.clone(), known.front.clone());
-        let mut walk = TenantWalk::new(TenantScan::of_blocks(source, &options, front, false));
-        let (mut blocks, mut is_damaged) = (Vec::new(), false);
-        while walk.step()? == Step::More {
-            is_damaged |= walk.found_damage();
-            let kept = walk.scan().found().kept().iter();
-            blocks.extend(kept.map(|kept| kept.entry));
-        }
-        let proven = Proven { blocks, is_damaged };
-        Ok(known.proven.get_or_init(|| proven))
+        known.proven.get().or_bug("what a walk proved")
     }
 
-    /// The walk through the block of one tenant, where the table of contents does not lead there; `None` where none counts.
-    fn walk_block(
+    /// The walk through what one tenant has, where the table of contents does not lead there; `None` where nothing counts that it
+    /// could have.
+    fn walk_proven(
         &self,
         known: &Known,
         partition: u32,
         tenant: &[u8],
         filter: Filter,
     ) -> Result<Option<TenantWalk>> {
-        let blocks = &self.proven(known)?.blocks;
-        let start = blocks.partition_point(|block| block.partition < partition);
-        let end = blocks.partition_point(|block| block.partition <= partition);
-        let mut own = blocks.get(start..end).or_bug("blocks that ascend")?;
-        while let Some((before, [block, behind @ ..])) = own.split_at_checked(own.len() / 2) {
-            let name_at = block.offset + BLOCK_HEADER_BYTES;
-            let name = Name::read(&*self.source, name_at, block.tenant_len)?;
-            own = match name.order(&*self.source, tenant)? {
-                Ordering::Less => behind,
-                Ordering::Greater => before,
-                Ordering::Equal => {
-                    let options = self.options(filter, false);
-                    let (source, front) = (self.source.clone(), known.front.clone());
-                    let scan = TenantScan::of_block(source, &options, front, block, name);
-                    return Ok(Some(TenantWalk::new(scan)));
+        let proven = self.proven(known)?;
+        let units = proven.units.kept();
+        let (mut place, mut end) = (0, units.len());
+        while place < end {
+            let middle = place + (end - place) / 2;
+            let unit = units.get(middle).or_bug("a unit that is remembered")?;
+            let order = match &unit.what {
+                What::Block(_, own) if unit.partition() == partition => {
+                    own.order(&*self.source, tenant)?
                 }
+                _ => unit.partition().cmp(&partition),
             };
+            match order {
+                Ordering::Greater => end = middle,
+                Ordering::Less | Ordering::Equal => place = middle + 1,
+            }
         }
-        Ok(None)
+        let Some(place) = place.checked_sub(1) else {
+            return Ok(None);
+        };
+        let (source, front) = (self.source.clone(), known.front.clone());
+        let (options, units) = (self.options(filter, false), place..place + 1);
+        let scan = TenantScan::remembered(source, &options, front, proven.clone(), units);
+        Ok(Some(TenantWalk::new(scan)))
     }
 
-    /// Finds messages of version 1 by walking the whole file.
-    fn scan(&self, asked: &[Asked<'_>], hits: &mut Hits, found: &mut OwnedRows) -> Result<bool> {
-        let options = self.options(filter(asked), false);
-        let mut walk = self.whole(&options)?;
+    /// Finds messages by walking the whole file.
+    fn scan(
+        &self,
+        known: &Known,
+        asked: &[Asked<'_>],
+        hits: &mut Hits,
+        found: &mut OwnedRows,
+    ) -> Result<bool> {
+        let mut walk = TenantWalk::new(self.whole(known, &self.options(filter(asked), false)));
         let mut is_damaged = false;
         while walk.step()? == Step::More {
             is_damaged |= walk.found_damage();
@@ -223,30 +205,16 @@ impl TocLookup {
         Ok(is_damaged)
     }
 
-    /// Reads the file strictly, up to its first damage, which is remembered.
-    fn refuse_damage(&self, known: &Known) -> Result<()> {
-        if let Some(damage) = known.damage.get() {
-            return Err(Error::Damage(Box::new(damage.clone())));
-        }
-        let mut walk = self.whole(&self.options(Filter::default(), true))?;
-        loop {
-            match walk.step() {
-                Ok(Step::More) => {}
-                Ok(_) => return Ok(()),
-                Err(error) => {
-                    if let Error::Damage(damage) = &error {
-                        known.damage.get_or_init(|| (**damage).clone());
-                    }
-                    return Err(error);
-                }
-            }
-        }
+    /// A scan through the whole file.
+    fn whole(&self, known: &Known, options: &Options) -> TenantScan {
+        TenantScan::begin(self.source.clone(), options, known.front.clone())
     }
 
-    fn whole(&self, options: &Options) -> Result<TenantWalk> {
-        let front = self.known()?.front.clone();
-        let scan = TenantScan::begin(self.source.clone(), options, front);
-        Ok(TenantWalk::new(scan))
+    /// A scan that raises the file's first damage.
+    fn refusing(&self, known: &Known) -> TenantScan {
+        let (source, front) = (self.source.clone(), known.front.clone());
+        let options = self.options(Filter::default(), true);
+        TenantScan::refusing(source, &options, front, known.damage.clone())
     }
 }
 
@@ -332,19 +300,19 @@ impl Lookup for TocLookup {
             places: vec![None; ids.len()],
             unproven: None,
         };
-        let leads_directly = known.front.leads_directly();
+        let front = &known.front;
         let mut block_is_damaged = false;
-        let is_damaged = if !leads_directly && known.front.version == VERSION_1 {
-            self.scan(&asked, &mut hits, &mut found)?
-        } else {
+        let is_damaged = if front.leads_directly() || front.is_remembered() {
             for of_tenant in asked.chunk_by(is_of_one_tenant) {
                 block_is_damaged |= self.get_of(known, of_tenant, &mut hits, &mut found)?;
             }
-            !leads_directly && self.proven(known)?.is_damaged
+            !front.leads_directly() && self.proven(known)?.damage.is_some()
+        } else {
+            self.scan(known, &asked, &mut hits, &mut found)?
         };
         if self.options.strict && is_damaged && hits.places.contains(&None) {
             // What was not found might have stood where the damage is.
-            self.refuse_damage(known)?;
+            TenantWalk::new(self.refusing(known)).step()?;
         }
         if hits.places.contains(&None) {
             let checked = match known.front.version {
@@ -358,15 +326,22 @@ impl Lookup for TocLookup {
     }
 
     fn range(&self, filter: &Filter) -> Result<Box<dyn Walk>> {
-        let front = self.known()?.front.clone();
-        // Damage that the front shows is reported with the rest of the file's, unless somebody only looks something up.
-        let direct =
-            front.leads_directly() && !(self.options.prune && ranges::front_is_damaged(&front));
-        let options = self.options.clone().format(&FORMAT).filter(filter.clone());
-        let source = self.source.clone();
-        let scan = match direct {
-            true => TenantScan::prune(source, &options, front, None),
-            false => TenantScan::begin(source, &options, front),
+        let known = self.known()?;
+        let (source, front) = (self.source.clone(), known.front.clone());
+        let options = self.options.clone().filter(filter.clone());
+        let is_damaged = !front.leads_directly() || ranges::front_is_damaged(&front);
+        let scan = if options.strict && is_damaged {
+            // The front is read, so that its damage is met.
+            self.refusing(known)
+        } else if front.leads_directly() {
+            TenantScan::prune(source, &options, front, None)
+        } else if !front.is_remembered() {
+            self.whole(known, &options)
+        } else if let Some(proven) = known.proven.get() {
+            let units = 0..proven.units.kept().len();
+            TenantScan::remembered(source, &options, front, proven.clone(), units)
+        } else {
+            self.whole(known, &options).proving(&known.proven)
         };
         Ok(Box::new(TenantWalk::new(scan)))
     }
@@ -377,5 +352,11 @@ impl Front {
     /// entries mean the same bytes.
     pub(super) fn leads_directly(&self) -> bool {
         self.is_sound() && self.ascending && self.disorder.is_none() && !count_is_wrong(self)
+    }
+
+    /// Whether what a walk proves is remembered, where the table does not lead directly. Not of a file that cannot be read at all,
+    /// nor of a table of version 2 under a right CRC-32, which no damage makes: what its blocks are depends on all of its entries.
+    fn is_remembered(&self) -> bool {
+        !self.refused && (self.version == VERSION_1 || !self.is_sound())
     }
 }

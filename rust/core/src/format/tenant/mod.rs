@@ -17,7 +17,8 @@
 //! (what is read from, and looking at places there with bounded work); `front` (what stands in front of the data); `judge` (the
 //! rules); `claims`, `marks` and `ranges` (the ledger); `rows` and `give` (messages), which `reading` puts together. On these stand
 //! the scans: `partitions` goes by `partition_search` (version 1), `listed` and `unlisted` by `block_search` (version 2 with and
-//! without a sound table of contents), and `pruned` by either. `course` is one of them, with which `walk` goes through a file;
+//! without a sound table of contents), and `pruned` by either. What a walk has `proven` of a file
+//! whose table of contents does not lead to the blocks, a later one goes by (`remembered`). `course` is one of them, with which `walk` goes through a file;
 //! `state` is what its carry holds, `explain` its errors. `runs` is the writer's memory, `contents` what a segment has.
 
 mod block;
@@ -37,9 +38,11 @@ mod part;
 mod partition_search;
 mod partitions;
 mod probe;
+mod proven;
 mod pruned;
 mod ranges;
 mod reading;
+mod remembered;
 mod rows;
 mod runs;
 mod salvage;

@@ -9,6 +9,7 @@ use super::judge::{Fault, KeptPartition};
 use super::layout::TocEntry;
 use super::partition_search::{PartitionSearch, Verdict};
 use super::probe::{Checks, Decoded};
+use super::proven::{Unit, What};
 use super::reading::Reading;
 use super::toc::{Entry, V1_ENTRY_BYTES};
 use crate::bug::OrBug;
@@ -150,24 +151,30 @@ impl Partitions {
                 on.ranges.mark(entry.at, entry.end, Cause::IndexDisagrees)?;
                 *part = Some(self.keep(on, good)?);
             }
-            Verdict::Cut(good, _) => *part = Some(self.keep_cut(on, &entry, good)?),
+            Verdict::Cut(good, _) => *part = Some(self.keep_cut(on, entry.at, good)?),
             Verdict::Failed(fault) => self.fail(on, &entry, fault)?,
         }
         Ok(Advance::On)
     }
 
     /// Takes in a good partition.
-    fn keep(&mut self, on: &mut Reading, good: KeptPartition) -> Result<Part> {
+    pub(super) fn keep(&mut self, on: &mut Reading, good: KeptPartition) -> Result<Part> {
         self.end_gap(on, good.at)?;
         let header = good.at + COUNT_BYTES;
         on.ranges.cover(header, Kind::Header, None, Origin::None);
+        note(on, good, None);
         let place = &mut on.place;
         self.search.go_behind(place, good.end, good.partition);
         Ok(Part::begin(on, good))
     }
 
-    /// Rule 25: takes in what is whole of the partition that the file was cut in.
-    fn keep_cut(&mut self, on: &mut Reading, entry: &Entry, good: KeptPartition) -> Result<Part> {
+    /// Rule 25: takes in what is whole of the partition that the file was cut in, whose entry stands at `toc_at`.
+    pub(super) fn keep_cut(
+        &mut self,
+        on: &mut Reading,
+        toc_at: u64,
+        good: KeptPartition,
+    ) -> Result<Part> {
         let len = on.input.front.len;
         self.end_gap(on, good.at)?;
         // Where nothing is left of the tenants that are missing, their number has to show it.
@@ -178,9 +185,10 @@ impl Partitions {
         let (header, tenants) = (good.at + COUNT_BYTES, u64::from(good.tenants));
         on.ranges
             .cover(header, kind, cause, Origin::Tenants(tenants));
+        note(on, good, Some(toc_at));
         self.search.go_behind(&mut on.place, len, good.partition);
         Ok(Part {
-            cut: Some(entry.at),
+            cut: Some(toc_at),
             ..Part::begin(on, good)
         })
     }
@@ -228,5 +236,17 @@ impl Partitions {
             }
         }
         Ok(())
+    }
+}
+
+/// Takes down a partition that counts, whose entry has been passed; `cut` is where that stands if the file was cut in it.
+fn note(on: &mut Reading, good: KeptPartition, cut: Option<u64>) {
+    if let Some(proving) = &mut on.proving {
+        proving.note(|| Unit {
+            what: What::Partition(good, cut),
+            next: on.place.table.place(),
+            limit: 0,
+            budget: on.input.budget,
+        });
     }
 }

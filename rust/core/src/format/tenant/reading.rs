@@ -8,6 +8,7 @@ use super::block::{BLOCK_HEADER_BYTES, Name};
 use super::give::{Giver, Open};
 use super::layout::TocEntry;
 use super::probe::{Checks, Input};
+use super::proven::Proving;
 use super::ranges::Ranges;
 use super::rows::{Found, Kept};
 use super::toc::{Entry, Table};
@@ -70,6 +71,8 @@ pub(super) struct Reading {
     pub(super) giver: Giver,
     pub(super) found: Found,
     pub(super) ranges: Ranges,
+    /// Takes down which blocks and partitions count, for later reads.
+    pub(super) proving: Option<Proving>,
 }
 
 impl Reading {
@@ -81,6 +84,7 @@ impl Reading {
             ranges: Ranges::new(&input.front, at),
             place,
             input,
+            proving: None,
         }
     }
 

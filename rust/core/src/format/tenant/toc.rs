@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
+use super::VERSION_1;
 use super::block::Name;
 use super::layout::{ENTRY_BYTES, HEAD_BYTES, TAIL_BYTES, TocEntry};
-use super::{VERSION_1, VERSION_2};
 use crate::bug::OrBug;
 use crate::cursor::fields;
 use crate::error::Result;
@@ -97,11 +97,9 @@ impl Entries {
         }
     }
 
-    /// One that says this of a block of this tenant, and stands nowhere.
-    pub(super) fn only(block: &TocEntry, tenant: Name) -> Self {
-        let mut entries = Self::new(VERSION_2, 0, 1, 0, Arc::default());
-        entries.peeked = Some(Entry::new(0, block, tenant));
-        entries
+    /// Goes on at the entry at `at`, from which on `left` are left.
+    fn go_to(&mut self, at: u64, left: u64) {
+        (self.at, self.left, self.peeked) = (at, left, None);
     }
 
     /// The `len` bytes at `at`, which lie within the source.
@@ -233,6 +231,20 @@ impl Table {
         let passed = self.entries.pass();
         self.before = passed.as_ref().map(|entry| entry.partition);
         passed.map(|_| place)
+    }
+
+    /// Goes on at this place, behind an entry of this partition.
+    pub(super) fn go_to(&mut self, (at, left): (u64, u64), before: u32) {
+        self.entries.go_to(at, left);
+        self.ahead.go_to(at, left);
+        self.before = Some(before);
+    }
+
+    /// Reads no more than so many bytes at once from now on, if it can.
+    pub(super) fn read_at_most(&mut self, bytes: usize) {
+        for entries in [&mut self.entries, &mut self.ahead] {
+            entries.window_bytes = entries.window_bytes.min(bytes);
+        }
     }
 
     /// Where the entry that comes next stands, and how many are left from there on.

@@ -10,6 +10,7 @@ use super::claims::{self, Origin};
 use super::front::COUNT_BYTES;
 use super::layout::TocEntry;
 use super::probe::{FAR_COST, Input};
+use super::proven::{Unit, What};
 use super::reading::Reading;
 use super::toc::{Entry, TOC_START, V2_ENTRY_BYTES};
 use crate::engine::{Advance, Budget};
@@ -69,6 +70,33 @@ impl Unlisted {
             limit: toc_end.map_or(len, |end| end - COUNT_BYTES),
             sought_in_vain: false,
         }
+    }
+
+    /// Behind an entry whose block counted, where the next one stands; entries end at `limit` at the latest.
+    pub(super) fn resuming(next: u64, limit: u64) -> Self {
+        Self {
+            search: BlockSearch::default(),
+            at: next,
+            trial: Trial::Stated,
+            limit,
+            sought_in_vain: false,
+        }
+    }
+
+    /// Takes in the block of an entry, which counted before. False where the step has to end first.
+    pub(super) fn take(&mut self, on: &mut Reading, entry: &Entry) -> Result<bool> {
+        let good = match self.search.find(on, entry, 0, Places::Named)? {
+            Verdict::Good(good) => good,
+            Verdict::Full => return Ok(false),
+            Verdict::Failed(_) => return Err(on.input.changed()),
+        };
+        if !good.is_as_stated(&*on.input.source, entry)? {
+            return Err(on.input.changed());
+        }
+        on.ranges.skip_to(good.at);
+        on.ranges.cover(good.end(), Kind::Block, None, Origin::None);
+        self.search.keep(on, entry, good)?;
+        Ok(true)
     }
 
     /// Whether it is of a file of `len` bytes.
@@ -239,6 +267,14 @@ impl Unlisted {
         self.sought_in_vain = false;
         on.ranges.cover(good.at, kind, cause, Origin::None);
         on.ranges.cover(good.end(), Kind::Block, None, Origin::None);
+        if let Some(proving) = &mut on.proving {
+            proving.note(|| Unit {
+                what: What::Block(good.says(entry), good.tenant.clone()),
+                next: (entry.end, 0),
+                limit: self.limit,
+                budget: on.input.budget,
+            });
+        }
         self.search.keep(on, entry, good)
     }
 }

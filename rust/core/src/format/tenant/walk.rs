@@ -1,29 +1,30 @@
 //! The walk: which of the scans goes through a file, where it begins, and what all of them do alike.
 
 use std::mem;
-use std::sync::Arc;
+use std::ops::Range;
+use std::sync::{Arc, OnceLock};
 
 use super::VERSION_1;
 use super::block::Name;
-use super::block_search::BlockSearch;
 use super::claims::{self, Origin};
 use super::course::Course;
 use super::explain::{explain, explain_entry};
 use super::front::{COUNT_BYTES, Front};
 use super::give::{Giver, Open, no_message};
-use super::layout::TocEntry;
 use super::marks::Marks;
 use super::part::{self, Portion, Progress};
 use super::partitions::Part;
 use super::probe::{Input, tenant_of};
-use super::pruned::{Pruned, Pruning};
+use super::proven::{Proven, Proving};
+use super::pruned::Pruning;
 use super::ranges::{self, Ranges};
 use super::reading::{Position, Reach, Reading};
+use super::remembered::Remembered;
 use super::rows::{Found, TenantRows};
 use super::state::{State, no_such_point};
-use super::toc::{Entries, TOC_START};
+use super::toc::TOC_START;
 use crate::engine::{Advance, Carry, Driver, Filter, Options, Scan, Start};
-use crate::error::{Error, Result};
+use crate::error::{Damage, Error, Result};
 use crate::ledger::{Kind, Span};
 use crate::limits::LIMITS;
 use crate::record::{Checked, Scalar};
@@ -39,6 +40,10 @@ pub(super) struct TenantScan {
     part: Option<Part>,
     /// It began within the file, and knows nothing of what is in front.
     is_partial: bool,
+    /// What leads it through the file, if that is what an earlier walk proved of it.
+    remembered: Option<Remembered>,
+    /// It only raises the file's first damage, which is kept here once it is known.
+    refusal: Option<Arc<OnceLock<Damage>>>,
 }
 
 /// Walks one segment.
@@ -72,6 +77,8 @@ impl TenantScan {
             on: Reading::new(input, place, at),
             part: None,
             is_partial: false,
+            remembered: None,
+            refusal: None,
         }
     }
 
@@ -106,17 +113,47 @@ impl TenantScan {
         scan
     }
 
-    /// A scan of this block alone, which counted before, of this tenant.
-    pub(super) fn of_block(
+    /// The same scan, which takes down what it proves.
+    pub(super) fn proving(mut self, proven: &Arc<OnceLock<Arc<Proven>>>) -> Self {
+        self.on.proving = Some(Proving::new(proven));
+        self
+    }
+
+    /// The same scan, which gives no messages.
+    pub(super) const fn silent(mut self) -> Self {
+        self.on.found.is_silent = true;
+        self
+    }
+
+    /// A scan of what is wanted of the blocks and partitions that a walk through the file proved, those at these places and the ones
+    /// behind each of them that are not remembered. Its ledger is of these, and of the first damage in the file.
+    pub(super) fn remembered(
         source: Arc<dyn Source>,
         options: &Options,
         front: Arc<Front>,
-        block: &TocEntry,
-        tenant: Name,
+        proven: Arc<Proven>,
+        units: Range<usize>,
     ) -> Self {
-        let mut scan = Self::prune(source, options, front, Some((TOC_START, 0)));
-        scan.course = Course::Pruned(Pruned::Blocks(BlockSearch::default()));
-        scan.on.place.table.entries = Entries::only(block, tenant);
+        let mut scan = Self::begin(source, options, front);
+        scan.on.ranges.leave_front();
+        scan.is_partial = true;
+        // It jumps, and reads few entries behind each place.
+        let table = &mut scan.on.place.table;
+        table.read_at_most(LIMITS.tenant_fields_ahead_bytes);
+        scan.remembered = Some(Remembered::new(proven, units));
+        scan
+    }
+
+    /// A scan that raises the first damage of a file that is read strictly and is known to have some: no record comes before it.
+    /// Once known it is kept.
+    pub(super) fn refusing(
+        source: Arc<dyn Source>,
+        options: &Options,
+        front: Arc<Front>,
+        damage: Arc<OnceLock<Damage>>,
+    ) -> Self {
+        let mut scan = Self::begin(source, options, front);
+        scan.refusal = Some(damage);
         scan
     }
 
@@ -355,6 +392,9 @@ impl TenantScan {
             }
             return Ok(Advance::On);
         }
+        if let Some(remembered) = &mut self.remembered {
+            return remembered.advance(on, &mut self.course, &mut self.part);
+        }
         match &mut self.course {
             Course::Refused => {
                 refuse(on);
@@ -444,6 +484,18 @@ impl TenantScan {
         let damage = explain(&self.on.input, &span, origin)?;
         Err(Error::Damage(Box::new(damage)))
     }
+
+    /// Raises the first damage, unless it is known already.
+    fn refuse(&mut self, known: &OnceLock<Damage>) -> Result<Advance> {
+        if let Some(damage) = known.get() {
+            return Err(Error::Damage(Box::new(damage.clone())));
+        }
+        self.fail().inspect_err(|error| {
+            if let Error::Damage(damage) = error {
+                known.get_or_init(|| (**damage).clone());
+            }
+        })
+    }
 }
 
 /// The whole file is what its front makes of it.
@@ -476,6 +528,9 @@ impl Scan for TenantScan {
     }
 
     fn advance(&mut self) -> Result<Advance> {
+        if let Some(known) = self.refusal.clone() {
+            return self.refuse(&known);
+        }
         if self.on.ranges.is_at_front() {
             return self.give_front();
         }
@@ -510,7 +565,15 @@ impl Scan for TenantScan {
         }
     }
 
-    fn finish(&mut self) {}
+    fn finish(&mut self) {
+        let Some(proving) = self.on.proving.take() else {
+            return;
+        };
+        // Where what was noted of the table cannot be read back, nothing is remembered.
+        if let Ok(first) = self.on.ranges.first_damage(&self.on.input.front) {
+            proving.end(first.map(|(span, _)| span));
+        }
+    }
 
     fn has_found(&self) -> bool {
         !self.on.found.is_empty() || !self.on.ranges.spans.is_empty()
