@@ -5,13 +5,12 @@ so that records that do not match may be read, but no record that matches may be
 """
 
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Sequence
 from datetime import datetime
 from typing import Any, Final
 from uuid import UUID
 
 from pyspark.sql.datasource import (
-    DataSourceReader,
     EqualNullSafe,
     EqualTo,
     Filter,
@@ -26,7 +25,7 @@ import seglake
 from seglake._filters import Condition
 from seglake._text import unescape
 
-__all__ = ["OptionalPush", "pushed"]
+__all__ = ["pushed"]
 
 _OPERATORS: Final[dict[type[Filter], str]] = {
     GreaterThan: ">",
@@ -35,28 +34,6 @@ _OPERATORS: Final[dict[type[Filter], str]] = {
     LessThanOrEqual: "<=",
 }
 _SHOWN_UUID: Final = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
-
-
-class OptionalPush:
-    """`pushFilters` of a reader, for Spark to call where `spark.sql.python.filterPushdown.enabled` is on.
-
-    Where it is off, Spark refuses readers that have a `pushFilters` of their own, lest it be passed over silently. Here
-    nothing is lost without it, so the function that Spark tells it by is still the one of the base class.
-
-    Args:
-        narrow: takes the filters, as far as it can.
-    """
-
-    # Static, so that it is the function itself that is found and no method of this object.
-    __func__ = staticmethod(DataSourceReader.pushFilters)
-
-    def __init__(self, narrow: Callable[[Sequence[Filter]], None]) -> None:
-        self._narrow = narrow
-
-    def __call__(self, filters: list[Filter]) -> Iterable[Filter]:
-        """Takes filters; returns all of them, since Spark is to evaluate them again on what is read."""
-        self._narrow(filters)
-        return filters
 
 
 def pushed(filters: Sequence[Filter], columns: Sequence[seglake.Column]) -> list[Condition]:

@@ -37,6 +37,7 @@ class ReadOptions:
         ignore_missing_files: leave out files that are gone when they are to be read.
         key_file: the path of the key's file, opened on the executors only.
         key: the key itself.
+        push_down_predicate: whether filters of the query choose what is read.
         max_partition_bytes: the most bytes that one task reads, unless a single file is larger.
         open_cost_bytes: what opening a file counts for when files are packed into tasks, in bytes.
         min_partitions: make at least about this many tasks if the files allow it.
@@ -58,6 +59,7 @@ class ReadOptions:
     ignore_missing_files: bool
     key_file: str | None
     key: Secret | None
+    push_down_predicate: bool
     max_partition_bytes: int
     open_cost_bytes: int
     min_partitions: int
@@ -91,6 +93,7 @@ class ReadOptions:
             ignore_missing_files=read.get("ignoreMissingFiles"),
             key_file=key_file,
             key=key,
+            push_down_predicate=read.get("pushDownPredicate"),
             max_partition_bytes=read.get("maxPartitionBytes"),
             open_cost_bytes=read.get("openCostInBytes"),
             min_partitions=read.get("minPartitionNum") or os.cpu_count() or 1,

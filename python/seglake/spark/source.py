@@ -29,8 +29,6 @@ if TYPE_CHECKING:
     from pyarrow import RecordBatch
     from pyspark.sql.datasource import Filter
 
-    from .filters import OptionalPush
-
 __all__ = ["SegmentDataSource"]
 
 # How many files elsewhere are looked at at a time, and how many of them wait for that.
@@ -91,11 +89,12 @@ class SegmentDataSource(DataSource):
         """Plans the read: finds the files and checks the schema against their format."""
         files = self._find().files
         format = self._options.segment_format or _common_format(files, self._options)
+        reader = FilteringReader if self._options.push_down_predicate else SegmentDataSourceReader
         if format is None:
-            return SegmentDataSourceReader(None, [])
+            return reader(None, [])
         self._options.check_format(format)
         decoder = Decoder(format, self._options, ReadSchema.check(schema, format, self._options))
-        return SegmentDataSourceReader(decoder, files)
+        return reader(decoder, files)
 
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
         """Checks options and columns, and begins the write."""
@@ -125,20 +124,8 @@ class SegmentDataSourceReader(DataSourceReader):
     """Reads files of one format. `decoder` is None where there are none."""
 
     def __init__(self, decoder: Decoder | None, files: Sequence[SegmentFile]) -> None:
-        self._decoder = decoder
+        self._decoder: Decoder | None = decoder
         self._files = files
-
-    @property
-    def pushFilters(self) -> "OptionalPush":  # pyright: ignore[reportIncompatibleMethodOverride]
-        """Takes the filters of the query, so that what cannot match them is not read."""
-        from .filters import OptionalPush  # PySpark 4.0 has no filters, and never gets here
-
-        return OptionalPush(self.narrow)
-
-    def narrow(self, filters: "Sequence[Filter]") -> None:
-        """Reads no more than what can match all of the filters, as far as it can be chosen."""
-        if self._decoder is not None:
-            self._decoder = self._decoder.narrowed(filters)
 
     def partitions(self) -> Sequence[InputPartition]:
         """Returns one partition for each task. What filters leave to read decides whether large files are split."""
@@ -154,6 +141,21 @@ class SegmentDataSourceReader(DataSourceReader):
         if self._decoder is None or not isinstance(partition, SegmentPartition):
             return iter(())
         return read_ahead(self._decoder.decode(partition.slices))
+
+
+class FilteringReader(SegmentDataSourceReader):
+    """A reader that reads no more than what can match the filters of the query.
+
+    A class of its own, since Spark refuses a reader that takes filters where its setting for that is off, and since its
+    versions 4.1 to 4.3 go on with the reader of a frame's last query that had filters in queries that have others or
+    none. PySpark 4.0 does not call it.
+    """
+
+    def pushFilters(self, filters: "Sequence[Filter]") -> "Sequence[Filter]":
+        """Takes filters, as far as reading can be chosen. Returns all of them: Spark evaluates them on what is read."""
+        if self._decoder is not None:
+            self._decoder = self._decoder.narrowed(filters)
+        return filters
 
 
 def _partitions(files: Sequence[SegmentFile], decoder: Decoder) -> list[SegmentPartition]:
