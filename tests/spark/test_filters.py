@@ -1,6 +1,7 @@
 """Filters of queries as the library takes them: what is chosen by them. Without Spark."""
 
 import operator
+import pickle
 import uuid
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
@@ -10,6 +11,9 @@ from typing import Any, cast
 
 import pyarrow as pa
 import pytest
+from golden import FORMATS as FORMATS_OF_VECTORS
+from golden import WRONG_KEY
+from golden_files import CASES, link, spark_options
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from pyspark.sql.datasource import (
@@ -28,12 +32,13 @@ from pyspark.sql.datasource import (
     StringStartsWith,
 )
 from samples import SAMPLES
-from segments import DAY, uuid6
+from segments import DAY, flip, uuid6, write_segment
 
 import seglake
 from seglake._filters import Condition
 from seglake._text import unescape
-from seglake.spark.filters import pushed
+from seglake.spark.filters import pushed, rows_wanted
+from seglake.spark.schema import DAMAGE_TYPE
 from seglake.spark.source import SegmentDataSource
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -212,3 +217,92 @@ def test_a_reader_takes_filters_and_gives_all_of_them_back(folder: Path) -> None
     found = [row for batch in reader.read(partition) for row in cast("pa.RecordBatch", batch).to_pylist()]
     assert {row["type"] for row in found} == {"t/1"}
     assert len(found) == 20
+
+
+BROKEN = "_corrupt_record"
+
+
+@pytest.mark.parametrize(
+    ("filters", "sound", "damaged"),
+    [
+        ([], True, True),
+        ([IsNull((BROKEN,))], True, False),
+        ([EqualTo(("type",), "a"), IsNotNull((BROKEN,))], False, True),
+        ([IsNotNull((BROKEN,)), IsNull((BROKEN,))], False, False),
+        ([IsNotNull((BROKEN, "kind")), EqualTo((BROKEN, "kind"), "corrupt")], False, True),
+        ([GreaterThan((BROKEN, "start"), 5)], False, True),
+        ([In((BROKEN, "cause"), ("a", "b"))], False, True),
+        # All of these may be true of rows without a report, or are not understood.
+        ([IsNull((BROKEN, "cause"))], True, True),
+        ([EqualNullSafe((BROKEN, "cause"), None)], True, True),
+        ([Not(EqualTo((BROKEN, "kind"), "corrupt"))], True, True),
+        ([IsNull(("type",)), IsNotNull(("other",)), IsNotNull(("type", BROKEN))], True, True),
+    ],
+)
+def test_filters_on_damage_choose_rows(filters: list[Any], sound: bool, damaged: bool) -> None:
+    assert rows_wanted(filters, BROKEN) == (sound, damaged)
+    assert rows_wanted(filters, None) == (True, True)
+
+
+def reported(source: SegmentDataSource, *asked: Filter) -> list[Row]:
+    """The rows of a reader that is given filters."""
+    reader = source.reader(source.schema())
+    assert list(reader.pushFilters(list(asked))) == list(asked)
+    reader = pickle.loads(pickle.dumps(reader)) if (partitions := reader.partitions()) else reader
+    batches = [batch for each in partitions for batch in reader.read(each)]
+    assert all(batch.num_rows for batch in batches)  # pyright: ignore
+    table: Any = pa.Table.from_batches(cast("Any", batches)) if batches else pa.table({})
+    if "timestamp" in table.column_names:  # which Python cannot show beyond the years 1 to 9999
+        place = table.column_names.index("timestamp")
+        table = table.set_column(place, "timestamp", table["timestamp"].cast(pa.int64()))
+    return table.to_pylist()
+
+
+@pytest.mark.parametrize("mode", ["PERMISSIVE", "DROPMALFORMED"])
+@pytest.mark.parametrize("format", FORMATS_OF_VECTORS)
+def test_rows_with_and_without_damage_are_those_of_reading_everything(
+    format: str, mode: str, tmp_path: Path, subtests: pytest.Subtests
+) -> None:
+    chosen = [case for case in CASES if case.format == format and case.id not in WRONG_KEY]
+    assert len(chosen) > 20
+    counts = [0, 0]
+    for case in chosen:
+        folder = tmp_path / case.path.stem
+        folder.mkdir()
+        options = {"path": str(link(case, folder)), **spark_options(case), "mode": mode}
+        with subtests.test(case.id):
+            source = SegmentDataSource({**options, "metadataColumns": "position", "pushDownPredicate": "true"})
+            schema = source.schema()
+            if mode == "DROPMALFORMED":
+                schema = schema.add(BROKEN, DAMAGE_TYPE)
+                source.schema = lambda schema=schema: schema
+            everything = reported(source)
+            for index, keeps in enumerate((IsNull((BROKEN,)), IsNotNull((BROKEN,)))):
+                expected = [row for row in everything if (row[BROKEN] is None) == (index == 0)]
+                counts[index] += len(expected)
+                assert reported(source, keeps) == expected
+            assert reported(source, IsNull((BROKEN,)), IsNotNull((BROKEN,))) == []
+    assert counts[0] > 100
+    assert (counts[1] > 0) == (mode == "PERMISSIVE")
+
+
+def test_looking_for_damage_decodes_no_values(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "a.active"
+    flip(path, write_segment(path, 10)[3].end - 9)
+    opened: list[tuple[str, ...]] = []
+    real = seglake.open
+
+    def watched(*arguments: Any, **options: Any) -> Any:
+        opened.append(options.get("columns"))
+        return real(*arguments, **options)
+
+    source = SegmentDataSource({"path": str(path), "segmentFormat": "active", "pushDownPredicate": "true"})
+    schema = source.schema()
+    monkeypatch.setattr(seglake, "open", watched)
+    reader = source.reader(schema)
+    opened.clear()
+    reader.pushFilters([IsNotNull((BROKEN,))])
+    (partition,) = reader.partitions()
+    (batch,) = reader.read(partition)
+    assert cast("pa.RecordBatch", batch).num_rows == 1
+    assert opened == [("position",)]

@@ -30,19 +30,35 @@ _LOG: Final = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class Decoder:
-    """Decodes files of one format into the batches that Spark expects; picklable, it holds nothing open."""
+    """Decodes files of one format into the batches that Spark expects; picklable, it holds nothing open.
+
+    Attributes:
+        format: the format.
+        options: what the load was asked for.
+        read_schema: the columns.
+        sound: whether rows without a report of damage are wanted.
+        damaged: whether rows with one are.
+    """
 
     format: str
     options: ReadOptions
     read_schema: ReadSchema
+    sound: bool = True
+    damaged: bool = True
 
     def narrowed(self, filters: "Sequence[Filter]") -> "Decoder":
-        """Returns a decoder of those records that can match all of these filters."""
-        from .filters import pushed  # which PySpark 4.0 lacks
+        """Returns a decoder of those rows that can match all of these filters."""
+        from .filters import pushed, rows_wanted  # PySpark 4.0 has no filters
 
         formats = seglake.formats(dialect=self.options.format_options.dialect)
         more = tuple(pushed(filters, formats[self.format].columns))
-        return replace(self, options=replace(self.options, pushed=self.options.pushed + more))
+        sound, damaged = rows_wanted(filters, self.read_schema.corrupt_column)
+        return replace(
+            self,
+            options=replace(self.options, pushed=self.options.pushed + more),
+            sound=self.sound and sound,
+            damaged=self.damaged and damaged,
+        )
 
     def decode(self, slices: Sequence[Slice]) -> Generator[pa.RecordBatch]:
         """Yields the records of files or parts of files, and a row for each damaged range where the load asks for them.
@@ -98,6 +114,11 @@ class Decoder:
             return self.read_schema.corrupt_column is not None
         return self.options.mode == "DROPMALFORMED"
 
+    @property
+    def _columns(self) -> tuple[str, ...]:
+        """The columns to decode: where no record is wanted, one of no cost."""
+        return self.read_schema.columns if self.sound or "cause" in self.read_schema.columns else ("position",)
+
     def open_to_split(self, file: SegmentFile) -> seglake.Reader:
         """Opens a file on the driver, without the key's file: that is for the executors alone."""
         return self._opened(file)
@@ -109,7 +130,7 @@ class Decoder:
             record_bytes=self.options.record_bytes,
             on_damage="skip" if self._skips else "raise",
             part=part,
-            columns=self.read_schema.columns,
+            columns=self._columns,
             uuid_type=self.read_schema.uuid_type,
             filters=[*self.options.conditions.values(), *self.options.pushed],
             prune=True,
@@ -145,8 +166,10 @@ class Decoder:
             if "cause" in self.read_schema.columns:
                 in_records.update((span.start, span) for span in damage if span.kind == "record")
                 damage = [span for span in damage if span.kind != "record"]
-            if batch.num_rows:
-                yield self._record_rows(path, pa.record_batch(cast("Any", batch)), in_records, schema)
+            if batch.num_rows and (self.sound or "cause" in self.read_schema.columns):
+                rows = self._record_rows(path, pa.record_batch(cast("Any", batch)), in_records, schema)
+                if rows.num_rows:
+                    yield rows
             yield from self._damage_rows(path, damage, schema)
         yield from self._damage_rows(path, list(in_records.values()), schema)
         if not batches.report.wrong_key:
@@ -176,14 +199,17 @@ class Decoder:
         reports = None
         if "cause" in rows.schema.names:
             causes = _column(rows, "cause")
-            if causes.null_count < len(causes):
-                damaged = causes.is_valid()
-                spans = [in_records.pop(position) for position in _column(rows, "position").filter(damaged).to_pylist()]
-                if self.options.mode == "PERMISSIVE":
-                    given = iter(spans)
-                    reports = [_report(path, next(given)) if bad else None for bad in damaged.to_pylist()]
-                else:
-                    rows = rows.filter(causes.is_null())
+            damaged = causes.is_valid()
+            spans = [in_records.pop(position) for position in _column(rows, "position").filter(damaged).to_pylist()]
+            if not self.sound:
+                rows, damaged = rows.filter(damaged), damaged.filter(damaged)
+            if self.options.mode == "PERMISSIVE" and self.damaged:
+                given = iter(spans)
+                reports = (
+                    [_report(path, next(given)) if bad else None for bad in damaged.to_pylist()] if spans else None
+                )
+            elif spans:
+                rows = rows.filter(_column(rows, "cause").is_null())
         if self.read_schema.corrupt_column in rows.schema.names:  # decoded for its own sake, and not to be shown
             rows = cast("Any", rows).drop_columns([self.read_schema.corrupt_column])
         for name in schema.names:
@@ -203,7 +229,7 @@ class Decoder:
 
     def _damage_rows(self, path: str, spans: Sequence[seglake.Span], schema: pa.Schema) -> Iterator[pa.RecordBatch]:
         """Yields a row for each range, in which all columns are null but the one that reports damage."""
-        if self.options.mode != "PERMISSIVE":
+        if self.options.mode != "PERMISSIVE" or not self.damaged:
             return
         for first in range(0, len(spans), _DAMAGE_ROWS):
             some = [_report(path, span) for span in spans[first : first + _DAMAGE_ROWS]]

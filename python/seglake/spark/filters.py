@@ -17,6 +17,8 @@ from pyspark.sql.datasource import (
     GreaterThan,
     GreaterThanOrEqual,
     In,
+    IsNotNull,
+    IsNull,
     LessThan,
     LessThanOrEqual,
 )
@@ -25,7 +27,7 @@ import seglake
 from seglake._filters import Condition
 from seglake._text import unescape
 
-__all__ = ["pushed"]
+__all__ = ["pushed", "rows_wanted"]
 
 _OPERATORS: Final[dict[type[Filter], str]] = {
     GreaterThan: ">",
@@ -34,6 +36,21 @@ _OPERATORS: Final[dict[type[Filter], str]] = {
     LessThanOrEqual: "<=",
 }
 _SHOWN_UUID: Final = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+
+
+def rows_wanted(filters: Sequence[Filter], corrupt_column: str | None) -> tuple[bool, bool]:
+    """Returns whether rows without a report of damage can match filters that all have to be true, and rows with one."""
+    sound = damaged = True
+    for each in filters:
+        path: tuple[str, ...] = tuple(getattr(each, "attribute", ()))
+        if not path or path[0] != corrupt_column:
+            continue
+        if isinstance(each, IsNull) and len(path) == 1:
+            damaged = False
+        # A field of null is null, which no comparison keeps.
+        elif isinstance(each, IsNotNull) or _compared(each)[0]:
+            sound = False
+    return sound, damaged
 
 
 def pushed(filters: Sequence[Filter], columns: Sequence[seglake.Column]) -> list[Condition]:
