@@ -29,6 +29,8 @@ BENCH_ARGS ?=
 GUARD_ARGS ?=
 STRUCTURE_ARGS ?= --show
 SPARK_MASTERS ?= connect local-cluster standalone
+# Those of requirements/spark.
+SPARK_VERSIONS ?= 4.0 4.1 4.2 4.3
 
 # The extension's sources: what it is built from, and so what its stamp is compared with.
 EXTENSION_SOURCES := Cargo.toml Cargo.lock pyproject.toml $(shell find rust -name Cargo.toml -o -name '*.rs')
@@ -52,7 +54,7 @@ export PROPTEST_RNG_SEED
 MAKEFLAGS += --no-builtin-rules
 .DELETE_ON_ERROR:
 .DEFAULT_GOAL := help
-.PHONY: help develop build java demo test oracles test-clusters test-rust example properties interop damage crash fuzz corpus mutants sanitize lint structure coverage audit format bench bench-spark bench-guard criterion kaitai lock clean
+.PHONY: help develop build java demo test oracles test-clusters test-spark-versions test-rust example properties interop damage crash fuzz corpus mutants sanitize lint structure coverage audit format bench bench-spark bench-guard criterion kaitai lock clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -85,6 +87,12 @@ oracles: $(VENV)/.extension $(VENV)/.kaitai ## Run the oracle tests, and record 
 # Once more for each: they are the same tests, only started elsewhere.
 test-clusters: $(VENV)/.extension java ## Run the Spark tests behind Connect, on local-cluster and on a standalone cluster
 	for master in $(SPARK_MASTERS); do SEGLAKE_SPARK_MASTER=$$master $(BIN)/python -m pytest tests/spark $(PYTEST_ARGS) || exit 1; done
+
+# Each in an environment of its own, which takes 1 GB. The extension is that of .venv.
+test-spark-versions: $(SPARK_VERSIONS:%=build/spark-versions/%/.installed) ## Run the Spark tests with each version of PySpark, or with SPARK_VERSIONS
+	for version in $(SPARK_VERSIONS); do \
+		PYTHONPATH= build/spark-versions/$$version/bin/python -m pytest tests/spark -p no:cacheprovider $(PYTEST_ARGS) || exit 1; \
+	done
 
 # Whoever changes the code and tests it again and again runs `cargo test`, which compiles the changes alone. Compiling all
 # takes an eighth less time without that.
@@ -205,6 +213,16 @@ $(VENV)/.damage: $(VENV)/.requirements requirements/damage.txt
 
 $(VENV)/.bench: $(VENV)/.requirements requirements/bench.txt
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --requirement requirements/bench.txt
+	@touch $@
+
+# The package is found in the tree, as in .venv.
+build/spark-versions/%/.installed: requirements/spark/%.txt $(VENV)/.extension
+	rm -rf $(@D)
+	$(PYTHON) -m venv $(@D)
+	$(@D)/bin/python -m pip install --quiet --disable-pip-version-check --requirement $<
+	$(@D)/bin/python -P python/seglake/spark/java.py > /dev/null 2>&1 || \
+		$(@D)/bin/python -m pip install --quiet --disable-pip-version-check --requirement requirements/java.txt
+	echo $(CURDIR)/python > $$($(@D)/bin/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')/seglake.pth
 	@touch $@
 
 $(VENV)/.coverage: $(VENV)/.requirements requirements/coverage.txt

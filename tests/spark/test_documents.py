@@ -7,6 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from documents import table
 from pyspark.sql import SparkSession
 
 import seglake.spark
@@ -84,3 +85,13 @@ def test_every_argument_is_described(
 ) -> None:
     described = [*positional, *names_in(document, heading)]
     assert sorted(described) == sorted(inspect.signature(function).parameters)
+
+
+def test_versions_are_those_that_are_pinned() -> None:
+    tested = table(ROOT / "docs" / "spark.md", "## Versions of PySpark")[-1]
+    assert tested.pop("") == "tested with"
+    pinned: dict[str, str] = {}
+    for path in (ROOT / "requirements" / "spark").glob("*.txt"):
+        pins = dict(re.findall(r"^(pyspark|pyarrow)==(\S+)$", path.read_text(), re.M))
+        pinned[path.stem] = f"{pins['pyspark']}, pyarrow {pins['pyarrow'].rpartition('.')[0]}"
+    assert tested == pinned

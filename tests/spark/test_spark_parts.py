@@ -9,7 +9,7 @@ from pyspark.sql import DataFrame, SparkSession
 from samples import SAMPLES
 from segments import task_count
 
-import seglake
+import seglake.spark
 from seglake.spark.source import SegmentDataSource
 
 RECORDS = 59
@@ -64,7 +64,7 @@ def rows(frame: DataFrame) -> list[str]:
 
 @pytest.fixture(autouse=True)
 def _registered(spark: SparkSession) -> None:
-    spark.dataSource.register(SegmentDataSource)
+    seglake.spark.register(spark)
 
 
 @pytest.mark.parametrize("format", SPLIT)

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 from pyspark.errors import AnalysisException, PySparkException, PySparkValueError
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame, SparkSession, datasource
 from pyspark.sql.functions import col, expr, lit, monotonically_increasing_id
 from pyspark.sql.utils import is_remote
 from samples import SAMPLES, draft
@@ -83,8 +83,11 @@ def test_a_folder_that_is_read_can_be_overwritten(spark: SparkSession, tmp_path:
     before = read(spark, out)
     write(before.where("value LIKE '%5 %'"), out, "active", mode="overwrite")
     assert values(read(spark, out)) == values(segments.where("value LIKE '%5 %'"))
-    with pytest.raises(PySparkException, match="was there when the read was planned and is gone now"):
-        before.collect()
+    if hasattr(datasource, "Filter"):
+        with pytest.raises(PySparkException, match="was there when the read was planned and is gone now"):
+            before.collect()
+    else:  # PySpark 4.0 plans each query anew
+        assert values(before) == values(read(spark, out))
 
 
 def test_files_follow_one_another_in_a_sorted_frame(spark: SparkSession, tmp_path: Path, segments: DataFrame) -> None:
