@@ -28,6 +28,7 @@ HERE: Final = PurePath("tests/spark")
 WITHOUT_SESSION: Final = {
     # These start processes of their own.
     "test_clusters.py",
+    "test_pasted.py",
     "test_spark_secrets.py",
     "test_spark_write_processes.py",
     # These take no Spark.

@@ -28,10 +28,14 @@ def test_spark_code_runs(block: Block, spark: SparkSession, tmp_path: Path, monk
     for folder in (segments, segments / "active"):
         folder.mkdir()
         shutil.copyfile(ROOT / "tests" / "vectors" / "active" / "flip_message.bin", folder / "2013-01.active")
-    assert '"demo-data/segments' in block.text
+    is_readme = block.document.name == "README.md"
+    assert ('"tests/vectors/' if is_readme else '"demo-data/segments') in block.text
     names: dict[str, Any] = {}
-    exec(block.text.replace("demo-data/segments", segments.as_posix()), names)
-    assert names["flights"].where("uuid IS NOT NULL").count() == 9
+    code = block.text.replace("demo-data/segments", segments.as_posix()).replace(
+        '"tests/', f'"{ROOT.as_posix()}/tests/'
+    )
+    exec(code, names)
+    assert names["records" if is_readme else "flights"].where("uuid IS NOT NULL").count() == 9
     (damaged,) = names["damage"].collect()
     assert (damaged["start"], damaged["end"], damaged["kind"]) == (308, 411, "corrupt")
     assert damaged["cause"] == "checksum_mismatch"
