@@ -13,7 +13,7 @@ from pyspark.sql.types import DateType, StructType
 import seglake
 from seglake.spark.arrow_types import arrow_schema, spark_schema, spark_type
 from seglake.spark.formats import FormatOptions, native_schema
-from seglake.spark.messages import ERROR_TYPE
+from seglake.spark.functions import ERROR_TYPE
 from seglake.spark.schema import DAMAGE_TYPE
 from seglake.spark.uint64 import without_uint64
 

@@ -5,7 +5,7 @@ from collections.abc import Generator
 
 import pytest
 
-from seglake.spark.ahead import read_ahead
+from seglake.spark.decode import read_ahead
 
 
 def numbers(count: int, made: list[int], closed: list[str]) -> Generator[int]:

@@ -14,8 +14,7 @@ from segments import write_segment
 
 from seglake._publish import store
 from seglake._publish.store import LOCAL
-from seglake.spark.write.existing import Existing
-from seglake.spark.write.job import Job, PartFile
+from seglake.spark.write.job import Existing, Job, PartFile
 from seglake.spark.write.options import extensions
 
 STEPS = ("write_durably", "place", "remove", "sync_names", "remove_tree")

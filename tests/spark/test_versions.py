@@ -9,8 +9,8 @@ from pyspark.sql.types import BinaryType, StringType, StructField, StructType
 
 import seglake
 from seglake.spark.formats import FormatOptions, native_schema
+from seglake.spark.functions import MessageDecoder
 from seglake.spark.ingestion.task import TaskRunner
-from seglake.spark.messages import MessageDecoder
 from seglake.spark.source import SegmentDataSource
 
 

@@ -1,17 +1,19 @@
 """Functions on columns. They work on classic sessions and over Spark Connect."""
 
-from typing import TYPE_CHECKING, Any, Literal, cast, get_args
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final, Literal, cast, get_args
 
 import pyarrow as pa
 from pyspark.sql.types import StructField, StructType
 
+import seglake
 from seglake._types import DialectName
 
 from .arrow_types import arrow_schema, spark_type
 from .formats import FormatOptions, column_names, native_schema
-from .messages import ERROR_TYPE, MessageDecoder
 from .schema import spark_schema
-from .uint64 import Uint64Type
+from .uint64 import TooLarge, Uint64Type, find_too_large
+from .versions import reduced
 
 if TYPE_CHECKING:
     from pyspark.sql import Column
@@ -82,3 +84,108 @@ def from_oplog(
 
         decode = functions.udf(from_oplog, result, useArrow=False)
     return decode(column) if seq is None else decode(column, seq)
+
+
+ERROR_TYPE: Final = pa.struct([("cause", pa.string()), ("byte_offset", pa.int64()), ("message", pa.string())])
+"""Why a message has no fields: the cause in the ledger's words, the offset within the message, and a text."""
+
+
+@dataclass(frozen=True)
+class MessageDecoder:
+    """Decodes an array of messages into an array of structs.
+
+    Attributes:
+        dialect: how the messages are laid out.
+        fields: the fields of the dialect with their Arrow types.
+        result: the type of the structs: these fields, in the types that Spark has for them, and last, unless bad
+            messages are raised, what is wrong with one.
+        error_field: the name of that last field; None raises.
+    """
+
+    dialect: DialectName
+    fields: pa.Schema
+    result: pa.Schema
+    error_field: str | None
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return reduced(MessageDecoder, self.dialect, self.fields, self.result, self.error_field)
+
+    def decode(self, messages: Any, seqs: Any = None) -> Any:
+        """Decodes an array of binary; null where there is no message. `seqs` are the messages' numbers, if known.
+
+        Raises:
+            TypeError: it is an array of something else.
+            ValueError: a seq is negative.
+            seglake.DamageError: a message is bad, and is to be raised.
+            seglake.LimitError: likewise where a number is above 2^63-1 and comes as bigint.
+        """
+        if not (pa.types.is_binary(messages.type) or pa.types.is_large_binary(messages.type)):
+            raise TypeError(f"from_oplog takes a binary column, this is of type {messages.type}")
+        records: list[dict[str, Any] | None] = []
+        errors: list[dict[str, Any] | None] = []
+        numbers = [None] * len(messages) if seqs is None else seqs.to_pylist()
+        for message, seq in zip(messages.to_pylist(), numbers, strict=True):
+            record, error = None, None
+            if message is not None:
+                if seq is not None and seq < 0:
+                    raise ValueError(f"seq is {seq}: expected the number of the message in its oplog, from 0 on")
+                try:
+                    record = seglake.oplog.decode(message, dialect=self.dialect, seq=seq).to_dict()
+                except seglake.DamageError as damage:
+                    error = self._damaged(damage)
+            records.append(record)
+            errors.append(error)
+        return self._structs(records, errors, messages.is_null())
+
+    def decode_one(self, message: bytes | None, seq: int | None = None) -> dict[str, Any] | None:
+        """Decodes one message, with its number if that is known. Raises what `decode` raises."""
+        given = cast("Any", pa).array([message])
+        if message is None:
+            given = given.cast(pa.binary())
+        return self.decode(given, cast("Any", pa).array([seq], pa.int64()))[0].as_py()
+
+    def _structs(self, records: list[dict[str, Any] | None], errors: list[dict[str, Any] | None], absent: Any) -> Any:
+        array = cast("Any", pa).array
+        rows = array(records, pa.struct(list(cast("Any", self.fields))))
+        own = pa.struct([field for field in cast("Any", self.result) if field.name != self.error_field])
+        try:
+            rows = rows.cast(own)
+        except pa.ArrowInvalid:
+            # Some number is too large; which, is looked for one by one.
+            for number, record in enumerate(records):
+                large = self._find_too_large(rows[number : number + 1]) if record is not None else None
+                if large is not None:
+                    records[number], errors[number] = None, self._too_large(large)
+            rows = array(records, rows.type).cast(own)
+        columns = rows.flatten()  # unlike its fields, null where the struct is
+        if self.error_field is not None:
+            columns.append(array(errors, ERROR_TYPE))
+        return cast("Any", pa).StructArray.from_arrays(columns, fields=list(cast("Any", self.result)), mask=absent)
+
+    def _find_too_large(self, row: Any) -> TooLarge | None:
+        return find_too_large(cast("Any", pa).RecordBatch.from_struct_array(row))
+
+    def _damaged(self, damage: seglake.DamageError) -> dict[str, Any]:
+        # What the error says as a text is of a file, and what to do about one.
+        wrong = f"expected {damage.expected}, found {damage.actual}"
+        if self.error_field is None:
+            raise type(damage)(
+                f"no message of dialect {self.dialect}: {damage.cause} at byte {damage.byte_offset}: {wrong}. "
+                "Mode PERMISSIVE gives null fields and an error",
+                path=None,
+                byte_offset=damage.byte_offset,
+                cause=damage.cause,
+                expected=damage.expected,
+                actual=damage.actual,
+            ) from None
+        return {"cause": damage.cause, "byte_offset": damage.byte_offset, "message": wrong}
+
+    def _too_large(self, found: TooLarge) -> dict[str, Any]:
+        message = (
+            f"field {found.field}: {found.value} is above 2^63-1, the most that a bigint holds; "
+            'uint64_type="decimal" gives such numbers as decimal(20,0)'
+        )
+        if self.error_field is None:
+            raise seglake.LimitError(message, option="uint64_type")
+        # The message is sound: no cause, and no place in it.
+        return {"cause": None, "byte_offset": None, "message": message}

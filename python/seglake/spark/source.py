@@ -13,14 +13,12 @@ import seglake
 from seglake._files import FileListing, SegmentFile, find_files
 from seglake._text import printable_path
 
-from .ahead import read_ahead
-from .decode import Decoder
+from .decode import Decoder, read_ahead
 from .option_table import purposes, refuse_unknown
 from .options import ReadOptions
-from .packing import pack, task_bytes
 from .schema import ReadSchema, inferred_schema
-from .slices import Slice, slices
 from .stores import is_elsewhere
+from .tasks import Slice, pack, slices, task_bytes
 from .versions import reduced
 from .write.options import WriteOptions
 from .write.writer import SegmentDataSourceWriter

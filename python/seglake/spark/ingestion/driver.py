@@ -4,26 +4,35 @@ import os
 import time
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, get_args
+from typing import TYPE_CHECKING, Any, Final, cast, get_args
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 
 import seglake
-from seglake._files import FileListing, SegmentFile
+from seglake._files import FileFilter, FileListing, SegmentFile, find_files
 from seglake._publish.manifest import Manifest, Move
 from seglake._publish.store import LOCAL
 from seglake._text import path_text, printable_path
 from seglake._types import DialectName
 from seglake.spark.formats import FormatOptions, column_names
-from seglake.spark.packing import pack, task_bytes
 from seglake.spark.session import session
+from seglake.spark.tasks import pack, task_bytes
 
 from .commit import clear_dead_runs, commit, locked
-from .inputs import absolute_destination, find_inputs, refuse_ingested, refuse_other_columns
 from .job import parallelism, run_tasks
-from .layout import STAGED_SUFFIX, STAGING, data_path, files_path, new_run_id, records_folder
+from .layout import (
+    STAGED_SUFFIX,
+    STAGING,
+    data_path,
+    files_path,
+    files_tables,
+    new_run_id,
+    records_files,
+    records_folder,
+)
 from .result import DamageTotal, IngestError, IngestProgress, IngestResult
 from .tables import DAMAGE_SCHEMA, FILES_SCHEMA, is_dated, records_schema, write_table
 from .task import FileOutcome, TaskOutcome, TaskRunner, write_plan
@@ -248,3 +257,95 @@ def _result(
         skipped=_skipped(listing),
         seconds=seconds,
     )
+
+
+def absolute_destination(dst: str | os.PathLike[str]) -> Path:
+    """Returns the destination's path without links; it need not exist.
+
+    Raises:
+        IngestError: something that is no folder is in its place.
+    """
+    text = os.fspath(dst)
+    if not text:
+        raise IngestError("no destination is given: name the folder that the tables are to be written to")
+    if "://" in text:
+        raise IngestError(
+            f"{printable_path(text)}: expected a folder of a mounted file system; other storage cannot be "
+            "written to yet"
+        )
+    path = Path(text).resolve()
+    if path.exists() and not path.is_dir():
+        raise IngestError(f"{printable_path(text)}: expected a folder for the tables, or nothing yet; a file is there")
+    return path
+
+
+def find_inputs(sources: Sequence[str], destination: Path) -> FileListing:
+    """Finds the files to ingest; folders are searched with all that is below them.
+
+    Raises:
+        IngestError: a source does not exist or cannot be listed, or the destination is among the sources.
+    """
+    if not sources:
+        raise IngestError("no sources are given: name files, folders or patterns")
+    try:
+        listing = find_files(sources, FileFilter(recursive=True))
+    except (OSError, ValueError) as error:
+        raise IngestError(str(error)) from error
+    for folder in listing.folders:
+        if destination.is_relative_to(folder):
+            raise IngestError(
+                f"{printable_path(destination)}: the destination is in {printable_path(folder)}, which is to be "
+                "ingested; the next ingest would take the tables for segments. Write to a folder beside it"
+            )
+    return listing
+
+
+def refuse_ingested(destination: Path, listing: FileListing) -> None:
+    """Sees to it that no file is ingested twice.
+
+    Raises:
+        IngestError: a file has been ingested by an earlier run. Those that could not be read then may be.
+    """
+    done: set[str] = set()
+    for table in files_tables(destination):
+        parquet: Any = pq.ParquetFile(table)  # typed in part only
+        rows: list[dict[str, Any]] = parquet.read(columns=["path", "error"]).to_pylist()
+        done.update(row["path"] for row in rows if row["error"] is None)
+    again = [path for file in listing.files if (path := path_text(file.real_path)) in done]
+    if again:
+        more = f" and {len(again) - 1} more" if len(again) > 1 else ""
+        raise IngestError(
+            f"{printable_path(again[0])}{more}: already ingested into {printable_path(destination)}, a second time "
+            "would double the records. Name only the new files, or another destination"
+        )
+
+
+def refuse_other_columns(destination: Path, formats: Iterable[str], options: FormatOptions) -> None:
+    """Sees to it that all records of a table have the same columns.
+
+    Raises:
+        IngestError: an earlier run has written records with other columns, as those of another dialect are.
+    """
+    for format in formats:
+        table = next(records_files(destination, format), None)
+        if table is None:
+            continue
+        found: pa.Schema = cast("Any", pq).read_schema(table)
+        if found.equals(records_schema(format, options)):
+            continue
+        dialects = [
+            dialect
+            for dialect in get_args(DialectName)
+            if found.equals(records_schema(format, replace(options, dialect=dialect)))
+        ]
+        if dialects:
+            asked = options.dialect or get_args(DialectName)[0]
+            raise IngestError(
+                f"{printable_path(destination / format / 'records')}: its records are of dialect "
+                f"{dialects[0]} and so have other columns than those of dialect {asked}. Name the dialect of the "
+                "files, or another destination"
+            )
+        raise IngestError(
+            f"{printable_path(destination / format / 'records')}: its records have other columns than {format} "
+            f"records, {', '.join(found.names)}: write to another destination"
+        )

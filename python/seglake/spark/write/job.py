@@ -5,26 +5,30 @@ own. Which of these files get names in the folder itself only the driver decides
 """
 
 import contextlib
+import os
 import uuid
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence, Set
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final, NamedTuple
 
+import seglake
+from seglake._files.patterns import log_of_index
 from seglake._publish.manifest import Manifest, left_over
 from seglake._publish.store import LOCAL
 from seglake._text import printable_path
 
-from .existing import Existing
 from .options import extensions
 
-__all__ = ["Job", "PartFile"]
+__all__ = ["Existing", "Job", "PartFile"]
 
 _STAGING: Final = "_temporary"
 _LOCK: Final = "lock"
 _SUCCESS: Final = "_SUCCESS"
 _KIND: Final = "write"
 _TRIES: Final = 100
+# Recognising a file needs no key; with one given, the one in the environment, for the executors, is not read.
+_ANY_KEY: Final = bytes(32)
 
 
 class PartFile(NamedTuple):
@@ -152,3 +156,55 @@ def _remove_staging(staging: Path) -> None:
     LOCAL.sync_names(staging.parent, [aside])
     LOCAL.remove_tree(aside)
     LOCAL.remove_empty(staging.parent)
+
+
+@dataclass
+class Existing:
+    """The names in a folder that are not hidden: those that a write replaces, and what else there is.
+
+    Attributes:
+        segments: files that are segments, an index in front of the log that it belongs to.
+        others: everything else, folders included.
+    """
+
+    segments: list[str] = field(default_factory=list[str])
+    others: list[str] = field(default_factory=list[str])
+
+    @classmethod
+    def of(cls, folder: Path, extensions: Set[str]) -> "Existing":
+        """Looks into a folder. `extensions` are those of segments; other files are looked at themselves.
+
+        Raises:
+            OSError: it cannot be listed.
+        """
+        existing = cls()
+        with os.scandir(folder) as entries:
+            found = {entry.name: entry.is_file() for entry in entries if not entry.name.startswith(("_", "."))}
+        for name, is_file in sorted(found.items(), key=lambda item: (log_of_index(item[0]) is None, item[0])):
+            belongs = log_of_index(name) in found
+            if is_file and (belongs or name.rpartition(".")[2] in extensions or _is_segment(folder / name)):
+                existing.segments.append(name)
+            else:
+                existing.others.append(name)
+        return existing
+
+    def refuse_others(self, folder: Path) -> None:
+        """Refuses to overwrite what was written by somebody else.
+
+        Raises:
+            ValueError: there is something.
+        """
+        if self.others:
+            more = f" and {len(self.others) - 1} more" if len(self.others) > 1 else ""
+            raise ValueError(
+                f"{printable_path(folder)}: expected nothing but segments in a folder that is to be overwritten, there "
+                f"is {printable_path(self.others[0])}{more}. Nothing was changed: move that away, or write into a new "
+                "folder"
+            )
+
+
+def _is_segment(path: Path) -> bool:
+    try:
+        return seglake.detect(path, key=_ANY_KEY).confidence == "certain"
+    except OSError:
+        return False

@@ -1,0 +1,88 @@
+"""Large files are split, and files and their parts are packed into tasks."""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Final, NamedTuple, Protocol, TypeVar
+
+import seglake
+from seglake._files import SegmentFile
+
+__all__ = ["Slice", "pack", "slices", "task_bytes"]
+
+
+class _Sized(Protocol):
+    @property
+    def size(self) -> int: ...
+
+
+_File = TypeVar("_File", bound=_Sized)
+
+
+def pack(files: Sequence[_File], limit_bytes: int, open_cost_bytes: int) -> list[list[_File]]:
+    """Packs files, or slices of them, into tasks of at most `limit_bytes`, each counting for `open_cost_bytes` more.
+
+    Files stay in order, so that what is close in name, and so mostly in time, comes into the same task.
+    """
+    tasks: list[list[_File]] = []
+    room = 0
+    for file in files:
+        cost = file.size + open_cost_bytes
+        if not tasks or cost > room:
+            tasks.append([])
+            room = limit_bytes
+        tasks[-1].append(file)
+        room -= cost
+    return tasks
+
+
+def task_bytes(files: Sequence[SegmentFile], *, most: int, open_cost_bytes: int, parallelism: int) -> int:
+    """Returns the limit for `pack` by the rule of Spark's own file sources: an even share, within bounds.
+
+    Args:
+        files: all files.
+        most: the upper bound in bytes.
+        open_cost_bytes: the lower bound, and what each file counts for beside its size.
+        parallelism: how many tasks run at a time.
+    """
+    total = sum(file.size + open_cost_bytes for file in files)
+    return min(most, max(open_cost_bytes, -(-total // parallelism)))
+
+
+_THREADS: Final = 16
+
+
+class Slice(NamedTuple):
+    """What is read of a file: the file, about how many bytes that is, and the part; None is the whole file."""
+
+    file: SegmentFile
+    size: int
+    part: seglake.Part | None = None
+
+
+def slices(
+    files: Iterable[SegmentFile], limit_bytes: int, open_file: Callable[[SegmentFile], seglake.Reader]
+) -> Iterator[Slice]:
+    """Yields what tasks of at most about `limit_bytes` read of the files, in their order. Opens larger files only.
+
+    A file that cannot be opened, or whose index cannot be read, is not split: who reads it says what is wrong.
+    """
+
+    def split(file: SegmentFile) -> list[Slice]:
+        if file.size <= limit_bytes:
+            return [Slice(file, file.size)]
+        try:
+            with open_file(file) as reader:
+                parts = reader.split(limit_bytes)
+        except (seglake.SeglakeError, OSError, ValueError):
+            parts = []
+        if len(parts) < 2:
+            return [Slice(file, file.size)]
+        return [Slice(file, part.nbytes, part) for part in parts]
+
+    files = list(files)
+    if all(file.size <= limit_bytes for file in files):
+        yield from (Slice(file, file.size) for file in files)
+        return
+    with ThreadPoolExecutor(_THREADS) as threads:
+        for own in threads.map(split, files):
+            yield from own
