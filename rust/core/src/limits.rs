@@ -1,7 +1,7 @@
 //! Thresholds of reading and writing.
 //!
 //! Most change only speed and memory. These change results: the search budget (`search_*`, `generous_search_bytes`,
-//! `plausible_bytes`, `pending_blocks`), `wrong_key_records`, `suspect_entries`, `max_parts` and `unwanted_bytes`.
+//! `plausible_bytes`, `pending_blocks`), `wrong_key_records`, `candidate_entries`, `max_parts` and `unwanted_bytes`.
 //! Fuzzing builds (`--cfg fuzzing`) have tiny values, so that small inputs reach both sides of each threshold.
 
 macro_rules! limits {
@@ -157,7 +157,7 @@ limits! {
     /// A longer tenant ID is not remembered.
     signpost_tenant_bytes: u32 = 256, fuzzing 8;
     /// The most entries read to explain one range. A table of contents can be read only from its beginning.
-    suspect_entries: u64 = 1 << 16, fuzzing 8;
+    candidate_entries: u64 = 1 << 16, fuzzing 8;
     /// How many sorted runs are merged into one while writing. It bounds the number of open files.
     max_merged_sort_runs: usize = 32, fuzzing 2;
     /// How much of a run is read at once.

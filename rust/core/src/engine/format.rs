@@ -4,6 +4,7 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use super::candidate::Candidates;
 use super::confirmed::{ConfirmedLookup, Confirming};
 use super::empty::EmptyWalk;
 use super::filter::Applied;
@@ -12,7 +13,6 @@ use super::lookup::Guarded;
 use super::part::Portion;
 use super::salvage::SalvageFile;
 use super::settings::{FormatOption, OptionKind};
-use super::suspect::Suspects;
 use super::{Lookup, Options, Salvage, Start, Walk, WriteOptions, Writer};
 use crate::error::Result;
 use crate::record::{Checked, Column};
@@ -47,13 +47,13 @@ pub struct Format {
     pub(crate) lookup: OpenLookup,
     pub(crate) create: Create,
     pub(crate) salvage: SalvageFile,
-    pub(crate) suspects: OpenSuspects,
+    pub(crate) candidates: OpenCandidates,
 }
 
 pub(crate) type OpenWalk = fn(Arc<dyn Source>, &Options, Start<'_>) -> Result<Box<dyn Walk>>;
 type SplitFile = fn(&Arc<dyn Source>, &Options, u64) -> Result<Vec<Portion>>;
 type OpenLookup = fn(Arc<dyn Source>, &Options) -> Result<Box<dyn Lookup>>;
-type OpenSuspects = fn(&Arc<dyn Source>, &Options) -> Result<Option<Box<dyn Suspects>>>;
+type OpenCandidates = fn(&Arc<dyn Source>, &Options) -> Result<Option<Box<dyn Candidates>>>;
 type Create = fn(&Path, &WriteOptions) -> Result<Box<dyn Writer>>;
 
 impl Format {
@@ -138,12 +138,12 @@ impl Format {
 
     /// Finds candidates for what damaged ranges of a file were. Returns `None` if the file has no checksums to verify
     /// them with.
-    pub(crate) fn suspects(
+    pub(crate) fn candidates(
         &self,
         source: &Arc<dyn Source>,
         options: &Options,
-    ) -> Result<Option<Box<dyn Suspects>>> {
-        (self.suspects)(source, options)
+    ) -> Result<Option<Box<dyn Candidates>>> {
+        (self.candidates)(source, options)
     }
 }
 

@@ -4,6 +4,7 @@
 pub(crate) mod append;
 mod around;
 mod budget;
+pub(crate) mod candidate;
 mod confirmed;
 mod driver;
 pub(crate) mod empty;
@@ -16,7 +17,6 @@ mod options;
 pub(crate) mod part;
 pub(crate) mod salvage;
 pub(crate) mod settings;
-pub(crate) mod suspect;
 mod walk;
 pub(crate) mod writer;
 

@@ -12,6 +12,7 @@
 //! together, and `committed`, the ranges of a step. `sequence` and `unhashed` are shared with the writers of sealed
 //! segments.
 
+mod candidates;
 mod committed;
 mod detect;
 mod group;
@@ -20,7 +21,6 @@ mod layout;
 mod resync;
 mod rows;
 mod sequence;
-mod suspects;
 mod unhashed;
 mod walk;
 mod writer;
@@ -74,9 +74,9 @@ pub static FORMAT: Format = Format {
         let mut walk = ActiveWalk::open(source, options, Start::Beginning)?;
         salvage.carry_sound(&mut walk)
     },
-    suspects: |source, options| {
+    candidates: |source, options| {
         let (source, options) = (source.clone(), options.clone());
-        Ok(Some(Box::new(suspects::ActiveSuspects { source, options })))
+        Ok(Some(Box::new(candidates::Active { source, options })))
     },
 };
 

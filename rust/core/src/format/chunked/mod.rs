@@ -13,9 +13,10 @@
 //!
 //! From the bottom up: `layout` (bytes to fields), `judge` (the rules), `hop` (headers alone), `records` and
 //! `payload` (content, decoded and counted), `emitting` (emits the records of a verified chunk), `resync` (where
-//! damage ends), `part` (planning), `state`, `walk` and `start`. Then `index`, `lookup`, `salvage`, `suspects`,
+//! damage ends), `part` (planning), `state`, `walk` and `start`. Then `index`, `lookup`, `salvage`, `candidates`,
 //! and `index_repair` (repairs an index to append to) with `writer`.
 
+mod candidates;
 mod emitting;
 mod hop;
 mod index;
@@ -30,7 +31,6 @@ mod resync;
 mod salvage;
 mod start;
 mod state;
-mod suspects;
 mod walk;
 mod writer;
 
@@ -128,12 +128,9 @@ pub static FORMAT: Format = Format {
     lookup: |source, options| Ok(Box::new(lookup::ChunkedLookup::new(source, options))),
     create: |path, options| Ok(Box::new(Writer::open(path, options)?)),
     salvage: salvage::salvage,
-    suspects: |source, options| {
+    candidates: |source, options| {
         let (source, options) = (source.clone(), options.clone());
-        Ok(Some(Box::new(suspects::ChunkedSuspects {
-            source,
-            options,
-        })))
+        Ok(Some(Box::new(candidates::Chunked { source, options })))
     },
 };
 

@@ -72,5 +72,5 @@ pub static FORMAT: Format = Format {
     lookup: |source, options| Ok(Box::new(WalkingLookup::new(&FORMAT, source, options))),
     create: |path, options| Ok(Box::new(Writer::open(path, options)?)),
     salvage: salvage::salvage,
-    suspects: |_, _| Ok(None),
+    candidates: |_, _| Ok(None),
 };

@@ -19,6 +19,7 @@
 //! - `open` chooses the key and where a walk begins. `torn` finds a cut-off trailer. `part` splits.
 //! - `search`, `table` (where a search begins), `proof`, `group` (several look-ups in turns) and `lookup`.
 
+mod candidates;
 mod check;
 mod detect;
 mod front;
@@ -37,7 +38,6 @@ mod run;
 mod salvage;
 mod search;
 mod state;
-mod suspects;
 mod table;
 mod torn;
 mod trailer;
@@ -89,7 +89,7 @@ pub static FORMAT: Format = Format {
     lookup: |source, options| Ok(Box::new(lookup::SealedLookup::open(source, options)?)),
     create: |path, options| Ok(Box::new(Writer::create(path, options)?)),
     salvage: salvage::salvage,
-    suspects: |source, options| {
-        Ok(suspects::SealedSuspects::open(source, options)?.map(|own| Box::new(own) as _))
+    candidates: |source, options| {
+        Ok(candidates::Sealed::open(source, options)?.map(|own| Box::new(own) as _))
     },
 };

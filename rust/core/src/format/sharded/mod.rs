@@ -10,13 +10,13 @@
 //! A record is identified by its shard and sequence. Nothing has to ascend.
 //!
 //! `layout` has the fields, `judge` the checks in their order, `walk` the scan and `resync` the search for the end
-//! of damage. `rows` turns records into columns, `writer` appends, and `suspects` explains damage to `verify`.
+//! of damage. `rows` turns records into columns, `writer` appends, and `candidates` explains damage to `verify`.
 
+mod candidates;
 mod judge;
 mod layout;
 mod resync;
 mod rows;
-mod suspects;
 mod walk;
 mod writer;
 
@@ -64,9 +64,9 @@ pub(crate) static FORMAT: Format = Format {
         let mut walk = ShardedWalk::open(source, options, Start::Beginning)?;
         salvage.carry_sound(&mut walk)
     },
-    suspects: |source, _| {
+    candidates: |source, _| {
         let source = source.clone();
-        Ok(Some(Box::new(suspects::ShardedSuspects { source })))
+        Ok(Some(Box::new(candidates::Sharded { source })))
     },
 };
 

@@ -23,6 +23,7 @@
 
 mod block;
 mod block_search;
+mod candidates;
 mod claims;
 mod contents;
 mod course;
@@ -47,7 +48,6 @@ mod rows;
 mod runs;
 mod salvage;
 mod state;
-mod suspects;
 mod toc;
 mod unlisted;
 mod walk;
@@ -98,8 +98,8 @@ pub static FORMAT: Format = Format {
     lookup: |source, options| Ok(Box::new(lookup::TocLookup::new(source, options))),
     create: |path, options| Ok(Box::new(Writer::create(path, options)?)),
     salvage: salvage::salvage,
-    suspects: |source, options| {
-        Ok(suspects::TenantSuspects::open(source, options)?.map(|own| Box::new(own) as _))
+    candidates: |source, options| {
+        Ok(candidates::Tenant::open(source, options)?.map(|own| Box::new(own) as _))
     },
 };
 

@@ -1,6 +1,6 @@
 //! Limits how much is tried.
 
-use crate::engine::suspect::{Suspect, Trial};
+use crate::engine::candidate::{Candidate, Trial};
 
 /// The most work for one candidate, in bytes hashed or decoded. All bits of a record of 4 KiB take half of it.
 const SUSPECT_BYTES: u64 = 256 << 20;
@@ -27,11 +27,11 @@ impl Budget {
     }
 
     /// Tries bytes; `None` if the budget is exhausted.
-    pub(super) fn attempt(&mut self, suspect: &mut Suspect, bytes: &[u8]) -> Option<Trial> {
+    pub(super) fn attempt(&mut self, candidate: &mut Candidate, bytes: &[u8]) -> Option<Trial> {
         if !self.is_left() {
             return None;
         }
-        let trial = (suspect.check)(bytes);
+        let trial = (candidate.check)(bytes);
         self.spend(trial);
         Some(trial)
     }

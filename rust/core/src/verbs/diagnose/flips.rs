@@ -2,7 +2,7 @@
 
 use super::budget::Budget;
 use super::reason::Explanation;
-use crate::engine::suspect::{Suspect, Suspects};
+use crate::engine::candidate::{Candidate, Candidates};
 use crate::error::Result;
 use crate::ledger::Span;
 use crate::source::Source;
@@ -14,7 +14,7 @@ const MAX_REPAIRS: usize = 16;
 /// The bits that repair a range, or its beginning.
 pub(super) fn repairs(
     source: &dyn Source,
-    suspects: &mut dyn Suspects,
+    candidates: &mut dyn Candidates,
     span: &Span,
     budget: &mut Budget,
 ) -> Result<Vec<Repair>> {
@@ -22,8 +22,8 @@ pub(super) fn repairs(
     let mut rest = *span;
     while found.len() < MAX_REPAIRS && rest.start < rest.end {
         let mut next = None;
-        for mut suspect in suspects.suspects(&rest)? {
-            next = flipped(source, &mut suspect, budget)?;
+        for mut candidate in candidates.candidates(&rest)? {
+            next = flipped(source, &mut candidate, budget)?;
             if next.is_some() {
                 break;
             }
@@ -45,22 +45,22 @@ pub(super) fn repairs(
 /// The bit that verifies this candidate, if there is one.
 fn flipped(
     source: &dyn Source,
-    suspect: &mut Suspect,
+    candidate: &mut Candidate,
     budget: &mut Budget,
 ) -> Result<Option<Repair>> {
-    let mut bytes = suspect.read(source)?;
+    let mut bytes = candidate.read(source)?;
     budget.begin();
     // If the candidate is verified unchanged, no bit damaged it.
-    match budget.attempt(suspect, &bytes) {
+    match budget.attempt(candidate, &bytes) {
         Some(trial) if trial.end.is_none() => {}
         _ => return Ok(None),
     }
-    for (place, offset) in suspect.places() {
+    for (place, offset) in candidate.places() {
         let Some(&old) = bytes.get(place) else { break };
         for bit in 0..8 {
             let new = old ^ 1 << bit;
             set(&mut bytes, place, new);
-            let Some(trial) = budget.attempt(suspect, &bytes) else {
+            let Some(trial) = budget.attempt(candidate, &bytes) else {
                 return Ok(None);
             };
             if let Some(end) = trial.end {
@@ -69,8 +69,8 @@ fn flipped(
                     bit,
                     old,
                     new,
-                    checks: suspect.what,
-                    start: suspect.body.start,
+                    checks: candidate.what,
+                    start: candidate.body.start,
                     end,
                 }));
             }

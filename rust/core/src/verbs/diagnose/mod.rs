@@ -18,7 +18,7 @@ use std::sync::Arc;
 
 use super::diagnosis::{Certainty, Diagnosis, Reason};
 use super::{Report, verify};
-use crate::engine::suspect::Suspects;
+use crate::engine::candidate::Candidates;
 use crate::engine::{Filter, Format, Options};
 use crate::error::Result;
 use crate::ledger::{Cause, Kind, Span};
@@ -87,11 +87,11 @@ pub fn diagnose(
         report,
         budget: Budget::new(how.work_bytes),
         searched: Budget::new(how.work_bytes),
-        suspects: None,
+        candidates: None,
     };
     let whole_file = case.whole_file()?;
     if whole_file.is_none() {
-        case.suspects = report.format.suspects(source, &options)?;
+        case.candidates = report.format.candidates(source, &options)?;
     }
     let mut found = Vec::with_capacity(spans.len());
     for (span, (before, after)) in spans.into_iter().zip(around) {
@@ -124,7 +124,7 @@ struct Case<'a> {
     /// hardly ever needs.
     searched: Budget,
     /// `None` if the file has no checksums to prove anything.
-    suspects: Option<Box<dyn Suspects>>,
+    candidates: Option<Box<dyn Candidates>>,
 }
 
 impl Case<'_> {
@@ -152,7 +152,7 @@ impl Case<'_> {
 
     /// Diagnoses one range: first by checksums, then by the look of its bytes, then by its kind.
     fn explain(&mut self, span: &Span) -> Result<Explanation> {
-        let has_checksums = self.suspects.is_some();
+        let has_checksums = self.candidates.is_some();
         if let Some(found) = reason::of_cause(span, has_checksums) {
             return Ok(found);
         }
@@ -163,16 +163,16 @@ impl Case<'_> {
         if let Some(found) = sectors::constant(&excerpt, span) {
             return Ok(found);
         }
-        if let Some(suspects) = &self.suspects
-            && suspects.reads_alone()
+        if let Some(candidates) = &self.candidates
+            && candidates.reads_alone()
             && let Some(found) = stale::explain(self.options, &excerpt, span, &mut self.searched)?
         {
             return Ok(found);
         }
         let by_bytes = content::other_content(&excerpt, span)
             .or_else(|| sectors::duplicated(&excerpt, span))
-            .or_else(|| match &self.suspects {
-                Some(suspects) => shift::unaligned(&**suspects, &excerpt, span),
+            .or_else(|| match &self.candidates {
+                Some(candidates) => shift::unaligned(&**candidates, &excerpt, span),
                 None => None,
             });
         if let Some(found) = by_bytes {
@@ -187,9 +187,9 @@ impl Case<'_> {
             let stated = self.stated_end(span)?;
             return Ok(shift::torn(self.format(), &excerpt, span, stated));
         }
-        if let Some(suspects) = &mut self.suspects
-            && suspects.reads_alone()
-            && let Some(found) = shift::missing(&mut **suspects, span)?
+        if let Some(candidates) = &mut self.candidates
+            && candidates.reads_alone()
+            && let Some(found) = shift::missing(&mut **candidates, span)?
         {
             return Ok(found);
         }
@@ -198,46 +198,46 @@ impl Case<'_> {
 
     /// The end of the range's first unit by its own lengths.
     fn stated_end(&mut self, span: &Span) -> Result<Option<u64>> {
-        let Some(suspects) = &mut self.suspects else {
+        let Some(candidates) = &mut self.candidates else {
             return Ok(None);
         };
-        let suspects = suspects.suspects(span)?;
-        let mut ends = suspects.iter().filter_map(|suspect| {
-            let stated = suspect.stated? as u64;
-            suspect.body.start.checked_add(stated)
+        let candidates = candidates.candidates(span)?;
+        let mut ends = candidates.iter().filter_map(|candidate| {
+            let stated = candidate.stated? as u64;
+            candidate.body.start.checked_add(stated)
         });
         Ok(ends.next())
     }
 
     /// A diagnosis that a checksum proves: flipped bits, moved sectors, inserted bytes, moved units.
     fn by_proof(&mut self, span: &Span) -> Result<Option<Explanation>> {
-        let Some(suspects) = &mut self.suspects else {
+        let Some(candidates) = &mut self.candidates else {
             return Ok(None);
         };
         let (source, budget) = (&**self.source, &mut self.budget);
-        let repairs = flips::repairs(source, &mut **suspects, span, budget)?;
+        let repairs = flips::repairs(source, &mut **candidates, span, budget)?;
         if !repairs.is_empty() {
             return Ok(Some(flips::explanation(repairs)));
         }
-        for suspect in &mut suspects.suspects(span)? {
-            let bytes = suspect.read(source)?;
+        for candidate in &mut candidates.candidates(span)? {
+            let bytes = candidate.read(source)?;
             // A unit that is verified unchanged was refused for another reason than its bytes.
-            if !suspect.by_checksum || (suspect.check)(&bytes).end.is_some() {
+            if !candidate.by_checksum || (candidate.check)(&bytes).end.is_some() {
                 continue;
             }
             self.options.poll()?;
-            let mut found = shift::line_ends(source, suspect, budget)?;
+            let mut found = shift::line_ends(source, candidate, budget)?;
             if found.is_none() {
-                found = shift::inserted(source, suspect, span, budget)?;
+                found = shift::inserted(source, candidate, span, budget)?;
             }
             if found.is_none() {
-                found = sectors::moved(source, suspect, span, budget)?;
+                found = sectors::moved(source, candidate, span, budget)?;
             }
             if found.is_some() {
                 return Ok(found);
             }
         }
-        for misplaced in suspects.misplaced(span)? {
+        for misplaced in candidates.misplaced(span)? {
             let found = shift::misplaced(misplaced, source.len(), budget)?;
             if found.is_some() {
                 return Ok(found);

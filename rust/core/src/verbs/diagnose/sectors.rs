@@ -6,7 +6,7 @@ use super::budget::Budget;
 use super::excerpt::Excerpt;
 use super::reason::Explanation;
 use crate::bug::OrBug;
-use crate::engine::suspect::Suspect;
+use crate::engine::candidate::Candidate;
 use crate::error::Result;
 use crate::ledger::{Kind, Span};
 use crate::saturating::saturating_usize;
@@ -175,14 +175,14 @@ fn common_around(excerpt: &Excerpt, at: u64, other: u64, size: u64) -> (u64, u64
 /// Detects a sector whose correct bytes are in another sector: with these in its place the checksum matches.
 pub(super) fn moved(
     source: &dyn Source,
-    suspect: &mut Suspect,
+    candidate: &mut Candidate,
     span: &Span,
     budget: &mut Budget,
 ) -> Result<Option<Explanation>> {
-    let Range { start, end } = suspect.body;
+    let Range { start, end } = candidate.body;
     let body_end = end;
     // The candidate's length by its own length fields. If that is implausible, the fields are in the bad sector.
-    let stated = suspect
+    let stated = candidate
         .stated
         .and_then(|stated| start.checked_add(stated as u64));
     let end = match stated.filter(|stated| *stated <= end) {
@@ -190,7 +190,7 @@ pub(super) fn moved(
         None => end.min(ceil(start + 1, SECTORS[0])),
     };
     let excerpt = Excerpt::around(source, span)?;
-    let mut bytes = suspect.read(source)?;
+    let mut bytes = candidate.read(source)?;
     budget.begin();
     for size in SECTORS {
         let mut target = floor(start, size);
@@ -202,7 +202,7 @@ pub(super) fn moved(
                 let theirs = excerpt.get(from..from + (own.end - own.start));
                 let place = own.start - start;
                 let kept = replace(&mut bytes, place, theirs)?;
-                let Some(trial) = budget.attempt(suspect, &bytes) else {
+                let Some(trial) = budget.attempt(candidate, &bytes) else {
                     return Ok(None);
                 };
                 // A unit that lies mostly in the other place would only show that it is there as well.
@@ -213,7 +213,7 @@ pub(super) fn moved(
                 if is_mostly_own && other != target {
                     let evidence = format!(
                         "with the {size} bytes at {other} in place of those at {target}, the {} at {start} is verified",
-                        suspect.what
+                        candidate.what
                     );
                     let reason = Reason::MovedSector;
                     return Ok(Some(Explanation::new(reason, Certainty::Proven, evidence)));

@@ -5,7 +5,7 @@ use super::excerpt::Excerpt;
 use super::reason::Explanation;
 use super::sectors;
 use crate::engine::Format;
-use crate::engine::suspect::{MAX_TRIED_BYTES, Misplaced, Suspect, Suspects, read_piece};
+use crate::engine::candidate::{Candidate, Candidates, MAX_TRIED_BYTES, Misplaced, read_piece};
 use crate::error::Result;
 use crate::ledger::{Cause, Kind, Span};
 use crate::saturating::saturating_usize;
@@ -27,22 +27,22 @@ const PAGE_BYTES: u64 = 4096;
 /// Detects bytes inserted in a record: without them the checksum matches.
 pub(super) fn inserted(
     source: &dyn Source,
-    suspect: &mut Suspect,
+    candidate: &mut Candidate,
     span: &Span,
     budget: &mut Budget,
 ) -> Result<Option<Explanation>> {
-    if !suspect.elsewhere.is_empty() {
+    if !candidate.elsewhere.is_empty() {
         return Ok(None);
     }
-    let piece = suspect.body.clone();
-    let Some(stated) = suspect.stated else {
+    let piece = candidate.body.clone();
+    let Some(stated) = candidate.stated else {
         return Ok(None);
     };
     let whole = saturating_usize(span.end.saturating_sub(piece.start));
     let Some(extra) = whole.checked_sub(stated).filter(|extra| *extra > 0) else {
         return Ok(None);
     };
-    let bytes = suspect.read(source)?;
+    let bytes = candidate.read(source)?;
     if bytes.len() < whole || stated as u64 > MAX_TRIED_BYTES {
         return Ok(None);
     }
@@ -52,7 +52,7 @@ pub(super) fn inserted(
         let (Some(front), Some(back)) = (bytes.get(..place), bytes.get(behind)) else {
             break;
         };
-        let Some(trial) = budget.attempt(suspect, &[front, back].concat()) else {
+        let Some(trial) = budget.attempt(candidate, &[front, back].concat()) else {
             break;
         };
         if trial.end.is_some() {
@@ -60,7 +60,7 @@ pub(super) fn inserted(
             let evidence = format!(
                 "without {} from {at} on, the {} at {} is verified",
                 bytes_of(extra as u64),
-                suspect.what,
+                candidate.what,
                 piece.start
             );
             let reason = Reason::InsertedBytes;
@@ -73,14 +73,14 @@ pub(super) fn inserted(
 /// Detects converted line ends: with each CR LF turned back into LF the checksum matches.
 pub(super) fn line_ends(
     source: &dyn Source,
-    suspect: &mut Suspect,
+    candidate: &mut Candidate,
     budget: &mut Budget,
 ) -> Result<Option<Explanation>> {
-    if !suspect.elsewhere.is_empty() {
+    if !candidate.elsewhere.is_empty() {
         return Ok(None);
     }
     // Bytes that the insertion moved past the body's end belong to it.
-    let body = suspect.body.clone();
+    let body = candidate.body.clone();
     let len = body.end.saturating_sub(body.start);
     let end = body.end.saturating_add(len).min(source.len());
     let mut bytes = Vec::new();
@@ -97,11 +97,11 @@ pub(super) fn line_ends(
     }
     guess.truncate(saturating_usize(len));
     budget.begin();
-    let trial = budget.attempt(suspect, &guess);
+    let trial = budget.attempt(candidate, &guess);
     Ok(trial.and_then(|trial| trial.end).map(|_| {
         let evidence = format!(
             "with each CR LF turned back into LF, the {} at {} is verified",
-            suspect.what, body.start
+            candidate.what, body.start
         );
         Explanation::new(Reason::TextConversion, Certainty::Proven, evidence)
     }))
@@ -144,7 +144,7 @@ pub(super) fn misplaced(
 /// Detects a verified unit at an offset that is impossible for its kind. Bytes after a torn tail are searched too,
 /// because no sound unit follows it.
 pub(super) fn unaligned(
-    suspects: &dyn Suspects,
+    candidates: &dyn Candidates,
     excerpt: &Excerpt,
     span: &Span,
 ) -> Option<Explanation> {
@@ -154,15 +154,15 @@ pub(super) fn unaligned(
     };
     let found = (1..bytes.len().min(MAX_SEARCHED)).find(|place| {
         let rest = bytes.get(*place..);
-        rest.is_some_and(|rest| suspects.begins(rest))
+        rest.is_some_and(|rest| candidates.begins(rest))
     })?;
     let at = span.start + found as u64;
-    let off = at % suspects.alignment();
+    let off = at % candidates.alignment();
     let evidence = format!(
         "a verified unit begins at {at}, which is not a multiple of {}: {} inserted before it, or {} missing",
-        suspects.alignment(),
+        candidates.alignment(),
         bytes_are(off),
-        suspects.alignment() - off
+        candidates.alignment() - off
     );
     (off != 0).then(|| Explanation::new(Reason::InsertedBytes, Certainty::Likely, evidence))
 }
@@ -184,16 +184,16 @@ fn bytes_of(count: u64) -> String {
 }
 
 /// Detects a record whose lengths reach a little past the next sound record.
-pub(super) fn missing(suspects: &mut dyn Suspects, span: &Span) -> Result<Option<Explanation>> {
+pub(super) fn missing(candidates: &mut dyn Candidates, span: &Span) -> Result<Option<Explanation>> {
     if span.kind != Kind::Corrupt {
         return Ok(None);
     }
-    let suspects = suspects.suspects(span)?;
-    let found = suspects.iter().find_map(|suspect| {
-        let stated = suspect.stated? as u64;
-        let begins = suspect.body.start == span.start;
+    let candidates = candidates.candidates(span)?;
+    let found = candidates.iter().find_map(|candidate| {
+        let stated = candidate.stated? as u64;
+        let begins = candidate.body.start == span.start;
         let short = stated.checked_sub(span.len())?;
-        (begins && (1..=MAX_SHIFT).contains(&short)).then_some((suspect.what, stated, short))
+        (begins && (1..=MAX_SHIFT).contains(&short)).then_some((candidate.what, stated, short))
     });
     Ok(found.map(|(what, stated, short)| {
         let sector = if short.is_multiple_of(512) {

@@ -7,9 +7,9 @@ use super::probe::block_crc_of;
 use super::toc::Entry;
 use super::{VERSION_1, VERSION_2};
 use crate::engine::Options;
-use crate::engine::suspect::{
-    MAX_LENGTHS_TRIED_BYTES, MAX_MISPLACED, MAX_TRIED_BYTES, Misplaced, Suspect, Suspects, Trial,
-    read_piece,
+use crate::engine::candidate::{
+    Candidate, Candidates, MAX_LENGTHS_TRIED_BYTES, MAX_MISPLACED, MAX_TRIED_BYTES, Misplaced,
+    Trial, read_piece,
 };
 use crate::error::Result;
 use crate::ledger::{Cause, Span};
@@ -17,13 +17,13 @@ use crate::limits::LIMITS;
 use crate::saturating::saturating_usize;
 use crate::source::{BytesSource, Source};
 
-pub(super) struct TenantSuspects {
+pub(super) struct Tenant {
     source: Arc<dyn Source>,
     options: Options,
     front: Front,
 }
 
-impl TenantSuspects {
+impl Tenant {
     /// `None` if the segment has no checksums.
     pub(super) fn open(source: &Arc<dyn Source>, options: &Options) -> Result<Option<Self>> {
         let front = Front::read(&**source, options)?;
@@ -36,8 +36,8 @@ impl TenantSuspects {
     }
 }
 
-impl Suspects for TenantSuspects {
-    fn suspects(&mut self, span: &Span) -> Result<Vec<Suspect>> {
+impl Candidates for Tenant {
+    fn candidates(&mut self, span: &Span) -> Result<Vec<Candidate>> {
         if !self.front.is_sound() {
             return match span.start {
                 0 => self.table(),
@@ -85,28 +85,28 @@ fn block_checks(entry: &Entry, at: u64, bytes: &[u8]) -> Trial {
 }
 
 /// A number that must be these bytes.
-fn number<const N: usize>(what: &'static str, span: &Span, right: [u8; N]) -> Suspect {
+fn number<const N: usize>(what: &'static str, span: &Span, right: [u8; N]) -> Candidate {
     let end = span.end;
     let check = move |bytes: &[u8]| Trial {
         end: (bytes == right).then_some(end),
         work: 0,
     };
-    Suspect::new(what, span.start..end, check)
+    Candidate::new(what, span.start..end, check)
 }
 
 /// The block of an entry of a sound table of contents.
-fn block(entry: &Entry) -> Suspect {
+fn block(entry: &Entry) -> Candidate {
     let entry = entry.clone();
     let body = entry.offset..entry.block_end();
     let check = move |bytes: &[u8]| block_checks(&entry, entry.offset, bytes);
-    Suspect::new("block", body, check)
+    Candidate::new("block", body, check)
 }
 
-impl TenantSuspects {
+impl Tenant {
     /// The first entries that lie in the range, or whose blocks touch it and lie within the file.
     fn entries_within(&self, span: &Span, most: usize) -> Result<Vec<Entry>> {
         let (mut entries, mut found) = (self.front.begin(&self.options), Vec::new());
-        entries.left = entries.left.min(LIMITS.suspect_entries);
+        entries.left = entries.left.min(LIMITS.candidate_entries);
         while found.len() < most
             && let Some(entry) = entries.next(&*self.source)?
         {
@@ -138,7 +138,7 @@ impl TenantSuspects {
     }
 
     /// The front, from the magic to the table's CRC-32.
-    fn table(&self) -> Result<Vec<Suspect>> {
+    fn table(&self) -> Result<Vec<Candidate>> {
         let len = self.front.toc_end.unwrap_or(MAX_TRIED_BYTES);
         if len > MAX_TRIED_BYTES {
             return Ok(Vec::new());
@@ -158,15 +158,15 @@ impl TenantSuspects {
                 work: tried as u64,
             }
         };
-        Ok(vec![Suspect {
+        Ok(vec![Candidate {
             tried,
-            ..Suspect::new("table of contents", range, check)
+            ..Candidate::new("table of contents", range, check)
         }])
     }
 
     /// The number of partitions, or a partition's number of tenants before a block. The table of contents implies
     /// both.
-    fn count(&self, span: &Span) -> Result<Vec<Suspect>> {
+    fn count(&self, span: &Span) -> Result<Vec<Candidate>> {
         let expected = if self.front.toc_end == Some(span.start) {
             Some(self.front.partitions)
         } else {
@@ -182,7 +182,7 @@ impl TenantSuspects {
     /// long to read to the end of the partition.
     fn tenants_from(&self, offset: u64) -> Result<Option<u64>> {
         let mut entries = self.front.begin(&self.options);
-        let most = entries.left.min(LIMITS.suspect_entries);
+        let most = entries.left.min(LIMITS.candidate_entries);
         let is_whole = most == entries.left;
         entries.left = most;
         let mut found = None::<(u32, u64)>;

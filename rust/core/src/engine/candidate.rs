@@ -26,7 +26,7 @@ impl Trial {
 pub(crate) type Check = Box<dyn FnMut(&[u8]) -> Trial>;
 
 /// A candidate: one unit that a damaged range may have been, and how to prove it.
-pub(crate) struct Suspect {
+pub(crate) struct Candidate {
     /// A name for people: `record`, `chunk header`.
     pub(crate) what: &'static str,
     /// Its range, or the range that the known part of its end allows.
@@ -45,7 +45,7 @@ pub(crate) struct Suspect {
     pub(crate) check: Check,
 }
 
-impl Suspect {
+impl Candidate {
     /// Returns a candidate of this range that `check` proves by a checksum. All of its bits are flipped.
     pub(crate) fn new(
         what: &'static str,
@@ -115,13 +115,13 @@ pub(crate) struct Misplaced {
 }
 
 /// Finds candidates for damaged ranges of one file. It changes nothing.
-pub(crate) trait Suspects {
+pub(crate) trait Candidates {
     /// Candidates for the unit that the range was or began with. Empty if there is no checksum to prove them, or if it
     /// would take too long.
     ///
     /// # Errors
     /// [`Error::Io`](crate::Error::Io).
-    fn suspects(&mut self, span: &Span) -> Result<Vec<Suspect>>;
+    fn candidates(&mut self, span: &Span) -> Result<Vec<Candidate>>;
 
     /// The first few units that an index or table of contents places in the range, or that damaged entries in the range
     /// point at.

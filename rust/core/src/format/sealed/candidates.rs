@@ -4,7 +4,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use super::front::{Front, Segment};
-use super::judge::{self, Candidate, Prior};
+use super::judge::{self, Candidate as Message, Prior};
 use super::layout::{
     ENTRY_AND_CHECKSUM, ENTRY_BYTES, Entry, FOOT_BYTES, Header, MAX_HEADER_BYTES, UUID_BYTES,
 };
@@ -14,9 +14,9 @@ use crate::bug::OrBug;
 use crate::checksum::Incremental;
 use crate::cursor::fields;
 use crate::engine::Options;
-use crate::engine::suspect::{
-    MAX_LENGTHS_TRIED_BYTES, MAX_MISPLACED, MAX_TRIED_BYTES, Misplaced, Suspect, Suspects, Trial,
-    read_piece,
+use crate::engine::candidate::{
+    Candidate, Candidates, MAX_LENGTHS_TRIED_BYTES, MAX_MISPLACED, MAX_TRIED_BYTES, Misplaced,
+    Trial, read_piece,
 };
 use crate::error::Result;
 use crate::ledger::{Cause, Span};
@@ -29,13 +29,13 @@ const MAX_ENTRIES: u64 = 8;
 /// How many entries in a row a search skips because their offsets are out of bounds.
 const MAX_PASSED: u64 = 64;
 
-pub(super) struct SealedSuspects {
+pub(super) struct Sealed {
     segment: Segment,
     trailer: Trailer,
     reader: Reader,
 }
 
-impl SealedSuspects {
+impl Sealed {
     /// `None` if the segment has no checksums.
     pub(super) fn open(source: &Arc<dyn Source>, options: &Options) -> Result<Option<Self>> {
         let segment = Segment::open(source.clone(), options)?;
@@ -47,8 +47,8 @@ impl SealedSuspects {
     }
 }
 
-impl Suspects for SealedSuspects {
-    fn suspects(&mut self, span: &Span) -> Result<Vec<Suspect>> {
+impl Candidates for Sealed {
+    fn candidates(&mut self, span: &Span) -> Result<Vec<Candidate>> {
         let Front {
             entries,
             data_start,
@@ -59,26 +59,26 @@ impl Suspects for SealedSuspects {
             return self.foot(span);
         }
         if span.start == terminator {
-            return Ok(vec![Suspect::zeros("terminator", terminator..data_start)]);
+            return Ok(vec![Candidate::zeros("terminator", terminator..data_start)]);
         }
-        let mut suspects = Vec::new();
+        let mut candidates = Vec::new();
         if span.start < terminator {
             let first = span.start / ENTRY_BYTES as u64;
             for number in first..entries.min(first + MAX_ENTRIES) {
                 if self.segment.front.entry_at(number) < span.end {
-                    suspects.push(self.entry(number)?);
+                    candidates.push(self.entry(number)?);
                 }
             }
-            return Ok(suspects);
+            return Ok(candidates);
         }
         let first = self.first_entry_from(span.start)?;
         for number in first..entries.min(first + MAX_ENTRIES) {
             let entry = self.reader.entry(number)?;
             if span.start <= entry.offset && entry.offset < span.end {
-                suspects.push(self.message(&entry, span.end)?);
+                candidates.push(self.message(&entry, span.end)?);
             }
         }
-        Ok(suspects)
+        Ok(candidates)
     }
 
     fn misplaced(&mut self, span: &Span) -> Result<Vec<Misplaced>> {
@@ -150,17 +150,17 @@ fn verify_in_place(reader: &mut Reader, entry: &Entry, stored: u64) -> Result<Tr
         return Ok(Trial::NOTHING);
     }
     let computed = reader.hash(&entry.uuid, entry.offset, work)?;
-    Ok(trial(&front, Candidate { message, stored }, computed, work))
+    Ok(trial(&front, Message { message, stored }, computed, work))
 }
 
 /// The result for a message whose checksum is `computed`, regardless of the ones before. Computing it took `work`.
-fn trial(front: &Front, candidate: Candidate, computed: u64, work: u64) -> Trial {
-    let judged = candidate.judge(computed, &Prior::nothing(front));
+fn trial(front: &Front, message: Message, computed: u64, work: u64) -> Trial {
+    let judged = message.judge(computed, &Prior::nothing(front));
     let end = judged.ok().map(|message| message.end());
     Trial { end, work }
 }
 
-impl SealedSuspects {
+impl Sealed {
     /// The first entry whose message begins at or after `offset`. Skips offsets that are out of bounds. If wrong
     /// offsets mislead the search, nothing that is found verifies.
     fn first_entry_from(&mut self, offset: u64) -> Result<u64> {
@@ -194,7 +194,7 @@ impl SealedSuspects {
     }
 
     /// The message of an entry, at its offset. It, its UUID or its checksum may be damaged.
-    fn message(&mut self, entry: &Entry, span_end: u64) -> Result<Suspect> {
+    fn message(&mut self, entry: &Entry, span_end: u64) -> Result<Candidate> {
         let (number, data_end) = (entry.number, self.segment.front.data_end);
         let next = self.reader.beginning(number + 1)?;
         let start = entry.offset;
@@ -213,16 +213,16 @@ impl SealedSuspects {
         let front = self.segment.front;
         let entry = *entry;
         let check = move |bytes: &[u8]| message_checks(&front, &entry, len, bytes);
-        Ok(Suspect {
+        Ok(Candidate {
             elsewhere: vec![self.entry_range(number), self.checksum_range(number)],
             tried: whole.unwrap_or(lengths).max(lengths),
             stated,
-            ..Suspect::new("message", piece, check)
+            ..Candidate::new("message", piece, check)
         })
     }
 
     /// An entry whose offset or UUID may be damaged. Its message is read from where it would point.
-    fn entry(&mut self, number: u64) -> Result<Suspect> {
+    fn entry(&mut self, number: u64) -> Result<Candidate> {
         let stored = self.reader.checksum(&self.trailer, number)?;
         let mut reader = Reader::sparse(&self.segment);
         let range = self.entry_range(number);
@@ -239,11 +239,11 @@ impl SealedSuspects {
                 work,
             }
         };
-        Ok(Suspect::new("index entry", range, check))
+        Ok(Candidate::new("index entry", range, check))
     }
 
     /// The fixed part of the trailer.
-    fn foot(&self, span: &Span) -> Result<Vec<Suspect>> {
+    fn foot(&self, span: &Span) -> Result<Vec<Candidate>> {
         if span.cause == Some(Cause::WrongKey) {
             return Ok(Vec::new());
         }
@@ -258,7 +258,7 @@ impl SealedSuspects {
             work: 0,
         };
         let foot = end - FOOT_BYTES as u64..end;
-        Ok(vec![Suspect::new("trailer", foot, check)])
+        Ok(vec![Candidate::new("trailer", foot, check)])
     }
 }
 
@@ -280,7 +280,7 @@ fn message_checks(front: &Front, own: &Entry, len: usize, bytes: &[u8]) -> Trial
         hasher.update(&entry.uuid);
         hasher.update(whole);
         let work = message.header.total() + UUID_BYTES as u64;
-        return trial(front, Candidate { message, stored }, hasher.finish(), work);
+        return trial(front, Message { message, stored }, hasher.finish(), work);
     }
     Trial::NOTHING
 }

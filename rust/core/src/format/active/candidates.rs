@@ -6,8 +6,8 @@ use std::sync::Arc;
 use super::judge::{Fault, Structure, key_of, structure, version};
 use super::layout::{CHECKSUM_BYTES, MAX_HEADER_BYTES, UUID_BYTES};
 use crate::engine::Options;
-use crate::engine::suspect::{
-    MAX_LENGTHS_TRIED_BYTES, MAX_TRIED_BYTES, Suspect, Suspects, Trial, read_piece,
+use crate::engine::candidate::{
+    Candidate, Candidates, MAX_LENGTHS_TRIED_BYTES, MAX_TRIED_BYTES, Trial, read_piece,
 };
 use crate::error::Result;
 use crate::ledger::Span;
@@ -16,17 +16,17 @@ use crate::source::Source;
 /// Damage at the end of the data ends after its last nonzero byte. The record may end this many bytes later.
 const TRAILING_ZEROS: u64 = CHECKSUM_BYTES as u64;
 
-pub(super) struct ActiveSuspects {
+pub(super) struct Active {
     pub(super) source: Arc<dyn Source>,
     pub(super) options: Options,
 }
 
-impl Suspects for ActiveSuspects {
+impl Candidates for Active {
     fn reads_alone(&self) -> bool {
         true
     }
 
-    fn suspects(&mut self, span: &Span) -> Result<Vec<Suspect>> {
+    fn candidates(&mut self, span: &Span) -> Result<Vec<Candidate>> {
         let end = span
             .end
             .saturating_add(TRAILING_ZEROS)
@@ -34,17 +34,17 @@ impl Suspects for ActiveSuspects {
         let piece = span.start..end.min(span.start.saturating_add(MAX_LENGTHS_TRIED_BYTES));
         let mut bytes = Vec::new();
         read_piece(&*self.source, &piece, &mut bytes)?;
-        let mut suspects = vec![self.record(&bytes, piece)];
+        let mut candidates = vec![self.record(&bytes, piece)];
         if span.len() <= MAX_TRIED_BYTES {
-            suspects.push(Suspect::zeros("unused space", span.start..span.end));
+            candidates.push(Candidate::zeros("unused space", span.start..span.end));
         }
-        Ok(suspects)
+        Ok(candidates)
     }
 }
 
-impl ActiveSuspects {
+impl Active {
     /// The record that may begin with these bytes.
-    fn record(&self, bytes: &[u8], piece: Range<u64>) -> Suspect {
+    fn record(&self, bytes: &[u8], piece: Range<u64>) -> Candidate {
         let plausible = |uuid: &[u8; UUID_BYTES]| version(*uuid).is_ok();
         let stated = match structure(bytes, bytes.len() as u64) {
             Structure::Record(header) => Some(header.total()),
@@ -70,10 +70,10 @@ impl ActiveSuspects {
                 work: header.hashed().saturating_mul(keys.len() as u64),
             }
         };
-        Suspect {
+        Candidate {
             tried: whole.unwrap_or(lengths).max(lengths),
             stated,
-            ..Suspect::new("record", piece, check)
+            ..Candidate::new("record", piece, check)
         }
     }
 }

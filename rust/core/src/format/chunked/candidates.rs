@@ -9,7 +9,7 @@ use super::layout::{ALIGNMENT, HEADER_BYTES, Header, align};
 use super::payload::{Input, check};
 use super::{CHUNK_MEMORY_BYTES, LIMIT_BYTES};
 use crate::engine::Options;
-use crate::engine::suspect::{MAX_TRIED_BYTES, Suspect, Suspects, Trial, read_piece};
+use crate::engine::candidate::{Candidate, Candidates, MAX_TRIED_BYTES, Trial, read_piece};
 use crate::error::Result;
 use crate::ledger::{Cause, Span};
 use crate::limits::LIMITS;
@@ -23,38 +23,38 @@ const DESCRIPTOR: Range<usize> = 4..5;
 /// The minimum cost of a trial, as decoded bytes: after an error, zstd does not say how much it had decoded.
 const LEAST_WORK: u64 = 2 << 10;
 
-pub(super) struct ChunkedSuspects {
+pub(super) struct Chunked {
     pub(super) source: Arc<dyn Source>,
     pub(super) options: Options,
 }
 
-impl Suspects for ChunkedSuspects {
+impl Candidates for Chunked {
     fn reads_alone(&self) -> bool {
         true
     }
 
-    fn suspects(&mut self, span: &Span) -> Result<Vec<Suspect>> {
+    fn candidates(&mut self, span: &Span) -> Result<Vec<Candidate>> {
         if span.cause == Some(Cause::NonzeroPadding) {
-            return Ok(vec![Suspect::zeros("padding", span.start..span.end)]);
+            return Ok(vec![Candidate::zeros("padding", span.start..span.end)]);
         }
         let (at, len) = (span.start, self.source.len());
         if len.saturating_sub(at) < HEADER_BYTES as u64 {
             return Ok(Vec::new());
         }
-        let mut suspects = Vec::new();
+        let mut candidates = Vec::new();
         match hop::read(&*self.source, at)?.verified() {
             Some(header) => {
                 let end = header.payload_end(at);
                 if u64::from(header.length) <= MAX_TRIED_BYTES && end <= len {
-                    suspects.push(self.payload(header, at, end)?);
+                    candidates.push(self.payload(header, at, end)?);
                 }
             }
-            None => suspects.push(header_suspect(at, len)),
+            None => candidates.push(header_candidate(at, len)),
         }
         if span.len() <= MAX_TRIED_BYTES && !at.is_multiple_of(ALIGNMENT) {
-            suspects.push(Suspect::zeros("padding", span.start..span.end));
+            candidates.push(Candidate::zeros("padding", span.start..span.end));
         }
-        Ok(suspects)
+        Ok(candidates)
     }
 
     fn alignment(&self) -> u64 {
@@ -68,7 +68,7 @@ impl Suspects for ChunkedSuspects {
 }
 
 /// A header whose CRC-32 would match.
-fn header_suspect(at: u64, len: u64) -> Suspect {
+fn header_candidate(at: u64, len: u64) -> Candidate {
     let check = move |bytes: &[u8]| Trial {
         end: match structure(at, bytes, len) {
             Head::Sound(header) => Some(align(header.payload_end(at)).min(len)),
@@ -76,12 +76,12 @@ fn header_suspect(at: u64, len: u64) -> Suspect {
         },
         work: HEADER_BYTES as u64,
     };
-    Suspect::new("chunk header", at..at + HEADER_BYTES as u64, check)
+    Candidate::new("chunk header", at..at + HEADER_BYTES as u64, check)
 }
 
-impl ChunkedSuspects {
+impl Chunked {
     /// A payload that would match its header.
-    fn payload(&self, header: Header, at: u64, end: u64) -> Result<Suspect> {
+    fn payload(&self, header: Header, at: u64, end: u64) -> Result<Candidate> {
         let options = self.options.clone();
         let options = options
             .window_bytes(usize::MAX)
@@ -106,9 +106,9 @@ impl ChunkedSuspects {
                 work: LEAST_WORK + bytes.len() as u64 + content.len() as u64,
             }
         };
-        Ok(Suspect {
+        Ok(Candidate {
             tried_last: DESCRIPTOR,
-            ..Suspect::new("chunk payload", start..end, check)
+            ..Candidate::new("chunk payload", start..end, check)
         })
     }
 }
@@ -150,10 +150,10 @@ mod tests {
             cause: Some(Cause::PayloadInvalid),
         };
         let options = Options::default();
-        let mut suspects = ChunkedSuspects { source, options }.suspects(&span)?;
-        let suspect = suspects.first_mut().ok_or("the payload is suspected")?;
+        let mut candidates = Chunked { source, options }.candidates(&span)?;
+        let candidate = candidates.first_mut().ok_or("the payload is suspected")?;
         for _ in 0..3 {
-            let trial = (suspect.check)(&payload);
+            let trial = (candidate.check)(&payload);
             assert_eq!(trial.end, None);
             // The last piece is not reported.
             assert!(trial.work >= (BLOCKS as u64) << 16, "{trial:?}");

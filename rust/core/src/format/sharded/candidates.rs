@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use super::judge::{checksum, crc_in, structure};
 use super::layout::{HEADER_BYTES, Header};
-use crate::engine::suspect::{
-    MAX_LENGTHS_TRIED_BYTES, MAX_TRIED_BYTES, Suspect, Suspects, Trial, read_piece,
+use crate::engine::candidate::{
+    Candidate, Candidates, MAX_LENGTHS_TRIED_BYTES, MAX_TRIED_BYTES, Trial, read_piece,
 };
 use crate::error::Result;
 use crate::ledger::Span;
@@ -14,16 +14,16 @@ use crate::source::Source;
 /// The bytes of a record's length.
 const LENGTH_BYTES: usize = 4;
 
-pub(super) struct ShardedSuspects {
+pub(super) struct Sharded {
     pub(super) source: Arc<dyn Source>,
 }
 
-impl Suspects for ShardedSuspects {
+impl Candidates for Sharded {
     fn reads_alone(&self) -> bool {
         true
     }
 
-    fn suspects(&mut self, span: &Span) -> Result<Vec<Suspect>> {
+    fn candidates(&mut self, span: &Span) -> Result<Vec<Candidate>> {
         let piece = span.start..span.end.min(span.start + MAX_LENGTHS_TRIED_BYTES);
         let mut bytes = Vec::new();
         read_piece(&*self.source, &piece, &mut bytes)?;
@@ -45,10 +45,10 @@ impl Suspects for ShardedSuspects {
                 work: header.total(),
             }
         };
-        Ok(vec![Suspect {
+        Ok(vec![Candidate {
             tried: whole.unwrap_or(lengths),
             stated: stated.filter(|total| *total >= HEADER_BYTES),
-            ..Suspect::new("record", piece, check)
+            ..Candidate::new("record", piece, check)
         }])
     }
 }
