@@ -13,6 +13,7 @@ from ._in_order import SMALL_BYTES, in_order
 from ._native import Batch, Reader, Report, Schema, arrow_stream, formats, open
 from ._text import printable_path
 from ._types import DialectName, Limits, Span
+from ._values import is_uri
 
 if TYPE_CHECKING:
     import polars
@@ -199,13 +200,13 @@ class _Files:
     @property
     def are_small(self) -> bool:
         """Whether they are on this machine and small on average."""
-        if self._stores.hold_all or any("://" in file.path for file in self.found):
+        if self._stores.hold_all or any(is_uri(file.path) for file in self.found):
             return False
         return sum(file.size for file in self.found) < SMALL_BYTES * len(self.found)
 
     def source(self, file: SegmentFile) -> str | RemoteFile:
         """Returns what `open` takes for a file: its path, or the open file where it is elsewhere."""
-        if not self._stores.hold_all and "://" not in file.path:
+        if not self._stores.hold_all and not is_uri(file.path):
             return file.path
         store, path = self._stores.connect(file.path)
         return store.open(path, file.path)

@@ -28,6 +28,7 @@ __all__ = [
     "flag",
     "instant",
     "instant_us",
+    "is_uri",
     "names",
     "not_empty",
     "numbers",
@@ -178,6 +179,11 @@ def bound(text: str, zone: tzinfo | None = None) -> datetime | uuid.UUID:
     if parsed.version != 6:
         raise WrongValueError(text, "a UUID of version 6, which those of records are")
     return parsed
+
+
+def is_uri(text: str) -> bool:
+    """Tells whether a path is that of a file elsewhere."""
+    return "://" in text
 
 
 def comma_list(text: str) -> list[str]:

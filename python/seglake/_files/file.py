@@ -8,10 +8,10 @@ import re
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from pathlib import PurePosixPath
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 from urllib.parse import quote, quote_plus
 
-__all__ = ["Entry", "RemoteFile", "Store", "without_secrets"]
+__all__ = ["Connecting", "Entry", "RemoteFile", "Store", "without_secrets"]
 
 # What the stores' own words for "you may not" have in common.
 _REFUSED = ("access_denied", "access denied", "invalid_access_key", "signature_does_not_match", "forbidden", "403")
@@ -168,3 +168,11 @@ def _with_extension(path: str, extension: str) -> str | None:
         return None
     other = PurePosixPath(file).with_suffix(f".{extension}").name
     return None if other == file else f"{folder}{slash}{other}"
+
+
+class Connecting(Protocol):
+    """What reaches files elsewhere."""
+
+    def connect(self, uri: str) -> tuple[Store, str]:
+        """Returns the store of a URI, and the path within it."""
+        ...

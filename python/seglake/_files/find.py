@@ -1,26 +1,15 @@
 """Finds the files that paths, patterns and URIs name."""
 
-import re
 from collections.abc import Sequence
-from typing import Final, Protocol
 
 from seglake._text import printable_path
 
-from .file import Store
+from .file import Connecting
 from .listing import FileFilter, FileListing, SegmentFile
 from .local import find_local
+from .patterns import mounted_path
 
-__all__ = ["Connecting", "find_files"]
-
-_SCHEME: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:(?=/)")
-
-
-class Connecting(Protocol):
-    """What reaches files elsewhere."""
-
-    def connect(self, uri: str) -> tuple[Store, str]:
-        """Returns the store of a URI, and the path within it."""
-        ...
+__all__ = ["find_files"]
 
 
 def find_files(
@@ -63,18 +52,11 @@ def find_files(
 
 def _local_path(named: str, *, allow_others: bool) -> str | None:
     """Returns the path on a mounted file system; None for a URI of another."""
-    scheme = _SCHEME.match(named)
-    if scheme is None:
-        return named
-    rest = named[scheme.end() :]
-    if scheme[0].lower() != "file:":
-        if allow_others and rest.startswith("//"):
-            return None
-        raise ValueError(
-            f"{printable_path(named)}: expected a path of a mounted file system"
-            + ("" if not allow_others else f", or a URI such as {scheme[0]}//bucket/path")
-        )
-    # file:/a and file:///a name the same; file://host/a would be a file of another machine.
-    if rest.startswith("//") and not rest.startswith("///"):
-        raise ValueError(f"{printable_path(named)}: expected a file of this machine, as in file:///logs")
-    return rest[2:] if rest.startswith("///") else rest
+    local = mounted_path(named, "file")
+    scheme, _, rest = named.partition(":")
+    if local is not None or (allow_others and rest.startswith("//")):
+        return local
+    raise ValueError(
+        f"{printable_path(named)}: expected a path of a mounted file system"
+        + ("" if not allow_others else f", or a URI such as {scheme}://bucket/path")
+    )

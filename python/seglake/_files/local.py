@@ -9,7 +9,7 @@ from pathlib import Path
 from seglake._text import printable_path
 
 from .listing import FileFilter, FileListing, SegmentFile
-from .patterns import alternatives, is_hidden, is_pattern, log_of_index
+from .patterns import alternatives, is_hidden, is_pattern, log_of_index, passes_hidden
 
 __all__ = ["find_local"]
 
@@ -39,17 +39,10 @@ def _roots(text: str) -> Iterator[tuple[Path, bool]]:
     for pattern in sorted(set(alternatives(text))):
         for match in sorted(glob.iglob(pattern)):  # noqa: PTH207 - Path.glob takes no absolute pattern
             found = True
-            if not _passes_hidden(pattern, match):
+            if not passes_hidden(Path(pattern).parts, Path(match).parts):
                 yield Path(match).absolute(), False
     if not found:
         raise FileNotFoundError(f"{printable_path(path)}: no file or folder matches this pattern")
-
-
-def _passes_hidden(pattern: str, match: str) -> bool:
-    """Tells whether a wildcard of the pattern stands for a name that is to be skipped."""
-    # No wildcard matches a separator, so that the two have the same number of parts.
-    parts = zip(Path(pattern).parts, Path(match).parts, strict=True)
-    return any(is_hidden(name) and not is_hidden(asked) for asked, name in parts)
 
 
 def _below(path: Path, literal: bool, chosen: FileFilter, listing: FileListing) -> Iterator[SegmentFile]:

@@ -1,14 +1,16 @@
 """Names: which ones patterns stand for, and which are skipped; the same on mounted file systems and elsewhere."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import cache
 from typing import Final
 
 import seglake
+from seglake._text import printable_path
 
-__all__ = ["alternatives", "is_hidden", "is_pattern", "log_of_index"]
+__all__ = ["alternatives", "is_hidden", "is_pattern", "log_of_index", "mounted_path", "passes_hidden"]
 
+_SCHEME: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:(?=/)")
 _GLOB: Final = re.compile(r"[*?\[{]")
 _BRACES: Final = re.compile(r"\{([^{}]*)\}")
 _OTHERS: Final = re.compile(r"\[\^(\]?[^\]]*\])")
@@ -22,6 +24,38 @@ def is_pattern(text: str) -> bool:
 def is_hidden(name: str) -> bool:
     """Tells whether a name is skipped unless it is asked for: those of files that are not for readers, or not yet."""
     return name.startswith(("_", "."))
+
+
+def passes_hidden(asked: Sequence[str], found: Sequence[str]) -> bool:
+    """Tells whether a wildcard stands for a name that is to be skipped.
+
+    Args:
+        asked: the names that a pattern is made of; no wildcard matches a separator.
+        found: those of a path that it matches.
+    """
+    return any(is_hidden(name) and not is_hidden(part) for part, name in zip(asked, found, strict=True))
+
+
+def mounted_path(named: str, what: str) -> str | None:
+    """Returns the path on a mounted file system that a path or URI names; None for a URI of another kind.
+
+    Args:
+        named: the path or URI, as the user wrote it.
+        what: what it is to name, for the error: "file" or "folder".
+
+    Raises:
+        ValueError: it is of another machine.
+    """
+    scheme = _SCHEME.match(named)
+    if scheme is None:
+        return named
+    if scheme[0].lower() != "file:":
+        return None
+    # file:/a and file:///a name the same; file://host/a would be of another machine.
+    rest = named[scheme.end() :]
+    if rest.startswith("//") and not rest.startswith("///"):
+        raise ValueError(f"{printable_path(named)}: expected a {what} of this machine, as in file:///logs")
+    return rest[2:] if rest.startswith("///") else rest
 
 
 def log_of_index(path: str) -> str | None:

@@ -8,10 +8,10 @@ from seglake._text import printable_path
 
 from .file import Entry, Store
 from .listing import FileFilter, FileListing, SegmentFile
-from .patterns import alternatives, is_hidden, is_pattern, log_of_index
+from .patterns import alternatives, is_hidden, is_pattern, log_of_index, passes_hidden
 
 if TYPE_CHECKING:
-    from .find import Connecting
+    from .file import Connecting
 
 __all__ = ["find_remote"]
 
@@ -62,15 +62,19 @@ def find_remote(named: str, chosen: FileFilter, listing: FileListing, stores: "C
     for pattern in sorted(set(alternatives(named))):
         matches = _matches(store, pattern)
         matched = matched or bool(matches)
-        shown = [match for match in matches if not _passes_hidden(pattern, match.place.uri)]
+        shown = [match for match in matches if not passes_hidden(_names(pattern), _names(match.place.uri))]
         yield from _below(store, shown, False, chosen, listing)
     if not matched:
         raise FileNotFoundError(f"{printable_path(named)}: no file or folder matches this pattern")
 
 
+def _names(uri: str) -> list[str]:
+    return uri.rstrip("/").split("/")
+
+
 def _matches(store: Store, pattern: str) -> list[_Found]:
     """Returns what a pattern without braces stands for, going down folder by folder, in the order of names."""
-    parts = pattern.rstrip("/").split("/")
+    parts = _names(pattern)
     fixed = next((number for number, part in enumerate(parts) if is_pattern(part)), len(parts))
     base = "/".join(parts[:fixed])
     if fixed == len(parts):
@@ -103,12 +107,6 @@ def _step(store: Store, folder: _Place, part: str) -> Iterator[_Found]:
         # As in a shell, no wildcard stands for a name's first dot.
         if fnmatch.fnmatchcase(name, part) and (part.startswith(".") or not name.startswith(".")):
             yield _Found(folder.child(entry.path), entry)
-
-
-def _passes_hidden(pattern: str, match: str) -> bool:
-    """Tells whether a wildcard of the pattern stands for a name that is to be skipped."""
-    parts = zip(pattern.rstrip("/").split("/"), match.rstrip("/").split("/"), strict=True)
-    return any(is_hidden(name) and not is_hidden(asked) for asked, name in parts)
 
 
 def _below(

@@ -8,10 +8,11 @@ from typing import Any, cast
 import click
 
 from seglake import _values as values
+from seglake._values import is_uri
 
 from . import folders, options
 from .failure import Status, Trouble, say, telling_of_existing
-from .inputs import STANDARD_INPUT, is_uri
+from .inputs import STANDARD_INPUT
 from .options import typed_conditions
 from .render import count, exact_size, json_text, printable, size
 from .terminal import byte_progress

@@ -12,9 +12,10 @@ from typing import Any, NamedTuple, TypeVar
 import click
 
 from seglake._in_order import SMALL_BYTES, in_order
+from seglake._values import is_uri
 
 from .failure import Status, Trouble, is_about_one_file, say, tell
-from .inputs import STANDARD_INPUT, Input, is_uri, opened
+from .inputs import STANDARD_INPUT, Input, opened
 from .options import Command
 from .render import count, printable
 from .terminal import Advance, file_progress

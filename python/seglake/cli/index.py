@@ -6,9 +6,11 @@ from typing import Any
 
 import click
 
+from seglake._values import is_uri
+
 from . import options
 from .failure import Status, Trouble
-from .inputs import Input, check_destination, is_uri, opened
+from .inputs import Input, check_destination, opened
 from .render import json_text, printable
 from .report import index_facts, index_in_words, reads_with
 

@@ -13,6 +13,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, Protocol
 
+from seglake._values import is_uri
+
 from .failure import Trouble, is_about_one_file, tell
 from .render import printable
 from .terminal import byte_progress
@@ -90,11 +92,6 @@ class Input:
             return os.path.samestat(here, Path(path).stat())
         except OSError:
             return False
-
-
-def is_uri(name: str) -> bool:
-    """Whether a name is that of a file elsewhere, by the rule of the library."""
-    return "://" in name
 
 
 def check_destination(source: Input, path: str) -> None:

@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from seglake._values import instant_us
+from seglake._values import instant_us, is_uri
 
 from .failure import report_status, say
-from .inputs import Input, is_uri
+from .inputs import Input
 from .render import count, exact_size, json_text, printable
 
 if TYPE_CHECKING:

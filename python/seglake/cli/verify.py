@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TextIO
 
 import click
 
-from seglake._values import instant_us
+from seglake._values import instant_us, is_uri
 
 from . import folders, options
 from .failure import Status, describe, report_status, tell
-from .inputs import Input, each, is_uri
+from .inputs import Input, each
 from .render import count, exact_size, json_text, printable, size, table
 from .report import advice, explained, index_facts, index_in_words, index_of, index_rebuilding, meaning
 from .terminal import Advance, byte_progress, console, is_unicode

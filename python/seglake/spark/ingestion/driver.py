@@ -17,6 +17,7 @@ from seglake._publish.manifest import Manifest, Move
 from seglake._publish.store import LOCAL
 from seglake._text import path_text, printable_path
 from seglake._types import DialectName
+from seglake._values import is_uri
 from seglake.spark.formats import FormatOptions, column_names
 from seglake.spark.session import session
 from seglake.spark.tasks import pack, task_bytes
@@ -268,7 +269,7 @@ def absolute_destination(dst: str | os.PathLike[str]) -> Path:
     text = os.fspath(dst)
     if not text:
         raise IngestError("no destination is given: name the folder that the tables are to be written to")
-    if "://" in text:
+    if is_uri(text):
         raise IngestError(
             f"{printable_path(text)}: expected a folder of a mounted file system; other storage cannot be "
             "written to yet"

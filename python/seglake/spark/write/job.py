@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 import seglake
-from seglake._files.patterns import log_of_index
+from seglake._files.patterns import is_hidden, log_of_index
 from seglake._publish.manifest import Manifest, left_over
 from seglake._publish.store import LOCAL
 from seglake._text import printable_path
@@ -179,7 +179,7 @@ class Existing:
         """
         existing = cls()
         with os.scandir(folder) as entries:
-            found = {entry.name: entry.is_file() for entry in entries if not entry.name.startswith(("_", "."))}
+            found = {entry.name: entry.is_file() for entry in entries if not is_hidden(entry.name)}
         for name, is_file in sorted(found.items(), key=lambda item: (log_of_index(item[0]) is None, item[0])):
             belongs = log_of_index(name) in found
             if is_file and (belongs or name.rpartition(".")[2] in extensions or _is_segment(folder / name)):

@@ -1,7 +1,6 @@
 """The options of writing: parsed and checked once, on the driver, before any job."""
 
 import os
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
@@ -10,6 +9,7 @@ from typing import Any, Final
 
 import seglake
 from seglake import _values as values
+from seglake._files.patterns import mounted_path
 from seglake._text import printable_path
 from seglake._types import DialectName
 
@@ -18,7 +18,6 @@ from ..option_table import OptionValues, Secret, camel_case
 
 __all__ = ["FormatFacts", "WriteOptions", "extensions"]
 
-_SCHEME: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:(?=/)")
 # What Spark names a session to its Python by, and all those that have nothing of their own.
 _SESSION: Final = "SPARK_JOB_ARTIFACT_UUID"
 _NO_SESSION: Final = "default"
@@ -161,20 +160,13 @@ def _folder(given: Mapping[str, str]) -> str:
             'no path is given: name a folder, as in .save("/logs/2024"). For writing into a table of the catalog Spark '
             "hands over none of the options that the table was made with, not even its path"
         )
-    text = named
-    scheme = _SCHEME.match(named)
-    if scheme is not None:
-        if scheme[0].lower() != "file:":
-            raise ValueError(
-                f"{printable_path(named)}: expected a folder of a mounted file system; {scheme[0]}// cannot be written "
-                "yet. Write to a mounted folder, and copy the files from there"
-            )
-        # file:/a and file:///a name the same; file://host/a would be a folder of another machine.
-        text = named[scheme.end() :]
-        if text.startswith("//"):
-            if not text.startswith("///"):
-                raise ValueError(f"{printable_path(named)}: expected a folder of this machine, as in file:///logs")
-            text = text[2:]
+    text = mounted_path(named, "folder")
+    if text is None:
+        scheme = named.partition(":")[0]
+        raise ValueError(
+            f"{printable_path(named)}: expected a folder of a mounted file system; {scheme}:// cannot be written "
+            "yet. Write to a mounted folder, and copy the files from there"
+        )
     folder = Path(text).absolute()
     # Spark gives the Python of such a session a working folder of its own, which it removes with the session.
     if not Path(text).is_absolute() and os.environ.get(_SESSION, _NO_SESSION) != _NO_SESSION:
