@@ -342,7 +342,7 @@ def size_limit(folder: str) -> None:
             except OSError as error:
                 failed = error
                 assert error.errno == 27, error
-                assert "keeps them" in str(error)
+                assert "stay buffered" in str(error)
                 assert Path(folder) in Path(error.filename).parents
             # The record itself is kept.
             done = number + 1

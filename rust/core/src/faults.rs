@@ -20,36 +20,36 @@ use std::io;
 pub use crate::disk::{Disk, DiskFile, Kind, Map, Opening, Stat};
 pub use crate::operation::Operation;
 
-/// One operation that goes wrong, or all from one on.
+/// A fault: one operation fails, or all from one on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Fault {
-    /// Which of the operations of this thread, counted from 0.
+    /// The number of the operation in this thread, from 0.
     pub at: usize,
-    /// Whether all later operations of its kind go wrong too, as on a full disk.
+    /// Whether all later operations of its kind fail too, as on a full disk.
     pub lasting: bool,
-    /// What goes wrong.
+    /// How it fails.
     pub how: How,
 }
 
-/// How an operation goes wrong.
+/// How an operation fails.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum How {
     /// With this error number of the operating system, and without effect.
     Fails(i32),
-    /// A read or write does only its first byte. Other operations go right.
+    /// A read or write transfers only its first byte. Other operations succeed.
     Short,
 }
 
 #[derive(Default)]
 struct State {
     fault: Option<Fault>,
-    /// The kind of the operation that went wrong.
+    /// The kind of the operation that failed.
     hit: Option<Operation>,
     /// All operations so far.
     operations: Vec<Operation>,
 }
 
-/// Called with each operation before it is done; a sync also has the file or folder that it is of.
+/// Called before each operation; for a sync with its file or folder.
 type Watcher = Box<dyn FnMut(Operation, Option<&File>)>;
 
 thread_local! {
@@ -57,7 +57,7 @@ thread_local! {
     static WATCHER: RefCell<Option<Watcher>> = const { RefCell::new(None) };
 }
 
-/// Does `work` with a fault among its file operations, as far as this thread does them. Gives all that there were, too.
+/// Runs `work` with a fault in the file operations of this thread. Also returns all its operations.
 pub fn inject<T>(fault: Option<Fault>, work: impl FnOnce() -> T) -> (T, Vec<Operation>) {
     STATE.set(Some(State {
         fault,
@@ -68,8 +68,8 @@ pub fn inject<T>(fault: Option<Fault>, work: impl FnOnce() -> T) -> (T, Vec<Oper
     (done, state.operations)
 }
 
-/// Does `work`, and calls `watcher` before each file operation of this thread; for a sync also with the file or folder that is
-/// synced. What was written is in the file system then, so that the watcher can look at it.
+/// Runs `work`, and calls `watcher` before each file operation of this thread; for a sync with its file or folder.
+/// Earlier writes are in the file system by then, so the watcher can inspect it.
 pub fn watch<T>(
     watcher: impl FnMut(Operation, Option<&File>) + 'static,
     work: impl FnOnce() -> T,
@@ -80,13 +80,13 @@ pub fn watch<T>(
     done
 }
 
-/// Goes on with an operation, on so many bytes of those that were asked for.
+/// Continues an operation with the number of bytes to transfer.
 pub(crate) fn reach(operation: Operation, bytes: usize) -> io::Result<usize> {
     show(operation, None);
     hit(operation, bytes)
 }
 
-/// Goes on with a sync of this file or folder.
+/// Continues a sync of this file or folder.
 pub(crate) fn reach_sync(file: &File) -> io::Result<()> {
     show(Operation::Sync, Some(file));
     hit(Operation::Sync, 0).map(drop)

@@ -1,24 +1,24 @@
-//! What is asked of the operating system about files.
+//! The operations of the operating system on files.
 
-/// What is asked of the operating system.
+/// An operation of the operating system.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[cfg_attr(
     not(feature = "faults"),
     allow(unreachable_pub, reason = "`faults` is what makes it public")
 )]
 pub enum Operation {
-    /// Opening or creating a file or folder, or a second handle of one.
+    /// Opening or creating a file or folder, or duplicating a handle.
     Open,
-    /// Asking for a file's length or kind.
+    /// Reading a file's length or kind.
     Stat,
-    /// Reading, once: what was asked for may take several.
+    /// One read call. A request may take several.
     Read,
-    /// Writing, once.
+    /// One write call.
     Write,
-    /// Cutting a file off, or making it longer.
+    /// Truncating or extending a file.
     Truncate,
-    /// Handing a file or folder to the disk.
+    /// Syncing a file or folder.
     Sync,
-    /// Giving a file a name: a rename or a link.
+    /// Naming a file: a rename or a link.
     Rename,
 }

@@ -1,4 +1,4 @@
-//! An open file, from the view of the code that reads and writes it.
+//! An open file, for code that reads and writes it.
 
 use std::io::{self, ErrorKind, Seek, SeekFrom, Write};
 use std::sync::Arc;
@@ -6,12 +6,12 @@ use std::sync::Arc;
 use super::DiskFile;
 use crate::bug::OrBug;
 
-/// An open file. Only the process that opened it writes to it: a fork has the same buffers, and would write what is in
-/// them a second time.
+/// An open file. Only the process that opened it writes to it: a fork has the same buffers, and would write their bytes
+/// a second time.
 #[derive(Debug)]
 pub(crate) struct Handle {
     file: Arc<dyn DiskFile>,
-    /// Where [`Write`] goes on.
+    /// Where [`Write`] continues.
     position: u64,
     owner: Owner,
 }
@@ -25,7 +25,7 @@ impl Handle {
         }
     }
 
-    /// As a fork of the process that opened the file has it.
+    /// Marks it as inherited by a fork of the process that opened the file.
     #[cfg(test)]
     pub(crate) const fn disown(&mut self) {
         self.owner = Owner::elsewhere();
@@ -50,7 +50,7 @@ impl Handle {
         self.file.lock()
     }
 
-    /// Fills the buffer, in as many reads as it takes; [`ErrorKind::UnexpectedEof`] where the file ends before.
+    /// Fills the buffer, in as many reads as needed; [`ErrorKind::UnexpectedEof`] if the file ends before.
     pub(crate) fn read_exact_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<()> {
         let mut done = 0;
         while let Some(rest) = buffer.get_mut(done..).filter(|rest| !rest.is_empty()) {
@@ -64,7 +64,7 @@ impl Handle {
         Ok(())
     }
 
-    /// Writes all of the bytes, in as many writes as it takes.
+    /// Writes all of the bytes, in as many writes as needed.
     pub(crate) fn write_all_at(&self, mut bytes: &[u8], mut offset: u64) -> io::Result<()> {
         self.owner.check()?;
         while !bytes.is_empty() {
@@ -132,7 +132,7 @@ impl Seek for Handle {
     }
 }
 
-/// The process that something belongs to. A fork of it shares its files, but must leave them alone.
+/// The process that owns something. A fork of it shares its files, but must not change them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Owner(u32);
 
@@ -148,7 +148,7 @@ impl Owner {
         Self(0)
     }
 
-    /// Whether that is this process.
+    /// Whether this is the owner.
     pub(crate) fn is_here(self) -> bool {
         self == Self::here()
     }

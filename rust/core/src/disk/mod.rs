@@ -1,7 +1,7 @@
-//! The file system as this crate uses it: one trait that every file operation goes through, so that tests can put a disk
-//! below it that fails, fills up or loses power.
+//! The file system as this crate uses it: one trait that every file operation goes through, so that tests can put a
+//! disk below it that fails, fills up or loses power.
 //!
-//! [`System`] is the operating system's file system, and the default everywhere. Another disk is handed down by
+//! [`System`] is the operating system's file system, and the default everywhere. Another disk can be set in
 //! [`Options`](crate::Options) and [`WriteOptions`](crate::format::WriteOptions) as a [`DiskRef`].
 
 mod handle;
@@ -16,10 +16,10 @@ use std::sync::Arc;
 pub(crate) use handle::{Handle, Owner};
 pub(crate) use system::System;
 
-/// What this crate asks of a file system.
+/// The operations of a file system that this crate uses.
 ///
-/// After a loss of power only this is certain: the bytes of a file up to its last sync, and the names in a folder up to the last
-/// sync of that folder. A file that is closed or renamed is not synced by that.
+/// After a loss of power only this is certain: the bytes of a file up to its last sync, and the names in a folder up to
+/// the last sync of that folder. A file that is closed or renamed is not synced by that.
 #[cfg_attr(
     not(feature = "faults"),
     allow(unreachable_pub, reason = "the feature `faults` makes it public")
@@ -43,7 +43,7 @@ pub trait Disk: fmt::Debug + Send + Sync {
     /// [`ErrorKind::AlreadyExists`] if the path exists.
     fn create_folder(&self, path: &Path) -> io::Result<()>;
 
-    /// What is at a path. A symbolic link at its end is followed if `follow` is set.
+    /// The file at a path. A symbolic link at its end is followed if `follow` is set.
     ///
     /// # Errors
     /// [`ErrorKind::NotFound`] if the path does not exist.
@@ -85,7 +85,7 @@ pub trait Disk: fmt::Debug + Send + Sync {
     /// Those of the file system.
     fn unlink(&self, path: &Path) -> io::Result<()>;
 
-    /// Removes a folder with all that is in it.
+    /// Removes a folder with its content.
     ///
     /// # Errors
     /// Those of the file system.
@@ -114,7 +114,7 @@ pub trait DiskFile: fmt::Debug + Send + Sync {
     /// Those of the file system.
     fn len(&self) -> io::Result<u64>;
 
-    /// Reads once, at most as many bytes as the buffer holds. Returns 0 at the end of the file.
+    /// Reads once, at most as many bytes as the buffer has. Returns 0 at the end of the file.
     ///
     /// # Errors
     /// Those of the file system.
@@ -174,7 +174,7 @@ pub enum Opening {
     Private,
 }
 
-/// What is at a path.
+/// Properties of the file at a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(
     not(feature = "faults"),
@@ -185,11 +185,11 @@ pub struct Stat {
     pub kind: Kind,
     /// The length in bytes.
     pub len: u64,
-    /// Device and inode, where the system has them: two paths of one file have the same.
+    /// Device and inode, if the system has them: two paths of one file have the same.
     pub node: Option<(u64, u64)>,
 }
 
-/// Kinds of what is at a path.
+/// The kind of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(
     not(feature = "faults"),
@@ -231,7 +231,7 @@ impl AsRef<[u8]> for Map {
     }
 }
 
-/// Which disk files are on: the operating system's by default.
+/// The disk of files: by default the operating system's.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct DiskRef(Option<Arc<dyn Disk>>);
 
@@ -261,7 +261,7 @@ impl DiskRef {
         self.open(path, opening).map(Handle::new)
     }
 
-    /// Whether anything is at a path, also a symbolic link that leads nowhere.
+    /// Whether a file exists at a path, also a symbolic link that leads nowhere.
     pub(crate) fn is_taken(&self, path: &Path) -> bool {
         self.stat(path, false).is_ok()
     }

@@ -1,5 +1,5 @@
-//! The file system of the operating system. Tests make its calls fail (the feature `faults`; without it nothing is added
-//! to the calls).
+//! The file system of the operating system. Tests make its calls fail (feature `faults`; without it the calls have no
+//! additions).
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, ErrorKind};
@@ -13,21 +13,21 @@ use crate::cursor::Cursor;
 use crate::faults::{reach, reach_sync};
 use crate::operation::Operation;
 
-/// Goes on with an operation, on so many bytes of those that were asked for.
+/// Continues an operation with the number of bytes to transfer.
 #[cfg(not(feature = "faults"))]
 #[inline(always)]
 const fn reach(_: Operation, bytes: usize) -> io::Result<usize> {
     Ok(bytes)
 }
 
-/// Goes on with a sync of this file or folder.
+/// Continues a sync of this file or folder.
 #[cfg(not(feature = "faults"))]
 #[inline(always)]
 fn reach_sync(_: &File) -> io::Result<()> {
     reach(Operation::Sync, 0).map(drop)
 }
 
-/// Syncs a file or folder. The one place that does, so that tests that see it reached see the sync.
+/// Syncs a file or folder. Only this function does, so tests that see it called see every sync.
 fn sync(file: &File, how: fn(&File) -> io::Result<()>) -> io::Result<()> {
     reach_sync(file)?;
     how(file)
@@ -38,7 +38,7 @@ fn sync(file: &File, how: fn(&File) -> io::Result<()>) -> io::Result<()> {
 pub(crate) struct System;
 
 impl System {
-    /// Opens a file to read.
+    /// Opens a file for reading.
     pub(crate) fn read(path: &Path) -> io::Result<File> {
         reach(Operation::Open, 0)?;
         File::open(path)
@@ -189,8 +189,8 @@ impl DiskFile for File {
     #[allow(unsafe_code)]
     fn map(&self) -> io::Result<Map> {
         reach(Operation::Open, 0)?;
-        // SAFETY: the map is only read. Its bytes must stay as they are while they are borrowed, and that is the caller's part,
-        // as for every map of a file: the docs of `MappedSource` say so, and nothing is mapped unless it is asked for.
+        // SAFETY: the map is only read. The caller ensures that the bytes do not change while they are borrowed, as for
+        // every map of a file: the docs of `MappedSource` say so, and files are mapped only on request.
         unsafe { memmap2::Mmap::map(self) }.map(Map::Mapped)
     }
 }
@@ -244,7 +244,7 @@ mod tests {
         second.lock().unwrap();
     }
 
-    /// Linux refuses to sync what has no disk, so that an error shows that it was asked to.
+    /// Linux refuses to sync a file without a disk. So an error shows that the system was called.
     #[cfg(target_os = "linux")]
     #[test]
     fn a_sync_reaches_the_system() {

@@ -1,4 +1,4 @@
-//! A file that is appended to, with a buffer in front of it.
+//! A file that is appended to, with a buffer.
 
 use std::io::ErrorKind;
 use std::ops::Range;
@@ -11,29 +11,31 @@ use crate::error::{Error, Result};
 use crate::saturating::saturating_usize;
 use crate::source::FileSource;
 
-/// Appends bytes to a file. Two appenders of one file keep each other out (by an advisory lock, on Unix).
+/// Appends bytes to a file. Only one appender can have a file open (by an advisory lock, on Unix).
 ///
 /// Bytes are buffered: [`flush`](Self::flush) hands them to the operating system, [`sync`](Self::sync) to the disk.
-/// After an error of `flush` nothing is lost: it can be called again. A fork of the process that opened it writes nothing.
+/// After an error of `flush` all bytes are still buffered, and it can be called again. A fork of the process that
+/// opened the file writes nothing.
 #[derive(Debug)]
 pub(crate) struct Appender {
     file: Handle,
     disk: DiskRef,
     path: PathBuf,
     buffer: WriteBuffer,
-    /// The file was not there before.
+    /// Whether the file was created by opening it.
     is_new: bool,
-    /// The file's name is known to be on the disk.
+    /// Whether the file's name was synced to the disk.
     is_named: bool,
-    /// A sync failed: what the disk holds is no longer known.
+    /// Whether a sync failed, so that the disk's state is unknown.
     unsynced: bool,
 }
 
 impl Appender {
-    /// Opens a file for writing, at its beginning: [`go_to`](Self::go_to) moves on.
+    /// Opens a file for writing, at its beginning. [`go_to`](Self::go_to) sets another position.
     ///
     /// # Errors
-    /// [`Error::Io`] where the file exists without `append`, is being written to by another writer, or cannot be opened.
+    /// [`Error::Io`] if the file exists and `append` is not set, if another writer has it open, or if it cannot be
+    /// opened.
     pub(crate) fn open(disk: &DiskRef, path: &Path, append: bool) -> Result<Self> {
         let failed = |error| Error::io(Some(path), "cannot open for writing", error);
         let created = disk.handle(path, Opening::New);
@@ -55,21 +57,21 @@ impl Appender {
         })
     }
 
-    /// As a fork of the process that opened it has it.
+    /// Marks it as inherited by a fork of the process that opened it.
     #[cfg(test)]
     pub(crate) const fn disown(&mut self) {
         self.file.disown();
     }
 
-    /// Removes the file if it was not there before: where opening it came to nothing, it would only be in the way.
+    /// Removes the file if opening it has created it. Otherwise an empty file would remain after a failure.
     pub(crate) fn discard(&mut self) {
         self.forget();
         if self.is_new && self.file.is_own() {
-            let _ = self.disk.unlink(&self.path); // what hinders that hinders the next one, who says so
+            let _ = self.disk.unlink(&self.path); // the next writer meets the same error and reports it
         }
     }
 
-    /// What is in the file, to be walked before anything is appended.
+    /// The content of the file, to be walked before anything is appended.
     ///
     /// # Errors
     /// [`Error::Io`].
@@ -77,27 +79,27 @@ impl Appender {
         FileSource::of(self.file.another(), &self.disk, &self.path)
     }
 
-    /// Goes on at this offset. Nothing may be in the buffer.
+    /// Sets the position. The buffer must be empty.
     pub(crate) fn go_to(&mut self, offset: u64) {
         self.buffer.go_to(offset);
     }
 
-    /// Forgets the bytes that are not in the file yet.
+    /// Drops the bytes that are not in the file yet.
     pub(crate) fn forget(&mut self) {
         self.buffer.go_to(self.buffer.start());
     }
 
-    /// To append to: the bytes that are not in the file yet, which may have padding in front of them.
+    /// The bytes that are not in the file yet, to append to. There may be padding before them.
     pub(crate) const fn buffer(&mut self) -> &mut Vec<u8> {
         self.buffer.bytes()
     }
 
-    /// Whether it is time to flush.
+    /// Whether the buffer should be flushed.
     pub(crate) const fn is_full(&self) -> bool {
         self.buffer.is_full()
     }
 
-    /// Flushes where the buffer is full.
+    /// Flushes a full buffer.
     ///
     /// # Errors
     /// As [`flush`](Self::flush).
@@ -105,8 +107,8 @@ impl Appender {
         if self.is_full() { self.flush() } else { Ok(()) }
     }
 
-    /// Fills the file with zeros up to `len` bytes. Written, not only reserved: so a full disk shows now. The file is as long
-    /// as it was where that fails.
+    /// Fills the file with zeros up to `len` bytes. They are written, not only reserved, so a full disk is noticed now.
+    /// On failure the file gets its old length.
     pub(crate) fn fill(&mut self, len: u64) -> Result<()> {
         let present = self
             .file
@@ -114,13 +116,13 @@ impl Appender {
             .map_err(|error| self.failed("cannot stat", error))?;
         let filled = pieces(present, len).try_for_each(|piece| self.zero_piece(piece));
         if filled.is_err() {
-            let _ = self.file.set_len(present); // the first error is the one to tell of
+            let _ = self.file.set_len(present); // the first error is reported
         }
         filled
     }
 
-    /// Overwrites the bytes from `start` to `end` with zeros, the last first: what is left where that is cut short is a shorter
-    /// torn tail, and not one whose beginning is gone.
+    /// Overwrites the bytes from `start` to `end` with zeros, the last ones first. If this is interrupted, a shorter
+    /// torn tail remains, whose beginning is intact.
     pub(crate) fn zero(&self, start: u64, end: u64) -> Result<()> {
         pieces(start, end)
             .rev()
@@ -142,26 +144,26 @@ impl Appender {
             .map_err(|error| self.failed(&format!("cannot cut off at offset {len}"), error))
     }
 
-    /// Hands all bytes to the operating system: they survive the end of this process.
+    /// Hands all bytes to the operating system. They survive the end of this process.
     ///
     /// # Errors
-    /// [`Error::Io`]; what could not be written is kept, and flushing again writes it to where it belongs.
+    /// [`Error::Io`]. Unwritten bytes stay buffered, and flushing again writes them to their place.
     pub(crate) fn flush(&mut self) -> Result<()> {
         self.check_synced()?;
         let (bytes, at) = (self.buffer.len(), self.buffer.start());
         self.buffer.write_to(&self.file).map_err(|error| {
             let action = format!(
-                "cannot write {bytes} bytes at offset {at}, and keeps them to be flushed again"
+                "cannot write {bytes} bytes at offset {at}: they stay buffered, so flush again"
             );
             self.failed(&action, error)
         })
     }
 
-    /// Hands all bytes to the disk: they survive a loss of power.
+    /// Hands all bytes to the disk. They survive a loss of power.
     ///
     /// # Errors
-    /// [`Error::Io`]. After a failed sync the disk's state is unknown, so every later call fails too: open the file again,
-    /// which walks it.
+    /// [`Error::Io`]. After a failed sync the disk's state is unknown, so every later call fails too. Open the file
+    /// again, which walks it.
     pub(crate) fn sync(&mut self) -> Result<()> {
         self.flush()?;
         let synced = self.file.sync_data().and_then(|()| {
@@ -174,17 +176,17 @@ impl Appender {
         self.is_named = synced.is_ok();
         synced.map_err(|error| {
             let action =
-                "cannot sync, so what the disk holds is unknown: see to the disk, then open the file again";
+                "cannot sync, so the state of the disk is unknown: check the disk, then open the file again";
             self.failed(action, error)
         })
     }
 
-    /// Whether all bytes have been handed to the operating system.
+    /// Whether all bytes were handed to the operating system.
     pub(crate) const fn is_flushed(&self) -> bool {
         self.buffer.len() == 0
     }
 
-    /// Where the next byte will be, in bytes from the start of the file.
+    /// The offset of the next byte in the file.
     pub(crate) const fn position(&self) -> u64 {
         self.buffer.end()
     }
@@ -208,12 +210,12 @@ impl Appender {
     #[cold]
     fn unsynced_before(&self) -> Error {
         let error = std::io::Error::other(
-            "an earlier sync failed, so what the disk holds is unknown: see to the disk, then open the file again",
+            "an earlier sync failed, so the state of the disk is unknown: check the disk, then open the file again",
         );
         self.failed("cannot write", error)
     }
 
-    /// That the damage which appending was to be refused for is gone.
+    /// The error if damage that should prevent appending is gone.
     pub(crate) fn changed(&self) -> Error {
         let error = std::io::Error::new(
             ErrorKind::InvalidData,
@@ -227,7 +229,7 @@ impl Appender {
     }
 }
 
-/// The bytes from `start` to `end` in pieces that are written at once.
+/// Splits the bytes from `start` to `end` into pieces that are written at once.
 fn pieces(start: u64, end: u64) -> impl DoubleEndedIterator<Item = Range<u64>> {
     const PIECE_BYTES: u64 = BUFFER_BYTES as u64;
     let count = end.saturating_sub(start).div_ceil(PIECE_BYTES);
@@ -240,7 +242,7 @@ fn pieces(start: u64, end: u64) -> impl DoubleEndedIterator<Item = Range<u64>> {
 impl Drop for Appender {
     fn drop(&mut self) {
         if !self.is_flushed() {
-            let _ = self.flush(); // who wants to know calls `flush`
+            let _ = self.flush(); // call `flush` to see errors
         }
     }
 }

@@ -1,4 +1,4 @@
-//! The only room that writes files: in place behind what is there, or whole and then under their name.
+//! Only this module writes files: it appends to them, or writes them whole before they get their names.
 
 mod appender;
 mod new_file;
@@ -17,15 +17,15 @@ pub(crate) use staging::Staging;
 pub(crate) use together::commit_together;
 pub(crate) use write_buffer::WriteBuffer;
 
-/// What is told where a new file does not come to its name.
-const NOT_PLACED: &str = "cannot put the new file in its place, and removes it";
-/// What is told where it does, and that alone could not be synced.
+/// The error if a new file does not get its name.
+const NOT_PLACED: &str = "cannot put the new file in its place, so it is removed";
+/// The error if a new file has its name, but the folder could not be synced.
 const NOT_SYNCED: &str = "the new file is complete and in its place, but a loss of power may undo that: its folder cannot be synced";
 
-/// The longest name that still takes what is put around it: file systems take 255 bytes.
+/// The longest name that can be extended to one of a temporary file: file systems allow 255 bytes.
 const LONGEST_NAME_BYTES: usize = 200;
 
-/// How the name of a temporary file begins that stands beside the one that it is for.
+/// The beginning of a temporary file's name, made from the final one.
 fn prefix(path: &Path) -> OsString {
     let name = path
         .file_name()
@@ -37,7 +37,7 @@ fn prefix(path: &Path) -> OsString {
     prefix
 }
 
-/// The folder that a file is in.
+/// The folder of a file.
 pub(crate) fn folder(path: &Path) -> &Path {
     path.parent()
         .filter(|folder| !folder.as_os_str().is_empty())

@@ -1,4 +1,4 @@
-//! A file that appears under its name when it is complete, and not at all otherwise.
+//! A file that appears under its name only when it is complete.
 
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
@@ -8,13 +8,13 @@ use crate::disk::{DiskRef, Handle, Opening};
 use crate::error::{Error, Result};
 use crate::source::FileSource;
 
-/// A file being written beside its final place, under a name of its own, readable by its owner alone. It is created
-/// exclusively, so no link is followed. Dropping it removes it, but for a fork of the process that began it.
+/// A file that is written beside its final place, under a temporary name, readable by its owner only. It is created
+/// exclusively, so no link is followed. Dropping it removes it, except in a fork of the process that began it.
 #[derive(Debug)]
 pub(crate) struct NewFile {
     file: Handle,
     disk: DiskRef,
-    /// Its own name, until it is put in its place.
+    /// Its temporary name, until it gets the final one.
     temporary: Option<PathBuf>,
     path: PathBuf,
     overwrite: bool,
@@ -24,7 +24,7 @@ impl NewFile {
     /// Begins a file that will be `path`.
     ///
     /// # Errors
-    /// [`Error::Io`] where `path` exists and is not to be overwritten, or its folder cannot be written to.
+    /// [`Error::Io`] if `path` exists and `overwrite` is not set, or if its folder cannot be written to.
     pub(crate) fn create(disk: &DiskRef, path: &Path, overwrite: bool) -> Result<Self> {
         let failed = |error| Error::io(Some(path), "cannot open for writing", error);
         if !overwrite && disk.is_taken(path) {
@@ -46,12 +46,12 @@ impl NewFile {
         })
     }
 
-    /// The file, to be written to.
+    /// The file, to write to.
     pub(crate) const fn file(&mut self) -> &mut Handle {
         &mut self.file
     }
 
-    /// What has been written, to be read before the file gets its name.
+    /// The written bytes, to read before the file gets its name.
     ///
     /// # Errors
     /// [`Error::Io`].
@@ -59,16 +59,16 @@ impl NewFile {
         FileSource::of(self.file.another(), &self.disk, &self.path)
     }
 
-    /// Where it will be.
+    /// The final path.
     pub(crate) fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Syncs the file and gives it its name. Where that fails the file is removed, and what was there before is as it was; but
-    /// where the name alone could not be synced, the file stays in its place, complete.
+    /// Syncs the file and gives it its name. On failure the new file is removed, and an existing one is unchanged. If
+    /// only the folder could not be synced, the new file stays in its place, complete.
     ///
     /// # Errors
-    /// [`Error::Io`], also where a file of that name has appeared meanwhile and is not to be overwritten.
+    /// [`Error::Io`]; also if a file of that name has appeared meanwhile and `overwrite` is not set.
     pub(crate) fn commit(self) -> Result<()> {
         self.sync()?;
         let (disk, path) = (self.disk.clone(), self.path.clone());
@@ -77,7 +77,7 @@ impl NewFile {
         synced.map_err(|error| Error::io(Some(&path), NOT_SYNCED, error))
     }
 
-    /// Hands the file to the disk.
+    /// Syncs the file to the disk.
     ///
     /// # Errors
     /// [`Error::Io`].
@@ -86,7 +86,7 @@ impl NewFile {
         synced.map_err(|error| Error::io(Some(&self.path), NOT_PLACED, error))
     }
 
-    /// Gives the file its name, which does not last before its folder is synced.
+    /// Gives the file its name. The name survives a loss of power only after its folder is synced.
     ///
     /// # Errors
     /// As [`commit`](Self::commit).

@@ -1,4 +1,4 @@
-//! Bytes that are put aside until it is known where they belong.
+//! A spool: bytes that are stored until their place is known.
 
 use std::borrow::Cow;
 use std::path::{Path, PathBuf};
@@ -10,14 +10,14 @@ use crate::error::{Error, Result};
 use crate::saturating::saturating_usize;
 use crate::source::FileSource;
 
-/// A file without a name, in the folder of the one that is to be made of it, with a buffer in front. It vanishes with its
-/// writer, however that ends.
+/// A buffered file without a name, in the folder of the file that will be made from it. It vanishes with its writer,
+/// also after a kill.
 #[derive(Debug)]
 pub(crate) struct Spool {
-    /// There is none before the first flush where none was asked for.
+    /// Without a path, there is none before the first flush.
     file: Option<Handle>,
     disk: DiskRef,
-    /// The file that is to be, where there is one.
+    /// The path of the final file, if there is one.
     path: Option<PathBuf>,
     buffer: WriteBuffer,
 }
@@ -26,7 +26,7 @@ impl Spool {
     /// An empty spool for the file that will be `path`.
     ///
     /// # Errors
-    /// [`Error::Io`] where its folder cannot be written to.
+    /// [`Error::Io`] if its folder cannot be written to.
     pub(crate) fn create(disk: &DiskRef, path: &Path) -> Result<Self> {
         let file = disk.nameless(folder(path)).map_err(|error| {
             Error::io(Some(path), "cannot open a temporary file beside it", error)
@@ -39,7 +39,7 @@ impl Spool {
         })
     }
 
-    /// An empty spool of nothing that is to be a file: in memory as long as it fits into the buffer, then in the system's
+    /// An empty spool without a final file. It is in memory as long as it fits into the buffer, then in the system's
     /// folder for temporary files.
     pub(crate) fn aside() -> Self {
         Self {
@@ -50,17 +50,17 @@ impl Spool {
         }
     }
 
-    /// To append to: the bytes that are not in the file yet, which may have padding in front of them.
+    /// The bytes that are not in the file yet, to append to. There may be padding before them.
     pub(crate) const fn buffer(&mut self) -> &mut Vec<u8> {
         self.buffer.bytes()
     }
 
-    /// How many bytes there are.
+    /// The number of bytes.
     pub(crate) const fn len(&self) -> u64 {
         self.buffer.end()
     }
 
-    /// Flushes where the buffer is full.
+    /// Flushes a full buffer.
     ///
     /// # Errors
     /// As [`flush`](Self::flush).
@@ -75,13 +75,13 @@ impl Spool {
     /// Hands all bytes to the operating system.
     ///
     /// # Errors
-    /// [`Error::Io`]; what could not be written is kept, and flushing again writes it to where it belongs.
+    /// [`Error::Io`]. Unwritten bytes stay buffered, and flushing again writes them to their place.
     pub(crate) fn flush(&mut self) -> Result<()> {
         let bytes = self.buffer.len();
         let path = beside(self.path.as_deref());
         let failed = |error| {
             let action = format!(
-                "cannot put {bytes} bytes into a temporary file beside it, and keeps them to try again"
+                "cannot write {bytes} bytes to a temporary file beside it: they stay buffered"
             );
             Error::io(Some(&path), action, error)
         };
@@ -95,7 +95,7 @@ impl Spool {
         self.buffer.write_to(file).map_err(failed)
     }
 
-    /// All bytes, to be read.
+    /// All bytes, to read.
     ///
     /// # Errors
     /// As [`flush`](Self::flush).
@@ -109,10 +109,10 @@ impl Spool {
         FileSource::of(file, &self.disk, &beside(self.path.as_deref()))
     }
 
-    /// Makes `out` at most `most` bytes from `at` on, none behind the last.
+    /// Reads at most `most` bytes from `at` on into `out`. Past the end it reads none.
     ///
     /// # Errors
-    /// [`Error::Io`] where they cannot be read.
+    /// [`Error::Io`] if they cannot be read.
     pub(crate) fn read(&self, at: u64, most: usize, out: &mut Vec<u8>) -> Result<()> {
         out.clear();
         let start = self.buffer.start();
@@ -126,20 +126,20 @@ impl Spool {
             };
             read.map_err(|error| self.unreadable(error))?;
         }
-        let mut held = Cursor::new(self.buffer.held()?);
+        let mut held = Cursor::new(self.buffer.pending()?);
         held.run_up_to(saturating_usize(at.saturating_sub(start)));
         out.extend_from_slice(held.run_up_to(most - len));
         Ok(())
     }
 
     fn unreadable(&self, error: std::io::Error) -> Error {
-        let action = "cannot read what was put into a temporary file beside it";
+        let action = "cannot read a temporary file beside it";
         Error::io(Some(&beside(self.path.as_deref())), action, error)
     }
 }
 
-/// What a temporary file is beside, for its folder and for errors. The system's folder is asked for no earlier than it is
-/// needed: most spools stay empty, and a walk may make one for each record.
+/// The path beside which a temporary file is created, for its folder and for errors. The system's folder is looked up
+/// only when needed: most spools stay empty, and a walk may make one for each record.
 fn beside(path: Option<&Path>) -> Cow<'_, Path> {
     path.map_or_else(
         || Cow::from(std::env::temp_dir().join("seglake")),

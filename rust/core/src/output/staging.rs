@@ -1,4 +1,4 @@
-//! Files that are made by writers which write in place, and put into their places when all are complete.
+//! Files of writers that write in place, which get their final places when all are complete.
 
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
@@ -8,8 +8,8 @@ use crate::bug::OrBug;
 use crate::disk::{DiskRef, Owner};
 use crate::error::{Error, Result};
 
-/// A private folder beside a file that is to be. Dropping it removes it with all that is in it, but for a fork of the process
-/// that began it.
+/// A private folder beside a file that will be written. Dropping it removes it with its content, except in a fork of
+/// the process that began it.
 #[derive(Debug)]
 pub(crate) struct Staging {
     inside: PathBuf,
@@ -20,10 +20,10 @@ pub(crate) struct Staging {
 }
 
 impl Staging {
-    /// Begins what will be `path`.
+    /// Begins the file that will be `path`.
     ///
     /// # Errors
-    /// [`Error::Io`] where `path` exists and is not to be overwritten, or its folder cannot be written to.
+    /// [`Error::Io`] if `path` exists and `overwrite` is not set, or if its folder cannot be written to.
     pub(crate) fn create(disk: &DiskRef, path: &Path, overwrite: bool) -> Result<Self> {
         let failed = |error| Error::io(Some(path), "cannot open for writing", error);
         if !overwrite && disk.is_taken(path) {
@@ -43,19 +43,19 @@ impl Staging {
         })
     }
 
-    /// As a fork of the process that began it has it.
+    /// Marks it as inherited by a fork of the process that began it.
     #[cfg(test)]
     pub(crate) const fn disown(&mut self) {
         self.owner = Owner::elsewhere();
     }
 
-    /// Where to write the file until then: of the same name, in the private folder. That is the folder itself where the path has no
-    /// name (`..`): writing there fails, as it would at the path.
+    /// The temporary path of the file: the same name, in the private folder. If the path has no name (`..`), it is the
+    /// folder itself; writing there fails, as it would at the path.
     pub(crate) fn inside(&self) -> PathBuf {
         self.inside.join(self.path.file_name().unwrap_or_default())
     }
 
-    /// The same error, naming the place where a file was to be instead of the private folder, which nobody knows of.
+    /// The same error, with the final path instead of that in the private folder, which users do not know.
     pub(crate) fn outside(&self, error: Error) -> Error {
         match error {
             Error::Io {
@@ -64,7 +64,7 @@ impl Staging {
                 source,
             } if path.starts_with(&self.inside) => {
                 let place = self.place(&path);
-                // What is in its place there, is not in its place here.
+                // There, "in its place" refers to the final path, not to the private folder.
                 let is_there = action == NOT_SYNCED;
                 let action = if is_there {
                     NOT_PLACED.to_owned()
@@ -77,13 +77,13 @@ impl Staging {
         }
     }
 
-    /// Moves all files to where they belong, the one that was begun last: once it is there, the others are, also after a loss of
+    /// Moves all files to their final places, the main one last. When it exists, the others do, also after a loss of
     /// power.
     ///
     /// # Errors
-    /// [`Error::Io`], also where one of them exists and is not to be overwritten. Nothing is left behind then, but where files
-    /// were to be overwritten perhaps those that go with the one that was begun. Where the names alone could not be synced, all
-    /// files stay in their places, complete.
+    /// [`Error::Io`]; also if one of them exists and `overwrite` is not set. Then no new file remains; with
+    /// `overwrite`, files beside the main one may already be replaced. If only folders could not be synced, all files
+    /// stay in their places, complete.
     pub(crate) fn commit(self) -> Result<()> {
         let failed = |action: &str, error| Error::io(Some(&self.path), action, error);
         let main = self.inside();
@@ -99,7 +99,7 @@ impl Staging {
             };
             if let Err(error) = ready.and_then(|()| self.put(&file, &place)) {
                 for place in placed.iter().filter(|_| !self.overwrite) {
-                    let _ = self.disk.unlink(place); // the first error is the one to tell of
+                    let _ = self.disk.unlink(place); // the first error is reported
                 }
                 return Err(failed(NOT_PLACED, error));
             }
@@ -109,7 +109,7 @@ impl Staging {
         synced.map_err(|error| failed(NOT_SYNCED, error))
     }
 
-    /// Where a file of the private folder belongs.
+    /// The final path of a file in the private folder.
     fn place(&self, file: &Path) -> PathBuf {
         let name = file.file_name();
         folder(&self.path).join(name.or_bug_default("a name for each file in a folder"))
@@ -119,7 +119,7 @@ impl Staging {
         if self.overwrite {
             return self.disk.rename(file, place);
         }
-        // A link fails where there is a file already, which a rename would replace. The other name goes with the folder.
+        // A link fails if the file exists; a rename would replace it. The other name is removed with the folder.
         match self.disk.hard_link(file, place) {
             Err(error) if error.kind() == ErrorKind::AlreadyExists => Err(error),
             Ok(()) => Ok(()),

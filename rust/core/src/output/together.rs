@@ -1,4 +1,4 @@
-//! Files that belong together: all of them appear, or none.
+//! A group of files of which all appear, or none.
 
 use std::collections::BTreeMap;
 use std::io::ErrorKind;
@@ -8,9 +8,9 @@ use super::{NOT_PLACED, NewFile, folder, prefix};
 use crate::disk::DiskRef;
 use crate::error::{Error, Result};
 
-/// Syncs all files and gives them their names, one after the other. The last one gets its name when those of the others last, so
-/// that it is never there alone, also after a loss of power. If anything fails, all files are taken back, and what they replaced
-/// is there again.
+/// Syncs all files and gives them their names, one after the other. The last one gets its name after those of the
+/// others are synced. So it never exists alone, also after a loss of power. If anything fails, all new files are
+/// removed, and the replaced ones are restored.
 ///
 /// # Errors
 /// As [`NewFile::commit`].
@@ -22,7 +22,7 @@ pub(crate) fn commit_together(disk: &DiskRef, files: Vec<NewFile>) -> Result<()>
         Ok(()) => placed
             .iter()
             .for_each(|file| discard(disk, file.before.as_deref())),
-        Err(_) => placed.iter().rev().for_each(|file| file.take_back(disk)),
+        Err(_) => placed.iter().rev().for_each(|file| file.undo(disk)),
     }
     result
 }
@@ -34,7 +34,7 @@ fn place_all(disk: &DiskRef, files: Vec<NewFile>, placed: &mut Vec<Placed>) -> R
             sync_folders(disk, placed.iter())?;
         }
         let path = file.path().to_path_buf();
-        let before = keep_aside(disk, &path)?;
+        let before = link_aside(disk, &path)?;
         if let Err(error) = file.place() {
             discard(disk, before.as_deref());
             return Err(error);
@@ -44,7 +44,7 @@ fn place_all(disk: &DiskRef, files: Vec<NewFile>, placed: &mut Vec<Placed>) -> R
     sync_folders(disk, placed.iter().skip(others))
 }
 
-/// Syncs each folder that these files are in, once.
+/// Syncs each folder of these files once.
 fn sync_folders<'a>(disk: &DiskRef, files: impl Iterator<Item = &'a Placed>) -> Result<()> {
     let folders: BTreeMap<_, _> = files.map(|file| (folder(&file.path), &file.path)).collect();
     folders.into_iter().try_for_each(|(folder, path)| {
@@ -53,15 +53,15 @@ fn sync_folders<'a>(disk: &DiskRef, files: impl Iterator<Item = &'a Placed>) -> 
     })
 }
 
-/// A file that has its name, and what was there before, if anything was, under a name of its own.
+/// A file that got its name. The file that it replaced, if any, has a second name.
 struct Placed {
     path: PathBuf,
     before: Option<PathBuf>,
 }
 
 impl Placed {
-    /// There is nobody to tell of an error: the one that led here goes first.
-    fn take_back(&self, disk: &DiskRef) {
+    /// Errors are ignored: the first one is reported.
+    fn undo(&self, disk: &DiskRef) {
         let _ = match &self.before {
             Some(before) => disk.rename(before, &self.path),
             None => disk.unlink(&self.path),
@@ -75,9 +75,9 @@ fn discard(disk: &DiskRef, before: Option<&Path>) {
     }
 }
 
-/// Gives what is at `path`, if anything is, a second name, so that it can be put back. On a file system without links it gets
-/// none, and there replacing it cannot be undone.
-fn keep_aside(disk: &DiskRef, path: &Path) -> Result<Option<PathBuf>> {
+/// Gives the file at `path`, if there is one, a second name, so that it can be restored. On a file system without links
+/// there is none, and replacing cannot be undone.
+fn link_aside(disk: &DiskRef, path: &Path) -> Result<Option<PathBuf>> {
     if !disk.is_taken(path) {
         return Ok(None);
     }
@@ -85,7 +85,7 @@ fn keep_aside(disk: &DiskRef, path: &Path) -> Result<Option<PathBuf>> {
         disk.hard_link(path, name)
     });
     match linked {
-        // Its name is kept until it is settled which of the two stays.
+        // The second name stays until the outcome is known.
         Ok(((), linked)) => Ok(Some(linked)),
         Err(error) if is_without_links(&error) => Ok(None),
         Err(error) => Err(failed(path, error)),

@@ -1,4 +1,4 @@
-//! Bytes on their way into a file.
+//! Buffered bytes of a file.
 
 use std::io;
 
@@ -12,19 +12,19 @@ use crate::saturating::saturating_usize;
 /// [`Limits::write_buffer_bytes`](crate::limits::Limits::write_buffer_bytes).
 pub(super) const BUFFER_BYTES: usize = LIMITS.write_buffer_bytes;
 
-/// Bytes that follow one another in a file, collected and written [`BUFFER_BYTES`] at a time.
+/// Consecutive bytes of a file, written [`BUFFER_BYTES`] at a time.
 #[derive(Debug)]
 pub(crate) struct WriteBuffer {
-    /// Where the first of them belongs.
+    /// The offset of the first byte.
     at: u64,
-    /// They stand behind `padding` zeros, so that their addresses are those in the file but for whole cache lines: so they are copied
-    /// into the page cache fastest.
+    /// The bytes, after `padding` zeros. With padding, they have the same place in their cache lines as in the file,
+    /// which makes copying into the page cache fastest.
     bytes: Vec<u8>,
     padding: usize,
 }
 
 impl WriteBuffer {
-    /// Nothing yet; the first byte will be at this offset.
+    /// An empty buffer; the first byte will be at this offset.
     pub(crate) const fn new(at: u64) -> Self {
         Self {
             at,
@@ -33,46 +33,46 @@ impl WriteBuffer {
         }
     }
 
-    /// To append to: the bytes that are not in the file yet, behind padding.
+    /// The bytes that are not in the file yet, after padding, to append to.
     pub(crate) const fn bytes(&mut self) -> &mut Vec<u8> {
         &mut self.bytes
     }
 
-    /// The same, to be looked at.
-    pub(crate) fn held(&self) -> Result<&[u8]> {
-        let held = self.bytes.get(self.padding..);
-        held.or_bug("bytes that are only appended to")
+    /// The pending bytes.
+    pub(crate) fn pending(&self) -> Result<&[u8]> {
+        let pending = self.bytes.get(self.padding..);
+        pending.or_bug("bytes that are only appended to")
     }
 
-    /// How many bytes are not in the file yet.
+    /// The number of pending bytes.
     pub(crate) const fn len(&self) -> usize {
         self.bytes.len() - self.padding
     }
 
-    /// Where the first of these belongs.
+    /// The offset of the first pending byte.
     pub(crate) const fn start(&self) -> u64 {
         self.at
     }
 
-    /// Where the next byte will be.
+    /// The offset of the next byte.
     pub(crate) const fn end(&self) -> u64 {
         self.at + self.len() as u64
     }
 
-    /// Whether it is time to write.
+    /// Whether the buffer should be written.
     pub(crate) const fn is_full(&self) -> bool {
         self.len() >= BUFFER_BYTES
     }
 
-    /// Writes all of them. Where that fails they are kept, and writing again puts them where they belong.
+    /// Writes all pending bytes. On failure they stay, and writing again puts them in their place.
     pub(crate) fn write_to(&mut self, file: &Handle) -> io::Result<()> {
-        let held = self.held().map_err(io::Error::other)?;
-        file.write_all_at(held, self.at)?;
+        let pending = self.pending().map_err(io::Error::other)?;
+        file.write_all_at(pending, self.at)?;
         self.go_to(self.end());
         Ok(())
     }
 
-    /// Forgets all of them; the next byte will be at this offset.
+    /// Drops the pending bytes; the next byte will be at this offset.
     pub(crate) fn go_to(&mut self, at: u64) {
         self.at = at;
         self.bytes.clear();
@@ -86,7 +86,7 @@ impl WriteBuffer {
         self.bytes.resize(self.padding, 0);
     }
 
-    /// Changes bytes that were given before, whether they are in the file already or not. Both ends are on the same side.
+    /// Overwrites earlier bytes, whether they are in the file or pending. All of them must be on the same side.
     pub(crate) fn patch(&mut self, file: &Handle, at: u64, bytes: [u8; 4]) -> io::Result<()> {
         let place = at
             .checked_sub(self.at)
@@ -110,7 +110,7 @@ mod tests {
         Handle::new(System.nameless(&std::env::temp_dir()).unwrap())
     }
 
-    /// Memory is kept for the next bytes, but not what one large record took.
+    /// Memory is reused for later bytes, except that of one large record.
     #[test]
     fn two_mebibytes_are_kept_at_most() {
         let file = nameless();
@@ -135,7 +135,8 @@ mod tests {
                 if is_flushed {
                     buffer.write_to(&file).unwrap();
                     proptest::prop_assert_eq!(buffer.len(), 0);
-                    // Where there is memory, the next byte lies in a cache line where it will lie in the file's page.
+                    // After memory was allocated, the next byte has the same place in its cache line as in the file's
+                    // page.
                     let next = buffer.bytes.as_ptr().addr() + buffer.bytes.len();
                     let distance = next.abs_diff(usize::try_from(buffer.end()).unwrap());
                     proptest::prop_assert!(
@@ -143,7 +144,7 @@ mod tests {
                     );
                 }
                 proptest::prop_assert_eq!(buffer.end(), start + expected.len() as u64);
-                proptest::prop_assert!(expected.ends_with(buffer.held().unwrap()));
+                proptest::prop_assert!(expected.ends_with(buffer.pending().unwrap()));
             }
             buffer.write_to(&file).unwrap();
             let mut written = vec![0; expected.len()];
@@ -161,7 +162,7 @@ mod tests {
             buffer.patch(&file, 3 + place, [1, 2, 3, 4]).unwrap();
             buffer.patch(&file, 103 + place, [5, 6, 7, 8]).unwrap();
             let at = usize::try_from(place).unwrap();
-            proptest::prop_assert_eq!(buffer.held().unwrap().get(at..at + 4), Some(&[5, 6, 7, 8][..]));
+            proptest::prop_assert_eq!(buffer.pending().unwrap().get(at..at + 4), Some(&[5, 6, 7, 8][..]));
             let mut written = [0; 4];
             file.read_exact_at(&mut written, 3 + place).unwrap();
             proptest::prop_assert_eq!(written, [1, 2, 3, 4]);

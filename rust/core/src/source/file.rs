@@ -1,4 +1,4 @@
-//! A file read in windows, by offset: any number of walks share it, and none moves a file position.
+//! A file as a source, read by offset in windows. Any number of walks share it without a common file position.
 
 use std::fs::File;
 use std::io::ErrorKind;
@@ -9,7 +9,7 @@ use super::{Source, file_beside};
 use crate::disk::{DiskRef, Handle, Kind, Opening, System};
 use crate::error::{Error, Result};
 
-/// A file as a source. Bytes are read when asked for, so memory stays flat, and a file that shrinks is an error.
+/// A file as a source. Bytes are read on request, so memory stays flat, and a file that shrinks is an error.
 #[derive(Debug)]
 pub struct FileSource {
     file: Handle,
@@ -19,10 +19,10 @@ pub struct FileSource {
 }
 
 impl FileSource {
-    /// A source of `file`, which errors call `path`.
+    /// A source of `file`. Errors name it `path`.
     ///
     /// # Errors
-    /// [`Error::Io`] where the file's length cannot be had.
+    /// [`Error::Io`] if the file's length cannot be read.
     pub fn new(file: File, path: &Path) -> Result<Self> {
         Self::of(Handle::new(Arc::new(file)), &DiskRef::default(), path)
     }
@@ -44,7 +44,7 @@ impl FileSource {
         Self::of(file, disk, path)
     }
 
-    /// As [`new`](Self::new), of a file that is being written.
+    /// As [`new`](Self::new), for a file that is being written.
     pub(crate) fn of(file: Handle, disk: &DiskRef, path: &Path) -> Result<Self> {
         let len = file
             .len()
@@ -59,7 +59,7 @@ impl FileSource {
 
     fn shrunk(&self, offset: u64) -> Error {
         let action = format!(
-            "the file shrank while it was read: it had {} bytes and now ends before offset {offset}",
+            "the file shrank while it was read: expected {} bytes, but it now ends before offset {offset}",
             self.len
         );
         Error::io(Some(&self.path), action, ErrorKind::UnexpectedEof.into())
@@ -94,7 +94,7 @@ impl Source for FileSource {
 /// Opens a regular file for reading. A pipe or device is refused without waiting for its other end.
 ///
 /// # Errors
-/// [`Error::Io`] where it does not exist, cannot be opened, or is not a regular file.
+/// [`Error::Io`] if it does not exist, cannot be opened, or is not a regular file.
 pub fn open_regular(path: &Path) -> Result<File> {
     refuse_irregular(&DiskRef::default(), path)?;
     System::read(path).map_err(|error| cannot_open(path, error))
@@ -107,7 +107,7 @@ fn refuse_irregular(disk: &DiskRef, path: &Path) -> Result<()> {
         Kind::Folder => ErrorKind::IsADirectory.into(),
         Kind::Other => std::io::Error::new(
             ErrorKind::InvalidInput,
-            "not a regular file: read it into a file or a buffer first",
+            "not a regular file: copy it into a file or a buffer first",
         ),
     };
     Err(cannot_open(path, error))

@@ -1,4 +1,4 @@
-//! Sources whose bytes are in memory: a buffer, or a file that the operating system maps.
+//! Sources in memory: a buffer, or a mapped file.
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -15,7 +15,7 @@ pub struct BytesSource<B> {
 }
 
 impl<B: AsRef<[u8]> + Send + Sync> BytesSource<B> {
-    /// A source of `bytes`, which errors call `<buffer>`.
+    /// A source of `bytes`. Errors name it `<buffer>`.
     pub const fn new(bytes: B) -> Self {
         Self { bytes, path: None }
     }
@@ -60,19 +60,20 @@ pub(super) fn out_of_bounds(source: &dyn Source, offset: u64, len: usize) -> Err
     )
 }
 
-/// A mapped file as a source: no copy, and random access at the price of a page fault.
+/// A mapped file as a source. It needs no copies, and a random access costs a page fault.
 ///
-/// Use it for files that nobody changes, on disks that do not fail. Where another process truncates the file, or a page cannot
-/// be read, touching that page kills this one (`SIGBUS` on Unix); where another process writes to it, what was checked may
-/// differ from what is returned. The system is not told to read ahead: a map is for looking up.
+/// Map only files that nobody changes, on disks that do not fail. If another process truncates the file, or a page
+/// cannot be read, access to that page kills this process (`SIGBUS` on Unix). If another process writes to the file,
+/// the returned bytes may differ from the verified ones. The system is not told to read ahead, because maps are for
+/// look-ups.
 #[derive(Debug)]
 pub struct MappedSource(BytesSource<Map>);
 
 impl MappedSource {
-    /// Maps `file`, which errors call `path`.
+    /// Maps `file`. Errors name it `path`.
     ///
     /// # Errors
-    /// [`Error::Io`] where the file cannot be mapped.
+    /// [`Error::Io`] if the file cannot be mapped.
     pub fn new(file: &File, path: &Path) -> Result<Self> {
         let bytes = DiskFile::map(file)
             .map_err(|error| Error::io(Some(path), "cannot map the file", error))?;

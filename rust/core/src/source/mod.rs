@@ -1,4 +1,4 @@
-//! The only room that reads: sources give bytes by offset, and a window keeps the stretch that a walk works on.
+//! Sources give bytes by offset, and only they read. A window caches the range that a walk works on.
 
 mod ahead;
 mod file;
@@ -23,8 +23,8 @@ use crate::error::{Error, Result};
 
 /// Bytes of a fixed length that can be read at any offset.
 ///
-/// The length is settled when the source is made: bytes that are appended later are not seen, and bytes that vanish are an
-/// error, never a shorter file.
+/// The length is set when the source is created. Bytes that are appended later are not visible. Bytes that vanish are
+/// an error, and never make the file shorter.
 pub trait Source: Send + Sync {
     /// The number of bytes.
     fn len(&self) -> u64;
@@ -34,10 +34,10 @@ pub trait Source: Send + Sync {
         self.len() == 0
     }
 
-    /// The path or name that errors should give.
+    /// The path or name for errors.
     fn path(&self) -> Option<&Path>;
 
-    /// All the bytes at once, where they are in memory already: then nothing is copied.
+    /// All bytes, if they are in memory already. Then nothing is copied.
     fn as_slice(&self) -> Option<&[u8]> {
         None
     }
@@ -45,28 +45,29 @@ pub trait Source: Send + Sync {
     /// Fills `buffer` with the bytes from `offset` on.
     ///
     /// # Errors
-    /// [`Error::Io`] where the bytes cannot be read, also where the file has shrunk.
+    /// [`Error::Io`] if the bytes cannot be read, also if the file has shrunk.
     fn read_exact_at(&self, offset: u64, buffer: &mut [u8]) -> Result<()>;
 
-    /// The file beside this one, of the same name but for its extension; `None` where there is none, or this has no name. A
-    /// [`path`](Self::path) names a file of this machine, unless the source knows better.
+    /// The file beside this one, with the same name but this extension. `None` if there is none, or if this source has
+    /// no name. By default a [`path`](Self::path) is one of this machine.
     ///
     /// # Errors
-    /// [`Error::Io`] where that cannot be told, or it cannot be opened.
+    /// [`Error::Io`] if it cannot be opened, or if its existence cannot be checked.
     fn beside(&self, extension: &str) -> Result<Option<Arc<dyn Source>>> {
         file_beside(&DiskRef::default(), self.path(), extension)
     }
 
-    /// Whether what is read may be of several files, so that somebody has to [confirm](Self::confirm) that it is not.
+    /// Whether the bytes may come from several files in turn, so that a reader must [confirm](Self::confirm) that they
+    /// do not.
     fn is_replaceable(&self) -> bool {
         false
     }
 
-    /// Makes sure that all that was read is of one and the same file, where another may have been put in its place
-    /// meanwhile: an object of a store. Asked before damage is told, and at the end of what is read.
+    /// Confirms that all bytes were read from the same file. An object of a store may have been replaced by another
+    /// meanwhile. Called before damage is reported, and at the end of a walk.
     ///
     /// # Errors
-    /// [`Error::Io`] where it is another file by now, or that cannot be told.
+    /// [`Error::Io`] if the file was replaced, or if that cannot be checked.
     fn confirm(&self) -> Result<()> {
         Ok(())
     }
