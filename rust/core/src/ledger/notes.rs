@@ -110,8 +110,8 @@ impl Notes {
             place.end = u64::MAX;
             return Ok(last);
         }
-        let held = place.bytes.get(place.used..).unwrap_or_default();
-        if held.len() < MAX_NOTE_BYTES {
+        let cached = place.bytes.get(place.used..).unwrap_or_default();
+        if cached.len() < MAX_NOTE_BYTES {
             self.spool
                 .read(place.read, LIMITS.notes_read_bytes, &mut place.bytes)?;
             place.used = 0;

@@ -56,13 +56,13 @@ proptest! {
             // Covered bytes are not covered again.
             tiling.cover(at, Kind::Header, None, &mut spans);
             tiling.cover(at - 1, Kind::Header, None, &mut spans);
-            prop_assert_eq!(tiling.held().is_some(), kind.joins());
+            prop_assert_eq!(tiling.pending().is_some(), kind.joins());
             if pauses >> (place % 32) & 1 == 1 {
-                tiling = Tiling::resume(at, tiling.held());
+                tiling = Tiling::resume(at, tiling.pending());
             }
         }
         tiling.finish(&mut spans);
-        prop_assert_eq!(tiling.held(), None);
+        prop_assert_eq!(tiling.pending(), None);
         prop_assert_eq!(spans, laid(start, &pieces));
     }
 

@@ -8,18 +8,18 @@ use crate::cause::Cause;
 #[derive(Debug, Default)]
 pub(crate) struct Tiling {
     end: u64,
-    held: Option<Span>,
+    pending: Option<Span>,
 }
 
 impl Tiling {
-    /// Resumes at `offset`. A pending range may end there.
-    pub(crate) const fn resume(offset: u64, held: Option<Span>) -> Self {
-        Self { end: offset, held }
+    /// Resumes at `end`. A pending range may end there.
+    pub(crate) const fn resume(end: u64, pending: Option<Span>) -> Self {
+        Self { end, pending }
     }
 
     /// The pending range, which the next bytes may extend.
-    pub(crate) const fn held(&self) -> Option<Span> {
-        self.held
+    pub(crate) const fn pending(&self) -> Option<Span> {
+        self.pending
     }
 
     /// Covers the bytes up to `end`, and appends the ranges that are complete now to `out`.
@@ -41,19 +41,19 @@ impl Tiling {
         };
         self.end = end;
         if !kind.joins() {
-            out.extend(self.held.take());
+            out.extend(self.pending.take());
             out.push(span);
             return;
         }
-        match &mut self.held {
-            Some(held) if held.kind == kind && held.cause == cause => held.end = end,
-            held => out.extend(held.replace(span)),
+        match &mut self.pending {
+            Some(pending) if pending.kind == kind && pending.cause == cause => pending.end = end,
+            pending => out.extend(pending.replace(span)),
         }
     }
 
     /// Covers adjacent records that end at these ascending offsets.
     pub(crate) fn cover_records(&mut self, ends: impl Iterator<Item = u64>, out: &mut Vec<Span>) {
-        out.extend(self.held.take());
+        out.extend(self.pending.take());
         let start = &mut self.end;
         out.extend(ends.map(|end| Span {
             start: std::mem::replace(start, end),
@@ -66,7 +66,7 @@ impl Tiling {
     /// As [`cover_records`](Self::cover_records), for `records` records up to `end`. Returns `None`, without covering
     /// them, if a range before them is pending.
     pub(crate) fn cover_run(&mut self, end: u64, records: u64) -> Option<RecordRun> {
-        if self.held.is_some() {
+        if self.pending.is_some() {
             return None;
         }
         let start = std::mem::replace(&mut self.end, end);
@@ -79,6 +79,6 @@ impl Tiling {
 
     /// Appends the pending range, which is complete now.
     pub(crate) fn finish(&mut self, out: &mut Vec<Span>) {
-        out.extend(self.held.take());
+        out.extend(self.pending.take());
     }
 }

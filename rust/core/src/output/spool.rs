@@ -126,9 +126,9 @@ impl Spool {
             };
             read.map_err(|error| self.unreadable(error))?;
         }
-        let mut held = Cursor::new(self.buffer.pending()?);
-        held.run_up_to(saturating_usize(at.saturating_sub(start)));
-        out.extend_from_slice(held.run_up_to(most - len));
+        let mut pending = Cursor::new(self.buffer.pending()?);
+        pending.run_up_to(saturating_usize(at.saturating_sub(start)));
+        out.extend_from_slice(pending.run_up_to(most - len));
         Ok(())
     }
 

@@ -40,7 +40,7 @@ impl Committed {
 
     /// The pending range, which may still grow.
     pub(super) const fn pending(&self) -> Option<Span> {
-        self.tiling.held()
+        self.tiling.pending()
     }
 
     /// Covers the bytes up to `end`.

@@ -389,7 +389,7 @@ impl Scan for ChunkedScan {
 
     fn carry(&self, ended: bool) -> Carry {
         let state = State {
-            pending: self.tiling.held(),
+            pending: self.tiling.pending(),
             until: match self.state.until {
                 Until::Part { .. } if ended => Until::Here,
                 until => until,

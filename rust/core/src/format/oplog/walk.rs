@@ -354,7 +354,7 @@ impl Scan for OplogScan {
             seq,
             chain_end,
             keys,
-            pending: self.tiling.held(),
+            pending: self.tiling.pending(),
         })
     }
 }

@@ -300,7 +300,7 @@ impl Scan for ShardedScan {
 
     fn carry(&self, _: bool) -> Carry {
         Carry::of(&State {
-            pending: self.tiling.held(),
+            pending: self.tiling.pending(),
             ..self.state.clone()
         })
     }

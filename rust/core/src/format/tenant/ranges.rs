@@ -139,7 +139,7 @@ impl Ranges {
 
     pub(super) fn save(&self) -> Saved {
         Saved {
-            held: self.tiling.held(),
+            held: self.tiling.pending(),
             ..self.state.clone()
         }
     }
