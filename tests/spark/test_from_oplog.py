@@ -16,7 +16,7 @@ from seglake.spark.functions import from_oplog
 pytestmark = pytest.mark.spark
 
 DIALECTS = {"draft": draft, "draft-1.1": draft, "autobase": autobase}
-ERROR = "struct<cause:string,offset:bigint,message:string>"
+ERROR = "struct<cause:string,byte_offset:bigint,message:string>"
 
 
 def encode(dialect: str, fields: dict[str, Any], seq: int) -> bytes:
