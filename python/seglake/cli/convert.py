@@ -11,12 +11,11 @@ import click
 from seglake import _values as values
 
 from . import options
-from .failure import Trouble, telling_of_existing
-from .inputs import check_destination, opened
+from .failure import Trouble
+from .inputs import opened_to_rewrite
 from .options import given_for, parse_settings
 from .render import column_kinds, printable
 from .report import tell_written
-from .terminal import byte_progress
 
 _EXAMPLES = """
 \b
@@ -105,12 +104,7 @@ def command(
     write = _typed_options(target, texts)
     known = seglake.formats(dialect=cast("Any", write.get("dialect"))).get(target)
     filled = options.typed(settings, column_kinds(known)) if known is not None else {}
-    with (
-        opened(source, spool_limit=spool_limit) as file,
-        telling_of_existing(),
-        byte_progress(PurePath(file.label).name) as advance,
-    ):
-        check_destination(file, destination)
+    with opened_to_rewrite(source, destination, spool_limit=spool_limit) as (file, advance):
         try:
             report = seglake.convert(
                 file.from_start(),

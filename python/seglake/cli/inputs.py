@@ -10,14 +10,14 @@ import tempfile
 from collections.abc import Callable, Generator, Iterable
 from contextlib import contextmanager
 from dataclasses import dataclass
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, BinaryIO, Protocol
 
 from seglake._values import is_uri
 
-from .failure import Trouble, is_about_one_file, tell
+from .failure import Trouble, is_about_one_file, tell, telling_of_existing
 from .render import printable
-from .terminal import byte_progress
+from .terminal import Advance, byte_progress
 
 if TYPE_CHECKING:
     from seglake._files import RemoteFile
@@ -92,6 +92,26 @@ class Input:
             return os.path.samestat(here, Path(path).stat())
         except OSError:
             return False
+
+
+@contextmanager
+def opened_to_rewrite(
+    name: str, *destinations: str | None, spool_limit: int
+) -> Generator[tuple[Input, Advance | None]]:
+    """A file to read for a command that writes others, and what moves the progress bar.
+
+    Raises:
+        Trouble: as `opened` and `check_destination`, and where a file exists that is not to be replaced.
+    """
+    with (
+        opened(name, spool_limit=spool_limit) as file,
+        telling_of_existing(),
+        byte_progress(PurePath(file.label).name) as advance,
+    ):
+        for path in destinations:
+            if path is not None:
+                check_destination(file, path)
+        yield file, advance
 
 
 def check_destination(source: Input, path: str) -> None:

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import shlex
-from pathlib import PurePath
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from . import options
-from .failure import Status, telling_of_existing
-from .inputs import Input, check_destination, opened
+from .failure import Status
+from .inputs import Input, opened_to_rewrite
 from .render import count, exact_size, json_text, printable
 from .report import meaning
-from .terminal import byte_progress
 
 if TYPE_CHECKING:
     from seglake import Recovered
@@ -90,14 +88,7 @@ def command(
     import seglake
 
     options.check_key(how["key"])
-    with (
-        opened(source, spool_limit=spool_limit) as file,
-        telling_of_existing(),
-        byte_progress(PurePath(file.label).name) as advance,
-    ):
-        for path in (destination, quarantine):
-            if path is not None:
-                check_destination(file, path)
+    with opened_to_rewrite(source, destination, quarantine, spool_limit=spool_limit) as (file, advance):
         recovered = seglake.recover(
             file.from_start(),
             destination,
@@ -160,12 +151,7 @@ def _undo(
 ) -> int:
     import seglake
 
-    with (
-        opened(recovered, spool_limit=spool_limit) as file,
-        telling_of_existing(),
-        byte_progress(PurePath(file.label).name) as advance,
-    ):
-        check_destination(file, destination)
+    with opened_to_rewrite(recovered, destination, spool_limit=spool_limit) as (file, advance):
         size = seglake.undo_recover(
             file.from_start(), destination, quarantine=quarantine, overwrite=overwrite, progress=advance
         )

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from pathlib import PurePath
 from typing import Any
 
 import click
 
 from . import options
-from .failure import telling_of_existing
-from .inputs import check_destination, opened
+from .inputs import opened_to_rewrite
 from .report import tell_written
-from .terminal import byte_progress
 
 _EXAMPLES = """
 \b
@@ -53,12 +50,7 @@ def command(
     import seglake
 
     options.check_key(how["key"])
-    with (
-        opened(source, spool_limit=spool_limit) as file,
-        telling_of_existing(),
-        byte_progress(PurePath(file.label).name) as advance,
-    ):
-        check_destination(file, destination)
+    with opened_to_rewrite(source, destination, spool_limit=spool_limit) as (file, advance):
         report = seglake.seal(
             file.from_start(),
             destination,
