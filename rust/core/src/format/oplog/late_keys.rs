@@ -63,15 +63,15 @@ impl LateKeys {
 
     /// The indices of a message's keys: the first, and the end.
     pub(super) fn find(&self, seq: u64) -> Result<Option<(u64, u64)>> {
-        let behind = self.signposts.partition_point(|signpost| *signpost <= seq);
-        let Some(stretch) = behind.checked_sub(1) else {
+        let after = self.signposts.partition_point(|signpost| *signpost <= seq);
+        let Some(block) = after.checked_sub(1) else {
             return Ok(None);
         };
-        let stretch_bytes = LIMITS.late_key_stride * OWNER_BYTES as u64;
+        let block_bytes = LIMITS.late_key_stride * OWNER_BYTES as u64;
         // One more owner says where the last one's keys end.
-        let most = saturating_usize(stretch_bytes) + OWNER_BYTES;
+        let most = saturating_usize(block_bytes) + OWNER_BYTES;
         let mut bytes = Vec::with_capacity(most);
-        let at = (stretch as u64).saturating_mul(stretch_bytes);
+        let at = (block as u64).saturating_mul(block_bytes);
         self.owners.read(at, most, &mut bytes)?;
         let owners = bytes.as_chunks::<OWNER_BYTES>().0;
         let place = owners.partition_point(|own| owner(own).0 < seq);

@@ -141,8 +141,8 @@ impl Bytes for Renumbering<'_> {
         match self.follow(&counted) {
             Ok(value) if value != counted.value => {
                 // The length of a frame comes before what changed within it.
-                let behind = |edit: &Edit| edit.run.at < counted.run.at;
-                let place = self.edits.partition_point(behind);
+                let is_before = |edit: &Edit| edit.run.at < counted.run.at;
+                let place = self.edits.partition_point(is_before);
                 let run = counted.run;
                 self.edits.insert(place, Edit { run, value });
             }
