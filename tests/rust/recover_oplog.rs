@@ -119,7 +119,7 @@ fn what_cannot_be_resolved_is_refused_by_name() {
     dropped_key[5] = referring(5, 0, &[2]);
     let text = refusal(Dialect::Draft11, &dropped_key, &[2]);
     assert!(
-        text.contains("message 5 at offset") && text.contains("not there"),
+        text.contains("message 5 at offset") && text.contains("a key that is missing"),
         "{text}"
     );
     let mut forward = plain(6);
