@@ -1,4 +1,4 @@
-//! The bytes of one tenant block: tenant IDs, and the one decoder of a block's lengths.
+//! The bytes of one tenant block: tenant IDs, and the only decoder of a block's lengths.
 
 use std::cmp::Ordering;
 use std::sync::Arc;
@@ -10,10 +10,10 @@ use crate::limits::LIMITS;
 use crate::saturating::saturating_usize;
 use crate::source::Source;
 
-/// Number of messages and tenant ID length.
+/// The length of the number of messages and the tenant ID length.
 pub(super) const BLOCK_HEADER_BYTES: u64 = 8;
 
-/// A tenant ID: where it stands, and its bytes unless it is too long to be kept.
+/// A tenant ID: where it is, and its bytes unless it is too long to keep.
 #[derive(Clone, Debug)]
 pub(super) struct Name {
     pub(super) at: u64,
@@ -22,8 +22,8 @@ pub(super) struct Name {
 }
 
 impl Name {
-    /// The tenant ID of `len` bytes at `at`, which the caller knows to lie within the source. `read` gives its bytes, if they are
-    /// asked for.
+    /// The tenant ID of `len` bytes at `at`, which the caller knows to lie within the source. `read` returns its
+    /// bytes, if they are kept.
     pub(super) fn new(
         at: u64,
         len: u32,
@@ -58,12 +58,12 @@ impl Name {
         })
     }
 
-    /// The bytes, where they are kept.
+    /// The bytes, if they are kept.
     pub(super) const fn bytes(&self) -> Option<&Arc<[u8]>> {
         self.bytes.as_ref()
     }
 
-    /// The same tenant ID, whose bytes are kept only if there are no more than so many.
+    /// The same tenant ID. Its bytes are kept only if there are at most this many.
     pub(super) fn up_to(&self, most: u32) -> Self {
         let bytes = self.bytes.clone().filter(|_| self.len <= most);
         Self { bytes, ..*self }
@@ -90,13 +90,13 @@ impl Name {
         Ok(self.len.cmp(&other.len))
     }
 
-    /// Whether this is the tenant ID of these bytes.
+    /// Whether the tenant ID has these bytes.
     pub(super) fn is(&self, source: &dyn Source, wanted: &[u8]) -> Result<bool> {
         let is_as_long = u64::from(self.len) == wanted.len() as u64;
         Ok(is_as_long && self.order(source, wanted)? == Ordering::Equal)
     }
 
-    /// Orders this tenant ID and these bytes.
+    /// Compares this tenant ID with these bytes.
     pub(super) fn order(&self, source: &dyn Source, other: &[u8]) -> Result<Ordering> {
         if let Some(own) = &self.bytes {
             return Ok((**own).cmp(other));
@@ -116,10 +116,10 @@ impl Name {
     }
 }
 
-/// A block's numbers, once it has decoded.
+/// The numbers of a decoded block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Shape {
-    /// How many messages it has.
+    /// The number of messages.
     pub(super) messages: u32,
     /// The length of its tenant ID in bytes.
     pub(super) tenant_len: u32,
@@ -136,12 +136,12 @@ enum Field {
     None,
 }
 
-/// Decodes a block's lengths from bytes that come in pieces of any size. Content can be passed over unseen.
+/// Decodes a block's lengths from bytes that come in pieces of any size. Content may be skipped without its bytes.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Decoder {
-    /// The field that comes behind the content that is left.
+    /// The field that comes after the content that is left.
     next: Field,
-    /// Bytes of a field that was cut by the end of a piece.
+    /// The bytes of a field that was cut by the end of a piece.
     partial: [u8; 4],
     partial_len: usize,
     /// How many bytes of content come first.
@@ -158,28 +158,28 @@ impl Decoder {
         Self::default()
     }
 
-    /// Whether the block has been decoded to its end.
+    /// Whether the block is decoded to its end.
     pub(super) fn is_done(&self) -> bool {
         self.next == Field::None && self.skip == 0
     }
 
-    /// How many bytes of content come next, whose value does not matter.
+    /// How many bytes of content come next. Their values do not matter.
     pub(super) const fn content(&self) -> u64 {
         self.skip
     }
 
-    /// Passes over the content that comes next.
+    /// Skips the content that comes next.
     pub(super) const fn pass(&mut self) {
         self.len += self.skip;
         self.skip = 0;
     }
 
-    /// Where in the block the next field stands, the content in front of it having been passed over.
+    /// The offset in the block of the next field, after any content was skipped.
     pub(super) const fn offset(&self) -> u64 {
         self.len
     }
 
-    /// Decodes the next piece. What is behind the block's end is not looked at.
+    /// Decodes the next piece. Ignores bytes after the block's end.
     pub(super) fn feed(&mut self, bytes: &[u8]) {
         let mut rest = bytes;
         loop {
@@ -236,7 +236,7 @@ impl Decoder {
         };
     }
 
-    /// What the block has, decoded to its end.
+    /// The numbers of the block, once it is decoded to its end.
     pub(super) const fn shape(&self) -> Shape {
         Shape {
             messages: self.messages,
@@ -245,7 +245,7 @@ impl Decoder {
         }
     }
 
-    /// Whether it ends exactly where a further message should begin.
+    /// Whether the block ends exactly where a further message should begin.
     pub(super) fn is_between(&self) -> bool {
         self.next == Field::MessageLen && self.skip == 0 && self.partial_len == 0
     }

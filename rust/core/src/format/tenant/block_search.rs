@@ -1,4 +1,5 @@
-//! Version 2: where the block stands that an entry of the table of contents means, proven by its CRC-32 (rule 22, (a) to (d)).
+//! Version 2: finds the block that an entry of the table of contents means, proven by its CRC-32 (rule 22, (a) to
+//! (d)).
 
 use std::cmp::Ordering;
 
@@ -15,7 +16,7 @@ use crate::error::Result;
 use crate::saturating::saturating_usize;
 use crate::source::Source;
 
-/// A block that counts.
+/// A good block.
 pub(super) struct Good {
     pub(super) at: u64,
     pub(super) shape: Shape,
@@ -29,7 +30,7 @@ impl Good {
         self.at + self.shape.len
     }
 
-    /// What an entry of this partition, with this CRC-32, has to say of it.
+    /// The entry that describes the block, with the partition and CRC-32 of this one.
     pub(super) const fn says(&self, entry: &Entry) -> TocEntry {
         TocEntry {
             partition: entry.partition,
@@ -41,7 +42,7 @@ impl Good {
         }
     }
 
-    /// Whether the entry says of the block what it is.
+    /// Whether the entry describes the block correctly.
     pub(super) fn is_as_stated(&self, source: &dyn Source, entry: &Entry) -> Result<bool> {
         let stated = (entry.offset, entry.length, entry.messages);
         Ok(stated == (self.at, self.shape.len, self.shape.messages)
@@ -49,24 +50,24 @@ impl Good {
     }
 }
 
-/// What an entry came to.
+/// The result for an entry.
 pub(super) enum Verdict {
     Good(Good),
     Failed(Fault),
-    /// Finding out would take away the bytes of the rows that were found.
+    /// The search would move the window with the rows that were found.
     Full,
 }
 
-/// Where a block is looked for.
+/// Where a block is searched for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Places {
     /// Where the entry says: (a) and (b).
     Named,
-    /// There, and behind the last good block: (a) to (d).
+    /// There, and after the last good block: (a) to (d).
     NamedAndBehind,
 }
 
-/// What stands at a place behind the last good block: what it decodes to, and the CRC-32 of its bytes.
+/// A place after the last good block: what it decodes to, and the CRC-32 of its bytes.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 struct Tried {
     at: u64,
@@ -74,17 +75,17 @@ struct Tried {
     crc: Option<u32>,
 }
 
-/// Finds blocks, entry by entry. What it learned is kept in a carry: learning it again would cost again.
+/// Finds blocks, entry by entry. A carry contains what it knows, because learning it again would be charged again.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(super) struct BlockSearch {
-    /// Where the bytes end that an entry named and that were checked last.
+    /// The end of the bytes that an entry named and that were verified last.
     examined: u64,
-    /// What was learned of the places behind the last good block.
+    /// What is known of the places after the last good block.
     tried: Vec<Tried>,
 }
 
 impl BlockSearch {
-    /// Whether what was learned is of places within a file of `len` bytes.
+    /// Whether all places are within a file of `len` bytes.
     pub(super) fn fits(&self, len: u64) -> bool {
         self.tried.iter().all(|tried| {
             let bytes = tried.shape.map_or(0, |shape| shape.len);
@@ -92,13 +93,14 @@ impl BlockSearch {
         })
     }
 
-    /// Goes on behind a good block, of this partition and tenant, that ends at `end`.
+    /// Continues after a good block of this partition and tenant, which ends at `end`.
     pub(super) fn go_behind(&mut self, on: &mut Reading, end: u64, last: (u32, Name)) {
         self.tried.clear();
         on.place.go_behind(end, last);
     }
 
-    /// Takes in the good block of an entry: the next ones stand behind it, and its messages are given out if they are wanted.
+    /// Commits the good block of an entry: the search continues after it, and its messages are emitted if they
+    /// match.
     pub(super) fn keep(&mut self, on: &mut Reading, entry: &Entry, good: Good) -> Result<()> {
         let (at, end, own) = (good.at, good.end(), good.says(entry));
         if !on.keep(&good.tenant, own, end, good.checks)? {
@@ -108,7 +110,7 @@ impl BlockSearch {
         Ok(())
     }
 
-    /// Finds the block that an entry means. In front of `floor` nothing is looked for. The fault is why it is not what the entry
+    /// Finds the block that an entry means, at or after `floor`. The fault says why the block is not as the entry
     /// says.
     pub(super) fn find(
         &mut self,
@@ -125,7 +127,7 @@ impl BlockSearch {
                 other => return Ok(other),
             },
         };
-        // Decoded to its end: a block is of one length only, so the entry's is no other trial.
+        // It is decoded to its end. A block has only one length, so (b) is no other trial than (a).
         let in_place = entry.offset >= good_end;
         let behind = on.place.end.filter(|_| places == Places::NamedAndBehind);
         let behind = behind
@@ -146,7 +148,7 @@ impl BlockSearch {
         }))
     }
 
-    /// Checks the very bytes that the entry names: (a).
+    /// Verifies exactly the bytes that the entry names: (a).
     fn examine(&mut self, on: &mut Reading, entry: &Entry) -> Result<Verdict> {
         let (at, len) = (entry.offset, entry.length);
         let in_memory = on.input.fits_window(len);
@@ -157,7 +159,7 @@ impl BlockSearch {
         if !on.affords(len) {
             return Ok(Verdict::Failed(Fault::Unsearched));
         }
-        // What is not near the block that was looked at before has to be fetched.
+        // Bytes that are not near the last block that was looked at must be fetched.
         let near = self.examined..=self.examined.saturating_add(NEAR_BYTES);
         let fetched = if near.contains(&at) { 0 } else { FAR_COST };
         self.examined = at.saturating_add(len);
@@ -192,7 +194,7 @@ impl BlockSearch {
         Ok(Verdict::Failed(fault))
     }
 
-    /// The block at `at`, if it decodes within the file and is the one whose CRC-32 the entry has: (b) to (d).
+    /// The block at `at`, if it decodes within the file and has the entry's CRC-32: (b) to (d).
     fn try_at(&mut self, on: &mut Reading, entry: &Entry, at: u64) -> Result<Option<Good>> {
         let before = on.input.budget;
         let Some((shape, crc)) = self.look_at(on, entry, at)? else {
@@ -225,7 +227,8 @@ impl BlockSearch {
         }))
     }
 
-    /// What the block at `at` decodes to, and its CRC-32, unless it is the one that the entry names. Both are remembered.
+    /// Decodes and hashes the block at `at`, unless it is the one that the entry names. Both results are
+    /// remembered.
     fn look_at(
         &mut self,
         on: &mut Reading,
@@ -241,7 +244,7 @@ impl BlockSearch {
                 crc: None,
             },
         };
-        // The very bytes that the entry names were checked already.
+        // The bytes that the entry names were verified already.
         let is_other = |shape: &Shape| at != entry.offset || shape.len != entry.length;
         let proves = |shape: &Shape| judge::block_proves(&on.input.front, entry, shape);
         let shape = tried.shape.filter(|shape| is_other(shape) && proves(shape));
@@ -263,7 +266,7 @@ impl BlockSearch {
         Ok(Some((shape, crc)))
     }
 
-    /// Keeps what was learned of a place behind the last good block: the next entry is tried there too.
+    /// Remembers a place after the last good block, because the next entry is tried there too.
     fn remember(&mut self, place: &Position, entry: &Entry, tried: Tried) {
         let behind = place
             .end
@@ -284,7 +287,7 @@ fn ascends(on: &Reading, entry: &Entry, tenant: &Name) -> Result<bool> {
     )
 }
 
-/// What the block at `at` decodes to, if it ends within the file.
+/// The shape of the block at `at`, if it ends within the file.
 fn shape_at(on: &mut Reading, at: u64) -> Result<Option<Shape>> {
     let affordable = on.input.budget.left(on.input.front.len);
     let (decoded, cost) = on.input.decode(at, on.input.front.len, affordable)?;

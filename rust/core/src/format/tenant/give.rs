@@ -1,5 +1,5 @@
-//! Giving out the messages of a block that has been checked: from the window that it was checked in, or, where it is larger,
-//! piece by piece, each of which is checked once more against what it was when the whole was.
+//! Emits the messages of a verified block: from the window that it was verified in, or, if it is larger, piece by
+//! piece. Each piece is verified again against its hash from the first pass.
 
 use std::collections::HashSet;
 
@@ -16,7 +16,7 @@ use crate::record::Scalar;
 use crate::saturating::saturating_usize;
 use crate::source::Source;
 
-/// The conditions of a [`Filter`] that a table of contents can show, as sets.
+/// The conditions of a [`Filter`] that a table of contents can decide, as sets.
 #[derive(Debug, Default)]
 pub(super) struct Chosen {
     partitions: Option<HashSet<u32>>,
@@ -49,7 +49,7 @@ impl Chosen {
         }
     }
 
-    /// Whether records of this partition can be wanted.
+    /// Whether records of this partition can match.
     pub(super) fn has_partition(&self, partition: u32) -> bool {
         let (partitions, number) = (self.partitions.as_ref(), i128::from(partition));
         partitions.is_none_or(|partitions| partitions.contains(&partition))
@@ -57,7 +57,7 @@ impl Chosen {
             && self.end.is_none_or(|end| number < end)
     }
 
-    /// Whether records of any of the partitions from this one to that one can be wanted.
+    /// Whether records of any of the partitions from `first` to `last` can match.
     pub(super) fn has_any_partition(&self, first: u32, last: u32) -> bool {
         match &self.partitions {
             Some(partitions) => partitions
@@ -70,7 +70,7 @@ impl Chosen {
         }
     }
 
-    /// Whether records of this partition and tenant are wanted.
+    /// Whether records of this partition and tenant match.
     pub(super) fn has(&self, source: &dyn Source, partition: u32, tenant: &Name) -> Result<bool> {
         if !self.has_partition(partition) {
             return Ok(false);
@@ -90,38 +90,38 @@ impl Chosen {
     }
 }
 
-/// A block whose messages are being given out.
+/// A block whose messages are being emitted.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct Open {
     /// Where the block begins.
     pub(super) at: u64,
-    /// Where it ends; version 1: at the latest.
+    /// Where it ends. Version 1: the latest possible end.
     pub(super) end: u64,
     pub(super) partition: u32,
     pub(super) messages: u32,
     pub(super) tenant_len: u32,
-    /// The place of the next message within the block, and where its length stands.
+    /// The index of the next message in the block, and the offset of its length field.
     pub(super) next: u32,
     pub(super) position: u64,
-    /// Version 2: the CRC-32 that the block has.
+    /// Version 2: the block's CRC-32.
     pub(super) crc: Option<u32>,
 }
 
-/// Gives out messages of good blocks, one block after the other.
+/// Emits messages of good blocks, one block after the other.
 #[derive(Debug, Default)]
 pub(super) struct Giver {
     pub(super) wanted: Chosen,
-    /// Where the first wanted message begins, if reading begins there.
+    /// Where the first message begins, if reading begins there.
     pub(super) from: Option<u64>,
-    /// How many messages were given out, and how many are not given out again.
+    /// How many messages were emitted, and how many of them are skipped.
     pub(super) given: u64,
     pub(super) skip: u64,
-    /// The block whose messages are given out.
+    /// The block whose messages are being emitted.
     pub(super) open: Option<Open>,
     checks: Checks,
-    /// The tenant ID of the open block, once it is needed.
+    /// The tenant ID of the open block. Loaded on first use.
     tenant: Option<Tenant>,
-    /// It is not among those of the step yet.
+    /// The tenant is not among those of the step yet.
     is_fresh: bool,
 }
 
@@ -133,20 +133,20 @@ impl Giver {
         }
     }
 
-    /// Begins to give out a block.
+    /// Begins to emit a block.
     pub(super) fn begin(&mut self, open: Open, checks: Checks) {
         self.open = Some(open);
         self.checks = checks;
         self.tenant = None;
     }
 
-    /// Passes over a block whose messages are not wanted: reading does not begin in it any more.
+    /// Skips a block whose messages do not match. Reading can no longer begin in it.
     pub(super) fn pass(&mut self, start: u64, end: u64) {
         self.from = self.from.filter(|from| !(start..end).contains(from));
     }
 
-    /// Gives messages of the open block, as many as a step has room for. Where the block ends if it has been given out; `None` if
-    /// the step has to end first.
+    /// Emits messages of the open block, as many as a step has room for. Returns where the block ends if it is
+    /// done, `None` if the step must end first.
     pub(super) fn give(
         &mut self,
         mut open: Open,
@@ -168,7 +168,7 @@ impl Giver {
         Ok(Some(position))
     }
 
-    /// Whether the block has been given out to its end.
+    /// Whether the block was emitted to its end.
     fn give_from(&mut self, open: &mut Open, input: &mut Input, found: &mut Found) -> Result<bool> {
         while open.next < open.messages {
             if found.is_full(input) {
@@ -193,7 +193,7 @@ impl Giver {
         Ok(true)
     }
 
-    /// Whether the message at `position` is in front of the first that is wanted.
+    /// Whether the message at `position` is before the first that was asked for.
     fn begins_before(&mut self, position: u64) -> Result<bool> {
         match self.from {
             Some(from) if position < from => Ok(true),
@@ -205,7 +205,7 @@ impl Giver {
         }
     }
 
-    /// Adds a message to the step's; `false` where the step has to end first.
+    /// Adds a message to the step. `false` if the step must end first.
     fn give_message(
         &mut self,
         open: &Open,
@@ -249,7 +249,7 @@ impl Giver {
         Ok(true)
     }
 
-    /// Makes the open block's tenant ID available; `false` where the step has to end first.
+    /// Loads the open block's tenant ID. `false` if the step must end first.
     fn load_tenant(&mut self, open: &Open, input: &mut Input, is_held: bool) -> Result<bool> {
         if self.tenant.is_some() {
             return Ok(true);
@@ -270,8 +270,8 @@ impl Giver {
         Ok(true)
     }
 
-    /// Makes sure that `len` bytes of the open block at `at` are in the window, and are those that were checked. `false` where
-    /// the window has to stay where it is.
+    /// Makes sure that `len` bytes of the open block at `at` are in the window and verified. `false` if the window
+    /// must not move.
     #[inline(always)]
     fn ensure(
         &mut self,
@@ -281,7 +281,7 @@ impl Giver {
         at: u64,
         len: u64,
     ) -> Result<bool> {
-        // What version 1 has no checksum of needs no check either.
+        // Bytes of version 1 have no checksum, and need no verification.
         let is_settled = match self.checks {
             Checks::Whole => true,
             Checks::Unknown => open.crc.is_none(),
@@ -296,7 +296,7 @@ impl Giver {
         self.make_sure(open, input, is_held, at, len)
     }
 
-    /// As [`ensure`](Self::ensure), where a look at the window is not enough.
+    /// The same as [`ensure`](Self::ensure), if a look at the window does not suffice.
     #[inline(never)]
     fn make_sure(
         &mut self,
@@ -338,7 +338,7 @@ impl Giver {
             return Ok(false);
         }
         let want = match &self.checks {
-            // Its bytes went with a window that another block needed.
+            // The window was moved for another block.
             Checks::Whole => return Err(input.changed()),
             Checks::Pieces { .. } => bytes,
             Checks::Unknown => {
@@ -351,7 +351,7 @@ impl Giver {
         Ok(true)
     }
 
-    /// Checks the pieces from `start` to `end`, which are in the window, as far as they are not known to be right.
+    /// Verifies the pieces from `start` to `end`, which are in the window, unless they are verified already.
     fn check_pieces(&mut self, open: &Open, input: &Input, start: u64, end: u64) -> Result<()> {
         let Checks::Pieces { size, crcs, right } = &mut self.checks else {
             return Ok(());
@@ -379,7 +379,7 @@ impl Giver {
     }
 }
 
-/// Checks a block once more: it was checked by another walk, or elsewhere than where its entry says.
+/// Verifies a block again, because it was verified by another walk, or not at its entry's offset.
 fn check_again(open: &Open, stored: u32, input: &mut Input) -> Result<Checks> {
     let len = open.end.saturating_sub(open.at);
     if input.fits_window(len) {
@@ -403,9 +403,9 @@ fn too_large(input: &Input, position: u64, needed: u64) -> Error {
     )
 }
 
-/// The error of a start that is none.
+/// The error for a start at which no message begins.
 pub(super) fn no_message(offset: u64) -> Error {
     Error::Usage(format!(
-        "no message begins at offset {offset}: start at a position that reading has given"
+        "no message begins at offset {offset}: start at the position of a record"
     ))
 }

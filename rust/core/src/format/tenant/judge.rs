@@ -1,5 +1,5 @@
-//! What counts and what does not: rule 22 of blocks (version 2), and rule 24 of partitions (version 1). Each check is made here
-//! alone, in the order of the rules: first where something would lie, then what it is, then whether it is in order.
+//! The verdicts: rule 22 on blocks (version 2), and rule 24 on partitions (version 1). Each check is made only
+//! here, in the order of the rules: first where something would be, then what it is, then whether it is in order.
 
 use std::cmp::Ordering;
 
@@ -12,26 +12,26 @@ use crate::error::Result;
 use crate::ledger::Cause;
 use crate::source::Source;
 
-/// Why what an entry names does not count, with the numbers that an error needs.
+/// Why what an entry names is not good, with the numbers that an error needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Fault {
-    /// The offset is not in bounds: in front of where the first block can begin, or behind the end of the file.
+    /// The offset is out of bounds: before where the first block can begin, or after the end of the file.
     Offset { first: u64, len: u64 },
-    /// The offset, or partition and tenant, do not ascend; version 1: nor do the tenants within the partition.
+    /// The offset, or partition and tenant, do not ascend. Version 1: or the tenants within the partition.
     Order,
     /// Version 1: the partition's ID does not ascend.
     Id,
-    /// It ends behind the file, of which so many bytes are left.
+    /// It ends after the end of the file, which has this many bytes left.
     Beyond { left: u64 },
     /// Version 1: the file ends inside the number of tenants.
     Cut { left: u64 },
-    /// A count or length in it leads beyond it.
+    /// A count or length in it leads past its end.
     Lengths,
     /// It ends where a further message should begin, or bytes are left over.
     Count,
-    /// The CRC-32 that the entry states, and that of the bytes.
+    /// The CRC-32 in the entry, and the computed one.
     Checksum { stored: u32, computed: u32 },
-    /// What stands there is not what the entry says.
+    /// What is there is not what the entry says.
     Disagrees,
     /// The search ended before.
     Unsearched,
@@ -51,8 +51,8 @@ impl Fault {
         }
     }
 
-    /// The fault of an entry of which only the cause was kept. `crc` gives the CRC-32 of its block, and is asked only where that
-    /// was wrong.
+    /// The fault of an entry of which only the cause was stored. `crc` returns the CRC-32 of its block, and is
+    /// called only for a mismatch.
     pub(super) fn again(
         cause: Cause,
         front: &Front,
@@ -91,7 +91,7 @@ const fn left(front: &Front, entry: &Entry) -> u64 {
     front.len.saturating_sub(entry.offset)
 }
 
-/// Whether what the entry names begins in bounds.
+/// Whether the offset in the entry is in bounds.
 fn bounds(front: &Front, entry: &Entry) -> Checked<()> {
     match front.in_bounds(entry.offset) {
         true => Ok(()),
@@ -109,7 +109,7 @@ const fn length(front: &Front, entry: &Entry) -> Checked<()> {
     }
 }
 
-/// Rule 22, before anything is hashed: whether the block of an entry can stand where the entry says, behind `good_end`.
+/// Rule 22, before anything is hashed: whether an entry's block can be at the entry's offset, after `good_end`.
 pub(super) fn block_place(front: &Front, entry: &Entry, good_end: u64) -> Checked<()> {
     bounds(front, entry)?;
     if entry.offset < good_end {
@@ -118,7 +118,8 @@ pub(super) fn block_place(front: &Front, entry: &Entry, good_end: u64) -> Checke
     length(front, entry)
 }
 
-/// Rule 22: what a block is that has this CRC-32, with its partition's ID, and was decoded from all of its bytes.
+/// Rule 22: the verdict on a block with this CRC-32, which includes its partition's ID. It was decoded from all of
+/// its bytes.
 pub(super) fn block(entry: &Entry, crc: u32, decoder: &Decoder) -> Checked<Shape> {
     if crc != entry.crc {
         return Err(Fault::Checksum {
@@ -138,13 +139,13 @@ pub(super) fn block(entry: &Entry, crc: u32, decoder: &Decoder) -> Checked<Shape
     }
 }
 
-/// Rule 23: whether a block shows that an entry is one, where no checksum of the table does: its tenant ID is as long as the
+/// Rule 23: whether a block proves an entry without a checksum of the table: its tenant ID is as long as the
 /// entry's.
 pub(super) fn block_proves(front: &Front, entry: &Entry, shape: &Shape) -> bool {
     front.is_sound() || shape.tenant_len == entry.tenant.len
 }
 
-/// Rule 22, at last: whether (partition, tenant) is greater than the last good block's, if there is one.
+/// Rule 22, last check: whether (partition, tenant) is greater than the last good block's, if there is one.
 pub(super) fn block_ascends(
     source: &dyn Source,
     last: Option<&(u32, Name)>,
@@ -160,22 +161,22 @@ pub(super) fn block_ascends(
     })
 }
 
-/// A partition of version 1 that counts.
+/// A good partition of version 1.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct KeptPartition {
     pub(super) partition: u32,
-    /// Where its number of tenants stands.
+    /// The offset of its number of tenants.
     pub(super) at: u64,
-    /// How many tenants are good: fewer than it says where the file was cut inside it.
+    /// How many tenants are good: fewer than it states if the file was cut inside it.
     pub(super) tenants: u32,
     /// Where the last of them ends.
     pub(super) end: u64,
 }
 
-/// What stands where a partition might begin.
+/// The result of decoding at a place where a partition might begin.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub(super) enum Partition {
-    /// It decodes: this many tenants, up to this offset; whether they ascend.
+    /// It decodes: this many tenants, up to this offset, and whether they ascend.
     Whole {
         tenants: u32,
         end: u64,
@@ -183,14 +184,14 @@ pub(super) enum Partition {
     },
     /// The file ends inside the number of tenants.
     Truncated,
-    /// It reaches beyond the file: this many tenants are whole and ascend, up to this offset.
+    /// It extends past the end of the file: this many tenants are whole and ascend, up to this offset.
     Beyond { tenants: u32, end: u64 },
     /// The budget did not suffice.
     Unaffordable,
 }
 
-/// Rule 24, before anything is decoded: whether the partition of an entry can stand where the entry says, behind `good_end`.
-/// `id_ascends` is asked only if that is in bounds.
+/// Rule 24, before anything is decoded: whether an entry's partition can be at the entry's offset, after
+/// `good_end`. `id_ascends` is called only if the offset is in bounds.
 pub(super) fn partition_place(
     front: &Front,
     entry: &Entry,
@@ -209,7 +210,7 @@ pub(super) fn partition_place(
     })
 }
 
-/// Rule 24: how many tenants a partition has that was decoded where its entry says, and where it ends.
+/// Rule 24: the number of tenants of a partition that was decoded at its entry's offset, and where it ends.
 pub(super) fn partition(front: &Front, entry: &Entry, decoded: Partition) -> Checked<(u32, u64)> {
     match decoded {
         Partition::Unaffordable => Err(Fault::Unsearched),
@@ -222,14 +223,14 @@ pub(super) fn partition(front: &Front, entry: &Entry, decoded: Partition) -> Che
     }
 }
 
-/// Rule 24: whether a partition's ID is greater than the last good one's, and not in the way of the next one's, if the next entry
-/// that is evidence has that one.
+/// Rule 24: whether a partition's ID is greater than the last good one's, and does not exceed the ID of the next
+/// entry that is evidence.
 pub(super) fn id_ascends(id: u32, last: Option<u32>, next: Option<u32>) -> bool {
     let behind = |id: u32| last.is_none_or(|last| id > last);
     behind(id) && next.is_none_or(|next| next >= id || !behind(next))
 }
 
-/// Rule 25: whether the file ends inside the partition that an entry names, which reaches beyond it.
+/// Rule 25: whether the file ends inside the partition that an entry names.
 pub(super) fn is_cut(front: &Front, entry: &Entry) -> bool {
     length(front, entry).is_err() && front.last_within == Some(entry.at)
 }
@@ -239,7 +240,7 @@ mod tests {
     use super::*;
     use crate::format::tenant::probe::block_crc_of;
 
-    /// What a block is of these bytes, of an entry whose CRC-32 differs by this much.
+    /// The verdict on a block of these bytes, for an entry whose CRC-32 differs by this much.
     fn judged(bytes: &[u8], other_crc: u32) -> Checked<Shape> {
         let computed = block_crc_of(7, bytes);
         let entry = Entry {

@@ -1,4 +1,4 @@
-//! The tenant format: messages by partition, then by tenant, behind a table of contents.
+//! The tenant format: messages by partition, then by tenant, after a table of contents.
 //!
 //! ```text
 //! segment:    magic "TSEG" ‖ version u16 ‖ table of contents ‖ partitions
@@ -7,11 +7,11 @@
 //!
 //! version 1:  number of partitions u32 ‖ (partition ID u32 ‖ offset u64 ‖ length u64)*
 //! version 2:  number of blocks u32 ‖ (partition ID u32 ‖ tenant ID length u32 ‖ tenant ID ‖ number of messages u32 ‖
-//!             offset u64 ‖ length u64 ‖ block CRC-32 u32)* ‖ CRC-32 u32 of everything in front of it
+//!             offset u64 ‖ length u64 ‖ block CRC-32 u32)* ‖ CRC-32 u32 of everything before it
 //! ```
-//! Integers are unsigned and big-endian. Partitions ascend by ID, tenants within them by the bytes of their ID. A block's CRC-32
-//! is of its partition's ID and its bytes; version 1 has no checksums. `docs/formats/tenant.md` has the whole story, with what
-//! a reader does about damage.
+//! Integers are unsigned and big-endian. Partitions ascend by ID, tenants within them by the bytes of their ID. A
+//! block's CRC-32 covers its partition's ID and its bytes. Version 1 has no checksums. `docs/formats/tenant.md`
+//! describes the format and how readers handle damage.
 //!
 //! From the ground up: `block` (tenant IDs, and the decoder of a block), `toc` (entries), `layout` (what is written), `probe`
 //! (what is read from, and looking at places there with bounded work); `front` (what stands in front of the data); `judge` (the
@@ -63,7 +63,7 @@ use crate::record::Checked;
 use crate::record::{Column, ColumnKind, Order};
 use crate::source::Source;
 
-/// Which layout is written.
+/// The version that is written.
 const VERSION: FormatOption =
     FormatOption::number("version", 2, [1, 2], "the version of the layout");
 
@@ -114,10 +114,11 @@ const COLUMNS: &[Column] = &[
 const MAGIC: u32 = 0x5453_4547;
 const VERSION_1: u16 = 1;
 const VERSION_2: u16 = 2;
-/// A longer table of contents is not read to tell what a file is.
+/// A longer table of contents is not read to detect the format.
 const DETECT_BYTES: u64 = 1 << 20;
 
-/// Whether the magic says that this is a segment: certainly if the table of contents is short and its CRC-32 right.
+/// Whether the magic shows that this is a segment. A short table of contents with a matching CRC-32 makes it
+/// certain.
 fn detect(source: &dyn Source, options: &Options) -> Result<Likelihood> {
     let mut head = [0; 6];
     if source.len() < toc::TOC_START {
@@ -130,7 +131,7 @@ fn detect(source: &dyn Source, options: &Options) -> Result<Likelihood> {
     if head.ends_with(&VERSION_2.to_be_bytes()) {
         let front = front::Front::read_up_to(source, options, DETECT_BYTES)?;
         if front.is_sound() {
-            let reason = "the CRC-32 of the table of contents is right".to_owned();
+            let reason = "the CRC-32 of the table of contents matches".to_owned();
             return Ok(Likelihood::Certain(reason));
         }
     }

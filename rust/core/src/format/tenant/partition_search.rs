@@ -1,4 +1,4 @@
-//! Version 1: where the partition stands that an entry of the table of contents means, by its structure alone (rule 24).
+//! Version 1: finds the partition that an entry of the table of contents means, by its structure alone (rule 24).
 
 use std::cmp::Ordering;
 
@@ -12,26 +12,27 @@ use super::reading::{Position, Reach, Reading};
 use super::toc::Entry;
 use crate::error::Result;
 
-/// What an entry came to.
+/// The result for an entry.
 pub(super) enum Verdict {
-    /// The partition stands where the entry says, and is as long.
+    /// The partition is at the entry's offset and has its length.
     Good(KeptPartition),
-    /// It does not, or is not.
+    /// The offset or the length differs.
     Disagrees(KeptPartition),
-    /// It stands where the entry says, and the file ends inside it: these are the tenants that are whole.
+    /// It is at the entry's offset, and the file ends inside it. These are the tenants that are whole.
     Cut(KeptPartition, Fault),
     Failed(Fault),
 }
 
-/// Finds partitions, entry by entry. What it learned is kept in a carry: learning it again would cost again.
+/// Finds partitions, entry by entry. A carry contains what it knows, because learning it again would be charged
+/// again.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(super) struct PartitionSearch {
-    /// What stands behind the last good partition, and where that is.
+    /// The offset after the last good partition, and what is there.
     tried: Option<(u64, Partition)>,
 }
 
 impl PartitionSearch {
-    /// Whether what was learned is of a place within a file of `len` bytes.
+    /// Whether the place is within a file of `len` bytes.
     pub(super) fn fits(&self, len: u64) -> bool {
         self.tried.is_none_or(|(at, partition)| match partition {
             Partition::Whole { end, .. } | Partition::Beyond { end, .. } => at <= end && end <= len,
@@ -39,18 +40,18 @@ impl PartitionSearch {
         })
     }
 
-    /// Goes on behind a good partition that ends at `end`.
+    /// Continues after a good partition that ends at `end`.
     pub(super) fn go_behind(&mut self, place: &mut Position, end: u64, partition: u32) {
         self.tried = None;
         place.go_behind(end, (partition, Name::empty()));
     }
 
-    /// Finds the partition that an entry means: where it says, or behind the last good one.
+    /// Finds the partition that an entry means: at its offset, or after the last good one.
     pub(super) fn find(&mut self, on: &mut Reading, entry: &Entry) -> Result<Verdict> {
         let before = on.input.budget;
         let verdict = self.find_anywhere(on, entry)?;
         match verdict {
-            Verdict::Good(_) | Verdict::Disagrees(_) => on.input.budget.take_back(before), // not in vain
+            Verdict::Good(_) | Verdict::Disagrees(_) => on.input.budget.take_back(before), // it was not in vain
             Verdict::Failed(_) if on.place.is_limited => {
                 return Ok(Verdict::Failed(Fault::Unsearched));
             }
@@ -98,7 +99,7 @@ impl PartitionSearch {
         })
     }
 
-    /// The partition behind the last good one, if an entry that failed at its own offset means that.
+    /// The partition after the last good one, if an entry that failed at its own offset means that one.
     fn behind_last(&mut self, on: &mut Reading, entry: &Entry) -> Result<Option<KeptPartition>> {
         let at = end_of(&on.place);
         let tried = on.place.is_limited || entry.offset == at || !on.input.front.in_bounds(at);
@@ -120,7 +121,7 @@ impl PartitionSearch {
         })
     }
 
-    /// What the partition at `at` decodes to.
+    /// Decodes the partition at `at`.
     fn partition_at(&mut self, on: &mut Reading, at: u64) -> Result<Partition> {
         if let Some((_, partition)) = self.tried.filter(|tried| tried.0 == at) {
             return Ok(partition);
@@ -161,7 +162,7 @@ fn id_ascends(on: &mut Reading, entry: &Entry) -> Result<bool> {
     Ok(true)
 }
 
-/// The offset that the next entry states; behind the last, the end of the file.
+/// The next entry's offset. After the last entry: the end of the file.
 fn next_offset(on: &mut Reading, entry: &Entry) -> Result<u64> {
     let (source, len) = (&*on.input.source, on.input.front.len);
     if on.input.front.toc_end == Some(entry.end) {
@@ -174,7 +175,7 @@ fn next_offset(on: &mut Reading, entry: &Entry) -> Result<u64> {
     Ok(next.map_or(len, |next| next.offset))
 }
 
-/// Decodes the partition at `start`. Gives what it is, and what that cost.
+/// Decodes the partition at `start`. Returns the result and its cost.
 fn decode(input: &mut Input, start: u64) -> Result<(Partition, u64)> {
     let len = input.front.len;
     let affordable = input.budget.left(len);

@@ -1,4 +1,4 @@
-//! The scan of version 1: its unit is the partition (rules 24 and 25), whose blocks are then gone through.
+//! The scan of version 1: its unit is the partition (rules 24 and 25), whose blocks are then read in turn.
 
 use serde::{Deserialize, Serialize};
 
@@ -17,11 +17,11 @@ use crate::engine::Advance;
 use crate::error::Result;
 use crate::ledger::{Cause, Kind, Note, Notes, whole_kind};
 
-/// A partition whose blocks are being gone through.
+/// A partition whose blocks are being read.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct Part {
     partition: u32,
-    /// Where the next block begins, and how many there are from there on.
+    /// Where the next block begins, and how many are left from there on.
     pub(super) at: u64,
     left: u32,
     /// Where the last of them ends.
@@ -43,20 +43,20 @@ impl Part {
         }
     }
 
-    /// The block that was open has been given out, to `end`.
+    /// Ends the open block, which was emitted up to `end`.
     pub(super) fn end_block(&mut self, on: &mut Reading, end: u64) {
         self.at = end;
         on.ranges.cover(end, Kind::Block, None, Origin::None);
     }
 
-    /// Goes on to the next block. `false` where there is none.
+    /// Advances to the next block. `false` if there is none.
     pub(super) fn advance(&mut self, on: &mut Reading) -> Result<bool> {
         if self.left == 0 {
             self.finish(on)?;
             return Ok(false);
         }
         if on.found.is_silent {
-            // The blocks are sound: where each ends does not matter any more.
+            // The blocks are sound, so it no longer matters where each ends.
             self.left = 0;
             self.end_block(on, self.end);
             return Ok(true);
@@ -93,7 +93,7 @@ impl Part {
         Ok(true)
     }
 
-    /// What is behind its blocks.
+    /// Commits what is after its blocks.
     fn finish(&self, on: &mut Reading) -> Result<()> {
         if self.at != self.end {
             return Err(on.input.changed());
@@ -108,12 +108,12 @@ impl Part {
     }
 }
 
-/// The failed entries behind the last good partition.
+/// The failed entries after the last good partition.
 #[derive(Debug, Default, Serialize, Deserialize)]
 pub(super) struct Gap {
-    /// Why the first of them failed, and where it stands in the table.
+    /// Why the first of them failed, and where it is in the table.
     first: Option<(Cause, u64)>,
-    /// Those whose offset may be in the gap, which only its end shows: stretches of the table in bytes.
+    /// The ones whose offset may be in the gap, which only its end shows: ranges of the table in bytes.
     inside: Notes,
     /// The greatest of their offsets.
     farthest: u64,
@@ -126,7 +126,7 @@ pub(super) struct Partitions {
 }
 
 impl Partitions {
-    /// Goes on by an entry. `part` is the partition whose blocks come next then.
+    /// Advances by an entry. Sets `part` to the partition whose blocks come next.
     pub(super) fn advance(&mut self, on: &mut Reading, part: &mut Option<Part>) -> Result<Advance> {
         let len = on.input.front.len;
         let Some(entry) = on.peek()?.cloned() else {
@@ -134,7 +134,7 @@ impl Partitions {
             return Ok(Advance::End);
         };
         if on.place.is_limited {
-            // The entries that are left are not looked at.
+            // The remaining entries are not examined.
             let cause = Cause::SearchLimit;
             let end = on.input.front.toc_end.or_bug("the end of the table")?;
             self.gap.first.get_or_insert((cause, entry.at));
@@ -157,7 +157,7 @@ impl Partitions {
         Ok(Advance::On)
     }
 
-    /// Takes in a good partition.
+    /// Commits a good partition.
     pub(super) fn keep(&mut self, on: &mut Reading, good: KeptPartition) -> Result<Part> {
         self.end_gap(on, good.at)?;
         let header = good.at + COUNT_BYTES;
@@ -168,7 +168,7 @@ impl Partitions {
         Ok(Part::begin(on, good))
     }
 
-    /// Rule 25: takes in what is whole of the partition that the file was cut in, whose entry stands at `toc_at`.
+    /// Rule 25: commits the whole tenants of the partition that the file was cut in. Its entry is at `toc_at`.
     pub(super) fn keep_cut(
         &mut self,
         on: &mut Reading,
@@ -177,7 +177,7 @@ impl Partitions {
     ) -> Result<Part> {
         let len = on.input.front.len;
         self.end_gap(on, good.at)?;
-        // Where nothing is left of the tenants that are missing, their number has to show it.
+        // If no byte is left of the missing tenants, their number must show the damage.
         let (kind, cause) = match good.end == len {
             true => (Kind::Corrupt, Some(Cause::CountMismatch)),
             false => (Kind::Header, None),
@@ -193,7 +193,7 @@ impl Partitions {
         })
     }
 
-    /// A failed entry: its cause is that of the gap that it is in, or it is marked itself.
+    /// Handles a failed entry: its cause becomes the cause of the gap that it is in, or it is marked itself.
     fn fail(&mut self, on: &mut Reading, entry: &Entry, fault: Fault) -> Result<()> {
         let cause = fault.cause();
         self.gap.first.get_or_insert((cause, entry.at));
@@ -210,7 +210,7 @@ impl Partitions {
         })
     }
 
-    /// The bytes from the last good partition to `end`, where the next one begins.
+    /// Ends the gap from the last good partition to `end`, where the next one begins.
     fn end_gap(&mut self, on: &mut Reading, end: u64) -> Result<()> {
         let gap = std::mem::take(&mut self.gap);
         let at_end = end == on.input.front.len;
@@ -239,7 +239,7 @@ impl Partitions {
     }
 }
 
-/// Takes down a partition that counts, whose entry has been passed; `cut` is where that stands if the file was cut in it.
+/// Records a good partition whose entry was passed. `cut` is the offset of that entry if the file was cut in the partition.
 fn note(on: &mut Reading, good: KeptPartition, cut: Option<u64>) {
     if let Some(proving) = &mut on.proving {
         proving.note(|| Unit {

@@ -1,5 +1,5 @@
-//! What all scans share, as one value: what is read from, where that stands (in the table of contents, and behind which good block
-//! or partition), what is given out, what the step found, and what was laid.
+//! The state that all scans share: what is read from, the position (in the table of contents, and after which good
+//! block or partition), what is emitted, what the step found, and the ledger.
 
 use serde::{Deserialize, Serialize};
 
@@ -14,24 +14,24 @@ use super::rows::{Found, Kept};
 use super::toc::{Entry, Table};
 use crate::error::Result;
 
-/// Where blocks and partitions are looked for.
+/// Where blocks and partitions are searched for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) enum Reach {
-    /// Where their entries say, whatever is in front.
+    /// At their entries' offsets, regardless of what is before.
     InPlace,
-    /// Also behind the last good one.
+    /// Also after the last good one.
     Behind,
 }
 
 pub(super) struct Position {
     pub(super) table: Table,
     pub(super) reach: Reach,
-    /// Where the last good block (version 1: partition) ends. Before the first it is where the number of partitions does, if
-    /// that is known.
+    /// Where the last good block (version 1: partition) ends. Before the first: where the number of partitions
+    /// ends, if known.
     pub(super) end: Option<u64>,
-    /// Its partition and tenant, which the next one's are greater than. Version 1: the tenant is empty.
+    /// Its partition and tenant. The next one's must be greater. Version 1: the tenant is empty.
     pub(super) last: Option<(u32, Name)>,
-    /// The search budget has ended.
+    /// Whether the search budget is used up.
     pub(super) is_limited: bool,
 }
 
@@ -46,7 +46,8 @@ impl Position {
         }
     }
 
-    /// Goes on behind a good block or partition that ends at `end`. In place, what is in front of the next does not matter.
+    /// Continues after a good block or partition that ends at `end`. In place, what is before the next one does
+    /// not matter.
     pub(super) fn go_behind(&mut self, end: u64, last: (u32, Name)) {
         self.end = Some(end);
         if self.reach == Reach::Behind {
@@ -54,7 +55,7 @@ impl Position {
         }
     }
 
-    /// Where the last good block ends; 0 before the first.
+    /// Where the last good block ends. 0 before the first.
     pub(super) fn good_end(&self) -> u64 {
         self.last.as_ref().and(self.end).unwrap_or(0)
     }
@@ -71,12 +72,12 @@ pub(super) struct Reading {
     pub(super) giver: Giver,
     pub(super) found: Found,
     pub(super) ranges: Ranges,
-    /// Takes down which blocks and partitions count, for later reads.
+    /// Records which blocks and partitions are good, for later reads.
     pub(super) proving: Option<Proving>,
 }
 
 impl Reading {
-    /// Nothing is read yet; the first range of the data begins at `at`.
+    /// Creates the state before anything is read. The first range of the data begins at `at`.
     pub(super) fn new(input: Input, place: Position, at: u64) -> Self {
         Self {
             giver: Giver::new(&input.options.filter),
@@ -88,24 +89,25 @@ impl Reading {
         }
     }
 
-    /// The entry that comes next.
+    /// The next entry.
     pub(super) fn peek(&mut self) -> Result<Option<&Entry>> {
         self.place.table.entries.peek(&*self.input.source)
     }
 
-    /// Whether so many bytes may be tried in vain. If not, the search ends.
+    /// Whether this many bytes may be tried in vain. If not, the search ends.
     pub(super) fn affords(&mut self, bytes: u64) -> bool {
         let affords = self.input.affords(bytes);
         self.place.is_limited |= !affords;
         affords
     }
 
-    /// Whether the rows that were found lie in the window, so that it has to stay where it is.
+    /// Whether the rows that were found lie in the window, so that it must not move.
     pub(super) const fn is_held(&self) -> bool {
         !self.found.messages.is_empty()
     }
 
-    /// Takes in a good block, which ends at `end` at the latest: its messages are given out next if they are wanted. `false` if not.
+    /// Commits a good block, which ends at `end` at the latest. Its messages are emitted next if they match.
+    /// `false` if not.
     pub(super) fn keep(
         &mut self,
         tenant: &Name,
@@ -135,7 +137,7 @@ impl Reading {
         Ok(true)
     }
 
-    /// Whether records of this partition and tenant are wanted.
+    /// Whether records of this partition and tenant match.
     pub(super) fn wants(&self, partition: u32, tenant: &Name) -> Result<bool> {
         let source = &*self.input.source;
         self.giver.wanted.has(source, partition, tenant)

@@ -1,4 +1,4 @@
-//! What a step found: messages, as slices of the walk's window, and the blocks and partitions that were kept.
+//! The findings of a step: messages, as slices of the walk's window, and the good blocks and partitions.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -12,28 +12,28 @@ use crate::own::Own;
 use crate::record::{ColumnBuffer, Rows, Value};
 use crate::text::escape;
 
-/// The length of a message, in front of its content.
+/// The length of a message's length field, which comes before its content.
 pub(super) const MESSAGE_HEADER_BYTES: u64 = 4;
 
-/// A message of a good block, by where it begins in the file.
+/// A message of a good block, by its position in the file.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Message {
-    /// Where its length stands.
+    /// The offset of its length field.
     pub(super) position: u64,
     pub(super) len: u32,
-    /// Its place within the block.
+    /// Its index in the block.
     pub(super) index: u32,
-    /// The place of its tenant among those of the step.
+    /// The index of its tenant among those of the step.
     pub(super) tenant: usize,
 }
 
-/// A tenant in a partition, of which the step gives messages.
+/// A tenant in a partition, of which the step emits messages.
 #[derive(Clone, Debug)]
 pub(super) struct Tenant {
     pub(super) partition: u32,
-    /// `None` where the ID is too long for a reader that did not ask for bodies.
+    /// `None` if the ID is too long for a reader without bodies.
     pub(super) id: Option<Arc<[u8]>>,
-    /// How many bytes the ID has as text.
+    /// The length of the ID as text, in bytes.
     shown_bytes: usize,
 }
 
@@ -55,7 +55,7 @@ impl Tenant {
 /// Messages whose bytes begin at the absolute offset `base`.
 pub(super) struct TenantRows<'a> {
     pub(super) base: u64,
-    /// Empty where bodies are not wanted.
+    /// Empty if bodies are not read.
     pub(super) bytes: &'a [u8],
     pub(super) messages: &'a [Message],
     pub(super) tenants: &'a [Tenant],
@@ -128,7 +128,7 @@ impl Rows for TenantRows<'_> {
 #[derive(Debug)]
 pub(super) struct Kept {
     pub(super) tenant: Name,
-    /// What an entry has to say of it. Version 1: without its length, and without a CRC-32.
+    /// The entry that describes it. Version 1: without its length and CRC-32.
     pub(super) entry: TocEntry,
 }
 
@@ -137,10 +137,10 @@ pub(super) struct Found {
     pub(super) messages: Vec<Message>,
     pub(super) tenants: Vec<Tenant>,
     kept: Vec<Kept>,
-    /// How many bytes their tenant IDs take.
+    /// The total length of their tenant IDs.
     kept_bytes: usize,
     kept_partitions: Vec<KeptPartition>,
-    /// Damage was met: nothing is given out any more, and reading goes on only to find the first.
+    /// Damage was met: nothing is emitted any more, and the walk continues only to find the first damage.
     pub(super) is_silent: bool,
 }
 
@@ -153,17 +153,17 @@ impl Found {
         self.kept_partitions.clear();
     }
 
-    /// The blocks that were kept.
+    /// The good blocks.
     pub(super) fn kept(&self) -> &[Kept] {
         &self.kept
     }
 
-    /// Version 1: the partitions that were kept, also those without tenants.
+    /// Version 1: the good partitions, including those without tenants.
     pub(super) fn kept_partitions(&self) -> &[KeptPartition] {
         &self.kept_partitions
     }
 
-    /// A good block was found.
+    /// Adds a good block.
     pub(super) fn keep(&mut self, kept: impl FnOnce() -> Kept) {
         if !self.is_silent {
             let kept = kept();
@@ -172,7 +172,7 @@ impl Found {
         }
     }
 
-    /// A good partition was found.
+    /// Adds a good partition.
     pub(super) fn keep_partition(&mut self, kept: KeptPartition) {
         self.kept_partitions.push(kept);
     }
@@ -181,7 +181,7 @@ impl Found {
         self.messages.is_empty() && self.kept.is_empty()
     }
 
-    /// Whether as many messages were found as a step gives.
+    /// Whether a step cannot emit more messages.
     pub(super) fn is_full(&self, input: &Input) -> bool {
         let (Some(first), Some(last)) = (self.messages.first(), self.messages.last()) else {
             return false;
@@ -190,7 +190,7 @@ impl Found {
         self.messages.len() >= LIMITS.tenant_step_rows || bytes >= input.options.window_bytes as u64
     }
 
-    /// Whether what is there is enough for a step.
+    /// Whether there is enough for a step.
     pub(super) fn is_crowded(&self, input: &Input) -> bool {
         self.is_full(input) || self.kept_bytes >= input.options.window_bytes
     }

@@ -1,4 +1,4 @@
-//! The table of contents: its entries, one after the other, in windows.
+//! The table of contents: its entries in turn, read in windows.
 
 use std::sync::Arc;
 
@@ -11,19 +11,19 @@ use crate::error::Result;
 use crate::saturating::saturating_usize;
 use crate::source::{Source, Window};
 
-/// Where the version stands, behind the magic, and the number of entries behind it.
+/// Where the version is, after the magic, and the number of entries after it.
 pub(super) const VERSION_START: u64 = 4;
 pub(super) const STATED_START: u64 = 6;
-/// Where the first entry begins: behind magic, version and number of entries.
+/// Where the first entry begins: after magic, version and number of entries.
 pub(super) const TOC_START: u64 = 10;
-/// Partition ID, offset and length.
+/// The length of partition ID, offset and length.
 pub(super) const V1_ENTRY_BYTES: u64 = 20;
-/// An entry of version 2 without its tenant ID.
+/// The length of an entry of version 2 without its tenant ID.
 pub(super) const V2_ENTRY_BYTES: u64 = ENTRY_BYTES as u64;
-/// What stands in front of that.
+/// The length of what comes before the tenant ID.
 pub(super) const V2_HEAD_BYTES: u64 = HEAD_BYTES as u64;
 
-/// One entry. Of version 1 tenant, messages and CRC are empty.
+/// One entry. In version 1 tenant, messages and CRC are empty.
 #[derive(Clone, Debug)]
 pub(super) struct Entry {
     /// Where the entry begins.
@@ -35,13 +35,13 @@ pub(super) struct Entry {
     pub(super) messages: u32,
     /// Where the block (version 1: the partition) begins.
     pub(super) offset: u64,
-    /// How many bytes it has.
+    /// The length of the block in bytes.
     pub(super) length: u64,
     pub(super) crc: u32,
 }
 
 impl Entry {
-    /// The entry of version 2 at `at` that says this, of this tenant.
+    /// The entry of version 2 at `at` with these fields and this tenant.
     pub(super) fn new(at: u64, says: &TocEntry, tenant: Name) -> Self {
         Self {
             at,
@@ -55,30 +55,31 @@ impl Entry {
         }
     }
 
-    /// Where the block ends if the entry is right, or the greatest offset there is.
+    /// Where the block ends if the entry is right. Saturates.
     pub(super) const fn block_end(&self) -> u64 {
         self.offset.saturating_add(self.length)
     }
 }
 
-/// Goes through the entries. It never reads behind the table as long as the number of entries is right.
+/// Iterates over the entries. Never reads past the table if the number of entries is right.
 #[derive(Debug)]
 pub(super) struct Entries {
     version: u16,
     /// Where the next entry begins.
     pub(super) at: u64,
-    /// How many entries are left, as far as their number is right.
+    /// How many entries are left, if their number is right.
     pub(super) left: u64,
-    /// The next entry, if it has been looked at.
+    /// The next entry, if it was peeked at.
     peeked: Option<Entry>,
     window_bytes: usize,
     window: Window,
-    /// The file's first bytes, if they are kept.
+    /// The file's first bytes, if they are in memory.
     kept: Arc<[u8]>,
 }
 
 impl Entries {
-    /// The `left` entries from the one at `at` on; `kept` are the file's first bytes, as far as they are in memory.
+    /// The `left` entries from the one at `at` on. `kept` are the file's first bytes, as far as they are in
+    /// memory.
     pub(super) fn new(
         version: u16,
         at: u64,
@@ -97,7 +98,7 @@ impl Entries {
         }
     }
 
-    /// Goes on at the entry at `at`, from which on `left` are left.
+    /// Continues at the entry at `at`. `left` entries are left from there on.
     fn go_to(&mut self, at: u64, left: u64) {
         (self.at, self.left, self.peeked) = (at, left, None);
     }
@@ -108,13 +109,13 @@ impl Entries {
         if let Some(kept) = self.kept.get(start..end) {
             return Ok(kept);
         }
-        // Every entry that is left has at least so many bytes: nothing behind the table is read.
+        // Every remaining entry has at least this many bytes, so nothing after the table is read.
         let want = self.left.saturating_mul(self.least_bytes());
         let want = saturating_usize(want.saturating_sub(at - self.at)).min(self.window_bytes);
         self.window.exact(source, at, saturating_usize(len), want)
     }
 
-    /// As [`load`](Self::load), of as many bytes as the array has.
+    /// The same as [`load`](Self::load), for as many bytes as the array has.
     fn array<'a, const N: usize>(
         &'a mut self,
         source: &'a dyn Source,
@@ -124,7 +125,7 @@ impl Entries {
         bytes.first_chunk().or_bug("as many bytes as were loaded")
     }
 
-    /// How many bytes an entry has at least.
+    /// The minimum length of an entry in bytes.
     const fn least_bytes(&self) -> u64 {
         match self.version {
             VERSION_1 => V1_ENTRY_BYTES,
@@ -132,7 +133,7 @@ impl Entries {
         }
     }
 
-    /// The next entry; `None` behind the last, or where the next one would reach beyond the file.
+    /// The next entry. `None` after the last, or if the next one would extend past the end of the file.
     pub(super) fn next(&mut self, source: &dyn Source) -> Result<Option<Entry>> {
         let next = match self.peeked.take() {
             None if self.left > 0 => self.read(source)?,
@@ -145,7 +146,7 @@ impl Entries {
         Ok(next)
     }
 
-    /// The next entry, which stays the next.
+    /// Peeks at the next entry.
     pub(super) fn peek(&mut self, source: &dyn Source) -> Result<Option<&Entry>> {
         if self.peeked.is_none() && self.left > 0 {
             self.peeked = self.read(source)?;
@@ -156,7 +157,7 @@ impl Entries {
         Ok(self.peeked.as_ref())
     }
 
-    /// Goes on behind the entry that was looked at.
+    /// Advances past the entry that was peeked at.
     #[inline]
     pub(super) fn pass(&mut self) -> Option<Entry> {
         let passed = self.peeked.take()?;
@@ -164,7 +165,7 @@ impl Entries {
         Some(passed)
     }
 
-    /// The entry behind `entry`, if that is the one that was looked at.
+    /// The entry after `entry`, if `entry` is the one that was peeked at.
     pub(super) fn look_behind(
         &mut self,
         source: &dyn Source,
@@ -180,7 +181,7 @@ impl Entries {
         behind
     }
 
-    /// The entry at `at`; `None` where it would reach beyond the file.
+    /// The entry at `at`. `None` if it would extend past the end of the file.
     fn read(&mut self, source: &dyn Source) -> Result<Option<Entry>> {
         let (at, available) = (self.at, source.len().saturating_sub(self.at));
         if available < self.least_bytes() {
@@ -214,18 +215,18 @@ impl Entries {
     }
 }
 
-/// Where a scan stands in the table of contents.
+/// The position of a scan in the table of contents.
 #[derive(Debug)]
 pub(super) struct Table {
     pub(super) entries: Entries,
-    /// The same entries, gone through separately to look ahead: each is read once however often it is looked at.
+    /// The same entries, iterated separately to look ahead. Each is read once, however often it is looked at.
     pub(super) ahead: Entries,
-    /// The partition of the entry in front of the next one.
+    /// The partition of the entry before the next one.
     pub(super) before: Option<u32>,
 }
 
 impl Table {
-    /// Goes on behind the entry that came next. Gives its place, as [`place`](Self::place) does.
+    /// Advances past the current entry. Returns its place, like [`place`](Self::place).
     pub(super) fn pass(&mut self) -> Option<(u64, u64)> {
         let place = self.place();
         let passed = self.entries.pass();
@@ -233,32 +234,32 @@ impl Table {
         passed.map(|_| place)
     }
 
-    /// Goes on at this place, behind an entry of this partition.
+    /// Continues at this place, after an entry of this partition.
     pub(super) fn go_to(&mut self, (at, left): (u64, u64), before: u32) {
         self.entries.go_to(at, left);
         self.ahead.go_to(at, left);
         self.before = Some(before);
     }
 
-    /// Reads no more than so many bytes at once from now on, if it can.
+    /// Limits later reads to this many bytes each, if possible.
     pub(super) fn read_at_most(&mut self, bytes: usize) {
         for entries in [&mut self.entries, &mut self.ahead] {
             entries.window_bytes = entries.window_bytes.min(bytes);
         }
     }
 
-    /// Where the entry that comes next stands, and how many are left from there on.
+    /// Where the current entry is, and how many are left from there on.
     pub(super) const fn place(&self) -> (u64, u64) {
         (self.entries.at, self.entries.left)
     }
 
-    /// Leaves out all entries that are left.
+    /// Skips all entries that are left.
     pub(super) fn end(&mut self) {
         self.entries.pass();
         self.entries.left = 0;
     }
 
-    /// Looks ahead: at the first entry behind `entry`, unless that was passed already.
+    /// Looks ahead to the first entry after `entry`, unless the look-ahead has passed that already.
     pub(super) fn ahead_of(&mut self, source: &dyn Source, entry: &Entry) -> Result<&mut Entries> {
         while let Some(next) = self.ahead.peek(source)?
             && next.at <= entry.at
@@ -268,8 +269,8 @@ impl Table {
         Ok(&mut self.ahead)
     }
 
-    /// How many entries the partition has whose first one this is; `None` for its other entries. `before` is the partition of
-    /// the entry in front of it.
+    /// How many entries the partition has whose first one this is. `None` for its other entries. `before` is the
+    /// partition of the entry before it.
     pub(super) fn partition_begins(
         &mut self,
         source: &dyn Source,

@@ -1,4 +1,5 @@
-//! The scan of version 2 without a sound table of contents: an entry is proven by the block that it names (rule 23).
+//! The scan of version 2 without a sound table of contents: an entry is proven by the block that it names (rule
+//! 23).
 
 use std::cmp::Ordering;
 
@@ -17,51 +18,51 @@ use crate::engine::{Advance, Budget};
 use crate::error::Result;
 use crate::ledger::{Cause, Kind};
 
-/// No longer tenant ID is tried, nor looked for behind.
+/// The longest tenant ID that is tried or searched after.
 pub(super) const MOST_TENANT_BYTES: u32 = 65_535;
-/// What trying a length or a place counts as, in bytes.
+/// What the budget charges for trying a length or a place, in bytes.
 const TRIAL_COST: u64 = 16;
-/// What a look at the place that an entry names counts as.
+/// What the budget charges for a look at the place that an entry names.
 const LOOK_COST: u64 = FAR_COST;
-/// How many lengths or places are tried between two looks at whether to stop.
+/// How many lengths or places are tried between two polls of the interrupt.
 const POLL_TRIALS: u64 = 1 << 12;
 
-/// How the entry at a place is sought.
+/// How the entry at a place is searched for.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 enum Trial {
-    /// As it stands there: (i).
+    /// As it is there: (i).
     Stated,
-    /// With a tenant ID of so many bytes instead, or of more: (ii).
+    /// With a tenant ID of this length instead, or of a greater one: (ii).
     Lengths(u32),
-    /// As it stands at this place behind, or farther behind: (iii).
+    /// As it is at this later place, or at one after it: (iii).
     Behind(u64),
-    /// It is not: reading goes on where it ends, if it ends anywhere.
+    /// There is none. Reading continues where it ends, if it fits.
     Nothing,
 }
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct Unlisted {
     search: BlockSearch,
-    /// The place in the table at which an entry is sought, and how.
+    /// The place in the table at which an entry is searched for, and how.
     at: u64,
     trial: Trial,
-    /// Where entries end at the latest, but for the first one.
+    /// The latest end of entries, except for the first one.
     limit: u64,
-    /// Up to here no place behind was found by (iii), as long as no other block counts.
+    /// (iii) found no later place up to here, as long as no other block is good.
     sought_in_vain: bool,
 }
 
-/// Where the search for what an entry names stands.
+/// The result of the search for what an entry names.
 enum Sought {
     Found(Entry, Good),
-    /// This entry names no block that counts.
+    /// This entry names no good block.
     Not,
-    /// Finding out would take away the bytes of the rows that were found.
+    /// The search would move the window with the rows that were found.
     Full,
 }
 
 impl Unlisted {
-    /// At the beginning of a table whose end is at `toc_end`, if it fits in a file of `len` bytes.
+    /// At the beginning of a table that ends at `toc_end`, if it fits in a file of `len` bytes.
     pub(super) fn new(toc_end: Option<u64>, len: u64) -> Self {
         Self {
             search: BlockSearch::default(),
@@ -72,7 +73,7 @@ impl Unlisted {
         }
     }
 
-    /// Behind an entry whose block counted, where the next one stands; entries end at `limit` at the latest.
+    /// Resumes after an entry whose block was good, at the next one. Entries end at `limit` at the latest.
     pub(super) fn resuming(next: u64, limit: u64) -> Self {
         Self {
             search: BlockSearch::default(),
@@ -83,7 +84,7 @@ impl Unlisted {
         }
     }
 
-    /// Takes in the block of an entry, which counted before. False where the step has to end first.
+    /// Commits the block of an entry, which was good before. `false` if the step must end first.
     pub(super) fn take(&mut self, on: &mut Reading, entry: &Entry) -> Result<bool> {
         let good = match self.search.find(on, entry, 0, Places::Named)? {
             Verdict::Good(good) => good,
@@ -99,7 +100,7 @@ impl Unlisted {
         Ok(true)
     }
 
-    /// Whether it is of a file of `len` bytes.
+    /// Whether it fits a file of `len` bytes.
     pub(super) fn fits(&self, len: u64) -> bool {
         self.search.fits(len) && self.at <= len && self.limit <= len
     }
@@ -129,7 +130,7 @@ impl Unlisted {
         Ok(Advance::On)
     }
 
-    /// Tries the entry as it stands at this place, by (a) to (d).
+    /// Tries the entry as it is at this place, by (a) to (d).
     fn try_stated(&mut self, on: &mut Reading) -> Result<Sought> {
         let limit = self.own_limit(&on.input);
         let stated = fields_at(&mut on.input, self.at, None, limit)?;
@@ -174,7 +175,7 @@ impl Unlisted {
         Ok(Sought::Not)
     }
 
-    /// Tries the entries as they stand at the places from this one on, by (a) and (b).
+    /// Tries the entries as they are at the places from this one on, by (a) and (b).
     fn try_behind(&mut self, on: &mut Reading, from: u64) -> Result<Sought> {
         for at in from..self.limit {
             poll(on, at)?;
@@ -207,7 +208,7 @@ impl Unlisted {
         Ok(Sought::Not)
     }
 
-    /// How entries behind this place are sought, if they are at all.
+    /// How entries after this place are searched for, if at all.
     fn behind(&self, on: &Reading) -> Trial {
         let is_lost = on.input.front.toc_end.is_none() && on.place.last.is_none();
         if self.sought_in_vain || is_lost {
@@ -216,7 +217,7 @@ impl Unlisted {
         Trial::Behind(self.at + 1)
     }
 
-    /// Goes on where the entry at this place ends, in which nothing was found. False if it does not fit.
+    /// Continues where the entry at this place ends, in which nothing was found. `false` if it does not fit.
     fn pass(&mut self, on: &mut Reading) -> Result<bool> {
         let Some(fields) = fields_at(&mut on.input, self.at, None, self.limit)? else {
             return Ok(false);
@@ -230,7 +231,7 @@ impl Unlisted {
         Ok(true)
     }
 
-    /// Where the entry at this place ends at the latest. The first one is tried whatever the table says.
+    /// The latest end of the entry at this place. The first one is tried whatever the table says.
     fn own_limit(&self, input: &Input) -> u64 {
         match self.at {
             TOC_START => input.front.len,
@@ -246,7 +247,7 @@ impl Unlisted {
         })
     }
 
-    /// Takes in a good block, and goes on behind the entry that it proves.
+    /// Commits a good block, and continues after the entry that it proves.
     fn keep(&mut self, on: &mut Reading, entry: &Entry, good: Good) -> Result<()> {
         let (kind, cause) = match &on.place.last {
             None => {
@@ -279,7 +280,8 @@ impl Unlisted {
     }
 }
 
-/// What an entry says that stands at `at` and ends at `limit` at the latest, with a tenant ID as long as it states or as is given.
+/// The fields of an entry at `at` that ends at `limit` at the latest, with a tenant ID as long as it states or as
+/// given.
 fn fields_at(
     input: &mut Input,
     at: u64,
@@ -300,18 +302,18 @@ fn fields_at(
     input.entry_at(at, tenant_len).map(Some)
 }
 
-/// The entry at `at` that says this.
+/// The entry at `at` with these fields.
 fn entry_of(input: &mut Input, at: u64, fields: &TocEntry) -> Result<Entry> {
     let tenant = input.entry_name(at, fields.tenant_len)?;
     Ok(Entry::new(at, fields, tenant))
 }
 
-/// Whether where an entry says its block is, that would be behind the last good one.
+/// Whether the block would be after the last good one, by its entry's offset.
 fn is_behind_last(on: &Reading, fields: &TocEntry) -> bool {
     fields.offset >= on.place.good_end()
 }
 
-/// Whether where an entry says its block is, there can be one whose tenant ID is as long as the entry's.
+/// Whether at the entry's offset there can be a block whose tenant ID is as long as the entry's.
 fn has_length(on: &mut Reading, fields: &TocEntry) -> Result<bool> {
     let (front, len) = (&on.input.front, u64::from(fields.tenant_len));
     let end = fields.offset.checked_add(BLOCK_HEADER_BYTES + len);
@@ -321,21 +323,21 @@ fn has_length(on: &mut Reading, fields: &TocEntry) -> Result<bool> {
         && on.input.u32_at(fields.offset + 4)? == fields.tenant_len)
 }
 
-/// Whether what stands there, in the length, has the entry's very tenant ID.
+/// Whether the tenant ID there, of that length, equals the entry's.
 fn has_tenant(on: &mut Reading, entry: &Entry) -> Result<bool> {
     let found_at = entry.offset + BLOCK_HEADER_BYTES;
     let found = on.input.name_at(found_at, entry.tenant.len)?;
     Ok(entry.tenant.compare(&*on.input.source, &found)? == Ordering::Equal)
 }
 
-/// Spends so many bytes. False if they are not left: then the search ends.
+/// Charges this many bytes. `false` if they are not left: then the search ends.
 fn spend(on: &mut Reading, bytes: u64) -> bool {
     let affords = on.affords(bytes);
     on.input.budget.spend(bytes);
     affords
 }
 
-/// What was sought will be sought again where the step ends before it is known.
+/// Restores the budget if the step ends before the result is known, because the search will be repeated.
 const fn again_if_full(on: &mut Reading, sought: Sought, before: Budget) -> Sought {
     if matches!(sought, Sought::Full) {
         on.input.budget.take_back(before);
@@ -350,7 +352,7 @@ fn poll(on: &Reading, trial: u64) -> Result<()> {
     }
 }
 
-/// What is behind the last good block.
+/// Ends the data after the last good block.
 fn end(on: &mut Reading) {
     let broken = on.input.front.broken;
     let (kind, cause) = if on.place.is_limited {
