@@ -1,4 +1,4 @@
-//! How a file is gone through: one of the scans, which its front chooses.
+//! How a file is scanned: by one of the scans, which its front decides.
 
 use std::mem::discriminant;
 
@@ -14,23 +14,23 @@ use super::pruned::Pruned;
 use super::reading::Reach;
 use super::unlisted::Unlisted;
 
-/// How a file is gone through, with where that stands.
+/// The scan of a file, with its progress.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) enum Course {
-    /// Not at all: the whole file is what its front makes of it.
+    /// None: the front decides about the whole file.
     Refused,
     /// Version 1.
     Partitions(Partitions),
-    /// Version 2 by a sound table of contents.
+    /// Version 2 with a sound table of contents.
     Listed(Listed),
-    /// Version 2 without one.
+    /// Version 2 without a sound table of contents.
     Unlisted(Unlisted),
-    /// Only what is wanted, by a sound table of contents.
+    /// Only the blocks that match, with a sound table of contents.
     Pruned(Pruned),
 }
 
 impl Course {
-    /// That of a file with this front, of which everything up to `at` is laid.
+    /// The scan of a file with this front, of which everything up to `at` is committed.
     pub(super) fn of(front: &Front, reach: Reach, at: u64) -> Self {
         let is_v1 = front.version == VERSION_1;
         match reach {
@@ -47,7 +47,7 @@ impl Course {
         }
     }
 
-    /// Whether it can be of a file of `len` bytes.
+    /// Whether it fits a file of `len` bytes.
     pub(super) fn fits(&self, len: u64) -> bool {
         match self {
             Self::Refused => true,
@@ -59,7 +59,7 @@ impl Course {
         }
     }
 
-    /// Whether it is of the same kind, wherever it stands.
+    /// Whether it is of the same kind, whatever its progress.
     pub(super) fn is_like(&self, other: &Self) -> bool {
         match (self, other) {
             (Self::Pruned(own), Self::Pruned(other)) => discriminant(own) == discriminant(other),

@@ -1,4 +1,4 @@
-//! Finding messages by the table of contents: only it and the blocks that are asked for are read.
+//! Finds messages by the table of contents: only it and the blocks that are asked for are read.
 
 use std::cmp::Ordering;
 use std::sync::{Arc, OnceLock};
@@ -17,27 +17,27 @@ use crate::own::Own;
 use crate::record::{Checked, OwnedRows, RecordId, Scalar, Value};
 use crate::source::Source;
 
-/// Looks messages up in one file. The table of contents is read and checked once.
+/// Looks up messages in one file. The table of contents is read and verified once.
 pub(super) struct TocLookup {
     source: Arc<dyn Source>,
     options: Options,
     known: Arc<OnceLock<Known>>,
 }
 
-/// What is known of the file once it has been looked at.
+/// What is known of the file after the first look.
 struct Known {
     front: Arc<Front>,
     signposts: EveryNth<Signpost>,
-    /// Where the table of contents does not lead there: what a walk through the whole file found.
+    /// If the table of contents does not lead to the blocks: what a walk through the whole file proved.
     proven: Arc<OnceLock<Arc<Proven>>>,
-    /// The first damage in the file, once reading strictly met it.
+    /// The first damage in the file, once a strict read met it.
     damage: Arc<OnceLock<Damage>>,
 }
 
 /// An entry: partition, tenant, where the entry begins, and how many are left from there on.
 type Signpost = (u32, Arc<[u8]>, u64, u64);
 
-/// A message that is asked for: partition, tenant and index, and its place among all that are.
+/// A message that is asked for: partition, tenant and index, and its position in the request.
 type Asked<'a> = (u32, &'a [u8], u64, usize);
 
 impl TocLookup {
@@ -74,7 +74,7 @@ impl TocLookup {
         }))
     }
 
-    /// The walk through what one tenant has; `None` where the table of contents does not name it.
+    /// A walk of one tenant's block. `None` if the table of contents does not name it.
     fn walk_tenant(
         &self,
         known: &Known,
@@ -109,7 +109,7 @@ impl TocLookup {
         Ok(None)
     }
 
-    /// Finds messages of one tenant. Gives whether its block is damaged.
+    /// Finds messages of one tenant. Returns whether its block is damaged.
     fn get_of(
         &self,
         known: &Known,
@@ -143,7 +143,7 @@ impl TocLookup {
         options.values(true).strict(strict)
     }
 
-    /// What there is, wherever it is.
+    /// What a walk through the whole file proved.
     fn proven<'a>(&self, known: &'a Known) -> Result<&'a Arc<Proven>> {
         if known.proven.get().is_none() {
             let scan = self.whole(known, &self.options(Filter::default(), false));
@@ -153,8 +153,8 @@ impl TocLookup {
         known.proven.get().or_bug("what a walk proved")
     }
 
-    /// The walk through what one tenant has, where the table of contents does not lead there; `None` where nothing counts that it
-    /// could have.
+    /// A walk of one tenant's block, if the table of contents does not lead to it. `None` if no good unit can
+    /// contain it.
     fn walk_proven(
         &self,
         known: &Known,
@@ -218,7 +218,7 @@ impl TocLookup {
     }
 }
 
-/// The records of these partitions and tenants.
+/// A filter for these partitions and tenants.
 fn filter(asked: &[Asked<'_>]) -> Filter {
     let (mut partitions, mut tenants) = (Vec::new(), Vec::new());
     for of_tenant in asked.chunk_by(is_of_one_tenant) {
@@ -234,7 +234,7 @@ fn is_of_one_tenant(one: &Asked<'_>, other: &Asked<'_>) -> bool {
     (one.0, one.1) == (other.0, other.1)
 }
 
-/// Takes over the messages of a walk's last step that were asked for. Gives how many places they fill.
+/// Copies the requested messages from a walk's last step. Returns how many positions they fill.
 fn take_rows(
     walk: &TenantWalk,
     asked: &[Asked<'_>],
@@ -287,7 +287,7 @@ impl Lookup for TocLookup {
             else {
                 return None;
             };
-            // No record has a negative or larger one.
+            // Records have no negative or greater ones.
             let (partition, index) = (u32::try_from(*partition), u64::try_from(*index));
             Some((partition.ok()?, tenant.as_slice(), index.ok()?, place))
         });
@@ -311,7 +311,7 @@ impl Lookup for TocLookup {
             self.scan(known, &asked, &mut hits, &mut found)?
         };
         if self.options.strict && is_damaged && hits.places.contains(&None) {
-            // What was not found might have stood where the damage is.
+            // Missing messages might have been where the damage is.
             TenantWalk::new(self.refusing(known)).step()?;
         }
         if hits.places.contains(&None) {
@@ -348,14 +348,15 @@ impl Lookup for TocLookup {
 }
 
 impl Front {
-    /// Whether a look-up can go by the table of contents: it is to be believed, its order says where to look, and no two of its
-    /// entries mean the same bytes.
+    /// Whether a look-up can use the table of contents: it can be trusted, its order says where to look, and no
+    /// two of its entries name the same bytes.
     pub(super) fn leads_directly(&self) -> bool {
         self.is_sound() && self.ascending && self.disorder.is_none() && !count_is_wrong(self)
     }
 
-    /// Whether what a walk proves is remembered, where the table does not lead directly. Not of a file that cannot be read at all,
-    /// nor of a table of version 2 under a right CRC-32, which no damage makes: what its blocks are depends on all of its entries.
+    /// Whether the results of a walk are remembered, if the table does not lead directly. Not if the file cannot
+    /// be read at all. Not for a table of version 2 with a matching CRC-32, which no damage produces: there its
+    /// blocks depend on all of its entries.
     fn is_remembered(&self) -> bool {
         !self.refused && (self.version == VERSION_1 || !self.is_sound())
     }

@@ -13,13 +13,18 @@
 //! block's CRC-32 covers its partition's ID and its bytes. Version 1 has no checksums. `docs/formats/tenant.md`
 //! describes the format and how readers handle damage.
 //!
-//! From the ground up: `block` (tenant IDs, and the decoder of a block), `toc` (entries), `layout` (what is written), `probe`
-//! (what is read from, and looking at places there with bounded work); `front` (what stands in front of the data); `judge` (the
-//! rules); `claims`, `marks` and `ranges` (the ledger); `rows` and `give` (messages), which `reading` puts together. On these stand
-//! the scans: `partitions` goes by `partition_search` (version 1), `listed` and `unlisted` by `block_search` (version 2 with and
-//! without a sound table of contents), and `pruned` by either. What a walk has `proven` of a file
-//! whose table of contents does not lead to the blocks, a later one goes by (`remembered`). `course` is one of them, with which `walk` goes through a file;
-//! `state` is what its carry holds, `explain` its errors. `runs` is the writer's memory, `contents` what a segment has.
+//! From the bottom up:
+//! - `block` (tenant IDs, and the decoder of a block), `toc` (entries), `layout` (what is written), `probe`
+//!   (reading, and examining places with bounded work), `front` (what comes before the data)
+//! - `judge` (the rules)
+//! - `claims`, `marks` and `ranges` (the ledger), `rows` and `give` (messages), which `reading` combines
+//! - the scans: `partitions` with `partition_search` (version 1), `listed` and `unlisted` with `block_search`
+//!   (version 2, with and without a sound table of contents), and `pruned` with either
+//! - `proven`: what a walk proved of a file whose table of contents does not lead to the blocks. Later walks use
+//!   it (`remembered`).
+//! - `course`, the choice of a scan, with which `walk` reads a file. `state` is its carry, `explain` has its
+//!   errors.
+//! - `runs`, the writer's memory, and `contents`, the blocks of a segment
 
 mod block;
 mod block_search;

@@ -1,5 +1,5 @@
-//! What a walk through a whole file proved that has no table of contents to go by: which blocks and partitions count, so that later
-//! reads of the open file need not find them again.
+//! What a walk through a whole file proved, if its table of contents does not lead to the blocks: the good blocks
+//! and partitions. Later reads of the open file then need not find them again.
 
 use std::sync::{Arc, OnceLock};
 
@@ -10,7 +10,7 @@ use crate::engine::Budget;
 use crate::ledger::Span;
 use crate::limits::LIMITS;
 
-/// Every n-th of what comes one after the other; n doubles as they become many.
+/// Every n-th item of a sequence. n doubles as they become many.
 #[derive(Debug)]
 pub(super) struct EveryNth<T> {
     kept: Vec<T>,
@@ -27,7 +27,7 @@ impl<T> EveryNth<T> {
         }
     }
 
-    /// The next one has come. It is kept if it is its turn and there is something to keep of it.
+    /// Adds the next item. It is kept if it is an n-th one and `next` returns a value.
     pub(super) fn push(&mut self, next: impl FnOnce() -> Option<T>) {
         if self.kept.len() >= LIMITS.max_signposts {
             let mut is_kept = false;
@@ -47,7 +47,7 @@ impl<T> EveryNth<T> {
         &self.kept
     }
 
-    /// How many came behind the one that is kept at this place, in front of the next one that is, if every n-th was kept.
+    /// How many items came between the kept one at this index and the next, if every n-th was kept.
     pub(super) fn behind(&self, place: usize) -> u64 {
         let at = (place as u64).saturating_mul(self.nth);
         let left = self.seen.saturating_sub(at).min(self.nth);
@@ -64,22 +64,22 @@ pub(super) struct Proven {
     pub(super) damage: Option<Span>,
 }
 
-/// A block or partition that counts, and how the walk went on behind it.
+/// A good block or partition, and the state of the walk after it.
 #[derive(Debug)]
 pub(super) struct Unit {
     pub(super) what: What,
-    /// Where the next entry stands. Version 1: and how many are left from there on.
+    /// Where the next entry is. Version 1: and how many are left from there on.
     pub(super) next: (u64, u64),
-    /// Version 2: where entries end at the latest.
+    /// Version 2: the latest end of entries.
     pub(super) limit: u64,
     pub(super) budget: Budget,
 }
 
 #[derive(Debug)]
 pub(super) enum What {
-    /// Version 2: what an entry has to say of the block.
+    /// Version 2: the entry that describes the block.
     Block(TocEntry, Name),
-    /// Version 1: with where its entry stands, if the file was cut in it.
+    /// Version 1: with the offset of its entry, if the file was cut inside the partition.
     Partition(KeptPartition, Option<u64>),
 }
 
@@ -100,11 +100,11 @@ impl Unit {
     }
 }
 
-/// Takes down what a walk proves.
+/// Records what a walk proves.
 #[derive(Debug)]
 pub(super) struct Proving {
     units: EveryNth<Unit>,
-    /// Where that goes once the walk is at its end.
+    /// Receives the result at the end of the walk.
     proven: Arc<OnceLock<Arc<Proven>>>,
 }
 
@@ -116,7 +116,7 @@ impl Proving {
         }
     }
 
-    /// The next block or partition counts.
+    /// Adds the next good block or partition.
     pub(super) fn note(&mut self, unit: impl FnOnce() -> Unit) {
         self.units.push(|| {
             let mut unit = unit();
@@ -127,7 +127,7 @@ impl Proving {
         });
     }
 
-    /// The walk is at its end; `damage` is the first in the file.
+    /// Ends the walk. `damage` is the first in the file.
     pub(super) fn end(self, damage: Option<Span>) {
         let units = self.units;
         self.proven

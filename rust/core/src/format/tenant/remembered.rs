@@ -1,5 +1,5 @@
-//! Going only to what is wanted of the blocks and partitions that an earlier walk proved, and from every n-th that is remembered on
-//! through those behind it that are not.
+//! Reads only the matching ones of the blocks and partitions that an earlier walk proved. After each remembered
+//! one, it also reads through the ones that are not remembered.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -17,24 +17,24 @@ use crate::engine::Advance;
 use crate::error::{Bug, Result};
 use crate::ledger::Span;
 
-/// How many units are passed over between two looks at whether to stop.
+/// How many units are skipped between two polls of the interrupt.
 const POLL_UNITS: usize = 1 << 12;
 
-/// Leads a scan from unit to unit. The scan's own course stays as it is behind the last unit that was read, so that its carry is that
-/// of a scan through the whole file from there on.
+/// Leads a scan from unit to unit. The scan's own course stays after the last unit that was read, so its carry is
+/// that of a scan through the whole file from there on.
 #[derive(Debug)]
 pub(super) struct Remembered {
     proven: Arc<Proven>,
-    /// The places of those that are not passed yet.
+    /// The indices of the units that are not passed yet.
     units: Range<usize>,
-    /// How many follow the last one that was passed that are not remembered, and have to be read.
+    /// How many units after the last one that was passed are not remembered, and must be read.
     left: u64,
-    /// The first damage in the file, until it is given.
+    /// The first damage in the file, until it is reported.
     damage: Option<Span>,
 }
 
 impl Remembered {
-    /// Goes to those at these places.
+    /// Goes to the units with these indices.
     pub(super) fn new(proven: Arc<Proven>, units: Range<usize>) -> Self {
         Self {
             damage: proven.damage,
@@ -44,7 +44,7 @@ impl Remembered {
         }
     }
 
-    /// Goes on by a unit. `part` is the partition whose blocks come next then.
+    /// Advances by a unit. Sets `part` to the partition whose blocks come next.
     pub(super) fn advance(
         &mut self,
         on: &mut Reading,
@@ -94,7 +94,7 @@ impl Remembered {
         Ok(Advance::End)
     }
 
-    /// Goes on to one that is not remembered.
+    /// Advances to a unit that is not remembered.
     fn read_on(
         &mut self,
         on: &mut Reading,
@@ -114,7 +114,7 @@ impl Remembered {
         }
     }
 
-    /// Whether what is wanted can be among those behind this one that are not remembered.
+    /// Whether the units after this one that are not remembered can match.
     fn wants_behind(&self, on: &Reading, place: usize, unit: &Unit) -> bool {
         let last = match self.proven.units.kept().get(place + 1) {
             Some(next) => next.partition(),
@@ -123,8 +123,8 @@ impl Remembered {
         on.giver.wanted.has_any_partition(unit.partition(), last)
     }
 
-    /// Says where the file's first damage is, if that is in front of `until` and has not been read: that what is not found may be in
-    /// the damage has to show itself each time.
+    /// Reports where the file's first damage is, if that is before `until` and was not read. A missing message may
+    /// be in the damage, so each read must report it.
     fn tell(&mut self, on: &mut Reading, until: u64) {
         let Some(damage) = self.damage.filter(|damage| damage.start < until) else {
             return;
@@ -139,7 +139,7 @@ impl Remembered {
     }
 }
 
-/// Whether anything of this block or partition can be wanted.
+/// Whether anything of this block or partition can match.
 fn is_wanted(on: &Reading, unit: &Unit) -> Result<bool> {
     match &unit.what {
         What::Block(block, tenant) => on.wants(block.partition, tenant),
@@ -147,7 +147,7 @@ fn is_wanted(on: &Reading, unit: &Unit) -> Result<bool> {
     }
 }
 
-/// Takes in a unit. False where the step has to end first.
+/// Commits a unit. `false` if the step must end first.
 fn take(
     on: &mut Reading,
     unit: &Unit,
@@ -180,7 +180,7 @@ fn take(
     Ok(true)
 }
 
-/// Goes on behind a unit that is not read.
+/// Continues after a unit that is not read.
 fn pass(on: &mut Reading, unit: &Unit, course: &mut Course) {
     let (end, last) = match &unit.what {
         What::Block(block, tenant) => {
@@ -205,7 +205,7 @@ fn pass(on: &mut Reading, unit: &Unit, course: &mut Course) {
     on.place.go_behind(end, last);
 }
 
-/// Version 1: goes on in the table of contents behind the entry of a partition.
+/// Version 1: continues in the table of contents after the entry of a partition.
 fn go_behind_entry(on: &mut Reading, unit: &Unit) {
     on.place.table.go_to(unit.next, unit.partition());
     on.input.budget = unit.budget;

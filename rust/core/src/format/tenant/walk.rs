@@ -1,4 +1,4 @@
-//! The walk: which of the scans goes through a file, where it begins, and what all of them do alike.
+//! The walk: which of the scans reads a file, where it begins, and what all of them share.
 
 use std::mem;
 use std::ops::Range;
@@ -30,19 +30,19 @@ use crate::limits::LIMITS;
 use crate::record::{Checked, Scalar};
 use crate::source::Source;
 
-/// How many entries are tried between two looks at whether to stop.
+/// How many entries are tried between two polls of the interrupt.
 const POLL_ENTRIES: u64 = 1 << 10;
 
 pub(super) struct TenantScan {
     on: Reading,
     course: Course,
-    /// The partition of version 1 whose blocks are being gone through.
+    /// The partition of version 1 whose blocks are being read.
     part: Option<Part>,
-    /// It began within the file, and knows nothing of what is in front.
+    /// Whether it began within the file, and knows nothing of what is before.
     is_partial: bool,
-    /// What leads it through the file, if that is what an earlier walk proved of it.
+    /// Leads it through the file, if an earlier walk proved where the units are.
     remembered: Option<Remembered>,
-    /// It only raises the file's first damage, which is kept here once it is known.
+    /// Set if it only raises the file's first damage, which is stored here once it is known.
     refusal: Option<Arc<OnceLock<Damage>>>,
 }
 
@@ -70,7 +70,7 @@ impl TenantWalk {
 }
 
 impl TenantScan {
-    /// Begins at a place; everything up to `at` is laid.
+    /// Begins at a place. Everything up to `at` is committed.
     fn new(input: Input, place: Position, at: u64) -> Self {
         Self {
             course: Course::of(&input.front, place.reach, at),
@@ -82,7 +82,7 @@ impl TenantScan {
         }
     }
 
-    /// In front of the `left` entries from the one at `entry` on, no block being known.
+    /// Begins before the `left` entries from the one at `entry` on. No block is known yet.
     fn at(input: Input, reach: Reach, (entry, left): (u64, u64)) -> Self {
         let data_start = input.front.toc_end.map(|end| end + COUNT_BYTES);
         let (table, at) = (input.table(entry, left, None), input.front.end());
@@ -95,8 +95,8 @@ impl TenantScan {
         Self::at(Input::new(source, options, front), Reach::Behind, place)
     }
 
-    /// A scan only of the blocks that are wanted, by a table of contents that [leads](Front::leads_directly) there; all of it, or so
-    /// many entries from one on. Its ledger is of these blocks and of the front.
+    /// A scan of only the blocks that match, by a table of contents that [leads](Front::leads_directly) to them:
+    /// the whole table, or a number of entries from one on. Its ledger covers these blocks and the front.
     pub(super) fn prune(
         source: Arc<dyn Source>,
         options: &Options,
@@ -113,20 +113,21 @@ impl TenantScan {
         scan
     }
 
-    /// The same scan, which takes down what it proves.
+    /// The same scan, which records what it proves.
     pub(super) fn proving(mut self, proven: &Arc<OnceLock<Arc<Proven>>>) -> Self {
         self.on.proving = Some(Proving::new(proven));
         self
     }
 
-    /// The same scan, which gives no messages.
+    /// The same scan, which emits no messages.
     pub(super) const fn silent(mut self) -> Self {
         self.on.found.is_silent = true;
         self
     }
 
-    /// A scan of what is wanted of the blocks and partitions that a walk through the file proved, those at these places and the ones
-    /// behind each of them that are not remembered. Its ledger is of these, and of the first damage in the file.
+    /// A scan of the matching ones of the blocks and partitions that a walk through the file proved: the ones with
+    /// these indices, and the ones after each of them that are not remembered. Its ledger covers these, and the
+    /// first damage in the file.
     pub(super) fn remembered(
         source: Arc<dyn Source>,
         options: &Options,
@@ -137,15 +138,15 @@ impl TenantScan {
         let mut scan = Self::begin(source, options, front);
         scan.on.ranges.leave_front();
         scan.is_partial = true;
-        // It jumps, and reads few entries behind each place.
+        // It jumps, and reads few entries at each place.
         let table = &mut scan.on.place.table;
         table.read_at_most(LIMITS.tenant_fields_ahead_bytes);
         scan.remembered = Some(Remembered::new(proven, units));
         scan
     }
 
-    /// A scan that raises the first damage of a file that is read strictly and is known to have some: no record comes before it.
-    /// Once known it is kept.
+    /// A scan that raises the first damage of a file that is read strictly and known to be damaged. No record
+    /// comes before it. The damage is stored once it is known.
     pub(super) fn refusing(
         source: Arc<dyn Source>,
         options: &Options,
@@ -157,8 +158,8 @@ impl TenantScan {
         scan
     }
 
-    /// A scan that gives no messages, of a file with this front: which blocks are good is enough. `direct`: only of those that
-    /// are where the table of contents says.
+    /// A scan that emits no messages, of a file with this front: it only finds the good blocks. `direct`: only the
+    /// blocks that are where the table of contents says.
     pub(super) fn of_blocks(
         source: Arc<dyn Source>,
         options: &Options,
@@ -173,8 +174,8 @@ impl TenantScan {
         }
     }
 
-    /// A scan from the message at `offset` on. Where its block is, the table of contents says, if the block is there; if not, only
-    /// a scan through the whole file finds it.
+    /// A scan from the message at `offset` on. The table of contents says where its block is. If it is not there,
+    /// only a scan through the whole file finds it.
     fn from_message(input: Input, offset: u64) -> Result<Self> {
         if !input.front.leads_directly() {
             return Self::from_proven(&input, offset);
@@ -200,7 +201,7 @@ impl TenantScan {
         }
     }
 
-    /// Whether what the entry at `at` names is where it says.
+    /// Whether what the entry at `at` names is good at its offset.
     fn stands(input: &Input, at: u64) -> Result<bool> {
         let options = input
             .options
@@ -214,8 +215,8 @@ impl TenantScan {
         Ok(scan.is_pruned())
     }
 
-    /// A scan from the message at `offset` on, whose block is found by a scan from the beginning. That one shows where the block is
-    /// only once it is behind it, so a second one goes as far as the first had come before.
+    /// A scan from the message at `offset` on, whose block is found by a scan from the beginning. That scan shows
+    /// where the block is only after it, so a second one goes as far as the first had come before.
     fn from_proven(input: &Input, offset: u64) -> Result<Self> {
         let begin = || {
             let (source, front) = (input.source.clone(), input.front.clone());
@@ -248,7 +249,8 @@ impl TenantScan {
         Ok(scan)
     }
 
-    /// Gives what is from the message at `offset` on, whose block is at `block`; of what is in front nothing is said.
+    /// Emits everything from the message at `offset` on, whose block is at `block`. Nothing before that is
+    /// reported.
     fn begin_within(&mut self, block: u64, offset: u64) {
         let on = &mut self.on;
         on.ranges = Ranges::new(&on.input.front, block);
@@ -257,7 +259,7 @@ impl TenantScan {
         self.is_partial = true;
     }
 
-    /// At the beginning of a part.
+    /// Begins at a part.
     fn in_part(input: Input, portion: Portion) -> Result<TenantWalk> {
         portion.check(&*input.source, &input.front)?;
         let (reach, entries) = (Reach::Behind, input.front.entries);
@@ -268,7 +270,7 @@ impl TenantScan {
             return Ok(TenantWalk::new(scan));
         };
         let Some(beginning) = part::beginning(&input, &portion, before)? else {
-            // The part before goes on through all of it.
+            // The part before covers all of this one.
             let at = before.0;
             let mut scan = Self::at(input, reach, (at, 0));
             if let Course::Listed(listed) = &mut scan.course {
@@ -287,7 +289,7 @@ impl TenantScan {
         Ok(TenantWalk::new(scan))
     }
 
-    /// The scan is of a part whose front begins at `start`.
+    /// Makes this the scan of a part whose front begins at `start`.
     fn set_part(&mut self, start: u64, progress: Progress) {
         self.on.ranges.begin_stretch(start);
         if let Course::Listed(listed) = &mut self.course {
@@ -295,7 +297,7 @@ impl TenantScan {
         }
     }
 
-    /// Where another walk was.
+    /// Resumes another walk.
     fn resume(input: Input, carry: &Carry) -> Result<TenantWalk> {
         let state: State<Course, Marks> = State::of_carry(carry, input.front.len)?;
         let front = input.front.clone();
@@ -330,7 +332,7 @@ impl TenantScan {
         Ok(TenantWalk::resume(scan, state.ended))
     }
 
-    /// Where another walk would go on.
+    /// The carry to resume from.
     fn to_carry(&self, ended: bool) -> Carry {
         let (on, place) = (&self.on, &self.on.place);
         let (entry, left) = place.table.place();
@@ -358,7 +360,7 @@ impl TenantScan {
         })
     }
 
-    /// What the last step found.
+    /// The findings of the last step.
     pub(super) const fn found(&self) -> &Found {
         &self.on.found
     }
@@ -367,12 +369,12 @@ impl TenantScan {
         &self.on.input.front
     }
 
-    /// Whether it looks only at what is wanted, and has not had to go on through the whole file.
+    /// Whether it reads only what matches, and has not had to continue through the whole file.
     pub(super) const fn is_pruned(&self) -> bool {
         matches!(self.course, Course::Pruned(_))
     }
 
-    /// Goes on by an entry, a block, or as many messages as a step has room for.
+    /// Advances by an entry, a block, or as many messages as a step has room for.
     fn go_on(&mut self) -> Result<Advance> {
         let on = &mut self.on;
         let passed = on
@@ -414,7 +416,7 @@ impl TenantScan {
         }
     }
 
-    /// Gives messages of the block that is open.
+    /// Emits messages of the open block.
     fn give(&mut self, open: Open) -> Result<Advance> {
         let on = &mut self.on;
         let Some(end) = on.giver.give(open, &mut on.input, &mut on.found)? else {
@@ -426,7 +428,7 @@ impl TenantScan {
         Ok(Advance::On)
     }
 
-    /// Goes on through the whole file, since a block that is not where its entry says may be where only such a scan finds it.
+    /// Continues through the whole file: only such a scan may find a block that is not where its entry says.
     fn go_through(&mut self) -> Advance {
         let (given, until) = (self.on.giver.given, self.on.ranges.at());
         let input = &self.on.input;
@@ -436,13 +438,13 @@ impl TenantScan {
         Advance::On
     }
 
-    /// Whether what is there is enough for a step.
+    /// Whether there is enough for a step.
     fn is_crowded(&self) -> bool {
         self.on.found.is_crowded(&self.on.input)
             || self.on.ranges.spans.len() >= LIMITS.tenant_step_spans
     }
 
-    /// Whether damage has shown itself that strict reading does not pass.
+    /// Whether there is damage that a strict walk must not pass.
     fn is_damaged(&self) -> bool {
         let front = &*self.on.input.front;
         let by_front = !self.is_partial
@@ -451,7 +453,7 @@ impl TenantScan {
         by_front || self.on.ranges.is_damaged()
     }
 
-    /// Gives ranges of the front, behind those of all that follows it.
+    /// Emits ranges of the front, after those of everything that follows it.
     fn give_front(&mut self) -> Result<Advance> {
         Ok(match self.on.ranges.finish(&self.on.input.front)? {
             true => Advance::Full,
@@ -459,7 +461,7 @@ impl TenantScan {
         })
     }
 
-    /// Goes on to where it is known which damage is the first.
+    /// Continues until the first damage in the file is known.
     fn fail(&mut self) -> Result<Advance> {
         self.on.found.is_silent = true;
         self.on.giver.open = None;
@@ -469,7 +471,7 @@ impl TenantScan {
             self.begin_step()?;
         }
         self.begin_step()?;
-        // The one file with damage but no range of it is empty.
+        // Only an empty file has damage without a damaged range that has bytes.
         let empty = Span {
             start: 0,
             end: 0,
@@ -485,7 +487,7 @@ impl TenantScan {
         Err(Error::Damage(Box::new(damage)))
     }
 
-    /// Raises the first damage, unless it is known already.
+    /// Raises the first damage. Finds it first, unless it is known already.
     fn refuse(&mut self, known: &OnceLock<Damage>) -> Result<Advance> {
         if let Some(damage) = known.get() {
             return Err(Error::Damage(Box::new(damage.clone())));
@@ -498,13 +500,13 @@ impl TenantScan {
     }
 }
 
-/// The whole file is what its front makes of it.
+/// Covers the whole file by what its front says.
 fn refuse(on: &mut Reading) {
     let (len, cause) = (on.input.front.len, on.input.front.broken);
     let kind = claims::kind(cause, true);
     on.ranges.cover(len, kind, cause, Origin::None);
     if len == 0 {
-        // The one range that is empty: a file written whole has at least its front.
+        // The only empty range: a file that was written whole has at least its front.
         on.ranges.spans.push(Span {
             start: 0,
             end: 0,
@@ -546,14 +548,14 @@ impl Scan for TenantScan {
             }
         };
         if strict {
-            // Strict reading gives no range that is damaged.
+            // A strict walk emits no damaged ranges.
             self.on.ranges.spans.retain(|span| !span.is_damage());
         }
         if advance != Advance::End {
             return Ok(advance);
         }
         if strict && self.is_damaged() {
-            // Good messages go first; the damage is met again then.
+            // Good messages are emitted first. The next step meets the damage again.
             return match self.on.is_held() {
                 true => Ok(Advance::Full),
                 false => self.fail(),
@@ -569,7 +571,7 @@ impl Scan for TenantScan {
         let Some(proving) = self.on.proving.take() else {
             return;
         };
-        // Where what was noted of the table cannot be read back, nothing is remembered.
+        // If the notes on the table cannot be read back, nothing is remembered.
         if let Ok(first) = self.on.ranges.first_damage(&self.on.input.front) {
             proving.end(first.map(|(span, _)| span));
         }
@@ -579,7 +581,7 @@ impl Scan for TenantScan {
         !self.on.found.is_empty() || !self.on.ranges.spans.is_empty()
     }
 
-    /// What is enough makes an advance [`Advance::Full`].
+    /// An advance is [`Advance::Full`] if there is enough.
     fn is_enough(&self) -> bool {
         false
     }
