@@ -190,8 +190,8 @@ impl Decoder {
             if self.skip > 0 || self.next == Field::None || rest.is_empty() {
                 return;
             }
-            if let (0, Some((field, behind))) = (self.partial_len, rest.split_first_chunk::<4>()) {
-                rest = behind;
+            if let (0, Some((field, after))) = (self.partial_len, rest.split_first_chunk::<4>()) {
+                rest = after;
                 self.len += 4;
                 self.take(u32::from_be_bytes(*field));
                 continue;

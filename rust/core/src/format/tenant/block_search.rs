@@ -64,12 +64,12 @@ pub(super) enum Places {
     /// Where the entry says: (a) and (b).
     Named,
     /// There, and after the last good block: (a) to (d).
-    NamedAndBehind,
+    NamedAndAfter,
 }
 
 /// A place after the last good block: what it decodes to, and the CRC-32 of its bytes.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
-struct Tried {
+struct Candidate {
     at: u64,
     shape: Option<Shape>,
     crc: Option<u32>,
@@ -81,32 +81,32 @@ pub(super) struct BlockSearch {
     /// The end of the bytes that an entry named and that were verified last.
     examined: u64,
     /// What is known of the places after the last good block.
-    tried: Vec<Tried>,
+    candidates: Vec<Candidate>,
 }
 
 impl BlockSearch {
     /// Whether all places are within a file of `len` bytes.
     pub(super) fn fits(&self, len: u64) -> bool {
-        self.tried.iter().all(|tried| {
-            let bytes = tried.shape.map_or(0, |shape| shape.len);
-            tried.at.checked_add(bytes).is_some_and(|end| end <= len)
+        self.candidates.iter().all(|seen| {
+            let bytes = seen.shape.map_or(0, |shape| shape.len);
+            seen.at.checked_add(bytes).is_some_and(|end| end <= len)
         })
     }
 
     /// Continues after a good block of this partition and tenant, which ends at `end`.
-    pub(super) fn go_behind(&mut self, on: &mut Reading, end: u64, last: (u32, Name)) {
-        self.tried.clear();
-        on.place.go_behind(end, last);
+    pub(super) fn go_past(&mut self, on: &mut Reading, end: u64, last: (u32, Name)) {
+        self.candidates.clear();
+        on.place.go_past(end, last);
     }
 
     /// Commits the good block of an entry: the search continues after it, and its messages are emitted if they
     /// match.
-    pub(super) fn keep(&mut self, on: &mut Reading, entry: &Entry, good: Good) -> Result<()> {
+    pub(super) fn commit(&mut self, on: &mut Reading, entry: &Entry, good: Good) -> Result<()> {
         let (at, end, own) = (good.at, good.end(), good.says(entry));
-        if !on.keep(&good.tenant, own, end, good.checks)? {
-            on.giver.pass(at, end);
+        if !on.commit_block(&good.tenant, own, end, good.checks)? {
+            on.emitter.pass(at, end);
         }
-        self.go_behind(on, end, (entry.partition, good.tenant));
+        self.go_past(on, end, (entry.partition, good.tenant));
         Ok(())
     }
 
@@ -129,12 +129,12 @@ impl BlockSearch {
         };
         // It is decoded to its end. A block has only one length, so (b) is no other trial than (a).
         let in_place = entry.offset >= good_end;
-        let behind = on.place.end.filter(|_| places == Places::NamedAndBehind);
-        let behind = behind
+        let after = on.place.end.filter(|_| places == Places::NamedAndAfter);
+        let after = after
             .into_iter()
             .flat_map(|end| [end, end + COUNT_BYTES])
             .filter(|place| *place != entry.offset && *place >= floor);
-        for at in in_place.then_some(entry.offset).into_iter().chain(behind) {
+        for at in in_place.then_some(entry.offset).into_iter().chain(after) {
             if !on.place.is_limited
                 && on.input.front.in_bounds(at)
                 && let Some(good) = self.try_at(on, entry, at)?
@@ -166,7 +166,7 @@ impl BlockSearch {
         if in_memory {
             let most = match on.place.reach {
                 Reach::InPlace => bytes,
-                Reach::Behind => bytes.max(on.input.options.window_bytes),
+                Reach::AfterLast => bytes.max(on.input.options.window_bytes),
             };
             on.input
                 .data
@@ -235,10 +235,10 @@ impl BlockSearch {
         entry: &Entry,
         at: u64,
     ) -> Result<Option<(Shape, u32)>> {
-        let known = self.tried.iter().position(|tried| tried.at == at);
-        let mut tried = match known {
-            Some(known) => self.tried.remove(known),
-            None => Tried {
+        let known = self.candidates.iter().position(|seen| seen.at == at);
+        let mut seen = match known {
+            Some(known) => self.candidates.remove(known),
+            None => Candidate {
                 at,
                 shape: shape_at(on, at)?,
                 crc: None,
@@ -247,12 +247,12 @@ impl BlockSearch {
         // The bytes that the entry names were verified already.
         let is_other = |shape: &Shape| at != entry.offset || shape.len != entry.length;
         let proves = |shape: &Shape| judge::block_proves(&on.input.front, entry, shape);
-        let shape = tried.shape.filter(|shape| is_other(shape) && proves(shape));
+        let shape = seen.shape.filter(|shape| is_other(shape) && proves(shape));
         let Some(shape) = shape else {
-            self.remember(&on.place, entry, tried);
+            self.remember(&on.place, entry, seen);
             return Ok(None);
         };
-        let crc = match tried.crc {
+        let crc = match seen.crc {
             Some(crc) => crc,
             None if !on.affords(shape.len) => return Ok(None),
             None => {
@@ -261,18 +261,18 @@ impl BlockSearch {
                 hashed.crc.finalize()
             }
         };
-        tried.crc = Some(crc);
-        self.remember(&on.place, entry, tried);
+        seen.crc = Some(crc);
+        self.remember(&on.place, entry, seen);
         Ok(Some((shape, crc)))
     }
 
     /// Remembers a place after the last good block, because the next entry is tried there too.
-    fn remember(&mut self, place: &Position, entry: &Entry, tried: Tried) {
-        let behind = place
+    fn remember(&mut self, place: &Position, entry: &Entry, seen: Candidate) {
+        let after = place
             .end
-            .is_some_and(|end| tried.at == end || tried.at == end + COUNT_BYTES);
-        if behind || tried.at != entry.offset {
-            self.tried.push(tried);
+            .is_some_and(|end| seen.at == end || seen.at == end + COUNT_BYTES);
+        if after || seen.at != entry.offset {
+            self.candidates.push(seen);
         }
     }
 }

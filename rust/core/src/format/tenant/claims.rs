@@ -73,8 +73,8 @@ impl Claim {
 
     /// Whether it received any of this range.
     pub(super) fn has_left(&self, start: u64, end: u64) -> bool {
-        let behind = self.left.partition_point(|left| left.1 <= start);
-        self.left.get(behind).is_some_and(|left| left.0 < end)
+        let after = self.left.partition_point(|left| left.1 <= start);
+        self.left.get(after).is_some_and(|left| left.0 < end)
     }
 }
 
@@ -172,7 +172,7 @@ impl Claims {
 
     /// Claims the rest of the file as one range that the search did not reach, for this many `entries` from the
     /// one at `toc_at` on. Returns false if no byte is left.
-    pub(super) fn give_up(&mut self, toc_at: u64, entries: u64) -> bool {
+    pub(super) fn end_search(&mut self, toc_at: u64, entries: u64) -> bool {
         let (cause, origin) = (Some(Cause::SearchLimit), Origin::Entry(toc_at));
         let claim = Claim::new(self.at, self.len, cause, origin, toc_at, entries);
         let is_any = self.at < self.len;
@@ -185,7 +185,7 @@ impl Claims {
     /// Commits everything up to `until`, before which nothing more can come, and the blocks directly after it.
     /// Passes to the callback, for each range, its end, kind, cause and origin. Returns the failed entries that
     /// are done and lost bytes to others.
-    pub(super) fn lay(
+    pub(super) fn commit(
         &mut self,
         until: u64,
         mut out: impl FnMut(u64, Kind, Option<Cause>, Origin),
@@ -205,7 +205,7 @@ impl Claims {
             if self.at >= gap_end {
                 break;
             }
-            self.lay_gap(gap_end, &mut out);
+            self.cover_gap(gap_end, &mut out);
             self.retire(&mut clipped);
         }
         self.retire(&mut clipped);
@@ -213,8 +213,8 @@ impl Claims {
     }
 
     /// Commits a range that no good block takes.
-    fn lay_gap(&mut self, end: u64, out: &mut impl FnMut(u64, Kind, Option<Cause>, Origin)) {
-        let mut behind = self.claims.split_off(&(end, (false, 0)));
+    fn cover_gap(&mut self, end: u64, out: &mut impl FnMut(u64, Kind, Option<Cause>, Origin)) {
+        let mut after = self.claims.split_off(&(end, (false, 0)));
         let mut here: Vec<_> = std::mem::take(&mut self.claims).into_iter().collect();
         // The claims that reach this far, the first in rank on top.
         let mut active = BinaryHeap::<std::cmp::Reverse<(Rank, usize)>>::new();
@@ -255,7 +255,7 @@ impl Claims {
             at = piece_end;
         }
         self.at = end;
-        self.claims.append(&mut behind);
+        self.claims.append(&mut after);
         self.claims.extend(here);
     }
 

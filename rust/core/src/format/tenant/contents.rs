@@ -81,12 +81,12 @@ impl Contents {
                 partitions.clear();
                 direct = false;
             }
-            for kept in scan.found().kept() {
-                partitions.insert(kept.entry.partition);
-                blocks.push(block(&*source, &kept.tenant, &kept.entry)?);
+            for good in scan.found().good() {
+                partitions.insert(good.entry.partition);
+                blocks.push(block(&*source, &good.tenant, &good.entry)?);
             }
-            let kept = scan.found().kept_partitions().iter();
-            partitions.extend(kept.map(|kept| kept.partition));
+            let good = scan.found().good_partitions().iter();
+            partitions.extend(good.map(|good| good.partition));
             if step != Step::More {
                 break;
             }

@@ -37,13 +37,13 @@ impl Course {
             _ if front.refused => Self::Refused,
             Reach::InPlace if is_v1 => Self::Pruned(Pruned::Partitions(Default::default())),
             Reach::InPlace => Self::Pruned(Pruned::Blocks(BlockSearch::default())),
-            Reach::Behind if is_v1 => Self::Partitions(Partitions::default()),
-            Reach::Behind if front.is_sound() => Self::Listed(Listed {
+            Reach::AfterLast if is_v1 => Self::Partitions(Partitions::default()),
+            Reach::AfterLast if front.is_sound() => Self::Listed(Listed {
                 search: BlockSearch::default(),
                 claims: Claims::new(at, front.len),
                 progress: None,
             }),
-            Reach::Behind => Self::Unlisted(Unlisted::new(front.toc_end, front.len)),
+            Reach::AfterLast => Self::Unlisted(Unlisted::new(front.toc_end, front.len)),
         }
     }
 

@@ -97,7 +97,7 @@ fn front_finding(input: &Input, span: &Span, cause: Cause) -> Result<Finding> {
             ),
             format!("bytes whose CRC-32 is {:#010x}", front.computed_crc),
         ),
-        (6, _) if front.ends_behind_nothing() => Finding::words(
+        (6, _) if front.ends_after_toc() => Finding::words(
             cause,
             "the number of partitions after the table of contents",
             "the end of the file",

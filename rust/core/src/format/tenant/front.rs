@@ -87,8 +87,8 @@ impl Front {
             VERSION_1 => front.read_v1(source, options)?,
             VERSION_2 => front.read_v2(source, options, limit)?,
             _ if front.magic == MAGIC => {
-                if let Some(mended) = front.mended(source, options, limit)? {
-                    return Ok(mended);
+                if let Some(as_v2) = front.as_v2(source, options, limit)? {
+                    return Ok(as_v2);
                 }
                 front.broken = Some(Cause::UnsupportedVersion);
             }
@@ -98,8 +98,8 @@ impl Front {
     }
 
     /// Rule 21: the front of a file of an unknown version, if the table's CRC-32 shows that it was version 2.
-    fn mended(&self, source: &dyn Source, options: &Options, limit: u64) -> Result<Option<Self>> {
-        let mut mended = Self {
+    fn as_v2(&self, source: &dyn Source, options: &Options, limit: u64) -> Result<Option<Self>> {
+        let mut as_v2 = Self {
             len: self.len,
             version: VERSION_2,
             stated_version: self.stated_version,
@@ -108,8 +108,8 @@ impl Front {
             ascending: true,
             ..Self::default()
         };
-        mended.read_v2(source, options, limit)?;
-        Ok(Some(mended).filter(Self::is_sound))
+        as_v2.read_v2(source, options, limit)?;
+        Ok(Some(as_v2).filter(Self::is_sound))
     }
 
     /// Version 1: the number of entries is used if the data it leads to agrees, else the number that other fields
@@ -149,7 +149,7 @@ impl Front {
         self.partitions_found = self.count_at(source, end(entries))?;
         let (mut cursor, mut last) = (self.begin(options), None);
         while let Some(entry) = cursor.next(source)? {
-            self.note_entry(source, last.as_ref(), &entry)?;
+            self.add_entry(source, last.as_ref(), &entry)?;
             last = Some(entry);
             if cursor.left.is_multiple_of(POLL_ENTRIES) {
                 options.poll()?;
@@ -191,7 +191,7 @@ impl Front {
                 kept.extend_from_slice(&bytes);
             }
             bytes.clear();
-            self.note_entry(source, last.as_ref(), &entry)?;
+            self.add_entry(source, last.as_ref(), &entry)?;
             last = Some(entry);
             self.entries += 1;
             if self.entries.is_multiple_of(POLL_ENTRIES) {
@@ -206,7 +206,7 @@ impl Front {
     }
 
     /// Updates what is known of all entries by one entry.
-    fn note_entry(
+    fn add_entry(
         &mut self,
         source: &dyn Source,
         last: Option<&Entry>,
@@ -319,7 +319,7 @@ impl Front {
     }
 
     /// Whether the file ends after the table of contents, and no entry shows that.
-    pub(super) fn ends_behind_nothing(&self) -> bool {
+    pub(super) fn ends_after_toc(&self) -> bool {
         self.entries == 0 && self.toc_end == Some(self.len)
     }
 }

@@ -163,7 +163,7 @@ pub(super) fn block_ascends(
 
 /// A good partition of version 1.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct KeptPartition {
+pub(super) struct GoodPartition {
     pub(super) partition: u32,
     /// The offset of its number of tenants.
     pub(super) at: u64,
@@ -226,8 +226,8 @@ pub(super) fn partition(front: &Front, entry: &Entry, decoded: Partition) -> Che
 /// Rule 24: whether a partition's ID is greater than the last good one's, and does not exceed the ID of the next
 /// entry that is evidence.
 pub(super) fn id_ascends(id: u32, last: Option<u32>, next: Option<u32>) -> bool {
-    let behind = |id: u32| last.is_none_or(|last| id > last);
-    behind(id) && next.is_none_or(|next| next >= id || !behind(next))
+    let after = |id: u32| last.is_none_or(|last| id > last);
+    after(id) && next.is_none_or(|next| next >= id || !after(next))
 }
 
 /// Rule 25: whether the file ends inside the partition that an entry names.
@@ -291,7 +291,7 @@ mod tests {
             (5, None, Some(4), false),
         ] {
             let found = id_ascends(id, last, next);
-            assert_eq!(found, ascends, "{id} behind {last:?}, before {next:?}");
+            assert_eq!(found, ascends, "{id} after {last:?}, before {next:?}");
         }
     }
 }

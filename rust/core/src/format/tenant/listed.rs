@@ -34,18 +34,18 @@ pub(super) struct Listed {
 impl Listed {
     pub(super) fn advance(&mut self, on: &mut Reading) -> Result<Advance> {
         self.hop(on)?;
-        if self.is_behind_part(on)? {
+        if self.is_past_part(on)? {
             return Ok(Advance::End);
         }
         let Some(entry) = on.peek()?.cloned() else {
-            self.lay(on, on.input.front.len)?;
+            self.commit(on, on.input.front.len)?;
             self.end_part(on, on.place.table.place().0)?;
             return Ok(Advance::End);
         };
         let verdict = match on.place.is_limited {
             true => Verdict::Failed(Fault::Unsearched),
             false => {
-                let (floor, places) = (self.claims.at(), Places::NamedAndBehind);
+                let (floor, places) = (self.claims.at(), Places::NamedAndAfter);
                 self.search.find(on, &entry, floor, places)?
             }
         };
@@ -55,15 +55,15 @@ impl Listed {
                 return Err(exhausted(on.input.source.path()));
             }
             if !matches!(verdict, Verdict::Good(_)) {
-                return self.give_up(on);
+                return self.end_search(on);
             }
         }
         match verdict {
             Verdict::Full => return Ok(Advance::Full),
-            Verdict::Good(good) => self.keep(on, &entry, good)?,
+            Verdict::Good(good) => self.commit_block(on, &entry, good)?,
             Verdict::Failed(fault) => self.fail(on, &entry, fault)?,
         }
-        self.lay_certain(on, &entry)?;
+        self.commit_certain(on, &entry)?;
         Ok(Advance::On)
     }
 
@@ -77,23 +77,23 @@ impl Listed {
     }
 
     /// Commits the good block of an entry.
-    fn keep(&mut self, on: &mut Reading, entry: &Entry, good: Good) -> Result<()> {
+    fn commit_block(&mut self, on: &mut Reading, entry: &Entry, good: Good) -> Result<()> {
         let before = self.pass(on);
-        self.lay_tenants(on, entry, before, good.at)?;
+        self.claim_tenants(on, entry, before, good.at)?;
         if !good.is_as_stated(&*on.input.source, entry)? {
             on.ranges.mark(entry.at, entry.end, Cause::IndexDisagrees)?;
         }
         self.claims.block(good.at, good.end());
         if let Some(progress) = &mut self.progress {
-            progress.stands = (good.at, good.shape.len) == (entry.offset, entry.length);
+            progress.in_place = (good.at, good.shape.len) == (entry.offset, entry.length);
         }
-        self.search.keep(on, entry, good)
+        self.search.commit(on, entry, good)
     }
 
     /// Handles a failed entry: its range, or the entry itself, is damaged.
     fn fail(&mut self, on: &mut Reading, entry: &Entry, fault: Fault) -> Result<()> {
         let before = self.pass(on);
-        self.lay_tenants(on, entry, before, entry.offset)?;
+        self.claim_tenants(on, entry, before, entry.offset)?;
         let (front, cause) = (&on.input.front, fault.cause());
         let end = entry.block_end().min(front.len);
         if front.in_bounds(entry.offset) && entry.offset < end {
@@ -106,21 +106,21 @@ impl Listed {
 
     /// Ends the search. The bytes that are left become one range. If none are left, the remaining entries are
     /// marked.
-    fn give_up(&mut self, on: &mut Reading) -> Result<Advance> {
+    fn end_search(&mut self, on: &mut Reading) -> Result<Advance> {
         let (at, left) = on.place.table.place();
-        if !self.claims.give_up(at, left) {
+        if !self.claims.end_search(at, left) {
             // The end of the table of contents includes its CRC-32.
             let end = on.input.front.toc_end.or_bug("the end of a sound table")? - CRC_BYTES;
             on.ranges.mark(at, end, Cause::SearchLimit)?;
         }
         // A walk that continues to find the first damage must not end its search again.
         on.place.table.end();
-        self.lay(on, on.input.front.len)?;
+        self.commit(on, on.input.front.len)?;
         Ok(Advance::End)
     }
 
     /// Commits what no later entry can change.
-    fn lay_certain(&mut self, on: &mut Reading, entry: &Entry) -> Result<()> {
+    fn commit_certain(&mut self, on: &mut Reading, entry: &Entry) -> Result<()> {
         let disorder = on.input.front.disorder;
         let in_order = disorder.is_none_or(|last| entry.at >= last);
         let is_crowded = self.claims.pending() > LIMITS.pending_blocks;
@@ -132,8 +132,8 @@ impl Listed {
         };
         match (in_order, is_crowded) {
             // Later searches start at `Claims::at`, so a block in the bytes committed here is never found.
-            (true, true) => self.lay(on, next),
-            (true, false) => self.lay(on, next.min(on.place.end.unwrap_or(0))),
+            (true, true) => self.commit(on, next),
+            (true, false) => self.commit(on, next.min(on.place.end.unwrap_or(0))),
             (false, true) => {
                 on.place.is_limited = true;
                 Ok(())
@@ -143,17 +143,17 @@ impl Listed {
     }
 
     /// Commits what is certain, and marks the entries that lost all of their ranges.
-    fn lay(&mut self, on: &mut Reading, until: u64) -> Result<()> {
+    fn commit(&mut self, on: &mut Reading, until: u64) -> Result<()> {
         let ranges = &mut on.ranges;
         let until = until.min(on.input.front.len);
-        let clipped = self.claims.lay(until, |end, kind, cause, origin| {
+        let clipped = self.claims.commit(until, |end, kind, cause, origin| {
             ranges.cover(end, kind, cause, origin);
         });
         clipped.iter().try_for_each(|claim| mark_lost(on, claim))
     }
 
     /// Adds the number of tenants before a partition's first block, which is at `first`.
-    fn lay_tenants(
+    fn claim_tenants(
         &mut self,
         on: &mut Reading,
         entry: &Entry,
@@ -197,10 +197,10 @@ impl Listed {
         let Some(first) = on.peek()?.cloned() else {
             return Ok(());
         };
-        if !is_between || !progress.stands || first.at < progress.hopped {
+        if !is_between || !progress.in_place || first.at < progress.hopped {
             return Ok(());
         }
-        let (last, hopped) = self.last_unwanted(on, &progress, &first)?;
+        let (last, hopped) = self.last_unmatched(on, &progress, &first)?;
         if let Some(progress) = &mut self.progress {
             // Before that there is nothing to skip to.
             progress.hopped = hopped;
@@ -214,7 +214,7 @@ impl Listed {
 
     /// The last entry from `first` on that does not match, how many are left after it, and up to where entries
     /// were examined.
-    fn last_unwanted(
+    fn last_unmatched(
         &self,
         on: &Reading,
         progress: &Progress,
@@ -228,7 +228,7 @@ impl Listed {
                 input.options.poll()?;
             }
             looked = entry.at;
-            if progress.is_behind(entry.at) || on.wants(entry.partition, &entry.tenant)? {
+            if progress.is_past(entry.at) || on.matches(entry.partition, &entry.tenant)? {
                 break;
             }
             last = Some((entry, entries.left));
@@ -238,45 +238,45 @@ impl Listed {
 
     /// Continues after `entry`, if its block is good in place.
     fn hop_to(&mut self, on: &mut Reading, first: u64, entry: &Entry, left: u64) -> Result<()> {
-        let Some(shape) = part::standing(&on.input, entry)? else {
+        let Some(shape) = part::good_in_place(&on.input, entry)? else {
             return Ok(());
         };
         let name = tenant_of(&*on.input.source, entry.offset, &shape)?;
         let end = entry.block_end();
-        self.search.go_behind(on, end, (entry.partition, name));
+        self.search.go_past(on, end, (entry.partition, name));
         self.claims = Claims::new(end, on.input.front.len);
         on.ranges.leave_entry(first, entry.end)?;
         on.ranges.skip_to(end);
         on.place.table = on.input.table(entry.end, left, Some(entry.partition));
         if let Some(progress) = &mut self.progress {
             progress.pass(entry.at, left + 1);
-            progress.stands = true;
+            progress.in_place = true;
         }
         Ok(())
     }
 
     /// Whether the part ends before the next entry, where the next part begins. Its front ends there too.
-    fn is_behind_part(&mut self, on: &mut Reading) -> Result<bool> {
+    fn is_past_part(&mut self, on: &mut Reading) -> Result<bool> {
         let Some(progress) = self.progress else {
             return Ok(false);
         };
         let next = on.peek()?.map(|entry| entry.at);
-        let Some(next) = next.filter(|at| progress.is_behind(*at)) else {
+        let Some(next) = next.filter(|at| progress.is_past(*at)) else {
             return Ok(false);
         };
-        if progress.stands {
+        if progress.in_place {
             if !self.is_between(on) {
                 return Err(self.inseparable(on, "blocks before its end overlap"));
             }
             self.end_part(on, next)?;
-            on.ranges.end_stretch(next);
+            on.ranges.end_range(next);
             return Ok(true);
         }
         let Some((at, left)) = progress.passed else {
             return Ok(false);
         };
         if let Some(entry) = on.input.entries(at, left).next(&*on.input.source)?
-            && part::standing(&on.input, &entry)?.is_some()
+            && part::good_in_place(&on.input, &entry)?.is_some()
         {
             return Err(self.inseparable(
                 on,

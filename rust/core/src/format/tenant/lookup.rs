@@ -84,7 +84,7 @@ impl TocLookup {
     ) -> Result<Option<TenantWalk>> {
         let is_v1 = known.front.version == VERSION_1;
         let signposts = known.signposts.kept();
-        let behind = signposts.partition_point(|(own, id, ..)| {
+        let after = signposts.partition_point(|(own, id, ..)| {
             if is_v1 {
                 *own <= partition
             } else {
@@ -92,7 +92,7 @@ impl TocLookup {
             }
         });
         let mut entries = known.front.begin(&self.options);
-        if let Some((.., at, left)) = behind.checked_sub(1).and_then(|place| signposts.get(place)) {
+        if let Some((.., at, left)) = after.checked_sub(1).and_then(|place| signposts.get(place)) {
             (entries.at, entries.left) = (*at, *left);
         }
         while let Some(entry) = entries.next(&*self.source)? {

@@ -28,15 +28,15 @@ pub(super) struct Next {
 #[derive(Debug, Default)]
 struct Source {
     place: Place,
-    held: Option<Note>,
+    pending: Option<Note>,
 }
 
 impl Source {
     fn look(&mut self, notes: &Notes) -> Result<Option<u64>> {
-        if self.held.is_none() {
-            self.held = notes.next(&mut self.place)?;
+        if self.pending.is_none() {
+            self.pending = notes.next(&mut self.place)?;
         }
-        Ok(self.held.map(|note| note.start))
+        Ok(self.pending.map(|note| note.start))
     }
 }
 
@@ -68,10 +68,10 @@ impl Marks {
             return Ok(None);
         };
         if in_order == Some(least) {
-            return Ok(next.in_order.held.take());
+            return Ok(next.in_order.pending.take());
         }
         if late == Some(least) {
-            return Ok(next.late.held.take());
+            return Ok(next.late.pending.take());
         }
         next.other += 1;
         Ok(other)

@@ -17,7 +17,7 @@
 //! - `block` (tenant IDs, and the decoder of a block), `toc` (entries), `layout` (what is written), `probe`
 //!   (reading, and examining places with bounded work), `front` (what comes before the data)
 //! - `judge` (the rules)
-//! - `claims`, `marks` and `ranges` (the ledger), `rows` and `give` (messages), which `reading` combines
+//! - `claims`, `marks` and `ranges` (the ledger), `rows` and `emit` (messages), which `reading` combines
 //! - the scans: `partitions` with `partition_search` (version 1), `listed` and `unlisted` with `block_search`
 //!   (version 2, with and without a sound table of contents), and `pruned` with either
 //! - `proven`: what a walk proved of a file whose table of contents does not lead to the blocks. Later walks use
@@ -32,9 +32,9 @@ mod candidates;
 mod claims;
 mod contents;
 mod course;
+mod emit;
 mod explain;
 mod front;
-mod give;
 mod judge;
 mod layout;
 mod listed;

@@ -27,7 +27,7 @@ const SMALL_SHARE: u64 = 8;
 
 /// A range of entries. Each entry is given by its offset in the table, with how many are left from there on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Portion {
+pub(super) struct EntryRange {
     /// The table's CRC-32, so that a part of another file is refused.
     crc: u32,
     /// The entry before it. `None` for the first part.
@@ -41,11 +41,11 @@ pub(super) struct Portion {
 /// The progress of a walk of a part.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub(super) struct Progress {
-    portion: Portion,
+    range: EntryRange,
     /// The last entry that was passed.
     pub(super) passed: Option<(u64, u64)>,
     /// Whether its block is good where the entry says.
-    pub(super) stands: bool,
+    pub(super) in_place: bool,
     /// Where its entries and its blocks begin.
     pub(super) start: (u64, u64),
     /// Entries before this were already tested against the filter.
@@ -54,11 +54,11 @@ pub(super) struct Progress {
 }
 
 impl Progress {
-    pub(super) const fn new(portion: Portion, start: (u64, u64)) -> Self {
+    pub(super) const fn new(range: EntryRange, start: (u64, u64)) -> Self {
         Self {
-            portion,
-            passed: portion.before,
-            stands: true,
+            range,
+            passed: range.before,
+            in_place: true,
             start,
             hopped: 0,
         }
@@ -67,17 +67,17 @@ impl Progress {
     /// Records that an entry was passed. Whether its block is good in place is recorded later.
     pub(super) const fn pass(&mut self, at: u64, left: u64) {
         self.passed = Some((at, left));
-        self.stands = false;
+        self.in_place = false;
     }
 
     /// Whether the entry at `at` is after those of the part.
-    pub(super) const fn is_behind(&self, at: u64) -> bool {
-        at >= self.portion.until
+    pub(super) const fn is_past(&self, at: u64) -> bool {
+        at >= self.range.until
     }
 
     /// Refuses a part of another file.
     pub(super) fn check(&self, source: &dyn Source, front: &Front) -> Result<()> {
-        self.portion.check(source, front)
+        self.range.check(source, front)
     }
 }
 
@@ -88,7 +88,7 @@ fn is_splittable(front: &Front) -> bool {
 
 /// A part that is being planned.
 struct Plan {
-    portion: Portion,
+    range: EntryRange,
     /// Where its blocks begin.
     start: u64,
     /// The length of its blocks and of its range of the table.
@@ -99,7 +99,7 @@ impl Plan {
     /// Its length with this entry added.
     fn bytes_with(&self, entry: &Entry) -> u64 {
         let blocks = entry.block_end().saturating_sub(self.start);
-        blocks.saturating_add(entry.end - self.portion.from)
+        blocks.saturating_add(entry.end - self.range.from)
     }
 }
 
@@ -133,7 +133,7 @@ pub(super) fn split(
             plan.bytes_with(&entry) > enough
         });
         if is_full {
-            let portion = Portion {
+            let range = EntryRange {
                 crc: front.stored_crc,
                 before: last.map(|(at, left, _)| (at, left)),
                 from: entry.at,
@@ -141,23 +141,23 @@ pub(super) fn split(
             };
             let (start, bytes) = (entry.offset, 0);
             plans.push(Plan {
-                portion,
+                range,
                 start,
                 bytes,
             });
         }
         if let Some(plan) = plans.last_mut() {
-            (plan.portion.until, plan.bytes) = (entry.end, plan.bytes_with(&entry));
+            (plan.range.until, plan.bytes) = (entry.end, plan.bytes_with(&entry));
         }
         last = Some((entry.at, entries.left + 1, entry.length));
     }
     let plans = plans.iter();
     Ok(plans
-        .map(|plan| part::Portion::new(plan.bytes, plan.portion))
+        .map(|plan| part::Portion::new(plan.bytes, plan.range))
         .collect())
 }
 
-impl Portion {
+impl EntryRange {
     /// Refuses a part of another file.
     pub(super) fn check(&self, source: &dyn Source, front: &Front) -> Result<()> {
         let entries_end = front.toc_end.map(|end| end - COUNT_BYTES);
@@ -189,14 +189,14 @@ pub(super) struct Beginning {
 /// and its own. `None` if the part before covers all of it.
 pub(super) fn beginning(
     input: &Input,
-    portion: &Portion,
+    range: &EntryRange,
     (at, left): (u64, u64),
 ) -> Result<Option<Beginning>> {
     let mut entries = input.entries(at, left);
     while let Some(entry) = entries.next(&*input.source)?
-        && entry.end < portion.until
+        && entry.end < range.until
     {
-        if let Some(shape) = standing(input, &entry)? {
+        if let Some(shape) = good_in_place(input, &entry)? {
             let left = entries.left;
             return Ok(Some(Beginning { entry, shape, left }));
         }
@@ -205,7 +205,7 @@ pub(super) fn beginning(
 }
 
 /// The shape of an entry's block, if it is good where the entry says, regardless of the blocks before.
-pub(super) fn standing(input: &Input, entry: &Entry) -> Result<Option<Shape>> {
+pub(super) fn good_in_place(input: &Input, entry: &Entry) -> Result<Option<Shape>> {
     if judge::block_place(&input.front, entry, 0).is_err() {
         return Ok(None);
     }

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::block::{BLOCK_HEADER_BYTES, Name};
 use super::front::COUNT_BYTES;
-use super::judge::{self, Fault, KeptPartition, Partition};
+use super::judge::{self, Fault, GoodPartition, Partition};
 use super::probe::{Decoded, Input};
 use super::reading::{Position, Reach, Reading};
 use super::toc::Entry;
@@ -15,11 +15,11 @@ use crate::error::Result;
 /// The result for an entry.
 pub(super) enum Verdict {
     /// The partition is at the entry's offset and has its length.
-    Good(KeptPartition),
+    Good(GoodPartition),
     /// The offset or the length differs.
-    Disagrees(KeptPartition),
+    Disagrees(GoodPartition),
     /// It is at the entry's offset, and the file ends inside it. These are the tenants that are whole.
-    Cut(KeptPartition, Fault),
+    Cut(GoodPartition, Fault),
     Failed(Fault),
 }
 
@@ -28,22 +28,22 @@ pub(super) enum Verdict {
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(super) struct PartitionSearch {
     /// The offset after the last good partition, and what is there.
-    tried: Option<(u64, Partition)>,
+    seen: Option<(u64, Partition)>,
 }
 
 impl PartitionSearch {
     /// Whether the place is within a file of `len` bytes.
     pub(super) fn fits(&self, len: u64) -> bool {
-        self.tried.is_none_or(|(at, partition)| match partition {
+        self.seen.is_none_or(|(at, partition)| match partition {
             Partition::Whole { end, .. } | Partition::Beyond { end, .. } => at <= end && end <= len,
             Partition::Truncated | Partition::Unaffordable => at <= len,
         })
     }
 
     /// Continues after a good partition that ends at `end`.
-    pub(super) fn go_behind(&mut self, place: &mut Position, end: u64, partition: u32) {
-        self.tried = None;
-        place.go_behind(end, (partition, Name::empty()));
+    pub(super) fn go_past(&mut self, place: &mut Position, end: u64, partition: u32) {
+        self.seen = None;
+        place.go_past(end, (partition, Name::empty()));
     }
 
     /// Finds the partition that an entry means: at its offset, or after the last good one.
@@ -64,7 +64,7 @@ impl PartitionSearch {
         let (front, good_end) = (on.input.front.clone(), end_of(&on.place));
         let id_ascends = || id_ascends(on, entry);
         let placed = judge::partition_place(&front, entry, good_end, id_ascends)?;
-        let good = |(tenants, end)| KeptPartition {
+        let good = |(tenants, end)| GoodPartition {
             partition: entry.partition,
             at: entry.offset,
             tenants,
@@ -90,7 +90,7 @@ impl PartitionSearch {
                 }
             }
         };
-        if let Some(good) = self.behind_last(on, entry)? {
+        if let Some(good) = self.after_last(on, entry)? {
             return Ok(Verdict::Disagrees(good));
         }
         Ok(match beyond.filter(|_| judge::is_cut(&front, entry)) {
@@ -100,7 +100,7 @@ impl PartitionSearch {
     }
 
     /// The partition after the last good one, if an entry that failed at its own offset means that one.
-    fn behind_last(&mut self, on: &mut Reading, entry: &Entry) -> Result<Option<KeptPartition>> {
+    fn after_last(&mut self, on: &mut Reading, entry: &Entry) -> Result<Option<GoodPartition>> {
         let at = end_of(&on.place);
         let tried = on.place.is_limited || entry.offset == at || !on.input.front.in_bounds(at);
         if tried || on.place.reach == Reach::InPlace || !id_ascends(on, entry)? {
@@ -111,7 +111,7 @@ impl PartitionSearch {
                 tenants,
                 end,
                 ascends: true,
-            } if end - at == entry.length => Some(KeptPartition {
+            } if end - at == entry.length => Some(GoodPartition {
                 partition: entry.partition,
                 at,
                 tenants,
@@ -123,14 +123,14 @@ impl PartitionSearch {
 
     /// Decodes the partition at `at`.
     fn partition_at(&mut self, on: &mut Reading, at: u64) -> Result<Partition> {
-        if let Some((_, partition)) = self.tried.filter(|tried| tried.0 == at) {
+        if let Some((_, partition)) = self.seen.filter(|seen| seen.0 == at) {
             return Ok(partition);
         }
         let (partition, cost) = decode(&mut on.input, at)?;
         on.input.budget.spend(cost);
         on.place.is_limited |= matches!(partition, Partition::Unaffordable);
         if at == end_of(&on.place) {
-            self.tried = Some((at, partition));
+            self.seen = Some((at, partition));
         }
         Ok(partition)
     }
@@ -168,7 +168,7 @@ fn next_offset(on: &mut Reading, entry: &Entry) -> Result<u64> {
     if on.input.front.toc_end == Some(entry.end) {
         return Ok(len);
     }
-    let next = match on.place.table.entries.look_behind(source, entry)? {
+    let next = match on.place.table.entries.look_after(source, entry)? {
         Some(next) => Some(next),
         None => on.input.entries(entry.end, 1).next(source)?,
     };

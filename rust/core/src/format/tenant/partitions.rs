@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use super::block::BLOCK_HEADER_BYTES;
 use super::claims::{self, Origin};
 use super::front::COUNT_BYTES;
-use super::judge::{Fault, KeptPartition};
+use super::judge::{Fault, GoodPartition};
 use super::layout::TocEntry;
 use super::partition_search::{PartitionSearch, Verdict};
 use super::probe::{Checks, Decoded};
@@ -32,8 +32,8 @@ pub(super) struct Part {
 
 impl Part {
     /// Begins with the blocks of a good partition.
-    pub(super) fn begin(on: &mut Reading, good: KeptPartition) -> Self {
-        on.found.keep_partition(good);
+    pub(super) fn begin(on: &mut Reading, good: GoodPartition) -> Self {
+        on.found.add_partition(good);
         Self {
             partition: good.partition,
             at: good.at + COUNT_BYTES,
@@ -81,14 +81,14 @@ impl Part {
             length: 0,
             crc: 0,
         };
-        if on.keep(&tenant, entry, self.end, Checks::Unknown)? {
+        if on.commit_block(&tenant, entry, self.end, Checks::Unknown)? {
             return Ok(true);
         }
         let (decoded, _) = on.input.decode(at, self.end, u64::MAX)?;
         let Decoded::Block(shape) = decoded else {
             return Err(on.input.changed());
         };
-        on.giver.pass(at, at + shape.len);
+        on.emitter.pass(at, at + shape.len);
         self.end_block(on, at + shape.len);
         Ok(true)
     }
@@ -145,35 +145,35 @@ impl Partitions {
         let verdict = self.search.find(on, &entry)?;
         on.place.table.pass();
         match verdict {
-            Verdict::Good(good) => *part = Some(self.keep(on, good)?),
+            Verdict::Good(good) => *part = Some(self.commit(on, good)?),
             Verdict::Disagrees(good) => {
                 self.end_gap(on, good.at)?;
                 on.ranges.mark(entry.at, entry.end, Cause::IndexDisagrees)?;
-                *part = Some(self.keep(on, good)?);
+                *part = Some(self.commit(on, good)?);
             }
-            Verdict::Cut(good, _) => *part = Some(self.keep_cut(on, entry.at, good)?),
+            Verdict::Cut(good, _) => *part = Some(self.commit_cut(on, entry.at, good)?),
             Verdict::Failed(fault) => self.fail(on, &entry, fault)?,
         }
         Ok(Advance::On)
     }
 
     /// Commits a good partition.
-    pub(super) fn keep(&mut self, on: &mut Reading, good: KeptPartition) -> Result<Part> {
+    pub(super) fn commit(&mut self, on: &mut Reading, good: GoodPartition) -> Result<Part> {
         self.end_gap(on, good.at)?;
         let header = good.at + COUNT_BYTES;
         on.ranges.cover(header, Kind::Header, None, Origin::None);
         note(on, good, None);
         let place = &mut on.place;
-        self.search.go_behind(place, good.end, good.partition);
+        self.search.go_past(place, good.end, good.partition);
         Ok(Part::begin(on, good))
     }
 
     /// Rule 25: commits the whole tenants of the partition that the file was cut in. Its entry is at `toc_at`.
-    pub(super) fn keep_cut(
+    pub(super) fn commit_cut(
         &mut self,
         on: &mut Reading,
         toc_at: u64,
-        good: KeptPartition,
+        good: GoodPartition,
     ) -> Result<Part> {
         let len = on.input.front.len;
         self.end_gap(on, good.at)?;
@@ -186,7 +186,7 @@ impl Partitions {
         on.ranges
             .cover(header, kind, cause, Origin::Tenants(tenants));
         note(on, good, Some(toc_at));
-        self.search.go_behind(&mut on.place, len, good.partition);
+        self.search.go_past(&mut on.place, len, good.partition);
         Ok(Part {
             cut: Some(toc_at),
             ..Part::begin(on, good)
@@ -240,7 +240,7 @@ impl Partitions {
 }
 
 /// Records a good partition whose entry was passed. `cut` is the offset of that entry if the file was cut in the partition.
-fn note(on: &mut Reading, good: KeptPartition, cut: Option<u64>) {
+fn note(on: &mut Reading, good: GoodPartition, cut: Option<u64>) {
     if let Some(proving) = &mut on.proving {
         proving.note(|| Unit {
             what: What::Partition(good, cut),

@@ -110,7 +110,7 @@ pub(super) struct Input {
     fields: Window,
     pieces: Window,
     /// The window for searching entries in a table that is not sound.
-    sought: Window,
+    entry_window: Window,
     /// Bytes hashed, and fields decoded, in vain.
     pub(super) budget: Budget,
     decoded: u32,
@@ -125,7 +125,7 @@ impl Input {
             data: Window::default(),
             fields: Window::default(),
             pieces: Window::default(),
-            sought: Window::default(),
+            entry_window: Window::default(),
             budget: Budget::default(),
             decoded: 0,
         }
@@ -240,8 +240,8 @@ impl Input {
     /// The `len` bytes at `at`, of an entry that is searched for. Going from place to place reads them once.
     fn of_entry(&mut self, at: u64, len: u64) -> Result<&[u8]> {
         let (len, most) = (saturating_usize(len), 4 * LIMITS.tenant_fields_ahead_bytes);
-        self.sought.load_wary(&*self.source, at, len, most)?;
-        self.sought
+        self.entry_window.load_wary(&*self.source, at, len, most)?;
+        self.entry_window
             .bytes(&*self.source, at)
             .get(..len)
             .or_bug(LOADED)

@@ -4,7 +4,7 @@
 use std::sync::{Arc, OnceLock};
 
 use super::block::Name;
-use super::judge::KeptPartition;
+use super::judge::GoodPartition;
 use super::layout::TocEntry;
 use crate::engine::Budget;
 use crate::ledger::Span;
@@ -48,7 +48,7 @@ impl<T> EveryNth<T> {
     }
 
     /// How many items came between the kept one at this index and the next, if every n-th was kept.
-    pub(super) fn behind(&self, place: usize) -> u64 {
+    pub(super) fn after(&self, place: usize) -> u64 {
         let at = (place as u64).saturating_mul(self.nth);
         let left = self.seen.saturating_sub(at).min(self.nth);
         left.saturating_sub(1)
@@ -80,7 +80,7 @@ pub(super) enum What {
     /// Version 2: the entry that describes the block.
     Block(TocEntry, Name),
     /// Version 1: with the offset of its entry, if the file was cut inside the partition.
-    Partition(KeptPartition, Option<u64>),
+    Partition(GoodPartition, Option<u64>),
 }
 
 impl Unit {
@@ -156,15 +156,11 @@ mod tests {
             let kept: Vec<_> = (0..count).step_by(nth).collect();
             assert_eq!(some.kept(), kept);
             assert!(kept.len() <= LIMITS.max_signposts);
-            let behind = kept.iter().enumerate().map(|(place, at)| {
+            let after = kept.iter().enumerate().map(|(place, at)| {
                 let next = kept.get(place + 1).copied().unwrap_or(count);
-                (some.behind(place), next - at - 1)
+                (some.after(place), next - at - 1)
             });
-            assert!(
-                behind
-                    .into_iter()
-                    .all(|(behind, between)| behind == between)
-            );
+            assert!(after.into_iter().all(|(after, between)| after == between));
         }
     }
 }

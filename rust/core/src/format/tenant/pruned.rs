@@ -36,14 +36,14 @@ impl Pruned {
         let Some(entry) = on.place.table.entries.peek(source)? else {
             return Ok(Pruning::Advance(Advance::End));
         };
-        let wanted = match self {
+        let filter = match self {
             Self::Blocks(_) => {
-                let wanted = &on.giver.wanted;
-                wanted.has(source, entry.partition, &entry.tenant)?
+                let filter = &on.emitter.filter;
+                filter.has(source, entry.partition, &entry.tenant)?
             }
-            Self::Partitions(..) => on.giver.wanted.has_partition(entry.partition),
+            Self::Partitions(..) => on.emitter.filter.has_partition(entry.partition),
         };
-        if !wanted {
+        if !filter {
             on.ranges.leave_entry(entry.at, entry.end)?;
             on.place.table.pass();
             return Ok(Pruning::Advance(Advance::On));
@@ -80,7 +80,7 @@ impl Pruned {
                 on.place.table.pass();
                 on.ranges.skip_to(good.at);
                 on.ranges.cover(good.end(), Kind::Block, None, Origin::None);
-                search.keep(on, entry, good)?;
+                search.commit(on, entry, good)?;
             }
             Self::Partitions(search) => {
                 let good = match search.find(on, entry)? {
@@ -94,7 +94,7 @@ impl Pruned {
                 let header = good.at + COUNT_BYTES;
                 on.ranges.cover(header, Kind::Header, None, Origin::None);
                 *part = Some(Part::begin(on, good));
-                search.go_behind(&mut on.place, good.end, entry.partition);
+                search.go_past(&mut on.place, good.end, entry.partition);
             }
         }
         Ok(Ok(Advance::On))

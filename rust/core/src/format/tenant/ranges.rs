@@ -37,7 +37,7 @@ pub(super) struct Ranges {
 pub(super) struct Saved {
     /// The end of the data's known ranges.
     at: u64,
-    held: Option<Span>,
+    pending: Option<Span>,
     /// Whether the data's first range is known.
     begun: bool,
     /// The data's first range, if it joins the front's last one.
@@ -48,17 +48,17 @@ pub(super) struct Saved {
     front_at: Option<u64>,
     /// Before this, only damaged ranges of the data are emitted.
     #[serde(default)]
-    given_until: u64,
+    emitted_until: u64,
     /// Whether an entry is marked because it is damaged.
     #[serde(default)]
     marked: bool,
     /// For a part: the range of the table that its front is.
-    stretch: Option<Stretch>,
+    range: Option<TocRange>,
 }
 
 /// A range of the table of contents: where it begins, and where it ends, unless that is the end of the front.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
-struct Stretch {
+struct TocRange {
     start: u64,
     end: Option<u64>,
 }
@@ -76,7 +76,7 @@ impl Ranges {
     pub(super) fn restore(front: &Front, saved: Saved, marks: Marks, front_end: u64) -> Self {
         Self {
             spans: Vec::new(),
-            tiling: Tiling::resume(saved.at, saved.held),
+            tiling: Tiling::resume(saved.at, saved.pending),
             state: saved,
             marks,
             front: FrontRanges::default(),
@@ -86,14 +86,14 @@ impl Ranges {
     }
 
     /// Sets the entry at which the front of a part begins.
-    pub(super) const fn begin_stretch(&mut self, start: u64) {
-        self.state.stretch = Some(Stretch { start, end: None });
+    pub(super) const fn begin_range(&mut self, start: u64) {
+        self.state.range = Some(TocRange { start, end: None });
     }
 
     /// Sets the entry before which the front of a part ends.
-    pub(super) const fn end_stretch(&mut self, entry: u64) {
-        if let Some(stretch) = &mut self.state.stretch {
-            stretch.end = Some(entry);
+    pub(super) const fn end_range(&mut self, entry: u64) {
+        if let Some(range) = &mut self.state.range {
+            range.end = Some(entry);
         }
     }
 
@@ -129,7 +129,7 @@ impl Ranges {
     /// An earlier walk emitted the good ranges before `until`, but did not store which. So this walk emits no good
     /// ranges there.
     pub(super) const fn leave_good(&mut self, until: u64) {
-        self.state.given_until = until;
+        self.state.emitted_until = until;
     }
 
     /// The offset up to which ranges come last.
@@ -139,7 +139,7 @@ impl Ranges {
 
     pub(super) fn save(&self) -> Saved {
         Saved {
-            held: self.tiling.pending(),
+            pending: self.tiling.pending(),
             ..self.state.clone()
         }
     }
@@ -184,7 +184,7 @@ impl Ranges {
     /// Holds back or drops the new ranges, from this index on, that must not be emitted.
     fn settle(&mut self, place: usize) {
         self.hold_first(place);
-        let until = self.state.given_until;
+        let until = self.state.emitted_until;
         if until > 0 {
             for mut span in self.spans.split_off(place) {
                 if !span.is_damage() {
@@ -205,8 +205,7 @@ impl Ranges {
         self.state.begun = true;
         let joins = first.start == self.front_end && (first.kind, first.cause) == self.front_last;
         // The front's last range may be another part's.
-        if joins && self.front_end > 0 && self.state.stretch.is_none() && first.kind != Kind::Block
-        {
+        if joins && self.front_end > 0 && self.state.range.is_none() && first.kind != Kind::Block {
             self.state.joint = Some(self.spans.remove(place));
         }
     }
@@ -232,21 +231,21 @@ impl Ranges {
             self.flush();
             self.marks.sort();
         }
-        let mut given = *self.state.front_at.get_or_insert(0);
+        let mut emitted = *self.state.front_at.get_or_insert(0);
         if self.front_end == 0 {
             return Ok(false);
         }
         let (mut laid, mut spans) = (mem::take(&mut self.front), mem::take(&mut self.spans));
-        let more = lay_last(&mut given, &mut spans, |out| {
-            self.lay_front(front, &mut laid, out)
+        let more = lay_last(&mut emitted, &mut spans, |out| {
+            self.cover_front(front, &mut laid, out)
         })?;
         (self.front, self.spans) = (laid, spans);
-        self.state.front_at = Some(given);
+        self.state.front_at = Some(emitted);
         Ok(more)
     }
 
     /// Commits the front up to the next damaged entry, or to its end if there is none: then `false`.
-    fn lay_front(
+    fn cover_front(
         &self,
         front: &Front,
         ranges: &mut FrontRanges,
@@ -257,15 +256,15 @@ impl Ranges {
             true => (Kind::Corrupt, Some(cause)),
             false => (Kind::Header, None),
         };
-        let stretch = self.state.stretch;
+        let range = self.state.range;
         let is_begun = mem::replace(&mut ranges.begun, true);
-        if let Some(Stretch { start, .. }) = stretch
+        if let Some(TocRange { start, .. }) = range
             && !is_begun
         {
             *tiling = Tiling::resume(start, None);
         }
         let mut cover = |end, kind, cause| tiling.cover(end, kind, cause, out);
-        if !is_begun && stretch.is_none_or(|stretch| stretch.start == 0) {
+        if !is_begun && range.is_none_or(|range| range.start == 0) {
             let (kind, cause) = damaged(front.magic != MAGIC, Cause::BadMagic);
             cover(VERSION_START, kind, cause);
             let (kind, cause) = damaged(is_mended(front), Cause::UnsupportedVersion);
@@ -283,7 +282,7 @@ impl Ranges {
             cover(mark.end, Kind::Corrupt, Some(mark.cause));
             return Ok(true);
         }
-        if let Some(end) = stretch.and_then(|stretch| stretch.end) {
+        if let Some(end) = range.and_then(|range| range.end) {
             cover(end, Kind::Header, None);
             tiling.finish(out);
             return Ok(false);
@@ -307,7 +306,7 @@ impl Ranges {
         let mut spans = Vec::new();
         while more && first.is_none() {
             spans.clear();
-            more = self.lay_front(front, &mut ranges, &mut spans)?;
+            more = self.cover_front(front, &mut ranges, &mut spans)?;
             first = spans.iter().find(|span| span.is_damage()).copied();
         }
         let first = first.filter(|first| first.start < self.front_end);
@@ -340,5 +339,5 @@ const fn is_mended(front: &Front) -> bool {
 /// Whether the number of entries is wrong, or claims more than there is.
 pub(super) fn count_is_wrong(front: &Front) -> bool {
     let stated = u64::from(front.stated);
-    front.version == VERSION_1 && stated != front.entries || front.ends_behind_nothing()
+    front.version == VERSION_1 && stated != front.entries || front.ends_after_toc()
 }

@@ -5,12 +5,12 @@ use serde::{Deserialize, Serialize};
 
 use super::VERSION_1;
 use super::block::{BLOCK_HEADER_BYTES, Name};
-use super::give::{Giver, Open};
+use super::emit::{Emitter, Open};
 use super::layout::TocEntry;
 use super::probe::{Checks, Input};
 use super::proven::Proving;
 use super::ranges::Ranges;
-use super::rows::{Found, Kept};
+use super::rows::{Found, GoodBlock};
 use super::toc::{Entry, Table};
 use crate::error::Result;
 
@@ -20,7 +20,7 @@ pub(super) enum Reach {
     /// At their entries' offsets, regardless of what is before.
     InPlace,
     /// Also after the last good one.
-    Behind,
+    AfterLast,
 }
 
 pub(super) struct Position {
@@ -48,9 +48,9 @@ impl Position {
 
     /// Continues after a good block or partition that ends at `end`. In place, what is before the next one does
     /// not matter.
-    pub(super) fn go_behind(&mut self, end: u64, last: (u32, Name)) {
+    pub(super) fn go_past(&mut self, end: u64, last: (u32, Name)) {
         self.end = Some(end);
-        if self.reach == Reach::Behind {
+        if self.reach == Reach::AfterLast {
             self.last = Some(last);
         }
     }
@@ -69,7 +69,7 @@ impl Position {
 pub(super) struct Reading {
     pub(super) input: Input,
     pub(super) place: Position,
-    pub(super) giver: Giver,
+    pub(super) emitter: Emitter,
     pub(super) found: Found,
     pub(super) ranges: Ranges,
     /// Records which blocks and partitions are good, for later reads.
@@ -80,7 +80,7 @@ impl Reading {
     /// Creates the state before anything is read. The first range of the data begins at `at`.
     pub(super) fn new(input: Input, place: Position, at: u64) -> Self {
         Self {
-            giver: Giver::new(&input.options.filter),
+            emitter: Emitter::new(&input.options.filter),
             found: Found::default(),
             ranges: Ranges::new(&input.front, at),
             place,
@@ -108,19 +108,19 @@ impl Reading {
 
     /// Commits a good block, which ends at `end` at the latest. Its messages are emitted next if they match.
     /// `false` if not.
-    pub(super) fn keep(
+    pub(super) fn commit_block(
         &mut self,
         tenant: &Name,
         entry: TocEntry,
         end: u64,
         checks: Checks,
     ) -> Result<bool> {
-        self.found.keep(|| Kept {
+        self.found.add_block(|| GoodBlock {
             tenant: tenant.clone(),
             entry,
         });
         let is_given = entry.messages > 0 && !self.found.is_silent;
-        if !is_given || !self.wants(entry.partition, tenant)? {
+        if !is_given || !self.matches(entry.partition, tenant)? {
             return Ok(false);
         }
         let open = Open {
@@ -133,13 +133,13 @@ impl Reading {
             position: entry.offset + BLOCK_HEADER_BYTES + u64::from(entry.tenant_len),
             crc: (self.input.front.version != VERSION_1).then_some(entry.crc),
         };
-        self.giver.begin(open, checks);
+        self.emitter.begin(open, checks);
         Ok(true)
     }
 
     /// Whether records of this partition and tenant match.
-    pub(super) fn wants(&self, partition: u32, tenant: &Name) -> Result<bool> {
+    pub(super) fn matches(&self, partition: u32, tenant: &Name) -> Result<bool> {
         let source = &*self.input.source;
-        self.giver.wanted.has(source, partition, tenant)
+        self.emitter.filter.has(source, partition, tenant)
     }
 }

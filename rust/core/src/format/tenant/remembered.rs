@@ -72,19 +72,19 @@ impl Remembered {
                 .kept()
                 .get(place)
                 .or_bug("a unit that is remembered")?;
-            let behind = match self.wants_behind(on, place, unit) {
-                true => proven.units.behind(place),
+            let after = match self.matches_after(on, place, unit) {
+                true => proven.units.after(place),
                 false => 0,
             };
-            let is_wanted = is_wanted(on, unit)?;
-            if is_wanted || behind > 0 {
+            let matches = matches(on, unit)?;
+            if matches || after > 0 {
                 self.tell(on, unit.start());
-                match is_wanted {
+                match matches {
                     true if !take(on, unit, course, part)? => return Ok(Advance::Full),
                     true => {}
                     false => pass(on, unit, course),
                 }
-                self.left = behind;
+                self.left = after;
                 self.units.start += 1;
                 return Ok(Advance::On);
             }
@@ -115,12 +115,12 @@ impl Remembered {
     }
 
     /// Whether the units after this one that are not remembered can match.
-    fn wants_behind(&self, on: &Reading, place: usize, unit: &Unit) -> bool {
+    fn matches_after(&self, on: &Reading, place: usize, unit: &Unit) -> bool {
         let last = match self.proven.units.kept().get(place + 1) {
             Some(next) => next.partition(),
             None => u32::MAX,
         };
-        on.giver.wanted.has_any_partition(unit.partition(), last)
+        on.emitter.filter.has_any_partition(unit.partition(), last)
     }
 
     /// Reports where the file's first damage is, if that is before `until` and was not read. A missing message may
@@ -140,10 +140,10 @@ impl Remembered {
 }
 
 /// Whether anything of this block or partition can match.
-fn is_wanted(on: &Reading, unit: &Unit) -> Result<bool> {
+fn matches(on: &Reading, unit: &Unit) -> Result<bool> {
     match &unit.what {
-        What::Block(block, tenant) => on.wants(block.partition, tenant),
-        What::Partition(partition, _) => Ok(on.giver.wanted.has_partition(partition.partition)),
+        What::Block(block, tenant) => on.matches(block.partition, tenant),
+        What::Partition(partition, _) => Ok(on.emitter.filter.has_partition(partition.partition)),
     }
 }
 
@@ -167,12 +167,12 @@ fn take(
             *course = Course::Unlisted(own);
         }
         What::Partition(good, cut) => {
-            go_behind_entry(on, unit);
+            skip_entry(on, unit);
             on.ranges.skip_to(good.at);
             let mut own = Partitions::default();
             *part = Some(match cut {
-                Some(toc_at) => own.keep_cut(on, *toc_at, *good)?,
-                None => own.keep(on, *good)?,
+                Some(toc_at) => own.commit_cut(on, *toc_at, *good)?,
+                None => own.commit(on, *good)?,
             });
             *course = Course::Partitions(own);
         }
@@ -192,7 +192,7 @@ fn pass(on: &mut Reading, unit: &Unit, course: &mut Course) {
             )
         }
         What::Partition(good, cut) => {
-            go_behind_entry(on, unit);
+            skip_entry(on, unit);
             *course = Course::Partitions(Partitions::default());
             let end = match cut {
                 Some(_) => on.input.front.len,
@@ -202,11 +202,11 @@ fn pass(on: &mut Reading, unit: &Unit, course: &mut Course) {
         }
     };
     on.ranges.skip_to(end);
-    on.place.go_behind(end, last);
+    on.place.go_past(end, last);
 }
 
 /// Version 1: continues in the table of contents after the entry of a partition.
-fn go_behind_entry(on: &mut Reading, unit: &Unit) {
+fn skip_entry(on: &mut Reading, unit: &Unit) {
     on.place.table.go_to(unit.next, unit.partition());
     on.input.budget = unit.budget;
 }

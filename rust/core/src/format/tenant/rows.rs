@@ -4,7 +4,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use super::block::Name;
-use super::judge::KeptPartition;
+use super::judge::GoodPartition;
 use super::layout::TocEntry;
 use super::probe::Input;
 use crate::limits::LIMITS;
@@ -126,7 +126,7 @@ impl Rows for TenantRows<'_> {
 
 /// A good block.
 #[derive(Debug)]
-pub(super) struct Kept {
+pub(super) struct GoodBlock {
     pub(super) tenant: Name,
     /// The entry that describes it. Version 1: without its length and CRC-32.
     pub(super) entry: TocEntry,
@@ -136,10 +136,10 @@ pub(super) struct Kept {
 pub(super) struct Found {
     pub(super) messages: Vec<Message>,
     pub(super) tenants: Vec<Tenant>,
-    kept: Vec<Kept>,
+    good: Vec<GoodBlock>,
     /// The total length of their tenant IDs.
-    kept_bytes: usize,
-    kept_partitions: Vec<KeptPartition>,
+    id_bytes: usize,
+    good_partitions: Vec<GoodPartition>,
     /// Damage was met: nothing is emitted any more, and the walk continues only to find the first damage.
     pub(super) is_silent: bool,
 }
@@ -148,37 +148,37 @@ impl Found {
     pub(super) fn clear(&mut self) {
         self.messages.clear();
         self.tenants.clear();
-        self.kept.clear();
-        self.kept_bytes = 0;
-        self.kept_partitions.clear();
+        self.good.clear();
+        self.id_bytes = 0;
+        self.good_partitions.clear();
     }
 
     /// The good blocks.
-    pub(super) fn kept(&self) -> &[Kept] {
-        &self.kept
+    pub(super) fn good(&self) -> &[GoodBlock] {
+        &self.good
     }
 
     /// Version 1: the good partitions, including those without tenants.
-    pub(super) fn kept_partitions(&self) -> &[KeptPartition] {
-        &self.kept_partitions
+    pub(super) fn good_partitions(&self) -> &[GoodPartition] {
+        &self.good_partitions
     }
 
     /// Adds a good block.
-    pub(super) fn keep(&mut self, kept: impl FnOnce() -> Kept) {
+    pub(super) fn add_block(&mut self, good: impl FnOnce() -> GoodBlock) {
         if !self.is_silent {
-            let kept = kept();
-            self.kept_bytes += kept.tenant.bytes().map_or(0, |bytes| bytes.len());
-            self.kept.push(kept);
+            let good = good();
+            self.id_bytes += good.tenant.bytes().map_or(0, |bytes| bytes.len());
+            self.good.push(good);
         }
     }
 
     /// Adds a good partition.
-    pub(super) fn keep_partition(&mut self, kept: KeptPartition) {
-        self.kept_partitions.push(kept);
+    pub(super) fn add_partition(&mut self, good: GoodPartition) {
+        self.good_partitions.push(good);
     }
 
     pub(super) fn is_empty(&self) -> bool {
-        self.messages.is_empty() && self.kept.is_empty()
+        self.messages.is_empty() && self.good.is_empty()
     }
 
     /// Whether a step cannot emit more messages.
@@ -192,7 +192,7 @@ impl Found {
 
     /// Whether there is enough for a step.
     pub(super) fn is_crowded(&self, input: &Input) -> bool {
-        self.is_full(input) || self.kept_bytes >= input.options.window_bytes
+        self.is_full(input) || self.id_bytes >= input.options.window_bytes
     }
 
     pub(super) fn rows<'a>(&'a self, input: &'a Input) -> TenantRows<'a> {

@@ -30,7 +30,7 @@ pub(super) struct Group {
 
 /// The messages of one tenant in memory.
 #[derive(Debug, Default)]
-struct Held {
+struct Buffered {
     messages: u32,
     first: Option<u64>,
     bytes: Vec<u8>,
@@ -39,7 +39,7 @@ struct Held {
 /// Messages in memory, by partition and tenant.
 #[derive(Debug, Default)]
 pub(super) struct Memory {
-    tenants: BTreeMap<u32, BTreeMap<Vec<u8>, Held>>,
+    tenants: BTreeMap<u32, BTreeMap<Vec<u8>, Buffered>>,
     /// About how many bytes that takes.
     pub(super) bytes: u64,
 }
@@ -59,12 +59,12 @@ impl Memory {
         complete: bool,
     ) -> Result<Option<u64>> {
         let value_len = u32::try_from(value.len()).map_err(|_| too_long("value", value.len()))?;
-        let held = self
+        let own = self
             .tenants
             .get(&partition)
             .and_then(|tenants| tenants.get(tenant));
-        let before = held.map_or(0, |held| held.messages);
-        let first = held.and_then(|held| held.first).or(complete.then_some(0));
+        let before = own.map_or(0, |own| own.messages);
+        let first = own.and_then(|own| own.first).or(complete.then_some(0));
         let messages = before.checked_add(1).ok_or_else(|| {
             Error::Usage(format!(
                 "partition {partition} has {before} messages of this tenant: no more fit into a block. Use another partition or tenant"
@@ -83,20 +83,20 @@ impl Memory {
                     "index {index} is too low: {before} messages of this tenant in partition {partition} came before"
                 ))
             })?),
-            _ => held.and_then(|held| held.first),
+            _ => own.and_then(|own| own.first),
         };
         self.name(partition, tenant)?;
         let tenants = self.tenants.entry(partition).or_default();
-        if let Some(held) = tenants.get_mut(tenant) {
-            let before = held.bytes.capacity();
+        if let Some(own) = tenants.get_mut(tenant) {
+            let before = own.bytes.capacity();
             if value.len() > before {
-                held.bytes.reserve_exact(value.len() + 4);
+                own.bytes.reserve_exact(value.len() + 4);
             }
-            held.bytes.extend_from_slice(&value_len.to_be_bytes());
-            held.bytes.extend_from_slice(value);
-            self.bytes += (held.bytes.capacity() - before) as u64;
-            held.messages = messages;
-            held.first = first;
+            own.bytes.extend_from_slice(&value_len.to_be_bytes());
+            own.bytes.extend_from_slice(value);
+            self.bytes += (own.bytes.capacity() - before) as u64;
+            own.messages = messages;
+            own.first = first;
         }
         Ok(next)
     }
@@ -109,7 +109,7 @@ impl Memory {
         u32::try_from(tenant.len()).map_err(|_| too_long("tenant ID", tenant.len()))?;
         let tenants = self.tenants.entry(partition).or_default();
         if !tenants.contains_key(tenant) {
-            tenants.insert(tenant.to_vec(), Held::default());
+            tenants.insert(tenant.to_vec(), Buffered::default());
             self.bytes += TENANT_BYTES + tenant.len() as u64;
         }
         Ok(())
@@ -117,15 +117,15 @@ impl Memory {
 
     fn groups(&self) -> impl Iterator<Item = (Group, &[u8])> {
         self.tenants.iter().flat_map(|(partition, tenants)| {
-            tenants.iter().map(|(tenant, held)| {
+            tenants.iter().map(|(tenant, own)| {
                 let group = Group {
                     partition: *partition,
                     tenant: tenant.clone(),
-                    messages: held.messages,
-                    first: held.first,
-                    bytes: held.bytes.len() as u64,
+                    messages: own.messages,
+                    first: own.first,
+                    bytes: own.bytes.len() as u64,
                 };
-                (group, held.bytes.as_slice())
+                (group, own.bytes.as_slice())
             })
         })
     }

@@ -74,31 +74,31 @@ impl Good {
         let mut partition = None::<(u32, u32)>;
         while walk.step()? == Step::More {
             let own = walk.scan().found();
-            let kept = match version {
+            let good = match version {
                 VERSION_1 => &[],
-                _ => own.kept(),
+                _ => own.good(),
             };
-            for kept in kept {
-                let bytes = V2_ENTRY_BYTES + u64::from(kept.entry.tenant_len);
-                found.add(&kept.entry, bytes, kept.entry.offset);
+            for good in good {
+                let bytes = V2_ENTRY_BYTES + u64::from(good.entry.tenant_len);
+                found.add(&good.entry, bytes, good.entry.offset);
                 match &mut partition {
-                    Some((id, tenants)) if *id == kept.entry.partition => *tenants += 1,
-                    last => found.end_partition(last.replace((kept.entry.partition, 1))),
+                    Some((id, tenants)) if *id == good.entry.partition => *tenants += 1,
+                    last => found.end_partition(last.replace((good.entry.partition, 1))),
                 }
             }
             // A truncated partition keeps the tenants that are whole, and gets their number.
-            for kept in own.kept_partitions() {
-                let offset = kept.at + COUNT_BYTES;
+            for good in own.good_partitions() {
+                let offset = good.at + COUNT_BYTES;
                 let blocks = TocEntry {
-                    partition: kept.partition,
+                    partition: good.partition,
                     tenant_len: 0,
                     messages: 0,
                     offset,
-                    length: kept.end - offset,
+                    length: good.end - offset,
                     crc: 0,
                 };
-                found.add(&blocks, V1_ENTRY_BYTES, kept.at);
-                found.end_partition(Some((kept.partition, kept.tenants)));
+                found.add(&blocks, V1_ENTRY_BYTES, good.at);
+                found.end_partition(Some((good.partition, good.tenants)));
             }
             found.blocks.flush_if_full()?;
             found.tenants.flush_if_full()?;

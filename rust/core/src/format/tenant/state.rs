@@ -2,8 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::emit::Open;
 use super::front::COUNT_BYTES;
-use super::give::Open;
 use super::partitions::Part;
 use super::ranges;
 use super::reading::Reach;
@@ -40,7 +40,7 @@ pub(super) struct State<C, M> {
     pub(super) reach: Reach,
     /// How many messages were emitted, and how many of them are skipped, if the walk began again.
     #[serde(default)]
-    pub(super) given: u64,
+    pub(super) emitted: u64,
     #[serde(default)]
     pub(super) skip: u64,
     pub(super) ended: bool,

@@ -166,7 +166,7 @@ impl Entries {
     }
 
     /// The entry after `entry`, if `entry` is the one that was peeked at.
-    pub(super) fn look_behind(
+    pub(super) fn look_after(
         &mut self,
         source: &dyn Source,
         entry: &Entry,
@@ -176,9 +176,9 @@ impl Entries {
         }
         let place = (self.at, self.left);
         (self.at, self.left) = (entry.end, self.left - 1);
-        let behind = self.read(source);
+        let after = self.read(source);
         (self.at, self.left) = place;
-        behind
+        after
     }
 
     /// The entry at `at`. `None` if it would extend past the end of the file.

@@ -35,7 +35,7 @@ enum Trial {
     /// With a tenant ID of this length instead, or of a greater one: (ii).
     Lengths(u32),
     /// As it is at this later place, or at one after it: (iii).
-    Behind(u64),
+    Later(u64),
     /// There is none. Reading continues where it ends, if it fits.
     Nothing,
 }
@@ -49,11 +49,11 @@ pub(super) struct Unlisted {
     /// The latest end of entries, except for the first one.
     limit: u64,
     /// (iii) found no later place up to here, as long as no other block is good.
-    sought_in_vain: bool,
+    searched_in_vain: bool,
 }
 
 /// The result of the search for what an entry names.
-enum Sought {
+enum Outcome {
     Found(Entry, Good),
     /// This entry names no good block.
     Not,
@@ -69,7 +69,7 @@ impl Unlisted {
             at: TOC_START,
             trial: Trial::Stated,
             limit: toc_end.map_or(len, |end| end - COUNT_BYTES),
-            sought_in_vain: false,
+            searched_in_vain: false,
         }
     }
 
@@ -80,7 +80,7 @@ impl Unlisted {
             at: next,
             trial: Trial::Stated,
             limit,
-            sought_in_vain: false,
+            searched_in_vain: false,
         }
     }
 
@@ -96,7 +96,7 @@ impl Unlisted {
         }
         on.ranges.skip_to(good.at);
         on.ranges.cover(good.end(), Kind::Block, None, Origin::None);
-        self.search.keep(on, entry, good)?;
+        self.search.commit(on, entry, good)?;
         Ok(true)
     }
 
@@ -110,10 +110,10 @@ impl Unlisted {
             end(on);
             return Ok(Advance::End);
         }
-        let sought = match self.trial {
+        let outcome = match self.trial {
             Trial::Stated => self.try_stated(on)?,
             Trial::Lengths(from) => self.try_lengths(on, from)?,
-            Trial::Behind(from) => self.try_behind(on, from)?,
+            Trial::Later(from) => self.try_later(on, from)?,
             Trial::Nothing => {
                 if self.pass(on)? {
                     return Ok(Advance::On);
@@ -122,37 +122,37 @@ impl Unlisted {
                 return Ok(Advance::End);
             }
         };
-        match sought {
-            Sought::Found(entry, good) => self.keep(on, &entry, good)?,
-            Sought::Not => {}
-            Sought::Full => return Ok(Advance::Full),
+        match outcome {
+            Outcome::Found(entry, good) => self.commit_block(on, &entry, good)?,
+            Outcome::Not => {}
+            Outcome::Full => return Ok(Advance::Full),
         }
         Ok(Advance::On)
     }
 
     /// Tries the entry as it is at this place, by (a) to (d).
-    fn try_stated(&mut self, on: &mut Reading) -> Result<Sought> {
+    fn try_stated(&mut self, on: &mut Reading) -> Result<Outcome> {
         let limit = self.own_limit(&on.input);
         let stated = fields_at(&mut on.input, self.at, None, limit)?;
         let Some(fields) = stated else {
             self.trial = Trial::Lengths(0);
-            return Ok(Sought::Not);
+            return Ok(Outcome::Not);
         };
         let entry = entry_of(&mut on.input, self.at, &fields)?;
-        let sought = self.find(on, &entry, Places::NamedAndBehind)?;
-        if matches!(sought, Sought::Not) {
+        let outcome = self.find(on, &entry, Places::NamedAndAfter)?;
+        if matches!(outcome, Outcome::Not) {
             // If its tenant ID is right, only the block is damaged.
             let is_right = has_length(on, &fields)? && has_tenant(on, &entry)?;
             self.trial = match is_right {
-                true => self.behind(on),
+                true => self.after(on),
                 false => Trial::Lengths(0),
             };
         }
-        Ok(sought)
+        Ok(outcome)
     }
 
     /// Tries the entry at this place with tenant IDs of other lengths, from this one on, by (a) and (b).
-    fn try_lengths(&mut self, on: &mut Reading, from: u32) -> Result<Sought> {
+    fn try_lengths(&mut self, on: &mut Reading, from: u32) -> Result<Outcome> {
         let limit = self.own_limit(&on.input);
         for length in from..=MOST_TENANT_BYTES {
             poll(on, length.into())?;
@@ -161,22 +161,22 @@ impl Unlisted {
             let Some(fields) = fields.filter(|_| spend(on, TRIAL_COST)) else {
                 break;
             };
-            if !is_behind_last(on, &fields) || !has_length(on, &fields)? {
+            if !is_after_last(on, &fields) || !has_length(on, &fields)? {
                 continue;
             }
             let entry = entry_of(&mut on.input, self.at, &fields)?;
-            let sought = self.find(on, &entry, Places::Named)?;
-            if !matches!(sought, Sought::Not) {
+            let outcome = self.find(on, &entry, Places::Named)?;
+            if !matches!(outcome, Outcome::Not) {
                 self.trial = Trial::Lengths(length);
-                return Ok(again_if_full(on, sought, before));
+                return Ok(again_if_full(on, outcome, before));
             }
         }
-        self.trial = self.behind(on);
-        Ok(Sought::Not)
+        self.trial = self.after(on);
+        Ok(Outcome::Not)
     }
 
     /// Tries the entries as they are at the places from this one on, by (a) and (b).
-    fn try_behind(&mut self, on: &mut Reading, from: u64) -> Result<Sought> {
+    fn try_later(&mut self, on: &mut Reading, from: u64) -> Result<Outcome> {
         for at in from..self.limit {
             poll(on, at)?;
             let before = on.input.budget;
@@ -187,7 +187,7 @@ impl Unlisted {
                 continue;
             }
             let fields = fields_at(&mut on.input, at, None, self.limit)?;
-            let Some(fields) = fields.filter(|fields| is_behind_last(on, fields)) else {
+            let Some(fields) = fields.filter(|fields| is_after_last(on, fields)) else {
                 continue;
             };
             if !has_length(on, &fields)? {
@@ -197,24 +197,24 @@ impl Unlisted {
             if !has_tenant(on, &entry)? {
                 continue;
             }
-            let sought = self.find(on, &entry, Places::Named)?;
-            if !matches!(sought, Sought::Not) {
-                self.trial = Trial::Behind(at);
-                return Ok(again_if_full(on, sought, before));
+            let outcome = self.find(on, &entry, Places::Named)?;
+            if !matches!(outcome, Outcome::Not) {
+                self.trial = Trial::Later(at);
+                return Ok(again_if_full(on, outcome, before));
             }
         }
-        self.sought_in_vain = true;
+        self.searched_in_vain = true;
         self.trial = Trial::Nothing;
-        Ok(Sought::Not)
+        Ok(Outcome::Not)
     }
 
     /// How entries after this place are searched for, if at all.
-    fn behind(&self, on: &Reading) -> Trial {
+    fn after(&self, on: &Reading) -> Trial {
         let is_lost = on.input.front.toc_end.is_none() && on.place.last.is_none();
-        if self.sought_in_vain || is_lost {
+        if self.searched_in_vain || is_lost {
             return Trial::Nothing;
         }
-        Trial::Behind(self.at + 1)
+        Trial::Later(self.at + 1)
     }
 
     /// Continues where the entry at this place ends, in which nothing was found. `false` if it does not fit.
@@ -239,16 +239,16 @@ impl Unlisted {
         }
     }
 
-    fn find(&mut self, on: &mut Reading, entry: &Entry, places: Places) -> Result<Sought> {
+    fn find(&mut self, on: &mut Reading, entry: &Entry, places: Places) -> Result<Outcome> {
         Ok(match self.search.find(on, entry, 0, places)? {
-            Verdict::Good(good) => Sought::Found(entry.clone(), good),
-            Verdict::Failed(_) => Sought::Not,
-            Verdict::Full => Sought::Full,
+            Verdict::Good(good) => Outcome::Found(entry.clone(), good),
+            Verdict::Failed(_) => Outcome::Not,
+            Verdict::Full => Outcome::Full,
         })
     }
 
     /// Commits a good block, and continues after the entry that it proves.
-    fn keep(&mut self, on: &mut Reading, entry: &Entry, good: Good) -> Result<()> {
+    fn commit_block(&mut self, on: &mut Reading, entry: &Entry, good: Good) -> Result<()> {
         let (kind, cause) = match &on.place.last {
             None => {
                 self.limit = good.at;
@@ -265,7 +265,7 @@ impl Unlisted {
         };
         self.at = entry.end;
         self.trial = Trial::Stated;
-        self.sought_in_vain = false;
+        self.searched_in_vain = false;
         on.ranges.cover(good.at, kind, cause, Origin::None);
         on.ranges.cover(good.end(), Kind::Block, None, Origin::None);
         if let Some(proving) = &mut on.proving {
@@ -276,7 +276,7 @@ impl Unlisted {
                 budget: on.input.budget,
             });
         }
-        self.search.keep(on, entry, good)
+        self.search.commit(on, entry, good)
     }
 }
 
@@ -309,7 +309,7 @@ fn entry_of(input: &mut Input, at: u64, fields: &TocEntry) -> Result<Entry> {
 }
 
 /// Whether the block would be after the last good one, by its entry's offset.
-fn is_behind_last(on: &Reading, fields: &TocEntry) -> bool {
+fn is_after_last(on: &Reading, fields: &TocEntry) -> bool {
     fields.offset >= on.place.good_end()
 }
 
@@ -338,11 +338,11 @@ fn spend(on: &mut Reading, bytes: u64) -> bool {
 }
 
 /// Restores the budget if the step ends before the result is known, because the search will be repeated.
-const fn again_if_full(on: &mut Reading, sought: Sought, before: Budget) -> Sought {
-    if matches!(sought, Sought::Full) {
+const fn again_if_full(on: &mut Reading, outcome: Outcome, before: Budget) -> Outcome {
+    if matches!(outcome, Outcome::Full) {
         on.input.budget.take_back(before);
     }
-    sought
+    outcome
 }
 
 fn poll(on: &Reading, trial: u64) -> Result<()> {

@@ -8,11 +8,11 @@ use super::VERSION_1;
 use super::block::Name;
 use super::claims::{self, Origin};
 use super::course::Course;
+use super::emit::{Emitter, Open, no_message};
 use super::explain::{explain, explain_entry};
 use super::front::{COUNT_BYTES, Front};
-use super::give::{Giver, Open, no_message};
 use super::marks::Marks;
-use super::part::{self, Portion, Progress};
+use super::part::{self, EntryRange, Progress};
 use super::partitions::Part;
 use super::probe::{Input, tenant_of};
 use super::proven::{Proven, Proving};
@@ -92,7 +92,7 @@ impl TenantScan {
     /// A scan through the whole file.
     pub(super) fn begin(source: Arc<dyn Source>, options: &Options, front: Arc<Front>) -> Self {
         let place = (TOC_START, front.entries);
-        Self::at(Input::new(source, options, front), Reach::Behind, place)
+        Self::at(Input::new(source, options, front), Reach::AfterLast, place)
     }
 
     /// A scan of only the blocks that match, by a table of contents that [leads](Front::leads_directly) to them:
@@ -188,11 +188,11 @@ impl TenantScan {
                 return Self::from_proven(&input, offset);
             };
             if (entry.offset..entry.block_end()).contains(&offset) {
-                if !Self::stands(&input, at)? {
+                if !Self::in_place(&input, at)? {
                     return Self::from_proven(&input, offset);
                 }
                 let (table, at) = (input.table(at, left, before), entry.offset);
-                let place = Position::new(table, Reach::Behind, Some(at));
+                let place = Position::new(table, Reach::AfterLast, Some(at));
                 let mut scan = Self::new(input, place, at);
                 scan.begin_within(at, offset);
                 return Ok(scan);
@@ -202,7 +202,7 @@ impl TenantScan {
     }
 
     /// Whether what the entry at `at` names is good at its offset.
-    fn stands(input: &Input, at: u64) -> Result<bool> {
+    fn in_place(input: &Input, at: u64) -> Result<bool> {
         let options = input
             .options
             .clone()
@@ -226,8 +226,8 @@ impl TenantScan {
         let block = loop {
             let advance = search.go_on()?;
             let end = search.on.ranges.at();
-            let mut kept = search.found().kept().iter().map(|kept| kept.entry.offset);
-            let block = kept.next_back();
+            let mut good = search.found().good().iter().map(|good| good.entry.offset);
+            let block = good.next_back();
             if let Some(block) = block.filter(|block| (*block..end).contains(&offset)) {
                 break block;
             }
@@ -244,7 +244,7 @@ impl TenantScan {
         }
         let on = &mut scan.on;
         on.input.options = input.options.clone();
-        on.giver = Giver::new(&input.options.filter);
+        on.emitter = Emitter::new(&input.options.filter);
         scan.begin_within(block, offset);
         Ok(scan)
     }
@@ -255,26 +255,26 @@ impl TenantScan {
         let on = &mut self.on;
         on.ranges = Ranges::new(&on.input.front, block);
         on.ranges.leave_front();
-        on.giver.from = Some(offset);
+        on.emitter.from = Some(offset);
         self.is_partial = true;
     }
 
     /// Begins at a part.
-    fn in_part(input: Input, portion: Portion) -> Result<TenantWalk> {
-        portion.check(&*input.source, &input.front)?;
-        let (reach, entries) = (Reach::Behind, input.front.entries);
-        let Some(before) = portion.before else {
+    fn in_part(input: Input, range: EntryRange) -> Result<TenantWalk> {
+        range.check(&*input.source, &input.front)?;
+        let (reach, entries) = (Reach::AfterLast, input.front.entries);
+        let Some(before) = range.before else {
             let mut scan = Self::at(input, reach, (TOC_START, entries));
             let end = scan.on.input.front.end();
-            scan.set_part(0, Progress::new(portion, (TOC_START, end)));
+            scan.set_part(0, Progress::new(range, (TOC_START, end)));
             return Ok(TenantWalk::new(scan));
         };
-        let Some(beginning) = part::beginning(&input, &portion, before)? else {
+        let Some(beginning) = part::beginning(&input, &range, before)? else {
             // The part before covers all of this one.
             let at = before.0;
             let mut scan = Self::at(input, reach, (at, 0));
             if let Course::Listed(listed) = &mut scan.course {
-                listed.progress = Some(Progress::new(portion, (at, at)));
+                listed.progress = Some(Progress::new(range, (at, at)));
             }
             return Ok(TenantWalk::resume(scan, true));
         };
@@ -285,13 +285,13 @@ impl TenantScan {
         let mut place = Position::new(table, reach, Some(end));
         place.last = Some((entry.partition, name));
         let mut scan = Self::new(input, place, end);
-        scan.set_part(next, Progress::new(portion, (next, end)));
+        scan.set_part(next, Progress::new(range, (next, end)));
         Ok(TenantWalk::new(scan))
     }
 
     /// Makes this the scan of a part whose front begins at `start`.
     fn set_part(&mut self, start: u64, progress: Progress) {
-        self.on.ranges.begin_stretch(start);
+        self.on.ranges.begin_range(start);
         if let Course::Listed(listed) = &mut self.course {
             listed.progress = Some(progress);
         }
@@ -313,9 +313,9 @@ impl TenantScan {
         let front_end = if state.partial { 0 } else { front.end() };
         on.ranges = Ranges::restore(&front, state.ranges, state.marks, front_end);
         on.input.budget = state.budget.with_peak(state.peak);
-        on.giver.open = state.open;
-        on.giver.from = state.from;
-        (on.giver.given, on.giver.skip) = (state.given, state.skip);
+        on.emitter.open = state.open;
+        on.emitter.from = state.from;
+        (on.emitter.emitted, on.emitter.skip) = (state.emitted, state.skip);
         if !front.refused {
             if !state.course.is_like(&scan.course) || !state.course.fits(front.len) {
                 return Err(no_such_point(front.len));
@@ -346,16 +346,16 @@ impl TenantScan {
             budget: on.input.budget,
             peak: on.input.budget.peak(),
             limited: place.is_limited,
-            open: on.giver.open.clone(),
+            open: on.emitter.open.clone(),
             part: self.part.clone(),
             course: &self.course,
             ranges: on.ranges.save(),
             marks: on.ranges.marks(),
-            from: on.giver.from,
+            from: on.emitter.from,
             partial: self.is_partial,
             reach: place.reach,
-            given: on.giver.given,
-            skip: on.giver.skip,
+            emitted: on.emitter.emitted,
+            skip: on.emitter.skip,
             ended,
         })
     }
@@ -385,8 +385,8 @@ impl TenantScan {
         if passed.is_multiple_of(POLL_ENTRIES) {
             on.input.options.poll()?;
         }
-        if let Some(open) = on.giver.open.take() {
-            return self.give(open);
+        if let Some(open) = on.emitter.open.take() {
+            return self.emit(open);
         }
         if let Some(part) = &mut self.part {
             if !part.advance(on)? {
@@ -417,9 +417,9 @@ impl TenantScan {
     }
 
     /// Emits messages of the open block.
-    fn give(&mut self, open: Open) -> Result<Advance> {
+    fn emit(&mut self, open: Open) -> Result<Advance> {
         let on = &mut self.on;
-        let Some(end) = on.giver.give(open, &mut on.input, &mut on.found)? else {
+        let Some(end) = on.emitter.emit(open, &mut on.input, &mut on.found)? else {
             return Ok(Advance::Full);
         };
         if let Some(part) = &mut self.part {
@@ -430,11 +430,11 @@ impl TenantScan {
 
     /// Continues through the whole file: only such a scan may find a block that is not where its entry says.
     fn go_through(&mut self) -> Advance {
-        let (given, until) = (self.on.giver.given, self.on.ranges.at());
+        let (emitted, until) = (self.on.emitter.emitted, self.on.ranges.at());
         let input = &self.on.input;
         *self = Self::begin(input.source.clone(), &input.options, input.front.clone());
         self.on.ranges.leave_good(until);
-        self.on.giver.skip = given;
+        self.on.emitter.skip = emitted;
         Advance::On
     }
 
@@ -454,7 +454,7 @@ impl TenantScan {
     }
 
     /// Emits ranges of the front, after those of everything that follows it.
-    fn give_front(&mut self) -> Result<Advance> {
+    fn emit_front(&mut self) -> Result<Advance> {
         Ok(match self.on.ranges.finish(&self.on.input.front)? {
             true => Advance::Full,
             false => Advance::End,
@@ -464,7 +464,7 @@ impl TenantScan {
     /// Continues until the first damage in the file is known.
     fn fail(&mut self) -> Result<Advance> {
         self.on.found.is_silent = true;
-        self.on.giver.open = None;
+        self.on.emitter.open = None;
         let front = self.on.input.front.clone();
         let begins_damaged = front.broken.is_some() && !self.is_partial;
         while !(begins_damaged && self.on.ranges.is_damaged()) && self.go_on()? != Advance::End {
@@ -534,7 +534,7 @@ impl Scan for TenantScan {
             return self.refuse(&known);
         }
         if self.on.ranges.is_at_front() {
-            return self.give_front();
+            return self.emit_front();
         }
         let strict = self.on.input.options.strict;
         let advance = loop {
@@ -561,9 +561,9 @@ impl Scan for TenantScan {
                 false => self.fail(),
             };
         }
-        match self.on.giver.from {
+        match self.on.emitter.from {
             Some(from) => Err(no_message(from)),
-            None => self.give_front(),
+            None => self.emit_front(),
         }
     }
 
@@ -611,7 +611,7 @@ impl Scan for TenantScan {
         if ended {
             return len;
         }
-        let open = self.on.giver.open.as_ref().map(|open| open.position);
+        let open = self.on.emitter.open.as_ref().map(|open| open.position);
         open.unwrap_or(self.on.ranges.at()).min(len)
     }
 

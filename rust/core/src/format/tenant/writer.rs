@@ -142,8 +142,8 @@ impl Writer {
             VERSION_1 => plan.partitions,
             _ => plan.blocks,
         };
-        let mut toc = Region::new(&self.path, file, 0);
-        let mut data = Region::new(&self.path, file, TOC_START + plan.toc_bytes);
+        let mut toc = Section::new(&self.path, file, 0);
+        let mut data = Section::new(&self.path, file, TOC_START + plan.toc_bytes);
         let (mut head, mut toc_crc) = (Vec::new(), crc32fast::Hasher::new());
         file_header(&mut head, version, entries);
         toc_crc.update(&head);
@@ -187,8 +187,8 @@ impl Writer {
     fn end_partition(
         &self,
         partition: Option<Partition>,
-        data: &mut Region<'_>,
-        toc: &mut Region<'_>,
+        data: &mut Section<'_>,
+        toc: &mut Section<'_>,
     ) -> Result<()> {
         let Some(partition) = partition else {
             return Ok(());
@@ -252,7 +252,7 @@ struct Partition {
 
 /// Writes a block. Returns its entry of the table of contents.
 fn write_block(
-    data: &mut Region<'_>,
+    data: &mut Section<'_>,
     merge: &mut Merge<'_>,
     group: &Group,
     head: &mut Vec<u8>,
@@ -282,13 +282,13 @@ fn write_block(
 }
 
 /// A part of the file that is written from beginning to end, with a buffer of its own.
-struct Region<'a> {
+struct Section<'a> {
     path: &'a Path,
     file: &'a Handle,
     buffer: WriteBuffer,
 }
 
-impl<'a> Region<'a> {
+impl<'a> Section<'a> {
     const fn new(path: &'a Path, file: &'a Handle, start: u64) -> Self {
         let buffer = WriteBuffer::new(start);
         Self { path, file, buffer }

@@ -18,14 +18,14 @@ use crate::source::Source;
 
 /// The conditions of a [`Filter`] that a table of contents can decide, as sets.
 #[derive(Debug, Default)]
-pub(super) struct Chosen {
+pub(super) struct FilterSets {
     partitions: Option<HashSet<u32>>,
     least: Option<i128>,
     end: Option<i128>,
     tenants: Option<HashSet<Vec<u8>>>,
 }
 
-impl Chosen {
+impl FilterSets {
     pub(super) fn of(filter: &Filter) -> Self {
         let partition = |value: &Scalar| match value {
             Scalar::Integer(number) => u32::try_from(*number).ok(),
@@ -79,8 +79,8 @@ impl Chosen {
             (None, _) => Ok(true),
             (Some(tenants), Some(own)) => Ok(tenants.contains(&**own)),
             (Some(tenants), None) => {
-                for wanted in tenants {
-                    if tenant.is(source, wanted)? {
+                for filter in tenants {
+                    if tenant.is(source, filter)? {
                         return Ok(true);
                     }
                 }
@@ -109,12 +109,12 @@ pub(super) struct Open {
 
 /// Emits messages of good blocks, one block after the other.
 #[derive(Debug, Default)]
-pub(super) struct Giver {
-    pub(super) wanted: Chosen,
+pub(super) struct Emitter {
+    pub(super) filter: FilterSets,
     /// Where the first message begins, if reading begins there.
     pub(super) from: Option<u64>,
     /// How many messages were emitted, and how many of them are skipped.
-    pub(super) given: u64,
+    pub(super) emitted: u64,
     pub(super) skip: u64,
     /// The block whose messages are being emitted.
     pub(super) open: Option<Open>,
@@ -125,10 +125,10 @@ pub(super) struct Giver {
     is_fresh: bool,
 }
 
-impl Giver {
+impl Emitter {
     pub(super) fn new(filter: &Filter) -> Self {
         Self {
-            wanted: Chosen::of(filter),
+            filter: FilterSets::of(filter),
             ..Self::default()
         }
     }
@@ -147,13 +147,13 @@ impl Giver {
 
     /// Emits messages of the open block, as many as a step has room for. Returns where the block ends if it is
     /// done, `None` if the step must end first.
-    pub(super) fn give(
+    pub(super) fn emit(
         &mut self,
         mut open: Open,
         input: &mut Input,
         found: &mut Found,
     ) -> Result<Option<u64>> {
-        let is_done = self.give_from(&mut open, input, found);
+        let is_done = self.emit_from(&mut open, input, found);
         let position = open.position;
         if !matches!(is_done, Ok(true)) {
             self.open = Some(open);
@@ -169,7 +169,7 @@ impl Giver {
     }
 
     /// Whether the block was emitted to its end.
-    fn give_from(&mut self, open: &mut Open, input: &mut Input, found: &mut Found) -> Result<bool> {
+    fn emit_from(&mut self, open: &mut Open, input: &mut Input, found: &mut Found) -> Result<bool> {
         while open.next < open.messages {
             if found.is_full(input) {
                 return Ok(false);
@@ -184,7 +184,7 @@ impl Giver {
             if end > open.end {
                 return Err(input.changed());
             }
-            if !self.begins_before(open.position)? && !self.give_message(open, input, found, len)? {
+            if !self.begins_before(open.position)? && !self.emit_message(open, input, found, len)? {
                 return Ok(false);
             }
             open.next += 1;
@@ -206,7 +206,7 @@ impl Giver {
     }
 
     /// Adds a message to the step. `false` if the step must end first.
-    fn give_message(
+    fn emit_message(
         &mut self,
         open: &Open,
         input: &mut Input,
@@ -245,7 +245,7 @@ impl Giver {
             index: open.next,
             tenant: found.tenants.len() - 1,
         });
-        self.given += 1;
+        self.emitted += 1;
         Ok(true)
     }
 
@@ -288,8 +288,8 @@ impl Giver {
             Checks::Pieces { .. } => false,
         };
         if is_settled && at.saturating_add(len) <= open.end {
-            let held = input.data.bytes(&*input.source, at).len();
-            if held as u64 >= len {
+            let buffered = input.data.bytes(&*input.source, at).len();
+            if buffered as u64 >= len {
                 return Ok(true);
             }
         }
@@ -319,19 +319,19 @@ impl Giver {
             Checks::Pieces { size, .. } => {
                 let size = (*size).max(1);
                 let first = (at - open.at) / size;
-                let behind = (at - open.at + len).div_ceil(size).max(first + 1);
+                let after = (at - open.at + len).div_ceil(size).max(first + 1);
                 let start = open.at + first * size;
-                (start, (open.at + behind * size).min(open.end))
+                (start, (open.at + after * size).min(open.end))
             }
             _ => (at, at + len),
         };
         let bytes = saturating_usize(end - start);
-        let held = input.data.bytes(&*input.source, start).len() >= bytes;
+        let buffered = input.data.bytes(&*input.source, start).len() >= bytes;
         let right = match &self.checks {
             Checks::Pieces { right, .. } => right.0 <= start && end <= right.1,
             _ => true,
         };
-        if held && right {
+        if buffered && right {
             return Ok(true);
         }
         if is_held {
