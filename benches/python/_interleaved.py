@@ -1,4 +1,4 @@
-"""Two ways to do one thing, measured in turns, and the median of their ratios.
+"""Measures two ways to do one thing in turns, and takes the median of their ratios.
 
 Other load on the machine slows both alike.
 """
@@ -18,9 +18,9 @@ from typing import Final, Literal, TypedDict
 ROUNDS: Final = 8
 """An even number: each side goes first in half of the rounds."""
 MIN_SECONDS: Final = 0.05
-"""One measurement lasts at least so long: shorter work is repeated within it."""
+"""The shortest measurement in seconds: shorter work is repeated within it."""
 MILLIONS: Final = "M/s"
-"""The unit of rates in millions of items a second. Rates of any other unit are given as they are."""
+"""The unit of rates in millions of items a second. Rates of other units are not converted."""
 COSTS: Final = frozenset({"s", "MiB"})
 """The units of which less is better."""
 
@@ -72,7 +72,7 @@ class Suite:
         kind: Kind = "peer",
         prepare: Callable[[], object] = lambda: None,
     ) -> None:
-        """Measures ours beside theirs, each with the number of items of one run.
+        """Compares ours with theirs, each with the number of items of one run.
 
         The sides take turns in going first. `prepare` runs before each round and is not measured. The garbage collector
         runs as usual, but skips the objects that the suite holds.

@@ -1,4 +1,4 @@
-"""Reads files from Python with all checks: one object for each message, and Arrow batches, beside other packages.
+"""Reads files from Python with all checks: one object a message, and Arrow batches, compared with other packages.
 
 The same lines of a log are in all files: uncompressed on both sides, or compressed with zstd on both. All are read
 from the page cache, in the order of the file, with the checks that the format has. No peer gives Arrow: for rows of
@@ -30,7 +30,7 @@ TYPE: Final = "order.created"
 START_US: Final = 1_700_000_000_000_000
 
 Values = Callable[[Path], Sequence[Any]]
-"""Gives the messages of a file, one object for each."""
+"""Returns the messages of a file, one object for each."""
 Run = tuple[Callable[[], object], int]
 
 
@@ -78,7 +78,7 @@ def write_array_record(path: Path, messages: Sequence[bytes], *, compress: bool)
 
 
 def read_array_record(path: Path) -> list[bytes]:
-    """All at once and in this thread, which is the fastest way that the package has."""
+    """All at once and in this thread, which is the package's fastest way."""
     reader = ArrayRecordReader(str(path), "readahead_buffer_size:0,max_parallelism:0")
     found = reader.read_all()
     reader.close()
@@ -120,7 +120,7 @@ def write_small_mcap(path: Path, messages: Sequence[bytes], *, compress: bool) -
 
 
 def read_small_mcap(path: Path) -> list[Any]:
-    """By time, the only order that the package has, which is also the order of the file; with CRCs checked."""
+    """By time, the package's only order, which is also the order of the file; with CRCs checked."""
     with path.open("rb") as file:
         return [message.data for _, _, message in small_mcap.read_message(file, validate_crc=True)]
 
@@ -144,7 +144,7 @@ def read_fastavro(path: Path) -> list[bytes]:
 
 @dataclass(frozen=True)
 class Peer:
-    """Another package: how it writes messages to a file and gives them back."""
+    """Another package: how it writes messages to a file and reads them."""
 
     name: str
     write: Callable[..., None]
@@ -188,7 +188,7 @@ def made_arrow(read: Values, path: Path) -> Run:
 
 
 def compare(suite: Suite, folder: Path, messages: Sequence[bytes], peers: Sequence[Peer], *, compress: bool) -> None:
-    """Measures a segment beside the files of some peers."""
+    """Compares a segment with the files of some peers."""
     kind, own = ("zstd", folder / "own.chunks") if compress else ("uncompressed", folder / "own.active")
     write_seglake(own, messages)
     if read_seglake(own) != messages:

@@ -1,4 +1,4 @@
-"""Looking up messages of a sealed segment by UUID from Python, in random order and warm, beside LMDB.
+"""Looking up messages of a sealed segment by UUID from Python, in random order and warm, compared with LMDB.
 
 The same keys and values are in both. LMDB is asked in one read transaction: for one key by `get`, for many by
 `getmulti`. Each side has other keys in each round, and gives the same: bytes objects, or an Arrow array.
@@ -23,7 +23,7 @@ VALUE_BYTES = 120
 KEYS = 1000
 """How many keys one run looks up."""
 RUNS_OF_A_ROUND = 128
-"""Keys of so many runs are drawn for each round, which are more than a round uses."""
+"""How many runs' keys are drawn for each round. A round uses fewer."""
 SEED = 7
 
 
@@ -145,7 +145,7 @@ def run(suite: Suite) -> None:
 
 
 def main() -> None:
-    """Measures, and writes what was found."""
+    """Measures, and writes the results."""
     suite = Suite("python_lookup")
     run(suite)
     suite.finish()

@@ -1,4 +1,4 @@
-"""Reading many files by `scan`, beside opening one after another.
+"""Reading many files by `scan`, compared with opening one after another.
 
 By the clock on the wall: several threads are to be faster. Small files are read by one thread, which is to cost no more
 than a loop does.
@@ -73,7 +73,7 @@ def run(suite: Suite, format: str, name: str, files: int, records: int) -> None:
 
 
 def main() -> None:
-    """Measures, and writes what was found."""
+    """Measures, and writes the results."""
     suite = Suite("python_many", time.perf_counter)
     for format in ("active", "chunked"):
         for name, (files, records) in SIZES.items():

@@ -1,4 +1,4 @@
-"""Segments to measure with: one file of each format, and as many names for it as a read takes."""
+"""Segments for measurements: one file of each format, and as many names of it as a read needs."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ _OPLOG: Final = pa.schema(
 
 
 def values(records: int, value_bytes: int) -> Iterator[list[bytes]]:
-    """Values as of a log, in groups: half of each is words that come again and again, half are digits of no pattern."""
+    """Values like those of a log, in groups: half of each is repeated words, half random digits."""
     pick = random.Random(_SEED)
     words = " ".join(pick.choices(["order", "created", "user", "status=200", "GET", "/api/v1/items", "ms"], k=4096))
     for first in range(0, records, _BATCH):

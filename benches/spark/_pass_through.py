@@ -1,4 +1,4 @@
-"""The engine's limit: a data source that does nothing but return Arrow batches that are there already."""
+"""The engine's limit: a data source that only returns ready Arrow batches."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ __all__ = ["PassThrough"]
 
 @lru_cache(maxsize=1)
 def prebuilt(path: str) -> list[pa.RecordBatch]:
-    """The batches of an Arrow IPC file; read once by each worker, which Spark uses again from query to query."""
+    """The batches of an Arrow IPC file; read once by each worker. Spark reuses workers for later queries."""
     with pa.ipc.open_file(Path(path).read_bytes()) as file:
         return [file.get_batch(number) for number in range(file.num_record_batches)]
 
 
 @dataclass(frozen=True)
 class Repeated(InputPartition):
-    """One task: all batches, so many times."""
+    """One task: all batches, `times` times."""
 
     times: int
 
@@ -41,7 +41,7 @@ class PassThroughReader(DataSourceReader):
         return [Repeated(times) for times in self._times]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        """Returns what is there."""
+        """Returns the batches."""
         assert isinstance(partition, Repeated)
         for _ in range(partition.times):
             yield from prebuilt(self._path)

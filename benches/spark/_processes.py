@@ -1,4 +1,4 @@
-"""What Spark's processes take: processor time and memory of a JVM and of the Python workers that it starts (Linux)."""
+"""Measures Spark's processes: processor time and memory of a JVM and of the Python workers that it starts (Linux)."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def processor_seconds() -> float:
     ticks = 0
     for process in _descendants():
         try:
-            # Behind the name, which may have anything in it: fields 14 to 17 are utime, stime, cutime and cstime.
+            # After the name, which may contain anything: fields 14 to 17 are utime, stime, cutime and cstime.
             fields = (process / "stat").read_text().rpartition(")")[2].split()
         except OSError:  # it has just ended, and is in its parent's count
             continue
@@ -36,13 +36,13 @@ def processor_seconds() -> float:
 
 
 def reset_peaks() -> None:
-    """Begins to watch for peaks anew."""
+    """Resets the peaks."""
     for process in _descendants():
         (process / "clear_refs").write_text("5")
 
 
 def peaks() -> Peak:
-    """The peaks of the processes that are there, since `reset_peaks`."""
+    """The peaks of the running processes since `reset_peaks`."""
     jvm = worker = 0
     for process in _descendants():
         lines = (process / "status").read_text().splitlines()

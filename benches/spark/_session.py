@@ -1,4 +1,4 @@
-"""The Spark session that is measured in: `local`, a task for each core."""
+"""The Spark session of the measurements: `local`, a task for each core."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ TASKS: Final = int(os.environ.get("SEGLAKE_SPARK_TASKS", "0")) or os.cpu_count()
 
 @contextmanager
 def session() -> Iterator[SparkSession]:
-    """Starts Spark, and stops it in the end. Its workers can import what is in this folder."""
+    """Starts Spark, and stops it at the end. Its workers can import the modules of this folder."""
     os.environ["PYTHONPATH"] = os.pathsep.join([str(Path(__file__).parent), os.environ.get("PYTHONPATH", "")])
     with silent_session(f"local[{TASKS}]", {"spark.app.name": "seglake bench", "spark.driver.memory": "3g"}) as spark:
         yield spark

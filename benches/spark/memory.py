@@ -1,4 +1,4 @@
-"""The memory of a Python worker and of the JVM while Spark reads: small files beside large ones, and one beside many.
+"""The memory of a Python worker and of the JVM while Spark reads: small and large files, one and many.
 
 SEGLAKE_SPARK_GIB (2) is the size of the large file.
 """
@@ -28,11 +28,11 @@ SMALL: Final = (64 << 20) // VALUE_BYTES
 LARGE: Final = int(GIB * (1 << 30)) // VALUE_BYTES
 MANY: Final = 10_000
 FLAT: Final = 0.9
-"""Memory is flat where that of the small is at least so much of that of the large."""
+"""The least ratio of small to large that is flat."""
 
 
 def peak(spark: SparkSession, folder: Path, format: str) -> Peak:
-    """Reads a folder's files in one task, and gives the most memory that this takes at a time."""
+    """Reads a folder's files in one task, and returns the peak memory."""
     load = spark.read.format("seglake").options(segmentFormat=format, recursiveFileLookup="true")
     frame = load.options(maxPartitionBytes="1t", minPartitionNum="1").load(str(folder))
     frame.write.format("noop").mode("overwrite").save()  # which starts the worker

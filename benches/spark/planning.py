@@ -1,4 +1,4 @@
-"""What planning a read costs as files become many: in the driver's Python alone, and as a query.
+"""The cost of planning a read of many files: in the driver's Python alone, and as a query.
 
 SEGLAKE_SPARK_MANY (200,000) is the largest number of files. They are names of a few files, of 20 records each.
 """
@@ -29,14 +29,14 @@ from _session import session
 MOST: Final = int(os.environ.get("SEGLAKE_SPARK_MANY", "200000"))
 COUNTS: Final = [count for count in (100, 10_000) if count < MOST] + [MOST]
 GOAL_S: Final = 10.0
-"""In how many seconds a read of local files is to be planned, however many."""
-# File systems list large folders slowly, and let a file have no more than some 65,000 names.
+"""The target in seconds for planning a read of any number of local files."""
+# File systems list large folders slowly, and allow about 65,000 names of a file.
 IN_A_FOLDER: Final = 10_000
 RECORDS: Final = 20
 
 
 def make(folder: Path, count: int) -> None:
-    """Makes so many small segments, in folders of 10,000."""
+    """Makes `count` small segments, in folders of 10,000."""
     first = folder
     for number in range(count):
         below = folder / f"{number // IN_A_FOLDER:04}"
@@ -67,13 +67,13 @@ def planned(folder: Path, format: str | None) -> dict[str, float]:
 
 
 def in_a_new_process(folder: Path, format: str | None) -> dict[str, float]:
-    """Plans in a process of its own, whose memory is of nothing else."""
+    """Plans in a separate process, to measure its memory alone."""
     command = [sys.executable, __file__, "--plan", str(folder), *([format] if format else [])]
     return json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
 
 
 def queried(spark: SparkSession, folder: Path, count: int) -> float:
-    """Seconds of a whole query that counts the records of so many files."""
+    """Seconds of a whole query that counts the records of these files."""
     begun = time.perf_counter()
     load = spark.read.format("seglake").option("recursiveFileLookup", "true").load(str(folder))
     assert load.count() == count * RECORDS

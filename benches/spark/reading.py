@@ -1,4 +1,4 @@
-"""Reading with Spark beside the engine's limit: a data source that returns the very batches that it has.
+"""Reading with Spark, compared with the engine's limit: a data source that returns ready batches.
 
 Both give the same rows, in as many tasks, in one session, in turns, into nothing (`noop`) and into a count: in one
 task, which has all cores for its JVM, its worker and what is decoded ahead, and in as many as there are cores, where
@@ -41,7 +41,7 @@ FILES_OF_A_TASK: Final = int(os.environ.get("SEGLAKE_SPARK_FILES", "6"))
 
 @dataclass(frozen=True)
 class Load:
-    """The same rows twice, in so many tasks: from segments, and prebuilt."""
+    """The same rows twice, in the same number of tasks: from segments, and prebuilt."""
 
     tasks: int
     ours: DataFrame
@@ -50,7 +50,7 @@ class Load:
 
 
 def loads(spark: SparkSession, folder: Path, format: str, value_bytes: int, records: int) -> list[Load]:
-    """Makes one file, as many links to it as are read, and its batches; gives what one task reads, and what all do."""
+    """Makes a file, its links, and its batches. Returns what one task reads, and what all do."""
     path = folder / f"0.{EXTENSIONS[format]}"
     write(path, format, records, value_bytes)
     for number in range(1, TASKS * FILES_OF_A_TASK):
@@ -106,7 +106,7 @@ def measure(suite: Suite, name: str, load: Load, action: Callable[[DataFrame], o
 
 
 def fixed(suite: Suite, spark: SparkSession, folder: Path) -> None:
-    """What a query takes that reads next to nothing."""
+    """The time of a query that reads almost nothing."""
     path = folder / "0.active"
     write(path, "active", 1, 128)
     source = SegmentDataSource({"path": str(path)})

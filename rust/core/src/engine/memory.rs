@@ -1,4 +1,4 @@
-//! What was learned of an open file, for whoever reads it with the same options later.
+//! Remembers what was proven of an open file, for later reads with the same options.
 
 use std::any::Any;
 use std::fmt;
@@ -7,26 +7,27 @@ use std::sync::{Arc, Mutex, Weak};
 
 use crate::source::Source;
 
-/// Shared by all clones of the options that it is in, and of the one file that was last read with them.
+/// Shared by all clones of its options. It remembers the one file that was last read with them.
 #[derive(Clone, Default)]
 pub(crate) struct Memory(Arc<Mutex<Option<Learned>>>);
 
 struct Learned {
-    /// Which file, for as long as it is open.
+    /// The file, as long as it is open.
     source: Weak<dyn Source>,
     what: Arc<dyn Any + Send + Sync>,
 }
 
 impl Memory {
-    /// What is remembered of this file: nothing, `T::default()`, if it was not read before.
+    /// Returns what is remembered of this file, or `T::default()` if it was not read before.
     ///
-    /// It never waits. Where another thread is here at this moment, or was when this process was forked, nothing is remembered.
+    /// It never waits. If another thread uses it at this moment, or did so when this process was forked, nothing is
+    /// remembered.
     pub(crate) fn of<T: Any + Default + Send + Sync>(&self, source: &Arc<dyn Source>) -> Arc<T> {
         let Ok(mut learned) = self.0.try_lock() else {
             return Arc::default();
         };
         let own = learned.as_ref().filter(|own| {
-            // As long as there is a weak reference to a source, no other one is made at its address.
+            // As long as a weak reference to a source exists, no other source has its address.
             ptr::addr_eq(own.source.as_ptr(), Arc::as_ptr(source))
         });
         if let Some(Ok(known)) = own.map(|own| own.what.clone().downcast()) {

@@ -109,7 +109,7 @@ impl Drop for NewFile {
         if let Some(temporary) = self.temporary.take()
             && self.file.is_own()
         {
-            let _ = self.disk.unlink(&temporary); // it is in nobody's way
+            let _ = self.disk.unlink(&temporary); // a leftover does no harm
         }
     }
 }

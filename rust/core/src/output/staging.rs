@@ -132,7 +132,7 @@ impl Staging {
 impl Drop for Staging {
     fn drop(&mut self) {
         if self.owner.is_here() {
-            let _ = self.disk.remove_folder(&self.inside); // it is in nobody's way
+            let _ = self.disk.remove_folder(&self.inside); // a leftover does no harm
         }
     }
 }
