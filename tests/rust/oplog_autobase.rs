@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use crate::messages::{fields, lenient, named, scan, source};
 use seglake::Error;
 use seglake::format::oplog::{decode_message, encode_message};
-use seglake::format::{Dialect, Found, Start, Step, open};
+use seglake::format::{Dialect, RecordSet, Start, Step, open};
 use seglake::ledger::Cause;
 use serde_json::{Value as Json, json};
 

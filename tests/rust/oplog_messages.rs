@@ -4,7 +4,7 @@ use crate::messages;
 use crate::messages::{Plain, fields, key, named};
 use proptest::prelude::*;
 use seglake::format::oplog::{decode_message, decode_system, encode_message};
-use seglake::format::{Dialect, Found, Value};
+use seglake::format::{Dialect, RecordSet, Value};
 use seglake::ledger::Cause;
 use seglake::{Damage, Error};
 use serde_json::{Value as Json, json};

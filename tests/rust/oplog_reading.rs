@@ -7,7 +7,7 @@ use crate::common::Windowed;
 use crate::messages::{Plain, collect, file, framed, lenient, scan, source, varied};
 use seglake::Error;
 use seglake::format::{
-    Dialect, Eof, Found, Options, RecordId, Start, Step, detect, lookup, open, oplog,
+    Dialect, Eof, Options, RecordId, RecordSet, Start, Step, detect, lookup, open, oplog,
 };
 use seglake::ledger::Cause;
 use serde_json::Value as Json;

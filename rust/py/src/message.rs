@@ -4,7 +4,7 @@ use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyBytes, PyDict, PyType};
 use seglake::OrBug;
-use seglake::format::{Column, Dialect, Found, Options, Value, oplog};
+use seglake::format::{Column, Dialect, Options, RecordSet, Value, oplog};
 
 use crate::error::raise;
 use crate::field_in::{FieldIn, buffer_bytes};

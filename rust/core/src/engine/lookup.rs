@@ -8,14 +8,14 @@ use super::filtered::Filtering;
 use super::{Filter, Format, Options, Start, Step, Walk};
 use crate::error::{Error, Result};
 use crate::own::Own;
-use crate::record::{Checked, Column, Found, Order, OwnedRows, RecordId, Rows, Scalar};
+use crate::record::{Checked, Column, Order, OwnedRows, RecordId, RecordSet, Rows, Scalar};
 use crate::source::Source;
 
 /// The result of looking up several records.
 #[derive(Default)]
 pub struct Hits {
     /// The records that were found, as sets of rows in any order.
-    pub sets: Vec<Box<dyn Found>>,
+    pub sets: Vec<Box<dyn RecordSet>>,
     /// For each identifier the set and the row in it; `None` if no record was found.
     pub places: Vec<Option<(usize, usize)>>,
     /// Why a record that was not found may still be in the file; `None` if every miss is proven.

@@ -24,7 +24,7 @@ pub use crate::engine::{
 use crate::error::{Error, Result};
 use crate::own::Own;
 pub use crate::record::{
-    Checked, Column, ColumnKind, Found, Order, RecordId, Room, Rows, Scalar, Value,
+    Checked, Column, ColumnKind, Order, RecordId, RecordSet, Room, Rows, Scalar, Value,
 };
 use crate::source::Source;
 

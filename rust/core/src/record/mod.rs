@@ -17,7 +17,7 @@ pub use checked::Checked;
 pub use column::{Column, ColumnKind, Order, Value};
 pub use id::RecordId;
 pub(crate) use owned::OwnedRows;
-pub use owned::{Found, Record};
+pub use owned::{Record, RecordSet};
 pub use rows::{Room, Rows};
 pub use scalar::Scalar;
 pub use uuid_type::UuidType;

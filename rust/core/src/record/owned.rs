@@ -7,7 +7,7 @@ use crate::cause::Cause;
 use crate::own::Own;
 
 /// Records that own their memory. Only this crate implements it.
-pub trait Found: Own + Send {
+pub trait RecordSet: Own + Send {
     /// The records.
     fn rows(&self) -> Box<dyn Rows + '_>;
 }
@@ -169,7 +169,7 @@ impl OwnedRows {
 
 impl Own for OwnedRows {}
 
-impl Found for OwnedRows {
+impl RecordSet for OwnedRows {
     fn rows(&self) -> Box<dyn Rows + '_> {
         Box::new(self)
     }

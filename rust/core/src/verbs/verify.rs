@@ -117,11 +117,11 @@ struct Threads<'a> {
     /// How many bytes are in a report.
     done: AtomicU64,
     stopped: Arc<AtomicBool>,
-    found: Mutex<Found>,
+    results: Mutex<Results>,
     changed: Condvar,
 }
 
-struct Found {
+struct Results {
     /// The report on the parts that are done.
     report: Report,
     /// The error that is first in the file, and its part.
@@ -156,7 +156,7 @@ impl<'a> Threads<'a> {
             next: AtomicUsize::new(0),
             done: AtomicU64::new(0),
             stopped,
-            found: Mutex::new(Found {
+            results: Mutex::new(Results {
                 report: Report::of(format, &**source),
                 failed: None,
                 threads: 0,
@@ -184,11 +184,11 @@ impl<'a> Threads<'a> {
             }
             self.wait(progress)
         })?;
-        let found = self.found.into_inner();
-        let found = found.unwrap_or_else(PoisonError::into_inner);
-        match found.failed {
+        let results = self.results.into_inner();
+        let results = results.unwrap_or_else(PoisonError::into_inner);
+        match results.failed {
             Some((_, error)) => Err(error),
-            None => Ok(found.report),
+            None => Ok(results.report),
         }
     }
 
@@ -196,15 +196,15 @@ impl<'a> Threads<'a> {
         self.stopped.store(true, Ordering::Release);
     }
 
-    fn lock(&self) -> MutexGuard<'_, Found> {
-        self.found.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, Results> {
+        self.results.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Waits until the threads have ended.
     fn wait(&self, progress: &mut impl FnMut(u64) -> Result<()>) -> Result<()> {
         loop {
             let threads = {
-                let are_going = |found: &mut Found| found.threads > 0;
+                let are_going = |results: &mut Results| results.threads > 0;
                 let waited = self
                     .changed
                     .wait_timeout_while(self.lock(), WAIT, are_going);
@@ -230,15 +230,15 @@ impl<'a> Threads<'a> {
                 return;
             };
             let report = self.read(part);
-            let mut found = self.lock();
+            let mut results = self.lock();
             match report {
-                Ok(report) => found.report.merge(&report),
+                Ok(report) => results.report.merge(&report),
                 // Stopped by another thread, which reports why.
                 Err(Error::Interrupted) if self.stopped.load(Ordering::Acquire) => return,
                 Err(error) => {
-                    let first = found.failed.as_ref().map(|(first, _)| *first);
+                    let first = results.failed.as_ref().map(|(first, _)| *first);
                     if first.is_none_or(|first| place < first) {
-                        found.failed = Some((place, error));
+                        results.failed = Some((place, error));
                     }
                     self.stop();
                 }

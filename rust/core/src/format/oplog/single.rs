@@ -14,7 +14,7 @@ use super::{autobase, encode};
 use crate::engine::Dialect;
 use crate::error::{Damage, Error, Result};
 use crate::own::Own;
-use crate::record::{Found, Rows, Value};
+use crate::record::{RecordSet, Rows, Value};
 
 /// One message that decodes, and its bytes.
 pub struct Single<B> {
@@ -26,7 +26,7 @@ pub struct Single<B> {
 
 impl<B> Own for Single<B> {}
 
-impl<B: AsRef<[u8]> + Send> Found for Single<B> {
+impl<B: AsRef<[u8]> + Send> RecordSet for Single<B> {
     fn rows(&self) -> Box<dyn Rows + '_> {
         Box::new(OplogRows {
             records: std::slice::from_ref(&self.record),

@@ -9,7 +9,7 @@ use super::reader::Reader;
 use crate::bug::OrBug;
 use crate::error::Result;
 use crate::own::Own;
-use crate::record::{ColumnBuffer, Found, Rows, Value};
+use crate::record::{ColumnBuffer, RecordSet, Rows, Value};
 use crate::saturating::saturating_usize;
 use crate::source::Source;
 use crate::uuid6;
@@ -161,7 +161,7 @@ impl Bodies for &FoundMessages {
 
 impl Own for FoundMessages {}
 
-impl Found for FoundMessages {
+impl RecordSet for FoundMessages {
     fn rows(&self) -> Box<dyn Rows + '_> {
         Box::new(SealedRows {
             messages: &self.messages,
