@@ -117,8 +117,9 @@ def scan(
         glob: read only those files of folders whose name matches, such as "*.active" or "*.{active,sealed}"; or any of
             several patterns.
         include_path: the name of a column with each record's file, behind the others.
-        prune: read no more of each file than records of `filters` can be in, as in `open`: damage elsewhere goes
-            unnoticed.
+        prune: read no more of each file than records of `filters` can be in, as in `open`: a file whose index, table of
+            contents or first record proves that it has none is passed over. Damage elsewhere goes unnoticed, but not by
+            `Scan.damage`; `Scan.files` lists all files.
         threads: how many threads read. None: one for each core, 16 at most. Rows and errors are those of one thread, in
             the same order; memory is for a few batches for each. Files of this machine that have less than 128 KiB on
             average are read by one, which is faster.

@@ -72,3 +72,51 @@ def test_a_large_file(large: Path, call: str) -> None:
 @pytest.mark.parametrize("call", CALLS)
 def test_a_length_that_lies(liar: Path, call: str) -> None:
     assert growth_bytes(call, liar) < ALLOWED
+
+
+MANY = {
+    "batches": "for _ in scan.batches(): pass",
+    # Whatever is read ahead of who takes it waits for that.
+    "slowly": "for number, _ in enumerate(scan.to_batches()): number < 40 and time.sleep(0.02)",
+    "count": "scan.count()",
+    "damage": "for _ in scan.damage(): pass",
+    "arrow": "seglake.export(scan, NOWHERE, to='arrow', compression='none')",
+    "polars": "scan.to_polars().select(polars.col('value').bin.size().sum()).collect()",
+}
+PRELUDE = """
+import io, sys, time
+import polars, pyarrow, pyarrow.ipc
+import seglake, seglake._export, seglake._files, seglake._polars
+
+class Nowhere(io.RawIOBase):
+    def writable(self):
+        return True
+    def write(self, content, /):
+        return len(content)
+
+NOWHERE = Nowhere()
+scan = seglake.scan(sys.argv[1], threads=3)
+scan.head(1)
+"""
+MANY_FILES = 200
+MANY_BYTES = 4 * MIB
+
+
+@pytest.fixture(scope="module")
+def many(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Files of 4 MiB, 800 MiB in all. They are one file on the disk."""
+    folder = tmp_path_factory.mktemp("many")
+    with seglake.create(folder / "0.active", format="active") as writer:
+        while writer.position < MANY_BYTES:
+            writer.write(type="many", value=bytes(1000))
+    for number in range(1, MANY_FILES):
+        (folder / f"{number}.active").hardlink_to(folder / "0.active")
+    return folder
+
+
+@pytest.mark.parametrize("call", MANY)
+def test_many_files(many: Path, call: str) -> None:
+    read = READ.replace("before =", f"{PRELUDE}\nbefore =", 1).format(call=MANY[call])
+    done = subprocess.run([sys.executable, "-c", read, str(many)], check=True, capture_output=True, text=True)
+    # Three threads have six files begun, of each two batches that wait and one that is made.
+    assert int(done.stdout) < 6 * 3 * MANY_BYTES + ALLOWED < MANY_FILES * MANY_BYTES / 4
