@@ -188,6 +188,8 @@ def test_a_wrong_schema_names_the_column(
         ("", {"mood": "FAILFAST"}, "unknown option 'mood'. Did you mean mode"),
         ("", {"mode": "SOFT"}, "option mode is 'SOFT'"),
         ("none", {}, "none: there is no such file or folder"),
+        # Files are listed when Spark sends the data source on.
+        ("none", {"segmentFormat": "active"}, "none: there is no such file or folder"),
         ("*.none", {}, "no file or folder matches this pattern"),
         ("", {"segmentFormat": "zip"}, "option segmentFormat is 'zip'"),
         ("", {"columnNameOfCorruptRecord": "Value"}, "format active has a column of that name"),
