@@ -16,8 +16,6 @@ mod diagnoses;
 #[cfg(all(unix, feature = "faults"))]
 mod fault_samples;
 mod messages;
-#[cfg(all(unix, feature = "faults"))]
-mod power_loss;
 mod recovery;
 mod renumbering;
 #[cfg(all(unix, feature = "faults"))]
@@ -70,8 +68,6 @@ mod parts;
 mod parts_planning;
 #[cfg(feature = "arrow")]
 mod parts_threads;
-#[cfg(all(unix, feature = "faults"))]
-mod power_losses;
 mod read_ahead;
 mod reader;
 mod recover;

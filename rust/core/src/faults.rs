@@ -14,7 +14,6 @@
 //! ```
 
 use std::cell::RefCell;
-use std::fs::File;
 use std::io;
 
 pub use crate::disk::{Disk, DiskFile, Kind, Map, Opening, Stat};
@@ -49,12 +48,8 @@ struct State {
     operations: Vec<Operation>,
 }
 
-/// Called before each operation; for a sync with its file or folder.
-type Watcher = Box<dyn FnMut(Operation, Option<&File>)>;
-
 thread_local! {
     static STATE: RefCell<Option<State>> = const { RefCell::new(None) };
-    static WATCHER: RefCell<Option<Watcher>> = const { RefCell::new(None) };
 }
 
 /// Runs `work` with a fault in the file operations of this thread. Also returns all its operations.
@@ -68,39 +63,8 @@ pub fn inject<T>(fault: Option<Fault>, work: impl FnOnce() -> T) -> (T, Vec<Oper
     (done, state.operations)
 }
 
-/// Runs `work`, and calls `watcher` before each file operation of this thread; for a sync with its file or folder.
-/// Earlier writes are in the file system by then, so the watcher can inspect it.
-pub fn watch<T>(
-    watcher: impl FnMut(Operation, Option<&File>) + 'static,
-    work: impl FnOnce() -> T,
-) -> T {
-    WATCHER.set(Some(Box::new(watcher)));
-    let done = work();
-    WATCHER.set(None);
-    done
-}
-
 /// Continues an operation with the number of bytes to transfer.
 pub(crate) fn reach(operation: Operation, bytes: usize) -> io::Result<usize> {
-    show(operation, None);
-    hit(operation, bytes)
-}
-
-/// Continues a sync of this file or folder.
-pub(crate) fn reach_sync(file: &File) -> io::Result<()> {
-    show(Operation::Sync, Some(file));
-    hit(Operation::Sync, 0).map(drop)
-}
-
-fn show(operation: Operation, synced: Option<&File>) {
-    WATCHER.with_borrow_mut(|watcher| {
-        if let Some(watcher) = watcher {
-            watcher(operation, synced);
-        }
-    });
-}
-
-fn hit(operation: Operation, bytes: usize) -> io::Result<usize> {
     let how = STATE.with_borrow_mut(|state| state.as_mut()?.reach(operation));
     match how {
         None => Ok(bytes),
