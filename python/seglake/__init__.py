@@ -1,7 +1,16 @@
 """Read, write and verify binary log segments: every record checked, every damaged byte accounted for."""
 
 from . import oplog
-from ._errors import ColumnsError, DamageError, DamageWarning, FormatError, LimitError, SeglakeError, WrongKeyError
+from ._errors import (
+    ColumnsError,
+    DamageError,
+    DamageWarning,
+    FormatError,
+    LimitError,
+    RowError,
+    SeglakeError,
+    WrongKeyError,
+)
 from ._export import Exported, export
 from ._native import (
     Batch,
@@ -61,6 +70,7 @@ __all__ = [
     "Recovered",
     "Repair",
     "Report",
+    "RowError",
     "Scan",
     "ScannedFile",
     "Schema",
@@ -104,6 +114,7 @@ for _public in (
     Neighbour,
     PassedOver,
     Repair,
+    RowError,
     Scan,
     ScannedFile,
     SeglakeError,

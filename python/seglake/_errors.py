@@ -1,12 +1,33 @@
-"""What goes wrong, as exceptions with fields."""
+"""What goes wrong, as exceptions with fields. Their texts are made of these."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
+
+from ._text import printable_path
 
 
 class SeglakeError(Exception):
-    """The base of everything that only this library raises. A bug in it raises this class itself: please report it."""
+    """The base of all that only this library raises. A bug in it raises this class itself: please report it.
+
+    Attributes:
+        reason: what is wrong, without the file and without advice.
+        path: the file, None where it has no name or none is meant.
+        next: what to do next, None where nothing is known.
+    """
+
+    _before_next = ": "
+
+    def __init__(self, reason: str, *, path: str | None = None, next: str | None = None) -> None:
+        where = "" if path is None else f"{printable_path(path)}: "
+        super().__init__(where + reason + ("" if next is None else self._before_next + next))
+        self.reason = reason
+        self.path = path
+        self.next = next
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return (_rebuild, (type(self), self.args), dict(self.__dict__))
 
 
 class FormatError(SeglakeError, ValueError):
@@ -14,58 +35,64 @@ class FormatError(SeglakeError, ValueError):
 
 
 class LimitError(SeglakeError):
-    """A reader's own limit was met: the data may be sound. `option` names the argument that raises the limit."""
+    """A reader's own limit was met: the data may be sound.
 
-    def __init__(self, message: str, *, option: str) -> None:
-        super().__init__(message)
+    Attributes:
+        option: the name of the limit, such as `record_bytes`: an item of `limits`.
+    """
+
+    def __init__(self, reason: str, *, option: str, path: str | None = None, next: str | None = None) -> None:
+        super().__init__(reason, path=path, next=next)
         self.option = option
-
-    def __reduce__(self) -> tuple[object, ...]:
-        return (_rebuild, (type(self), self.args[0], {"option": self.option}))
 
 
 class ColumnsError(SeglakeError, ValueError):
     """A conversion would lose columns of its source, or lacks some that the new format needs.
 
-    `lost` are the names of the former, with fields of structures as `clock.seq`: `drop` gives them up. `missing` are
-    those of the latter: `set` gives values for them.
+    Attributes:
+        lost: the names of the former, with fields of structures as `clock.seq`: `drop` gives them up.
+        missing: the names of the latter: `set` gives values for them.
     """
 
-    def __init__(self, message: str, *, lost: Sequence[str], missing: Sequence[str]) -> None:
-        super().__init__(message)
+    def __init__(self, reason: str, *, lost: Sequence[str], missing: Sequence[str]) -> None:
+        super().__init__(reason)
         self.lost: list[str] = list(lost)
         self.missing: list[str] = list(missing)
 
-    def __reduce__(self) -> tuple[object, ...]:
-        return (_rebuild, (type(self), self.args[0], {"lost": self.lost, "missing": self.missing}))
+
+class RowError(SeglakeError, ValueError):
+    """A row of a batch cannot be written. Those before it are written. It comes of the error that says why.
+
+    Attributes:
+        row: the number of the row in what was given, from 0.
+    """
+
+    def __init__(self, reason: str, row: int) -> None:
+        super().__init__(f"row {row}: {reason}")
+        self.row = row
 
 
 class DamageError(SeglakeError):
     """The file is damaged.
 
-    `path` is the file (None for a buffer), `byte_offset` the absolute offset of the damage, `cause` the
-    ledger's word for it, `expected` and `actual` what should have been there and what was.
+    Attributes:
+        byte_offset: the offset in the file, in bytes, at which the damage begins.
+        cause: the ledger's word for it.
+        expected: what should have been there.
+        actual: what was there.
     """
 
+    _before_next = ". "
+
     def __init__(
-        self,
-        message: str,
-        *,
-        path: str | None,
-        byte_offset: int,
-        cause: str,
-        expected: str,
-        actual: str,
+        self, *, path: str | None, byte_offset: int, cause: str, expected: str, actual: str, next: str | None = None
     ) -> None:
-        super().__init__(message)
-        self.path = path
+        reason = f"{cause} at offset {byte_offset}: expected {expected}, found {actual}"
+        super().__init__(reason, path=path, next=next)
         self.byte_offset = byte_offset
         self.cause = cause
         self.expected = expected
         self.actual = actual
-
-    def __reduce__(self) -> tuple[object, ...]:
-        return (_rebuild, (type(self), self.args[0], dict(self.__dict__)))
 
 
 class WrongKeyError(DamageError):
@@ -76,5 +103,6 @@ class DamageWarning(UserWarning):
     """Damage was skipped while reading; the reader's `report` says what and where."""
 
 
-def _rebuild(kind: type[SeglakeError], message: str, fields: dict[str, object]) -> SeglakeError:
-    return kind(message, **fields)  # pyright: ignore[reportArgumentType, reportCallIssue]
+def _rebuild(kind: type[SeglakeError], arguments: tuple[Any, ...]) -> SeglakeError:
+    """Returns an error without its fields, which pickling sets."""
+    return kind.__new__(kind, *arguments)

@@ -865,7 +865,7 @@ class Writer:
         of the format; those that may be left out in `write` may be missing. `path`, `position` and `cause` may be
         there too.
 
-        Raises ValueError for other columns, and what `write` refuses; its note and its attribute `row` name the
+        Raises ValueError for other columns, and RowError for what `write` refuses: its `row` is the number of the
         row, and those before it are written.
         """
     def flush(self) -> None:

@@ -227,7 +227,10 @@ def test_a_writer_tells_of_its_format(tmp_path: Path, format: Any, extension: st
 def test_a_refused_row_is_named(path: Path) -> None:
     batches = [pa.record_batch({"type": ["a", "b"], "value": ["", ""]}) for _ in range(2)]
     batches.append(pa.record_batch({"type": ["c", None], "value": ["", ""]}))
-    with seglake.create(path, format="active") as writer, pytest.raises(ValueError, match="type is missing") as refused:
+    with (
+        seglake.create(path, format="active") as writer,
+        pytest.raises(seglake.RowError, match="row 5: type is missing") as refused,
+    ):
         writer.write_batch(pa.Table.from_batches(batches))
-    assert getattr(refused.value, "row", None) == 5
-    assert refused.value.__notes__ == ["row 5 of what was given"]
+    assert refused.value.row == 5
+    assert type(refused.value.__cause__) is ValueError

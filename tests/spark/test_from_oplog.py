@@ -88,7 +88,7 @@ def test_a_bad_message_has_no_fields_but_an_error(spark: SparkSession) -> None:
 def test_failfast_fails(spark: SparkSession) -> None:
     sound = encode("draft", draft(1), 0)
     assert structs(frame_of(spark, [sound]).select(from_oplog("message", mode="FAILFAST")))[0]["version"] == 1
-    with pytest.raises(PySparkException, match=r"DamageError: no message of dialect draft: .*Mode PERMISSIVE"):
+    with pytest.raises(PySparkException, match=r"DamageError: .*This is no message of dialect draft\. Mode PERMISSIVE"):
         frame_of(spark, [sound, sound[:-2]]).select(from_oplog("message", mode="FAILFAST")).collect()
 
 

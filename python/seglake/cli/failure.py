@@ -9,7 +9,7 @@ from collections.abc import Generator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from enum import IntEnum
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 import click
 
@@ -36,7 +36,7 @@ class Status(IntEnum):
 class Trouble(click.ClickException):
     """Something that the person at the keyboard can put right, said in one message of printable text."""
 
-    exit_code = Status.TROUBLE
+    exit_code: ClassVar[int] = Status.TROUBLE
 
 
 class OutputClosedError(Exception):
@@ -139,17 +139,23 @@ def describe(error: BaseException, *, label: str | None = None) -> str:
         return error.format_message()
     if isinstance(error, DamageError):
         return _damage(error, label)
+    if isinstance(error, SeglakeError):
+        where = label if error.path is None else error.path
+        about = printable(error.reason) if where is None else f"{printable(where)}: {printable(error.reason)}"
+        # The library speaks to programs: here arguments are options.
+        next = error.next and printable(error.next)
+        if isinstance(error, LimitError):
+            next = f"raise the limit with --limits {error.option}=SIZE"
+        elif isinstance(error, FormatError) and next is not None:
+            next = "name it with --format, or by the file's extension, if you know it"
+        return about if next is None else f"{about}\n  next      {next}"
     text = printable(str(error))
-    if isinstance(error, LimitError):
-        return _about(label, f"{text}\n  next      raise the limit with --limits {error.option}=SIZE")
-    if isinstance(error, OSError):
+    if isinstance(error, OSError) and error.strerror is not None:
         where = label if error.filename is None else os.fsdecode(error.filename)
-        return _about(where, error.strerror or text)
-    if isinstance(error, FormatError):
-        # The library speaks to programs: here the argument is an option, and a pipe is no buffer.
-        text = text.replace("name it with format=", "name it with --format").removeprefix("<buffer>: ")
-    if isinstance(error, (SeglakeError, ValueError, TypeError)):
-        return _about(label, text) if isinstance(error, SeglakeError) else text
+        said = printable(error.strerror)
+        return said if where is None else f"{printable(where)}: {said}"
+    if isinstance(error, (OSError, ValueError, TypeError)):
+        return text
     return (
         f"unexpected {type(error).__name__}: {text}\n"
         "  next      this should not happen: please report it with what --debug shows"
@@ -175,11 +181,6 @@ def _damage(error: DamageError, label: str | None) -> str:
             f"  next      {KEY_NEXT if wrong_key else DAMAGE_NEXT}",
         ]
     )
-
-
-def _about(label: str | None, text: str) -> str:
-    shown = None if label is None else printable(label)
-    return text if shown is None or shown in text else f"{shown}: {text}"
 
 
 def _discard_output() -> None:

@@ -104,7 +104,8 @@ class Decoder:
                     if error.option == "uint64Type":  # one of this source's own already
                         raise
                     name = camel_case(error.option)
-                    raise seglake.LimitError(f"{error}. In Spark: with option {name}", option=name) from None
+                    next = f"raise option {name} and read again"
+                    raise seglake.LimitError(error.reason, option=name, path=error.path, next=next) from None
                 except ValueError as error:
                     if part is None or type(error) is not ValueError:
                         raise
@@ -181,21 +182,21 @@ class Decoder:
         if not batches.report.wrong_key:
             return
         found = (
-            f"{printable_path(path)}: no record checks although the structure is sound; the key is probably not "
-            "the one that the file was written with"
+            "no record checks although the structure is sound; the key is probably not the one that the file was "
+            "written with"
         )
         if self.options.mode == "PERMISSIVE":
-            _LOG.warning("%s. All of it is reported as damage", found)
+            _LOG.warning("%s: %s. All of it is reported as damage", printable_path(path), found)
         else:
             first = batches.report.damage[0]
             raise seglake.WrongKeyError(
-                f"{found}. Mode DROPMALFORMED would leave out the whole file: give the right key with option "
-                "checksumSecretFile, or see in mode PERMISSIVE what is there",
                 path=path,
                 byte_offset=first.start,
                 cause=first.cause or "checksum_mismatch",
                 expected="checksums made with the key given",
                 actual="no checksum that agrees with it",
+                next=f"{found.capitalize()}. Mode DROPMALFORMED would leave out the whole file: give the right key "
+                "with option checksumSecretFile, or see in mode PERMISSIVE what is there",
             )
 
     def _record_rows(
@@ -245,7 +246,6 @@ class Decoder:
         """Says what to do about damage that is an error here, in the words of this source's options."""
         if isinstance(error, seglake.WrongKeyError):
             return error
-        where = f"{printable_path(error.path)}: " if error.path is not None else ""
         name = self.options.corrupt_column
         advice = (
             f"The schema given has no column to report damage in: add {name} "
@@ -255,13 +255,12 @@ class Decoder:
             else "Mode PERMISSIVE reads what is sound, and reports damage in rows; `seglake verify` lists all of it"
         )
         return type(error)(
-            f"{where}{error.cause} at offset {error.byte_offset}: expected {error.expected}, found {error.actual}. "
-            f"{advice}",
             path=error.path,
             byte_offset=error.byte_offset,
             cause=error.cause,
             expected=error.expected,
             actual=error.actual,
+            next=advice,
         )
 
 
@@ -280,9 +279,10 @@ def _too_large(path: str, rows: pa.RecordBatch) -> seglake.LimitError | None:
         return None
     record = f"seq {_column(rows, 'seq')[found.row].as_py()}, " if "seq" in rows.schema.names else ""
     return seglake.LimitError(
-        f"{printable_path(path)}: {record}field {found.field}: {found.value} is above 2^63-1, the most "
-        "that a bigint holds; option uint64Type=decimal reads such numbers as decimal(20,0)",
+        f"{record}field {found.field}: {found.value} is above 2^63-1, the most that a bigint holds",
         option="uint64Type",
+        path=path,
+        next="option uint64Type=decimal reads such numbers as decimal(20,0)",
     )
 
 

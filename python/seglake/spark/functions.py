@@ -167,17 +167,16 @@ class MessageDecoder:
 
     def _damaged(self, damage: seglake.DamageError) -> dict[str, Any]:
         # What the error says as a text is of a file, and what to do about one.
-        wrong = f"expected {damage.expected}, found {damage.actual}"
         if self.error_field is None:
             raise type(damage)(
-                f"no message of dialect {self.dialect}: {damage.cause} at byte {damage.byte_offset}: {wrong}. "
-                "Mode PERMISSIVE gives null fields and an error",
                 path=None,
                 byte_offset=damage.byte_offset,
                 cause=damage.cause,
                 expected=damage.expected,
                 actual=damage.actual,
+                next=f"This is no message of dialect {self.dialect}. Mode PERMISSIVE gives null fields and an error",
             ) from None
+        wrong = f"expected {damage.expected}, found {damage.actual}"
         return {"cause": damage.cause, "byte_offset": damage.byte_offset, "message": wrong}
 
     def _too_large(self, found: TooLarge) -> dict[str, Any]:

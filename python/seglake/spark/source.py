@@ -229,8 +229,9 @@ def _detect(file: SegmentFile, options: ReadOptions) -> str:
     )
     if found.format is None:
         raise seglake.FormatError(
-            f"{printable_path(file.path)}: cannot tell the format: {found.reason}. Name it with option segmentFormat, "
-            "or leave the file out with option pathGlobFilter"
+            f"cannot tell the format: {found.reason}",
+            path=file.path,
+            next="name it with option segmentFormat, or leave the file out with option pathGlobFilter",
         )
     return found.format
 

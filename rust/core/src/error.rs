@@ -38,12 +38,14 @@ pub enum Error {
         limit: u64,
     },
     /// The bytes are not of the expected format, or their format is unknown.
-    #[error("{}: {}", name(path), text::printable(message))]
+    #[error("{}: {}{}", name(path), text::printable(message), followed_by(next))]
     Format {
         /// The file, if it has a name.
         path: Option<PathBuf>,
-        /// What was expected and what was found.
+        /// What was expected and what was there.
         message: String,
+        /// What to do next, if there is something.
+        next: Option<&'static str>,
     },
     /// The caller asked for something impossible.
     #[error("{}", text::printable(_0))]
@@ -126,6 +128,13 @@ pub(crate) fn name(path: &Option<PathBuf>) -> String {
         .map_or_else(|| "<buffer>".to_owned(), text::path)
 }
 
+fn followed_by(next: &Option<&str>) -> String {
+    match next {
+        Some(next) => format!(": {next}"),
+        None => String::new(),
+    }
+}
+
 fn columns(lost: &[String], missing: &[&str]) -> String {
     let mut said = Vec::new();
     if !lost.is_empty() {
@@ -170,31 +179,29 @@ impl Damage {
     }
 }
 
+impl Damage {
+    /// What to do next.
+    #[must_use]
+    pub const fn next(&self) -> &'static str {
+        if self.wrong_key {
+            "No record checks but the structure is sound: this is probably the wrong key. Leave the file as it is and read it with the key that it was written with"
+        } else {
+            "`seglake verify` lists all damage; on_damage=\"skip\" reads the sound records"
+        }
+    }
+}
+
 impl std::error::Error for Damage {}
 
 impl fmt::Display for Damage {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self {
-            path,
-            offset,
-            cause,
-            finding,
-            wrong_key,
-        } = self;
-        write!(f, "{}: {cause} at offset {offset}: ", name(path))?;
+        let (name, cause, offset) = (name(&self.path), self.cause, self.offset);
+        let (expected, found) = (self.finding.expected(), self.finding.actual());
         write!(
             f,
-            "expected {}, found {}",
-            finding.expected(),
-            finding.actual()
-        )?;
-        if *wrong_key {
-            f.write_str(". No record was verified and the structure is sound: this is probably the wrong key. Leave the file as it is and read it with the key that it was written with")
-        } else {
-            f.write_str(
-                ". `seglake verify` lists all damage; on_damage=\"skip\" reads the sound records",
-            )
-        }
+            "{name}: {cause} at offset {offset}: expected {expected}, found {found}. {}",
+            self.next()
+        )
     }
 }
 

@@ -4,11 +4,12 @@ use std::ffi::CString;
 use std::io::ErrorKind;
 use std::path::Path;
 
-use pyo3::exceptions::{PyException, PyKeyboardInterrupt, PyOSError, PyValueError};
+use pyo3::exceptions::{PyException, PyKeyboardInterrupt, PyOSError, PyTypeError, PyValueError};
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyDict, PyType};
+use seglake::text::printable;
 use seglake::{Damage, Error};
 
 use crate::interrupt;
@@ -22,10 +23,10 @@ pub(crate) fn raise(py: Python<'_>, error: Error) -> PyErr {
 }
 
 fn exception(py: Python<'_>, error: Error) -> PyResult<PyErr> {
-    let message = error.to_string();
     let fields = PyDict::new(py);
     let class = match error {
         Error::Damage(damage) => {
+            let next = damage.next();
             let Damage {
                 path,
                 offset,
@@ -38,27 +39,52 @@ fn exception(py: Python<'_>, error: Error) -> PyResult<PyErr> {
             fields.set_item("cause", cause.as_str())?;
             fields.set_item("expected", finding.expected())?;
             fields.set_item("actual", finding.actual())?;
-            class(
-                py,
-                if wrong_key {
-                    "WrongKeyError"
-                } else {
-                    "DamageError"
-                },
-            )?
+            fields.set_item("next", next)?;
+            match wrong_key {
+                true => "WrongKeyError",
+                false => "DamageError",
+            }
         }
-        Error::Limit { option, .. } => {
+        Error::Limit {
+            path,
+            what,
+            needed,
+            option,
+            limit,
+        } => {
+            let reason =
+                format!("{what} needs {needed} bytes, more than {option} = {limit} allows");
+            fields.set_item("reason", printable(&reason))?;
+            fields.set_item("path", path.as_deref().map(Path::as_os_str))?;
             fields.set_item("option", option)?;
-            class(py, "LimitError")?
+            fields.set_item("next", format!("raise {option} and read again"))?;
+            "LimitError"
         }
-        Error::Format { .. } => class(py, "FormatError")?,
-        Error::Columns { lost, missing, .. } => {
+        Error::Format {
+            path,
+            message,
+            next,
+        } => {
+            fields.set_item("reason", printable(&message))?;
+            fields.set_item("path", path.as_deref().map(Path::as_os_str))?;
+            fields.set_item("next", next)?;
+            "FormatError"
+        }
+        Error::Columns {
+            ref lost,
+            ref missing,
+            ..
+        } => {
             fields.set_item("lost", lost)?;
             fields.set_item("missing", missing)?;
-            class(py, "ColumnsError")?
+            fields.set_item("reason", error.to_string())?;
+            "ColumnsError"
         }
         // The class of what only this library raises: readers of many files go on with the others.
-        Error::Bug(_) => class(py, "SeglakeError")?,
+        Error::Bug(bug) => {
+            fields.set_item("reason", bug.to_string())?;
+            "SeglakeError"
+        }
         Error::Io {
             path,
             action,
@@ -67,13 +93,31 @@ fn exception(py: Python<'_>, error: Error) -> PyResult<PyErr> {
         Error::Interrupted => {
             return Ok(interrupt::take().unwrap_or_else(|| PyKeyboardInterrupt::new_err(())));
         }
-        _ => return Ok(PyValueError::new_err(message)),
+        error => return Ok(PyValueError::new_err(error.to_string())),
     };
-    Ok(PyErr::from_value(class.call((message,), Some(&fields))?))
+    let class = py.import(ERRORS)?.getattr(class)?;
+    Ok(PyErr::from_value(class.call((), Some(&fields))?))
 }
 
-fn class<'py>(py: Python<'py>, name: &str) -> PyResult<Bound<'py, PyAny>> {
-    py.import(ERRORS)?.getattr(name)
+/// `RowError`: a row of a batch is refused for a ValueError or TypeError, which it comes of. Other errors are what they are.
+pub(crate) fn of_row(py: Python<'_>, row: usize, error: PyErr) -> PyErr {
+    let is_refusal =
+        error.is_instance_of::<PyValueError>(py) || error.is_instance_of::<PyTypeError>(py);
+    if !is_refusal {
+        return error;
+    }
+    let of_row = || {
+        let class = py.import(ERRORS)?.getattr("RowError")?;
+        class.call1((error.value(py).str()?, row))
+    };
+    match of_row() {
+        Ok(of_row) => {
+            let of_row = PyErr::from_value(of_row);
+            of_row.set_cause(py, Some(error));
+            of_row
+        }
+        Err(failure) => failure,
+    }
 }
 
 /// `DamageWarning`.

@@ -13,7 +13,7 @@ use seglake::verbs;
 
 use crate::arrow::import;
 use crate::destination::Destination;
-use crate::error::{raise, warn};
+use crate::error::{of_row, raise, warn};
 use crate::exclusive::{Exclusive, InUse, forks};
 use crate::field_in::FieldIn;
 use crate::field_in_arrow::from_arrow;
@@ -193,10 +193,7 @@ impl Writer {
                         Refusal::OfValue(error) => error,
                         Refusal::OfRecord(error) => raise(py, error),
                     };
-                    let note = format!("row {} of what was given", rows_before + row);
-                    let _ = error.value(py).call_method1("add_note", (note,));
-                    let _ = error.value(py).setattr("row", rows_before + row);
-                    error
+                    of_row(py, rows_before + row, error)
                 })?;
             py.check_signals()?;
         }
@@ -316,7 +313,7 @@ impl Writer {
     /// Writes the records of an Arrow table, record batch or stream and returns how many. Its columns are those of the format;
     /// those that may be left out in `write` may be missing. `path`, `position` and `cause` may be there too.
     ///
-    /// Raises ValueError for other columns, and what `write` refuses; its note and its attribute `row` name the row, and those
+    /// Raises ValueError for other columns, and RowError for what `write` refuses: its `row` is the number of the row, and those
     /// before it are written.
     #[pyo3(signature = (data, /))]
     fn write_batch(&self, py: Python<'_>, data: &Bound<'_, PyAny>) -> PyResult<usize> {

@@ -287,7 +287,7 @@ class TaskRunner:
     def _detect(self, path: str) -> str:
         found = seglake.detect(path, dialect=self.format_options.dialect, key=self.key_file)
         if found.format is None:
-            raise seglake.FormatError(f"{printable_path(path)}: cannot tell the format: {found.reason}")
+            raise seglake.FormatError(f"cannot tell the format: {found.reason}", path=path)
         return found.format
 
     def _open(self, path: str, format: str) -> seglake.Reader:

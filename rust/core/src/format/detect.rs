@@ -85,10 +85,14 @@ fn named_or_detected(source: &dyn Source, options: &Options) -> Result<&'static 
     detection.format.ok_or_else(|| {
         let names: Vec<_> = FORMATS.iter().map(|format| format.name).collect();
         let message = format!(
-            "cannot tell the format: {}. Expected one of {}: name it with format= (or a file extension) if you know it",
+            "cannot tell the format: {}. Expected one of {}",
             detection.reason,
             names.join(", "),
         );
-        Error::Format { path: source.path().map(Into::into), message }
+        Error::Format {
+            path: source.path().map(Into::into),
+            message,
+            next: Some("name it with format= (or a file extension) if you know it"),
+        }
     })
 }

@@ -255,6 +255,7 @@ impl Manifest {
         Error::Format {
             path: self.source.path().map(Into::into),
             message: format!("line {}: {why}", self.number),
+            next: None,
         }
     }
 }

@@ -79,6 +79,7 @@ pub fn undo_recover(
                     "this is not {what}, or it has changed: {} has its length and hash",
                     text::path(&manifest_path)
                 ),
+                next: None,
             });
         }
     }
