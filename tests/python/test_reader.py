@@ -291,8 +291,75 @@ def test_errors_pickle(damaged: Path) -> None:
     again = pickle.loads(pickle.dumps(raised.value))
     assert type(again) is seglake.DamageError
     assert (vars(again), str(again)) == (vars(raised.value), str(raised.value))
-    limit = pickle.loads(pickle.dumps(seglake.LimitError("too much", option="record_bytes")))
-    assert limit.option == "record_bytes"
+    limit = seglake.LimitError("too much", option="record_bytes", path="a", next="raise it")
+    limit.add_note("a note")
+    again = pickle.loads(pickle.dumps(limit))
+    assert (vars(again), str(again)) == (vars(limit), "a: too much: raise it")
+
+
+def test_errors_have_fields(segment: Path, damaged: Path, tmp_path: Path) -> None:
+    with pytest.raises(seglake.DamageError) as damage:
+        list(seglake.open(damaged))
+    found = damage.value
+    assert found.path == str(damaged)
+    assert found.reason == (
+        f"{found.cause} at offset {found.byte_offset}: expected {found.expected}, found {found.actual}"
+    )
+    assert str(found) == f"{damaged}: {found.reason}. {found.next}"
+    with pytest.raises(seglake.FormatError) as unknown:
+        seglake.open(b"what is this?")
+    assert (unknown.value.path, unknown.value.next) == (
+        None,
+        "name it with format= (or a file extension) if you know it",
+    )
+    assert str(unknown.value) == f"{unknown.value.reason}: {unknown.value.next}"
+    with pytest.raises(seglake.LimitError) as limit:
+        list(seglake.open(segment, limits={"record_bytes": 10}))
+    assert (limit.value.path, limit.value.option) == (str(segment), "record_bytes")
+    with pytest.raises(seglake.ColumnsError) as columns:
+        seglake.convert(segment, tmp_path / "new.chunks")
+    assert (columns.value.lost, columns.value.missing, columns.value.path) == (["uuid", "type"], [], None)
+
+
+@pytest.mark.parametrize(
+    "call", [lambda: seglake.open(b"", limits=["record_bytes"]), lambda: seglake.verify(b"", limits=7)]
+)  # pyright: ignore
+def test_limits_that_are_no_dict(call: Callable[[], object]) -> None:
+    with pytest.raises(TypeError, match=r"argument 'limits': expected a dict of options by name, not (list|int)"):
+        call()
+
+
+def test_columns_that_a_record_does_not_have(segment: Path) -> None:
+    record = next(iter(seglake.open(segment)))
+    for name in ("partition", "tenant_bytes", "offset_us", "value_bytes", "nonsense"):
+        expected = f"^active records have no {name}: they have uuid, timestamp, type, value, position and cause$"
+        with pytest.raises(AttributeError, match=expected):
+            getattr(record, name)
+
+
+def test_every_column_is_an_attribute_with_a_docstring() -> None:
+    dialects: list[Any] = ["draft", "draft-1.1", "autobase"]
+    for format in (own for dialect in dialects for own in seglake.formats(dialect=dialect).values()):
+        for column in format.columns:
+            derived = {"timestamp": ["timestamp_us"], "text": [f"{column.name}_bytes"]}.get(column.kind, [])
+            for name in (column.name, *derived):
+                assert vars(seglake.Record)[name].__doc__, name
+
+
+def test_what_is_shown(segment: Path, damaged: Path, tmp_path: Path) -> None:
+    about = f'"{segment}", format="active"'
+    nbytes = segment.stat().st_size
+    with seglake.open(segment) as reader:
+        for thing in (reader, iter(reader), reader.batches(), reader.ledger()):
+            assert repr(thing) == f"{type(thing).__name__}({about}, nbytes={nbytes})"
+    assert repr(reader) == f"Reader({about}, nbytes={nbytes}, closed)"
+    assert repr(seglake.verify(segment)) == f"Report({about}, nbytes={nbytes}, records=10, damaged ranges=0, ok)"
+    assert repr(seglake.verify(damaged)).endswith("damaged ranges=1, damaged)")
+    assert repr(seglake.open(segment.read_bytes())) == f'Reader(<buffer>, format="active", nbytes={nbytes})'
+    with seglake.create(tmp_path / "new.active", format="active") as writer:
+        assert repr(writer) == f'Writer("{tmp_path / "new.active"}", format="active")'
+    assert repr(writer).endswith(", closed)")
+    assert repr(next(iter(seglake.open(segment)))).startswith('Record(format="active", uuid=UUID(')
 
 
 def test_limits(segment: Path) -> None:

@@ -55,6 +55,10 @@ impl Batches {
         slf
     }
 
+    fn __repr__(&self) -> String {
+        self.shared.shown("Batches")
+    }
+
     fn __next__(&self, py: Python<'_>) -> PyResult<Option<Batch>> {
         self.next_batch(py)
     }

@@ -11,8 +11,9 @@ use seglake::verbs::{self, Conversion};
 use crate::destination::Destination;
 use crate::error::raise;
 use crate::field_in::{FieldIn, from_python};
-use crate::filters::filter;
+use crate::filters::Filters;
 use crate::key::KeyArgument;
+use crate::keywords::with_keywords;
 use crate::limits::{General, Settings};
 use crate::open::is_strict;
 use crate::read_options::{Opened, ReadArguments};
@@ -20,6 +21,10 @@ use crate::report::Report;
 use crate::verify::teller;
 use crate::write_options::WriteArguments;
 
+/// What may be lost unless columns are named.
+const NOTHING: Vec<String> = Vec::new();
+
+with_keywords! {
 /// Writes the records of a file to a new one of any format, which appears under its name when it is complete, and returns
 /// what was found in the source.
 ///
@@ -35,68 +40,70 @@ use crate::write_options::WriteArguments;
 ///
 /// Raises what `open` and `create` raise; ValueError for a record that the new format cannot hold, and for a key that is
 /// probably wrong.
-#[pyfunction]
-#[pyo3(signature = (
-    source, path, *, to=None, drop=Vec::new(), set=None, options=None, format=None, dialect=None, filters=None,
-    on_damage="raise", key=None, overwrite=false, limits=None, progress=None, filesystem=None,
-), text_signature = "(source, path, *, to=None, drop=(), set=None, options=None, format=None, dialect=None, filters=None, on_damage='raise', key=None, overwrite=False, limits=None, progress=None, filesystem=None)")]
-#[allow(clippy::too_many_arguments, reason = "keyword arguments")]
-pub(crate) fn convert(
-    source: &Bound<'_, PyAny>,
-    path: Destination,
-    to: Option<&str>,
-    drop: Vec<String>,
-    set: Option<&Bound<'_, PyDict>>,
-    options: Option<&Bound<'_, PyDict>>,
-    format: Option<&str>,
-    dialect: Option<&str>,
-    filters: Option<&Bound<'_, PyAny>>,
-    on_damage: &str,
-    key: Option<KeyArgument>,
-    overwrite: bool,
-    limits: Option<Settings>,
-    progress: Option<Py<PyAny>>,
-    filesystem: Option<&Bound<'_, PyAny>>,
-) -> PyResult<Report> {
-    let py = source.py();
-    let strict = is_strict(on_damage)?;
-    let to = match to {
-        Some(name) => by_name(name).map_err(|error| raise(py, error))?,
-        None => by_extension(path.as_ref())?,
-    };
-    let write = WriteArguments::from_dict(options)?.options(py, to)?;
-    let set = set_values(set, to, write.dialect.unwrap_or_default())?;
-    let arguments = ReadArguments {
-        format,
-        dialect,
-        key,
-        limits,
-        general: &[General::RecordBytes],
-        filesystem,
-        ..ReadArguments::default()
-    };
-    let Opened {
-        source,
-        options,
-        format,
-        ..
-    } = arguments.open(source)?;
-    let filter = filter(filters, format, format.columns(&options))?;
-    let options = options.strict(strict).filter(filter);
-    let tell = teller(progress, source.len());
-    let converted = py.detach(|| {
-        let set: Vec<_> = set
-            .iter()
-            .map(|(name, value)| (name.clone(), value.value()))
-            .collect();
-        let conversion = Conversion::to(to)
-            .write(write)
-            .drop(&drop)
-            .set(&set)
-            .overwrite(overwrite);
-        verbs::convert(source, &options, path.as_ref(), &conversion, tell)
-    });
-    converted.map(Report).map_err(|error| raise(py, error))
+fn convert(source: &Bound<'_, PyAny>, path: Destination; ConvertArguments<'a> {
+    to: Option<&'a str> = None,
+    drop: Vec<String> = NOTHING,
+    set: Option<Py<PyDict>> = None,
+    options: Option<Py<PyDict>> = None,
+    format: Option<&'a str> = None,
+    dialect: Option<&'a str> = None,
+    filters: Option<Filters> = None,
+    on_damage: &'a str = "raise",
+    key: Option<KeyArgument> = None,
+    overwrite: bool = false,
+    limits: Option<Settings> = None,
+    progress: Option<Py<PyAny>> = None,
+    filesystem: Option<Py<PyAny>> = None,
+}) -> Report;
+}
+
+impl ConvertArguments<'_> {
+    fn convert(self, source: &Bound<'_, PyAny>, path: Destination) -> PyResult<Report> {
+        let py = source.py();
+        let strict = is_strict(self.on_damage)?;
+        let to = match self.to {
+            Some(name) => by_name(name).map_err(|error| raise(py, error))?,
+            None => by_extension(path.as_ref())?,
+        };
+        let write = WriteArguments::from_dict(self.options.as_ref().map(|own| own.bind(py)))?
+            .options(py, to)?;
+        let set = set_values(
+            self.set.as_ref().map(|own| own.bind(py)),
+            to,
+            write.dialect.unwrap_or_default(),
+        )?;
+        let arguments = ReadArguments {
+            format: self.format,
+            dialect: self.dialect,
+            key: self.key,
+            limits: self.limits,
+            general: &[General::RecordBytes],
+            filesystem: self.filesystem.as_ref().map(|own| own.bind(py)),
+            ..ReadArguments::default()
+        };
+        let Opened {
+            source,
+            options,
+            format,
+            ..
+        } = arguments.open(source)?;
+        let filter = Filters::filter(self.filters.as_ref(), py, format, format.columns(&options))?;
+        let options = options.strict(strict).filter(filter);
+        let tell = teller(self.progress, source.len());
+        let converted = py.detach(|| {
+            let set: Vec<_> = set
+                .iter()
+                .map(|(name, value)| (name.clone(), value.value()))
+                .collect();
+            let conversion = Conversion::to(to)
+                .write(write)
+                .drop(&self.drop)
+                .set(&set)
+                .overwrite(self.overwrite);
+            verbs::convert(source, &options, path.as_ref(), &conversion, tell)
+        });
+        converted.map(Report).map_err(|error| raise(py, error))
+    }
 }
 
 fn by_extension(path: &Path) -> PyResult<&'static Format> {

@@ -10,28 +10,42 @@ use crate::field_in::{from_python, wrong_type};
 
 const OPERATORS: &str = "==, !=, <, <=, >, >=, in and not in";
 
-/// The conditions as a list: whoever gave them may change or exhaust what they were in.
-pub(crate) fn listed<'py>(filters: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
-    if filters.is_instance_of::<PyString>() || filters.is_instance_of::<PyTuple>() {
-        return Err(malformed(filters));
+/// Conditions in a list of their own: whoever gave them may change or exhaust what they were in.
+#[derive(IntoPyObject, IntoPyObjectRef)]
+pub(crate) struct Filters(Py<PyList>);
+
+impl<'py> FromPyObject<'_, 'py> for Filters {
+    type Error = PyErr;
+
+    fn extract(object: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
+        if object.is_instance_of::<PyString>() || object.is_instance_of::<PyTuple>() {
+            return Err(malformed(&object));
+        }
+        let conditions = object.try_iter()?.collect::<PyResult<Vec<_>>>()?;
+        Ok(Self(PyList::new(object.py(), conditions)?.unbind()))
     }
-    let conditions = filters.try_iter()?.collect::<PyResult<Vec<_>>>()?;
-    Ok(PyList::new(filters.py(), conditions)?.into_any())
+}
+
+impl Filters {
+    /// The filter of an argument that may be left out.
+    pub(crate) fn filter(
+        filters: Option<&Self>,
+        py: Python<'_>,
+        format: &Format,
+        columns: &[Column],
+    ) -> PyResult<Filter> {
+        match filters {
+            Some(filters) => filter(filters.0.bind(py), format, columns),
+            None => Ok(Filter::default()),
+        }
+    }
 }
 
 /// The records that meet all conditions: tuples of a column's name, an operator and a value, or a list of values for `in` and
 /// `not in`.
-pub(crate) fn filter(
-    filters: Option<&Bound<'_, PyAny>>,
-    format: &Format,
-    columns: &[Column],
-) -> PyResult<Filter> {
+fn filter(filters: &Bound<'_, PyList>, format: &Format, columns: &[Column]) -> PyResult<Filter> {
     let mut filter = Filter::default();
-    let Some(filters) = filters else {
-        return Ok(filter);
-    };
-    for condition in listed(filters)?.try_iter()? {
-        let condition = condition?;
+    for condition in filters {
         let Ok((name, operator, value)) = condition.extract::<(String, String, Bound<'_, PyAny>)>()
         else {
             return Err(malformed(&condition));

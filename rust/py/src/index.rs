@@ -18,6 +18,7 @@ use crate::destination::Destination;
 use crate::error::raise;
 use crate::ledger::Ledger;
 use crate::limits::Settings;
+use crate::passes::about;
 use crate::read_options::{Opened, ReadArguments};
 
 /// The index of a chunked file, as it is on disk and as far as it agrees with the file.
@@ -91,7 +92,11 @@ impl Index {
 
     /// The index's own ranges as Spans in order; an item that holds is a `record`.
     fn ledger(&self) -> Ledger {
-        Ledger::of_spans(self.index.spans.clone())
+        Ledger::of_index(
+            self.path.as_deref(),
+            self.index.size,
+            self.index.spans.clone(),
+        )
     }
 
     fn __len__(&self) -> usize {
@@ -101,9 +106,10 @@ impl Index {
     fn __repr__(&self) -> String {
         let state = if self.ok() { "ok" } else { "damaged" };
         format!(
-            "Index({state}, items={}, nbytes={})",
+            "Index({}, nbytes={}, items={}, {state})",
+            about(self.path.as_deref(), "index"),
+            self.index.size,
             self.index.items.len(),
-            self.index.size
         )
     }
 }

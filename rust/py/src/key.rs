@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
-use pyo3::types::{PyByteArray, PyBytes};
+use pyo3::types::{PyByteArray, PyBytes, PyList};
 use seglake::checksum::Key;
 
 use crate::error::raise;
@@ -50,6 +50,21 @@ impl<'py> FromPyObject<'_, 'py> for KeyArgument {
             Ok(one) => Ok(one),
         });
         Ok(Self::Several(each.collect::<PyResult<_>>()?))
+    }
+}
+
+/// What is pickled: bytes never are.
+impl<'py> IntoPyObject<'py> for &KeyArgument {
+    type Target = PyAny;
+    type Output = Bound<'py, PyAny>;
+    type Error = PyErr;
+
+    fn into_pyobject(self, py: Python<'py>) -> PyResult<Self::Output> {
+        Ok(match self {
+            KeyArgument::Bytes(_) => py.None().into_bound(py),
+            KeyArgument::File(path) => path.as_os_str().into_pyobject(py)?.into_any(),
+            KeyArgument::Several(several) => PyList::new(py, several)?.into_any(),
+        })
     }
 }
 

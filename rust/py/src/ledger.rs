@@ -1,5 +1,6 @@
 //! `Ledger`: a pass that gives the ranges of a file.
 
+use std::path::Path;
 use std::sync::Arc;
 
 use pyo3::prelude::*;
@@ -33,11 +34,11 @@ impl Ledger {
         }
     }
 
-    /// Ranges that are known already.
-    pub(crate) fn of_spans(spans: Vec<Span>) -> Self {
+    /// The ranges of a chunked file's index, which are known already.
+    pub(crate) fn of_index(path: Option<&Path>, nbytes: u64, spans: Vec<Span>) -> Self {
         Self {
             ledger: Exclusive::new(Box::new(spans.into_iter().map(Ok))),
-            shared: Arc::default(),
+            shared: Arc::new(Shared::new(path, "index", nbytes)),
             damaged_only: false,
         }
     }
@@ -60,6 +61,10 @@ impl Ledger {
 impl Ledger {
     fn __iter__(slf: PyRef<'_, Self>) -> PyRef<'_, Self> {
         slf
+    }
+
+    fn __repr__(&self) -> String {
+        self.shared.shown("Ledger")
     }
 
     fn __next__<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {

@@ -19,6 +19,7 @@ mod ids;
 mod index;
 mod interrupt;
 mod key;
+mod keywords;
 mod ledger;
 mod limits;
 mod lookup;
@@ -29,6 +30,10 @@ mod passes;
 mod read_options;
 mod reader;
 mod reading;
+#[allow(
+    unsafe_op_in_unsafe_fn,
+    reason = "what PyO3 makes of methods in a macro"
+)]
 mod record;
 mod records;
 mod recover;

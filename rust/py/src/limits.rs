@@ -1,6 +1,6 @@
 //! Options by name: `limits=` of reading, `options=` of writing.
 
-use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::exceptions::{PyNotImplementedError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyDict};
 use seglake::format::{FORMATS, Format, FormatOption, OptionKind, Options, Setting};
@@ -16,14 +16,39 @@ impl<'py> FromPyObject<'_, 'py> for Settings {
 
     fn extract(object: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
         let given = object.cast::<PyDict>();
-        let given =
-            given.map_err(|_| wrong_type("an argument of options by name", "a dict", &object))?;
+        let given = given.map_err(|_| {
+            let kind = object.get_type().qualname();
+            let kind = kind.map_or_else(|error| error.to_string(), |name| name.to_string());
+            PyTypeError::new_err(format!("expected a dict of options by name, not {kind}"))
+        })?;
         let each = given.iter().map(|(name, value)| {
             let name: String = name.extract()?;
             let value = setting(&name, &value)?;
             Ok((name, value))
         });
         Ok(Self(each.collect::<PyResult<_>>()?))
+    }
+}
+
+impl<'py> IntoPyObject<'py> for &Settings {
+    type Target = PyDict;
+    type Output = Bound<'py, PyDict>;
+    type Error = PyErr;
+
+    fn into_pyobject(self, py: Python<'py>) -> PyResult<Self::Output> {
+        let settings = PyDict::new(py);
+        for (name, value) in &self.0 {
+            match value {
+                Setting::Flag(flag) => settings.set_item(name, flag)?,
+                Setting::Number(number) => settings.set_item(name, number)?,
+                other => {
+                    return Err(PyNotImplementedError::new_err(format!(
+                        "{other:?} has no form in Python: a bug in seglake"
+                    )));
+                }
+            }
+        }
+        Ok(settings)
     }
 }
 
@@ -147,32 +172,6 @@ impl Limits {
             options = options.set(name.clone(), *value);
         }
         options
-    }
-
-    /// The same as a dict, without what does not concern a format.
-    pub(crate) fn concerning<'py>(
-        &self,
-        py: Python<'py>,
-        format: &Format,
-    ) -> PyResult<Bound<'py, PyDict>> {
-        let limits = PyDict::new(py);
-        for (general, value) in [
-            (General::RecordBytes, self.record_bytes),
-            (General::BatchBytes, self.batch_bytes),
-        ] {
-            if let Some(value) = value {
-                limits.set_item(general.name(), value)?;
-            }
-        }
-        for (name, value) in &self.of_formats {
-            match value {
-                _ if !format.reads_with(name) => {}
-                Setting::Flag(flag) => limits.set_item(name, flag)?,
-                Setting::Number(number) => limits.set_item(name, number)?,
-                _ => {}
-            }
-        }
-        Ok(limits)
     }
 }
 

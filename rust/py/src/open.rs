@@ -6,15 +6,20 @@ use pyo3::types::PyDict;
 use seglake::columns::{Limits, Selection, UuidType};
 
 use crate::error::raise;
-use crate::filters::{filter, listed};
-use crate::key::Origin;
-use crate::limits::General;
+use crate::filters::Filters;
+use crate::key::{KeyArgument, Origin};
+use crate::keywords::with_keywords;
+use crate::limits::{General, Settings};
 use crate::part::Part;
 use crate::passes::Passes;
 use crate::read_options::{Opened, ReadArguments, at_least_one, thread_count};
 use crate::reader::Reader;
 use crate::reopening::Reopening;
 
+/// How many threads read unless more are asked for.
+pub(crate) const ONE: Option<usize> = Some(1);
+
+with_keywords! {
 /// Opens a file for reading. `source` is a path, a URI that `pyarrow.fs` or `fsspec` knows, a seekable binary file object, or a
 /// buffer.
 ///
@@ -57,115 +62,99 @@ use crate::reopening::Reopening;
 ///
 /// Raises FileNotFoundError and other OSErrors, FormatError where the format cannot be told, ValueError (also for options that
 /// do not concern the format, where it is named), TypeError.
-#[pyfunction]
-#[pyo3(signature = (
-    source, *, format=None, dialect=None, columns=None, filters=None, on_damage="raise", key=None, threads=Some(1), mmap=false,
-    copy=true, prune=false, part=None, index=None, uuid_type="uuid", batch_rows=131072, limits=None, filesystem=None,
-))]
-#[allow(clippy::too_many_arguments, reason = "keyword arguments")]
-pub(crate) fn open<'py>(
-    source: &Bound<'py, PyAny>,
-    format: Option<&str>,
-    dialect: Option<&str>,
-    columns: Option<Vec<String>>,
-    filters: Option<&Bound<'py, PyAny>>,
-    on_damage: &str,
-    key: Option<&Bound<'py, PyAny>>,
-    threads: Option<usize>,
-    mmap: bool,
-    copy: bool,
-    prune: bool,
-    part: Option<Py<Part>>,
-    index: Option<&Bound<'py, PyAny>>,
-    uuid_type: &str,
-    batch_rows: usize,
-    limits: Option<&Bound<'py, PyAny>>,
-    filesystem: Option<&Bound<'py, PyAny>>,
-) -> PyResult<Reader> {
-    let py = source.py();
-    let strict = is_strict(on_damage)?;
-    let uuids = match uuid_type {
-        "uuid" => UuidType::Fixed,
-        "arrow.uuid" => UuidType::Extension,
-        "binary" => UuidType::Binary,
-        "string" => UuidType::Text,
-        other => {
-            return Err(PyValueError::new_err(format!(
-                "uuid_type is \"uuid\", \"arrow.uuid\", \"binary\" or \"string\", not {other:?}"
-            )));
-        }
-    };
-    let thread_count = thread_count(threads)?;
-    at_least_one("batch_rows", batch_rows)?;
-    let arguments = ReadArguments {
-        format,
-        dialect,
-        index,
-        key: key.map(|key| key.extract()).transpose()?,
-        limits: limits.map(|limits| limits.extract()).transpose()?,
-        general: &[General::RecordBytes, General::BatchBytes],
-        mmap,
-        filesystem,
-        views: !copy,
-    };
-    let Opened {
-        source,
-        path,
-        format,
-        options,
-        origin,
-        limits: of_limits,
-        ..
-    } = arguments.open(source)?;
-    // What is gone through once is kept for pickling.
-    let filters = filters.map(listed).transpose()?;
-    let filter = filter(filters.as_ref(), format, format.columns(&options))?;
-    let options = options.strict(strict).filter(filter).prune(prune);
-    let selection = Selection::new(format, &options, columns.as_deref(), uuids);
-    let selection = selection.and_then(|selection| match copy {
-        false => selection.with_views(format, &source),
-        true => Ok(selection),
-    });
-    let selection = selection.map_err(|error| raise(py, error))?;
-    let mut bounds = Limits::default().rows(batch_rows);
-    if let Some(bytes) = of_limits.batch_bytes {
-        bounds = bounds.bytes(usize::try_from(bytes).unwrap_or(usize::MAX));
-    }
+fn open(source: &Bound<'_, PyAny>; OpenArguments<'a> [keywords] {
+    format: Option<&'a str> = None,
+    dialect: Option<&'a str> = None,
+    columns: Option<Vec<String>> = None,
+    filters: Option<Filters> = None,
+    on_damage: &'a str = "raise",
+    key: Option<KeyArgument> = None,
+    threads: Option<usize> = ONE,
+    mmap: bool = false,
+    copy: bool = true,
+    prune: bool = false,
+    part: Option<Py<Part>> = None,
+    index: Option<Py<PyAny>> = None,
+    uuid_type: &'a str = "uuid",
+    batch_rows: usize = 131072,
+    limits: Option<Settings> = None,
+    filesystem: Option<Py<PyAny>> = None,
+}) -> Reader;
+}
 
-    let again = PyDict::new(py);
-    again.set_item("format", format.name)?;
-    again.set_item("dialect", dialect.filter(|_| format.reads_with("dialect")))?;
-    again.set_item("columns", columns)?;
-    again.set_item("filters", filters)?;
-    again.set_item("on_damage", on_damage)?;
-    again.set_item("key", key.filter(|_| matches!(origin, Origin::File)))?;
-    again.set_item("threads", threads)?;
-    again.set_item("mmap", mmap)?;
-    again.set_item("copy", copy)?;
-    again.set_item("prune", prune)?;
-    again.set_item("part", part.as_ref())?;
-    again.set_item("index", index.filter(|_| format.reads_with("index")))?;
-    again.set_item("uuid_type", uuid_type)?;
-    again.set_item("batch_rows", batch_rows)?;
-    again.set_item("limits", of_limits.concerning(py, format)?)?;
-    again.set_item("filesystem", filesystem)?;
-    let reopening = Reopening {
-        path,
-        origin,
-        arguments: again.unbind(),
-    };
-    Ok(Reader::new(
-        source,
-        format,
-        options,
-        selection,
-        bounds,
-        Passes {
-            part: part.map(|part| part.get().0.clone()),
-            threads: thread_count,
-        },
-        reopening,
-    ))
+impl OpenArguments<'_> {
+    fn open(self, source: &Bound<'_, PyAny>) -> PyResult<Reader> {
+        let py = source.py();
+        let strict = is_strict(self.on_damage)?;
+        let uuids = uuids(self.uuid_type)?;
+        let threads = thread_count(self.threads)?;
+        at_least_one("batch_rows", self.batch_rows)?;
+        let keywords = self.keywords(py)?;
+        let arguments = ReadArguments {
+            format: self.format,
+            dialect: self.dialect,
+            index: self.index.as_ref().map(|index| index.bind(py)),
+            key: self.key,
+            limits: self.limits,
+            general: &[General::RecordBytes, General::BatchBytes],
+            mmap: self.mmap,
+            filesystem: self.filesystem.as_ref().map(|own| own.bind(py)),
+            views: !self.copy,
+        };
+        let Opened {
+            source,
+            path,
+            format,
+            options,
+            origin,
+            limits,
+            ..
+        } = arguments.open(source)?;
+        let filter = Filters::filter(self.filters.as_ref(), py, format, format.columns(&options))?;
+        let options = options.strict(strict).filter(filter).prune(self.prune);
+        let selection = Selection::new(format, &options, self.columns.as_deref(), uuids);
+        let mut selection = selection.map_err(|error| raise(py, error))?;
+        if !self.copy {
+            if !format.has_plain_values {
+                return Err(PyValueError::new_err(format!(
+                    "copy=False does not concern {} files: their values do not lie in the file as they are. Leave it out",
+                    format.name
+                )));
+            }
+            selection = selection.with_views(format, &source).map_err(|_| {
+                PyValueError::new_err(
+                    "copy=False needs a file in memory: open a path with mmap=True, or give bytes or a read-only buffer",
+                )
+            })?;
+        }
+        let mut bounds = Limits::default().rows(self.batch_rows);
+        if let Some(bytes) = limits.batch_bytes {
+            bounds = bounds.bytes(usize::try_from(bytes).unwrap_or(usize::MAX));
+        }
+        let reopening = Reopening {
+            path,
+            has_key: matches!(origin, Origin::Given),
+            keywords: keywords.unbind(),
+        };
+        let part = self.part.map(|part| part.get().0.clone());
+        let passes = Passes { part, threads };
+        Ok(Reader::new(
+            source, format, options, selection, bounds, passes, reopening,
+        ))
+    }
+}
+
+/// How UUIDs come.
+fn uuids(name: &str) -> PyResult<UuidType> {
+    match name {
+        "uuid" => Ok(UuidType::Fixed),
+        "arrow.uuid" => Ok(UuidType::Extension),
+        "binary" => Ok(UuidType::Binary),
+        "string" => Ok(UuidType::Text),
+        other => Err(PyValueError::new_err(format!(
+            "uuid_type is \"uuid\", \"arrow.uuid\", \"binary\" or \"string\", not {other:?}"
+        ))),
+    }
 }
 
 /// Whether `on_damage` says to stop at damage.

@@ -28,6 +28,8 @@ pub(crate) trait Pass: Send + Sync {
 /// What all passes of one reader share.
 #[derive(Default)]
 pub(crate) struct Shared {
+    /// What is shown of the file.
+    about: String,
     pub(crate) closed: AtomicBool,
     warned: AtomicBool,
     /// Locked only to read or replace it, by whoever has the GIL or not: nothing is waited for meanwhile.
@@ -35,6 +37,21 @@ pub(crate) struct Shared {
 }
 
 impl Shared {
+    /// Of a reader of this file.
+    pub(crate) fn new(path: Option<&Path>, format: &str, nbytes: u64) -> Self {
+        Self {
+            about: format!("{}, nbytes={nbytes}", about(path, format)),
+            ..Self::default()
+        }
+    }
+
+    /// What is shown of a reader, or of a pass that is called `class`.
+    pub(crate) fn shown(&self, class: &str) -> String {
+        let closed = self.closed.load(Ordering::Acquire);
+        let state = if closed { ", closed" } else { "" };
+        format!("{class}({}{state})", self.about)
+    }
+
     /// Refuses where the reader is closed.
     pub(crate) fn check_open(&self) -> PyResult<()> {
         if self.closed.load(Ordering::Acquire) {
@@ -98,4 +115,11 @@ impl Shared {
 /// What a file is called in a warning.
 fn name(path: Option<&Path>) -> String {
     path.map_or_else(|| "<buffer>".into(), seglake::text::path)
+}
+
+/// What is shown of a file, of a thing that is about it.
+pub(crate) fn about(path: Option<&Path>, format: &str) -> String {
+    let path = path.map(|path| format!("{:?}", path.as_os_str()));
+    let path = path.as_deref().unwrap_or("<buffer>");
+    format!("{path}, format={format:?}")
 }

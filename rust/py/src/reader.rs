@@ -19,7 +19,7 @@ use crate::arrow::{self, Schema};
 use crate::batches::{Batch, Batches, Stream};
 use crate::error::raise;
 use crate::exclusive::Exclusive;
-use crate::filters::filter;
+use crate::filters::Filters;
 use crate::ids::{id_from_arguments, id_from_python, ids_from_arrow};
 use crate::index::Index;
 use crate::ledger::Ledger;
@@ -54,6 +54,7 @@ impl Reader {
         passes: Passes,
         reopening: Reopening,
     ) -> Self {
+        let shared = Shared::new(reopening.path.as_deref(), format.name, source.len());
         Self {
             source,
             format,
@@ -62,7 +63,7 @@ impl Reader {
             limits,
             passes,
             reopening,
-            shared: Arc::default(),
+            shared: Arc::new(shared),
             lookup: LazyLookup::default(),
         }
     }
@@ -387,8 +388,8 @@ impl Reader {
     }
 
     /// The records that meet `filters`, as in `open`, reading no more of the file than it takes.
-    fn range(&self, py: Python<'_>, filters: &Bound<'_, PyAny>) -> PyResult<Records> {
-        let filter = filter(Some(filters), self.format, self.columns())?;
+    fn range(&self, py: Python<'_>, filters: Filters) -> PyResult<Records> {
+        let filter = Filters::filter(Some(&filters), py, self.format, self.columns())?;
         self.records(py, || {
             let lookup = self.lookup.made(&self.source, &self.options)?;
             lookup.range(&filter)
@@ -549,12 +550,6 @@ impl Reader {
     }
 
     fn __repr__(&self) -> String {
-        let name = self.path().unwrap_or(OsStr::new("<buffer>"));
-        let state = if self.closed() { ", closed" } else { "" };
-        format!(
-            "Reader({name:?}, format={:?}, nbytes={}{state})",
-            self.format.name,
-            self.source.len()
-        )
+        self.shared.shown("Reader")
     }
 }

@@ -192,35 +192,45 @@ impl Record {
         columns.map(move |(place, column)| (column, field(place)))
     }
 
-    fn field(&self, name: &str) -> PyResult<&Field> {
-        let found = self.fields().find(|(column, _)| column.name == name);
-        let missing =
-            || PyAttributeError::new_err(format!("{} records have no {name}", self.format));
-        found.map(|(_, field)| field).ok_or_else(missing)
+    fn field(&self, name: &str) -> Option<&Field> {
+        let mut fields = self.fields();
+        let found = fields.find(|(column, _)| column.name == name);
+        found.map(|(_, field)| field)
     }
 
-    /// The bytes of a field of text.
-    fn bytes(&self, py: Python<'_>, name: &str) -> PyResult<Py<PyBytes>> {
-        match self.field(name)? {
-            Field::Text(text) => Ok(text.bytes(py).clone().unbind()),
-            Field::Binary(bytes) => Ok(bytes.clone_ref(py)),
-            _ => Err(PyAttributeError::new_err(format!(
-                "{name} is not made of bytes"
-            ))),
+    fn missing(&self, name: &str) -> PyErr {
+        let names: Vec<_> = self.columns.iter().map(|column| column.name).collect();
+        PyAttributeError::new_err(format!(
+            "{} records have no {name}: they have {}, position and cause",
+            self.format,
+            names.join(", ")
+        ))
+    }
+
+    /// A column, the microseconds of one of times (`timestamp_us`), or the bytes of one of texts (`type_bytes`).
+    fn attribute<'py>(&self, py: Python<'py>, name: &str) -> PyResult<Bound<'py, PyAny>> {
+        if let Some(field) = self.field(name) {
+            return self.shown(py, field);
+        }
+        let derived = |suffix| self.field(name.strip_suffix(suffix)?);
+        match (derived("_us"), derived("_bytes")) {
+            (Some(Field::Timestamp(micros)), _) => Ok(micros.into_pyobject(py)?.into_any()),
+            (_, Some(Field::Text(text))) => Ok(text.bytes(py).clone().into_any()),
+            _ => Err(self.missing(name)),
         }
     }
 
     /// What a writer takes: like the attribute, but text as its bytes and times as microseconds.
     pub(crate) fn raw<'py>(&self, py: Python<'py>, name: &str) -> PyResult<Bound<'py, PyAny>> {
-        match self.field(name)? {
+        match self.field(name).ok_or_else(|| self.missing(name))? {
             Field::Text(text) => Ok(text.bytes(py).clone().into_any()),
             Field::Timestamp(micros) => Ok(micros.into_pyobject(py)?.into_any()),
-            _ => self.shown(py, name),
+            field => self.shown(py, field),
         }
     }
 
-    fn shown<'py>(&self, py: Python<'py>, name: &str) -> PyResult<Bound<'py, PyAny>> {
-        match self.field(name)? {
+    fn shown<'py>(&self, py: Python<'py>, field: &Field) -> PyResult<Bound<'py, PyAny>> {
+        match field {
             Field::Value => Ok(self.value.bind(py).clone()),
             Field::Uuid(Uuid(uuid)) => uuid_to_python(py, uuid),
             Field::Timestamp(micros) => Ok(time_to_python(py, *micros)?.into_pyobject(py)?),
@@ -232,159 +242,81 @@ impl Record {
     }
 }
 
-#[pymethods]
-impl Record {
-    /// A column that no other attribute is named like, so that every column of every format is one.
-    fn __getattr__<'py>(&self, py: Python<'py>, name: &str) -> PyResult<Bound<'py, PyAny>> {
-        self.shown(py, name)
-    }
+/// The methods of records, with a getter for each of these columns and what is derived from them, beside the name that Python has
+/// for it. What formats have beyond them is found by name alone, without text for an editor.
+macro_rules! methods {
+    (columns { $($(#[$about:meta])* $getter:ident $name:literal;)+ } $($methods:tt)*) => {
+        #[pymethods]
+        impl Record {
+            $(
+                $(#[$about])*
+                #[getter]
+                fn $getter<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+                    self.attribute(py, $name)
+                }
+            )+
 
-    /// active, sealed: the record's `uuid.UUID`, of version 6.
-    #[getter]
-    fn uuid<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        self.shown(py, "uuid")
-    }
-
-    /// active, sealed, chunked: the record's time as an aware datetime in UTC, to the microsecond; None where the calendar
-    /// cannot hold it.
-    #[getter]
-    fn timestamp<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        self.shown(py, "timestamp")
-    }
-
-    /// active, sealed, chunked: the record's time in microseconds since 1970-01-01 UTC.
-    #[getter]
-    fn timestamp_us(&self) -> PyResult<i64> {
-        match self.field("timestamp")? {
-            Field::Timestamp(micros) => Ok(*micros),
-            _ => Err(PyAttributeError::new_err("timestamp is no time")),
+            $($methods)*
         }
+    };
+}
+
+methods! {
+    columns {
+        /// active, sealed: the record's `uuid.UUID`, of version 6.
+        uuid "uuid";
+        /// active, sealed, chunked: the record's time as an aware datetime in UTC, to the microsecond; None where the calendar
+        /// cannot hold it.
+        timestamp "timestamp";
+        /// active, sealed, chunked: the record's time in microseconds since 1970-01-01 UTC.
+        timestamp_us "timestamp_us";
+        /// active, sealed: the type as text: UTF-8, with `\xNN` for each byte that is not, and `\x5c` for a backslash.
+        r#type "type";
+        /// active, sealed: the type as it is in the file.
+        type_bytes "type_bytes";
+        /// tenant: the partition's ID.
+        partition "partition";
+        /// tenant: the tenant's ID as text, shown like `type`.
+        tenant "tenant";
+        /// tenant: the tenant's ID as it is in the file.
+        tenant_bytes "tenant_bytes";
+        /// tenant: the record's place among those of its tenant in its partition, from 0.
+        index "index";
+        /// chunked: the message offset.
+        offset "offset";
+        /// oplog: the message's place in the log, from 0.
+        seq "seq";
+        /// oplog: the version of the message's layout.
+        version "version";
+        /// oplog: how many messages ago the last checkpoint was.
+        checkpointer "checkpointer";
+        /// oplog: the checkpoint as a dict, or None.
+        checkpoint "checkpoint";
+        /// oplog: the vector clock as a list of dicts of `key` and `length`.
+        clock "clock";
+        /// oplog: the version of the application's values.
+        abi "abi";
+        /// oplog: how many messages of an atomic batch are still to come.
+        batch "batch";
+        /// oplog: the keys that the message declares, as a list of bytes, or None.
+        keys "keys";
+        /// oplog, `autobase`: the newest version that the writer understood, or None.
+        max_supported_version "max_supported_version";
+        /// oplog, `autobase`: whether the message is optimistic.
+        optimistic "optimistic";
+        /// oplog, `autobase`: the digest as a dict of `pointer` and `key`, or None.
+        digest "digest";
+        /// oplog, `autobase`: the trace as a dict, or None.
+        trace "trace";
+        /// oplog, `autobase`: the outer flags as they are in the message, or None.
+        flags "flags";
+        /// oplog, `autobase`: bytes behind the fields that this version knows, or None.
+        extra "extra";
     }
 
-    /// active, sealed: the type as text: UTF-8, with `\xNN` for each byte that is not, and `\x5c` for a backslash.
-    #[getter]
-    fn r#type<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        self.shown(py, "type")
-    }
-
-    /// active, sealed: the type as it is in the file.
-    #[getter]
-    fn type_bytes(&self, py: Python<'_>) -> PyResult<Py<PyBytes>> {
-        self.bytes(py, "type")
-    }
-
-    /// tenant: the partition's ID.
-    #[getter]
-    fn partition<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        self.shown(py, "partition")
-    }
-
-    /// tenant: the tenant's ID as text, shown like `type`.
-    #[getter]
-    fn tenant<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        self.shown(py, "tenant")
-    }
-
-    /// tenant: the tenant's ID as it is in the file.
-    #[getter]
-    fn tenant_bytes(&self, py: Python<'_>) -> PyResult<Py<PyBytes>> {
-        self.bytes(py, "tenant")
-    }
-
-    /// tenant: the record's place among those of its tenant in its partition, from 0.
-    #[getter]
-    fn index<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        self.shown(py, "index")
-    }
-
-    /// chunked: the message offset.
-    #[getter]
-    fn offset<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        self.shown(py, "offset")
-    }
-
-    /// oplog: the message's place in the log, from 0.
-    #[getter]
-    fn seq<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        self.shown(py, "seq")
-    }
-
-    /// oplog: the version of the message's layout.
-    #[getter]
-    fn version<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        self.shown(py, "version")
-    }
-
-    /// oplog: how many messages ago the last checkpoint was.
-    #[getter]
-    fn checkpointer<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        self.shown(py, "checkpointer")
-    }
-
-    /// oplog: the checkpoint as a dict, or None.
-    #[getter]
-    fn checkpoint<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        self.shown(py, "checkpoint")
-    }
-
-    /// oplog: the vector clock as a list of dicts of `key` and `length`.
-    #[getter]
-    fn clock<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        self.shown(py, "clock")
-    }
-
-    /// oplog: the version of the application's values.
-    #[getter]
-    fn abi<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        self.shown(py, "abi")
-    }
-
-    /// oplog: how many messages of an atomic batch are still to come.
-    #[getter]
-    fn batch<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        self.shown(py, "batch")
-    }
-
-    /// oplog: the keys that the message declares, as a list of bytes, or None.
-    #[getter]
-    fn keys<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        self.shown(py, "keys")
-    }
-
-    /// oplog, `autobase`: the newest version that the writer understood, or None.
-    #[getter]
-    fn max_supported_version<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        self.shown(py, "max_supported_version")
-    }
-
-    /// oplog, `autobase`: whether the message is optimistic.
-    #[getter]
-    fn optimistic<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        self.shown(py, "optimistic")
-    }
-
-    /// oplog, `autobase`: the digest as a dict of `pointer` and `key`, or None.
-    #[getter]
-    fn digest<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        self.shown(py, "digest")
-    }
-
-    /// oplog, `autobase`: the trace as a dict, or None.
-    #[getter]
-    fn trace<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        self.shown(py, "trace")
-    }
-
-    /// oplog, `autobase`: the outer flags as they are in the message, or None.
-    #[getter]
-    fn flags<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        self.shown(py, "flags")
-    }
-
-    /// oplog, `autobase`: bytes behind the fields that this version knows, or None.
-    #[getter]
-    fn extra<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        self.shown(py, "extra")
+    /// A column that no getter is for, so that every column of every format is an attribute.
+    fn __getattr__<'py>(&self, py: Python<'py>, name: &str) -> PyResult<Bound<'py, PyAny>> {
+        self.attribute(py, name)
     }
 
     /// Where the record begins in its file, in bytes; in a chunked file, where its chunk does.
@@ -403,7 +335,7 @@ impl Record {
     pub(crate) fn to_dict<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let dict = PyDict::new(py);
         for (column, field) in self.fields() {
-            dict.set_item(column.name, self.shown(py, column.name)?)?;
+            dict.set_item(column.name, self.shown(py, field)?)?;
             match field {
                 Field::Timestamp(micros) => dict.set_item(format!("{}_us", column.name), micros)?,
                 Field::Text(text) => {
@@ -421,7 +353,7 @@ impl Record {
     }
 
     fn __repr__(&self, py: Python<'_>) -> PyResult<String> {
-        let mut shown = Vec::new();
+        let mut shown = vec![format!("format={:?}", self.format)];
         for (column, field) in self.fields() {
             let bytes = match field {
                 Field::Binary(bytes) => Some(bytes.bind(py)),
@@ -432,7 +364,7 @@ impl Record {
                 (Some(bytes), _) => format!("<{} bytes>", bytes.as_bytes().len()),
                 (None, Field::Timestamp(micros)) => time_to_python(py, *micros)?
                     .map_or_else(|| micros.to_string(), |time| time.to_string()),
-                _ => self.shown(py, column.name)?.repr()?.to_string(),
+                _ => self.shown(py, field)?.repr()?.to_string(),
             };
             shown.push(format!("{}={text}", column.name));
         }

@@ -111,6 +111,10 @@ impl Records {
         slf
     }
 
+    fn __repr__(&self) -> String {
+        self.shared.shown("Records")
+    }
+
     fn __next__(&self, py: Python<'_>) -> PyResult<Option<Py<Record>>> {
         loop {
             self.shared.check_open()?;

@@ -13,7 +13,9 @@ use crate::destination::Destination;
 use crate::error::raise;
 use crate::interrupt::signals;
 use crate::key::KeyArgument;
+use crate::keywords::with_keywords;
 use crate::limits::Settings;
+use crate::passes::about;
 use crate::read_options::{Opened, ReadArguments};
 use crate::report::Report;
 use crate::source::given_in;
@@ -112,7 +114,9 @@ impl Recovered {
             "nothing was damaged"
         };
         format!(
-            "Recovered({state}, records={}, carried_bytes={}, quarantined_bytes={})",
+            "Recovered({}, nbytes={}, records={}, carried_bytes={}, quarantined_bytes={}, {state})",
+            about(Some(&self.path), self.recovered.source.format.name),
+            self.nbytes(),
             self.records(),
             self.carried_bytes(),
             self.quarantined_bytes()
@@ -120,6 +124,7 @@ impl Recovered {
     }
 }
 
+with_keywords! {
 /// Writes the good records of a damaged file to a new one of the same format, with the checksums that they had, and every other
 /// byte to a quarantine, with a manifest from which `undo_recover` makes the file again. The source is never touched.
 ///
@@ -135,54 +140,51 @@ impl Recovered {
 ///
 /// Raises ValueError where nothing checks, where messages would have to be renumbered or cannot be, and where two of the files
 /// are the same; what `verify` raises; OSError where a file cannot be written.
-#[pyfunction]
-#[pyo3(signature = (
-    source, path, *, quarantine=None, renumber=false, force=false, format=None, dialect=None, key=None, overwrite=false,
-    limits=None, progress=None, filesystem=None,
-))]
-#[allow(clippy::too_many_arguments, reason = "keyword arguments")]
-pub(crate) fn recover(
-    source: &Bound<'_, PyAny>,
-    path: Destination,
-    quarantine: Option<Destination>,
-    renumber: bool,
-    force: bool,
-    format: Option<&str>,
-    dialect: Option<&str>,
-    key: Option<KeyArgument>,
-    overwrite: bool,
-    limits: Option<Settings>,
-    progress: Option<Py<PyAny>>,
-    filesystem: Option<&Bound<'_, PyAny>>,
-) -> PyResult<Recovered> {
-    let py = source.py();
-    let arguments = ReadArguments {
-        format,
-        dialect,
-        key,
-        limits,
-        // Where the disk is failing a map would end the process.
-        mmap: false,
-        filesystem,
-        ..ReadArguments::default()
-    };
-    let Opened {
-        source, options, ..
-    } = arguments.open(source)?;
-    let recovery = Recovery::default()
-        .quarantine(quarantine.map(|quarantine| quarantine.0))
-        .overwrite(overwrite)
-        .force(force)
-        .renumber(renumber);
-    let tell = teller(progress, source.len());
-    let recovered = py
-        .detach(|| verbs::recover(source, &options, path.as_ref(), &recovery, tell))
-        .map_err(|error| raise(py, error))?;
-    Ok(Recovered {
-        report: Py::new(py, Report(recovered.source.clone()))?,
-        path: path.0,
-        recovered,
-    })
+fn recover(source: &Bound<'_, PyAny>, path: Destination; RecoverArguments<'a> {
+    quarantine: Option<Destination> = None,
+    renumber: bool = false,
+    force: bool = false,
+    format: Option<&'a str> = None,
+    dialect: Option<&'a str> = None,
+    key: Option<KeyArgument> = None,
+    overwrite: bool = false,
+    limits: Option<Settings> = None,
+    progress: Option<Py<PyAny>> = None,
+    filesystem: Option<Py<PyAny>> = None,
+}) -> Recovered;
+}
+
+impl RecoverArguments<'_> {
+    fn recover(self, source: &Bound<'_, PyAny>, path: Destination) -> PyResult<Recovered> {
+        let py = source.py();
+        let arguments = ReadArguments {
+            format: self.format,
+            dialect: self.dialect,
+            key: self.key,
+            limits: self.limits,
+            // Where the disk is failing a map would end the process.
+            mmap: false,
+            filesystem: self.filesystem.as_ref().map(|own| own.bind(py)),
+            ..ReadArguments::default()
+        };
+        let Opened {
+            source, options, ..
+        } = arguments.open(source)?;
+        let recovery = Recovery::default()
+            .quarantine(self.quarantine.map(|quarantine| quarantine.0))
+            .overwrite(self.overwrite)
+            .force(self.force)
+            .renumber(self.renumber);
+        let tell = teller(self.progress, source.len());
+        let recovered = py
+            .detach(|| verbs::recover(source, &options, path.as_ref(), &recovery, tell))
+            .map_err(|error| raise(py, error))?;
+        Ok(Recovered {
+            report: Py::new(py, Report(recovered.source.clone()))?,
+            path: path.0,
+            recovered,
+        })
+    }
 }
 
 /// Writes the file again that `recover` made `recovered` of, bit for bit, and returns its length in bytes.

@@ -6,13 +6,13 @@ use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 
-use crate::key::Origin;
-
 /// What `pickle` needs to open a reader again.
 pub(crate) struct Reopening {
     pub(crate) path: Option<PathBuf>,
-    pub(crate) origin: Origin,
-    pub(crate) arguments: Py<PyDict>,
+    /// Whether a key was given as bytes.
+    pub(crate) has_key: bool,
+    /// The keyword arguments, without such a key.
+    pub(crate) keywords: Py<PyDict>,
 }
 
 impl Reopening {
@@ -23,13 +23,13 @@ impl Reopening {
     ) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyTuple>)> {
         let Reopening {
             path,
-            origin,
-            arguments,
+            has_key,
+            keywords,
         } = self;
         let path = path.as_ref().ok_or_else(|| {
             PyTypeError::new_err("only a reader of a path can be pickled: it is opened again by it")
         })?;
-        if matches!(origin, Origin::Given) {
+        if *has_key {
             return Err(PyTypeError::new_err(
                 "a reader whose key was given as bytes cannot be pickled: give the path of a file that holds it, or set SEGLAKE_KEY",
             ));
@@ -38,7 +38,7 @@ impl Reopening {
         let partial = py
             .import("functools")?
             .getattr("partial")?
-            .call((open,), Some(arguments.bind(py)))?;
+            .call((open,), Some(keywords.bind(py)))?;
         // As text: a `pathlib.Path` of a URI has a slash less.
         Ok((partial, PyTuple::new(py, [path.as_os_str()])?))
     }

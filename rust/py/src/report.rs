@@ -13,6 +13,7 @@ use seglake::ledger::Span;
 use crate::arrow::{schema_capsule, stream_capsule};
 use crate::diagnosis;
 use crate::error::raise;
+use crate::passes::about;
 
 /// What was found in a file, or in the part of it that has been read.
 #[pyclass(frozen, module = "seglake")]
@@ -181,8 +182,10 @@ impl Report {
             .filter(|total| total.cause.is_some());
         let ranges: u64 = damaged.map(|total| total.ranges).sum();
         format!(
-            "Report({state}, format={:?}, records={}, nbytes={}, damaged ranges={ranges})",
-            report.format.name, report.records, report.bytes,
+            "Report({}, nbytes={}, records={}, damaged ranges={ranges}, {state})",
+            about(report.path.as_deref(), report.format.name),
+            report.bytes,
+            report.records,
         )
     }
 }

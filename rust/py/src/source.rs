@@ -129,12 +129,12 @@ impl Steady {
     fn new(buffer: PyUntypedBuffer) -> PyResult<Self> {
         if !buffer.readonly() {
             return Err(PyValueError::new_err(
-                "views=True needs a read-only buffer: give memoryview(buffer).toreadonly() if nobody writes to it any more",
+                "copy=False needs a read-only buffer: give memoryview(buffer).toreadonly() if nobody writes to it any more",
             ));
         }
         if !buffer.is_c_contiguous() {
             return Err(PyValueError::new_err(
-                "views=True needs a contiguous buffer: give bytes(buffer)",
+                "copy=False needs a contiguous buffer: give bytes(buffer)",
             ));
         }
         Ok(Self(buffer))

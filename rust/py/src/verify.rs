@@ -8,13 +8,16 @@ use seglake::{Error, verbs};
 use crate::error::raise;
 use crate::interrupt::keep;
 use crate::key::KeyArgument;
+use crate::keywords::with_keywords;
 use crate::limits::Settings;
+use crate::open::ONE;
 use crate::read_options::{Opened, ReadArguments, thread_count};
 use crate::report::Report;
 
 /// How often progress is told.
 const INTERVAL: Duration = Duration::from_millis(100);
 
+with_keywords! {
 /// Reads a file to its end and checks every record; damage is in the report, not raised.
 ///
 /// `progress(done, total)` is called now and then, and at the end, with bytes; what it raises ends the verifying.
@@ -26,49 +29,50 @@ const INTERVAL: Duration = Duration::from_millis(100);
 /// The others are as in `open`.
 ///
 /// Raises FormatError where the format cannot be told, OSError where the file cannot be read.
-#[pyfunction]
-#[pyo3(signature = (
-    source, *, format=None, dialect=None, key=None, explain=None, threads=Some(1), mmap=false, limits=None, progress=None,
-    filesystem=None,
-))]
-#[allow(clippy::too_many_arguments, reason = "keyword arguments")]
-pub(crate) fn verify(
-    source: &Bound<'_, PyAny>,
-    format: Option<&str>,
-    dialect: Option<&str>,
-    key: Option<KeyArgument>,
-    explain: Option<Explain>,
-    threads: Option<usize>,
-    mmap: bool,
-    limits: Option<Settings>,
-    progress: Option<Py<PyAny>>,
-    filesystem: Option<&Bound<'_, PyAny>>,
-) -> PyResult<Report> {
-    let py = source.py();
-    let threads = thread_count(threads)?;
-    let arguments = ReadArguments {
-        format,
-        dialect,
-        key,
-        limits,
-        mmap,
-        filesystem,
-        ..ReadArguments::default()
-    };
-    let Opened {
-        source, options, ..
-    } = arguments.open(source)?;
-    let again = progress.as_ref().map(|progress| progress.clone_ref(py));
-    let tell = teller(progress, source.len());
-    let explained = py.detach(|| {
-        let mut report = verbs::verify_parallel(source.clone(), &options, threads, tell)?;
-        let how =
-            verbs::DiagnoseOptions::default().ranges(explain.map_or(0, |explain| explain.ranges()));
-        let tell = teller(again, source.len());
-        report.diagnoses = verbs::diagnose(&source, &options, &report, &how, tell)?;
-        Ok(report)
-    });
-    explained.map(Report).map_err(|error| raise(py, error))
+fn verify(source: &Bound<'_, PyAny>; VerifyArguments<'a> {
+    format: Option<&'a str> = None,
+    dialect: Option<&'a str> = None,
+    key: Option<KeyArgument> = None,
+    explain: Option<Explain> = None,
+    threads: Option<usize> = ONE,
+    mmap: bool = false,
+    limits: Option<Settings> = None,
+    progress: Option<Py<PyAny>> = None,
+    filesystem: Option<Py<PyAny>> = None,
+}) -> Report;
+}
+
+impl VerifyArguments<'_> {
+    fn verify(self, source: &Bound<'_, PyAny>) -> PyResult<Report> {
+        let py = source.py();
+        let threads = thread_count(self.threads)?;
+        let arguments = ReadArguments {
+            format: self.format,
+            dialect: self.dialect,
+            key: self.key,
+            limits: self.limits,
+            mmap: self.mmap,
+            filesystem: self.filesystem.as_ref().map(|own| own.bind(py)),
+            ..ReadArguments::default()
+        };
+        let Opened {
+            source, options, ..
+        } = arguments.open(source)?;
+        let again = self
+            .progress
+            .as_ref()
+            .map(|progress| progress.clone_ref(py));
+        let tell = teller(self.progress, source.len());
+        let ranges = self.explain.map_or(0, |explain| explain.ranges());
+        let explained = py.detach(|| {
+            let mut report = verbs::verify_parallel(source.clone(), &options, threads, tell)?;
+            let how = verbs::DiagnoseOptions::default().ranges(ranges);
+            let tell = teller(again, source.len());
+            report.diagnoses = verbs::diagnose(&source, &options, &report, &how, tell)?;
+            Ok(report)
+        });
+        explained.map(Report).map_err(|error| raise(py, error))
+    }
 }
 
 /// How many damaged ranges to explain.

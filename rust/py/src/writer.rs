@@ -19,11 +19,14 @@ use crate::field_in::FieldIn;
 use crate::field_in_arrow::from_arrow;
 use crate::fields::Fields;
 use crate::key::KeyArgument;
+use crate::keywords::with_keywords;
 use crate::limits::Settings;
+use crate::passes::about;
 use crate::report::Report;
 use crate::value::scalar_to_python;
 use crate::write_options::WriteArguments;
 
+with_keywords! {
 /// Creates a file, or opens one to append to.
 ///
 /// format: the format's name. What does not concern it raises ValueError.
@@ -41,47 +44,46 @@ use crate::write_options::WriteArguments;
 ///     damaged; `level` (1), of zstd; `index` (True), whether the index is written beside the file.
 ///
 /// Raises OSError where the file cannot be written or another writer has it open; ValueError.
-#[pyfunction]
-#[pyo3(signature = (
-    path, *, format, dialect=None, key=None, if_exists="error", zero_torn_tail=false, preallocate=0, options=None,
-))]
-#[allow(clippy::too_many_arguments, reason = "keyword arguments")]
-pub(crate) fn create(
-    py: Python<'_>,
-    path: Destination,
-    format: &str,
-    dialect: Option<String>,
-    key: Option<KeyArgument>,
-    if_exists: &str,
-    zero_torn_tail: bool,
-    preallocate: u64,
-    options: Option<Settings>,
-) -> PyResult<Writer> {
-    let core = |error| raise(py, error);
-    let format = by_name(format).map_err(core)?;
-    let mut arguments = WriteArguments {
-        key,
-        dialect,
-        if_exists: IfExists::by_name(if_exists).map_err(core)?,
-        settings: options.unwrap_or_default(),
-    };
-    if zero_torn_tail {
-        arguments.set("zero_torn_tail", zero_torn_tail.into());
+fn create(path: Destination; CreateArguments<'a> {
+    format: &'a str,
+    dialect: Option<String> = None,
+    key: Option<KeyArgument> = None,
+    if_exists: &'a str = "error",
+    zero_torn_tail: bool = false,
+    preallocate: u64 = 0,
+    options: Option<Settings> = None,
+}) -> Writer;
+}
+
+impl CreateArguments<'_> {
+    fn create(self, path: Destination) -> PyResult<Writer> {
+        Python::attach(|py| {
+            let core = |error| raise(py, error);
+            let format = by_name(self.format).map_err(core)?;
+            let mut arguments = WriteArguments {
+                key: self.key,
+                dialect: self.dialect,
+                if_exists: IfExists::by_name(self.if_exists).map_err(core)?,
+                settings: self.options.unwrap_or_default(),
+            };
+            if self.zero_torn_tail {
+                arguments.set("zero_torn_tail", self.zero_torn_tail.into());
+            }
+            if self.preallocate != 0 {
+                arguments.set("preallocate", self.preallocate.into());
+            }
+            let options: WriteOptions = arguments.options(py, format)?;
+            let writer = py.detach(|| format::create(format, path.as_ref(), &options));
+            let writer = writer.map_err(core)?;
+            Ok(Writer {
+                format,
+                fields: Fields::new(format.name, writer.columns()),
+                path: path.0,
+                forks: forks(),
+                writer: Exclusive::new(Some(writer)),
+            })
+        })
     }
-    if preallocate != 0 {
-        arguments.set("preallocate", preallocate.into());
-    }
-    let options: WriteOptions = arguments.options(py, format)?;
-    let writer = py
-        .detach(|| format::create(format, path.as_ref(), &options))
-        .map_err(|error| raise(py, error))?;
-    Ok(Writer {
-        format,
-        fields: Fields::new(format.name, writer.columns()),
-        path: path.0,
-        forks: forks(),
-        writer: Exclusive::new(Some(writer)),
-    })
 }
 
 /// Writes records to one file. Leaving the `with` block closes it.
@@ -366,8 +368,12 @@ impl Writer {
         }
     }
 
-    fn __repr__(&self) -> String {
-        format!("Writer({:?}, format={:?})", self.path(), self.fields.format)
+    fn __repr__(&self, py: Python<'_>) -> String {
+        let state = if self.closed(py) { ", closed" } else { "" };
+        format!(
+            "Writer({}{state})",
+            about(Some(&self.path), self.fields.format)
+        )
     }
 }
 

@@ -1,0 +1,46 @@
+//! Functions with many keyword arguments, each of which is listed once.
+
+/// Declares a function, and a struct of its keyword arguments that has a method of the function's name.
+///
+/// A default is one token, which Python shows where it is a literal. With `[keywords]` behind its name the struct has a method
+/// that gives its fields as a dict of keyword arguments.
+macro_rules! with_keywords {
+    (
+        $(#[$about:meta])*
+        fn $function:ident($($given:ident: $kind:ty),+; $arguments:ident<$life:lifetime> [keywords] {
+            $($name:ident: $type:ty $(= $default:tt)?,)+
+        }) -> $result:ty;
+    ) => {
+        with_keywords! {
+            $(#[$about])*
+            fn $function($($given: $kind),+; $arguments<$life> { $($name: $type $(= $default)?,)+ }) -> $result;
+        }
+
+        impl<$life> $arguments<$life> {
+            fn keywords<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+                let keywords = PyDict::new(py);
+                $(keywords.set_item(stringify!($name), &self.$name)?;)+
+                Ok(keywords)
+            }
+        }
+    };
+    (
+        $(#[$about:meta])*
+        fn $function:ident($($given:ident: $kind:ty),+; $arguments:ident<$life:lifetime> {
+            $($name:ident: $type:ty $(= $default:tt)?,)+
+        }) -> $result:ty;
+    ) => {
+        struct $arguments<$life> {
+            $($name: $type,)+
+        }
+
+        $(#[$about])*
+        #[pyfunction]
+        #[pyo3(signature = ($($given,)+ *, $($name $(= $default)?),+))]
+        #[allow(clippy::too_many_arguments, reason = "keyword arguments")]
+        pub(crate) fn $function<$life>($($given: $kind,)+ $($name: $type,)+) -> PyResult<$result> {
+            $arguments { $($name,)+ }.$function($($given),+)
+        }
+    };
+}
+pub(crate) use with_keywords;
