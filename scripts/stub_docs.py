@@ -51,9 +51,12 @@ def documentation(node: Definition, own: Any) -> str | None:
 
 
 def wrapped(text: str, width: int) -> str:
-    """Fill the paragraphs of a text, and the items of its lists of arguments, with lines of this width."""
+    """Fill paragraphs, and the items of lists of arguments, with lines of this width. Examples stay as they are."""
     lines: list[str] = []
     for number, paragraph in enumerate(text.split("\n\n")):
+        if paragraph.startswith(">>> "):
+            lines += [*paragraph.split("\n"), ""]
+            continue
         items: list[str] = []
         for line in paragraph.split("\n"):
             # What comes first is a sentence.

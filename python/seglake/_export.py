@@ -49,6 +49,11 @@ class Exported(NamedTuple):
         damaged_bytes: how many bytes they have.
         wrong_key: the files, by their paths, in which nothing is verified though their structure is sound. The key is
             probably not theirs. All of them counts as damage.
+
+    Example:
+        >>> import seglake
+        >>> seglake.export(seglake.scan("orders.active"), "orders.arrow").records
+        3
     """
 
     records: int
@@ -91,6 +96,11 @@ def export(
         FileExistsError: a file exists.
         ValueError: an argument is wrong, or a file that is read would be written to.
         DamageError, FormatError, OSError: as `Scan.to_batches`. Nothing is written then.
+
+    Example:
+        >>> import seglake
+        >>> seglake.export(seglake.scan("orders.active"), "orders.csv").records
+        3
     """
     kind = to or kind_of(path)
     if kind not in FILE_KINDS:

@@ -145,6 +145,11 @@ def open(
 
     Raises FileNotFoundError and other OSErrors, FormatError where the format cannot be told, ValueError (also for
     options that do not concern the format, where it is named), TypeError.
+
+    >>> filters = [("type", "in", ["order.paid", "order.shipped"])]
+    >>> with seglake.open("orders.active", filters=filters) as orders:
+    ...     [record.type for record in orders]
+    ['order.paid', 'order.shipped']
     """
 
 def verify(
@@ -172,6 +177,10 @@ def verify(
         `progress` begins anew. The others are as in `open`.
 
     Raises FormatError where the format cannot be told, OSError where the file cannot be read.
+
+    >>> report = seglake.verify("damaged.active")
+    >>> report.ok, report.records, report.damage
+    (False, 2, [Span(start=54, end=105, kind='corrupt', cause='checksum_mismatch')])
     """
 
 def create(
@@ -205,6 +214,11 @@ def create(
         is written beside the file.
 
     Raises OSError where the file cannot be written or another writer has it open; ValueError.
+
+    >>> with seglake.create("new.active", format="active") as orders:
+    ...     id = orders.write(type="order.paid", value=b"...")
+    >>> seglake.open("new.active").get(id).type
+    'order.paid'
     """
 
 def formats(*, dialect: DialectName | None = None) -> dict[str, Format]:
@@ -212,6 +226,11 @@ def formats(*, dialect: DialectName | None = None) -> dict[str, Format]:
 
     `dialect` is how the messages of an oplog are laid out, on which its columns depend. Raises ValueError for an
     unknown one.
+
+    >>> list(seglake.formats())
+    ['active', 'sealed', 'tenant', 'chunked', 'oplog']
+    >>> seglake.formats()["chunked"].identifier
+    ('offset',)
     """
 
 def detect(
@@ -225,6 +244,9 @@ def detect(
     magic number (active, oplog) are told by their first records; an oplog's are decoded as `dialect` says.
 
     Raises OSError where the file cannot be read.
+
+    >>> seglake.detect("orders.sealed").format
+    'sealed'
     """
 
 def seal(
@@ -249,6 +271,9 @@ def seal(
 
     Raises DamageError, WrongKeyError (whatever `on_damage` says), ValueError where the source is no active
     segment, OSError.
+
+    >>> seglake.seal("orders.active", "new.sealed").records
+    3
     """
 
 def recover(
@@ -285,6 +310,12 @@ def recover(
 
     Raises ValueError where nothing checks, where messages would have to be renumbered or cannot be, and where two
     of the files are the same; what `verify` raises; OSError where a file cannot be written.
+
+    >>> recovered = seglake.recover("damaged.active", "sound.active")
+    >>> recovered.records, recovered.quarantined_bytes
+    (2, 51)
+    >>> seglake.verify("sound.active").ok
+    True
     """
 
 def undo_recover(
@@ -308,11 +339,21 @@ def undo_recover(
 
     Raises FormatError where the manifest is none, or the files are not those that it is about; ValueError;
     OSError.
+
+    >>> recovered = seglake.recover("damaged.active", "sound.active")
+    >>> seglake.undo_recover("sound.active", "as-it-was.active") == seglake.verify("damaged.active").nbytes
+    True
     """
 
 def arrow_stream(schema: Schema, batches: Iterable[Batch]) -> object:
     """The batches of an iterator, whose columns are of the schema's types, as an Arrow stream with the schema's
     names: a PyCapsule.
+
+    >>> import pyarrow
+    >>> from seglake._native import arrow_stream
+    >>> orders = seglake.open("orders.active")
+    >>> type(arrow_stream(orders.schema, orders.batches())).__name__
+    'PyCapsule'
     """
 
 def convert(
@@ -348,6 +389,11 @@ def convert(
 
     Raises what `open` and `create` raise; ValueError for a record that the new format cannot hold, and for a key
     that is probably wrong.
+
+    >>> seglake.convert("orders.active", "new.chunks", drop=["uuid", "type"]).records
+    3
+    >>> seglake.open("new.chunks").get(0).value
+    b'{"order": 1}'
     """
 
 def index(
@@ -366,6 +412,9 @@ def index(
 
     Raises ValueError where the source is no chunked file, or has no path on this machine and none is given;
     OSError; LimitError. Damage of the file is no error: chunks that are damaged have no item.
+
+    >>> seglake.index("orders.chunks", "new.index").items
+    [IndexItem(offset=0, position=0), IndexItem(offset=2, position=128)]
     """
 
 def decode_message(data: Buffer, *, dialect: DialectName = "draft", seq: int | None = None) -> Record:
@@ -377,12 +426,22 @@ def decode_message(data: Buffer, *, dialect: DialectName = "draft", seq: int | N
         References to keys of other messages give null keys.
 
     Raises DamageError where the bytes are no message of this dialect, with the offset within the message.
+
+    >>> from seglake import oplog
+    >>> data = oplog.encode(version=1, checkpointer=1, clock=[], abi=0, batch=1, value=b"v")
+    >>> oplog.decode(data).value
+    b'v'
     """
 
 def decode_system(data: Buffer, *, dialect: DialectName = "draft") -> System:
     """Decodes the part of a message that is never encrypted: a System, with the rest of the message as bytes.
 
     Raises DamageError as `decode_message`; ValueError for the dialect "autobase", whose messages begin otherwise.
+
+    >>> from seglake import oplog
+    >>> data = oplog.encode(version=1, checkpointer=1, clock=[], abi=0, batch=1, value=b"v")
+    >>> oplog.decode_system(data).version
+    1
     """
 
 def encode_message(
@@ -396,6 +455,10 @@ def encode_message(
     with their `seq` and `offset`. In "autobase" version 2 is written.
 
     Raises ValueError for what the dialect cannot hold, TypeError.
+
+    >>> from seglake import oplog
+    >>> oplog.encode(version=1, checkpointer=1, clock=[], abi=0, batch=1, value=b"v").hex()
+    '01010000010176'
     """
 
 def uuid6(timestamp: datetime | None = None) -> _uuid.UUID:
@@ -406,34 +469,78 @@ def uuid6(timestamp: datetime | None = None) -> _uuid.UUID:
     one time ascend.
 
     Raises ValueError for a naive datetime or a time before 1582-10-15 or after 5236-03-31.
+
+    >>> from datetime import UTC, datetime
+    >>> seglake.uuid6(datetime(2024, 6, 15, 5, tzinfo=UTC)).version
+    6
     """
 
 @final
 class Reader:
-    """An open segment. It can be read more than once, and by several threads: each iteration is a pass of its own."""
+    """An open segment. It can be read more than once, and by several threads: each iteration is a pass of its own.
+
+    >>> orders = seglake.open("orders.active")
+    >>> orders.count(), orders.format
+    (3, 'active')
+    """
     @property
     def path(self) -> str | None:
-        """The file's path; None where the source is no path."""
+        """The file's path; None where the source is no path.
+
+        >>> orders = seglake.open("orders.active")
+        >>> orders.path
+        'orders.active'
+        """
     @property
     def format(self) -> str:
-        """The format's name."""
+        """The format's name.
+
+        >>> orders = seglake.open("orders.active")
+        >>> orders.format
+        'active'
+        """
     @property
     def nbytes(self) -> int:
-        """The length of the file when it was opened, in bytes."""
+        """The length of the file when it was opened, in bytes.
+
+        >>> orders = seglake.open("orders.active")
+        >>> orders.nbytes
+        159
+        """
     @property
     def schema(self) -> Schema:
-        """The columns that Arrow batches have. `pyarrow.schema(reader.schema)` makes it a pyarrow schema."""
+        """The columns that Arrow batches have. `pyarrow.schema(reader.schema)` makes it a pyarrow schema.
+
+        >>> orders = seglake.open("orders.active")
+        >>> orders.schema.names
+        ['uuid', 'timestamp', 'type', 'value']
+        """
     @property
     def unproven(self) -> Literal["damage", "unchecked"] | None:
         """Why something that `get` or `get_many` did not find may be in the file all the same: `damage`, or
         `unchecked` for files without checksums. None where all that was not found is proven not to be there.
+
+        >>> messages = seglake.open("orders.oplog")
+        >>> messages.get(7), messages.unproven
+        (None, 'unchecked')
         """
     @property
     def report(self) -> Report:
-        """What the latest pass has read so far."""
+        """What the latest pass has read so far.
+
+        >>> orders = seglake.open("orders.active")
+        >>> orders.count(), orders.report.ok
+        (3, True)
+        """
     @property
     def closed(self) -> bool:
-        """Whether the reader is closed."""
+        """Whether the reader is closed.
+
+        >>> with seglake.open("orders.active") as orders:
+        ...     pass
+        >>> orders.closed
+        True
+        """
     def __iter__(self) -> Records: ...
     def batches(self, *, warn: bool = True) -> Batches:
         """The records as Arrow record batches, which `pyarrow.record_batch` takes. Errors are raised as they are,
@@ -441,19 +548,36 @@ class Reader:
 
         Each has the damage that was passed over on the way to it, as `Batch.damage`. If you report that, pass
         `warn=False`: then no DamageWarning is issued. Which warnings are shown is a setting of the whole process.
+
+        >>> orders = seglake.open("orders.active")
+        >>> sum(batch.num_rows for batch in orders.batches())
+        3
         """
     def read_all(self) -> Table:
-        """The records as a `pyarrow.Table`, which takes as much memory as they do. Needs pyarrow."""
+        """The records as a `pyarrow.Table`, which takes as much memory as they do. Needs pyarrow.
+
+        >>> orders = seglake.open("orders.active")
+        >>> orders.read_all().column("type").to_pylist()
+        ['order.created', 'order.paid', 'order.shipped']
+        """
     def head(self, rows: int = 5) -> Table:
         """The first `rows` records as a `pyarrow.Table`, without reading much more of the file than these. Needs
         pyarrow.
 
         Damage before them is an error, or passed over, as `on_damage` says. Raises ValueError where `rows` is
         negative.
+
+        >>> orders = seglake.open("orders.active")
+        >>> orders.head(1).num_rows
+        1
         """
     def count(self) -> int:
         """The number of records: those of `filters`, where there are some. Every record is checked, and none is
         copied.
+
+        >>> orders = seglake.open("orders.active")
+        >>> orders.count()
+        3
         """
     def split(self, max_bytes: int = 134217728) -> list[Part]:
         """Splits the file into parts of about `max_bytes` bytes each, which `open(..., part=...)` reads by
@@ -465,6 +589,10 @@ class Reader:
         that was not given, or with a damaged index; tenant files of version 1 or with a damaged table of
         contents; chunked files with a damaged header or a torn tail. Reads no records. Raises ValueError where
         `max_bytes` is not positive.
+
+        >>> parts = seglake.open("orders.sealed").split(64)
+        >>> sum(seglake.open("orders.sealed", part=part).count() for part in parts)
+        3
         """
     def get(self, *id: Any, **fields: Any) -> Record | None:
         """One record, or None: by its UUID (active, sealed; a `uuid.UUID`, its 16 bytes or its text), offset
@@ -473,6 +601,12 @@ class Reader:
         What is found has been checked. Reading strictly, damage at which the record might have stood is an error.
         Without checksums (sealed files without a trailer, version 1 of tenant files, oplogs) that a record is
         absent cannot be proven.
+
+        >>> orders = seglake.open("orders.chunks")
+        >>> orders.get(2).timestamp.isoformat(), orders.get(3)
+        ('2024-06-15T07:00:00+00:00', None)
+        >>> seglake.open("orders.tenant").get(0, "acme", 1).value
+        b'{"order": 1}'
         """
     @overload
     def get_many(self, ids: _ArrowStream | _ArrowArray) -> Batch:
@@ -483,38 +617,89 @@ class Reader:
         Records. Or it is an Arrow array (of a struct where it is several things): the result is a Batch of as
         many rows with the reader's columns, all null where there is no such record: the fastest way, for UUIDs
         with an array of `fixed_size_binary[16]`.
+
+        >>> orders = seglake.open("orders.chunks")
+        >>> [record and record.offset for record in orders.get_many([2, 9, 0])]
+        [2, None, 0]
         """
     @overload
     def get_many(self, ids: Iterable[Any]) -> list[Record | None]: ...
     def range(self, filters: _Filters) -> Records:
-        """The records that meet `filters`, as in `open`, reading no more of the file than it takes."""
+        """The records that meet `filters`, as in `open`, reading no more of the file than it takes.
+
+        >>> orders = seglake.open("orders.chunks")
+        >>> [record.offset for record in orders.range([("offset", ">=", 1)])]
+        [1, 2]
+        """
     def partitions(self) -> list[int]:
-        """The partitions of a tenant file, in ascending order. Raises ValueError for other formats."""
+        """The partitions of a tenant file, in ascending order. Raises ValueError for other formats.
+
+        >>> orders = seglake.open("orders.tenant")
+        >>> orders.partitions()
+        [0]
+        """
     def tenants(self, partition: int | None = None) -> list[str]:
         """The tenants of a tenant file, or of one of its partitions, each once in ascending order, as text like
         `Record.tenant`. Reads no more than the table of contents where that is sound. Raises ValueError for other
         formats.
+
+        >>> orders = seglake.open("orders.tenant")
+        >>> orders.tenants()
+        ['acme', 'globex']
         """
     def blocks(self) -> list[Block]:
         """The good blocks of a tenant file as Blocks in file order, whatever `on_damage` says. Raises ValueError for
         other formats.
+
+        >>> orders = seglake.open("orders.tenant")
+        >>> [(block.tenant, block.messages) for block in orders.blocks()]
+        [('acme', 2), ('globex', 1)]
         """
     def index(self) -> Index | None:
         """A chunked file's index, held against the file; None where there is none. Raises ValueError for other
         formats.
+
+        >>> orders = seglake.open("orders.chunks")
+        >>> orders.index().ok
+        True
         """
     def ledger(self) -> Ledger:
-        """The whole file as Spans in file order, whatever `on_damage` says. Each byte of the file is in exactly one."""
+        """The whole file as Spans in file order, whatever `on_damage` says. Each byte of the file is in exactly one.
+
+        >>> orders = seglake.open("orders.active")
+        >>> sum(span.nbytes for span in orders.ledger()) == orders.nbytes
+        True
+        """
     def damage(self) -> Ledger:
-        """The damaged ranges of the whole file as Spans in file order, whatever `on_damage` says."""
+        """The damaged ranges of the whole file as Spans in file order, whatever `on_damage` says.
+
+        >>> [span.cause for span in seglake.open("damaged.active").damage()]
+        ['checksum_mismatch']
+        """
     def records_from(self, position: int) -> Records:
         """The records from the one that begins at `position` on: an offset in bytes, as `Record.position` gives it.
         Where no record begins there, it is damage.
+
+        >>> orders = seglake.open("orders.active")
+        >>> first, second, third = (record.position for record in orders)
+        >>> [record.type for record in orders.records_from(second)]
+        ['order.paid', 'order.shipped']
         """
     def read_bytes(self, start: int, end: int) -> bytes:
-        """Bytes `start` to `end` of the file, as they are."""
+        """Bytes `start` to `end` of the file, as they are.
+
+        >>> orders = seglake.open("orders.active")
+        >>> len(orders.read_bytes(0, 16))
+        16
+        """
     def close(self) -> None:
-        """Closes the reader: every later use of it, also by iterators that it gave, raises ValueError."""
+        """Closes the reader: every later use of it, also by iterators that it gave, raises ValueError.
+
+        >>> orders = seglake.open("orders.active")
+        >>> orders.close()
+        >>> orders.closed
+        True
+        """
     def __enter__(self) -> Self: ...
     def __exit__(
         self,
@@ -531,70 +716,155 @@ class Reader:
 class Part:
     """A part of a file, from `Reader.split`: `open(..., part=...)` reads it by itself. It holds no bytes of records
     and no key, and pickles as the JSON that `to_json` gives.
+
+    >>> [part] = seglake.open("orders.sealed").split()
+    >>> seglake.open("orders.sealed", part=part).count()
+    3
     """
     @staticmethod
     def from_json(json: str) -> Part:
-        """A part from what `to_json` gave. Raises ValueError where it is none."""
+        """A part from what `to_json` gave. Raises ValueError where it is none.
+
+        >>> [part] = seglake.open("orders.sealed").split()
+        >>> seglake.Part.from_json(part.to_json()) == part
+        True
+        """
     def to_json(self) -> str:
-        """The part as JSON, which is opaque: it may look different in another version."""
+        """The part as JSON, which is opaque: it may look different in another version.
+
+        >>> [part] = seglake.open("orders.sealed").split()
+        >>> type(part.to_json())
+        <class 'str'>
+        """
     @property
     def nbytes(self) -> int:
-        """About how many bytes of the file are read for it."""
+        """About how many bytes of the file are read for it.
+
+        >>> [part] = seglake.open("orders.sealed").split()
+        >>> part.nbytes == seglake.open("orders.sealed").nbytes
+        True
+        """
     @property
     def is_whole(self) -> bool:
-        """Whether it is the whole file."""
+        """Whether it is the whole file.
+
+        >>> [part] = seglake.open("orders.sealed").split()
+        >>> part.is_whole
+        True
+        """
     def __eq__(self, other: object, /) -> bool: ...
     def __hash__(self) -> int: ...
     def __reduce__(self) -> tuple[Any, ...]: ...
 
 @final
 class Records(Iterator[Record]):
-    """An iterator over the records of a reader."""
+    """An iterator over the records of a reader.
+
+    >>> orders = seglake.open("orders.active")
+    >>> next(iter(orders)).type
+    'order.created'
+    """
     def __iter__(self) -> Self: ...
     def __next__(self) -> Record: ...
 
 @final
 class Batches(Iterator[Batch]):
-    """An iterator over record batches of a reader."""
+    """An iterator over record batches of a reader.
+
+    >>> orders = seglake.open("orders.active")
+    >>> [batch.num_rows for batch in orders.batches()]
+    [3]
+    """
     def __iter__(self) -> Self: ...
     def __next__(self) -> Batch: ...
     @property
     def report(self) -> Report:
-        """What this pass has read so far."""
+        """What this pass has read so far.
+
+        >>> batches = seglake.open("orders.active").batches()
+        >>> [batch.num_rows for batch in batches], batches.report.records
+        ([3], 3)
+        """
 
 @final
 class Ledger(Iterator[Span]):
-    """An iterator over the ranges of a file, in file order."""
+    """An iterator over the ranges of a file, in file order.
+
+    >>> [span.kind for span in seglake.open("damaged.active").ledger()]
+    ['record', 'corrupt', 'record']
+    """
     def __iter__(self) -> Self: ...
     def __next__(self) -> Span: ...
 
 @final
 class Batch:
-    """Some records as an Arrow record batch, and the damage that was found on the way to them."""
+    """Some records as an Arrow record batch, and the damage that was found on the way to them.
+
+    >>> import pyarrow
+    >>> [batch] = seglake.open("orders.active").batches()
+    >>> pyarrow.record_batch(batch).num_rows
+    3
+    """
     @property
     def num_rows(self) -> int:
-        """How many records there are; 0 where only damage was found."""
+        """How many records there are; 0 where only damage was found.
+
+        >>> [batch] = seglake.open("orders.active").batches()
+        >>> batch.num_rows
+        3
+        """
     @property
     def value_bytes(self) -> int:
-        """How many bytes the records' values have."""
+        """How many bytes the records' values have.
+
+        >>> [batch] = seglake.open("orders.active").batches()
+        >>> batch.value_bytes
+        36
+        """
     @property
     def damage(self) -> list[Span]:
-        """Damaged ranges that became known since the batch before, as Spans in file order."""
+        """Damaged ranges that became known since the batch before, as Spans in file order.
+
+        >>> batches = seglake.open("damaged.active", on_damage="skip").batches()
+        >>> [span.cause for batch in batches for span in batch.damage]
+        ['checksum_mismatch']
+        """
     def __len__(self) -> int: ...
     def __arrow_c_schema__(self) -> object: ...
     def __arrow_c_array__(self, requested_schema: object | None = None) -> tuple[object, object]: ...
 
 @final
 class Schema:
-    """The columns of batches."""
+    """The columns of batches.
+
+    >>> import pyarrow
+    >>> schema = seglake.open("orders.active").schema
+    >>> pyarrow.schema(schema).names
+    ['uuid', 'timestamp', 'type', 'value']
+    """
     @property
     def names(self) -> list[str]:
-        """The columns' names."""
+        """The columns' names.
+
+        >>> orders = seglake.open("orders.active")
+        >>> orders.schema.names
+        ['uuid', 'timestamp', 'type', 'value']
+        """
     @property
     def types(self) -> list[str]:
-        """The columns' Arrow types, as text."""
+        """The columns' Arrow types, as text.
+
+        >>> orders = seglake.open("orders.chunks")
+        >>> orders.schema.types
+        ['Int64', 'Timestamp(µs, "UTC")', 'Binary']
+        """
     def renamed(self, name: str, new: str) -> Schema:
-        """The same columns with another name for the one that is called `name`."""
+        """The same columns with another name for the one that is called `name`.
+
+        >>> orders = seglake.open("orders.chunks")
+        >>> orders.schema.renamed("value", "body").names
+        ['offset', 'timestamp', 'body']
+        """
     def __len__(self) -> int: ...
     def __arrow_c_schema__(self) -> object: ...
 
@@ -602,215 +872,536 @@ class Schema:
 class Record:
     """A checked record. Its attributes are the columns of its format; those that are structures are dicts, or lists
     of them.
+
+    >>> record = next(iter(seglake.open("orders.active")))
+    >>> record.type, record.value
+    ('order.created', b'{"order": 1}')
     """
     @property
     def uuid(self) -> _uuid.UUID:
-        """active, sealed: the record's `uuid.UUID`, of version 6."""
+        """active, sealed: the record's `uuid.UUID`, of version 6.
+
+        >>> record = next(iter(seglake.open("orders.active")))
+        >>> record.uuid.version
+        6
+        """
     @property
     def timestamp(self) -> datetime | None:
         """active, sealed, chunked: the record's time as an aware datetime in UTC, to the microsecond; None where the
         calendar cannot hold it.
+
+        >>> record = next(iter(seglake.open("orders.active")))
+        >>> record.timestamp.isoformat()
+        '2024-06-15T05:00:00+00:00'
         """
     @property
     def timestamp_us(self) -> int:
-        """active, sealed, chunked: the record's time in microseconds since 1970-01-01 UTC."""
+        """active, sealed, chunked: the record's time in microseconds since 1970-01-01 UTC.
+
+        >>> record = next(iter(seglake.open("orders.active")))
+        >>> record.timestamp_us
+        1718427600000000
+        """
     @property
     def type(self) -> str:
         r"""active, sealed: the type as text: UTF-8, with `\xNN` for each byte that is not, and `\x5c` for a
         backslash.
+
+        >>> record = next(iter(seglake.open("orders.active")))
+        >>> record.type
+        'order.created'
         """
     @property
     def type_bytes(self) -> bytes:
-        """active, sealed: the type as it is in the file."""
+        """active, sealed: the type as it is in the file.
+
+        >>> record = next(iter(seglake.open("orders.active")))
+        >>> record.type_bytes
+        b'order.created'
+        """
     @property
     def partition(self) -> int:
-        """tenant: the partition's ID."""
+        """tenant: the partition's ID.
+
+        >>> orders = seglake.open("orders.tenant")
+        >>> [record.partition for record in orders]
+        [0, 0, 0]
+        """
     @property
     def tenant(self) -> str:
-        """tenant: the tenant's ID as text, shown like `type`."""
+        """tenant: the tenant's ID as text, shown like `type`.
+
+        >>> orders = seglake.open("orders.tenant")
+        >>> [record.tenant for record in orders]
+        ['acme', 'acme', 'globex']
+        """
     @property
     def tenant_bytes(self) -> bytes:
-        """tenant: the tenant's ID as it is in the file."""
+        """tenant: the tenant's ID as it is in the file.
+
+        >>> orders = seglake.open("orders.tenant")
+        >>> next(iter(orders)).tenant_bytes
+        b'acme'
+        """
     @property
     def index(self) -> int:
-        """tenant: the record's place among those of its tenant in its partition, from 0."""
+        """tenant: the record's place among those of its tenant in its partition, from 0.
+
+        >>> orders = seglake.open("orders.tenant")
+        >>> [record.index for record in orders]
+        [0, 1, 0]
+        """
     @property
     def offset(self) -> int:
-        """chunked: the message offset."""
+        """chunked: the message offset.
+
+        >>> orders = seglake.open("orders.chunks")
+        >>> [record.offset for record in orders]
+        [0, 1, 2]
+        """
     @property
     def seq(self) -> int:
-        """oplog: the message's place in the log, from 0."""
+        """oplog: the message's place in the log, from 0.
+
+        >>> [message.seq for message in seglake.open("orders.oplog")]
+        [0, 1, 2]
+        """
     @property
     def version(self) -> int:
-        """oplog: the version of the message's layout."""
+        """oplog: the version of the message's layout.
+
+        >>> message = seglake.open("orders.oplog").get(0)
+        >>> message.version
+        1
+        """
     @property
     def checkpointer(self) -> int | None:
-        """oplog: how many messages ago the last checkpoint was."""
+        """oplog: how many messages ago the last checkpoint was.
+
+        >>> message = seglake.open("orders.oplog").get(0)
+        >>> message.checkpointer
+        1
+        """
     @property
     def checkpoint(self) -> dict[str, Any] | None:
-        """oplog: the checkpoint as a dict, or None."""
+        """oplog: the checkpoint as a dict, or None.
+
+        >>> message = seglake.open("orders.oplog").get(0)
+        >>> print(message.checkpoint)
+        None
+        """
     @property
     def clock(self) -> list[dict[str, Any]]:
-        """oplog: the vector clock as a list of dicts of `key` and `length`."""
+        """oplog: the vector clock as a list of dicts of `key` and `length`.
+
+        >>> message = seglake.open("orders.oplog").get(0)
+        >>> [entry["length"] for entry in message.clock]
+        [5]
+        """
     @property
     def abi(self) -> int | None:
-        """oplog: the version of the application's values."""
+        """oplog: the version of the application's values.
+
+        >>> message = seglake.open("orders.oplog").get(0)
+        >>> message.abi
+        0
+        """
     @property
     def batch(self) -> int:
-        """oplog: how many messages of an atomic batch are still to come."""
+        """oplog: how many messages of an atomic batch are still to come.
+
+        >>> message = seglake.open("orders.oplog").get(0)
+        >>> message.batch
+        0
+        """
     @property
     def keys(self) -> list[bytes] | None:
-        """oplog: the keys that the message declares, as a list of bytes, or None."""
+        """oplog: the keys that the message declares, as a list of bytes, or None.
+
+        >>> from seglake import oplog
+        >>> key = bytes(32)
+        >>> fields = {"version": 1, "checkpointer": 1, "clock": [], "abi": 0, "batch": 0, "value": b"", "keys": [key]}
+        >>> data = oplog.encode({**fields, "seq": 0}, dialect="draft-1.1")
+        >>> oplog.decode(data, dialect="draft-1.1").keys == [key]
+        True
+        """
     @property
     def max_supported_version(self) -> int | None:
-        """oplog, `autobase`: the newest version that the writer understood, or None."""
+        """oplog, `autobase`: the newest version that the writer understood, or None.
+
+        >>> message = seglake.open("autobase.oplog", dialect="autobase").get(0)
+        >>> print(message.max_supported_version)
+        None
+        """
     @property
     def optimistic(self) -> bool | None:
-        """oplog, `autobase`: whether the message is optimistic."""
+        """oplog, `autobase`: whether the message is optimistic.
+
+        >>> message = seglake.open("autobase.oplog", dialect="autobase").get(0)
+        >>> message.optimistic
+        False
+        """
     @property
     def digest(self) -> dict[str, Any] | None:
-        """oplog, `autobase`: the digest as a dict of `pointer` and `key`, or None."""
+        """oplog, `autobase`: the digest as a dict of `pointer` and `key`, or None.
+
+        >>> message = seglake.open("autobase.oplog", dialect="autobase").get(0)
+        >>> print(message.digest)
+        None
+        """
     @property
     def trace(self) -> dict[str, Any] | None:
-        """oplog, `autobase`: the trace as a dict, or None."""
+        """oplog, `autobase`: the trace as a dict, or None.
+
+        >>> message = seglake.open("autobase.oplog", dialect="autobase").get(0)
+        >>> print(message.trace)
+        None
+        """
     @property
     def flags(self) -> int | None:
-        """oplog, `autobase`: the outer flags as they are in the message, or None."""
+        """oplog, `autobase`: the outer flags as they are in the message, or None.
+
+        >>> message = seglake.open("autobase.oplog", dialect="autobase").get(0)
+        >>> type(message.flags)
+        <class 'int'>
+        """
     @property
     def extra(self) -> bytes | None:
-        """oplog, `autobase`: bytes behind the fields that this version knows, or None."""
+        """oplog, `autobase`: bytes behind the fields that this version knows, or None.
+
+        >>> message = seglake.open("autobase.oplog", dialect="autobase").get(0)
+        >>> print(message.extra)
+        None
+        """
     @property
     def value(self) -> bytes | Any:
-        """The message; None where an oplog's has none."""
+        """The message; None where an oplog's has none.
+
+        >>> record = next(iter(seglake.open("orders.active")))
+        >>> record.value
+        b'{"order": 1}'
+        """
     @property
     def position(self) -> int:
-        """Where the record begins in its file, in bytes; in a chunked file, where its chunk does."""
+        """Where the record begins in its file, in bytes; in a chunked file, where its chunk does.
+
+        >>> orders = seglake.open("orders.active")
+        >>> [record.position for record in orders]
+        [0, 54, 105]
+        """
     @property
     def cause(self) -> str | None:
-        """What is wrong with a record that is given out all the same (`dangling_reference`), or None."""
+        """What is wrong with a record that is given out all the same (`dangling_reference`), or None.
+
+        >>> record = next(iter(seglake.open("orders.active")))
+        >>> print(record.cause)
+        None
+        """
     def to_dict(self) -> dict[str, Any]:
-        """The fields, those among them that are derived, and the position as a dict of the same names."""
+        """The fields, those among them that are derived, and the position as a dict of the same names.
+
+        >>> orders = seglake.open("orders.chunks")
+        >>> orders.get(1).to_dict()["offset"]
+        1
+        """
 
 @final
 class Report:
-    """What was found in a file, or in the part of it that has been read."""
+    """What was found in a file, or in the part of it that has been read.
+
+    >>> report = seglake.verify("damaged.active")
+    >>> report.ok, report.records
+    (False, 2)
+    """
     @property
     def ok(self) -> bool:
-        """Whether nothing is damaged."""
+        """Whether nothing is damaged.
+
+        >>> report = seglake.verify("damaged.active")
+        >>> report.ok
+        False
+        """
     @property
     def path(self) -> str | None:
-        """The file, or None for a buffer."""
+        """The file, or None for a buffer.
+
+        >>> report = seglake.verify("damaged.active")
+        >>> report.path
+        'damaged.active'
+        """
     @property
     def format(self) -> str:
-        """The format's name."""
+        """The format's name.
+
+        >>> report = seglake.verify("damaged.active")
+        >>> report.format
+        'active'
+        """
     @property
     def checked(self) -> Literal["checksum", "structure"]:
-        """How records were checked: "checksum", or "structure" where the file has no checksums."""
+        """How records were checked: "checksum", or "structure" where the file has no checksums.
+
+        >>> report = seglake.verify("damaged.active")
+        >>> report.checked
+        'checksum'
+        """
     @property
     def nbytes(self) -> int:
-        """How many bytes of the file are accounted for: all of them once it has been read to its end."""
+        """How many bytes of the file are accounted for: all of them once it has been read to its end.
+
+        >>> report = seglake.verify("damaged.active")
+        >>> report.nbytes == sum(total.nbytes for total in report.totals)
+        True
+        """
     @property
     def records(self) -> int:
-        """How many records are good."""
+        """How many records are good.
+
+        >>> report = seglake.verify("damaged.active")
+        >>> report.records
+        2
+        """
     @property
     def first_timestamp_us(self) -> int | None:
-        """The least time of a record, in microseconds since 1970-01-01 UTC."""
+        """The least time of a record, in microseconds since 1970-01-01 UTC.
+
+        >>> report = seglake.verify("damaged.active")
+        >>> report.first_timestamp_us
+        1718427600000000
+        """
     @property
     def last_timestamp_us(self) -> int | None:
-        """The greatest time of a record, in microseconds since 1970-01-01 UTC."""
+        """The greatest time of a record, in microseconds since 1970-01-01 UTC.
+
+        >>> report = seglake.verify("damaged.active")
+        >>> report.last_timestamp_us
+        1718434800000000
+        """
     @property
     def totals(self) -> list[Total]:
-        """Bytes and ranges by kind and cause, as Totals."""
+        """Bytes and ranges by kind and cause, as Totals.
+
+        >>> report = seglake.verify("damaged.active")
+        >>> [(total.kind, total.ranges) for total in report.totals]
+        [('record', 2), ('corrupt', 1)]
+        """
     @property
     def damage(self) -> list[Span]:
-        """The first 10,000 damaged ranges, in file order, as Spans."""
+        """The first 10,000 damaged ranges, in file order, as Spans.
+
+        >>> report = seglake.verify("damaged.active")
+        >>> [(span.start, span.end) for span in report.damage]
+        [(54, 105)]
+        """
     @property
     def damage_truncated(self) -> bool:
-        """Whether there are more damaged ranges than `damage` names; `totals` counts them all."""
+        """Whether there are more damaged ranges than `damage` names; `totals` counts them all.
+
+        >>> report = seglake.verify("damaged.active")
+        >>> report.damage_truncated
+        False
+        """
     @property
     def wrong_key(self) -> bool:
-        """Whether nothing checked though the structure is sound to the end: the key is probably not the file's."""
+        """Whether nothing checked though the structure is sound to the end: the key is probably not the file's.
+
+        >>> seglake.verify("orders.active", key=bytes([7] * 32)).wrong_key
+        True
+        """
     @property
     def diagnoses(self) -> list[Diagnosis]:
         """What the first damaged ranges probably come from, as Diagnosis, in the order of `damage`: empty unless
         `verify` was asked to explain.
+
+        >>> [diagnosis] = seglake.verify("damaged.active", explain=True).diagnoses
+        >>> diagnosis.start, diagnosis.cause
+        (54, 'checksum_mismatch')
         """
     def __arrow_c_schema__(self) -> object: ...
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object: ...
     def to_dict(self) -> dict[str, Any]:
         """All attributes as a dict of the same names, fit for JSON: each total, damaged range and diagnosis is a
         dict of its fields.
+
+        >>> report = seglake.verify("damaged.active")
+        >>> report.to_dict()["records"]
+        2
         """
 
 @final
 class Recovered:
-    """What was recovered of a file, and where the rest of it is."""
+    """What was recovered of a file, and where the rest of it is.
+
+    >>> recovered = seglake.recover("damaged.active", "sound.active")
+    >>> recovered.lost, recovered.records
+    (True, 2)
+    """
     @property
     def report(self) -> Report:
-        """What was found in the damaged file."""
+        """What was found in the damaged file.
+
+        >>> recovered = seglake.recover("damaged.active", "sound.active")
+        >>> recovered.report.ok
+        False
+        """
     @property
     def lost(self) -> bool:
         """Whether anything was damaged: what that was is not in the new file, or, where it was an index, is made
         anew.
+
+        >>> recovered = seglake.recover("damaged.active", "sound.active")
+        >>> recovered.lost
+        True
         """
     @property
     def path(self) -> str:
-        """The new file."""
+        """The new file.
+
+        >>> recovered = seglake.recover("damaged.active", "sound.active")
+        >>> recovered.path
+        'sound.active'
+        """
     @property
     def nbytes(self) -> int:
-        """Its length in bytes."""
+        """Its length in bytes.
+
+        >>> recovered = seglake.recover("damaged.active", "sound.active")
+        >>> recovered.nbytes == seglake.verify("sound.active").nbytes
+        True
+        """
     @property
     def records(self) -> int:
-        """How many records it has: all that were good."""
+        """How many records it has: all that were good.
+
+        >>> recovered = seglake.recover("damaged.active", "sound.active")
+        >>> recovered.records
+        2
+        """
     @property
     def carried_bytes(self) -> int:
-        """How many bytes of the damaged file are in the new one."""
+        """How many bytes of the damaged file are in the new one.
+
+        >>> recovered = seglake.recover("damaged.active", "sound.active")
+        >>> recovered.carried_bytes + recovered.quarantined_bytes == recovered.report.nbytes
+        True
+        """
     @property
     def quarantined_bytes(self) -> int:
-        """How many bytes of the damaged file are in the quarantine."""
+        """How many bytes of the damaged file are in the quarantine.
+
+        >>> recovered = seglake.recover("damaged.active", "sound.active")
+        >>> recovered.quarantined_bytes
+        51
+        """
     @property
     def quarantine(self) -> str | None:
-        """The file that those are in; None where there are none and no file was named."""
+        """The file that those are in; None where there are none and no file was named.
+
+        >>> recovered = seglake.recover("damaged.active", "sound.active")
+        >>> recovered.quarantine
+        'sound.active.quarantine'
+        """
     @property
     def manifest(self) -> str | None:
-        """The file that says where each byte of the damaged file is now; None where there is no quarantine."""
+        """The file that says where each byte of the damaged file is now; None where there is no quarantine.
+
+        >>> recovered = seglake.recover("damaged.active", "sound.active")
+        >>> recovered.manifest
+        'sound.active.quarantine.manifest.jsonl'
+        """
     @property
     def index(self) -> str | None:
-        """The index of the new file (chunked, where the damaged file had one), or None."""
+        """The index of the new file (chunked, where the damaged file had one), or None.
+
+        >>> recovered = seglake.recover("damaged.active", "sound.active")
+        >>> print(recovered.index)
+        None
+        """
     def to_dict(self) -> dict[str, Any]:
-        """All attributes as a dict of the same names, fit for JSON: `report` is that of Report.to_dict."""
+        """All attributes as a dict of the same names, fit for JSON: `report` is that of Report.to_dict.
+
+        >>> recovered = seglake.recover("damaged.active", "sound.active")
+        >>> recovered.to_dict()["quarantined_bytes"]
+        51
+        """
 
 @final
 class Index:
-    """The index of a chunked file, as it is on disk and as far as it agrees with the file."""
+    """The index of a chunked file, as it is on disk and as far as it agrees with the file.
+
+    >>> index = seglake.open("orders.chunks").index()
+    >>> len(index), index.ok
+    (2, True)
+    """
     @property
     def path(self) -> str | None:
-        """The index's path; None where it is no file."""
+        """The index's path; None where it is no file.
+
+        >>> orders = seglake.open("orders.chunks")
+        >>> orders.index().path
+        'orders.index'
+        """
     @property
     def nbytes(self) -> int:
-        """The index's length in bytes."""
+        """The index's length in bytes.
+
+        >>> orders = seglake.open("orders.chunks")
+        >>> orders.index().nbytes
+        40
+        """
     @property
     def ok(self) -> bool:
-        """Whether all of it agrees with the file."""
+        """Whether all of it agrees with the file.
+
+        >>> orders = seglake.open("orders.chunks")
+        >>> orders.index().ok
+        True
+        """
     @property
     def items(self) -> list[IndexItem]:
-        """The items that hold, as IndexItems."""
+        """The items that hold, as IndexItems.
+
+        >>> orders = seglake.open("orders.chunks")
+        >>> orders.index().items
+        [IndexItem(offset=0, position=0), IndexItem(offset=2, position=128)]
+        """
     def ledger(self) -> Ledger:
-        """The index's own ranges as Spans in order; an item that holds is a `record`."""
+        """The index's own ranges as Spans in order; an item that holds is a `record`.
+
+        >>> orders = seglake.open("orders.chunks")
+        >>> [span.kind for span in orders.index().ledger()]
+        ['record', 'record']
+        """
     def __len__(self) -> int: ...
 
 @final
 class Detection:
-    """What format a file seems to be of, and how sure that is."""
+    """What format a file seems to be of, and how sure that is.
+
+    >>> seglake.detect("orders.sealed").confidence
+    'certain'
+    """
     @property
     def format(self) -> str | None:
-        """The format's name; None where it cannot be told."""
+        """The format's name; None where it cannot be told.
+
+        >>> seglake.detect("orders.sealed").format
+        'sealed'
+        """
     @property
     def confidence(self) -> Literal["certain", "likely", "unknown"]:
-        """ "certain" where a checksum proves it, "likely", or "unknown"."""
+        """ "certain" where a checksum proves it, "likely", or "unknown".
+
+        >>> seglake.detect("orders.sealed").confidence
+        'certain'
+        """
     @property
     def reason(self) -> str:
-        """Why, for a person."""
+        """Why, for a person.
+
+        >>> type(seglake.detect("orders.sealed").reason)
+        <class 'str'>
+        """
 
 @final
 class Writer:
@@ -820,33 +1411,77 @@ class Writer:
     the disk, and what was written until an exception leaves the `with` block is valid. Formats that are written
     whole (sealed, tenant) appear under their name when they are closed, and not at all when the block is left by
     an exception.
+
+    >>> with seglake.create("new.chunks", format="chunked") as orders:
+    ...     orders.write(timestamp=0, value=b"first"), orders.write(timestamp=1, value=b"second")
+    (0, 1)
     """
     @property
     def path(self) -> str:
-        """The file's path."""
+        """The file's path.
+
+        >>> with seglake.create("new.active", format="active") as orders:
+        ...     orders.path
+        'new.active'
+        """
     @property
     def format(self) -> str:
-        """The format's name."""
+        """The format's name.
+
+        >>> with seglake.create("new.active", format="active") as orders:
+        ...     orders.format
+        'active'
+        """
     @property
     def extension(self) -> str:
-        """The usual extension of such files, without the dot."""
+        """The usual extension of such files, without the dot.
+
+        >>> with seglake.create("new.log", format="active") as orders:
+        ...     orders.extension
+        'active'
+        """
     @property
     def required(self) -> list[str]:
         """The columns of which each record has a value of its own, in their order. The others follow from the rest
         or may be missing.
+
+        >>> with seglake.create("new.active", format="active") as orders:
+        ...     orders.required
+        ['uuid', 'type', 'value']
         """
     @property
     def position(self) -> int | None:
-        """Where the next record will begin, in bytes from the start of the file; None where that is not known yet."""
+        """Where the next record will begin, in bytes from the start of the file; None where that is not known yet.
+
+        >>> with seglake.create("new.active", format="active") as orders:
+        ...     orders.position
+        0
+        """
     @property
     def last(self) -> Any:
-        """What the last record in the file is found by, as `write` returned it; None while there is none."""
+        """What the last record in the file is found by, as `write` returned it; None while there is none.
+
+        >>> with seglake.create("new.chunks", format="chunked") as orders:
+        ...     orders.last, orders.write(timestamp=0, value=b""), orders.last
+        (None, 0, 0)
+        """
     @property
     def found(self) -> Report | None:
-        """What was in the file when it was opened to append to; None where formats are written whole."""
+        """What was in the file when it was opened to append to; None where formats are written whole.
+
+        >>> with seglake.create("new.active", format="active") as orders:
+        ...     orders.found.records
+        0
+        """
     @property
     def closed(self) -> bool:
-        """Whether the writer is closed."""
+        """Whether the writer is closed.
+
+        >>> with seglake.create("new.active", format="active") as orders:
+        ...     pass
+        >>> orders.closed
+        True
+        """
     def write(self, record: Record | Mapping[str, Any] | None = None, /, **fields: Any) -> Any:
         """Writes one record: a Record, a mapping with the same names as `Record.to_dict` gives, or the fields.
         Returns what it will be found by: its UUID (active, sealed), offset (chunked), sequence number (oplog), or
@@ -859,6 +1494,10 @@ class Writer:
 
         Raises ValueError for what the format cannot hold (UUIDs or offsets that do not ascend, lengths, unknown
         fields), and TypeError: nothing is written then. Raises OSError where a full buffer cannot be written.
+
+        >>> with seglake.create("new.tenant", format="tenant") as orders:
+        ...     orders.write(partition=0, tenant="acme", value="first")
+        (0, 'acme', 0)
         """
     def write_batch(self, data: _ArrowStream | _ArrowArray, /) -> int:
         """Writes the records of an Arrow table, record batch or stream and returns how many. Its columns are those
@@ -867,16 +1506,45 @@ class Writer:
 
         Raises ValueError for other columns, and RowError for what `write` refuses: its `row` is the number of the
         row, and those before it are written.
+
+        >>> import pyarrow
+        >>> with seglake.create("new.active", format="active") as orders:
+        ...     orders.write_batch(pyarrow.table({"type": ["a", "b"], "value": [b"1", b"2"]}))
+        2
         """
     def flush(self) -> None:
-        """Hands all records to the operating system. After an OSError it can be called again."""
+        """Hands all records to the operating system. After an OSError it can be called again.
+
+        >>> with seglake.create("new.active", format="active") as orders:
+        ...     id = orders.write(type="order.paid", value=b"")
+        ...     orders.flush()
+        ...     seglake.verify("new.active").records
+        1
+        """
     def sync(self) -> None:
-        """Hands all records to the disk. After an OSError the file must be opened again."""
+        """Hands all records to the disk. After an OSError the file must be opened again.
+
+        >>> with seglake.create("new.active", format="active") as orders:
+        ...     id = orders.write(type="order.paid", value=b"")
+        ...     orders.sync()
+        """
     def close(self) -> None:
-        """Completes and closes the file. Closing twice does nothing; after an OSError it can be called again."""
+        """Completes and closes the file. Closing twice does nothing; after an OSError it can be called again.
+
+        >>> orders = seglake.create("new.active", format="active")
+        >>> orders.close()
+        >>> orders.closed
+        True
+        """
     def abandon(self) -> None:
         """Closes the file without completing it: append-only formats keep what was written, the others leave
         nothing.
+
+        >>> import os
+        >>> orders = seglake.create("new.sealed", format="sealed")
+        >>> orders.abandon()
+        >>> os.path.exists("new.sealed")
+        False
         """
     def __enter__(self) -> Self: ...
     def __exit__(

@@ -41,6 +41,12 @@ class ScannedFile(NamedTuple):
     Attributes:
         path: its absolute path or URI.
         nbytes: its size in bytes when it was found.
+
+    Example:
+        >>> import seglake
+        >>> orders = seglake.scan("logs", glob="*.active")
+        >>> [file.nbytes for file in orders.files()]
+        [159, 159]
     """
 
     path: str
@@ -68,6 +74,11 @@ class Damaged(NamedTuple):
         end: the offset behind its last byte.
         kind: what the bytes seem to be, as in `Span`.
         cause: what is wrong with them.
+
+    Example:
+        >>> import seglake
+        >>> [range.cause for range in seglake.scan("damaged.active").damage()]
+        ['checksum_mismatch']
     """
 
     path: str
@@ -137,6 +148,12 @@ def scan(
         FormatError: the first file's format cannot be told. That of another is found when it is read.
         ValueError: an argument is wrong, or does not concern the format.
         TypeError: a source is no path.
+
+    Example:
+        >>> import seglake
+        >>> orders = seglake.scan("logs", glob="*.active")
+        >>> orders.count(), len(orders.files())
+        (6, 2)
     """
     names = list(sources) if isinstance(sources, Sequence) and not isinstance(sources, str | bytes) else [sources]
     for name in names:
@@ -218,6 +235,12 @@ class Scan:
 
     It has Arrow's stream interface: `pyarrow.table(scan)`, `polars.from_arrow(scan)`, or in DuckDB `FROM scan`. Errors
     come wrapped from there, while the methods raise them as they are.
+
+    Example:
+        >>> import seglake
+        >>> orders = seglake.scan("logs", glob="*.active")
+        >>> orders.to_table().num_rows
+        6
     """
 
     def __init__(self, files: _Files, arguments: dict[str, Any], include_path: str | None, threads: int) -> None:
@@ -235,16 +258,37 @@ class Scan:
 
     @property
     def format(self) -> str:
-        """The format's name."""
+        """The format's name.
+
+        Example:
+            >>> import seglake
+            >>> orders = seglake.scan("logs", glob="*.active")
+            >>> orders.format
+            'active'
+        """
         return self._format
 
     @property
     def schema(self) -> Schema:
-        """The columns. `pyarrow.schema(scan.schema)` makes it a pyarrow schema."""
+        """The columns. `pyarrow.schema(scan.schema)` makes it a pyarrow schema.
+
+        Example:
+            >>> import seglake
+            >>> orders = seglake.scan("logs", glob="*.active")
+            >>> orders.schema.names
+            ['uuid', 'timestamp', 'type', 'value']
+        """
         return self._schema
 
     def files(self) -> list[ScannedFile]:
-        """Returns the files, in the order in which they are read."""
+        """Returns the files, in the order in which they are read.
+
+        Example:
+            >>> import seglake
+            >>> orders = seglake.scan("logs", glob="*.active")
+            >>> len(orders.files())
+            2
+        """
         return [ScannedFile(file.path, file.size) for file in self._files.found]
 
     def passed_over(self) -> list[PassedOver]:
@@ -258,6 +302,12 @@ class Scan:
             DamageError: there is damage, unless `on_damage` is "skip".
             FormatError: a file is of another format, or its format cannot be told.
             OSError: a file cannot be read.
+
+        Example:
+            >>> import seglake
+            >>> orders = seglake.scan("logs", glob="*.active")
+            >>> orders.count()
+            6
         """
         # Not by `Reader.count`: between batches, which have no columns, what counts can be stopped.
         batches = Scan(self._files, {**self._arguments, "columns": []}, None, self._threads).batches()
@@ -270,6 +320,12 @@ class Scan:
         Raises:
             ValueError: `rows` is negative.
             DamageError, FormatError, OSError: as `count`, for what is read.
+
+        Example:
+            >>> import seglake
+            >>> orders = seglake.scan("logs", glob="*.active")
+            >>> orders.head(4).num_rows
+            4
         """
         import pyarrow as pa
 
@@ -291,6 +347,12 @@ class Scan:
 
         Raises:
             DamageError, FormatError, OSError: as `count`.
+
+        Example:
+            >>> import seglake
+            >>> orders = seglake.scan("logs", glob="*.active")
+            >>> orders.to_table().num_rows
+            6
         """
         import pyarrow as pa
 
@@ -301,6 +363,12 @@ class Scan:
 
         Raises:
             DamageError, FormatError, OSError: as `count`, behind the batches before it.
+
+        Example:
+            >>> import seglake
+            >>> orders = seglake.scan("logs", glob="*.active")
+            >>> [batch.num_rows for batch in orders.to_batches()]
+            [3, 3]
         """
         import pyarrow as pa
 
@@ -315,6 +383,12 @@ class Scan:
 
         Only the columns that a query needs are read, no more of the files than its first rows take, and conditions on
         columns of the format are answered here as far as they can be: polars applies them all again.
+
+        Example:
+            >>> import seglake
+            >>> orders = seglake.scan("logs", glob="*.active")
+            >>> orders.to_polars().select("type").collect().height
+            6
         """
         from ._polars import lazy_frame
 
@@ -325,6 +399,12 @@ class Scan:
 
         Raises:
             FormatError, OSError: as `count`.
+
+        Example:
+            >>> import seglake
+            >>> orders = seglake.scan("logs", glob="*.active")
+            >>> list(orders.damage())
+            []
         """
 
         def damaged(file: SegmentFile) -> Generator[Span]:
@@ -345,11 +425,19 @@ class Scan:
     def __repr__(self) -> str:
         files = self._files.found
         nbytes = sum(file.size for file in files)
-        return f"Scan({len(files):,} {self._format} file{'s' * (len(files) != 1)}, {nbytes:,} bytes)"
+        others = f" and {len(files) - 1:,} more" if len(files) > 1 else ""
+        return f"Scan({files[0].path!r}{others}, format={self._format!r}, nbytes={nbytes})"
 
     @property
     def arguments(self) -> Mapping[str, Any]:
-        """What `scan` was given for reading a file, by the names of its arguments."""
+        """What `scan` was given for reading a file, by the names of its arguments.
+
+        Example:
+            >>> import seglake
+            >>> orders = seglake.scan("logs", glob="*.active")
+            >>> orders.arguments["on_damage"]
+            'raise'
+        """
         return self._arguments
 
     @property
@@ -362,6 +450,12 @@ class Scan:
 
         Raises:
             ValueError: there is no such column.
+
+        Example:
+            >>> import seglake
+            >>> orders = seglake.scan("logs", glob="*.active")
+            >>> orders.select(["type"]).schema.names
+            ['type']
         """
         if self._include_path is not None and "path" in columns:
             raise ValueError(f'there is no column "path": it is called {self._include_path!r} here')
@@ -373,6 +467,12 @@ class Scan:
 
         Raises:
             ValueError: there is no such column, or a value is not of its kind.
+
+        Example:
+            >>> import seglake
+            >>> orders = seglake.scan("logs", glob="*.active")
+            >>> orders.filter([("type", "==", "order.paid")]).count()
+            2
         """
         both = [*(self._arguments["filters"] or ()), *filters]
         return Scan(self._files, {**self._arguments, "filters": both}, self._include_path, self._threads)
@@ -387,6 +487,12 @@ class Scan:
 
         Raises:
             DamageError, FormatError, OSError: as `count`, behind the batches before it.
+
+        Example:
+            >>> import seglake
+            >>> orders = seglake.scan("logs", glob="*.active")
+            >>> [batch.num_rows for path, batch in orders.batches()]
+            [3, 3]
         """
         with closing(self._batches(read)) as batches:
             for file, batch in batches:
@@ -402,7 +508,14 @@ class Scan:
         overwrite: bool = False,
         progress: Callable[[int, int], object] | None = None,
     ) -> Exported:
-        """Writes the records to a Parquet file: `export`, whose arguments these are, with to="parquet"."""
+        """Writes the records to a Parquet file: `export`, whose arguments these are, with to="parquet".
+
+        Example:
+            >>> import seglake
+            >>> orders = seglake.scan("logs", glob="*.active")
+            >>> orders.write_parquet("orders.parquet").records
+            6
+        """
         from ._export import export
 
         return export(
@@ -427,8 +540,9 @@ class Scan:
             found = reader.format
             reader.close()
             raise FormatError(
-                f"{printable_path(file.path)}: is {found}, while {printable_path(self._first)} is "
-                f"{self._format}: a scan is of one format; choose the files with glob=, or name the format with format="
+                f"is {found}, while {printable_path(self._first)} is {self._format}: a scan is of one format",
+                path=file.path,
+                next="choose the files with glob=, or name the format with format=",
             )
         return reader
 

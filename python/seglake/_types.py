@@ -92,6 +92,11 @@ class Column(NamedTuple):
     it follows from the others, or may be missing. `order` says how values follow one another in a file: `any`,
     `ascending` (each is greater than the one before) or `counting` (from 0, each greater by 1, among the records with
     the same values of the other columns in `Format.identifier`).
+
+    Example:
+        >>> import seglake
+        >>> seglake.formats()["chunked"].columns[0]
+        Column(name='offset', kind='int64', optional=True, order='ascending')
     """
 
     name: str
@@ -112,6 +117,11 @@ class FormatOption(NamedTuple):
         minimum: the least number that it may be, None where it is not a number.
         maximum: the greatest number that it may be, None likewise.
         choices: the names that it may be, empty where it is not a name.
+
+    Example:
+        >>> import seglake
+        >>> seglake.formats()["chunked"].create_options["level"].default
+        1
     """
 
     name: str
@@ -141,6 +151,11 @@ class Format(NamedTuple):
         checked: how records are checked at best: `checksum` or `structure`.
         marks_damage: whether records may be given out although something about them is damaged, which the column
             `cause` then says.
+
+    Example:
+        >>> import seglake
+        >>> seglake.formats()["tenant"].extension
+        'tenant'
     """
 
     name: str
@@ -160,6 +175,11 @@ class Span(NamedTuple):
 
     `kind` is one of `header`, `record`, `chunk`, `block`, `padding`, `unused`, `trailer`, `corrupt`,
     `torn_tail`. `cause` is None where nothing is wrong; a span with a cause is damage.
+
+    Example:
+        >>> import seglake
+        >>> next(seglake.open("orders.active").ledger())
+        Span(start=0, end=54, kind='record', cause=None)
     """
 
     start: int
@@ -181,6 +201,11 @@ class Total(NamedTuple):
         cause: as in `Span`.
         nbytes: the number of bytes.
         ranges: the number of ranges.
+
+    Example:
+        >>> import seglake
+        >>> seglake.verify("orders.active").totals
+        [Total(kind='record', cause=None, nbytes=159, ranges=3)]
     """
 
     kind: str
@@ -198,6 +223,11 @@ class Block(NamedTuple):
         tenant: the tenant's ID as text, shown like `Record.tenant`.
         tenant_bytes: the tenant's ID as it is in the file.
         messages: the number of messages.
+
+    Example:
+        >>> import seglake
+        >>> [block.messages for block in seglake.open("orders.tenant").blocks()]
+        [2, 1]
     """
 
     position: int
@@ -213,6 +243,11 @@ class IndexItem(NamedTuple):
     Attributes:
         offset: the message offset of the chunk's first record.
         position: the offset in the file, in bytes, at which the chunk begins.
+
+    Example:
+        >>> import seglake
+        >>> seglake.open("orders.chunks").index().items[0]
+        IndexItem(offset=0, position=0)
     """
 
     offset: int
@@ -227,6 +262,11 @@ class System(NamedTuple):
         checkpointer: how many messages ago the last checkpoint was.
         checkpoint: a dict of `tree_hash` and `length`, None where the message has no checkpoint.
         node: the rest of the message, which may be encrypted.
+
+    Example:
+        >>> import seglake
+        >>> seglake.oplog.decode_system(bytes.fromhex("01010000010176")).checkpointer
+        1
     """
 
     version: int
@@ -242,6 +282,12 @@ class Neighbour(NamedTuple):
     since 1970-01-01 UTC, None where its format has none. `id` has what it is found by, by the names of the columns:
     `uuid` (active, sealed), `offset` (chunked), `seq` (oplog), or `partition`, `tenant` and `index` (tenant). As a dict
     of a report, the UUID is text.
+
+    Example:
+        >>> import seglake
+        >>> [diagnosis] = seglake.verify("damaged.active", explain=True).diagnoses
+        >>> diagnosis.before.position
+        0
     """
 
     position: int
@@ -255,6 +301,12 @@ class Repair(NamedTuple):
     `byte_offset` is the byte's offset in the file, `bit` the bit's number in it (0 the least significant), `old` the
     byte as it is, `new` the byte with the bit flipped. What then checks (`checks`, such as `record`) is from `start` to
     `end`.
+
+    Example:
+        >>> import seglake
+        >>> [diagnosis] = seglake.verify("damaged.active", explain=True).diagnoses
+        >>> [type(repair).__name__ for repair in diagnosis.repairs]
+        []
     """
 
     byte_offset: int
@@ -274,6 +326,12 @@ class Diagnosis(NamedTuple):
     (`likely`), or other reasons fit as well (`possible`), and is None where the reason is unknown. `evidence` is what
     shows it, `next` what to do, both in words. `before` and `after` are the good records around the range, `repairs`
     the single bits that would mend it.
+
+    Example:
+        >>> import seglake
+        >>> [diagnosis] = seglake.verify("damaged.active", explain=True).diagnoses
+        >>> diagnosis.start, diagnosis.end
+        (54, 105)
     """
 
     start: int

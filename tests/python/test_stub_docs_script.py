@@ -52,7 +52,8 @@ def test_writing_again_changes_nothing() -> None:
     ("old", "new"),
     [
         ('    """The part as JSON, which is opaque', '    """The part as text, which is opaque'),
-        ('bool:\n        """Whether it is the whole file."""', "bool: ..."),
+        ('"""Whether it is the whole file.', '"""Whether it is all of the file.'),
+        (">>> part.is_whole\n", ">>> part.is_part\n"),
     ],
 )
 def test_what_differs_is_written_anew(old: str, new: str) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 import click
 
@@ -281,7 +281,10 @@ def _index(_context: click.Context, _parameter: click.Parameter, text: str | Non
     return False if text == NO_INDEX else text
 
 
-def assigned(form: str) -> Callable[[click.Context | None, click.Parameter | None, Sequence[str]], dict[str, str]]:
+_Assign: TypeAlias = Callable[[click.Context | None, click.Parameter | None, Sequence[str]], dict[str, str]]
+
+
+def assigned(form: str) -> _Assign:
     """What makes names and values of the texts of an option; `form` says how one looks.
 
     It raises click.BadParameter where one is something else, or a name is there twice.
@@ -298,7 +301,7 @@ def assigned(form: str) -> Callable[[click.Context | None, click.Parameter | Non
     return assign
 
 
-parse_settings = assigned("NAME=VALUE, such as type=order")
+parse_settings: _Assign = assigned("NAME=VALUE, such as type=order")
 
 
 def typed(settings: Mapping[str, str], kinds: Mapping[str, str]) -> dict[str, Any]:

@@ -22,12 +22,21 @@ pub(crate) fn failed(error: impl Into<ArrowError>) -> PyErr {
 }
 
 /// The columns of batches.
+///
+/// >>> import pyarrow
+/// >>> schema = seglake.open("orders.active").schema
+/// >>> pyarrow.schema(schema).names
+/// ['uuid', 'timestamp', 'type', 'value']
 #[pyclass(frozen, module = "seglake")]
 pub(crate) struct Schema(pub(crate) SchemaRef);
 
 #[pymethods]
 impl Schema {
     /// The columns' names.
+    ///
+    /// >>> orders = seglake.open("orders.active")
+    /// >>> orders.schema.names
+    /// ['uuid', 'timestamp', 'type', 'value']
     #[getter]
     fn names(&self) -> Vec<String> {
         self.0
@@ -38,6 +47,10 @@ impl Schema {
     }
 
     /// The columns' Arrow types, as text.
+    ///
+    /// >>> orders = seglake.open("orders.chunks")
+    /// >>> orders.schema.types
+    /// ['Int64', 'Timestamp(µs, "UTC")', 'Binary']
     #[getter]
     fn types(&self) -> Vec<String> {
         self.0
@@ -52,6 +65,10 @@ impl Schema {
     }
 
     /// The same columns with another name for the one that is called `name`.
+    ///
+    /// >>> orders = seglake.open("orders.chunks")
+    /// >>> orders.schema.renamed("value", "body").names
+    /// ['offset', 'timestamp', 'body']
     fn renamed(&self, name: &str, new: &str) -> Self {
         let fields = self.0.fields().iter().map(|field| {
             if field.name() == name {

@@ -22,6 +22,10 @@ impl Pass for Exclusive<columns::Batches> {
 }
 
 /// An iterator over record batches of a reader.
+///
+/// >>> orders = seglake.open("orders.active")
+/// >>> [batch.num_rows for batch in orders.batches()]
+/// [3]
 #[pyclass(frozen, module = "seglake")]
 pub(crate) struct Batches {
     batches: Arc<Exclusive<columns::Batches>>,
@@ -46,6 +50,10 @@ impl Batches {
 #[pymethods]
 impl Batches {
     /// What this pass has read so far.
+    ///
+    /// >>> batches = seglake.open("orders.active").batches()
+    /// >>> [batch.num_rows for batch in batches], batches.report.records
+    /// ([3], 3)
     #[getter]
     fn report(&self, py: Python<'_>) -> PyResult<Report> {
         Ok(Report(py.detach(|| self.batches.report())?))
@@ -80,6 +88,11 @@ impl Batches {
 }
 
 /// Some records as an Arrow record batch, and the damage that was found on the way to them.
+///
+/// >>> import pyarrow
+/// >>> [batch] = seglake.open("orders.active").batches()
+/// >>> pyarrow.record_batch(batch).num_rows
+/// 3
 #[pyclass(frozen, module = "seglake")]
 pub(crate) struct Batch(columns::Batch);
 
@@ -101,18 +114,30 @@ impl Batch {
 #[pymethods]
 impl Batch {
     /// How many records there are; 0 where only damage was found.
+    ///
+    /// >>> [batch] = seglake.open("orders.active").batches()
+    /// >>> batch.num_rows
+    /// 3
     #[getter]
     fn num_rows(&self) -> usize {
         self.rows()
     }
 
     /// How many bytes the records' values have.
+    ///
+    /// >>> [batch] = seglake.open("orders.active").batches()
+    /// >>> batch.value_bytes
+    /// 36
     #[getter]
     fn value_bytes(&self) -> usize {
         self.0.value_bytes
     }
 
     /// Damaged ranges that became known since the batch before, as Spans in file order.
+    ///
+    /// >>> batches = seglake.open("damaged.active", on_damage="skip").batches()
+    /// >>> [span.cause for batch in batches for span in batch.damage]
+    /// ['checksum_mismatch']
     #[getter]
     fn damage<'py>(&self, py: Python<'py>) -> PyResult<Vec<Bound<'py, PyAny>>> {
         self.0
@@ -244,6 +269,12 @@ impl RecordBatchReader for Joined {
 }
 
 /// The batches of an iterator, whose columns are of the schema's types, as an Arrow stream with the schema's names: a PyCapsule.
+///
+/// >>> import pyarrow
+/// >>> from seglake._native import arrow_stream
+/// >>> orders = seglake.open("orders.active")
+/// >>> type(arrow_stream(orders.schema, orders.batches())).__name__
+/// 'PyCapsule'
 #[pyfunction]
 pub(crate) fn arrow_stream<'py>(
     schema: &Bound<'py, Schema>,

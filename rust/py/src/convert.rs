@@ -40,6 +40,11 @@ with_keywords! {
 ///
 /// Raises what `open` and `create` raise; ValueError for a record that the new format cannot hold, and for a key that is
 /// probably wrong.
+///
+/// >>> seglake.convert("orders.active", "new.chunks", drop=["uuid", "type"]).records
+/// 3
+/// >>> seglake.open("new.chunks").get(0).value
+/// b'{"order": 1}'
 fn convert(source: &Bound<'_, PyAny>, path: Destination; ConvertArguments<'a> {
     to: Option<&'a str> = None,
     drop: Vec<String> = NOTHING,

@@ -10,6 +10,11 @@ use crate::message::dialect_of;
 /// The formats that there are, by their names.
 ///
 /// `dialect` is how the messages of an oplog are laid out, on which its columns depend. Raises ValueError for an unknown one.
+///
+/// >>> list(seglake.formats())
+/// ['active', 'sealed', 'tenant', 'chunked', 'oplog']
+/// >>> seglake.formats()["chunked"].identifier
+/// ('offset',)
 #[pyfunction]
 #[pyo3(signature = (*, dialect=None))]
 pub(crate) fn formats<'py>(py: Python<'py>, dialect: Option<&str>) -> PyResult<Bound<'py, PyDict>> {

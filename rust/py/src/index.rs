@@ -22,6 +22,10 @@ use crate::passes::about;
 use crate::read_options::{Opened, ReadArguments};
 
 /// The index of a chunked file, as it is on disk and as far as it agrees with the file.
+///
+/// >>> index = seglake.open("orders.chunks").index()
+/// >>> len(index), index.ok
+/// (2, True)
 #[pyclass(frozen, module = "seglake")]
 pub(crate) struct Index {
     path: Option<PathBuf>,
@@ -63,24 +67,40 @@ impl Index {
 #[pymethods]
 impl Index {
     /// The index's path; None where it is no file.
+    ///
+    /// >>> orders = seglake.open("orders.chunks")
+    /// >>> orders.index().path
+    /// 'orders.index'
     #[getter]
     fn path(&self) -> Option<&OsStr> {
         self.path.as_deref().map(Path::as_os_str)
     }
 
     /// The index's length in bytes.
+    ///
+    /// >>> orders = seglake.open("orders.chunks")
+    /// >>> orders.index().nbytes
+    /// 40
     #[getter]
     const fn nbytes(&self) -> u64 {
         self.index.size
     }
 
     /// Whether all of it agrees with the file.
+    ///
+    /// >>> orders = seglake.open("orders.chunks")
+    /// >>> orders.index().ok
+    /// True
     #[getter]
     fn ok(&self) -> bool {
         self.index.spans.iter().all(|span| span.cause.is_none())
     }
 
     /// The items that hold, as IndexItems.
+    ///
+    /// >>> orders = seglake.open("orders.chunks")
+    /// >>> orders.index().items
+    /// [IndexItem(offset=0, position=0), IndexItem(offset=2, position=128)]
     #[getter]
     fn items<'py>(&self, py: Python<'py>) -> PyResult<Vec<Bound<'py, PyAny>>> {
         static CLASS: PyOnceLock<Py<PyType>> = PyOnceLock::new();
@@ -91,6 +111,10 @@ impl Index {
     }
 
     /// The index's own ranges as Spans in order; an item that holds is a `record`.
+    ///
+    /// >>> orders = seglake.open("orders.chunks")
+    /// >>> [span.kind for span in orders.index().ledger()]
+    /// ['record', 'record']
     fn ledger(&self) -> Ledger {
         Ledger::of_index(
             self.path.as_deref(),
@@ -122,6 +146,9 @@ impl Index {
 ///
 /// Raises ValueError where the source is no chunked file, or has no path on this machine and none is given; OSError; LimitError. Damage of the
 /// file is no error: chunks that are damaged have no item.
+///
+/// >>> seglake.index("orders.chunks", "new.index").items
+/// [IndexItem(offset=0, position=0), IndexItem(offset=2, position=128)]
 #[pyfunction]
 #[pyo3(signature = (source, path=None, *, overwrite=true, limits=None, filesystem=None))]
 pub(crate) fn index(

@@ -1,6 +1,11 @@
 //! `seglake._native`: the Python extension module. One file a class or verb; each converts arguments, releases the GIL
 //! around the work, and maps errors.
 
+#![allow(
+    clippy::doc_lazy_continuation,
+    reason = "docstrings are Python's, whose examples are no quotes"
+)]
+
 mod arrow;
 mod batches;
 mod convert;

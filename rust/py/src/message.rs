@@ -27,6 +27,11 @@ pub(crate) fn dialect_of(py: Python<'_>, name: &str) -> PyResult<Dialect> {
 ///     other messages give null keys.
 ///
 /// Raises DamageError where the bytes are no message of this dialect, with the offset within the message.
+///
+/// >>> from seglake import oplog
+/// >>> data = oplog.encode(version=1, checkpointer=1, clock=[], abi=0, batch=1, value=b"v")
+/// >>> oplog.decode(data).value
+/// b'v'
 #[pyfunction]
 #[pyo3(signature = (data, *, dialect="draft", seq=None))]
 pub(crate) fn decode_message(
@@ -44,6 +49,11 @@ pub(crate) fn decode_message(
 /// Decodes the part of a message that is never encrypted: a System, with the rest of the message as bytes.
 ///
 /// Raises DamageError as `decode_message`; ValueError for the dialect "autobase", whose messages begin otherwise.
+///
+/// >>> from seglake import oplog
+/// >>> data = oplog.encode(version=1, checkpointer=1, clock=[], abi=0, batch=1, value=b"v")
+/// >>> oplog.decode_system(data).version
+/// 1
 #[pyfunction]
 #[pyo3(signature = (data, *, dialect="draft"))]
 pub(crate) fn decode_system<'py>(
@@ -79,6 +89,10 @@ pub(crate) fn decode_system<'py>(
 /// `seq` and `offset`. In "autobase" version 2 is written.
 ///
 /// Raises ValueError for what the dialect cannot hold, TypeError.
+///
+/// >>> from seglake import oplog
+/// >>> oplog.encode(version=1, checkpointer=1, clock=[], abi=0, batch=1, value=b"v").hex()
+/// '01010000010176'
 #[pyfunction]
 #[pyo3(signature = (record=None, /, *, dialect="draft", **fields))]
 pub(crate) fn encode_message<'py>(

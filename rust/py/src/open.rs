@@ -62,6 +62,11 @@ with_keywords! {
 ///
 /// Raises FileNotFoundError and other OSErrors, FormatError where the format cannot be told, ValueError (also for options that
 /// do not concern the format, where it is named), TypeError.
+///
+/// >>> filters = [("type", "in", ["order.paid", "order.shipped"])]
+/// >>> with seglake.open("orders.active", filters=filters) as orders:
+/// ...     [record.type for record in orders]
+/// ['order.paid', 'order.shipped']
 fn open(source: &Bound<'_, PyAny>; OpenArguments<'a> [keywords] {
     format: Option<&'a str> = None,
     dialect: Option<&'a str> = None,

@@ -8,6 +8,10 @@ use crate::error::raise;
 
 /// A part of a file, from `Reader.split`: `open(..., part=...)` reads it by itself. It holds no bytes of records and no key, and
 /// pickles as the JSON that `to_json` gives.
+///
+/// >>> [part] = seglake.open("orders.sealed").split()
+/// >>> seglake.open("orders.sealed", part=part).count()
+/// 3
 #[pyclass(frozen, eq, module = "seglake")]
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Part(pub(crate) format::Part);
@@ -15,6 +19,10 @@ pub(crate) struct Part(pub(crate) format::Part);
 #[pymethods]
 impl Part {
     /// A part from what `to_json` gave. Raises ValueError where it is none.
+    ///
+    /// >>> [part] = seglake.open("orders.sealed").split()
+    /// >>> seglake.Part.from_json(part.to_json()) == part
+    /// True
     #[staticmethod]
     fn from_json(py: Python<'_>, json: &str) -> PyResult<Self> {
         format::Part::from_json(json)
@@ -23,17 +31,29 @@ impl Part {
     }
 
     /// The part as JSON, which is opaque: it may look different in another version.
+    ///
+    /// >>> [part] = seglake.open("orders.sealed").split()
+    /// >>> type(part.to_json())
+    /// <class 'str'>
     fn to_json(&self) -> String {
         self.0.to_json()
     }
 
     /// About how many bytes of the file are read for it.
+    ///
+    /// >>> [part] = seglake.open("orders.sealed").split()
+    /// >>> part.nbytes == seglake.open("orders.sealed").nbytes
+    /// True
     #[getter]
     const fn nbytes(&self) -> u64 {
         self.0.bytes()
     }
 
     /// Whether it is the whole file.
+    ///
+    /// >>> [part] = seglake.open("orders.sealed").split()
+    /// >>> part.is_whole
+    /// True
     #[getter]
     const fn is_whole(&self) -> bool {
         self.0.is_whole()

@@ -31,6 +31,10 @@ use crate::reopening::Reopening;
 use crate::report::Report;
 
 /// An open segment. It can be read more than once, and by several threads: each iteration is a pass of its own.
+///
+/// >>> orders = seglake.open("orders.active")
+/// >>> orders.count(), orders.format
+/// (3, 'active')
 #[pyclass(frozen, module = "seglake")]
 pub(crate) struct Reader {
     source: Arc<dyn Source>,
@@ -223,24 +227,40 @@ impl Reader {
 #[pymethods]
 impl Reader {
     /// The file's path; None where the source is no path.
+    ///
+    /// >>> orders = seglake.open("orders.active")
+    /// >>> orders.path
+    /// 'orders.active'
     #[getter]
     fn path(&self) -> Option<&OsStr> {
         self.reopening.path.as_deref().map(Path::as_os_str)
     }
 
     /// The format's name.
+    ///
+    /// >>> orders = seglake.open("orders.active")
+    /// >>> orders.format
+    /// 'active'
     #[getter]
     fn format(&self) -> &'static str {
         self.format.name
     }
 
     /// The length of the file when it was opened, in bytes.
+    ///
+    /// >>> orders = seglake.open("orders.active")
+    /// >>> orders.nbytes
+    /// 159
     #[getter]
     fn nbytes(&self) -> u64 {
         self.source.len()
     }
 
     /// The columns that Arrow batches have. `pyarrow.schema(reader.schema)` makes it a pyarrow schema.
+    ///
+    /// >>> orders = seglake.open("orders.active")
+    /// >>> orders.schema.names
+    /// ['uuid', 'timestamp', 'type', 'value']
     #[getter]
     fn schema(&self) -> Schema {
         Schema(self.selection.schema.clone())
@@ -248,12 +268,20 @@ impl Reader {
 
     /// Why something that `get` or `get_many` did not find may be in the file all the same: `damage`, or `unchecked` for files
     /// without checksums. None where all that was not found is proven not to be there.
+    ///
+    /// >>> messages = seglake.open("orders.oplog")
+    /// >>> messages.get(7), messages.unproven
+    /// (None, 'unchecked')
     #[getter]
     fn unproven(&self) -> Option<&'static str> {
         self.lookup.unproven().map(Unproven::as_str)
     }
 
     /// What the latest pass has read so far.
+    ///
+    /// >>> orders = seglake.open("orders.active")
+    /// >>> orders.count(), orders.report.ok
+    /// (3, True)
     #[getter]
     fn report(&self, py: Python<'_>) -> PyResult<Report> {
         let report = match self.shared.latest() {
@@ -264,6 +292,11 @@ impl Reader {
     }
 
     /// Whether the reader is closed.
+    ///
+    /// >>> with seglake.open("orders.active") as orders:
+    /// ...     pass
+    /// >>> orders.closed
+    /// True
     #[getter]
     fn closed(&self) -> bool {
         self.shared.closed.load(Ordering::Acquire)
@@ -281,6 +314,10 @@ impl Reader {
     ///
     /// Each has the damage that was passed over on the way to it, as `Batch.damage`. If you report that, pass `warn=False`:
     /// then no DamageWarning is issued. Which warnings are shown is a setting of the whole process.
+    ///
+    /// >>> orders = seglake.open("orders.active")
+    /// >>> sum(batch.num_rows for batch in orders.batches())
+    /// 3
     #[pyo3(signature = (*, warn=true))]
     fn batches(&self, py: Python<'_>, warn: bool) -> PyResult<Batches> {
         Ok(Batches::new(
@@ -291,6 +328,10 @@ impl Reader {
     }
 
     /// The records as a `pyarrow.Table`, which takes as much memory as they do. Needs pyarrow.
+    ///
+    /// >>> orders = seglake.open("orders.active")
+    /// >>> orders.read_all().column("type").to_pylist()
+    /// ['order.created', 'order.paid', 'order.shipped']
     fn read_all<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         self.table(py, self.own_batches(py)?, usize::MAX)
     }
@@ -298,6 +339,10 @@ impl Reader {
     /// The first `rows` records as a `pyarrow.Table`, without reading much more of the file than these. Needs pyarrow.
     ///
     /// Damage before them is an error, or passed over, as `on_damage` says. Raises ValueError where `rows` is negative.
+    ///
+    /// >>> orders = seglake.open("orders.active")
+    /// >>> orders.head(1).num_rows
+    /// 1
     #[pyo3(signature = (rows=5))]
     fn head<'py>(&self, py: Python<'py>, rows: i64) -> PyResult<Bound<'py, PyAny>> {
         let rows = usize::try_from(rows)
@@ -308,6 +353,10 @@ impl Reader {
     }
 
     /// The number of records: those of `filters`, where there are some. Every record is checked, and none is copied.
+    ///
+    /// >>> orders = seglake.open("orders.active")
+    /// >>> orders.count()
+    /// 3
     fn count(&self, py: Python<'_>) -> PyResult<u64> {
         let position = ["position".to_owned()];
         let selection =
@@ -330,6 +379,10 @@ impl Reader {
     /// certain that parts give what the whole does: sealed files without a trailer, under a key that was not given, or with a
     /// damaged index; tenant files of version 1 or with a damaged table of contents; chunked files with a damaged header or a
     /// torn tail. Reads no records. Raises ValueError where `max_bytes` is not positive.
+    ///
+    /// >>> parts = seglake.open("orders.sealed").split(64)
+    /// >>> sum(seglake.open("orders.sealed", part=part).count() for part in parts)
+    /// 3
     #[pyo3(signature = (max_bytes=134_217_728))]
     fn split(&self, py: Python<'_>, max_bytes: u64) -> PyResult<Vec<crate::part::Part>> {
         self.shared.check_open()?;
@@ -346,6 +399,12 @@ impl Reader {
     ///
     /// What is found has been checked. Reading strictly, damage at which the record might have stood is an error. Without
     /// checksums (sealed files without a trailer, version 1 of tenant files, oplogs) that a record is absent cannot be proven.
+    ///
+    /// >>> orders = seglake.open("orders.chunks")
+    /// >>> orders.get(2).timestamp.isoformat(), orders.get(3)
+    /// ('2024-06-15T07:00:00+00:00', None)
+    /// >>> seglake.open("orders.tenant").get(0, "acme", 1).value
+    /// b'{"order": 1}'
     #[pyo3(signature = (*id, **fields))]
     fn get(
         &self,
@@ -363,6 +422,10 @@ impl Reader {
     /// `ids` is a sequence of what `get` takes, tuples where that is several things: the result is a list of Records. Or it is
     /// an Arrow array (of a struct where it is several things): the result is a Batch of as many rows with the reader's
     /// columns, all null where there is no such record: the fastest way, for UUIDs with an array of `fixed_size_binary[16]`.
+    ///
+    /// >>> orders = seglake.open("orders.chunks")
+    /// >>> [record and record.offset for record in orders.get_many([2, 9, 0])]
+    /// [2, None, 0]
     fn get_many<'py>(
         &self,
         py: Python<'py>,
@@ -388,6 +451,10 @@ impl Reader {
     }
 
     /// The records that meet `filters`, as in `open`, reading no more of the file than it takes.
+    ///
+    /// >>> orders = seglake.open("orders.chunks")
+    /// >>> [record.offset for record in orders.range([("offset", ">=", 1)])]
+    /// [1, 2]
     fn range(&self, py: Python<'_>, filters: Filters) -> PyResult<Records> {
         let filter = Filters::filter(Some(&filters), py, self.format, self.columns())?;
         self.records(py, || {
@@ -397,12 +464,20 @@ impl Reader {
     }
 
     /// The partitions of a tenant file, in ascending order. Raises ValueError for other formats.
+    ///
+    /// >>> orders = seglake.open("orders.tenant")
+    /// >>> orders.partitions()
+    /// [0]
     fn partitions(&self, py: Python<'_>) -> PyResult<Vec<u32>> {
         Ok(self.contents(py)?.partitions().to_vec())
     }
 
     /// The tenants of a tenant file, or of one of its partitions, each once in ascending order, as text like `Record.tenant`.
     /// Reads no more than the table of contents where that is sound. Raises ValueError for other formats.
+    ///
+    /// >>> orders = seglake.open("orders.tenant")
+    /// >>> orders.tenants()
+    /// ['acme', 'globex']
     #[pyo3(signature = (partition=None))]
     fn tenants(&self, py: Python<'_>, partition: Option<u32>) -> PyResult<Vec<String>> {
         let contents = self.contents(py)?;
@@ -420,6 +495,10 @@ impl Reader {
     }
 
     /// The good blocks of a tenant file as Blocks in file order, whatever `on_damage` says. Raises ValueError for other formats.
+    ///
+    /// >>> orders = seglake.open("orders.tenant")
+    /// >>> [(block.tenant, block.messages) for block in orders.blocks()]
+    /// [('acme', 2), ('globex', 1)]
     fn blocks<'py>(&self, py: Python<'py>) -> PyResult<Vec<Bound<'py, PyAny>>> {
         static CLASS: PyOnceLock<Py<PyType>> = PyOnceLock::new();
         let class = CLASS.import(py, "seglake._types", "Block")?;
@@ -440,6 +519,10 @@ impl Reader {
     }
 
     /// A chunked file's index, held against the file; None where there is none. Raises ValueError for other formats.
+    ///
+    /// >>> orders = seglake.open("orders.chunks")
+    /// >>> orders.index().ok
+    /// True
     fn index(&self, py: Python<'_>) -> PyResult<Option<Index>> {
         self.shared.check_open()?;
         if *self.format != format::chunked::FORMAT {
@@ -453,17 +536,29 @@ impl Reader {
     }
 
     /// The whole file as Spans in file order, whatever `on_damage` says. Each byte of the file is in exactly one.
+    ///
+    /// >>> orders = seglake.open("orders.active")
+    /// >>> sum(span.nbytes for span in orders.ledger()) == orders.nbytes
+    /// True
     fn ledger(&self, py: Python<'_>) -> PyResult<Ledger> {
         self.spans(py, false)
     }
 
     /// The damaged ranges of the whole file as Spans in file order, whatever `on_damage` says.
+    ///
+    /// >>> [span.cause for span in seglake.open("damaged.active").damage()]
+    /// ['checksum_mismatch']
     fn damage(&self, py: Python<'_>) -> PyResult<Ledger> {
         self.spans(py, true)
     }
 
     /// The records from the one that begins at `position` on: an offset in bytes, as `Record.position` gives it. Where no
     /// record begins there, it is damage.
+    ///
+    /// >>> orders = seglake.open("orders.active")
+    /// >>> first, second, third = (record.position for record in orders)
+    /// >>> [record.type for record in orders.records_from(second)]
+    /// ['order.paid', 'order.shipped']
     fn records_from(&self, py: Python<'_>, position: u64) -> PyResult<Records> {
         self.records(py, || {
             let start = Start::Offset(position);
@@ -472,6 +567,10 @@ impl Reader {
     }
 
     /// Bytes `start` to `end` of the file, as they are.
+    ///
+    /// >>> orders = seglake.open("orders.active")
+    /// >>> len(orders.read_bytes(0, 16))
+    /// 16
     fn read_bytes<'py>(
         &self,
         py: Python<'py>,
@@ -496,6 +595,11 @@ impl Reader {
     }
 
     /// Closes the reader: every later use of it, also by iterators that it gave, raises ValueError.
+    ///
+    /// >>> orders = seglake.open("orders.active")
+    /// >>> orders.close()
+    /// >>> orders.closed
+    /// True
     fn close(&self) {
         self.shared.closed.store(true, Ordering::Release);
     }

@@ -20,6 +20,10 @@ const VALUE: &str = "value";
 const FEW: usize = 3;
 
 /// A checked record. Its attributes are the columns of its format; those that are structures are dicts, or lists of them.
+///
+/// >>> record = next(iter(seglake.open("orders.active")))
+/// >>> record.type, record.value
+/// ('order.created', b'{"order": 1}')
 #[pyclass(frozen, module = "seglake")]
 pub(crate) struct Record {
     format: &'static str,
@@ -27,6 +31,10 @@ pub(crate) struct Record {
     fields: OwnFields,
     // A member of the object rather than a getter: Python reads it without a call.
     /// The message; None where an oplog's has none.
+    ///
+    /// >>> record = next(iter(seglake.open("orders.active")))
+    /// >>> record.value
+    /// b'{"order": 1}'
     #[pyo3(get)]
     value: Py<PyAny>,
     position: u64,
@@ -264,53 +272,151 @@ macro_rules! methods {
 methods! {
     columns {
         /// active, sealed: the record's `uuid.UUID`, of version 6.
+        ///
+        /// >>> record = next(iter(seglake.open("orders.active")))
+        /// >>> record.uuid.version
+        /// 6
         uuid "uuid";
         /// active, sealed, chunked: the record's time as an aware datetime in UTC, to the microsecond; None where the calendar
         /// cannot hold it.
+        ///
+        /// >>> record = next(iter(seglake.open("orders.active")))
+        /// >>> record.timestamp.isoformat()
+        /// '2024-06-15T05:00:00+00:00'
         timestamp "timestamp";
         /// active, sealed, chunked: the record's time in microseconds since 1970-01-01 UTC.
+        ///
+        /// >>> record = next(iter(seglake.open("orders.active")))
+        /// >>> record.timestamp_us
+        /// 1718427600000000
         timestamp_us "timestamp_us";
         /// active, sealed: the type as text: UTF-8, with `\xNN` for each byte that is not, and `\x5c` for a backslash.
+        ///
+        /// >>> record = next(iter(seglake.open("orders.active")))
+        /// >>> record.type
+        /// 'order.created'
         r#type "type";
         /// active, sealed: the type as it is in the file.
+        ///
+        /// >>> record = next(iter(seglake.open("orders.active")))
+        /// >>> record.type_bytes
+        /// b'order.created'
         type_bytes "type_bytes";
         /// tenant: the partition's ID.
+        ///
+        /// >>> orders = seglake.open("orders.tenant")
+        /// >>> [record.partition for record in orders]
+        /// [0, 0, 0]
         partition "partition";
         /// tenant: the tenant's ID as text, shown like `type`.
+        ///
+        /// >>> orders = seglake.open("orders.tenant")
+        /// >>> [record.tenant for record in orders]
+        /// ['acme', 'acme', 'globex']
         tenant "tenant";
         /// tenant: the tenant's ID as it is in the file.
+        ///
+        /// >>> orders = seglake.open("orders.tenant")
+        /// >>> next(iter(orders)).tenant_bytes
+        /// b'acme'
         tenant_bytes "tenant_bytes";
         /// tenant: the record's place among those of its tenant in its partition, from 0.
+        ///
+        /// >>> orders = seglake.open("orders.tenant")
+        /// >>> [record.index for record in orders]
+        /// [0, 1, 0]
         index "index";
         /// chunked: the message offset.
+        ///
+        /// >>> orders = seglake.open("orders.chunks")
+        /// >>> [record.offset for record in orders]
+        /// [0, 1, 2]
         offset "offset";
         /// oplog: the message's place in the log, from 0.
+        ///
+        /// >>> [message.seq for message in seglake.open("orders.oplog")]
+        /// [0, 1, 2]
         seq "seq";
         /// oplog: the version of the message's layout.
+        ///
+        /// >>> message = seglake.open("orders.oplog").get(0)
+        /// >>> message.version
+        /// 1
         version "version";
         /// oplog: how many messages ago the last checkpoint was.
+        ///
+        /// >>> message = seglake.open("orders.oplog").get(0)
+        /// >>> message.checkpointer
+        /// 1
         checkpointer "checkpointer";
         /// oplog: the checkpoint as a dict, or None.
+        ///
+        /// >>> message = seglake.open("orders.oplog").get(0)
+        /// >>> print(message.checkpoint)
+        /// None
         checkpoint "checkpoint";
         /// oplog: the vector clock as a list of dicts of `key` and `length`.
+        ///
+        /// >>> message = seglake.open("orders.oplog").get(0)
+        /// >>> [entry["length"] for entry in message.clock]
+        /// [5]
         clock "clock";
         /// oplog: the version of the application's values.
+        ///
+        /// >>> message = seglake.open("orders.oplog").get(0)
+        /// >>> message.abi
+        /// 0
         abi "abi";
         /// oplog: how many messages of an atomic batch are still to come.
+        ///
+        /// >>> message = seglake.open("orders.oplog").get(0)
+        /// >>> message.batch
+        /// 0
         batch "batch";
         /// oplog: the keys that the message declares, as a list of bytes, or None.
+        ///
+        /// >>> from seglake import oplog
+        /// >>> key = bytes(32)
+        /// >>> fields = {"version": 1, "checkpointer": 1, "clock": [], "abi": 0, "batch": 0, "value": b"", "keys": [key]}
+        /// >>> data = oplog.encode({**fields, "seq": 0}, dialect="draft-1.1")
+        /// >>> oplog.decode(data, dialect="draft-1.1").keys == [key]
+        /// True
         keys "keys";
         /// oplog, `autobase`: the newest version that the writer understood, or None.
+        ///
+        /// >>> message = seglake.open("autobase.oplog", dialect="autobase").get(0)
+        /// >>> print(message.max_supported_version)
+        /// None
         max_supported_version "max_supported_version";
         /// oplog, `autobase`: whether the message is optimistic.
+        ///
+        /// >>> message = seglake.open("autobase.oplog", dialect="autobase").get(0)
+        /// >>> message.optimistic
+        /// False
         optimistic "optimistic";
         /// oplog, `autobase`: the digest as a dict of `pointer` and `key`, or None.
+        ///
+        /// >>> message = seglake.open("autobase.oplog", dialect="autobase").get(0)
+        /// >>> print(message.digest)
+        /// None
         digest "digest";
         /// oplog, `autobase`: the trace as a dict, or None.
+        ///
+        /// >>> message = seglake.open("autobase.oplog", dialect="autobase").get(0)
+        /// >>> print(message.trace)
+        /// None
         trace "trace";
         /// oplog, `autobase`: the outer flags as they are in the message, or None.
+        ///
+        /// >>> message = seglake.open("autobase.oplog", dialect="autobase").get(0)
+        /// >>> type(message.flags)
+        /// <class 'int'>
         flags "flags";
         /// oplog, `autobase`: bytes behind the fields that this version knows, or None.
+        ///
+        /// >>> message = seglake.open("autobase.oplog", dialect="autobase").get(0)
+        /// >>> print(message.extra)
+        /// None
         extra "extra";
     }
 
@@ -320,18 +426,30 @@ methods! {
     }
 
     /// Where the record begins in its file, in bytes; in a chunked file, where its chunk does.
+    ///
+    /// >>> orders = seglake.open("orders.active")
+    /// >>> [record.position for record in orders]
+    /// [0, 54, 105]
     #[getter]
     fn position(&self) -> u64 {
         self.position
     }
 
     /// What is wrong with a record that is given out all the same (`dangling_reference`), or None.
+    ///
+    /// >>> record = next(iter(seglake.open("orders.active")))
+    /// >>> print(record.cause)
+    /// None
     #[getter]
     fn cause(&self) -> Option<&'static str> {
         self.cause.map(Cause::as_str)
     }
 
     /// The fields, those among them that are derived, and the position as a dict of the same names.
+    ///
+    /// >>> orders = seglake.open("orders.chunks")
+    /// >>> orders.get(1).to_dict()["offset"]
+    /// 1
     pub(crate) fn to_dict<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let dict = PyDict::new(py);
         for (column, field) in self.fields() {

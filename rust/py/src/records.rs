@@ -71,6 +71,10 @@ impl Pass for Exclusive<State> {
 }
 
 /// An iterator over the records of a reader.
+///
+/// >>> orders = seglake.open("orders.active")
+/// >>> next(iter(orders)).type
+/// 'order.created'
 #[pyclass(frozen, module = "seglake")]
 pub(crate) struct Records {
     state: Arc<Exclusive<State>>,

@@ -22,6 +22,10 @@ use crate::source::given_in;
 use crate::verify::{teller, telling};
 
 /// What was recovered of a file, and where the rest of it is.
+///
+/// >>> recovered = seglake.recover("damaged.active", "sound.active")
+/// >>> recovered.lost, recovered.records
+/// (True, 2)
 #[pyclass(frozen, module = "seglake")]
 pub(crate) struct Recovered {
     report: Py<Report>,
@@ -32,66 +36,110 @@ pub(crate) struct Recovered {
 #[pymethods]
 impl Recovered {
     /// What was found in the damaged file.
+    ///
+    /// >>> recovered = seglake.recover("damaged.active", "sound.active")
+    /// >>> recovered.report.ok
+    /// False
     #[getter]
     fn report(&self, py: Python<'_>) -> Py<Report> {
         self.report.clone_ref(py)
     }
 
     /// Whether anything was damaged: what that was is not in the new file, or, where it was an index, is made anew.
+    ///
+    /// >>> recovered = seglake.recover("damaged.active", "sound.active")
+    /// >>> recovered.lost
+    /// True
     #[getter]
     fn lost(&self) -> bool {
         self.recovered.is_lossy()
     }
 
     /// The new file.
+    ///
+    /// >>> recovered = seglake.recover("damaged.active", "sound.active")
+    /// >>> recovered.path
+    /// 'sound.active'
     #[getter]
     fn path(&self) -> &OsStr {
         self.path.as_os_str()
     }
 
     /// Its length in bytes.
+    ///
+    /// >>> recovered = seglake.recover("damaged.active", "sound.active")
+    /// >>> recovered.nbytes == seglake.verify("sound.active").nbytes
+    /// True
     #[getter]
     fn nbytes(&self) -> u64 {
         self.recovered.output.bytes
     }
 
     /// How many records it has: all that were good.
+    ///
+    /// >>> recovered = seglake.recover("damaged.active", "sound.active")
+    /// >>> recovered.records
+    /// 2
     #[getter]
     fn records(&self) -> u64 {
         self.recovered.output.records
     }
 
     /// How many bytes of the damaged file are in the new one.
+    ///
+    /// >>> recovered = seglake.recover("damaged.active", "sound.active")
+    /// >>> recovered.carried_bytes + recovered.quarantined_bytes == recovered.report.nbytes
+    /// True
     #[getter]
     fn carried_bytes(&self) -> u64 {
         self.recovered.carried
     }
 
     /// How many bytes of the damaged file are in the quarantine.
+    ///
+    /// >>> recovered = seglake.recover("damaged.active", "sound.active")
+    /// >>> recovered.quarantined_bytes
+    /// 51
     #[getter]
     fn quarantined_bytes(&self) -> u64 {
         self.recovered.quarantined
     }
 
     /// The file that those are in; None where there are none and no file was named.
+    ///
+    /// >>> recovered = seglake.recover("damaged.active", "sound.active")
+    /// >>> recovered.quarantine
+    /// 'sound.active.quarantine'
     #[getter]
     fn quarantine(&self) -> Option<&OsStr> {
         self.recovered.quarantine.as_deref().map(Path::as_os_str)
     }
 
     /// The file that says where each byte of the damaged file is now; None where there is no quarantine.
+    ///
+    /// >>> recovered = seglake.recover("damaged.active", "sound.active")
+    /// >>> recovered.manifest
+    /// 'sound.active.quarantine.manifest.jsonl'
     #[getter]
     fn manifest(&self) -> Option<&OsStr> {
         self.recovered.manifest.as_deref().map(Path::as_os_str)
     }
 
     /// The index of the new file (chunked, where the damaged file had one), or None.
+    ///
+    /// >>> recovered = seglake.recover("damaged.active", "sound.active")
+    /// >>> print(recovered.index)
+    /// None
     #[getter]
     fn index(&self) -> Option<&OsStr> {
         self.recovered.index.as_deref().map(Path::as_os_str)
     }
 
     /// All attributes as a dict of the same names, fit for JSON: `report` is that of Report.to_dict.
+    ///
+    /// >>> recovered = seglake.recover("damaged.active", "sound.active")
+    /// >>> recovered.to_dict()["quarantined_bytes"]
+    /// 51
     fn to_dict<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let dict = PyDict::new(py);
         dict.set_item("path", self.path())?;
@@ -140,6 +188,12 @@ with_keywords! {
 ///
 /// Raises ValueError where nothing checks, where messages would have to be renumbered or cannot be, and where two of the files
 /// are the same; what `verify` raises; OSError where a file cannot be written.
+///
+/// >>> recovered = seglake.recover("damaged.active", "sound.active")
+/// >>> recovered.records, recovered.quarantined_bytes
+/// (2, 51)
+/// >>> seglake.verify("sound.active").ok
+/// True
 fn recover(source: &Bound<'_, PyAny>, path: Destination; RecoverArguments<'a> {
     quarantine: Option<Destination> = None,
     renumber: bool = false,
@@ -198,6 +252,10 @@ impl RecoverArguments<'_> {
 /// filesystem: as in `open`; `recovered` is then within it.
 ///
 /// Raises FormatError where the manifest is none, or the files are not those that it is about; ValueError; OSError.
+///
+/// >>> recovered = seglake.recover("damaged.active", "sound.active")
+/// >>> seglake.undo_recover("sound.active", "as-it-was.active") == seglake.verify("damaged.active").nbytes
+/// True
 #[pyfunction]
 #[pyo3(signature = (recovered, path, *, quarantine=None, overwrite=false, progress=None, filesystem=None))]
 pub(crate) fn undo_recover(

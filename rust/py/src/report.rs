@@ -16,6 +16,10 @@ use crate::error::raise;
 use crate::passes::about;
 
 /// What was found in a file, or in the part of it that has been read.
+///
+/// >>> report = seglake.verify("damaged.active")
+/// >>> report.ok, report.records
+/// (False, 2)
 #[pyclass(frozen, module = "seglake")]
 pub(crate) struct Report(pub(crate) seglake::verbs::Report);
 
@@ -34,54 +38,90 @@ pub(crate) fn span<'py>(py: Python<'py>, span: &Span) -> PyResult<Bound<'py, PyA
 #[pymethods]
 impl Report {
     /// Whether nothing is damaged.
+    ///
+    /// >>> report = seglake.verify("damaged.active")
+    /// >>> report.ok
+    /// False
     #[getter]
     fn ok(&self) -> bool {
         self.0.is_sound()
     }
 
     /// The file, or None for a buffer.
+    ///
+    /// >>> report = seglake.verify("damaged.active")
+    /// >>> report.path
+    /// 'damaged.active'
     #[getter]
     fn path(&self) -> Option<&OsStr> {
         self.0.path.as_deref().map(Path::as_os_str)
     }
 
     /// The format's name.
+    ///
+    /// >>> report = seglake.verify("damaged.active")
+    /// >>> report.format
+    /// 'active'
     #[getter]
     fn format(&self) -> &'static str {
         self.0.format.name
     }
 
     /// How records were checked: "checksum", or "structure" where the file has no checksums.
+    ///
+    /// >>> report = seglake.verify("damaged.active")
+    /// >>> report.checked
+    /// 'checksum'
     #[getter]
     fn checked(&self) -> &'static str {
         self.0.checked.as_str()
     }
 
     /// How many bytes of the file are accounted for: all of them once it has been read to its end.
+    ///
+    /// >>> report = seglake.verify("damaged.active")
+    /// >>> report.nbytes == sum(total.nbytes for total in report.totals)
+    /// True
     #[getter]
     fn nbytes(&self) -> u64 {
         self.0.bytes
     }
 
     /// How many records are good.
+    ///
+    /// >>> report = seglake.verify("damaged.active")
+    /// >>> report.records
+    /// 2
     #[getter]
     fn records(&self) -> u64 {
         self.0.records
     }
 
     /// The least time of a record, in microseconds since 1970-01-01 UTC.
+    ///
+    /// >>> report = seglake.verify("damaged.active")
+    /// >>> report.first_timestamp_us
+    /// 1718427600000000
     #[getter]
     fn first_timestamp_us(&self) -> Option<i64> {
         self.0.first_timestamp
     }
 
     /// The greatest time of a record, in microseconds since 1970-01-01 UTC.
+    ///
+    /// >>> report = seglake.verify("damaged.active")
+    /// >>> report.last_timestamp_us
+    /// 1718434800000000
     #[getter]
     fn last_timestamp_us(&self) -> Option<i64> {
         self.0.last_timestamp
     }
 
     /// Bytes and ranges by kind and cause, as Totals.
+    ///
+    /// >>> report = seglake.verify("damaged.active")
+    /// >>> [(total.kind, total.ranges) for total in report.totals]
+    /// [('record', 2), ('corrupt', 1)]
     #[getter]
     fn totals<'py>(&self, py: Python<'py>) -> PyResult<Vec<Bound<'py, PyAny>>> {
         static CLASS: PyOnceLock<Py<PyType>> = PyOnceLock::new();
@@ -94,6 +134,10 @@ impl Report {
     }
 
     /// The first 10,000 damaged ranges, in file order, as Spans.
+    ///
+    /// >>> report = seglake.verify("damaged.active")
+    /// >>> [(span.start, span.end) for span in report.damage]
+    /// [(54, 105)]
     #[getter]
     fn damage<'py>(&self, py: Python<'py>) -> PyResult<Vec<Bound<'py, PyAny>>> {
         self.0
@@ -104,12 +148,19 @@ impl Report {
     }
 
     /// Whether there are more damaged ranges than `damage` names; `totals` counts them all.
+    ///
+    /// >>> report = seglake.verify("damaged.active")
+    /// >>> report.damage_truncated
+    /// False
     #[getter]
     fn damage_truncated(&self) -> bool {
         self.0.truncated
     }
 
     /// Whether nothing checked though the structure is sound to the end: the key is probably not the file's.
+    ///
+    /// >>> seglake.verify("orders.active", key=bytes([7] * 32)).wrong_key
+    /// True
     #[getter]
     fn wrong_key(&self) -> bool {
         self.0.wrong_key()
@@ -117,6 +168,10 @@ impl Report {
 
     /// What the first damaged ranges probably come from, as Diagnosis, in the order of `damage`: empty unless `verify` was asked
     /// to explain.
+    ///
+    /// >>> [diagnosis] = seglake.verify("damaged.active", explain=True).diagnoses
+    /// >>> diagnosis.start, diagnosis.cause
+    /// (54, 'checksum_mismatch')
     #[getter]
     fn diagnoses<'py>(&self, py: Python<'py>) -> PyResult<Vec<Bound<'py, PyAny>>> {
         let diagnoses = self.0.diagnoses.iter();
@@ -143,6 +198,10 @@ impl Report {
 
     /// All attributes as a dict of the same names, fit for JSON: each total, damaged range and diagnosis is a dict of its
     /// fields.
+    ///
+    /// >>> report = seglake.verify("damaged.active")
+    /// >>> report.to_dict()["records"]
+    /// 2
     fn to_dict<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let dict = PyDict::new(py);
         dict.set_item("path", self.path())?;

@@ -22,6 +22,9 @@ with_keywords! {
 /// progress: called as in `verify`, with bytes of the source. The other arguments are as in `open`.
 ///
 /// Raises DamageError, WrongKeyError (whatever `on_damage` says), ValueError where the source is no active segment, OSError.
+///
+/// >>> seglake.seal("orders.active", "new.sealed").records
+/// 3
 fn seal(source: &Bound<'_, PyAny>, path: Destination; SealArguments<'a> {
     trailer: bool = true,
     on_damage: &'a str = "raise",

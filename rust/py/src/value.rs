@@ -111,6 +111,10 @@ pub(crate) fn time_from_python(object: &Bound<'_, PyAny>, name: &str) -> PyResul
 /// back. With `timestamp`, an aware datetime, of that time to the microsecond: repeated calls with one time ascend.
 ///
 /// Raises ValueError for a naive datetime or a time before 1582-10-15 or after 5236-03-31.
+///
+/// >>> from datetime import UTC, datetime
+/// >>> seglake.uuid6(datetime(2024, 6, 15, 5, tzinfo=UTC)).version
+/// 6
 #[pyfunction]
 #[pyo3(signature = (timestamp=None))]
 pub(crate) fn uuid6<'py>(

@@ -29,6 +29,10 @@ with_keywords! {
 /// The others are as in `open`.
 ///
 /// Raises FormatError where the format cannot be told, OSError where the file cannot be read.
+///
+/// >>> report = seglake.verify("damaged.active")
+/// >>> report.ok, report.records, report.damage
+/// (False, 2, [Span(start=54, end=105, kind='corrupt', cause='checksum_mismatch')])
 fn verify(source: &Bound<'_, PyAny>; VerifyArguments<'a> {
     format: Option<&'a str> = None,
     dialect: Option<&'a str> = None,

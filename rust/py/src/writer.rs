@@ -44,6 +44,11 @@ with_keywords! {
 ///     damaged; `level` (1), of zstd; `index` (True), whether the index is written beside the file.
 ///
 /// Raises OSError where the file cannot be written or another writer has it open; ValueError.
+///
+/// >>> with seglake.create("new.active", format="active") as orders:
+/// ...     id = orders.write(type="order.paid", value=b"...")
+/// >>> seglake.open("new.active").get(id).type
+/// 'order.paid'
 fn create(path: Destination; CreateArguments<'a> {
     format: &'a str,
     dialect: Option<String> = None,
@@ -91,6 +96,10 @@ impl CreateArguments<'_> {
 /// Append-only formats (active, chunked, oplog) buffer: `flush` hands records to the operating system, `sync` to the disk, and
 /// what was written until an exception leaves the `with` block is valid. Formats that are written whole (sealed, tenant)
 /// appear under their name when they are closed, and not at all when the block is left by an exception.
+///
+/// >>> with seglake.create("new.chunks", format="chunked") as orders:
+/// ...     orders.write(timestamp=0, value=b"first"), orders.write(timestamp=1, value=b"second")
+/// (0, 1)
 #[pyclass(frozen, module = "seglake")]
 pub(crate) struct Writer {
     format: &'static Format,
@@ -237,18 +246,30 @@ impl Writer {
 #[pymethods]
 impl Writer {
     /// The file's path.
+    ///
+    /// >>> with seglake.create("new.active", format="active") as orders:
+    /// ...     orders.path
+    /// 'new.active'
     #[getter]
     fn path(&self) -> &OsStr {
         self.path.as_os_str()
     }
 
     /// The format's name.
+    ///
+    /// >>> with seglake.create("new.active", format="active") as orders:
+    /// ...     orders.format
+    /// 'active'
     #[getter]
     const fn format(&self) -> &'static str {
         self.fields.format
     }
 
     /// The usual extension of such files, without the dot.
+    ///
+    /// >>> with seglake.create("new.log", format="active") as orders:
+    /// ...     orders.extension
+    /// 'active'
     #[getter]
     fn extension(&self, py: Python<'_>) -> PyResult<&'static str> {
         let format = by_name(self.fields.format).map_err(|error| raise(py, error))?;
@@ -257,6 +278,10 @@ impl Writer {
 
     /// The columns of which each record has a value of its own, in their order. The others follow from the rest or may be
     /// missing.
+    ///
+    /// >>> with seglake.create("new.active", format="active") as orders:
+    /// ...     orders.required
+    /// ['uuid', 'type', 'value']
     #[getter]
     fn required(&self) -> Vec<&'static str> {
         let columns = self.fields.columns.iter();
@@ -265,12 +290,20 @@ impl Writer {
     }
 
     /// Where the next record will begin, in bytes from the start of the file; None where that is not known yet.
+    ///
+    /// >>> with seglake.create("new.active", format="active") as orders:
+    /// ...     orders.position
+    /// 0
     #[getter]
     fn position(&self, py: Python<'_>) -> PyResult<Option<u64>> {
         self.peek(py, |writer| writer.position())
     }
 
     /// What the last record in the file is found by, as `write` returned it; None while there is none.
+    ///
+    /// >>> with seglake.create("new.chunks", format="chunked") as orders:
+    /// ...     orders.last, orders.write(timestamp=0, value=b""), orders.last
+    /// (None, 0, 0)
     #[getter]
     fn last<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
         let last = self.peek(py, |writer| writer.last())?;
@@ -278,6 +311,10 @@ impl Writer {
     }
 
     /// What was in the file when it was opened to append to; None where formats are written whole.
+    ///
+    /// >>> with seglake.create("new.active", format="active") as orders:
+    /// ...     orders.found.records
+    /// 0
     #[getter]
     fn found(&self, py: Python<'_>) -> PyResult<Option<Report>> {
         let format = self.format;
@@ -286,6 +323,11 @@ impl Writer {
     }
 
     /// Whether the writer is closed.
+    ///
+    /// >>> with seglake.create("new.active", format="active") as orders:
+    /// ...     pass
+    /// >>> orders.closed
+    /// True
     #[getter]
     fn closed(&self, py: Python<'_>) -> bool {
         self.peek(py, |_| ()).is_err()
@@ -300,6 +342,10 @@ impl Writer {
     ///
     /// Raises ValueError for what the format cannot hold (UUIDs or offsets that do not ascend, lengths, unknown fields), and
     /// TypeError: nothing is written then. Raises OSError where a full buffer cannot be written.
+    ///
+    /// >>> with seglake.create("new.tenant", format="tenant") as orders:
+    /// ...     orders.write(partition=0, tenant="acme", value="first")
+    /// (0, 'acme', 0)
     #[pyo3(signature = (record=None, /, **fields))]
     fn write<'py>(
         &self,
@@ -317,6 +363,11 @@ impl Writer {
     ///
     /// Raises ValueError for other columns, and RowError for what `write` refuses: its `row` is the number of the row, and those
     /// before it are written.
+    ///
+    /// >>> import pyarrow
+    /// >>> with seglake.create("new.active", format="active") as orders:
+    /// ...     orders.write_batch(pyarrow.table({"type": ["a", "b"], "value": [b"1", b"2"]}))
+    /// 2
     #[pyo3(signature = (data, /))]
     fn write_batch(&self, py: Python<'_>, data: &Bound<'_, PyAny>) -> PyResult<usize> {
         let mut rows = 0;
@@ -329,21 +380,42 @@ impl Writer {
     }
 
     /// Hands all records to the operating system. After an OSError it can be called again.
+    ///
+    /// >>> with seglake.create("new.active", format="active") as orders:
+    /// ...     id = orders.write(type="order.paid", value=b"")
+    /// ...     orders.flush()
+    /// ...     seglake.verify("new.active").records
+    /// 1
     fn flush(&self, py: Python<'_>) -> PyResult<()> {
         self.with(py, |writer| writer.flush())
     }
 
     /// Hands all records to the disk. After an OSError the file must be opened again.
+    ///
+    /// >>> with seglake.create("new.active", format="active") as orders:
+    /// ...     id = orders.write(type="order.paid", value=b"")
+    /// ...     orders.sync()
     fn sync(&self, py: Python<'_>) -> PyResult<()> {
         self.with(py, |writer| writer.sync())
     }
 
     /// Completes and closes the file. Closing twice does nothing; after an OSError it can be called again.
+    ///
+    /// >>> orders = seglake.create("new.active", format="active")
+    /// >>> orders.close()
+    /// >>> orders.closed
+    /// True
     fn close(&self, py: Python<'_>) -> PyResult<()> {
         self.end(py, |writer| writer.close())
     }
 
     /// Closes the file without completing it: append-only formats keep what was written, the others leave nothing.
+    ///
+    /// >>> import os
+    /// >>> orders = seglake.create("new.sealed", format="sealed")
+    /// >>> orders.abandon()
+    /// >>> os.path.exists("new.sealed")
+    /// False
     fn abandon(&self, py: Python<'_>) -> PyResult<()> {
         self.end(py, |writer| writer.abandon())
     }
