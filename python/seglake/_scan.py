@@ -59,6 +59,11 @@ class PassedOver(NamedTuple):
     Attributes:
         path: its absolute path.
         reason: what it is, in words.
+
+    Example:
+        >>> import seglake
+        >>> [one.path for one in seglake.scan("logs", glob="*.active").passed_over()]
+        []
     """
 
     path: str
@@ -190,8 +195,8 @@ class _Files:
     """The files that were found, and how they are opened."""
 
     def __init__(self, listing: FileListing, stores: Stores) -> None:
-        self.found = listing.files
-        self.passed_over = [PassedOver(path, reason) for path, reason in listing.skipped]
+        self.found: Sequence[SegmentFile] = listing.files
+        self.passed_over: list[PassedOver] = [PassedOver(path, reason) for path, reason in listing.skipped]
         self._stores = stores
 
     @classmethod
@@ -292,7 +297,14 @@ class Scan:
         return [ScannedFile(file.path, file.size) for file in self._files.found]
 
     def passed_over(self) -> list[PassedOver]:
-        """Returns what folders hold beside files: pipes, sockets, devices, links to folders, and dead links."""
+        """Returns what folders hold beside files: pipes, sockets, devices, links to folders, and dead links.
+
+        Example:
+            >>> import seglake
+            >>> orders = seglake.scan("logs", glob="*.active")
+            >>> orders.passed_over()
+            []
+        """
         return list(self._files.passed_over)
 
     def count(self) -> int:
