@@ -147,7 +147,7 @@ def test_examples_in_docstrings_are_run() -> None:
 
     import seglake.oplog
 
-    assert doctest.testmod(seglake.oplog) == (0, 3)
+    assert doctest.testmod(seglake.oplog) == (0, 5)
 
 
 def test_the_options_of_some_formats_are_those_of_the_command_line() -> None:

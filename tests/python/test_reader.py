@@ -321,12 +321,13 @@ def test_errors_have_fields(segment: Path, damaged: Path, tmp_path: Path) -> Non
     assert (columns.value.lost, columns.value.missing, columns.value.path) == (["uuid", "type"], [], None)
 
 
-@pytest.mark.parametrize(
-    "call", [lambda: seglake.open(b"", limits=["record_bytes"]), lambda: seglake.verify(b"", limits=7)]
-)  # pyright: ignore
-def test_limits_that_are_no_dict(call: Callable[[], object]) -> None:
-    with pytest.raises(TypeError, match=r"argument 'limits': expected a dict of options by name, not (list|int)"):
-        call()
+def test_limits_and_options_are_dicts(tmp_path: Path) -> None:
+    given: Any = ["record_bytes"]
+    for call in (seglake.open, seglake.verify):
+        with pytest.raises(TypeError, match=r"^limits must be a dict, not list$"):
+            call(b"", limits=given)
+    with pytest.raises(TypeError, match=r"^options must be a dict, not list$"):
+        seglake.create(tmp_path / "new", format="sealed", options=given)
 
 
 def test_columns_that_a_record_does_not_have(segment: Path) -> None:
@@ -346,7 +347,7 @@ def test_every_column_is_an_attribute_with_a_docstring() -> None:
                 assert vars(seglake.Record)[name].__doc__, name
 
 
-def test_what_is_shown(segment: Path, damaged: Path, tmp_path: Path) -> None:
+def test_what_is_shown(segment: Path, vectors: Path, tmp_path: Path) -> None:
     about = f'"{segment}", format="active"'
     nbytes = segment.stat().st_size
     with seglake.open(segment) as reader:
@@ -354,7 +355,7 @@ def test_what_is_shown(segment: Path, damaged: Path, tmp_path: Path) -> None:
             assert repr(thing) == f"{type(thing).__name__}({about}, nbytes={nbytes})"
     assert repr(reader) == f"Reader({about}, nbytes={nbytes}, closed)"
     assert repr(seglake.verify(segment)) == f"Report({about}, nbytes={nbytes}, records=10, damaged ranges=0, ok)"
-    assert repr(seglake.verify(damaged)).endswith("damaged ranges=1, damaged)")
+    assert repr(seglake.verify(vectors / "active" / "flip_message.bin")).endswith("damaged ranges=1, damaged)")
     assert repr(seglake.open(segment.read_bytes())) == f'Reader(<buffer>, format="active", nbytes={nbytes})'
     with seglake.create(tmp_path / "new.active", format="active") as writer:
         assert repr(writer) == f'Writer("{tmp_path / "new.active"}", format="active")'

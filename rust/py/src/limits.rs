@@ -11,22 +11,37 @@ use crate::field_in::wrong_type;
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Settings(pub(crate) Vec<(String, Setting)>);
 
-impl<'py> FromPyObject<'_, 'py> for Settings {
-    type Error = PyErr;
-
-    fn extract(object: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
+impl Settings {
+    /// What a dict holds. Raises TypeError where an argument of this name is none.
+    fn of_dict(object: &Bound<'_, PyAny>, argument: &str) -> PyResult<Self> {
         let given = object.cast::<PyDict>();
-        let given = given.map_err(|_| {
-            let kind = object.get_type().qualname();
-            let kind = kind.map_or_else(|error| error.to_string(), |name| name.to_string());
-            PyTypeError::new_err(format!("expected a dict of options by name, not {kind}"))
-        })?;
+        let given = given.map_err(|_| wrong_type(argument, "a dict", object))?;
         let each = given.iter().map(|(name, value)| {
             let name: String = name.extract()?;
             let value = setting(&name, &value)?;
             Ok((name, value))
         });
         Ok(Self(each.collect::<PyResult<_>>()?))
+    }
+}
+
+/// `limits=`.
+impl<'py> FromPyObject<'_, 'py> for Settings {
+    type Error = PyErr;
+
+    fn extract(object: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
+        Self::of_dict(&object, "limits")
+    }
+}
+
+/// `options=`.
+pub(crate) struct CreateOptions(pub(crate) Settings);
+
+impl<'py> FromPyObject<'_, 'py> for CreateOptions {
+    type Error = PyErr;
+
+    fn extract(object: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
+        Settings::of_dict(&object, "options").map(Self)
     }
 }
 

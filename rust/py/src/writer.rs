@@ -20,7 +20,7 @@ use crate::field_in_arrow::from_arrow;
 use crate::fields::Fields;
 use crate::key::KeyArgument;
 use crate::keywords::with_keywords;
-use crate::limits::Settings;
+use crate::limits::{CreateOptions, Settings};
 use crate::passes::about;
 use crate::report::Report;
 use crate::value::scalar_to_python;
@@ -56,7 +56,7 @@ fn create(path: Destination; CreateArguments<'a> {
     if_exists: &'a str = "error",
     zero_torn_tail: bool = false,
     preallocate: u64 = 0,
-    options: Option<Settings> = None,
+    options: Option<CreateOptions> = None,
 }) -> Writer;
 }
 
@@ -69,7 +69,10 @@ impl CreateArguments<'_> {
                 key: self.key,
                 dialect: self.dialect,
                 if_exists: IfExists::by_name(self.if_exists).map_err(core)?,
-                settings: self.options.unwrap_or_default(),
+                settings: match self.options {
+                    Some(CreateOptions(settings)) => settings,
+                    None => Settings::default(),
+                },
             };
             if self.zero_torn_tail {
                 arguments.set("zero_torn_tail", self.zero_torn_tail.into());
