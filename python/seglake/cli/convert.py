@@ -12,10 +12,9 @@ from seglake import _values as values
 
 from . import options
 from .failure import Trouble
-from .inputs import opened_to_rewrite
+from .inputs import opened_to_rewrite, tell_written
 from .options import given_for, parse_settings
 from .render import column_kinds, printable
-from .report import tell_written
 
 _EXAMPLES = """
 \b

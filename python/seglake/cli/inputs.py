@@ -1,4 +1,4 @@
-"""From the names on the command line to something the library reads."""
+"""From the names on the command line to something the library reads, and to files that commands write."""
 
 from __future__ import annotations
 
@@ -13,13 +13,17 @@ from dataclasses import dataclass
 from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, BinaryIO, Protocol
 
+import click
+
 from seglake._values import is_uri
 
-from .failure import Trouble, is_about_one_file, tell, telling_of_existing
-from .render import printable
+from .failure import Trouble, is_about_one_file, report_status, say, tell, telling_of_existing
+from .render import count, exact_size, json_text, printable
+from .report import skipped
 from .terminal import Advance, byte_progress
 
 if TYPE_CHECKING:
+    from seglake import Report
     from seglake._files import RemoteFile
 
 STANDARD_INPUT = "-"
@@ -129,6 +133,19 @@ def check_destination(source: Input, path: str) -> None:
         raise Trouble(f"{shown}: is a device or a pipe: name the file to write, which would replace it")
     if source.is_same_file(path):
         raise Trouble(f"{shown}: is the file that is being read: name another one")
+
+
+def tell_written(report: Report, source: Input, path: str, *, as_json: bool) -> int:
+    """Say what was written where, and what of the source was skipped; return the exit status."""
+    size = Path(path).stat().st_size
+    if as_json:
+        written = {"path": path, "nbytes": size}
+        click.echo(json_text({"written": written, "source": {**report.to_dict(), "path": source.path}}))
+    else:
+        click.echo(f"{printable(path)}: {count(report.records, 'record')}, {exact_size(size)}")
+    if not report.ok:
+        say(skipped(report, source.label))
+    return report_status(report)
 
 
 def _open_uri(uri: str) -> RemoteFile:

@@ -8,16 +8,11 @@ from collections import Counter
 from collections.abc import Iterator
 from functools import cache
 from itertools import pairwise
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
-
-import click
 
 from seglake._values import instant_us, is_uri
 
-from .failure import report_status, say
-from .inputs import Input
-from .render import count, exact_size, json_text, printable
+from .render import count, exact_size, printable
 
 if TYPE_CHECKING:
     from rich.text import Text
@@ -277,19 +272,6 @@ def skipped(report: Report, label: str) -> str:
         if total.kind == "record"
     )
     return "\n".join(said)
-
-
-def tell_written(report: Report, source: Input, path: str, *, as_json: bool) -> int:
-    """Say what was written where, and what of the source was skipped; return the exit status."""
-    size = Path(path).stat().st_size
-    if as_json:
-        written = {"path": path, "nbytes": size}
-        click.echo(json_text({"written": written, "source": {**report.to_dict(), "path": source.path}}))
-    else:
-        click.echo(f"{printable(path)}: {count(report.records, 'record')}, {exact_size(size)}")
-    if not report.ok:
-        say(skipped(report, source.label))
-    return report_status(report)
 
 
 def index_of(reader: Reader) -> Index | None:

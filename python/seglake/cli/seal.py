@@ -7,8 +7,7 @@ from typing import Any
 import click
 
 from . import options
-from .inputs import opened_to_rewrite
-from .report import tell_written
+from .inputs import opened_to_rewrite, tell_written
 
 _EXAMPLES = """
 \b
