@@ -124,10 +124,13 @@ def command(
     wanted = Wanted(ids)
     left = limit
 
+    import seglake
+
+    # Once: asking takes longer than finding a record in a small file.
+    formats = seglake.formats(dialect=given["dialect"])
+
     def show(file: Input) -> int:
         nonlocal left
-        import seglake
-
         if left == 0:
             return Status.SOUND
         with (
@@ -136,7 +139,7 @@ def command(
         ):
             # What was skipped is said once, at the end, from the report.
             warnings.simplefilter("ignore", seglake.DamageWarning)
-            format = seglake.formats(dialect=given["dialect"])[reader.format]
+            format = formats[reader.format]
             lines = _lines(reader, format, file, _checked(columns, reader), as_json=as_json, form=form)
             try:
                 if ids:
