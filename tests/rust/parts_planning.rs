@@ -122,7 +122,7 @@ fn parts_of_other_files_are_refused() {
         "",
         "{}",
         "[1]",
-        r#"{"format":"none","size":1,"bytes":1,"portion":null}"#,
+        r#"{"format":"none","size":1,"bytes":1,"plan":null}"#,
     ] {
         assert!(
             matches!(Part::from_json(json), Err(Error::Usage(_))),
@@ -131,7 +131,7 @@ fn parts_of_other_files_are_refused() {
     }
     for (format, bytes) in [(&active::FORMAT, vec![0; 9]), (&sealed::FORMAT, one)] {
         let json = format!(
-            r#"{{"format":"{}","size":{},"bytes":1,"portion":{{"from":1}}}}"#,
+            r#"{{"format":"{}","size":{},"bytes":1,"plan":{{"from":1}}}}"#,
             format.name,
             bytes.len()
         );

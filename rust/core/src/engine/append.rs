@@ -40,7 +40,7 @@ pub(crate) fn survey<S: Scan>(
 /// For a walk that begins within a torn tail: whether the tail contains a sound record. The torn record's length may
 /// reach to the end of the tail; then the search for later records is skipped, and clearing the tail would destroy the
 /// sound one.
-pub(crate) fn holds_records<S: Scan>(mut walk: Driver<S>) -> Result<bool> {
+pub(crate) fn has_records<S: Scan>(mut walk: Driver<S>) -> Result<bool> {
     while walk.step()? == Step::More {
         if !walk.rows().is_empty() {
             return Ok(true);

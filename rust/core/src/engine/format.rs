@@ -10,7 +10,7 @@ use super::empty::EmptyWalk;
 use super::filter::Applied;
 use super::filtered::Filtering;
 use super::lookup::Guarded;
-use super::part::Portion;
+use super::part::PlannedPart;
 use super::salvage::SalvageFile;
 use super::settings::{FormatOption, OptionKind};
 use super::{Lookup, Options, Salvage, Start, Walk, WriteOptions, Writer};
@@ -51,7 +51,7 @@ pub struct Format {
 }
 
 pub(crate) type OpenWalk = fn(Arc<dyn Source>, &Options, Start<'_>) -> Result<Box<dyn Walk>>;
-type SplitFile = fn(&Arc<dyn Source>, &Options, u64) -> Result<Vec<Portion>>;
+type SplitFile = fn(&Arc<dyn Source>, &Options, u64) -> Result<Vec<PlannedPart>>;
 type OpenLookup = fn(Arc<dyn Source>, &Options) -> Result<Box<dyn Lookup>>;
 type OpenCandidates = fn(&Arc<dyn Source>, &Options) -> Result<Option<Box<dyn Candidates>>>;
 type Create = fn(&Path, &WriteOptions) -> Result<Box<dyn Writer>>;

@@ -34,21 +34,21 @@ pub struct Part {
     pub(crate) size: u64,
     pub(crate) bytes: u64,
     /// The format's own description, as JSON: the form that takes least memory, since a large file has many parts.
-    pub(crate) portion: Option<Box<str>>,
+    pub(crate) plan: Option<Box<str>>,
 }
 
 /// A format's description of a part: its approximate size in bytes, and what the walk needs to know.
-pub(crate) struct Portion {
+pub(crate) struct PlannedPart {
     pub(crate) bytes: u64,
     pub(crate) json: Box<str>,
 }
 
-impl Portion {
-    pub(crate) fn new(bytes: u64, portion: impl Serialize) -> Self {
+impl PlannedPart {
+    pub(crate) fn new(bytes: u64, plan: impl Serialize) -> Self {
         Self {
             bytes,
             // A struct of numbers always has a JSON form.
-            json: text(&serde_json::to_value(portion).unwrap_or_default()),
+            json: text(&serde_json::to_value(plan).unwrap_or_default()),
         }
     }
 }
@@ -64,7 +64,7 @@ impl Part {
             format,
             size,
             bytes: size,
-            portion: None,
+            plan: None,
         }
     }
 
@@ -77,7 +77,7 @@ impl Part {
     /// Whether it is the whole file.
     #[must_use]
     pub const fn is_whole(&self) -> bool {
-        self.portion.is_none()
+        self.plan.is_none()
     }
 
     /// Refuses a part of another file, as far as its length and format show.
@@ -113,9 +113,9 @@ impl Part {
     }
 
     /// The format's description of the part.
-    pub(crate) fn portion<T: DeserializeOwned>(&self) -> Result<T> {
-        let portion = self.portion.as_deref().unwrap_or("null");
-        serde_json::from_str(portion).map_err(|error| {
+    pub(crate) fn plan<T: DeserializeOwned>(&self) -> Result<T> {
+        let plan = self.plan.as_deref().unwrap_or("null");
+        serde_json::from_str(plan).map_err(|error| {
             Error::Usage(format!(
                 "this is not a part of a {} file: {error}. Split the file again",
                 self.format.name

@@ -101,7 +101,7 @@ impl<'a> Salvage<'a> {
     }
 
     /// Reports how far the file was surveyed, for formats that do that before they copy.
-    pub(crate) fn looked(&mut self, offset: u64) -> Result<()> {
+    pub(crate) fn surveyed(&mut self, offset: u64) -> Result<()> {
         self.surveys_first = true;
         (self.progress)(offset / 2)
     }
@@ -237,8 +237,8 @@ impl<'a> Salvage<'a> {
         each_piece(&*source, options, at..run.input_end(), |piece| {
             self.write(piece)?;
             at += piece.len() as u64;
-            let looked = if self.surveys_first { source.len() } else { at };
-            (self.progress)(at / 2 + looked / 2)
+            let surveyed = if self.surveys_first { source.len() } else { at };
+            (self.progress)(at / 2 + surveyed / 2)
         })?;
         let bytes = run.to_bytes();
         self.runs.buffer().extend_from_slice(bytes.as_flattened());

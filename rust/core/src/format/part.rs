@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::{by_name, resolve};
-use crate::engine::part::{Portion, text};
+use crate::engine::part::{PlannedPart, text};
 use crate::engine::{Eof, Options, Part};
 use crate::error::{Error, Result};
 use crate::source::Source;
@@ -19,7 +19,7 @@ struct Json {
     size: u64,
     bytes: u64,
     /// What the format needs to walk the part. `None` means the whole file.
-    portion: Option<Value>,
+    plan: Option<Value>,
 }
 
 impl Part {
@@ -32,14 +32,14 @@ impl Part {
             format,
             size,
             bytes,
-            portion,
+            plan,
         } = serde_json::from_str(json)
             .map_err(|error| Error::Usage(format!("this is not a part of a file: {error}")))?;
         Ok(Self {
             format: by_name(&format)?,
             size,
             bytes,
-            portion: portion.as_ref().map(text),
+            plan: plan.as_ref().map(text),
         })
     }
 
@@ -50,8 +50,8 @@ impl Part {
             format: self.format.name.to_owned(),
             size: self.size,
             bytes: self.bytes,
-            portion: self
-                .portion
+            plan: self
+                .plan
                 .as_deref()
                 .and_then(|text| serde_json::from_str(text).ok()),
         };
@@ -80,18 +80,18 @@ pub fn split(source: Arc<dyn Source>, options: &Options, target_bytes: u64) -> R
     if size <= target || options.eof == Eof::Growing {
         return Ok(vec![Part::whole(format, size)]);
     }
-    let portions = match format.split {
+    let plans = match format.split {
         Some(split) => split(&source, options, target)?,
         None => Vec::new(),
     };
-    if portions.len() < 2 {
+    if plans.len() < 2 {
         return Ok(vec![Part::whole(format, size)]);
     }
-    let part = |Portion { bytes, json }| Part {
+    let part = |PlannedPart { bytes, json }| Part {
         format,
         size,
         bytes,
-        portion: Some(json),
+        plan: Some(json),
     };
-    Ok(portions.into_iter().map(part).collect())
+    Ok(plans.into_iter().map(part).collect())
 }

@@ -5,23 +5,23 @@ use super::Span;
 use crate::error::Result;
 use crate::limits::LIMITS;
 
-/// Calls `lay` until there are enough ranges for a step, or no more. `lay` appends ranges and returns whether there are
+/// Calls `emit` until there are enough ranges for a step, or no more. `emit` appends ranges and returns whether there are
 /// more. Returns whether there are more.
 ///
 /// Ranges before `given` were emitted by an earlier walk, from which this one resumed. `given` becomes the end of the
 /// last range.
 ///
 /// # Errors
-/// Those of `lay`.
-pub(crate) fn lay_last(
+/// Those of `emit`.
+pub(crate) fn emit_last(
     given: &mut u64,
     spans: &mut Vec<Span>,
-    mut lay: impl FnMut(&mut Vec<Span>) -> Result<bool>,
+    mut emit: impl FnMut(&mut Vec<Span>) -> Result<bool>,
 ) -> Result<bool> {
     let (before, mut more) = (spans.len(), true);
     while more && spans.len() < before + LIMITS.front_step_spans {
         let first = spans.len();
-        more = lay(spans)?;
+        more = emit(spans)?;
         let old = |span: &Span| span.start < *given;
         let old = spans
             .get(first..)

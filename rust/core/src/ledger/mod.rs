@@ -12,7 +12,7 @@ mod tiling;
 mod totals;
 
 use covered::Covered;
-pub(crate) use last::lay_last;
+pub(crate) use last::emit_last;
 pub(crate) use notes::{Note, Notes, Place};
 pub use span::{Kind, RecordRun, Span};
 pub use summary::Summary;

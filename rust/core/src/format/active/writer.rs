@@ -80,7 +80,7 @@ impl Writer {
         if end.kind == Kind::TornTail
             && options.flag(&ZERO_TORN_TAIL)
             && !self.found.wrong_key()
-            && !append::holds_records(within()?)?
+            && !append::has_records(within()?)?
         {
             self.out.zero(end.start, end.end)?;
             self.out.go_to(end.start);

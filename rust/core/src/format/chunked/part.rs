@@ -50,7 +50,7 @@ pub(super) fn split(
     source: &Arc<dyn Source>,
     options: &Options,
     target: u64,
-) -> Result<Vec<part::Portion>> {
+) -> Result<Vec<part::PlannedPart>> {
     let len = source.len();
     let (mut portions, mut gap) = (Vec::<ChunkRange>::new(), Gap::default());
     let (mut before, mut polled) = (0, 0_u64);
@@ -87,6 +87,6 @@ pub(super) fn split(
     }
     let portions = portions.into_iter();
     Ok(portions
-        .map(|range| part::Portion::new(range.until - range.from, range))
+        .map(|range| part::PlannedPart::new(range.until - range.from, range))
         .collect())
 }

@@ -32,7 +32,7 @@ impl ChunkedScan {
         start: Start<'_>,
     ) -> Result<Self> {
         let state = match start {
-            Start::Part(part) => return Self::in_part(source, options, part.portion()?),
+            Start::Part(part) => return Self::in_part(source, options, part.plan()?),
             Start::Beginning => State::default(),
             Start::Offset(offset) if offset.is_multiple_of(ALIGNMENT) => State {
                 at: offset,

@@ -54,7 +54,7 @@ fn find_dropped(salvage: &mut Salvage<'_>) -> Result<Dropped> {
             }
             seq += 1;
         }
-        salvage.looked(walk.offset())?;
+        salvage.surveyed(walk.offset())?;
     }
     match dangling.filter(|_| !dropped.is_empty()) {
         Some((seq, at)) => Err(Error::Usage(format!(

@@ -186,7 +186,7 @@ impl Segment {
                     ..State::before(front, message.number, message.position)
                 })
             }
-            Start::Part(part) => self.in_part(part.portion()?),
+            Start::Part(part) => self.in_part(part.plan()?),
             Start::Carry(carry) => {
                 let state: State = carry.state("a sealed segment")?;
                 if state.fits(front) {

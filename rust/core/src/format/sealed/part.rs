@@ -27,7 +27,7 @@ pub(super) fn split(
     source: &Arc<dyn Source>,
     options: &Options,
     target: u64,
-) -> Result<Vec<part::Portion>> {
+) -> Result<Vec<part::PlannedPart>> {
     let segment = Segment::open(source.clone(), options)?;
     let front = &segment.front;
     let Some(trailer) = front.trailer else {
@@ -57,7 +57,7 @@ pub(super) fn split(
     let foot = trailer.foot;
     let range = |((from, start), (until, end))| {
         let bytes = extent(until - from, start, end);
-        part::Portion::new(bytes, EntryRange { foot, from, until })
+        part::PlannedPart::new(bytes, EntryRange { foot, from, until })
     };
     Ok(cuts.iter().copied().zip(ends).map(range).collect())
 }

@@ -10,7 +10,7 @@ use super::walk::SealedScan;
 use crate::bug::OrBug;
 use crate::engine::{Advance, Budget, Scan, UuidBounds};
 use crate::error::{Damage, Error, Finding, Result};
-use crate::ledger::{Cause, Kind, Note, Place, Span, Tiling, lay_last, whole_kind};
+use crate::ledger::{Cause, Kind, Note, Place, Span, Tiling, emit_last, whole_kind};
 
 impl SealedScan {
     /// Covers the gap between the last good message and `until`, where the next one begins or the data ends. Marks
@@ -171,7 +171,7 @@ impl SealedScan {
             .front_ranges
             .take()
             .unwrap_or_else(|| (Tiling::resume(begin, None), Place::default()));
-        let more = lay_last(given, &mut self.spans, |out| {
+        let more = emit_last(given, &mut self.spans, |out| {
             if let Some(note) = self.state.marks.next(&mut place)? {
                 tiling.cover(front.entry_at(note.start), Kind::Header, None, out);
                 let cause = Some(note.cause);

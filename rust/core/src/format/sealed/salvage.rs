@@ -57,7 +57,7 @@ pub(super) fn salvage(salvage: &mut Salvage<'_>) -> Result<()> {
             }
             kept.flush_if_full()?;
         }
-        salvage.looked(walk.offset())?;
+        salvage.surveyed(walk.offset())?;
     }
     let mut hasher = Incremental::new(&front.key);
     put_index(salvage, &mut kept, count, first, &mut hasher)?;

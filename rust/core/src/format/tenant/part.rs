@@ -108,7 +108,7 @@ pub(super) fn split(
     source: &Arc<dyn Source>,
     options: &Options,
     target: u64,
-) -> Result<Vec<part::Portion>> {
+) -> Result<Vec<part::PlannedPart>> {
     let front = Front::read(&**source, options)?;
     if !is_splittable(&front) {
         return Ok(Vec::new());
@@ -153,7 +153,7 @@ pub(super) fn split(
     }
     let plans = plans.iter();
     Ok(plans
-        .map(|plan| part::Portion::new(plan.bytes, plan.range))
+        .map(|plan| part::PlannedPart::new(plan.bytes, plan.range))
         .collect())
 }
 

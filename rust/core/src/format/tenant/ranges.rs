@@ -11,7 +11,7 @@ use super::marks::{Marks, Next};
 use super::toc::{STATED_START, TOC_START, VERSION_START};
 use super::{MAGIC, VERSION_1};
 use crate::error::Result;
-use crate::ledger::{Cause, Kind, Span, Tiling, lay_last};
+use crate::ledger::{Cause, Kind, Span, Tiling, emit_last};
 
 /// Marks entries that were not followed. No damaged entry has this cause.
 const NOT_FOLLOWED: Cause = Cause::Unreferenced;
@@ -236,7 +236,7 @@ impl Ranges {
             return Ok(false);
         }
         let (mut laid, mut spans) = (mem::take(&mut self.front), mem::take(&mut self.spans));
-        let more = lay_last(&mut emitted, &mut spans, |out| {
+        let more = emit_last(&mut emitted, &mut spans, |out| {
             self.cover_front(front, &mut laid, out)
         })?;
         (self.front, self.spans) = (laid, spans);

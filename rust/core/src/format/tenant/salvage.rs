@@ -102,7 +102,7 @@ impl Good {
             }
             found.blocks.flush_if_full()?;
             found.tenants.flush_if_full()?;
-            salvage.looked(walk.offset())?;
+            salvage.surveyed(walk.offset())?;
         }
         found.end_partition(partition);
         Ok(found)

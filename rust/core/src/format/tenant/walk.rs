@@ -59,7 +59,7 @@ impl TenantWalk {
         match start {
             Start::Beginning => Ok(Self::new(TenantScan::begin(source, options, front))),
             Start::Part(part) => {
-                TenantScan::in_part(Input::new(source, options, front), part.portion()?)
+                TenantScan::in_part(Input::new(source, options, front), part.plan()?)
             }
             Start::Offset(offset) => {
                 TenantScan::from_message(Input::new(source, options, front), offset).map(Self::new)
