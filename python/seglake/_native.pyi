@@ -542,12 +542,22 @@ class Reader:
         True
         """
     def __iter__(self) -> Records: ...
-    def batches(self, *, warn: bool = True) -> Batches:
+    def batches(
+        self,
+        *,
+        warn: bool = True,
+        ahead: bool = False,
+        uint64_type: Literal["uint64", "int64", "decimal"] = "uint64",
+    ) -> Batches:
         """The records as Arrow record batches, which `pyarrow.record_batch` takes. Errors are raised as they are,
         while those within an Arrow stream come wrapped.
 
         Each has the damage that was passed over on the way to it, as `Batch.damage`. If you report that, pass
         `warn=False`: then no DamageWarning is issued. Which warnings are shown is a setting of the whole process.
+
+        For engines that take batches one by one: with `ahead`, a thread makes the next batch while you use the
+        last one. With `uint64_type`, unsigned 64-bit numbers are `int64` ("int64"; LimitError for a number above
+        2^63-1) or `decimal128(20, 0)` ("decimal").
 
         >>> orders = seglake.open("orders.active")
         >>> sum(batch.num_rows for batch in orders.batches())

@@ -135,6 +135,49 @@ def test_batches_are_bounded(segment: Path) -> None:
         seglake.open(segment, batch_rows=0)
 
 
+def test_batches_made_ahead_are_the_same(damaged: Path) -> None:
+    def read(reader: seglake.Reader, ahead: bool) -> tuple[list[Any], int]:
+        batches = reader.batches(warn=False, ahead=ahead)
+        found = [(pa.record_batch(batch).to_pylist(), batch.damage) for batch in batches]
+        return found, batches.report.records
+
+    with seglake.open(damaged, on_damage="skip", batch_rows=3) as reader:
+        again = pickle.loads(pickle.dumps(reader))
+        assert read(reader, ahead=True) == read(reader, ahead=False) == read(again, ahead=True)
+    with seglake.open(io.BytesIO(damaged.read_bytes()), on_damage="skip", batch_rows=1) as reader:
+        batches = reader.batches(ahead=True)
+        assert next(batches).num_rows == 1
+        del batches  # while the thread reads from a Python object
+        assert read(reader, ahead=True) == read(reader, ahead=False)
+    with seglake.open(damaged, batch_rows=3) as reader:
+        batches = reader.batches(ahead=True)
+        with pytest.raises(seglake.DamageError):
+            list(batches)
+        assert list(batches) == []
+
+
+def test_unsigned_numbers_as_other_types(tmp_path: Path) -> None:
+    path = tmp_path / "a.oplog"
+    with seglake.create(path, format="oplog") as writer:
+        for length in (1, (1 << 63) - 1, 1 << 63):
+            clock = [{"key": bytes(32), "length": length}]
+            writer.write(version=1, checkpointer=1, clock=clock, abi=0, batch=1, value=b"v")
+    with seglake.open(path) as reader:
+        for kind, length in (("uint64", pa.uint64()), ("decimal", pa.decimal128(20, 0))):
+            (batch,) = reader.batches(uint64_type=kind)  # pyright: ignore[reportArgumentType]
+            table = pa.Table.from_batches([pa.record_batch(batch)])
+            assert table.schema.field("clock").type.value_type.field("length").type == length
+            assert table.schema.field("batch").type == length
+            assert [clock[0]["length"] for clock in table["clock"].to_pylist()] == [1, (1 << 63) - 1, 1 << 63]
+        with pytest.raises(
+            seglake.LimitError, match=r"a\.oplog: seq 2, field clock\.length: 9223372036854775808 is above 2\^63-1"
+        ) as error:
+            list(reader.batches(uint64_type="int64"))
+        assert error.value.option == "uint64_type"
+        with pytest.raises(ValueError, match="uint64_type is"):
+            reader.batches(uint64_type="bigint")  # pyright: ignore[reportArgumentType]
+
+
 def test_record(segment: Path) -> None:
     record = next(iter(seglake.open(segment)))
     assert record.timestamp == START

@@ -36,6 +36,8 @@ mod chunked_search;
 mod chunked_writer;
 #[cfg(feature = "arrow")]
 mod columns;
+#[cfg(feature = "arrow")]
+mod columns_ahead;
 mod corpus;
 #[cfg(all(unix, feature = "faults"))]
 mod crash_append;

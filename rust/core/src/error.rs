@@ -37,6 +37,21 @@ pub enum Error {
         /// The limit, in bytes.
         limit: u64,
     },
+    /// A number is larger than its Arrow type can store. The data may be sound.
+    #[error(
+        "{}: {record}field {field}: {value} is above 2^63-1, the most that an int64 stores: read such numbers as decimals",
+        name(path)
+    )]
+    Number {
+        /// The file, if it has a name.
+        path: Option<PathBuf>,
+        /// The record, as far as its identifier is read (`seq 3, `).
+        record: String,
+        /// The field (`clock.length`).
+        field: String,
+        /// The number.
+        value: u64,
+    },
     /// The bytes are not of the expected format, or their format is unknown.
     #[error("{}: {}{}", name(path), text::printable(message), followed_by(next))]
     Format {

@@ -60,6 +60,21 @@ fn exception(py: Python<'_>, error: Error) -> PyResult<PyErr> {
             fields.set_item("next", format!("raise {option} and read again"))?;
             "LimitError"
         }
+        Error::Number {
+            path,
+            record,
+            field,
+            value,
+        } => {
+            let reason = format!(
+                "{record}field {field}: {value} is above 2^63-1, the most that an int64 stores"
+            );
+            fields.set_item("reason", reason)?;
+            fields.set_item("path", path.as_deref().map(Path::as_os_str))?;
+            fields.set_item("option", "uint64_type")?;
+            fields.set_item("next", "read such numbers as decimals")?;
+            "LimitError"
+        }
         Error::Format {
             path,
             message,

@@ -9,7 +9,7 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyBytes, PyCapsule, PyDict, PyList, PyTuple, PyType};
-use seglake::columns::{self, Limits, Selection, UuidType};
+use seglake::columns::{self, Limits, Selection, Uint64Type, UuidType};
 use seglake::format::{self, Column, Format, Hits, Options, RecordId, Start, Unproven, Walk};
 use seglake::source::Source;
 use seglake::text::escape;
@@ -196,6 +196,22 @@ impl Reader {
         self.core_batches(py, self.selection.clone(), self.limits, self.passes.threads)
     }
 
+    /// The records, read ahead in a thread.
+    fn batches_ahead(
+        &self,
+        py: Python<'_>,
+        selection: Selection,
+    ) -> PyResult<Arc<Exclusive<seglake::columns::Batches>>> {
+        self.shared.check_open()?;
+        let (source, start) = (self.source.clone(), self.start());
+        let batches = py.detach(|| {
+            columns::Batches::ahead(source, &self.options, selection, self.limits, start)
+        });
+        let batches = Arc::new(Exclusive::new(batches.map_err(|error| raise(py, error))?));
+        self.begin(batches.clone());
+        Ok(batches)
+    }
+
     fn core_batches(
         &self,
         py: Python<'_>,
@@ -315,13 +331,38 @@ impl Reader {
     /// Each has the damage that was passed over on the way to it, as `Batch.damage`. If you report that, pass `warn=False`:
     /// then no DamageWarning is issued. Which warnings are shown is a setting of the whole process.
     ///
+    /// For engines that take batches one by one: with `ahead`, a thread makes the next batch while you use the last one. With
+    /// `uint64_type`, unsigned 64-bit numbers are `int64` ("int64"; LimitError for a number above 2^63-1) or `decimal128(20, 0)`
+    /// ("decimal").
+    ///
     /// >>> orders = seglake.open("orders.active")
     /// >>> sum(batch.num_rows for batch in orders.batches())
     /// 3
-    #[pyo3(signature = (*, warn=true))]
-    fn batches(&self, py: Python<'_>, warn: bool) -> PyResult<Batches> {
+    #[pyo3(signature = (*, warn=true, ahead=false, uint64_type="uint64"))]
+    fn batches(
+        &self,
+        py: Python<'_>,
+        warn: bool,
+        ahead: bool,
+        uint64_type: &str,
+    ) -> PyResult<Batches> {
+        let uint64 = match uint64_type {
+            "uint64" => Uint64Type::UInt64,
+            "int64" => Uint64Type::Int64,
+            "decimal" => Uint64Type::Decimal,
+            other => {
+                return Err(PyValueError::new_err(format!(
+                    "uint64_type is \"uint64\", \"int64\" or \"decimal\", not {other:?}"
+                )));
+            }
+        };
+        let selection = self.selection.clone().with_uint64(uint64);
+        let batches = match ahead {
+            true => self.batches_ahead(py, selection)?,
+            false => self.core_batches(py, selection, self.limits, self.passes.threads)?,
+        };
         Ok(Batches::new(
-            self.own_batches(py)?,
+            batches,
             warn && !self.options.strict,
             self.shared.clone(),
         ))

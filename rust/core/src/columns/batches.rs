@@ -5,6 +5,7 @@ use std::sync::Arc;
 use arrow_array::{RecordBatch, RecordBatchReader};
 use arrow_schema::{ArrowError, SchemaRef};
 
+use super::ahead::Ahead;
 use super::parallel::{Parallel, bytes_of_parts};
 use super::selection::Selection;
 use super::walk_batches::{Batch, Limits, WalkBatches};
@@ -20,6 +21,8 @@ pub struct Batches {
     own: WalkBatches,
     /// Replaces the walk if several threads read.
     parallel: Option<Parallel>,
+    /// Replaces the walk if a thread reads ahead.
+    ahead: Option<Ahead>,
 }
 
 impl Batches {
@@ -50,6 +53,27 @@ impl Batches {
         Ok(Self {
             own: WalkBatches::starting(source, options, selection, limits, start)?,
             parallel: None,
+            ahead: None,
+        })
+    }
+
+    /// As [`starting`](Self::starting), with a thread that makes the next batch while the caller uses the last one, at most two
+    /// ahead. It begins with the first batch that is asked for. Batches, damage and errors are the same, in the same order.
+    ///
+    /// # Errors
+    /// As [`open`](crate::format::open). While reading, [`Error::Io`](crate::Error::Io) if no thread can be started.
+    pub fn ahead(
+        source: Arc<dyn Source>,
+        options: &Options,
+        selection: Selection,
+        limits: Limits,
+        start: Start<'_>,
+    ) -> Result<Self> {
+        let (ahead, own) = Ahead::starting(source, options, selection, limits, start)?;
+        Ok(Self {
+            own,
+            parallel: None,
+            ahead: Some(ahead),
         })
     }
 
@@ -103,6 +127,9 @@ impl Batches {
     /// # Errors
     /// As [`Walk::step`](crate::format::Walk::step).
     pub fn next_batch(&mut self) -> Result<Option<Batch>> {
+        if let Some(ahead) = &mut self.ahead {
+            return ahead.next_batch(&mut self.own.report);
+        }
         if let Some(parallel) = &mut self.parallel {
             let next = parallel.next_batch(&mut self.own.report);
             if !matches!(next, Ok(Some(_))) {

@@ -4,13 +4,11 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-/// This many items fit, however large they are.
-const MIN_ITEMS: usize = 4;
-
-/// A FIFO that is full when its items have `room` bytes together.
-pub(super) fn fifo<T>(room: usize) -> (Sender<T>, Receiver<T>) {
+/// A FIFO that is full when it has `least` items and they have `room` bytes together.
+pub(super) fn fifo<T>(room: usize, least: usize) -> (Sender<T>, Receiver<T>) {
     let fifo = Arc::new(Fifo {
         room,
+        least,
         state: Mutex::new(State {
             items: VecDeque::new(),
             bytes: 0,
@@ -23,6 +21,7 @@ pub(super) fn fifo<T>(room: usize) -> (Sender<T>, Receiver<T>) {
 
 struct Fifo<T> {
     room: usize,
+    least: usize,
     state: Mutex<State<T>>,
     changed: Condvar,
 }
@@ -53,7 +52,7 @@ impl<T> Sender<T> {
     /// Adds an item of about `bytes` bytes when there is room. Returns `None` if the receiving end was dropped.
     pub(super) fn put(&self, item: T, bytes: usize) -> Option<()> {
         let mut state = self.0.lock();
-        while state.is_open && state.items.len() >= MIN_ITEMS && state.bytes >= self.0.room {
+        while state.is_open && state.items.len() >= self.0.least && state.bytes >= self.0.room {
             let waited = self.0.changed.wait(state);
             state = waited.unwrap_or_else(PoisonError::into_inner);
         }
@@ -120,12 +119,13 @@ impl<T> Drop for Receiver<T> {
 mod tests {
     use super::*;
 
+    const MIN_ITEMS: usize = 4;
     const SOON: Duration = Duration::from_millis(20);
     const LATE: Duration = Duration::from_secs(60);
 
     #[test]
     fn items_come_out_in_order_and_then_the_end() {
-        let (sender, receiver) = fifo(0);
+        let (sender, receiver) = fifo(0, MIN_ITEMS);
         assert_eq!(receiver.take(SOON), Taken::Empty);
         for number in 0..MIN_ITEMS {
             assert_eq!(sender.put(number, 100), Some(()));
@@ -140,7 +140,7 @@ mod tests {
     #[test]
     fn many_small_items_find_room_and_few_large_ones() {
         for (room, bytes, fits) in [(1000, 10, 100), (1000, 400, MIN_ITEMS), (1000, 250, 4)] {
-            let (sender, receiver) = fifo(room);
+            let (sender, receiver) = fifo(room, MIN_ITEMS);
             std::thread::scope(|scope| {
                 scope.spawn(move || {
                     (0..=fits).for_each(|number| {
@@ -163,7 +163,7 @@ mod tests {
 
     #[test]
     fn what_nobody_takes_is_forgotten_at_once() {
-        let (sender, receiver) = fifo(1000);
+        let (sender, receiver) = fifo(1000, MIN_ITEMS);
         let item = Arc::new(());
         assert_eq!(sender.put(item.clone(), 1), Some(()));
         drop(receiver);
@@ -173,7 +173,7 @@ mod tests {
 
     #[test]
     fn who_waits_for_room_learns_that_nobody_takes_it() {
-        let (sender, receiver) = fifo(0);
+        let (sender, receiver) = fifo(0, MIN_ITEMS);
         std::thread::scope(|scope| {
             let putting = scope.spawn(move || {
                 for number in 0..MIN_ITEMS {

@@ -1,6 +1,8 @@
 //! Records as columns: plain buffers here, and, with the feature `arrow`, Arrow record batches made of them without a copy.
 
 #[cfg(feature = "arrow")]
+mod ahead;
+#[cfg(feature = "arrow")]
 mod arrays;
 #[cfg(feature = "arrow")]
 mod batches;
@@ -13,6 +15,8 @@ mod parallel;
 #[cfg(feature = "arrow")]
 mod selection;
 #[cfg(feature = "arrow")]
+mod uint64;
+#[cfg(feature = "arrow")]
 mod walk_batches;
 
 #[cfg(feature = "arrow")]
@@ -24,5 +28,7 @@ pub use batches::Batches;
 pub use damage::{damage, damage_schema};
 #[cfg(feature = "arrow")]
 pub use selection::Selection;
+#[cfg(feature = "arrow")]
+pub use uint64::Uint64Type;
 #[cfg(feature = "arrow")]
 pub use walk_batches::{Batch, Limits};

@@ -22,6 +22,8 @@ const MOST_BYTES: usize = 8 << 20;
 /// The approximate overhead in bytes of a batch, and of each record in it besides its value.
 const BATCH_BYTES: usize = 4 << 10;
 const ROW_BYTES: usize = 32;
+/// This many batches of a part wait, however large they are.
+const WAITING: usize = 4;
 /// How long to wait for a batch before polling for an interrupt again.
 const WAIT: Duration = Duration::from_millis(50);
 
@@ -202,7 +204,7 @@ impl Parallel {
         };
         // A part of a compressed file has more content than bytes.
         let room = self.reading.limits.bytes.max(MOST_BYTES).saturating_mul(2);
-        let (sender, receiver) = fifo(room);
+        let (sender, receiver) = fifo(room, WAITING);
         self.found.push_back(receiver);
         self.queue.push((part, sender));
     }

@@ -5,10 +5,11 @@ use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 
-use arrow_array::{RecordBatch, RecordBatchOptions};
+use arrow_array::{ArrayRef, RecordBatch, RecordBatchOptions};
 use arrow_schema::{DataType, Field, Schema, SchemaRef};
 
 use super::arrays::{array, field, internal};
+use super::uint64::{TooLarge, Uint64Type, converted, find_too_large, record_name};
 use crate::engine::{Format, Hits, Options};
 use crate::error::{Error, Result};
 use crate::record::views::{Base, Views};
@@ -38,6 +39,11 @@ pub struct Selection {
     chosen: Vec<(Chosen, ColumnKind)>,
     uuids: UuidType,
     views: bool,
+    /// How unsigned 64-bit numbers appear, and the Arrow fields before they are converted, if they are.
+    uint64: Uint64Type,
+    unconverted: Option<SchemaRef>,
+    /// The places of the columns that identify a record.
+    identifying: Vec<usize>,
     /// The columns as Arrow fields.
     pub schema: SchemaRef,
     /// Whether the records' values are selected.
@@ -91,10 +97,17 @@ impl Selection {
             fields.push(field(name, kind, uuids));
         }
         let values = names.iter().any(|name| name == "value");
+        let is_identifying =
+            |(_, name): &(usize, &String)| format.identifier.contains(&name.as_str());
+        let identifying = names.iter().enumerate().filter(is_identifying);
+        let identifying = identifying.map(|(place, _)| place).collect();
         Ok(Self {
             chosen,
             uuids,
             views: false,
+            uint64: Uint64Type::default(),
+            unconverted: None,
+            identifying,
             schema: Arc::new(Schema::new(fields)),
             values,
         })
@@ -119,6 +132,20 @@ impl Selection {
         });
         self.schema = Arc::new(Schema::new(fields.collect::<Vec<_>>()));
         Ok(self)
+    }
+
+    /// The same columns, with unsigned 64-bit numbers as this type, also within lists and structures. For readers without such a
+    /// type, like Spark.
+    #[must_use]
+    pub fn with_uint64(mut self, uint64: Uint64Type) -> Self {
+        let fields = self.schema.fields().iter();
+        let fields: Vec<_> = fields.map(|field| uint64.field(field)).collect();
+        let converted = Arc::new(Schema::new(fields));
+        if converted != self.schema {
+            self.uint64 = uint64;
+            self.unconverted = Some(std::mem::replace(&mut self.schema, converted));
+        }
+        self
     }
 
     /// The source that views point into, if views are selected.
@@ -157,16 +184,58 @@ impl Selection {
     }
 
     /// The record batch of filled columns.
-    pub(super) fn batch(&self, columns: Vec<ColumnBuffer>, rows: usize) -> Result<RecordBatch> {
+    pub(super) fn batch(
+        &self,
+        columns: Vec<ColumnBuffer>,
+        rows: usize,
+        path: Option<&Path>,
+    ) -> Result<RecordBatch> {
+        let unconverted = match &self.unconverted {
+            Some(schema) => schema,
+            None => &self.schema,
+        };
         let arrays = columns
             .into_iter()
-            .zip(self.schema.fields())
+            .zip(unconverted.fields())
             .map(|(column, field)| array(column, field.data_type()));
         let arrays = arrays
-            .collect::<std::result::Result<_, _>>()
+            .collect::<std::result::Result<Vec<_>, _>>()
             .map_err(internal)?;
+        let arrays = match &self.unconverted {
+            Some(_) => self.converted(arrays, path)?,
+            None => arrays,
+        };
         let options = RecordBatchOptions::new().with_row_count(Some(rows));
         RecordBatch::try_new_with_options(self.schema.clone(), arrays, &options).map_err(internal)
+    }
+
+    /// Columns with unsigned 64-bit numbers as the schema has them.
+    fn converted(&self, arrays: Vec<ArrayRef>, path: Option<&Path>) -> Result<Vec<ArrayRef>> {
+        let fields = self.schema.fields().iter();
+        if self.uint64 == Uint64Type::Int64 {
+            for (array, field) in arrays.iter().zip(fields.clone()) {
+                if let Some(found) = find_too_large(array, field.name()) {
+                    return Err(self.too_large(found, &arrays, path));
+                }
+            }
+        }
+        let columns = arrays.into_iter().zip(fields);
+        let columns = columns.map(|(array, field)| converted(array, field.data_type()));
+        let columns = columns.collect::<std::result::Result<_, _>>();
+        columns.map_err(internal)
+    }
+
+    fn too_large(&self, found: TooLarge, arrays: &[ArrayRef], path: Option<&Path>) -> Error {
+        let columns = self.identifying.iter().filter_map(|place| {
+            let (field, array) = (self.schema.fields().get(*place)?, arrays.get(*place)?);
+            Some((field.name().as_str(), array))
+        });
+        Error::Number {
+            path: path.map(Path::to_path_buf),
+            record: record_name(columns, found.row),
+            field: found.field,
+            value: found.value,
+        }
     }
 
     /// The result of a look-up as a record batch. It has one row for each identifier of the request, and that row is
@@ -199,7 +268,8 @@ impl Selection {
                 "the records that were looked up have {bytes} bytes, more than one Arrow batch holds: look up fewer"
             )));
         }
-        self.batch(columns, hits.places.len())
+        let path = (!path.is_empty()).then(|| Path::new(&path));
+        self.batch(columns, hits.places.len(), path)
     }
 }
 
@@ -284,7 +354,7 @@ mod tests {
             selection.fill(&mut columns, &rows, &(0..3), "a path");
             let expected: Vec<_> = touched.iter().flat_map(|column| [*column; 3]).collect();
             assert_eq!(rows.0.into_inner(), expected);
-            let batch = selection.batch(columns, 3).unwrap();
+            let batch = selection.batch(columns, 3, None).unwrap();
             assert_eq!((batch.num_columns(), batch.num_rows()), (names.len(), 3));
         }
     }

@@ -122,6 +122,22 @@ impl WalkBatches {
         })
     }
 
+    /// The same columns and report, with this walk, which is empty.
+    pub(super) fn emptied(&self, walk: Box<dyn Walk>) -> Self {
+        Self {
+            walk,
+            selection: self.selection.clone(),
+            base: None,
+            limits: self.limits,
+            path: String::new(),
+            report: self.report.clone(),
+            next_row: 0,
+            damage: Vec::new(),
+            failed: None,
+            ended: true,
+        }
+    }
+
     /// The report on what was read so far.
     pub(super) const fn report(&self) -> &Report {
         &self.report
@@ -148,7 +164,10 @@ impl WalkBatches {
                 Err(error)
             });
         }
-        let records = self.selection.batch(columns, rows)?;
+        let records = self
+            .selection
+            .batch(columns, rows, self.report.path.as_deref());
+        let records = records.inspect_err(|_| self.ended = true)?;
         Ok(Some(Batch {
             records,
             damage: std::mem::take(&mut self.damage),
