@@ -39,7 +39,6 @@ WITHOUT_SESSION: Final = {
     "test_ingest_commit.py",
     "test_ingest_task.py",
     "test_power_loss.py",
-    "test_read_ahead.py",
     "test_spark_files.py",
     "test_spark_options.py",
     "test_spark_write_commit.py",

@@ -19,6 +19,8 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
+from .formats import Uint64Type
+
 __all__ = ["arrow_schema", "spark_schema", "spark_type"]
 
 _SIMPLE: Final[tuple[tuple[Any, DataType], ...]] = (
@@ -30,17 +32,17 @@ _SIMPLE: Final[tuple[tuple[Any, DataType], ...]] = (
 )
 
 
-def spark_schema(schema: pa.Schema) -> StructType:
-    """Returns an Arrow schema as Spark's.
+def spark_schema(schema: pa.Schema, uint64_type: Uint64Type = "bigint") -> StructType:
+    """Returns an Arrow schema as Spark's, with unsigned integers of 64 bits, which Spark has not, as this type.
 
     Raises:
         TypeError: a column is of another type than records have.
     """
-    return _struct(schema)
+    return _struct(schema, uint64_type)
 
 
-def spark_type(type: Any) -> DataType:
-    """Returns an Arrow type as Spark's.
+def spark_type(type: Any, uint64_type: Uint64Type = "bigint") -> DataType:
+    """Returns an Arrow type as Spark's, with unsigned integers of 64 bits as this type.
 
     Raises:
         TypeError: it is another type than columns of records have.
@@ -48,12 +50,14 @@ def spark_type(type: Any) -> DataType:
     for arrow, spark in _SIMPLE:
         if type == arrow:
             return spark
+    if pa.types.is_uint64(type):
+        return LongType() if uint64_type == "bigint" else DecimalType(20, 0)
     if pa.types.is_decimal128(type):
         return DecimalType(type.precision, type.scale)
     if pa.types.is_list(type):
-        return ArrayType(spark_type(type.value_type), type.value_field.nullable)
+        return ArrayType(spark_type(type.value_type, uint64_type), type.value_field.nullable)
     if pa.types.is_struct(type):
-        return _struct(type)
+        return _struct(type, uint64_type)
     raise TypeError(f"Arrow type {type}: expected one that columns of records have")
 
 
@@ -80,8 +84,9 @@ def _arrow_type(type: DataType) -> Any:
     raise TypeError(f"Spark type {type.simpleString()}: expected one that columns of records have")
 
 
-def _struct(parent: Any) -> StructType:
-    return StructType([StructField(field.name, spark_type(field.type), field.nullable) for field in parent])
+def _struct(parent: Any, uint64_type: Uint64Type) -> StructType:
+    fields = [StructField(field.name, spark_type(field.type, uint64_type), field.nullable) for field in parent]
+    return StructType(fields)
 
 
 def _fields(schema: StructType) -> list["pa.Field[Any]"]:

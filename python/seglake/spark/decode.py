@@ -2,12 +2,9 @@
 
 import logging
 import socket
-import threading
 from collections.abc import Generator, Iterator, Sequence
-from contextlib import closing
 from dataclasses import dataclass, replace
-from queue import SimpleQueue
-from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Final, cast
 
 import pyarrow as pa
 
@@ -20,18 +17,14 @@ from .option_table import camel_case
 from .options import ReadOptions
 from .schema import ReadSchema, arrow_field
 from .tasks import Slice
-from .uint64 import find_too_large
 
 if TYPE_CHECKING:
     from pyspark.sql.datasource import Filter
 
-__all__ = ["Decoder", "read_ahead"]
+__all__ = ["Decoder"]
 
 _DAMAGE_ROWS: Final = 8192
 _LOG: Final = logging.getLogger(__name__)
-_Item = TypeVar("_Item")
-# One that waits, beside the one that is being made. With more, whoever is slower is as slow.
-_WAITING: Final = 1
 
 
 @dataclass(frozen=True)
@@ -101,10 +94,12 @@ class Decoder:
                 except seglake.DamageError as error:
                     raise self._explained(error) from None
                 except seglake.LimitError as error:
-                    if error.option == "uint64Type":  # one of this source's own already
-                        raise
                     name = camel_case(error.option)
-                    next = f"raise option {name} and read again"
+                    next = (
+                        "option uint64Type=decimal reads such numbers as decimal(20,0)"
+                        if name == "uint64Type"
+                        else f"raise option {name} and read again"
+                    )
                     raise seglake.LimitError(error.reason, option=name, path=error.path, next=next) from None
                 except ValueError as error:
                     if part is None or type(error) is not ValueError:
@@ -156,7 +151,9 @@ class Decoder:
         )
 
     def _decode(self, path: str, reader: seglake.Reader, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
-        batches = reader.batches(warn=False)
+        # Spark's engine takes a batch while the next one is made. It has no uint64.
+        uint64_type: Any = "int64" if self.read_schema.uint64_type == "bigint" else "decimal"
+        batches = reader.batches(warn=False, ahead=True, uint64_type=uint64_type)
         noted = False
         # What is wrong with records that are given out all the same, by their position. It is known no later than they.
         in_records: dict[int, seglake.Span] = {}
@@ -229,10 +226,7 @@ class Decoder:
                 else:
                     column = cast("Any", pa).array(reports, field.type)
                 rows = cast("Any", rows).append_column(field, column)
-        try:
-            return rows.select(schema.names).cast(schema)
-        except pa.ArrowInvalid as error:
-            raise _too_large(path, rows) or error from None
+        return rows.select(schema.names).cast(schema)
 
     def _damage_rows(self, path: str, spans: Sequence[seglake.Span], schema: pa.Schema) -> Iterator[pa.RecordBatch]:
         """Yields a row for each range, in which all columns are null but the one that reports damage."""
@@ -270,72 +264,3 @@ def _column(rows: pa.RecordBatch, name: str) -> Any:
 
 def _report(path: str, span: seglake.Span) -> dict[str, Any]:
     return {"path": path_text(path), "start": span.start, "end": span.end, "kind": span.kind, "cause": span.cause}
-
-
-def _too_large(path: str, rows: pa.RecordBatch) -> seglake.LimitError | None:
-    """Says which number of these records a bigint cannot hold; None where it is none of that."""
-    found = find_too_large(rows)
-    if found is None:
-        return None
-    record = f"seq {_column(rows, 'seq')[found.row].as_py()}, " if "seq" in rows.schema.names else ""
-    return seglake.LimitError(
-        f"{record}field {found.field}: {found.value} is above 2^63-1, the most that a bigint holds",
-        option="uint64Type",
-        path=path,
-        next="option uint64Type=decimal reads such numbers as decimal(20,0)",
-    )
-
-
-def read_ahead(items: Generator[_Item]) -> Generator[_Item]:
-    """Yields `items` in their order, made in a thread of its own, at most two ahead of the one that was asked for.
-
-    A worker otherwise decodes and sends in turns, and the JVM waits while it decodes. Both leave Python's lock to
-    others. Nothing is made before the first item is asked for. What `items` raises is raised behind the items in front
-    of it. When the generator that is returned is closed, so is `items`, in its thread, and the thread ends.
-    """
-    ahead = _Ahead(items)
-    try:
-        yield from ahead.made()
-    finally:
-        ahead.stop()
-
-
-class _Ahead(Generic[_Item]):
-    """The thread, and what it has made."""
-
-    def __init__(self, items: Generator[_Item]) -> None:
-        self._items = items
-        # Each item in a tuple, and in the end an empty one.
-        self._made: SimpleQueue[tuple[_Item, ...] | BaseException] = SimpleQueue()
-        self._room = threading.Semaphore(_WAITING)
-        self._stopped = False
-        # A worker that is told to end does not wait for it.
-        self._thread = threading.Thread(target=self._run, name="seglake read-ahead", daemon=True)
-        self._thread.start()
-
-    def made(self) -> Generator[_Item]:
-        """Yields what has been made, waiting for it."""
-        while made := self._made.get():
-            if isinstance(made, BaseException):
-                raise made
-            self._room.release()
-            yield made[0]
-
-    def stop(self) -> None:
-        """Ends the thread, behind the item that it is at, and waits for that."""
-        self._stopped = True
-        self._room.release()
-        self._thread.join()
-
-    def _run(self) -> None:
-        try:
-            with closing(self._items) as items:
-                for item in items:
-                    self._made.put((item,))
-                    self._room.acquire()
-                    if self._stopped:
-                        break
-        except BaseException as error:  # whatever it is, it is for who reads
-            self._made.put(error)
-        else:
-            self._made.put(())

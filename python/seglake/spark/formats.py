@@ -1,6 +1,6 @@
 """What the formats are to Spark: their columns, and which options concern them. All of it is asked of the library."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import Any, Final, Literal, cast
@@ -10,13 +10,13 @@ import pyarrow as pa
 import seglake
 from seglake._types import DialectName
 
-from .uint64 import without_uint64
-
 __all__ = [
     "LOCATION_COLUMNS",
     "FormatOptions",
+    "Uint64Type",
     "UuidType",
     "column_names",
+    "contains_uint64",
     "format_named",
     "gives_out_damage",
     "has_uint64",
@@ -26,6 +26,9 @@ __all__ = [
 ]
 
 UuidType = Literal["string", "binary"]
+
+Uint64Type = Literal["bigint", "decimal"]
+"""How unsigned integers of 64 bits come, which Spark has not: as `bigint` where they fit, or as `decimal(20,0)`."""
 
 LOCATION_COLUMNS: Final = ("path", "position")
 """The columns that any format's records have when they are asked for: the file, and where in it the record begins."""
@@ -112,8 +115,19 @@ def gives_out_damage(format: str) -> bool:
 
 def has_uint64(format: str, options: FormatOptions) -> bool:
     """Tells whether a format's records have unsigned integers of 64 bits."""
-    schema = native_schema(format, None, "string", options)
-    return without_uint64(schema, "bigint") != schema
+    return contains_uint64(native_schema(format, None, "string", options))
+
+
+def contains_uint64(fields: Iterable[Any]) -> bool:
+    """Tells whether fields have unsigned integers of 64 bits, also within structs and lists."""
+    for field in fields:
+        type = field.type
+        if pa.types.is_uint64(type) or (
+            (pa.types.is_list(type) and contains_uint64([type.value_field]))
+            or (pa.types.is_struct(type) and contains_uint64(type))
+        ):
+            return True
+    return False
 
 
 def _schema_of_nothing(

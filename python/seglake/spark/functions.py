@@ -1,5 +1,6 @@
 """Functions on columns. They work on classic sessions and over Spark Connect."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Literal, cast, get_args
 
@@ -10,15 +11,16 @@ import seglake
 from seglake._types import DialectName
 
 from .arrow_types import arrow_schema, spark_type
-from .formats import FormatOptions, column_names, native_schema
+from .formats import FormatOptions, Uint64Type, column_names, native_schema
 from .schema import spark_schema
-from .uint64 import TooLarge, Uint64Type, find_too_large
 from .versions import reduced
 
 if TYPE_CHECKING:
     from pyspark.sql import Column
 
 __all__ = ["from_oplog"]
+
+_BIGINT_MAX: Final = (1 << 63) - 1
 
 
 def from_oplog(
@@ -153,17 +155,14 @@ class MessageDecoder:
         except pa.ArrowInvalid:
             # Some number is too large; which, is looked for one by one.
             for number, record in enumerate(records):
-                large = self._find_too_large(rows[number : number + 1]) if record is not None else None
+                large = next(_too_large(record), None) if record is not None else None
                 if large is not None:
-                    records[number], errors[number] = None, self._too_large(large)
+                    records[number], errors[number] = None, self._too_large(*large)
             rows = array(records, rows.type).cast(own)
         columns = rows.flatten()  # unlike its fields, null where the struct is
         if self.error_field is not None:
             columns.append(array(errors, ERROR_TYPE))
         return cast("Any", pa).StructArray.from_arrays(columns, fields=list(cast("Any", self.result)), mask=absent)
-
-    def _find_too_large(self, row: Any) -> TooLarge | None:
-        return find_too_large(cast("Any", pa).RecordBatch.from_struct_array(row))
 
     def _damaged(self, damage: seglake.DamageError) -> dict[str, Any]:
         # What the error says as a text is of a file, and what to do about one.
@@ -179,12 +178,24 @@ class MessageDecoder:
         wrong = f"expected {damage.expected}, found {damage.actual}"
         return {"cause": damage.cause, "byte_offset": damage.byte_offset, "message": wrong}
 
-    def _too_large(self, found: TooLarge) -> dict[str, Any]:
+    def _too_large(self, field: str, value: int) -> dict[str, Any]:
         message = (
-            f"field {found.field}: {found.value} is above 2^63-1, the most that a bigint holds; "
+            f"field {field}: {value} is above 2^63-1, the most that a bigint holds; "
             'uint64_type="decimal" gives such numbers as decimal(20,0)'
         )
         if self.error_field is None:
             raise seglake.LimitError(message, option="uint64_type")
         # The message is sound: no cause, and no place in it.
         return {"cause": None, "byte_offset": None, "message": message}
+
+
+def _too_large(value: Any, field: str = "") -> Iterator[tuple[str, int]]:
+    """Yields each number of a message that a bigint cannot hold, with its field (`clock.length`)."""
+    if isinstance(value, int) and value > _BIGINT_MAX:
+        yield field, value
+    elif isinstance(value, dict):
+        for name, own in cast("dict[str, Any]", value).items():
+            yield from _too_large(own, f"{field}.{name}" if field else name)
+    elif isinstance(value, list):
+        for own in cast("list[Any]", value):
+            yield from _too_large(own, field)

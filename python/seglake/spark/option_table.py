@@ -15,8 +15,7 @@ from seglake import _values as values
 from seglake._filters import MOST_OFFSET, MOST_PARTITION
 from seglake._types import DialectName, FormatOption
 
-from .formats import LOCATION_COLUMNS, UuidType, column_names, limit_options, write_options
-from .uint64 import Uint64Type
+from .formats import LOCATION_COLUMNS, Uint64Type, UuidType, column_names, limit_options, write_options
 
 __all__ = [
     "STORE_PREFIX",

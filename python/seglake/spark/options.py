@@ -9,10 +9,9 @@ from typing import cast
 from seglake._files import FileFilter
 from seglake._filters import FILTER_OPTIONS, Condition, conditions
 
-from .formats import FormatOptions, UuidType, column_names, has_uint64, limit_options
+from .formats import FormatOptions, Uint64Type, UuidType, column_names, has_uint64, limit_options
 from .option_table import Mode, OptionValues, Secret, camel_case
 from .stores import Stores
-from .uint64 import Uint64Type
 
 __all__ = ["ReadOptions"]
 

@@ -10,9 +10,16 @@ import pyarrow as pa
 from pyspark.sql.types import ArrayType, DataType, LongType, StringType, StructField, StructType
 
 from . import arrow_types
-from .formats import LOCATION_COLUMNS, UuidType, column_names, gives_out_damage, native_schema
+from .formats import (
+    LOCATION_COLUMNS,
+    Uint64Type,
+    UuidType,
+    column_names,
+    contains_uint64,
+    gives_out_damage,
+    native_schema,
+)
 from .options import ReadOptions
-from .uint64 import Uint64Type, without_uint64
 
 __all__ = [
     "DAMAGE_TYPE",
@@ -66,7 +73,7 @@ def _refuse_as_corrupt_column(columns: Sequence[str], format: str, options: Read
 
 def spark_schema(schema: pa.Schema, uint64_type: Uint64Type) -> StructType:
     """Returns an Arrow schema of records as Spark's."""
-    return arrow_types.spark_schema(without_uint64(schema, uint64_type))
+    return arrow_types.spark_schema(schema, uint64_type)
 
 
 class Representation(NamedTuple):
@@ -86,12 +93,14 @@ class ReadSchema:
             those that are needed to say what is wrong with a record. Never empty: the number of records has to come
             from something.
         uuid_type: how UUIDs come.
+        uint64_type: how unsigned integers of 64 bits come.
         corrupt_column: the column that reports damage, None where the schema has none.
     """
 
     schema: StructType
     columns: tuple[str, ...]
     uuid_type: UuidType
+    uint64_type: Uint64Type
     corrupt_column: str | None
 
     @classmethod
@@ -122,7 +131,7 @@ class ReadSchema:
         found = _check_columns(fields, format, options)
         names = [field.name for field in fields if field.name != "path"]
         columns = dict.fromkeys((*names, *_columns_for_reports(fields, format, options)))
-        return cls(schema, tuple(columns) or ("position",), found.uuid_type, corrupt_column)
+        return cls(schema, tuple(columns) or ("position",), found.uuid_type, found.uint64_type, corrupt_column)
 
 
 def _columns_for_reports(fields: Sequence[StructField], format: str, options: ReadOptions) -> list[str]:
@@ -131,7 +140,7 @@ def _columns_for_reports(fields: Sequence[StructField], format: str, options: Re
     if gives_out_damage(format) and options.mode != "FAILFAST":
         columns.extend(("position", "cause"))
     native = native_schema(format, [field.name for field in fields], "string", options.format_options)
-    if without_uint64(native, "bigint") != native and "seq" in column_names(format, options.format_options):
+    if contains_uint64(native) and "seq" in column_names(format, options.format_options):
         columns.append("seq")
     return columns
 

@@ -13,7 +13,7 @@ import seglake
 from seglake._files import FileListing, SegmentFile, find_files
 from seglake._text import printable_path
 
-from .decode import Decoder, read_ahead
+from .decode import Decoder
 from .option_table import purposes, refuse_unknown
 from .options import ReadOptions
 from .schema import ReadSchema, inferred_schema
@@ -138,7 +138,7 @@ class SegmentDataSourceReader(DataSourceReader):
         # Spark makes up an empty partition where there is none.
         if self._decoder is None or not isinstance(partition, SegmentPartition):
             return iter(())
-        return read_ahead(self._decoder.decode(partition.slices))
+        return self._decoder.decode(partition.slices)
 
 
 class FilteringReader(SegmentDataSourceReader):
