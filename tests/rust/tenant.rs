@@ -544,8 +544,8 @@ fn a_carry_that_leads_out_of_the_file_is_refused() {
         ),
         ("\"limit\":", "\"limit\":1844674407370955161"),
         (
-            "\"tried\":[]",
-            "\"tried\":[{\"at\":9,\"shape\":{\"messages\":1,\"tenant_len\":1,\"len\":18446744073709551615},\"crc\":7}]",
+            "\"candidates\":[]",
+            "\"candidates\":[{\"at\":9,\"shape\":{\"messages\":1,\"tenant_len\":1,\"len\":18446744073709551615},\"crc\":7}]",
         ),
     ] {
         let forged = seglake::format::Carry(carry.0.replace(name, value));
