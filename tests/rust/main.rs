@@ -44,6 +44,8 @@ mod crash_append;
 #[cfg(all(unix, feature = "faults"))]
 mod crash_calls;
 #[cfg(all(unix, feature = "faults"))]
+mod crash_log;
+#[cfg(all(unix, feature = "faults"))]
 mod crash_whole;
 mod detection;
 mod diagnose;
@@ -88,6 +90,7 @@ mod sealed_torn;
 #[cfg(feature = "example-format")]
 mod sharded;
 mod steps;
+mod store;
 mod tenant;
 mod tenant_ledger;
 mod tenant_limits;

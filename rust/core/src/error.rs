@@ -85,6 +85,28 @@ pub enum Error {
         /// The system's error.
         source: std::io::Error,
     },
+    /// A sync of a [log](crate::store) failed, so nobody knows whether the disk has the records that were being written. Each of
+    /// them is in the log later, whole, or is not.
+    #[error("{}: cannot tell whether {} record(s) are in the log: {}. See to the disk, open the log again and look the UUIDs up", text::path(path), uuids.len(), text::printable(reason))]
+    OutcomeUnknown {
+        /// The log's folder.
+        path: PathBuf,
+        /// The UUIDs of the records.
+        uuids: Vec<Uuid>,
+        /// What the system said.
+        reason: String,
+    },
+    /// A segment of a [log](crate::store) was removed, as its retention says, before it was read.
+    #[error(
+        "{}: segment {sequence} was removed by the log's retention: begin at a later record",
+        text::path(path)
+    )]
+    SegmentGone {
+        /// The log's folder.
+        path: PathBuf,
+        /// The segment's place in the log.
+        sequence: u64,
+    },
     /// The caller's [`Interrupt`](crate::format::Interrupt) asked to stop.
     #[error("interrupted")]
     Interrupted,

@@ -97,6 +97,7 @@ mod record;
 mod saturating;
 mod setters;
 pub mod source;
+pub mod store;
 pub mod text;
 pub mod uuid6;
 pub mod verbs;

@@ -146,6 +146,13 @@ impl Simulated {
         self.state().troubles.push((at, trouble));
     }
 
+    /// Ends that the disk is full.
+    pub(crate) fn make_room(&self) {
+        let mut state = self.state();
+        state.is_full = false;
+        state.troubles.clear();
+    }
+
     /// What lost syncs leave.
     pub(crate) fn seed(&self, seed: u64) {
         self.state().random = Random::new(seed);
@@ -206,6 +213,15 @@ impl Simulated {
 impl State {
     /// Counts a call. Gives what goes wrong that the call itself has to do.
     fn reach(&mut self, call: Call, path: &Path) -> io::Result<Option<Trouble>> {
+        self.reach_with(call, path, needs_room(call))
+    }
+
+    fn reach_with(
+        &mut self,
+        call: Call,
+        path: &Path,
+        needs_room: bool,
+    ) -> io::Result<Option<Trouble>> {
         if self.is_off {
             return Err(io::Error::other("the power is off"));
         }
@@ -216,7 +232,7 @@ impl State {
         });
         let troubles = self.troubles.iter().filter(|(own, _)| *own == at);
         let trouble = troubles.map(|(_, trouble)| *trouble).next();
-        if self.is_full && needs_room(call) {
+        if self.is_full && needs_room {
             return Err(io::Error::from_raw_os_error(ENOSPC));
         }
         match trouble {
@@ -225,7 +241,7 @@ impl State {
                 Err(io::Error::other("the power is off"))
             }
             Some(Trouble::Broken) if call != Call::Sync => Err(io::Error::from_raw_os_error(EIO)),
-            Some(Trouble::Full) if needs_room(call) => {
+            Some(Trouble::Full) if needs_room => {
                 self.is_full = true;
                 Err(io::Error::from_raw_os_error(ENOSPC))
             }
@@ -383,9 +399,18 @@ impl Opened {
         call: Option<Call>,
         work: impl FnOnce(&mut Content, Option<Trouble>, &mut Random) -> io::Result<T>,
     ) -> io::Result<T> {
+        self.with_room(call, call.is_some_and(needs_room), work)
+    }
+
+    fn with_room<T>(
+        &self,
+        call: Option<Call>,
+        needs_room: bool,
+        work: impl FnOnce(&mut Content, Option<Trouble>, &mut Random) -> io::Result<T>,
+    ) -> io::Result<T> {
         let state = &mut *self.disk.state();
         let trouble = match call {
-            Some(call) => state.reach(call, &self.path)?,
+            Some(call) => state.reach_with(call, &self.path, needs_room)?,
             None => state.check_power().map(|()| None)?,
         };
         let content = state.files.get_mut(&self.id);
@@ -424,7 +449,10 @@ impl DiskFile for Opened {
     }
 
     fn write_at(&self, bytes: &[u8], offset: u64) -> io::Result<usize> {
-        self.with(Some(Call::Write), |content, trouble, _| {
+        // What is in the file already has its room.
+        let end = offset.saturating_add(bytes.len() as u64);
+        let grows = end > self.len()?;
+        self.with_room(Some(Call::Write), grows, |content, trouble, _| {
             let most = match trouble {
                 Some(Trouble::Short) => bytes.len().min(1),
                 _ => bytes.len(),

@@ -141,6 +141,13 @@ impl Filter {
         self
     }
 
+    /// This, and all conditions of another filter.
+    #[must_use]
+    pub fn both(mut self, other: &Self) -> Self {
+        self.0.extend(other.0.iter().cloned());
+        self
+    }
+
     /// Whether the filter lets all records through.
     #[must_use]
     pub const fn is_empty(&self) -> bool {

@@ -2,7 +2,7 @@
 //! share.
 
 pub(crate) mod append;
-mod around;
+pub(crate) mod around;
 mod budget;
 pub(crate) mod candidate;
 mod confirmed;

@@ -79,6 +79,11 @@ impl Appender {
         FileSource::of(self.file.another(), &self.disk, &self.path)
     }
 
+    /// The file, for another thread.
+    pub(crate) fn handle(&self) -> Handle {
+        self.file.another()
+    }
+
     /// Sets the position. The buffer must be empty.
     pub(crate) fn go_to(&mut self, offset: u64) {
         self.buffer.go_to(offset);

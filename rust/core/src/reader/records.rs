@@ -24,7 +24,7 @@ pub struct Records {
 
 impl Records {
     /// Iterates over `walk`. `report` is still empty.
-    pub(super) const fn new(
+    pub(crate) const fn new(
         columns: &'static [Column],
         walk: Result<Box<dyn Walk>>,
         report: Report,

@@ -57,6 +57,19 @@ impl FileSource {
         })
     }
 
+    /// The first bytes alone, up to this offset; `None` if there are not as many.
+    pub(crate) fn up_to(self, len: u64) -> Option<Self> {
+        (len <= self.len).then_some(Self { len, ..self })
+    }
+
+    /// The same file, as long as it is now.
+    ///
+    /// # Errors
+    /// As [`new`](Self::new).
+    pub(crate) fn again(&self) -> Result<Self> {
+        Self::of(self.file.another(), &self.disk, &self.path)
+    }
+
     fn shrunk(&self, offset: u64) -> Error {
         let action = format!(
             "the file shrank while it was read: expected {} bytes, but it now ends before offset {offset}",

@@ -26,6 +26,11 @@ impl Sequence {
         self.last = Some(uuid);
     }
 
+    /// Takes back the last UUIDs: this was the last one before them.
+    pub(in crate::format) const fn go_back_to(&mut self, last: Option<[u8; UUID_BYTES]>) {
+        self.last = last;
+    }
+
     /// Refuses a UUID that cannot come next.
     ///
     /// # Errors

@@ -80,7 +80,7 @@ impl ActiveWalk {
     }
 
     /// Begins a walk at `offset`. `last` is the last good UUID before it.
-    pub(super) fn from(
+    pub(crate) fn from(
         source: Arc<dyn Source>,
         options: &Options,
         offset: u64,

@@ -10,6 +10,7 @@ use super::layout::{encode_unhashed, put_checksum};
 use super::walk::ActiveWalk;
 use super::{COLUMNS, FORMAT, Sequence, Unhashed};
 use crate::checksum::Key;
+use crate::disk::{DiskRef, Handle};
 use crate::engine::settings::ZERO_TORN_TAIL;
 use crate::engine::{self, Start, Walk, WriteOptions, append};
 use crate::error::Result;
@@ -56,6 +57,61 @@ impl Writer {
         Ok(writer)
     }
 
+    /// Opens a segment whose end is known, to append at this offset. The last record before it has this UUID.
+    ///
+    /// # Errors
+    /// [`Error::Io`](crate::Error::Io).
+    pub(crate) fn resume(
+        disk: &DiskRef,
+        path: &Path,
+        key: Key,
+        offset: u64,
+        last: [u8; 16],
+    ) -> Result<Self> {
+        let mut out = Appender::open(disk, path, true)?;
+        out.go_to(offset);
+        let mut sequence = Sequence::default();
+        sequence.set_last(last);
+        Ok(Self {
+            out,
+            unhashed: Unhashed::default(),
+            key,
+            sequence,
+            found: Summary::new(FORMAT.checked, Some(path), 0),
+        })
+    }
+
+    /// The file, to be synced or read while records are appended.
+    pub(crate) fn handle(&self) -> Handle {
+        self.out.handle()
+    }
+
+    /// Whether it is time to flush.
+    pub(crate) const fn is_full(&self) -> bool {
+        self.out.is_full()
+    }
+
+    /// Fills the file with zeros up to this length.
+    ///
+    /// # Errors
+    /// [`Error::Io`](crate::Error::Io): the file is as long as it was.
+    pub(crate) fn fill(&mut self, len: u64) -> Result<()> {
+        self.out.fill(len)
+    }
+
+    /// Takes back all records from this offset on, in the buffer and in the file, also after a loss of power. The last record
+    /// before it has this UUID.
+    ///
+    /// # Errors
+    /// [`Error::Io`](crate::Error::Io): some of the records may be in the file.
+    pub(crate) fn roll_back(&mut self, offset: u64, last: Option<[u8; 16]>) -> Result<()> {
+        self.unhashed = Unhashed::default();
+        self.out.go_to(offset);
+        self.sequence.go_back_to(last);
+        self.out.truncate(offset)?;
+        self.out.sync()
+    }
+
     /// Walks the existing records, to find the last UUID and where to append.
     fn find_end(&mut self, options: &WriteOptions) -> Result<()> {
         let source = Arc::new(self.out.source()?);
@@ -98,6 +154,19 @@ impl Writer {
     /// more than 255 bytes, or a value of more than 2^32-1 bytes. Nothing is appended then.
     /// [`Error::Io`](crate::Error::Io) if a full buffer could not be written. The record is in the buffer then.
     pub fn append(&mut self, uuid: &Uuid, type_: &[u8], value: &[u8]) -> Result<()> {
+        self.push(uuid, type_, value)?;
+        if self.out.is_full() {
+            self.flush()?;
+        }
+        Ok(())
+    }
+
+    /// As [`append`](Self::append), to the buffer alone, which may grow beyond what is flushed at once.
+    ///
+    /// # Errors
+    /// [`Error::Usage`](crate::Error::Usage): nothing is appended.
+    #[inline]
+    pub(crate) fn push(&mut self, uuid: &Uuid, type_: &[u8], value: &[u8]) -> Result<()> {
         self.out.check_synced()?;
         self.sequence.check(uuid)?;
         let record = encode_unhashed(self.out.buffer(), uuid.as_bytes(), type_, value)?;
@@ -105,9 +174,6 @@ impl Writer {
         self.sequence.set_last(uuid.into_bytes());
         if self.unhashed.is_full() {
             self.hash_all();
-        }
-        if self.out.is_full() {
-            self.flush()?;
         }
         Ok(())
     }

@@ -1,0 +1,136 @@
+//! What is in a log's folder: docs/formats/log.md, "Names".
+
+use std::path::{Path, PathBuf};
+
+use super::name::{SegmentId, SegmentKind};
+use crate::disk::DiskRef;
+use crate::error::{Error, Result};
+
+/// A segment of a log.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Segment {
+    /// Its place in the log, and its identity.
+    pub id: SegmentId,
+    /// Its layout. While it is being sealed there are two files for a moment: then this is [`SegmentKind::Sealed`].
+    pub kind: SegmentKind,
+    /// Its file.
+    pub path: PathBuf,
+    /// It was found damaged, or cut off, when the log was opened for writing. It is kept as it is.
+    pub is_frozen: bool,
+}
+
+/// The segments of a log in their order, and what a dead writer left.
+#[derive(Debug, Default)]
+pub(super) struct Listing {
+    pub(super) segments: Vec<Segment>,
+    /// Active files of segments that are sealed as well.
+    pub(super) doubled: Vec<Segment>,
+    pub(super) temporary: Vec<PathBuf>,
+}
+
+impl Listing {
+    /// Lists a folder. Segments that are missing between others are looked for once more, since a listing that overlaps with a
+    /// rename may miss a file.
+    ///
+    /// # Errors
+    /// [`Error::Io`]; [`Error::Format`] for a segment that is missing, a place that is taken twice, and first UUIDs that do not ascend.
+    pub(super) fn read(disk: &DiskRef, folder: &Path) -> Result<Self> {
+        let first = Self::once(disk, folder)?;
+        if first.check(folder).is_ok() {
+            return Ok(first);
+        }
+        let second = Self::once(disk, folder)?;
+        second.check(folder)?;
+        Ok(second)
+    }
+
+    fn once(disk: &DiskRef, folder: &Path) -> Result<Self> {
+        let paths = disk.list(folder);
+        let paths = paths.map_err(|error| Error::io(Some(folder), "cannot list", error))?;
+        let mut listing = Self::default();
+        let mut frozen = Vec::new();
+        for path in paths {
+            let Some(name) = path.file_name().and_then(|name| name.to_str()) else {
+                continue;
+            };
+            if let Some((id, kind)) = SegmentId::parse(name) {
+                listing.segments.push(Segment {
+                    id,
+                    kind,
+                    path,
+                    is_frozen: false,
+                });
+            } else if SegmentId::is_temporary(name) {
+                listing.temporary.push(path);
+            } else {
+                frozen.push(name.to_owned());
+            }
+        }
+        // Of the two files of one segment the sealed one comes first.
+        let order = |segment: &Segment| (segment.id, segment.kind != SegmentKind::Sealed);
+        listing.segments.sort_by_key(order);
+        let (mut single, mut last) = (Vec::new(), None);
+        for mut segment in listing.segments {
+            segment.is_frozen = frozen.contains(&segment.id.frozen_name());
+            if last == Some(segment.id) {
+                listing.doubled.push(segment);
+                continue;
+            }
+            last = Some(segment.id);
+            single.push(segment);
+        }
+        listing.segments = single;
+        Ok(listing)
+    }
+
+    fn check(&self, folder: &Path) -> Result<()> {
+        let wrong = |message| {
+            Err(Error::Format {
+                path: Some(folder.to_path_buf()),
+                next: None,
+                message,
+            })
+        };
+        for pair in self.segments.windows(2) {
+            let [before, after] = pair else { continue };
+            let (before, after) = (before.id, after.id);
+            if before.sequence == after.sequence {
+                return wrong(format!(
+                    "expected one segment {}, found two: {before} and {after}. Move the one that does not belong to this log elsewhere",
+                    before.sequence
+                ));
+            }
+            if before.sequence + 1 != after.sequence {
+                return wrong(format!(
+                    "expected segment {} after {before}, found {after}: a segment is missing. Restore its file; `seglake cat` and `seglake verify` read the other files one by one",
+                    before.sequence + 1
+                ));
+            }
+            if before.first >= after.first {
+                return wrong(format!(
+                    "expected a first UUID greater than that of {before}, found {after}: these are segments of different logs. Move those that do not belong to this one elsewhere"
+                ));
+            }
+        }
+        Ok(())
+    }
+
+    /// The last segment, to which records may be appended.
+    pub(super) fn newest(&self) -> Option<&Segment> {
+        self.segments.last()
+    }
+}
+
+/// Whether a folder is one of a log: it has a synced mark, or a segment by its name.
+///
+/// # Errors
+/// [`Error::Io`] if the folder cannot be listed.
+pub fn is_log(folder: &Path) -> Result<bool> {
+    let disk = DiskRef::default();
+    let paths = disk.list(folder);
+    let paths = paths.map_err(|error| Error::io(Some(folder), "cannot list", error))?;
+    let names = paths.iter().filter_map(|path| path.file_name()?.to_str());
+    let is_of_log = |name: &str| name == super::mark::FILE_NAME || SegmentId::parse(name).is_some();
+    Ok(names.into_iter().any(is_of_log))
+}

@@ -1,0 +1,348 @@
+//! The synced mark: how far a log is known to be on the disk. docs/formats/log.md, "The synced mark".
+//!
+//! ```text
+//! file: slot 64 ‖ zeros to 4096 ‖ slot 64 ‖ zeros to 8192
+//! slot: magic "SEGLMARK" ‖ version u32 = 1 ‖ zero u32 ‖ counter u64 ‖ sequence u64 ‖ offset u64 ‖ last UUID 16 ‖ hash u64
+//! ```
+//! Integers are unsigned and big-endian. The hash is HighwayHash-64 of the 56 bytes before it, under the log's key.
+
+use std::io::{self, ErrorKind};
+use std::path::{Path, PathBuf};
+
+use crate::checksum::{Key, hash};
+use crate::cursor::Cursor;
+use crate::disk::{DiskRef, Handle, Opening};
+use crate::error::{Error, Result};
+
+pub(super) const FILE_NAME: &str = "_mark";
+
+const MAGIC: &[u8; 8] = b"SEGLMARK";
+const VERSION: u32 = 1;
+const SLOT_BYTES: usize = 64;
+const HASHED_BYTES: usize = SLOT_BYTES - 8;
+/// Slots are a page apart, so that no sector and no page holds both.
+const SLOT_OFFSETS: [u64; 2] = [0, 4096];
+const FILE_BYTES: usize = 8192;
+
+/// How far the log is on the disk. Nothing in front of it may be lost or damaged without an error; it says nothing of what
+/// is after it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Mark {
+    /// Greater in each mark than in the one before.
+    pub(super) counter: u64,
+    /// The place in the log of the segment that it is in; 0 while nothing was written.
+    pub(super) sequence: u64,
+    /// The offset in that segment, in bytes, up to which it is on the disk.
+    pub(super) offset: u64,
+    /// The UUID of the last record up to there.
+    pub(super) last: [u8; 16],
+}
+
+impl Mark {
+    fn encode(&self, key: &Key) -> Vec<u8> {
+        let fields: [&[u8]; 7] = [
+            MAGIC,
+            &VERSION.to_be_bytes(),
+            &[0; 4],
+            &self.counter.to_be_bytes(),
+            &self.sequence.to_be_bytes(),
+            &self.offset.to_be_bytes(),
+            &self.last,
+        ];
+        let mut slot = fields.concat();
+        let hashed = hash(key, &slot);
+        slot.extend(hashed.to_be_bytes());
+        slot
+    }
+
+    /// What a slot holds; `None` if it is not a whole mark of a known version under this key.
+    fn decode(slot: &[u8; SLOT_BYTES], key: &Key) -> Option<Self> {
+        let mut bytes = Cursor::new(slot);
+        let magic = bytes.run_up_to(MAGIC.len());
+        let (version, zero) = (bytes.u32_be()?, bytes.u32_be()?);
+        let mark = Self {
+            counter: bytes.u64_be()?,
+            sequence: bytes.u64_be()?,
+            offset: bytes.u64_be()?,
+            last: *bytes.array()?,
+        };
+        let hashed = slot.get(..HASHED_BYTES)?;
+        let is_whole = magic == MAGIC
+            && version == VERSION
+            && zero == 0
+            && bytes.u64_be()? == hash(key, hashed);
+        is_whole.then_some(mark)
+    }
+
+    /// The mark of a log's folder; one of nothing where its file is lost.
+    ///
+    /// # Errors
+    /// [`Error::Io`].
+    pub(super) fn read(disk: &DiskRef, folder: &Path, key: &Key) -> Result<Self> {
+        let path = folder.join(FILE_NAME);
+        let opened = disk.handle(&path, Opening::Read);
+        let read = opened.and_then(|file| Slots::read(&file, key));
+        match read {
+            Ok(slots) => Ok(slots.later().map_or_else(Self::default, |(_, mark)| mark)),
+            Err(error) if error.kind() == ErrorKind::NotFound => Ok(Self::default()),
+            Err(error) => Err(Error::io(Some(&path), "cannot read the synced mark", error)),
+        }
+    }
+}
+
+/// What the slots of a mark's file hold.
+struct Slots {
+    marks: [Option<Mark>; 2],
+    /// All their bytes are zero.
+    are_blank: bool,
+}
+
+impl Slots {
+    fn read(file: &Handle, key: &Key) -> io::Result<Self> {
+        let (mut marks, mut are_blank) = ([None; 2], true);
+        for (mark, offset) in marks.iter_mut().zip(SLOT_OFFSETS) {
+            let mut slot = [0; SLOT_BYTES];
+            match file.read_exact_at(&mut slot, offset) {
+                Ok(()) => {}
+                Err(error) if error.kind() == ErrorKind::UnexpectedEof => continue,
+                Err(error) => return Err(error),
+            }
+            are_blank &= slot == [0; SLOT_BYTES];
+            *mark = Mark::decode(&slot, key);
+        }
+        Ok(Self { marks, are_blank })
+    }
+
+    /// The number of the slot with the later mark, and that mark.
+    fn later(&self) -> Option<(usize, Mark)> {
+        let whole = self.marks.iter().enumerate();
+        let whole = whole.filter_map(|(slot, mark)| Some((slot, (*mark)?)));
+        whole.max_by_key(|(_, mark)| mark.counter)
+    }
+}
+
+/// The file of the mark, open for the log's only writer.
+///
+/// One slot always holds a mark that is on the disk. Marks that are not synced yet all go into the other one, so that a loss of
+/// power, which may leave any bytes in that, never takes the mark away.
+#[derive(Debug)]
+pub(super) struct MarkFile {
+    file: Handle,
+    path: PathBuf,
+    key: Key,
+    mark: Mark,
+    /// The slot that the next mark is written to.
+    free: usize,
+    /// The mark in the free slot was written since the last sync.
+    is_unsynced: bool,
+    found: Found,
+}
+
+/// What a mark's file held when it was opened.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Found {
+    /// A mark under this key: so the key is the log's.
+    Mark,
+    /// Nothing.
+    Blank,
+    /// Bytes that are not a mark under this key.
+    Other,
+}
+
+impl MarkFile {
+    /// Opens a log's mark, or creates its file. [`begin`](Self::begin) comes before the first mark.
+    ///
+    /// # Errors
+    /// [`Error::Io`].
+    pub(super) fn open(disk: &DiskRef, folder: &Path, key: Key) -> Result<Self> {
+        let path = folder.join(FILE_NAME);
+        let failed = |error| Error::io(Some(&path), "cannot open the synced mark", error);
+        let file = match disk.handle(&path, Opening::Write) {
+            Err(error) if error.kind() == ErrorKind::NotFound => {
+                disk.handle(&path, Opening::New).map_err(failed)?
+            }
+            opened => opened.map_err(failed)?,
+        };
+        let slots = Slots::read(&file, &key).map_err(failed)?;
+        let later = slots.later();
+        let found = match later {
+            Some(_) => Found::Mark,
+            None if slots.are_blank => Found::Blank,
+            None => Found::Other,
+        };
+        let (used, mark) = later.unwrap_or((1, Mark::default()));
+        Ok(Self {
+            file,
+            path,
+            key,
+            mark,
+            free: 1 - used,
+            is_unsynced: false,
+            found,
+        })
+    }
+
+    /// What the file held when it was opened.
+    pub(super) const fn found(&self) -> Found {
+        self.found
+    }
+
+    /// Makes the file ready to write marks to: it has its length and a mark on the disk.
+    ///
+    /// # Errors
+    /// [`Error::Io`].
+    pub(super) fn begin(&mut self, disk: &DiskRef, folder: &Path) -> Result<()> {
+        let failed = |error| Error::io(Some(&self.path), "cannot begin the synced mark", error);
+        let len = self.file.len().map_err(failed)?;
+        if len < FILE_BYTES as u64 {
+            // Written, not only reserved, so that writing a mark later never lacks room.
+            let zeros = [0; FILE_BYTES];
+            let missing = usize::try_from(len).ok().and_then(|len| zeros.get(len..));
+            let written = self.file.write_all_at(missing.unwrap_or_default(), len);
+            written.map_err(failed)?;
+        }
+        if self.found != Found::Mark {
+            self.advance(self.mark.sequence, self.mark.offset, self.mark.last)?;
+            self.sync()?;
+        }
+        // What was found may be in memory alone: the mark of a process that was killed.
+        self.advance(self.mark.sequence, self.mark.offset, self.mark.last)?;
+        self.sync()?;
+        let synced = disk.sync_folder(folder);
+        synced.map_err(|error| self.failed("cannot sync the folder of", error))
+    }
+
+    /// The last mark that was written.
+    pub(super) const fn mark(&self) -> Mark {
+        self.mark
+    }
+
+    /// Writes that the log is on the disk up to this offset of a segment, whose last record up to there has this UUID. Readers
+    /// see it at once; [`sync`](Self::sync) makes it survive a loss of power.
+    ///
+    /// # Errors
+    /// [`Error::Io`].
+    pub(super) fn advance(&mut self, sequence: u64, offset: u64, last: [u8; 16]) -> Result<()> {
+        let mark = Mark {
+            counter: self.mark.counter + 1,
+            sequence,
+            offset,
+            last,
+        };
+        let [first, second] = SLOT_OFFSETS;
+        let at = if self.free == 0 { first } else { second };
+        let written = self.file.write_all_at(&mark.encode(&self.key), at);
+        written.map_err(|error| self.failed("cannot write the synced mark", error))?;
+        self.mark = mark;
+        self.is_unsynced = true;
+        Ok(())
+    }
+
+    /// Makes the last mark survive a loss of power.
+    ///
+    /// # Errors
+    /// [`Error::Io`].
+    pub(super) fn sync(&mut self) -> Result<()> {
+        if !self.is_unsynced {
+            return Ok(());
+        }
+        let synced = self.file.sync_data();
+        synced.map_err(|error| self.failed("cannot sync the synced mark", error))?;
+        self.is_unsynced = false;
+        self.free = 1 - self.free;
+        Ok(())
+    }
+
+    fn failed(&self, action: &str, error: io::Error) -> Error {
+        Error::io(Some(&self.path), action, error)
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, clippy::indexing_slicing)]
+mod tests {
+    use super::*;
+
+    const KEY: Key = Key::DEFAULT;
+    const LAST: [u8; 16] = [7; 16];
+
+    fn opened(folder: &Path) -> MarkFile {
+        let disk = DiskRef::default();
+        let mut file = MarkFile::open(&disk, folder, KEY).unwrap();
+        file.begin(&disk, folder).unwrap();
+        file
+    }
+
+    fn read(folder: &Path) -> Mark {
+        Mark::read(&DiskRef::default(), folder, &KEY).unwrap()
+    }
+
+    #[test]
+    fn a_slot_is_what_the_layout_says() {
+        let mark = Mark {
+            counter: 3,
+            sequence: 2,
+            offset: 0x0102,
+            last: LAST,
+        };
+        let slot: [u8; SLOT_BYTES] = mark.encode(&KEY).try_into().unwrap();
+        let mut expected =
+            b"SEGLMARK\0\0\0\x01\0\0\0\0\0\0\0\0\0\0\0\x03\0\0\0\0\0\0\0\x02\0\0\0\0\0\0\x01\x02"
+                .to_vec();
+        expected.extend(LAST);
+        assert_eq!(slot[..HASHED_BYTES], expected);
+        assert_eq!(Mark::decode(&slot, &KEY), Some(mark));
+        assert_eq!(Mark::decode(&slot, &Key::new(&[1; 32])), None);
+        for bit in 0..SLOT_BYTES * 8 {
+            let mut flipped = slot;
+            flipped[bit / 8] ^= 1 << (bit % 8);
+            assert_eq!(Mark::decode(&flipped, &KEY), None, "bit {bit}");
+        }
+    }
+
+    #[test]
+    fn a_mark_that_is_synced_is_never_overwritten_by_one_that_is_not() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join(FILE_NAME);
+        assert_eq!(read(folder.path()), Mark::default());
+        let mut file = opened(folder.path());
+        for round in 1..5 {
+            file.advance(1, round * 10, LAST).unwrap();
+            file.sync().unwrap();
+            let synced = std::fs::read(&path).unwrap();
+            for offset in [round * 10 + 1, round * 10 + 2] {
+                file.advance(1, offset, LAST).unwrap();
+                assert_eq!(read(folder.path()), file.mark());
+            }
+            // Whatever became of the unsynced slot, the synced one is there.
+            let mut torn = std::fs::read(&path).unwrap();
+            for (own, before) in torn.iter_mut().zip(&synced) {
+                if own != before {
+                    *own = !*own;
+                }
+            }
+            let elsewhere = tempfile::tempdir().unwrap();
+            std::fs::write(elsewhere.path().join(FILE_NAME), &torn).unwrap();
+            assert_eq!(read(elsewhere.path()).offset, round * 10);
+        }
+    }
+
+    #[test]
+    fn what_is_found_tells_whether_the_key_is_the_logs() {
+        let folder = tempfile::tempdir().unwrap();
+        let disk = DiskRef::default();
+        let found = |key: Key| MarkFile::open(&disk, folder.path(), key).unwrap().found();
+        assert_eq!(found(KEY), Found::Blank);
+        let mut file = opened(folder.path());
+        assert_eq!(
+            std::fs::read(folder.path().join(FILE_NAME)).unwrap().len(),
+            FILE_BYTES
+        );
+        assert_eq!(found(KEY), Found::Mark);
+        assert_eq!(found(Key::new(&[1; 32])), Found::Other);
+        file.advance(2, 3, LAST).unwrap();
+        drop(file);
+        let again = opened(folder.path());
+        assert_eq!((again.mark().sequence, again.mark().offset), (2, 3));
+    }
+}

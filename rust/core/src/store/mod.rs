@@ -1,0 +1,30 @@
+//! A durable log: a folder of segments, from writing to following.
+//!
+//! The newest segment is an [active](crate::format::active) file that records are appended to. A segment that is full is sealed in
+//! the background. Each of them is a file of a documented format, which all other tools read by itself. docs/formats/log.md
+//! describes the folder, and what survives what.
+//!
+//! [`SegmentLog`] writes: one process, any number of threads. [`LogReader`] reads beside it, [`Tail`] follows.
+
+mod commit;
+mod folder;
+mod frozen;
+mod lock;
+mod log;
+mod mark;
+mod name;
+mod options;
+mod reader;
+mod recovery;
+mod sealing;
+mod state;
+mod tail;
+
+pub use folder::{Segment, is_log};
+pub use log::SegmentLog;
+pub use name::{SegmentId, SegmentKind};
+pub use options::{Durability, LogOptions};
+pub use reader::LogReader;
+pub use recovery::Recovery;
+pub use sealing::Retention;
+pub use tail::{Tail, TailFrom};

@@ -1,0 +1,166 @@
+//! Names of the files in a log's folder: docs/formats/log.md, "Names".
+
+use std::fmt;
+
+use uuid::Uuid;
+
+/// How many decimal digits a sequence number has in a name: all that 64 bits need, so that names sort as numbers.
+const SEQUENCE_DIGITS: usize = 20;
+const UUID_CHARACTERS: usize = 36;
+
+/// The layout of a segment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum SegmentKind {
+    /// Records are or were appended to it.
+    Active,
+    /// It is complete and indexed by UUID.
+    Sealed,
+}
+
+impl SegmentKind {
+    /// The extension of its file.
+    #[must_use]
+    pub const fn extension(self) -> &'static str {
+        match self {
+            Self::Active => "active",
+            Self::Sealed => "sealed",
+        }
+    }
+}
+
+/// What names a segment, whether it is sealed or not: its place in the log, and the UUID of its first record, which is its
+/// identity.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct SegmentId {
+    /// The place in the log, counted from 1.
+    pub sequence: u64,
+    /// The UUID of the first record.
+    pub first: Uuid,
+}
+
+impl SegmentId {
+    /// The name of its file.
+    #[must_use]
+    pub fn file_name(&self, kind: SegmentKind) -> String {
+        format!("{self}.{}", kind.extension())
+    }
+
+    /// The name of the file that says why it is frozen.
+    pub(super) fn frozen_name(&self) -> String {
+        format!("_{self}.frozen")
+    }
+
+    /// The name of the file that keeps what recovery removed from its end.
+    pub(super) fn quarantine_name(&self, offset: u64) -> String {
+        format!("_{self}.{offset}.quarantine")
+    }
+
+    /// What a file's name says, if it is that of a segment.
+    pub(super) fn parse(name: &str) -> Option<(Self, SegmentKind)> {
+        let (stem, extension) = name.split_once('.')?;
+        let kind = [SegmentKind::Active, SegmentKind::Sealed]
+            .into_iter()
+            .find(|kind| kind.extension() == extension)?;
+        Self::parse_stem(stem).map(|id| (id, kind))
+    }
+
+    fn parse_stem(stem: &str) -> Option<Self> {
+        let (sequence, first) = stem.split_once('-')?;
+        let is_canonical = sequence.len() == SEQUENCE_DIGITS
+            && sequence.bytes().all(|byte| byte.is_ascii_digit())
+            && first.len() == UUID_CHARACTERS;
+        if !is_canonical {
+            return None;
+        }
+        let id = Self {
+            sequence: sequence.parse().ok()?,
+            first: Uuid::try_parse(first).ok()?,
+        };
+        (id.sequence > 0 && id.first.to_string() == first).then_some(id)
+    }
+
+    /// Whether a file's name is that of a temporary file of a segment, which a dead writer left.
+    pub(super) fn is_temporary(name: &str) -> bool {
+        let inner = name
+            .strip_prefix('.')
+            .and_then(|rest| rest.strip_suffix(".tmp"));
+        let stem = inner.and_then(|inner| inner.split('.').next());
+        stem.map(|stem| stem.strip_prefix('_').unwrap_or(stem))
+            .is_some_and(|stem| Self::parse_stem(stem).is_some())
+    }
+}
+
+impl fmt::Display for SegmentId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:0SEQUENCE_DIGITS$}-{}", self.sequence, self.first)
+    }
+}
+
+impl fmt::Debug for SegmentId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "SegmentId({self})")
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    const NAME: &str = "00000000000000000012-1eeafd69-b6b0-69f3-b9f1-1b8e6a30ade3";
+
+    #[test]
+    fn a_name_is_what_it_is_parsed_to() {
+        for kind in [SegmentKind::Active, SegmentKind::Sealed] {
+            let name = format!("{NAME}.{}", kind.extension());
+            let (id, parsed) = SegmentId::parse(&name).unwrap();
+            assert_eq!((id.sequence, parsed), (12, kind));
+            assert_eq!(id.file_name(kind), name);
+        }
+        let last = SegmentId {
+            sequence: u64::MAX,
+            first: Uuid::max(),
+        };
+        let name = last.file_name(SegmentKind::Sealed);
+        assert_eq!(SegmentId::parse(&name), Some((last, SegmentKind::Sealed)));
+    }
+
+    #[test]
+    fn other_names_are_not_segments() {
+        for name in [
+            "",
+            ".active",
+            "_mark",
+            NAME,
+            &format!("{NAME}.index"),
+            &format!("{NAME}.active.tmp"),
+            &format!("_{NAME}.active"),
+            &format!("{}.active", NAME.to_uppercase()),
+            &format!("{}.active", &NAME[1..]),
+            &format!("{}.active", NAME.replace("12-", "00-")),
+            &format!("{}.active", NAME.replacen("0000", "+000", 1)),
+            &format!("{}.active", NAME.replace("1eeafd69-b6b0", "1eeafd69b6b0-")),
+            "99999999999999999999-1eeafd69-b6b0-69f3-b9f1-1b8e6a30ade3.active",
+        ] {
+            assert_eq!(SegmentId::parse(name), None, "{name}");
+        }
+    }
+
+    #[test]
+    fn temporary_files_of_segments_are_told_from_others() {
+        for name in [
+            format!(".{NAME}.sealed.Ab12.tmp"),
+            format!("._{NAME}.frozen.Ab12.tmp"),
+        ] {
+            assert!(SegmentId::is_temporary(&name), "{name}");
+        }
+        for name in [
+            "seglake.tmp".to_owned(),
+            format!("{NAME}.sealed.tmp"),
+            format!(".{NAME}.sealed"),
+            ".other.sealed.Ab12.tmp".to_owned(),
+        ] {
+            assert!(!SegmentId::is_temporary(&name), "{name}");
+        }
+    }
+}

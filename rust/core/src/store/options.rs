@@ -1,0 +1,103 @@
+//! How a log is written.
+
+use std::time::Duration;
+
+use super::sealing::Retention;
+use crate::checksum::Key;
+use crate::disk::DiskRef;
+use crate::error::{Error, Result};
+use crate::setters::setters;
+
+/// What a write of a log waits for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Durability {
+    /// The record is on the disk: it survives a loss of power. Writes of several threads share a sync.
+    #[default]
+    Fsync,
+    /// The operating system has the record: it survives the end of the process.
+    Flush,
+    /// Nothing: the record may be in the memory of the process alone.
+    None,
+}
+
+impl Durability {
+    /// All of them.
+    pub const ALL: &[Self] = &[Self::Fsync, Self::Flush, Self::None];
+
+    /// The name that callers use.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Fsync => "fsync",
+            Self::Flush => "flush",
+            Self::None => "none",
+        }
+    }
+
+    /// What this name says.
+    ///
+    /// # Errors
+    /// [`Error::Usage`] for another name.
+    pub fn by_name(name: &str) -> Result<Self> {
+        let found = Self::ALL.iter().find(|own| own.as_str() == name);
+        found.copied().ok_or_else(|| {
+            let names: Vec<_> = Self::ALL.iter().map(|own| own.as_str()).collect();
+            Error::Usage(format!(
+                "durability is {name:?}: it is one of {}",
+                names.join(", ")
+            ))
+        })
+    }
+}
+
+/// How a log is written.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct LogOptions {
+    /// The key of the checksums.
+    pub key: Key,
+    /// A segment ends before it has more bytes than this, but has at least one record.
+    pub segment_bytes: u64,
+    /// A segment ends at the first write after this time, if it has a record.
+    pub segment_age: Option<Duration>,
+    /// What a write waits for.
+    pub durability: Durability,
+    /// Which sealed segments are removed, whenever another one is sealed.
+    pub retention: Option<Retention>,
+    /// Whether complete segments are sealed in the background.
+    pub seal: bool,
+    pub(super) disk: DiskRef,
+}
+
+setters!(LogOptions {
+    key: Key;
+    segment_bytes: u64;
+    segment_age: Option<Duration>, from;
+    durability: Durability;
+    retention: Option<Retention>, from;
+    seal: bool;
+});
+
+impl LogOptions {
+    /// These options, for a log on this disk.
+    #[cfg(feature = "faults")]
+    #[must_use]
+    pub fn disk(mut self, disk: std::sync::Arc<dyn crate::disk::Disk>) -> Self {
+        self.disk = disk.into();
+        self
+    }
+}
+
+impl Default for LogOptions {
+    fn default() -> Self {
+        Self {
+            key: Key::DEFAULT,
+            segment_bytes: 64 << 20,
+            segment_age: None,
+            durability: Durability::default(),
+            retention: None,
+            seal: true,
+            disk: DiskRef::default(),
+        }
+    }
+}

@@ -1,0 +1,447 @@
+//! Reading a log: its segments as one, up to the synced mark. docs/formats/log.md, "Reading".
+
+use std::collections::VecDeque;
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use uuid::Uuid;
+
+use super::folder::{Listing, Segment};
+use super::frozen::Frozen;
+use super::mark::Mark;
+use super::name::{SegmentId, SegmentKind};
+use crate::checksum::Key;
+use crate::disk::DiskRef;
+use crate::engine::around::{Around, Change};
+use crate::engine::empty::EmptyWalk;
+use crate::engine::{Filter, Hits, Options, Start, Step, UuidBounds, Walk};
+use crate::error::{Damage, Error, Finding, Result};
+use crate::format::{self, active, sealed};
+use crate::ledger::{Cause, Kind};
+use crate::reader::Records;
+use crate::record::{Column, Record, RecordId};
+use crate::source::{BytesSource, FileSource, Source};
+use crate::verbs::Report;
+
+/// A log, to read, also beside its writer. What it gives is on the disk: no loss of power takes it back.
+#[derive(Clone, Debug)]
+pub struct LogReader {
+    folder: PathBuf,
+    options: Options,
+    key: Key,
+    disk: DiskRef,
+}
+
+/// The segments of a log at one moment, and how far the newest one is on the disk.
+#[derive(Clone, Debug)]
+pub(super) struct View {
+    pub(super) segments: Vec<Segment>,
+    pub(super) mark: Mark,
+}
+
+impl View {
+    /// How far a segment is to be read: `None` means to its end.
+    pub(super) fn limit(&self, segment: &Segment) -> Option<u64> {
+        let newest = self.segments.last().map(|newest| newest.id);
+        let is_open =
+            segment.kind == SegmentKind::Active && newest == Some(segment.id) && !segment.is_frozen;
+        let is_marked = segment.id.sequence == self.mark.sequence;
+        is_open.then_some(if is_marked { self.mark.offset } else { 0 })
+    }
+
+    pub(super) fn get(&self, sequence: u64) -> Option<&Segment> {
+        self.segments
+            .iter()
+            .find(|segment| segment.id.sequence == sequence)
+    }
+}
+
+impl LogReader {
+    /// Opens a log to read. Nothing is locked, and nothing is written.
+    ///
+    /// # Errors
+    /// [`Error::Io`] if the folder cannot be read; [`Error::Format`] where segments are missing.
+    pub fn open(path: impl AsRef<Path>) -> Result<Self> {
+        Self::with(path, Options::default())
+    }
+
+    /// Likewise, with a key, a filter, or past damage. The format and the index of `options` are not used.
+    ///
+    /// # Errors
+    /// As [`open`](Self::open), and [`Error::Usage`] for more than one key.
+    pub fn with(path: impl AsRef<Path>, options: Options) -> Result<Self> {
+        let [key] = *options.keys else {
+            return Err(Error::Usage("a log has one key: give one".to_owned()));
+        };
+        let reader = Self {
+            folder: path.as_ref().to_path_buf(),
+            disk: options.on().clone(),
+            options,
+            key,
+        };
+        reader.view()?;
+        Ok(reader)
+    }
+
+    /// The log's folder.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        &self.folder
+    }
+
+    /// What each record has.
+    #[must_use]
+    pub fn columns(&self) -> &'static [Column] {
+        active::FORMAT.columns(&self.options)
+    }
+
+    /// The segments that are there now, in order.
+    ///
+    /// # Errors
+    /// As [`open`](Self::open).
+    pub fn segments(&self) -> Result<Vec<Segment>> {
+        Ok(self.view()?.segments)
+    }
+
+    /// How far the log is on the disk: the place in the log of a segment, the offset in it in bytes, and the UUID of the last record
+    /// up to there. `None` while nothing is, or where the mark is lost.
+    ///
+    /// # Errors
+    /// [`Error::Io`].
+    pub fn synced(&self) -> Result<Option<(u64, u64, Uuid)>> {
+        let mark = Mark::read(&self.disk, &self.folder, &self.key)?;
+        let is_some = mark.sequence > 0;
+        Ok(is_some.then(|| (mark.sequence, mark.offset, Uuid::from_bytes(mark.last))))
+    }
+
+    /// All records that are on the disk now, in order: an iterator that opens one segment after the other.
+    ///
+    /// # Errors
+    /// As [`open`](Self::open).
+    pub fn records(&self) -> Result<Records> {
+        self.range(&Filter::default())
+    }
+
+    /// The records that a filter lets through, beside that of the options. Segments whose UUIDs show that they have none are not
+    /// opened.
+    ///
+    /// # Errors
+    /// As [`open`](Self::open).
+    pub fn range(&self, filter: &Filter) -> Result<Records> {
+        let report = Report::new(&active::FORMAT, Some(&self.folder), 0);
+        Ok(Records::new(self.columns(), Ok(self.walk(filter)?), report))
+    }
+
+    /// A walk through all segments, for readers that take batches. Offsets count from the beginning of each segment's file.
+    ///
+    /// # Errors
+    /// As [`open`](Self::open).
+    pub fn walk(&self, filter: &Filter) -> Result<Box<dyn Walk>> {
+        let nothing = BytesSource::new(Vec::new());
+        Ok(Box::new(Around(LogWalk {
+            view: self.view()?,
+            next: 0,
+            reader: self.clone(),
+            filter: self.options.filter.clone().both(filter),
+            walk: Box::new(EmptyWalk::new(&active::FORMAT, &nothing)),
+            waiting: VecDeque::new(),
+        })))
+    }
+
+    /// Finds a record by its UUID; `None` if it is not in the log.
+    ///
+    /// # Errors
+    /// Those of reading the segment that it would be in.
+    pub fn get(&self, uuid: &Uuid) -> Result<Option<Record>> {
+        let mut found = None;
+        if let Some(hits) = self.hits(uuid)? {
+            let columns = self.columns();
+            hits.each(|hit| found = hit.map(|(rows, row)| Record::of(columns, rows, row)));
+        }
+        Ok(found)
+    }
+
+    /// The same without copying the record; `None` if no segment can have it.
+    ///
+    /// # Errors
+    /// As [`get`](Self::get).
+    pub fn hits(&self, uuid: &Uuid) -> Result<Option<Hits>> {
+        let view = self.view()?;
+        let id = RecordId::from(uuid.into_bytes());
+        let place = view.segments.partition_point(|own| own.id.first <= *uuid);
+        let Some(segment) = place
+            .checked_sub(1)
+            .and_then(|place| view.segments.get(place))
+        else {
+            return Ok(None);
+        };
+        let source = self.source(segment, view.limit(segment))?;
+        let format = self.format_of(&*source);
+        let options = self
+            .options
+            .clone()
+            .format(format)
+            .filter(Filter::default());
+        format::lookup(source, &options)?
+            .get(std::slice::from_ref(&id))
+            .map(Some)
+    }
+
+    pub(super) fn view(&self) -> Result<View> {
+        // The mark first: what it says is on the disk is in the listing that follows.
+        let mark = Mark::read(&self.disk, &self.folder, &self.key)?;
+        let listing = Listing::read(&self.disk, &self.folder)?;
+        let newest = listing.newest().map_or(0, |newest| newest.id.sequence);
+        if newest < mark.sequence {
+            return Err(Error::Format {
+                path: Some(self.folder.clone()),
+                next: None,
+                message: format!(
+                    "expected the segments up to {}, as the synced mark says, found those up to {newest}: the newest segments are missing. Restore their files",
+                    mark.sequence
+                ),
+            });
+        }
+        Ok(View {
+            segments: listing.segments,
+            mark,
+        })
+    }
+
+    pub(super) const fn disk(&self) -> &DiskRef {
+        &self.disk
+    }
+
+    pub(super) const fn options(&self) -> &Options {
+        &self.options
+    }
+
+    pub(super) const fn key(&self) -> &Key {
+        &self.key
+    }
+
+    /// The format of a segment's file, by the name that it was opened under.
+    pub(super) fn format_of(&self, source: &dyn Source) -> &'static crate::engine::Format {
+        let extension = source.path().and_then(Path::extension);
+        let is_sealed = extension.is_some_and(|own| own == SegmentKind::Sealed.extension());
+        if is_sealed {
+            &sealed::FORMAT
+        } else {
+            &active::FORMAT
+        }
+    }
+
+    /// Opens a segment, sealed or not: while it is being sealed, its file is replaced by another.
+    ///
+    /// # Errors
+    /// [`Error::SegmentGone`] where it was removed; [`Error::Io`]; [`Error::Damage`] where the file ends before `limit`.
+    pub(super) fn source(&self, segment: &Segment, limit: Option<u64>) -> Result<Arc<dyn Source>> {
+        let file = self.file(segment.id)?;
+        let Some(limit) = limit.filter(|_| self.format_of(&file) == &active::FORMAT) else {
+            return Ok(Arc::new(file));
+        };
+        Ok(Arc::new(self.limited(file, limit)?))
+    }
+
+    /// The beginning of an active segment's file.
+    pub(super) fn limited(&self, file: FileSource, limit: u64) -> Result<FileSource> {
+        let (len, path) = (file.len(), file.path().map(Path::to_path_buf));
+        file.up_to(limit).ok_or_else(|| {
+            let finding = Finding::Number {
+                cause: Cause::LengthOutOfBounds,
+                what: "the length of the file, which the synced mark says is on the disk,",
+                expected: limit,
+                actual: len,
+            };
+            Error::Damage(Box::new(Damage::new(path.as_deref(), len, finding)))
+        })
+    }
+
+    pub(super) fn file(&self, id: SegmentId) -> Result<FileSource> {
+        let mut missing = None;
+        // The active file last but one: if it is gone, the sealed one is there by now.
+        for kind in [
+            SegmentKind::Sealed,
+            SegmentKind::Active,
+            SegmentKind::Sealed,
+        ] {
+            let path = self.folder.join(id.file_name(kind));
+            match FileSource::open(&self.disk, &path) {
+                Ok(source) => return Ok(source),
+                Err(Error::Io { source, .. }) if source.kind() == ErrorKind::NotFound => {
+                    missing = Some(path);
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        let first = Listing::read(&self.disk, &self.folder)?;
+        let first = first.segments.first().map(|first| first.id.sequence);
+        if first.is_some_and(|first| first > id.sequence) {
+            return Err(Error::SegmentGone {
+                path: self.folder.clone(),
+                sequence: id.sequence,
+            });
+        }
+        Err(Error::io(
+            missing.as_deref(),
+            "cannot open a segment of the log",
+            ErrorKind::NotFound.into(),
+        ))
+    }
+
+    /// The records of a segment that a filter lets through, in one or two walks.
+    pub(super) fn walks(
+        &self,
+        segment: &Segment,
+        limit: Option<u64>,
+        filter: &Filter,
+    ) -> Result<VecDeque<Box<dyn Walk>>> {
+        let frozen = segment
+            .is_frozen
+            .then(|| Frozen::read(&self.disk, &self.folder, segment.id));
+        let synced = frozen.flatten().and_then(|frozen| frozen.synced);
+        let strict = &self.options;
+        let Some(synced) = synced.filter(|_| strict.strict) else {
+            let source = self.source(segment, limit)?;
+            let walk = self.walk_of(source, limit, strict, Start::Beginning, filter)?;
+            return Ok([walk].into());
+        };
+        // What was on the disk has to be sound; after that there can be damage, of records that nobody was told of.
+        let mut walks = VecDeque::new();
+        if synced > 0 {
+            let source = self.source(segment, Some(synced))?;
+            walks.push_back(self.walk_of(
+                source,
+                Some(synced),
+                strict,
+                Start::Beginning,
+                filter,
+            )?);
+        }
+        let source = self.source(segment, None)?;
+        let lenient = strict.clone().strict(false);
+        walks.push_back(self.walk_of(source, None, &lenient, Start::Offset(synced), filter)?);
+        Ok(walks)
+    }
+
+    /// The records of a file, from `start` to `limit`.
+    pub(super) fn walk_of(
+        &self,
+        source: Arc<dyn Source>,
+        limit: Option<u64>,
+        options: &Options,
+        start: Start<'_>,
+        filter: &Filter,
+    ) -> Result<Box<dyn Walk>> {
+        let format = self.format_of(&*source);
+        let options = options.clone().format(format).filter(filter.clone());
+        let walk: Box<dyn Walk> = if format == &sealed::FORMAT && !filter.is_empty() {
+            format::lookup(source.clone(), &options)?.range(filter)?
+        } else {
+            format::open(source.clone(), &options, start)?
+        };
+        let Some(limit) = limit.filter(|_| options.strict) else {
+            return Ok(walk);
+        };
+        Ok(Box::new(Around(UpToMark {
+            walk,
+            limit,
+            unused: 0,
+            path: source.path().map(Path::to_path_buf),
+        })))
+    }
+}
+
+/// A walk up to the synced mark. Zeros in front of it are not unused space: there were records.
+struct UpToMark {
+    walk: Box<dyn Walk>,
+    /// The mark's offset, where the source ends.
+    limit: u64,
+    /// How many bytes of unused space were found.
+    unused: u64,
+    path: Option<PathBuf>,
+}
+
+impl Change for UpToMark {
+    fn walk(&self) -> &dyn Walk {
+        &*self.walk
+    }
+
+    fn step(&mut self) -> Result<Step> {
+        let step = self.walk.step()?;
+        if self.walk.record_run().is_none() {
+            let unused = self
+                .walk
+                .spans()
+                .iter()
+                .filter(|span| span.kind == Kind::Unused);
+            self.unused += unused.map(|span| span.end - span.start).sum::<u64>();
+        }
+        if step == Step::More || self.unused == 0 {
+            return Ok(step);
+        }
+        let finding = Finding::words(
+            Cause::LengthOutOfBounds,
+            format!(
+                "records up to offset {}, as the synced mark says",
+                self.limit
+            ),
+            "zeros",
+        );
+        let at = self.limit.saturating_sub(self.unused);
+        let damage = Damage::new(self.path.as_deref(), at, finding);
+        Err(Error::Damage(Box::new(damage)))
+    }
+}
+
+/// A walk through the segments of a log, one after the other. Offsets count from the beginning of each segment's file.
+struct LogWalk {
+    reader: LogReader,
+    view: View,
+    /// The place in the view of the next segment.
+    next: usize,
+    filter: Filter,
+    walk: Box<dyn Walk>,
+    /// What is left of the segment that is being read.
+    waiting: VecDeque<Box<dyn Walk>>,
+}
+
+impl LogWalk {
+    /// Whether the UUIDs of a segment show that none of its records is wanted.
+    fn is_passed(&self, segment: &Segment) -> bool {
+        let after = self.view.segments.get(self.next + 1);
+        let bounds = UuidBounds::of(&self.filter);
+        let is_below = after
+            .zip(bounds.since())
+            .is_some_and(|(after, since)| after.id.first.into_bytes() <= since);
+        is_below || bounds.is_past(segment.id.first.as_bytes())
+    }
+}
+
+impl Change for LogWalk {
+    fn walk(&self) -> &dyn Walk {
+        &*self.walk
+    }
+
+    fn step(&mut self) -> Result<Step> {
+        loop {
+            if self.walk.step()? == Step::More {
+                return Ok(Step::More);
+            }
+            while self.waiting.is_empty() {
+                let Some(segment) = self.view.segments.get(self.next) else {
+                    return Ok(Step::Done);
+                };
+                let limit = self.view.limit(segment);
+                if limit != Some(0) && !self.is_passed(segment) {
+                    self.waiting = self.reader.walks(segment, limit, &self.filter)?;
+                }
+                self.next += 1;
+            }
+            if let Some(walk) = self.waiting.pop_front() {
+                self.walk = walk;
+            }
+        }
+    }
+}

@@ -1,0 +1,399 @@
+//! Opening a log for writing: what a dead writer left is put in order. docs/formats/log.md, "Recovery".
+
+use std::path::Path;
+use std::sync::Arc;
+
+use super::folder::{Listing, Segment};
+use super::frozen::{freeze, remove_synced, write_new};
+use super::mark::{Found, Mark, MarkFile};
+use super::name::{SegmentId, SegmentKind};
+use super::sealing::seal;
+use crate::checksum::Key;
+use crate::disk::{DiskRef, Handle, Opening};
+use crate::engine::append::has_records;
+use crate::engine::{Options, Start, Step, Walk};
+use crate::error::{Damage, Error, Finding, Result};
+use crate::format::active::{self, ActiveWalk};
+use crate::format::sealed;
+use crate::ledger::{Cause, Kind, Span};
+use crate::record::Value;
+use crate::saturating::saturating_usize;
+use crate::source::{FileSource, Source};
+
+/// How many bytes are copied at once.
+const PIECE_BYTES: usize = 1 << 20;
+
+/// What recovery did, for whoever opened the log.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Recovery {
+    /// A torn tail was removed from the newest segment. Its bytes are in a file of their own.
+    TornTail {
+        /// The segment.
+        segment: SegmentId,
+        /// The offset of the first byte that was removed.
+        offset: u64,
+        /// How many bytes were removed.
+        bytes: u64,
+    },
+    /// The newest segment is damaged in a way that appending would hide. It is kept as it is, and writing goes on in a new one.
+    Frozen {
+        /// The segment.
+        segment: SegmentId,
+        /// Why.
+        reason: String,
+    },
+    /// Records after the synced mark were sound, and are on the disk now.
+    Rewritten {
+        /// The segment.
+        segment: SegmentId,
+        /// How many bytes were written again.
+        bytes: u64,
+    },
+}
+
+/// What a writer goes on with.
+pub(super) struct Recovered {
+    pub(super) mark: MarkFile,
+    /// The newest segment, if records can be appended to it.
+    pub(super) writer: Option<(SegmentId, active::Writer)>,
+    pub(super) next_sequence: u64,
+    /// The greatest UUID of the log.
+    pub(super) last: Option<[u8; 16]>,
+    /// Active segments that are complete.
+    pub(super) unsealed: Vec<Segment>,
+    pub(super) steps: Vec<Recovery>,
+}
+
+/// Puts a log in order, whose lock is held.
+///
+/// # Errors
+/// [`Error::Io`]; [`Error::Format`] where segments are missing; [`Error::Damage`] where the key is probably another one.
+pub(super) fn recover(disk: &DiskRef, folder: &Path, key: Key) -> Result<Recovered> {
+    let mut listing = Listing::read(disk, folder)?;
+    let mut mark = MarkFile::open(disk, folder, key)?;
+    let synced = mark.mark();
+    check_newest(folder, &listing, synced)?;
+    let recovery = Recovering {
+        disk,
+        folder,
+        key,
+        mark: synced,
+        is_key_known: mark.found() == Found::Mark,
+    };
+    let newest = listing.newest().cloned();
+    let end = match &newest {
+        Some(newest) if recovery.is_complete(newest) => None,
+        newest => newest
+            .as_ref()
+            .map(|newest| recovery.survey(newest))
+            .transpose()?,
+    };
+    // Nothing is changed before the key is known to be the log's.
+    if let (Found::Other, Some(newest)) = (mark.found(), &newest)
+        && end.as_ref().is_none_or(|end| end.last.is_none())
+    {
+        return Err(recovery.wrong_key(newest));
+    }
+    for temporary in &listing.temporary {
+        // What hinders this hinders nobody: the name is never used again.
+        let _ = disk.unlink(temporary);
+    }
+    mark.begin(disk, folder)?;
+    for doubled in std::mem::take(&mut listing.doubled) {
+        recovery.settle_doubled(&doubled)?;
+    }
+    let mut recovered = Recovered {
+        writer: None,
+        next_sequence: newest.as_ref().map_or(1, |newest| newest.id.sequence + 1),
+        last: (synced.sequence > 0).then_some(synced.last),
+        unsealed: Vec::new(),
+        steps: Vec::new(),
+        mark,
+    };
+    if let (Some(newest), Some(end)) = (&newest, end) {
+        let first = newest.id.first.into_bytes();
+        recovered.last = recovered.last.max(end.last).max(Some(first));
+        if newest.kind == SegmentKind::Active && !newest.is_frozen {
+            // What becomes of it is settled here; all before it are complete.
+            listing.segments.pop();
+            recovery.settle(newest, &end, &mut recovered)?;
+        }
+    }
+    let is_unsealed = |own: &Segment| own.kind == SegmentKind::Active && !own.is_frozen;
+    listing.segments.retain(is_unsealed);
+    recovered.unsealed = listing.segments;
+    Ok(recovered)
+}
+
+/// Refuses to open a log whose newest segments are gone.
+fn check_newest(folder: &Path, listing: &Listing, mark: Mark) -> Result<()> {
+    let newest = listing.newest().map_or(0, |newest| newest.id.sequence);
+    if newest >= mark.sequence {
+        return Ok(());
+    }
+    Err(Error::Format {
+        path: Some(folder.to_path_buf()),
+        next: None,
+        message: format!(
+            "expected the segments up to {}, as the synced mark says, found those up to {newest}: the newest segments are missing. Restore their files",
+            mark.sequence
+        ),
+    })
+}
+
+/// Where a segment ends.
+struct End {
+    /// The offset after the last sound record.
+    records: u64,
+    /// The UUID of the last sound record.
+    last: Option<[u8; 16]>,
+    /// The first damaged range.
+    first_damage: Option<Span>,
+    /// The last range that is not unused space.
+    tail: Option<Span>,
+    len: u64,
+}
+
+struct Recovering<'a> {
+    disk: &'a DiskRef,
+    folder: &'a Path,
+    key: Key,
+    mark: Mark,
+    is_key_known: bool,
+}
+
+impl Recovering<'_> {
+    /// Whether a segment is sealed and the mark has its last UUID, so that it need not be read.
+    fn is_complete(&self, segment: &Segment) -> bool {
+        segment.kind == SegmentKind::Sealed && segment.id.sequence == self.mark.sequence
+    }
+
+    fn options(&self) -> Options {
+        Options::default()
+            .on_disk(self.disk)
+            .keys(vec![self.key])
+            .strict(false)
+            .values(false)
+    }
+
+    /// Reads a segment to its end. Of a sealed one only the last UUID is looked for.
+    fn survey(&self, segment: &Segment) -> Result<End> {
+        let source = Arc::new(FileSource::open(self.disk, &segment.path)?);
+        let options = self.options();
+        let mut walk: Box<dyn Walk> = match segment.kind {
+            SegmentKind::Active => Box::new(ActiveWalk::open(
+                source.clone(),
+                &options,
+                Start::Beginning,
+            )?),
+            SegmentKind::Sealed => {
+                (sealed::FORMAT.walk)(source.clone(), &options, Start::Beginning)?
+            }
+        };
+        let mut end = End {
+            records: 0,
+            last: None,
+            first_damage: None,
+            tail: None,
+            len: source.len(),
+        };
+        while walk.step()? == Step::More {
+            let run = walk.record_run().map(|run| [run.span()]);
+            for span in run.as_ref().map_or(walk.spans(), |run| &run[..]) {
+                match span.kind {
+                    Kind::Unused => continue,
+                    Kind::Record => end.records = span.end,
+                    _ if span.is_damage() => {
+                        end.first_damage.get_or_insert(*span);
+                    }
+                    _ => {}
+                }
+                end.tail = Some(*span);
+            }
+            let rows = walk.rows();
+            let last = rows.len().checked_sub(1).map(|row| rows.field(row, 0));
+            if let Some(Value::Uuid(uuid)) = last {
+                end.last = Some(uuid);
+            }
+        }
+        if walk.suspects_key() && !self.is_key_known {
+            return Err(self.wrong_key(segment));
+        }
+        Ok(end)
+    }
+
+    /// The error of a key under which nothing of the log checks.
+    fn wrong_key(&self, segment: &Segment) -> Error {
+        let finding = Finding::words(
+            Cause::ChecksumMismatch,
+            "a synced mark or records under this key",
+            "neither",
+        );
+        Error::Damage(Box::new(Damage {
+            wrong_key: true,
+            ..Damage::new(Some(&segment.path), 0, finding)
+        }))
+    }
+
+    /// The offset up to which a segment is known to be on the disk.
+    fn synced(&self, id: SegmentId) -> u64 {
+        if id.sequence == self.mark.sequence {
+            self.mark.offset
+        } else {
+            0
+        }
+    }
+
+    /// Puts the newest segment in order, so that records can be appended to it, or freezes it.
+    fn settle(&self, segment: &Segment, end: &End, recovered: &mut Recovered) -> Result<()> {
+        let synced = self.synced(segment.id);
+        if let Some(reason) = self.reason_to_freeze(segment, end, synced)? {
+            // What is shown of it from now on has to be on the disk.
+            self.rewrite(segment, synced.min(end.len), end.len)?;
+            freeze(self.disk, self.folder, segment.id, &reason, Some(synced))?;
+            recovered.steps.push(Recovery::Frozen {
+                segment: segment.id,
+                reason,
+            });
+            return Ok(());
+        }
+        if let Some(torn) = end.first_damage {
+            self.remove_tail(segment, torn)?;
+            recovered.steps.push(Recovery::TornTail {
+                segment: segment.id,
+                offset: torn.start,
+                bytes: torn.end - torn.start,
+            });
+        }
+        let Some(last) = end.last else {
+            // It never held a whole record, so nothing of it was acknowledged, and its name is that of a record that is not there.
+            recovered.next_sequence = segment.id.sequence;
+            return remove_synced(self.disk, self.folder, &segment.path);
+        };
+        if end.records > synced || end.first_damage.is_some() {
+            self.rewrite(segment, synced, end.records)?;
+            let mark = &mut recovered.mark;
+            mark.advance(segment.id.sequence, end.records, last)?;
+            mark.sync()?;
+            recovered.steps.push(Recovery::Rewritten {
+                segment: segment.id,
+                bytes: end.records - synced,
+            });
+        }
+        let (path, end) = (&segment.path, end.records);
+        let writer = active::Writer::resume(self.disk, path, self.key, end, last)?;
+        recovered.writer = Some((segment.id, writer));
+        Ok(())
+    }
+
+    /// Why nothing may be appended to a segment, if that is so.
+    fn reason_to_freeze(
+        &self,
+        segment: &Segment,
+        end: &End,
+        synced: u64,
+    ) -> Result<Option<String>> {
+        if end.records < synced && end.first_damage.is_none_or(|damage| damage.start >= synced) {
+            return Ok(Some(format!(
+                "expected sound records up to offset {synced}, as the synced mark says, found them up to {} of {} bytes",
+                end.records, end.len
+            )));
+        }
+        let Some(damage) = end.first_damage else {
+            return Ok(None);
+        };
+        let at = format!(
+            "{} at offset {}",
+            damage.cause.map_or("damage", Cause::as_str),
+            damage.start
+        );
+        if damage.start < synced {
+            return Ok(Some(format!(
+                "{at}, in front of the synced mark at offset {synced}"
+            )));
+        }
+        // Where no record is sound, the first one was being written.
+        let is_torn = damage.kind == Kind::TornTail || end.last.is_none() && self.is_key_known;
+        if end.tail != Some(damage) || !is_torn {
+            return Ok(Some(format!("{at}, and more after it")));
+        }
+        let source = Arc::new(FileSource::open(self.disk, &segment.path)?);
+        let within = ActiveWalk::from(source, &self.options(), damage.start + 1, end.last)?;
+        if has_records(within)? {
+            return Ok(Some(format!("{at}, and sound records within it")));
+        }
+        Ok(None)
+    }
+
+    /// Moves a torn tail into a file of its own, then overwrites it with zeros.
+    fn remove_tail(&self, segment: &Segment, torn: Span) -> Result<()> {
+        let failed = |error| Error::io(Some(&segment.path), "cannot remove the torn tail", error);
+        let file = self
+            .disk
+            .handle(&segment.path, Opening::Write)
+            .map_err(failed)?;
+        let quarantine = self.folder.join(segment.id.quarantine_name(torn.start));
+        write_new(self.disk, &quarantine, |out| {
+            copy(&file, torn.start, torn.end, |bytes, at| {
+                out.write_all_at(bytes, at - torn.start)
+            })
+        })?;
+        // The end first: what is left if that is cut short is a shorter torn tail.
+        let mut end = torn.end;
+        while end > torn.start {
+            let start = end.saturating_sub(PIECE_BYTES as u64).max(torn.start);
+            let zeros = vec![0; saturating_usize(end - start)];
+            file.write_all_at(&zeros, start).map_err(failed)?;
+            end = start;
+        }
+        file.sync_data().map_err(failed)
+    }
+
+    /// Writes sound bytes again that may be in memory alone: after a failed sync the operating system may show what the disk
+    /// does not have.
+    fn rewrite(&self, segment: &Segment, from: u64, to: u64) -> Result<()> {
+        let failed = |error| Error::io(Some(&segment.path), "cannot write again", error);
+        let file = self
+            .disk
+            .handle(&segment.path, Opening::Write)
+            .map_err(failed)?;
+        copy(&file, from, to, |bytes, at| file.write_all_at(bytes, at)).map_err(failed)?;
+        file.sync_data().map_err(failed)?;
+        self.sync_folder()
+    }
+
+    /// Of a segment that is there as both, keeps the sealed file if it is sound; else it is made anew by sealing again.
+    fn settle_doubled(&self, active: &Segment) -> Result<()> {
+        let sealed = active.path.with_extension(SegmentKind::Sealed.extension());
+        let source = Arc::new(FileSource::open(self.disk, &sealed)?);
+        let report = crate::verbs::verify(source, &self.options().values(true), |_| Ok(()))?;
+        if report.is_sound() {
+            return remove_synced(self.disk, self.folder, &active.path);
+        }
+        seal(self.disk, self.folder, active, self.key, true, None).map(drop)
+    }
+
+    fn sync_folder(&self) -> Result<()> {
+        let synced = self.disk.sync_folder(self.folder);
+        synced.map_err(|error| Error::io(Some(self.folder), "cannot sync the folder", error))
+    }
+}
+
+/// Reads a range of a file in pieces.
+fn copy(
+    file: &Handle,
+    from: u64,
+    to: u64,
+    mut give: impl FnMut(&[u8], u64) -> std::io::Result<()>,
+) -> std::io::Result<()> {
+    let mut at = from;
+    let mut piece = Vec::new();
+    while at < to {
+        piece.resize(saturating_usize(to - at).min(PIECE_BYTES), 0);
+        file.read_exact_at(&mut piece, at)?;
+        give(&piece, at)?;
+        at += piece.len() as u64;
+    }
+    Ok(())
+}

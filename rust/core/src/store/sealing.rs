@@ -1,0 +1,271 @@
+//! Sealing segments that are complete, in the background, and removing old ones. docs/formats/log.md, "Sealing".
+
+use std::collections::VecDeque;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use super::folder::{Listing, Segment};
+use super::frozen::{freeze, remove_synced};
+use super::name::SegmentKind;
+use crate::checksum::Key;
+use crate::disk::{DiskRef, Owner};
+use crate::engine::{Interrupt, Options};
+use crate::error::{Error, Result};
+use crate::saturating::saturating_u64;
+use crate::source::FileSource;
+use crate::uuid6;
+use crate::verbs::{self, SealOptions};
+
+/// Which sealed segments are removed. The newest segment always stays.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Retention {
+    /// Segments whose records are all older than this.
+    pub age: Option<Duration>,
+    /// The oldest ones, as long as all sealed segments together have more bytes than this.
+    pub bytes: Option<u64>,
+}
+
+crate::setters::setters!(Retention {
+    age: Option<Duration>, from;
+    bytes: Option<u64>, from;
+});
+
+/// What became of a segment that was to be sealed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Sealed {
+    Sealed,
+    /// It is damaged, and kept as it is.
+    Frozen,
+}
+
+/// Seals a complete segment: the new file is verified against the checksums of the records, synced and in its place before the
+/// active file is removed. A damaged segment is frozen.
+///
+/// # Errors
+/// [`Error::Io`]: the segment is as it was. [`Error::Interrupted`].
+pub(super) fn seal(
+    disk: &DiskRef,
+    folder: &Path,
+    segment: &Segment,
+    key: Key,
+    overwrite: bool,
+    interrupt: Option<Interrupt>,
+) -> Result<Sealed> {
+    let source = Arc::new(FileSource::open(disk, &segment.path)?);
+    let sealed = folder.join(segment.id.file_name(SegmentKind::Sealed));
+    let options = Options::default()
+        .on_disk(disk)
+        .keys(vec![key])
+        .interrupt(interrupt);
+    let how = SealOptions::default().overwrite(overwrite);
+    match verbs::seal(source, &options, &sealed, &how, |_| Ok(())) {
+        Ok(_) => {
+            remove_synced(disk, folder, &segment.path)?;
+            Ok(Sealed::Sealed)
+        }
+        Err(Error::Damage(damage)) => {
+            freeze(disk, folder, segment.id, &damage.to_string(), None)?;
+            Ok(Sealed::Frozen)
+        }
+        Err(error) => Err(error),
+    }
+}
+
+/// Removes the oldest sealed segments as `retention` says, one after the other, each for good before the next, so that no gap
+/// can come about. Returns those that are gone.
+///
+/// # Errors
+/// [`Error::Io`].
+pub(super) fn retain(disk: &DiskRef, folder: &Path, retention: &Retention) -> Result<Vec<Segment>> {
+    let listing = Listing::read(disk, folder)?;
+    let mut sizes = VecDeque::new();
+    for segment in &listing.segments {
+        let stat = disk.stat(&segment.path, true);
+        let stat = stat.map_err(|error| Error::io(Some(&segment.path), "cannot stat", error))?;
+        sizes.push_back(match segment.kind {
+            SegmentKind::Sealed => stat.len,
+            SegmentKind::Active => 0,
+        });
+    }
+    let mut total: u64 = sizes.iter().sum();
+    let now = SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .unwrap_or_default();
+    let oldest = retention.age.map(|age| now.saturating_sub(age).as_micros());
+    let mut removed = Vec::new();
+    for (pair, bytes) in listing.segments.windows(2).zip(sizes) {
+        let [segment, next] = pair else { break };
+        // All records of a segment are older than the first one of the next.
+        let end = uuid6::timestamp_micros(next.id.first.as_bytes());
+        let is_old = oldest
+            .is_some_and(|oldest| u64::try_from(end).is_ok_and(|end| end < saturating_u64(oldest)));
+        let is_over = retention.bytes.is_some_and(|most| total > most);
+        if segment.kind != SegmentKind::Sealed || !(is_old || is_over) {
+            break;
+        }
+        remove_synced(disk, folder, &segment.path)?;
+        total -= bytes;
+        removed.push(segment.clone());
+    }
+    Ok(removed)
+}
+
+/// What the thread that seals is to do, and how it went.
+#[derive(Debug, Default)]
+struct Work {
+    waiting: VecDeque<Segment>,
+    is_busy: bool,
+    is_closed: bool,
+    /// Segments that were frozen, since they were damaged.
+    frozen: Vec<Segment>,
+    /// What hindered sealing last. The segment stays active, and is sealed when the log is opened again.
+    error: Option<Arc<Error>>,
+}
+
+#[derive(Debug)]
+struct Shared {
+    disk: DiskRef,
+    folder: PathBuf,
+    key: Key,
+    retention: Option<Retention>,
+    work: Mutex<Work>,
+    changed: Condvar,
+    stopped: Arc<AtomicBool>,
+}
+
+impl Shared {
+    fn work(&self) -> MutexGuard<'_, Work> {
+        self.work.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn wait<'a>(&self, work: MutexGuard<'a, Work>) -> MutexGuard<'a, Work> {
+        self.changed
+            .wait(work)
+            .unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn run(&self) {
+        let mut work = self.work();
+        loop {
+            let Some(segment) = work.waiting.pop_front() else {
+                if work.is_closed {
+                    return;
+                }
+                work = self.wait(work);
+                continue;
+            };
+            work.is_busy = true;
+            drop(work);
+            let done = self.seal(&segment);
+            work = self.work();
+            work.is_busy = false;
+            match done {
+                Ok(Sealed::Sealed) => {}
+                Ok(Sealed::Frozen) => work.frozen.push(segment),
+                Err(error) => work.error = Some(Arc::new(error)),
+            }
+            self.changed.notify_all();
+        }
+    }
+
+    fn seal(&self, segment: &Segment) -> Result<Sealed> {
+        let interrupt = Interrupt::once(&self.stopped);
+        let sealed = seal(
+            &self.disk,
+            &self.folder,
+            segment,
+            self.key,
+            false,
+            Some(interrupt),
+        )?;
+        if let Some(retention) = &self.retention {
+            retain(&self.disk, &self.folder, retention)?;
+        }
+        Ok(sealed)
+    }
+}
+
+/// The thread that seals.
+#[derive(Debug)]
+pub(super) struct Sealer {
+    shared: Arc<Shared>,
+    thread: Option<JoinHandle<()>>,
+    owner: Owner,
+}
+
+impl Sealer {
+    /// Starts the thread.
+    ///
+    /// # Errors
+    /// [`Error::Io`].
+    pub(super) fn start(
+        disk: &DiskRef,
+        folder: &Path,
+        key: Key,
+        retention: Option<Retention>,
+    ) -> Result<Self> {
+        let shared = Arc::new(Shared {
+            disk: disk.clone(),
+            folder: folder.to_path_buf(),
+            key,
+            retention,
+            work: Mutex::default(),
+            changed: Condvar::new(),
+            stopped: Arc::default(),
+        });
+        let own = shared.clone();
+        let thread = std::thread::Builder::new()
+            .name("seglake-seal".to_owned())
+            .spawn(move || own.run());
+        let thread =
+            thread.map_err(|error| Error::io(Some(folder), "cannot start a thread", error))?;
+        Ok(Self {
+            shared,
+            thread: Some(thread),
+            owner: Owner::here(),
+        })
+    }
+
+    /// Seals a complete segment soon.
+    pub(super) fn add(&self, segment: Segment) {
+        self.shared.work().waiting.push_back(segment);
+        self.shared.changed.notify_all();
+    }
+
+    /// Waits until nothing is left to seal. Returns what hindered the last sealing that did not succeed, once.
+    pub(super) fn drain(&self) -> Option<Arc<Error>> {
+        let mut work = self.shared.work();
+        while work.is_busy || !work.waiting.is_empty() {
+            work = self.shared.wait(work);
+        }
+        work.error.take()
+    }
+
+    /// The segments that were frozen since the log was opened.
+    pub(super) fn frozen(&self) -> Vec<Segment> {
+        self.shared.work().frozen.clone()
+    }
+}
+
+impl Drop for Sealer {
+    /// Ends the thread. What is not sealed is sealed when the log is opened again.
+    fn drop(&mut self) {
+        if !self.owner.is_here() {
+            return; // a fork has no such thread, and perhaps a lock that nobody will free
+        }
+        self.shared.stopped.store(true, Ordering::Release);
+        {
+            let mut work = self.shared.work();
+            work.waiting.clear();
+            work.is_closed = true;
+        }
+        self.shared.changed.notify_all();
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join(); // a panic of it is its own
+        }
+    }
+}

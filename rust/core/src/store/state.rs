@@ -1,0 +1,188 @@
+//! What a log's writer knows: the active segment, and the batches of records that are committed together.
+
+use std::sync::{Arc, MutexGuard, OnceLock};
+use std::time::{Duration, Instant};
+
+use uuid::Uuid;
+
+use super::lock::Lock;
+use super::mark::MarkFile;
+use super::name::SegmentId;
+use super::options::LogOptions;
+use crate::disk::Handle;
+use crate::engine::Writer as _;
+use crate::error::{Error, Result};
+use crate::format::active;
+use crate::uuid6::{Generator, is_v6};
+
+#[derive(Debug)]
+pub(super) struct State {
+    pub(super) segment: Option<Current>,
+    pub(super) next_sequence: u64,
+    /// The greatest UUID that was appended or found.
+    pub(super) last: Option<[u8; 16]>,
+    pub(super) generator: Generator,
+    /// What becomes of the records since the last commit began.
+    pub(super) batch: Arc<Batch>,
+    /// How many records those are.
+    pub(super) batch_records: usize,
+    /// A thread is committing: only one does.
+    pub(super) is_committing: bool,
+    /// A thread waits for all commits to begin a new segment, so nothing is appended.
+    pub(super) is_rolling: bool,
+    /// How many records the last commit had, and how long its sync took.
+    pub(super) last_commit: (usize, Duration),
+    /// Why nothing can be written any more.
+    pub(super) poison: Option<Arc<str>>,
+    pub(super) is_closed: bool,
+    pub(super) mark: MarkFile,
+    pub(super) mark_synced: Instant,
+    /// Held until the log is closed.
+    pub(super) lock: Option<Lock>,
+}
+
+/// The segment that is being written.
+#[derive(Debug)]
+pub(super) struct Current {
+    pub(super) id: SegmentId,
+    pub(super) writer: active::Writer,
+    pub(super) file: Arc<Handle>,
+    pub(super) began: Instant,
+    /// The file's name is known to be on the disk.
+    pub(super) is_named: bool,
+    /// Up to where the file has bytes, written or zeros.
+    pub(super) filled: u64,
+    /// What is on the disk.
+    pub(super) synced: End,
+    /// What a commit that is under way is syncing.
+    pub(super) syncing: Option<End>,
+    /// What writes that returned handed to the operating system ([`Durability::Flush`]).
+    pub(super) flushed: End,
+}
+
+/// An offset in a segment, and the UUID of the last record before it.
+pub(super) type End = (u64, Option<[u8; 16]>);
+
+/// What became of records that were committed together.
+#[derive(Debug, Default)]
+pub(super) struct Batch(pub(super) OnceLock<Outcome>);
+
+#[derive(Clone, Debug)]
+pub(super) enum Outcome {
+    /// They are on the disk.
+    Durable,
+    /// None of them is in the log.
+    Refused(Arc<Error>),
+    /// Each of them may be in the log or not.
+    Unknown(Arc<str>),
+}
+
+/// How far the active segment is filled with zeros ahead of its records, in bytes: a sync of bytes that are in the file already
+/// need not write the file's length.
+const PREALLOCATED_BYTES: u64 = 4 << 20;
+pub(super) type Guard<'a> = MutexGuard<'a, State>;
+
+impl State {
+    /// The UUID of the next record.
+    pub(super) fn next_uuid(&self, given: Option<Uuid>) -> Result<Uuid> {
+        let Some(uuid) = given else {
+            return match &self.last {
+                None => Ok(self.generator.now()),
+                Some(last) => self.generator.after(last).ok_or_else(|| {
+                    Error::Usage(format!(
+                        "no UUID of version 6 has a later time than the last one of the log, {}",
+                        Uuid::from_bytes(*last)
+                    ))
+                }),
+            };
+        };
+        if !is_v6(uuid.as_bytes()) {
+            return Err(Error::Usage(format!(
+                "the UUID {uuid} is not of version 6, variant 10"
+            )));
+        }
+        match self.last {
+            Some(last) if *uuid.as_bytes() <= last => Err(Error::Usage(format!(
+                "the UUID {uuid} does not ascend: the last one of the log is {}. Write records sorted by uuid, each once",
+                Uuid::from_bytes(last)
+            ))),
+            _ => Ok(uuid),
+        }
+    }
+
+    /// Whether all that was appended is on the disk.
+    pub(super) fn is_settled(&self) -> bool {
+        self.segment
+            .as_ref()
+            .is_none_or(|current| current.writer.position() == current.synced.0)
+    }
+}
+
+impl Current {
+    /// Goes on with a segment that recovery put in order: all of it is on the disk.
+    pub(super) fn resume(id: SegmentId, writer: active::Writer) -> Result<Self> {
+        let end = (writer.position(), writer.last_uuid().map(Uuid::into_bytes));
+        let file = writer.handle();
+        let path = writer.path();
+        let filled = file
+            .len()
+            .map_err(|error| Error::io(Some(path), "cannot stat", error))?;
+        Ok(Self {
+            id,
+            file: Arc::new(file),
+            writer,
+            began: Instant::now(),
+            is_named: true,
+            filled,
+            synced: end,
+            syncing: None,
+            flushed: end,
+        })
+    }
+
+    /// Whether a record of so many bytes goes into another segment.
+    pub(super) fn is_full(&self, bytes: u64, options: &LogOptions) -> bool {
+        let position = self.writer.position();
+        let is_old = options
+            .segment_age
+            .is_some_and(|age| self.began.elapsed() >= age);
+        position > 0 && (is_old || position.saturating_add(bytes) > options.segment_bytes)
+    }
+
+    /// Fills the file with zeros ahead of a record of so many bytes. Where there is no room for that there may be some for the
+    /// record itself, so an error is left to that.
+    pub(super) fn preallocate(&mut self, bytes: u64, segment_bytes: u64) {
+        let end = self.writer.position().saturating_add(bytes);
+        if end <= self.filled {
+            return;
+        }
+        let wanted = end
+            .saturating_add(PREALLOCATED_BYTES)
+            .min(segment_bytes)
+            .max(end);
+        self.filled = if self.writer.fill(wanted).is_ok() {
+            wanted
+        } else {
+            end // another try with the next record
+        };
+    }
+}
+
+/// An error that several callers get.
+pub(super) fn again(error: &Error) -> Error {
+    match error {
+        Error::Io {
+            path,
+            action,
+            source,
+        } => Error::Io {
+            path: path.clone(),
+            action: action.clone(),
+            source: source.raw_os_error().map_or_else(
+                || std::io::Error::new(source.kind(), source.to_string()),
+                std::io::Error::from_raw_os_error,
+            ),
+        },
+        other => Error::Usage(other.to_string()),
+    }
+}

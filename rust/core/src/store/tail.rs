@@ -1,0 +1,297 @@
+//! Following a log. docs/formats/log.md, "Following".
+
+use std::collections::VecDeque;
+use std::fmt;
+use std::ops::Range;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use uuid::Uuid;
+
+use super::folder::Segment;
+use super::mark::Mark;
+use super::reader::{LogReader, View};
+use crate::engine::{Filter, Start, Step, Walk};
+use crate::error::Result;
+use crate::format::active;
+use crate::record::{Record, Rows, Value};
+use crate::source::{FileSource, Source};
+
+/// Where following a log begins.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum TailFrom {
+    /// At its first record.
+    Start,
+    /// After what is on the disk now.
+    #[default]
+    Now,
+    /// After the record of this UUID, whether it is still there or not.
+    After(Uuid),
+}
+
+/// The first wait for a record, and the longest one: each is half as long again as the one before.
+const FIRST_WAIT: Duration = Duration::from_micros(200);
+const LONGEST_WAIT: Duration = Duration::from_millis(8);
+
+/// Gives the records of a log as they come to the disk, each once, in order, also while segments end and are sealed.
+pub struct Tail {
+    reader: LogReader,
+    /// The place in the log of the segment that is read.
+    sequence: u64,
+    /// That segment, while it is an active file: sealing may remove its name, but not the file.
+    file: Option<FileSource>,
+    /// Up to where that is read.
+    offset: u64,
+    /// The UUID of the last record that was given, or after which to begin.
+    last: Option<[u8; 16]>,
+    /// What is left to read of what is known to be there.
+    walks: VecDeque<Box<dyn Walk>>,
+    /// The rows of the first walk's last step that were not given yet.
+    rows: Range<usize>,
+    /// The segment is read to its end once the walks are.
+    is_complete: bool,
+    /// The counter of the mark up to which all was given.
+    seen: Option<u64>,
+    wait: Duration,
+}
+
+impl LogReader {
+    /// Follows the log: gives the records from there on, and those to come, also of a writer in another process.
+    ///
+    /// # Errors
+    /// As [`open`](Self::open).
+    pub fn tail(&self, from: TailFrom) -> Result<Tail> {
+        Tail::begin(self.clone(), from)
+    }
+}
+
+impl Tail {
+    fn begin(reader: LogReader, from: TailFrom) -> Result<Self> {
+        let view = reader.view()?;
+        let mut tail = Self {
+            sequence: view.segments.first().map_or(1, |first| first.id.sequence),
+            file: None,
+            offset: 0,
+            last: None,
+            walks: VecDeque::new(),
+            rows: 0..0,
+            is_complete: false,
+            seen: None,
+            wait: FIRST_WAIT,
+            reader,
+        };
+        match from {
+            TailFrom::Start => {}
+            TailFrom::After(uuid) => {
+                let within = view.segments.iter().rev().find(|own| own.id.first <= uuid);
+                tail.sequence = within.map_or(tail.sequence, |own| own.id.sequence);
+                tail.last = Some(uuid.into_bytes());
+            }
+            TailFrom::Now => {
+                let newest = view.segments.last();
+                tail.sequence = newest.map_or(1, |newest| newest.id.sequence);
+                if let Some(newest) = newest {
+                    tail.is_complete = view.limit(newest).is_none();
+                }
+                tail.last = (view.mark.sequence > 0).then_some(view.mark.last);
+            }
+        }
+        Ok(tail)
+    }
+
+    /// The next record that is on the disk, if there is one now.
+    ///
+    /// # Errors
+    /// Those of reading; [`Error::SegmentGone`](crate::Error::SegmentGone) where retention removed a segment before it was read.
+    pub fn poll(&mut self) -> Result<Option<Record>> {
+        self.next_within(Duration::ZERO)
+    }
+
+    /// The next record, waiting for it at most so long.
+    ///
+    /// # Errors
+    /// As [`poll`](Self::poll).
+    pub fn next_within(&mut self, timeout: Duration) -> Result<Option<Record>> {
+        if !self.wait(timeout)? {
+            return Ok(None);
+        }
+        let columns = self.reader.columns();
+        Ok(self.take(|rows, row| Record::of(columns, rows, row)))
+    }
+
+    /// Waits until there is a record to [take](Self::take), at most so long. Returns whether there is one.
+    ///
+    /// # Errors
+    /// As [`poll`](Self::poll).
+    pub fn wait(&mut self, timeout: Duration) -> Result<bool> {
+        let deadline = Instant::now().checked_add(timeout);
+        loop {
+            if self.look()? {
+                self.wait = FIRST_WAIT;
+                return Ok(true);
+            }
+            let left = match deadline {
+                None => self.wait,
+                Some(deadline) => deadline.saturating_duration_since(Instant::now()),
+            };
+            if left.is_zero() {
+                return Ok(false);
+            }
+            std::thread::sleep(left.min(self.wait));
+            self.wait = (self.wait * 3 / 2).min(LONGEST_WAIT);
+        }
+    }
+
+    /// Gives the record that was [waited for](Self::wait), as the rows and the row that it is, without copying it. `None` if none was.
+    pub fn take<T>(&mut self, give: impl FnOnce(&dyn Rows, usize) -> T) -> Option<T> {
+        let walk = self.walks.front()?;
+        let row = self.rows.next()?;
+        let rows = walk.rows();
+        if let Value::Uuid(uuid) = rows.field(row, 0) {
+            self.last = Some(uuid);
+        }
+        Some(give(&*rows, row))
+    }
+
+    /// Whether there is a record to take, now.
+    fn look(&mut self) -> Result<bool> {
+        loop {
+            if !self.rows.is_empty() {
+                return Ok(true);
+            }
+            let Some(walk) = self.walks.front_mut() else {
+                if !self.advance()? {
+                    return Ok(false);
+                }
+                continue;
+            };
+            if walk.step()? == Step::More {
+                self.rows = 0..walk.rows().len();
+            } else {
+                self.walks.pop_front();
+            }
+        }
+    }
+
+    /// The UUID of the last record that was given: where another tail goes on, with [`TailFrom::After`].
+    #[must_use]
+    pub fn last(&self) -> Option<Uuid> {
+        self.last.map(Uuid::from_bytes)
+    }
+
+    /// Finds out what there is to read next. Returns whether there may be something.
+    fn advance(&mut self) -> Result<bool> {
+        let mark = Mark::read(self.reader.disk(), self.reader.path(), self.reader.key())?;
+        if self.seen == Some(mark.counter) {
+            return Ok(false);
+        }
+        // All of the segment that is read is on the disk at least up to here, without looking at the folder.
+        if !self.is_complete && mark.sequence == self.sequence && self.file.is_some() {
+            if mark.offset > self.offset {
+                self.read_on(Some(mark.offset))?;
+                return Ok(true);
+            }
+            self.seen = Some(mark.counter);
+            return Ok(false);
+        }
+        let view = self.reader.view()?;
+        if self.is_complete {
+            self.is_complete = false;
+            self.sequence += 1;
+            self.offset = 0;
+            self.file = None;
+        }
+        let Some(segment) = view.get(self.sequence) else {
+            let first = view
+                .segments
+                .first()
+                .map_or(self.sequence, |own| own.id.sequence);
+            if first > self.sequence {
+                return Err(crate::Error::SegmentGone {
+                    path: self.reader.path().to_path_buf(),
+                    sequence: self.sequence,
+                });
+            }
+            self.seen = Some(view.mark.counter);
+            return Ok(false);
+        };
+        self.read_segment(&view, segment)
+    }
+
+    fn read_segment(&mut self, view: &View, segment: &Segment) -> Result<bool> {
+        let limit = view.limit(segment);
+        if let Some(limit) = limit
+            && limit <= self.offset
+        {
+            self.seen = Some(view.mark.counter);
+            return Ok(false);
+        }
+        self.is_complete = limit.is_none();
+        if segment.is_frozen {
+            // What was given of it is passed over by its UUID.
+            let filter = self.filter();
+            self.walks = self.reader.walks(segment, limit, &filter)?;
+            return Ok(true);
+        }
+        if self.file.is_none() {
+            let file = self.reader.file(segment.id)?;
+            if self.reader.format_of(&file) != &active::FORMAT {
+                // Sealed by now, so complete.
+                self.is_complete = true;
+                let source: Arc<dyn Source> = Arc::new(file);
+                let options = self.reader.options();
+                let (start, filter) = (Start::Beginning, self.filter());
+                let walk = self.reader.walk_of(source, None, options, start, &filter)?;
+                self.walks.push_back(walk);
+                return Ok(true);
+            }
+            self.file = Some(file);
+        }
+        self.read_on(limit)?;
+        Ok(true)
+    }
+
+    /// Reads the active file on, up to `limit` or its end.
+    fn read_on(&mut self, limit: Option<u64>) -> Result<()> {
+        let Some(file) = &self.file else {
+            return Ok(());
+        };
+        let file = file.again()?;
+        let end = limit.unwrap_or(file.len());
+        let source: Arc<dyn Source> = match limit {
+            Some(limit) => Arc::new(self.reader.limited(file, limit)?),
+            None => Arc::new(file),
+        };
+        let options = self.reader.options();
+        // At the beginning what was given before is passed over by its UUID, later by the offset.
+        let (start, filter) = match self.offset {
+            0 => (Start::Beginning, self.filter()),
+            offset => (Start::Offset(offset), options.filter.clone()),
+        };
+        let walk = self
+            .reader
+            .walk_of(source, limit, options, start, &filter)?;
+        self.walks.push_back(walk);
+        self.offset = end;
+        Ok(())
+    }
+
+    /// What is wanted, after what was given.
+    fn filter(&self) -> Filter {
+        let filter = self.reader.options().filter.clone();
+        match self.last {
+            Some(last) => filter.above("uuid", last),
+            None => filter,
+        }
+    }
+}
+
+impl fmt::Debug for Tail {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Tail")
+            .field("reader", &self.reader)
+            .field("sequence", &self.sequence)
+            .field("offset", &self.offset)
+            .finish_non_exhaustive()
+    }
+}
