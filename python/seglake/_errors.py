@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Any
+from uuid import UUID
 
 from ._text import printable_path
 
@@ -97,6 +98,38 @@ class DamageError(SeglakeError):
 
 class WrongKeyError(DamageError):
     """No record checks but the structure is sound: the key is probably not the one it was written with."""
+
+
+class OutcomeUnknownError(SeglakeError):
+    """A sync of a log failed, so nobody knows whether records are on the disk: each is in the log later, or is not.
+
+    Attributes:
+        path: the log's folder.
+        uuids: the UUIDs of the records.
+    """
+
+    def __init__(self, *, reason: str, path: str, uuids: Sequence[UUID]) -> None:
+        super().__init__(
+            f"cannot tell whether {len(uuids)} record(s) are in the log: {reason}",
+            path=path,
+            next="see to the disk, open the log again and look the UUIDs up",
+        )
+        self.uuids: list[UUID] = list(uuids)
+
+
+class SegmentGoneError(SeglakeError):
+    """A segment of a log was removed by its retention before it was read.
+
+    Attributes:
+        path: the log's folder.
+        sequence: the segment's place in the log, counted from 1.
+    """
+
+    def __init__(self, *, path: str, sequence: int) -> None:
+        super().__init__(
+            f"segment {sequence} was removed by the log's retention", path=path, next="begin at a later record"
+        )
+        self.sequence = sequence
 
 
 class DamageWarning(UserWarning):

@@ -2,7 +2,7 @@
 
 import uuid as _uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 from os import PathLike
 from types import TracebackType
 from typing import Any, BinaryIO, Literal, Protocol, Self, TypeAlias, final, overload
@@ -19,7 +19,11 @@ from seglake._types import (
     Format,
     IndexItem,
     Limits,
+    LogMark,
+    LogRecovery,
+    LogSegment,
     NewFileOptions,
+    Retention,
     SealedOptions,
     Span,
     System,
@@ -40,6 +44,8 @@ __all__ = [
     "Recovered",
     "Report",
     "Schema",
+    "SegmentLog",
+    "Tail",
     "Writer",
     "__version__",
     "arrow_stream",
@@ -1564,3 +1570,254 @@ class Writer:
         traceback: TracebackType | None,
         /,
     ) -> None: ...
+
+@final
+class SegmentLog:
+    """A durable log: a folder of segments, one of which is written. Use it in a `with` block, or call `close`.
+
+    One process writes, with any number of threads; any number of processes read. Every segment is a file of its
+    own: an active segment, which becomes a sealed one in the background when it is full. Names that begin with
+    `_` are the log's own.
+
+    path: the folder; one that does not exist is made.
+    key: the key of the checksums, as in `open`; one.
+    segment_bytes: a segment ends before it has more bytes.
+    segment_age: a segment ends at the first write after so many seconds, or a timedelta.
+    durability: what `write` waits for. "fsync": the record is on the disk, and survives a loss of power; threads
+        that write at the same time share a sync. "flush": the operating system has it, and it survives the end of
+        the process. "none": it may be in the memory of the process alone.
+    retention: a dict of what is removed, whenever a segment is sealed: `age`, sealed segments that are older than
+        so many seconds or a timedelta; `bytes`, the oldest ones while all sealed segments together have more
+        bytes.
+    seal: whether segments that are full are sealed.
+    readonly: open the log to read, beside its writer. Nothing is locked or changed.
+
+    Raises OSError where the folder cannot be used, or another writer has it open (the error names its process);
+    FormatError where segments are missing; WrongKeyError where nothing checks under the key; FileNotFoundError
+    with readonly=True.
+
+    >>> with seglake.SegmentLog("new") as log:
+    ...     uuid = log.write("order.paid", b"...")
+    ...     [record.type for record in log]
+    ['order.paid']
+    """
+    def __new__(
+        cls,
+        path: str | PathLike[str],
+        *,
+        key: _Key | None = None,
+        segment_bytes: int = 67108864,
+        segment_age: float | timedelta | None = None,
+        durability: Literal["fsync", "flush", "none"] = "fsync",
+        retention: Retention | None = None,
+        seal: bool = True,
+        readonly: bool = False,
+    ) -> Self: ...
+    @property
+    def path(self) -> str:
+        """The log's folder.
+
+        >>> log = seglake.SegmentLog("log", readonly=True)
+        >>> log.path
+        'log'
+        """
+    @property
+    def readonly(self) -> bool:
+        """Whether the log is open to read only.
+
+        >>> log = seglake.SegmentLog("log", readonly=True)
+        >>> log.readonly
+        True
+        """
+    @property
+    def closed(self) -> bool:
+        """Whether the log is closed.
+
+        >>> log = seglake.SegmentLog("log", readonly=True)
+        >>> log.closed
+        False
+        """
+    @property
+    def recovered(self) -> list[LogRecovery]:
+        """What was put in order when the log was opened, since its last writer did not close it: a list of
+        LogRecovery.
+
+        >>> with seglake.SegmentLog("new") as log:
+        ...     log.recovered
+        []
+        """
+    @property
+    def synced(self) -> LogMark | None:
+        """How far the log is known to be on the disk, as a LogMark; None while nothing is.
+
+        >>> log = seglake.SegmentLog("log", readonly=True)
+        >>> log.synced.sequence
+        2
+        """
+    def write(
+        self,
+        type: str | Buffer,
+        value: str | Buffer,
+        *,
+        uuid: _uuid.UUID | str | bytes | None = None,
+        timestamp: datetime | int | None = None,
+    ) -> _uuid.UUID:
+        """Appends one record and waits as `durability` says. Returns its UUID.
+
+        type: text, shown as records show it, or bytes; at most 255 bytes.
+        value: bytes, or text as UTF-8; at most 4294967295 bytes.
+        uuid: a UUID of version 6 that is greater than all in the log; None makes one of the present time.
+        timestamp: an aware datetime, of which the UUID is made instead.
+
+        Raises ValueError for what the log cannot hold, and OSError where it cannot be written, such as to a full
+        disk: the record is not in the log then. Raises OutcomeUnknownError where a sync failed: the record may be
+        in the log or not, and nothing more can be written.
+
+        >>> with seglake.SegmentLog("new") as log:
+        ...     uuid = log.write("order.paid", b"...")
+        ...     log.get(uuid).value
+        b'...'
+        """
+    def write_batch(
+        self,
+        records: _ArrowStream | _ArrowArray | Iterable[Record | Mapping[str, Any] | tuple[str | Buffer, str | Buffer]],
+        /,
+    ) -> list[_uuid.UUID]:
+        """Appends many records and waits once for all of them. Returns their UUIDs as a list.
+
+        records: an Arrow table, record batch or stream with the columns `type` and `value`, and perhaps `uuid` or
+            `timestamp`; or an iterable of Records, mappings with these names, or tuples of type and value.
+
+        The batch is not a transaction: after a crash some of its records may be in the log. Raises what `write`
+        raises; records before one that is refused are written.
+
+        >>> with seglake.SegmentLog("new") as log:
+        ...     len(log.write_batch([("order.created", b"1"), ("order.paid", b"2")]))
+        2
+        """
+    def sync(self) -> None:
+        """Makes all records that were written survive a loss of power, and visible to readers. Raises what `write`
+        raises.
+
+        >>> with seglake.SegmentLog("new", durability="none") as log:
+        ...     uuid = log.write("order.paid", b"...")
+        ...     log.sync()
+        ...     log.synced.last == uuid
+        True
+        """
+    def roll(self) -> None:
+        """Ends the active segment: the next record begins another, and the old one is sealed. Raises what `write`
+        raises.
+
+        >>> with seglake.SegmentLog("new") as log:
+        ...     for value in "ab":
+        ...         uuid = log.write("order.paid", value)
+        ...         log.roll()
+        ...     len(log.segments())
+        2
+        """
+    def wait_sealed(self) -> None:
+        """Waits until all segments that are full are sealed. Raises what hindered that; it is tried again when the
+        log is opened next.
+
+        >>> with seglake.SegmentLog("new") as log:
+        ...     uuid = log.write("order.paid", b"...")
+        ...     log.roll()
+        ...     log.wait_sealed()
+        ...     log.segments()[0].kind
+        'sealed'
+        """
+    def retain(self, *, age: float | timedelta | None = None, bytes: int | None = None) -> list[LogSegment]:
+        """Removes the oldest sealed segments and returns them as a list of LogSegment. The newest segment always
+        stays.
+
+        age: those that are older than so many seconds, or a timedelta.
+        bytes: the oldest ones, while all sealed segments together have more bytes.
+
+        >>> with seglake.SegmentLog("new") as log:
+        ...     len(log.retain(bytes=1_000_000))
+        0
+        """
+    def close(self) -> None:
+        """Makes all records survive a loss of power and closes the log. Segments that are full are sealed before
+        this returns. Closing twice does nothing. Raises what `write` raises; the log is closed all the same.
+
+        >>> log = seglake.SegmentLog("new")
+        >>> log.close()
+        >>> log.closed
+        True
+        """
+    def segments(self) -> list[LogSegment]:
+        """The segments that are there now, in order, as a list of LogSegment.
+
+        >>> log = seglake.SegmentLog("log", readonly=True)
+        >>> [(segment.sequence, segment.kind) for segment in log.segments()]
+        [(1, 'sealed'), (2, 'active')]
+        """
+    def get(self, uuid: _uuid.UUID | str | bytes, /) -> Record | None:
+        """Finds one record by its UUID; None if it is not in the log. Raises DamageError where damage may have been
+        it.
+
+        >>> log = seglake.SegmentLog("log", readonly=True)
+        >>> log.get(log.synced.last).type
+        'order.shipped'
+        """
+    def range(self, filters: _Filters | None = None) -> Records:
+        """The records that meet all filters, as an iterator. Segments that cannot have any are not opened.
+
+        filters: as in `open`.
+
+        >>> log = seglake.SegmentLog("log", readonly=True)
+        >>> [record.value for record in log.range([("type", "==", "order.paid")])]
+        [b'2']
+        """
+    def __iter__(self) -> Records: ...
+    def tail(self, from_: Literal["now", "start"] | _uuid.UUID | str | bytes | None = None) -> Tail:
+        """Follows the log: an iterator that waits for records to come, also from a writer in another process, and
+        gives each once. It gives what is on the disk, so that no crash takes back what was given.
+
+        from_: "now", "start", or the UUID of the record after which to begin.
+
+        Raises SegmentGoneError, while iterating, where retention removed a segment before it was read.
+
+        >>> log = seglake.SegmentLog("log", readonly=True)
+        >>> [record.type for record in iter(log.tail("start").poll, None)]
+        ['order.created', 'order.paid', 'order.shipped']
+        """
+    def __enter__(self) -> Self: ...
+    def __exit__(
+        self,
+        exc_type: type[BaseException] | None,
+        exc: BaseException | None,
+        traceback: TracebackType | None,
+        /,
+    ) -> None: ...
+
+@final
+class Tail:
+    """An iterator over the records of a log as they come: `SegmentLog.tail` makes it.
+
+    >>> log = seglake.SegmentLog("log", readonly=True)
+    >>> next(log.tail("start")).type
+    'order.created'
+    """
+    @property
+    def last(self) -> _uuid.UUID | None:
+        """The UUID of the last record that was given, after which another tail can begin; None before the first.
+
+        >>> log = seglake.SegmentLog("log", readonly=True)
+        >>> tail = log.tail("start")
+        >>> tail.poll().uuid == tail.last
+        True
+        """
+    def poll(self, timeout: float = 0.0, /) -> Record | None:
+        """Returns the next record, waiting for it at most so many seconds; None where there is none. 0 does not
+        wait.
+
+        >>> log = seglake.SegmentLog("log", readonly=True)
+        >>> log.tail("start").poll().type
+        'order.created'
+        >>> log.tail("now").poll(0.01)
+        """
+    def __iter__(self) -> Self: ...
+    def __next__(self) -> Record: ...

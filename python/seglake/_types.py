@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from os import PathLike
 from typing import Any, Literal, NamedTuple, TypeAlias, TypedDict
 from uuid import UUID
@@ -345,3 +346,85 @@ class Diagnosis(NamedTuple):
     before: Neighbour | None
     after: Neighbour | None
     repairs: list[Repair]
+
+
+class Retention(TypedDict, total=False):
+    """Which sealed segments of a log are removed. The newest segment always stays.
+
+    Attributes:
+        age: those whose records are all older than so many seconds, or a timedelta.
+        bytes: the oldest ones, while all sealed segments together have more bytes than this.
+    """
+
+    age: float | timedelta
+    bytes: int
+
+
+class LogSegment(NamedTuple):
+    """A segment of a log.
+
+    Attributes:
+        sequence: its place in the log, counted from 1.
+        first: the UUID of its first record, which is its identity.
+        kind: "active" or "sealed".
+        path: its file.
+        is_frozen: it was found damaged and is kept as it is.
+
+    Example:
+        >>> import seglake
+        >>> log = seglake.SegmentLog("log", readonly=True)
+        >>> log.segments()[1].kind
+        'active'
+    """
+
+    sequence: int
+    first: UUID
+    kind: Literal["active", "sealed"]
+    path: str
+    is_frozen: bool
+
+
+class LogMark(NamedTuple):
+    """How far a log is known to be on the disk.
+
+    Attributes:
+        sequence: the place in the log of a segment.
+        byte_offset: the offset in that segment.
+        last: the UUID of the last record up to there.
+
+    Example:
+        >>> import seglake
+        >>> log = seglake.SegmentLog("log", readonly=True)
+        >>> log.synced.last == log.tail("start").poll().uuid
+        False
+    """
+
+    sequence: int
+    byte_offset: int
+    last: UUID
+
+
+class LogRecovery(NamedTuple):
+    """What was put in order when a log was opened that its last writer had not closed.
+
+    Attributes:
+        kind: "rewritten": records after the synced mark were sound, and were written once more and synced. "torn_tail":
+            what was left of an interrupted write was moved to a file of its own. "frozen": the newest segment is
+            damaged, so it is kept as it is, and writing goes on in a new one.
+        sequence: the segment's place in the log.
+        byte_offset: where the torn tail began.
+        nbytes: how many bytes were rewritten or removed.
+        reason: why the segment is frozen.
+
+    Example:
+        >>> import seglake
+        >>> with seglake.SegmentLog("new") as log:
+        ...     [step.kind for step in log.recovered]
+        []
+    """
+
+    kind: Literal["rewritten", "torn_tail", "frozen"]
+    sequence: int
+    byte_offset: int | None
+    nbytes: int | None
+    reason: str | None

@@ -80,6 +80,10 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
             orders.write({**fields, "value": b'{"order": 1}'})
     with seglake.create(folder / "autobase.oplog", format="oplog", dialect="autobase") as orders:
         orders.write(version=2, clock=[], batch=0, optimistic=False, value=b"v")
+    with seglake.SegmentLog(folder / "log") as log:
+        log.write_batch([("order.created", b"1"), ("order.paid", b"2")])
+        log.roll()
+        log.write("order.shipped", b"3")
     whole = (folder / "orders.active").read_bytes()
     (folder / "damaged.active").write_bytes(whole[:60] + b"?" + whole[61:])
     logs = folder / "logs"

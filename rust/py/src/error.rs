@@ -13,6 +13,7 @@ use seglake::text::printable;
 use seglake::{Damage, Error};
 
 use crate::interrupt;
+use crate::value::uuid_to_python;
 
 /// The module that defines the exceptions, in Python so that they pickle and subclass like any other.
 const ERRORS: &str = "seglake._errors";
@@ -94,6 +95,23 @@ fn exception(py: Python<'_>, error: Error) -> PyResult<PyErr> {
             fields.set_item("missing", missing)?;
             fields.set_item("reason", error.to_string())?;
             "ColumnsError"
+        }
+        Error::OutcomeUnknown {
+            path,
+            uuids,
+            reason,
+        } => {
+            let own = uuids.iter();
+            let own = own.map(|uuid| uuid_to_python(py, uuid.as_bytes()));
+            fields.set_item("reason", printable(&reason))?;
+            fields.set_item("path", path.as_os_str())?;
+            fields.set_item("uuids", own.collect::<PyResult<Vec<_>>>()?)?;
+            "OutcomeUnknownError"
+        }
+        Error::SegmentGone { path, sequence } => {
+            fields.set_item("path", path.as_os_str())?;
+            fields.set_item("sequence", sequence)?;
+            "SegmentGoneError"
         }
         // The class of what only this library raises: readers of many files go on with the others.
         Error::Bug(bug) => {

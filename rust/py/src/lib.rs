@@ -27,6 +27,7 @@ mod key;
 mod keywords;
 mod ledger;
 mod limits;
+mod log;
 mod lookup;
 mod message;
 mod open;
@@ -77,6 +78,8 @@ mod _native {
     use super::index::{Index, index};
     #[pymodule_export]
     use super::ledger::Ledger;
+    #[pymodule_export]
+    use super::log::{SegmentLog, Tail};
     #[pymodule_export]
     use super::message::{decode_message, decode_system, encode_message};
     #[pymodule_export]

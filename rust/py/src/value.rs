@@ -121,20 +121,27 @@ pub(crate) fn uuid6<'py>(
     py: Python<'py>,
     timestamp: Option<&Bound<'py, PyAny>>,
 ) -> PyResult<Bound<'py, PyAny>> {
-    static GENERATOR: Mutex<Option<(u64, Generator)>> = Mutex::new(None);
     let micros = timestamp
         .map(|time| time_from_python(time, "timestamp"))
         .transpose()?;
+    uuid_to_python(py, new_uuid(micros)?.as_bytes())
+}
+
+/// A UUID of this time, in microseconds since 1970.
+pub(crate) fn uuid_at(micros: i64) -> PyResult<Uuid> {
+    new_uuid(Some(micros))
+}
+
+fn new_uuid(micros: Option<i64>) -> PyResult<Uuid> {
+    static GENERATOR: Mutex<Option<(u64, Generator)>> = Mutex::new(None);
     let mut kept = GENERATOR.lock().unwrap_or_else(PoisonError::into_inner);
     // Another one after a fork: two processes must not give out the same.
     if kept.as_ref().is_some_and(|(own, _)| *own != forks()) {
         *kept = None;
     }
     let (_, generator) = kept.get_or_insert_with(|| (forks(), Generator::default()));
-    let uuid: Uuid = match micros {
-        None => generator.now(),
-        Some(micros) => generator.at(micros).ok_or_else(|| PyValueError::new_err("a UUID of version 6 cannot hold that time, or all of that microsecond are given out"))?,
-    };
-    drop(kept);
-    uuid_to_python(py, uuid.as_bytes())
+    match micros {
+        None => Ok(generator.now()),
+        Some(micros) => generator.at(micros).ok_or_else(|| PyValueError::new_err("a UUID of version 6 cannot hold that time, or all of that microsecond are given out")),
+    }
 }

@@ -1,0 +1,760 @@
+//! `SegmentLog` and `Tail`: a durable log.
+
+use std::ffi::OsStr;
+use std::path::PathBuf;
+use std::sync::{Arc, OnceLock};
+use std::time::{Duration, Instant};
+
+use pyo3::exceptions::{PyResourceWarning, PyTypeError, PyValueError};
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyString, PyTuple};
+use seglake::format::{ColumnKind, Filter, Options, active};
+use seglake::store::{
+    Durability, LogOptions, LogReader, Recovery, Retention, Segment, SegmentLog as Log,
+    Tail as CoreTail, TailFrom,
+};
+use seglake::uuid6;
+use seglake::verbs::Report;
+use uuid::Uuid;
+
+use crate::arrow::{failed, import};
+use crate::destination::Destination;
+use crate::error::{raise, warn};
+use crate::exclusive::{Exclusive, InUse, forks};
+use crate::field_in::{FieldIn, from_python, wrong_type};
+use crate::field_in_arrow::from_arrow;
+use crate::fields::Fields;
+use crate::filters::Filters;
+use crate::key::{KeyArgument, keys};
+use crate::passes::Shared;
+use crate::record::{Record, RecordMaker};
+use crate::records::Records;
+use crate::value::{uuid_at, uuid_to_python};
+
+/// How long a thread waits before signal handlers may run.
+const SIGNAL_INTERVAL: Duration = Duration::from_millis(50);
+
+/// A durable log: a folder of segments, one of which is written. Use it in a `with` block, or call `close`.
+///
+/// One process writes, with any number of threads; any number of processes read. Every segment is a file of its own: an active
+/// segment, which becomes a sealed one in the background when it is full. Names that begin with `_` are the log's own.
+///
+/// path: the folder; one that does not exist is made.
+/// key: the key of the checksums, as in `open`; one.
+/// segment_bytes: a segment ends before it has more bytes.
+/// segment_age: a segment ends at the first write after so many seconds, or a timedelta.
+/// durability: what `write` waits for. "fsync": the record is on the disk, and survives a loss of power; threads that write at the
+///     same time share a sync. "flush": the operating system has it, and it survives the end of the process. "none": it may be
+///     in the memory of the process alone.
+/// retention: a dict of what is removed, whenever a segment is sealed: `age`, sealed segments that are older than so many seconds
+///     or a timedelta; `bytes`, the oldest ones while all sealed segments together have more bytes.
+/// seal: whether segments that are full are sealed.
+/// readonly: open the log to read, beside its writer. Nothing is locked or changed.
+///
+/// Raises OSError where the folder cannot be used, or another writer has it open (the error names its process); FormatError
+/// where segments are missing; WrongKeyError where nothing checks under the key; FileNotFoundError with readonly=True.
+///
+/// >>> with seglake.SegmentLog("new") as log:
+/// ...     uuid = log.write("order.paid", b"...")
+/// ...     [record.type for record in log]
+/// ['order.paid']
+#[pyclass(frozen, module = "seglake")]
+pub(crate) struct SegmentLog {
+    path: PathBuf,
+    writer: Option<Log>,
+    reader: LogReader,
+    fields: Fields,
+    shared: Arc<Shared>,
+    /// Of the process that opened it: a fork of that has no part in it.
+    forks: u64,
+    is_closed: OnceLock<()>,
+}
+
+/// `log.segments()`, `log.recovered`: a named tuple of this class with these fields.
+fn named<'py>(
+    py: Python<'py>,
+    class: &'static str,
+    fields: Bound<'py, PyTuple>,
+) -> PyResult<Bound<'py, PyAny>> {
+    py.import("seglake._types")?.getattr(class)?.call1(fields)
+}
+
+/// Seconds, or a timedelta.
+fn duration(name: &str, value: &Bound<'_, PyAny>) -> PyResult<Duration> {
+    let seconds = value
+        .call_method0("total_seconds")
+        .map_or_else(|_| value.extract::<f64>(), |seconds| seconds.extract());
+    let seconds = seconds.map_err(|_| wrong_type(name, "seconds or a timedelta", value))?;
+    Duration::try_from_secs_f64(seconds)
+        .map_err(|_| PyValueError::new_err(format!("{name} is {seconds}: it is 0 or more seconds")))
+}
+
+fn retention(given: &Bound<'_, PyDict>) -> PyResult<Retention> {
+    let mut retention = Retention::default();
+    for (name, value) in given.iter() {
+        match name.extract::<String>()?.as_str() {
+            "age" => retention.age = Some(duration("retention age", &value)?),
+            "bytes" => retention.bytes = Some(value.extract()?),
+            other => {
+                return Err(PyValueError::new_err(format!(
+                    "retention has no {other:?}: it has age and bytes"
+                )));
+            }
+        }
+    }
+    Ok(retention)
+}
+
+fn closed() -> PyErr {
+    PyValueError::new_err("the log is closed")
+}
+
+fn segment_to_python<'py>(py: Python<'py>, segment: &Segment) -> PyResult<Bound<'py, PyAny>> {
+    let fields = (
+        segment.id.sequence,
+        uuid_to_python(py, segment.id.first.as_bytes())?,
+        segment.kind.extension(),
+        segment.path.as_os_str(),
+        segment.is_frozen,
+    );
+    named(py, "LogSegment", fields.into_pyobject(py)?)
+}
+
+fn recovery_to_python<'py>(py: Python<'py>, step: &Recovery) -> PyResult<Bound<'py, PyAny>> {
+    let (kind, sequence, byte_offset, nbytes, reason) = match step {
+        Recovery::TornTail {
+            segment,
+            offset,
+            bytes,
+        } => (
+            "torn_tail",
+            segment.sequence,
+            Some(*offset),
+            Some(*bytes),
+            None,
+        ),
+        Recovery::Frozen { segment, reason } => (
+            "frozen",
+            segment.sequence,
+            None,
+            None,
+            Some(reason.as_str()),
+        ),
+        Recovery::Rewritten { segment, bytes } => {
+            ("rewritten", segment.sequence, None, Some(*bytes), None)
+        }
+        other => return Err(PyValueError::new_err(format!("{other:?}"))),
+    };
+    let fields = (kind, sequence, byte_offset, nbytes, reason);
+    named(py, "LogRecovery", fields.into_pyobject(py)?)
+}
+
+/// Where following begins: "start", "now", or after a UUID.
+fn tail_from(from: &Bound<'_, PyAny>) -> PyResult<TailFrom> {
+    if from.is_instance_of::<PyString>() {
+        match from.extract::<String>()?.as_str() {
+            "start" => return Ok(TailFrom::Start),
+            "now" => return Ok(TailFrom::Now),
+            _ => {}
+        }
+    }
+    Ok(TailFrom::After(uuid_of(from)?))
+}
+
+fn uuid_of(value: &Bound<'_, PyAny>) -> PyResult<Uuid> {
+    match from_python(value, ColumnKind::Uuid, "uuid")? {
+        FieldIn::Uuid(uuid) => Ok(Uuid::from_bytes(uuid)),
+        _ => Err(wrong_type("uuid", "a UUID", value)),
+    }
+}
+
+/// A record to be written.
+struct NewRecord<'a> {
+    uuid: Option<Uuid>,
+    type_: FieldIn<'a>,
+    value: FieldIn<'a>,
+}
+
+impl<'a> NewRecord<'a> {
+    /// Of the fields of an active segment's record, in their order.
+    fn new(fields: Vec<FieldIn<'a>>) -> PyResult<Self> {
+        let Ok([uuid, timestamp, type_, value]) = <[FieldIn<'a>; 4]>::try_from(fields) else {
+            return Err(PyTypeError::new_err("a record has four fields"));
+        };
+        let uuid = match (uuid, timestamp) {
+            (FieldIn::Uuid(uuid), FieldIn::Timestamp(micros))
+                if uuid6::timestamp_micros(&uuid) != micros =>
+            {
+                return Err(PyValueError::new_err(format!(
+                    "timestamp {micros} is not that of the UUID {}: leave timestamp out",
+                    Uuid::from_bytes(uuid)
+                )));
+            }
+            (FieldIn::Uuid(uuid), _) => Some(Uuid::from_bytes(uuid)),
+            (_, FieldIn::Timestamp(micros)) => Some(uuid_at(micros)?),
+            _ => None,
+        };
+        for (field, name) in [(&type_, "type"), (&value, "value")] {
+            if matches!(field, FieldIn::Null) {
+                let message = format!("{name} is missing: a record needs one");
+                return Err(PyValueError::new_err(message));
+            }
+        }
+        Ok(Self { uuid, type_, value })
+    }
+
+    fn parts(&self) -> (Option<Uuid>, &[u8], &[u8]) {
+        (self.uuid, bytes(&self.type_), bytes(&self.value))
+    }
+}
+
+fn bytes<'a>(field: &'a FieldIn<'_>) -> &'a [u8] {
+    match field {
+        FieldIn::Text(bytes) | FieldIn::Binary(bytes) => bytes,
+        _ => &[],
+    }
+}
+
+fn to_uuids<'py>(py: Python<'py>, uuids: &[Uuid]) -> PyResult<Vec<Bound<'py, PyAny>>> {
+    let uuids = uuids.iter();
+    uuids
+        .map(|uuid| uuid_to_python(py, uuid.as_bytes()))
+        .collect()
+}
+
+impl SegmentLog {
+    fn check_open(&self) -> PyResult<()> {
+        match self.is_closed.get() {
+            None => Ok(()),
+            Some(()) => Err(closed()),
+        }
+    }
+
+    /// The log, to be written to.
+    fn writer(&self) -> PyResult<&Log> {
+        self.check_open()?;
+        self.writer.as_ref().ok_or_else(|| {
+            PyValueError::new_err(
+                "the log is open with readonly=True: open it without that to write",
+            )
+        })
+    }
+
+    fn write_all<'py>(
+        &self,
+        py: Python<'py>,
+        records: &[NewRecord<'_>],
+    ) -> PyResult<Vec<Bound<'py, PyAny>>> {
+        let writer = self.writer()?;
+        let written = py.detach(|| writer.write_batch(records.iter().map(NewRecord::parts)));
+        to_uuids(py, &written.map_err(|error| raise(py, error))?)
+    }
+
+    fn records(&self, py: Python<'_>, filter: &Filter) -> PyResult<Records> {
+        self.check_open()?;
+        let walk = py.detach(|| self.reader.walk(filter));
+        let walk = walk.map_err(|error| raise(py, error))?;
+        let report = Report::new(&active::FORMAT, Some(&self.path), 0);
+        let (name, columns) = (active::FORMAT.name, self.reader.columns());
+        let records = Records::new(walk, name, columns, report, false, self.shared.clone());
+        Ok(records)
+    }
+}
+
+#[pymethods]
+impl SegmentLog {
+    #[new]
+    #[pyo3(signature = (
+        path, *, key=None, segment_bytes=67_108_864, segment_age=None, durability="fsync", retention=None, seal=true,
+        readonly=false,
+    ))]
+    #[allow(clippy::too_many_arguments, reason = "keyword arguments")]
+    fn new(
+        py: Python<'_>,
+        path: Destination,
+        key: Option<KeyArgument>,
+        segment_bytes: u64,
+        segment_age: Option<Bound<'_, PyAny>>,
+        durability: &str,
+        retention: Option<Bound<'_, PyDict>>,
+        seal: bool,
+        readonly: bool,
+    ) -> PyResult<Self> {
+        let core = |error| raise(py, error);
+        let (found, _) = keys(py, key.as_ref())?;
+        let [key] = *found else {
+            return Err(PyValueError::new_err("a log has one key: give one"));
+        };
+        let age = segment_age.map(|age| duration("segment_age", &age));
+        let retention = retention.map(|given| self::retention(&given));
+        let options = LogOptions::default()
+            .key(key)
+            .segment_bytes(segment_bytes)
+            .segment_age(age.transpose()?)
+            .durability(Durability::by_name(durability).map_err(core)?)
+            .retention(retention.transpose()?)
+            .seal(seal);
+        let opened = py.detach(|| {
+            let writer = (!readonly).then(|| Log::open(&path, options)).transpose()?;
+            let reading = Options::default().keys(vec![key]);
+            Ok((writer, LogReader::with(&path, reading)?))
+        });
+        let (writer, reader) = opened.map_err(core)?;
+        Ok(Self {
+            writer,
+            fields: Fields::new(active::FORMAT.name, reader.columns()),
+            reader,
+            path: path.0,
+            shared: Arc::default(),
+            forks: forks(),
+            is_closed: OnceLock::new(),
+        })
+    }
+
+    /// The log's folder.
+    ///
+    /// >>> log = seglake.SegmentLog("log", readonly=True)
+    /// >>> log.path
+    /// 'log'
+    #[getter]
+    fn path(&self) -> &OsStr {
+        self.path.as_os_str()
+    }
+
+    /// Whether the log is open to read only.
+    ///
+    /// >>> log = seglake.SegmentLog("log", readonly=True)
+    /// >>> log.readonly
+    /// True
+    #[getter]
+    const fn readonly(&self) -> bool {
+        self.writer.is_none()
+    }
+
+    /// Whether the log is closed.
+    ///
+    /// >>> log = seglake.SegmentLog("log", readonly=True)
+    /// >>> log.closed
+    /// False
+    #[getter]
+    fn closed(&self) -> bool {
+        self.is_closed.get().is_some()
+    }
+
+    /// What was put in order when the log was opened, since its last writer did not close it: a list of LogRecovery.
+    ///
+    /// >>> with seglake.SegmentLog("new") as log:
+    /// ...     log.recovered
+    /// []
+    #[getter]
+    fn recovered<'py>(&self, py: Python<'py>) -> PyResult<Vec<Bound<'py, PyAny>>> {
+        let steps = self.writer.as_ref().map_or(&[][..], Log::recovered);
+        steps
+            .iter()
+            .map(|step| recovery_to_python(py, step))
+            .collect()
+    }
+
+    /// Appends one record and waits as `durability` says. Returns its UUID.
+    ///
+    /// type: text, shown as records show it, or bytes; at most 255 bytes.
+    /// value: bytes, or text as UTF-8; at most 4294967295 bytes.
+    /// uuid: a UUID of version 6 that is greater than all in the log; None makes one of the present time.
+    /// timestamp: an aware datetime, of which the UUID is made instead.
+    ///
+    /// Raises ValueError for what the log cannot hold, and OSError where it cannot be written, such as to a full disk: the record is not in
+    /// the log then. Raises OutcomeUnknownError where a sync failed: the record may be in the log or not, and nothing more can be written.
+    ///
+    /// >>> with seglake.SegmentLog("new") as log:
+    /// ...     uuid = log.write("order.paid", b"...")
+    /// ...     log.get(uuid).value
+    /// b'...'
+    #[pyo3(signature = (r#type, value, *, uuid=None, timestamp=None))]
+    fn write<'py>(
+        &self,
+        py: Python<'py>,
+        r#type: &Bound<'py, PyAny>,
+        value: &Bound<'py, PyAny>,
+        uuid: Option<&Bound<'py, PyAny>>,
+        timestamp: Option<&Bound<'py, PyAny>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let null = || FieldIn::Null;
+        let fields = vec![
+            uuid.map_or_else(
+                || Ok(null()),
+                |uuid| from_python(uuid, ColumnKind::Uuid, "uuid"),
+            )?,
+            timestamp.map_or_else(
+                || Ok(null()),
+                |time| from_python(time, ColumnKind::Timestamp, "timestamp"),
+            )?,
+            from_python(r#type, ColumnKind::Text, "type")?,
+            from_python(value, ColumnKind::Binary, "value")?,
+        ];
+        let record = NewRecord::new(fields)?;
+        let writer = self.writer()?;
+        let (uuid, type_, value) = record.parts();
+        let written = py.detach(|| writer.write_as(uuid, type_, value));
+        uuid_to_python(py, written.map_err(|error| raise(py, error))?.as_bytes())
+    }
+
+    /// Appends many records and waits once for all of them. Returns their UUIDs as a list.
+    ///
+    /// records: an Arrow table, record batch or stream with the columns `type` and `value`, and perhaps `uuid` or `timestamp`; or an iterable
+    ///     of Records, mappings with these names, or tuples of type and value.
+    ///
+    /// The batch is not a transaction: after a crash some of its records may be in the log. Raises what `write` raises; records before one that
+    /// is refused are written.
+    ///
+    /// >>> with seglake.SegmentLog("new") as log:
+    /// ...     len(log.write_batch([("order.created", b"1"), ("order.paid", b"2")]))
+    /// 2
+    #[pyo3(signature = (records, /))]
+    fn write_batch<'py>(
+        &self,
+        py: Python<'py>,
+        records: &Bound<'py, PyAny>,
+    ) -> PyResult<Vec<Bound<'py, PyAny>>> {
+        if records.hasattr("__arrow_c_stream__")? || records.hasattr("__arrow_c_array__")? {
+            let mut uuids = Vec::new();
+            for batch in import(records)? {
+                let batch = batch.map_err(failed)?;
+                let schema = batch.schema();
+                let names = schema.fields().iter().map(|field| field.name().as_str());
+                self.fields.refuse_unknown(names)?;
+                let row = |row| {
+                    let columns = self.fields.columns.iter();
+                    let fields = columns.map(|column| match batch.column_by_name(column.name) {
+                        Some(array) => from_arrow(array, row, column.kind, column.name),
+                        None => Ok(FieldIn::Null),
+                    });
+                    NewRecord::new(fields.collect::<PyResult<_>>()?)
+                };
+                let rows = (0..batch.num_rows())
+                    .map(row)
+                    .collect::<PyResult<Vec<_>>>()?;
+                uuids.extend(self.write_all(py, &rows)?);
+                py.check_signals()?;
+            }
+            return Ok(uuids);
+        }
+        let given = records.try_iter()?.map(|record| {
+            let record = record?;
+            let fields = match record.cast::<PyTuple>() {
+                Ok(pair) => {
+                    let (type_, value): (Bound<'_, PyAny>, Bound<'_, PyAny>) = pair.extract()?;
+                    vec![
+                        FieldIn::Null,
+                        FieldIn::Null,
+                        from_python(&type_, ColumnKind::Text, "type")?,
+                        from_python(&value, ColumnKind::Binary, "value")?,
+                    ]
+                }
+                Err(_) => self.fields.of_arguments(py, Some(&record), None)?,
+            };
+            NewRecord::new(fields)
+        });
+        self.write_all(py, &given.collect::<PyResult<Vec<_>>>()?)
+    }
+
+    /// Makes all records that were written survive a loss of power, and visible to readers. Raises what `write` raises.
+    ///
+    /// >>> with seglake.SegmentLog("new", durability="none") as log:
+    /// ...     uuid = log.write("order.paid", b"...")
+    /// ...     log.sync()
+    /// ...     log.synced.last == uuid
+    /// True
+    fn sync(&self, py: Python<'_>) -> PyResult<()> {
+        let writer = self.writer()?;
+        py.detach(|| writer.sync())
+            .map_err(|error| raise(py, error))
+    }
+
+    /// Ends the active segment: the next record begins another, and the old one is sealed. Raises what `write` raises.
+    ///
+    /// >>> with seglake.SegmentLog("new") as log:
+    /// ...     for value in "ab":
+    /// ...         uuid = log.write("order.paid", value)
+    /// ...         log.roll()
+    /// ...     len(log.segments())
+    /// 2
+    fn roll(&self, py: Python<'_>) -> PyResult<()> {
+        let writer = self.writer()?;
+        py.detach(|| writer.roll())
+            .map_err(|error| raise(py, error))
+    }
+
+    /// Waits until all segments that are full are sealed. Raises what hindered that; it is tried again when the log is opened next.
+    ///
+    /// >>> with seglake.SegmentLog("new") as log:
+    /// ...     uuid = log.write("order.paid", b"...")
+    /// ...     log.roll()
+    /// ...     log.wait_sealed()
+    /// ...     log.segments()[0].kind
+    /// 'sealed'
+    fn wait_sealed(&self, py: Python<'_>) -> PyResult<()> {
+        let writer = self.writer()?;
+        py.detach(|| writer.wait_sealed())
+            .map_err(|error| raise(py, error))
+    }
+
+    /// Removes the oldest sealed segments and returns them as a list of LogSegment. The newest segment always stays.
+    ///
+    /// age: those that are older than so many seconds, or a timedelta.
+    /// bytes: the oldest ones, while all sealed segments together have more bytes.
+    ///
+    /// >>> with seglake.SegmentLog("new") as log:
+    /// ...     len(log.retain(bytes=1_000_000))
+    /// 0
+    #[pyo3(signature = (*, age=None, bytes=None))]
+    fn retain<'py>(
+        &self,
+        py: Python<'py>,
+        age: Option<Bound<'py, PyAny>>,
+        bytes: Option<u64>,
+    ) -> PyResult<Vec<Bound<'py, PyAny>>> {
+        let age = age.map(|age| duration("age", &age)).transpose()?;
+        let retention = Retention::default().age(age).bytes(bytes);
+        let writer = self.writer()?;
+        let removed = py.detach(|| writer.retain(&retention));
+        let removed = removed.map_err(|error| raise(py, error))?;
+        removed
+            .iter()
+            .map(|own| segment_to_python(py, own))
+            .collect()
+    }
+
+    /// Makes all records survive a loss of power and closes the log. Segments that are full are sealed before this returns. Closing twice
+    /// does nothing. Raises what `write` raises; the log is closed all the same.
+    ///
+    /// >>> log = seglake.SegmentLog("new")
+    /// >>> log.close()
+    /// >>> log.closed
+    /// True
+    fn close(&self, py: Python<'_>) -> PyResult<()> {
+        let _ = self.is_closed.set(()); // closed before
+        let Some(writer) = &self.writer else {
+            return Ok(());
+        };
+        py.detach(|| writer.close())
+            .map_err(|error| raise(py, error))
+    }
+
+    /// The segments that are there now, in order, as a list of LogSegment.
+    ///
+    /// >>> log = seglake.SegmentLog("log", readonly=True)
+    /// >>> [(segment.sequence, segment.kind) for segment in log.segments()]
+    /// [(1, 'sealed'), (2, 'active')]
+    fn segments<'py>(&self, py: Python<'py>) -> PyResult<Vec<Bound<'py, PyAny>>> {
+        self.check_open()?;
+        let segments = py.detach(|| self.reader.segments());
+        let segments = segments.map_err(|error| raise(py, error))?;
+        segments
+            .iter()
+            .map(|own| segment_to_python(py, own))
+            .collect()
+    }
+
+    /// How far the log is known to be on the disk, as a LogMark; None while nothing is.
+    ///
+    /// >>> log = seglake.SegmentLog("log", readonly=True)
+    /// >>> log.synced.sequence
+    /// 2
+    #[getter]
+    fn synced<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
+        let synced = py.detach(|| self.reader.synced());
+        let Some((sequence, offset, last)) = synced.map_err(|error| raise(py, error))? else {
+            return Ok(None);
+        };
+        let fields = (sequence, offset, uuid_to_python(py, last.as_bytes())?);
+        named(py, "LogMark", fields.into_pyobject(py)?).map(Some)
+    }
+
+    /// Finds one record by its UUID; None if it is not in the log. Raises DamageError where damage may have been it.
+    ///
+    /// >>> log = seglake.SegmentLog("log", readonly=True)
+    /// >>> log.get(log.synced.last).type
+    /// 'order.shipped'
+    #[pyo3(signature = (uuid, /))]
+    fn get(&self, py: Python<'_>, uuid: &Bound<'_, PyAny>) -> PyResult<Option<Py<Record>>> {
+        self.check_open()?;
+        let uuid = uuid_of(uuid)?;
+        let hits = py.detach(|| self.reader.hits(&uuid));
+        let Some(hits) = hits.map_err(|error| raise(py, error))? else {
+            return Ok(None);
+        };
+        let mut maker = RecordMaker::new(active::FORMAT.name, self.reader.columns());
+        let mut found = Ok(None);
+        hits.each(|hit| {
+            found = hit
+                .map(|(rows, row)| maker.record(py, rows, row))
+                .transpose()
+        });
+        found
+    }
+
+    /// The records that meet all filters, as an iterator. Segments that cannot have any are not opened.
+    ///
+    /// filters: as in `open`.
+    ///
+    /// >>> log = seglake.SegmentLog("log", readonly=True)
+    /// >>> [record.value for record in log.range([("type", "==", "order.paid")])]
+    /// [b'2']
+    #[pyo3(signature = (filters=None))]
+    fn range(&self, py: Python<'_>, filters: Option<Filters>) -> PyResult<Records> {
+        let columns = self.reader.columns();
+        let filter = Filters::filter(filters.as_ref(), py, &active::FORMAT, columns)?;
+        self.records(py, &filter)
+    }
+
+    fn __iter__(&self, py: Python<'_>) -> PyResult<Records> {
+        self.records(py, &Filter::default())
+    }
+
+    /// Follows the log: an iterator that waits for records to come, also from a writer in another process, and gives each once. It gives
+    /// what is on the disk, so that no crash takes back what was given.
+    ///
+    /// from_: "now", "start", or the UUID of the record after which to begin.
+    ///
+    /// Raises SegmentGoneError, while iterating, where retention removed a segment before it was read.
+    ///
+    /// >>> log = seglake.SegmentLog("log", readonly=True)
+    /// >>> [record.type for record in iter(log.tail("start").poll, None)]
+    /// ['order.created', 'order.paid', 'order.shipped']
+    #[pyo3(signature = (from_=None))]
+    fn tail(&self, py: Python<'_>, from_: Option<&Bound<'_, PyAny>>) -> PyResult<Tail> {
+        self.check_open()?;
+        let from = from_.map_or(Ok(TailFrom::Now), tail_from)?;
+        let tail = py.detach(|| self.reader.tail(from));
+        let tail = tail.map_err(|error| raise(py, error))?;
+        Ok(Tail {
+            maker: Exclusive::new(RecordMaker::new(active::FORMAT.name, self.reader.columns())),
+            tail: Exclusive::new(tail),
+        })
+    }
+
+    fn __enter__(slf: PyRef<'_, Self>) -> PyResult<PyRef<'_, Self>> {
+        slf.check_open()?;
+        Ok(slf)
+    }
+
+    #[pyo3(signature = (exc_type, exc, traceback, /))]
+    fn __exit__(
+        &self,
+        py: Python<'_>,
+        exc_type: Option<Py<PyAny>>,
+        exc: Option<Py<PyAny>>,
+        traceback: Option<Py<PyAny>>,
+    ) -> PyResult<()> {
+        drop((exc_type, exc, traceback));
+        self.close(py)
+    }
+
+    fn __repr__(&self) -> String {
+        let state = match (self.is_closed.get(), &self.writer) {
+            (Some(()), _) => ", closed",
+            (None, None) => ", readonly=True",
+            (None, Some(_)) => "",
+        };
+        format!("SegmentLog({:?}{state})", self.path)
+    }
+}
+
+impl Drop for SegmentLog {
+    /// A log that nobody closed is closed, with a warning. A fork only forgets it.
+    fn drop(&mut self) {
+        if self.is_closed.get().is_some() || self.forks != forks() || self.writer.is_none() {
+            return;
+        }
+        Python::try_attach(|py| {
+            let raised = PyErr::take(py);
+            let text = format!("unclosed log {}", seglake::text::path(&self.path));
+            if let Err(error) = warn(py, &py.get_type::<PyResourceWarning>(), text) {
+                error.write_unraisable(py, None);
+            }
+            if let Err(error) = self.close(py) {
+                error.write_unraisable(py, None);
+            }
+            if let Some(raised) = raised {
+                raised.restore(py);
+            }
+        });
+    }
+}
+
+/// An iterator over the records of a log as they come: `SegmentLog.tail` makes it.
+///
+/// >>> log = seglake.SegmentLog("log", readonly=True)
+/// >>> next(log.tail("start")).type
+/// 'order.created'
+#[pyclass(frozen, module = "seglake")]
+pub(crate) struct Tail {
+    tail: Exclusive<CoreTail>,
+    maker: Exclusive<RecordMaker>,
+}
+
+impl Tail {
+    /// The next record, waiting for it at most so long; `None` where there is none.
+    fn next(&self, py: Python<'_>, timeout: Option<Duration>) -> PyResult<Option<Py<Record>>> {
+        let deadline = timeout.and_then(|timeout| Instant::now().checked_add(timeout));
+        loop {
+            let left = match (timeout, deadline) {
+                (None, _) | (Some(_), None) => SIGNAL_INTERVAL,
+                (Some(_), Some(deadline)) => deadline
+                    .saturating_duration_since(Instant::now())
+                    .min(SIGNAL_INTERVAL),
+            };
+            let found = py.detach(|| Ok::<_, InUse>(self.tail.hold()?.wait(left)))?;
+            if found.map_err(|error| raise(py, error))? {
+                let (mut tail, mut maker) =
+                    (self.tail.hold_attached(py)?, self.maker.hold_attached(py)?);
+                if let Some(record) = tail.take(|rows, row| maker.record(py, rows, row)) {
+                    return record.map(Some);
+                }
+                continue; // another thread took it
+            }
+            py.check_signals()?;
+            if deadline.is_some_and(|deadline| Instant::now() >= deadline) {
+                return Ok(None);
+            }
+        }
+    }
+}
+
+#[pymethods]
+impl Tail {
+    fn __iter__(slf: PyRef<'_, Self>) -> PyRef<'_, Self> {
+        slf
+    }
+
+    fn __next__(&self, py: Python<'_>) -> PyResult<Option<Py<Record>>> {
+        self.next(py, None)
+    }
+
+    /// Returns the next record, waiting for it at most so many seconds; None where there is none. 0 does not wait.
+    ///
+    /// >>> log = seglake.SegmentLog("log", readonly=True)
+    /// >>> log.tail("start").poll().type
+    /// 'order.created'
+    /// >>> log.tail("now").poll(0.01)
+    #[pyo3(signature = (timeout=0.0, /))]
+    fn poll(&self, py: Python<'_>, timeout: f64) -> PyResult<Option<Py<Record>>> {
+        let timeout = Duration::try_from_secs_f64(timeout).map_err(|_| {
+            PyValueError::new_err(format!("timeout is {timeout}: it is 0 or more seconds"))
+        })?;
+        self.next(py, Some(timeout))
+    }
+
+    /// The UUID of the last record that was given, after which another tail can begin; None before the first.
+    ///
+    /// >>> log = seglake.SegmentLog("log", readonly=True)
+    /// >>> tail = log.tail("start")
+    /// >>> tail.poll().uuid == tail.last
+    /// True
+    #[getter]
+    fn last<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
+        let last = self.tail.hold_attached(py)?.last();
+        last.map(|uuid| uuid_to_python(py, uuid.as_bytes()))
+            .transpose()
+    }
+}

@@ -1,0 +1,251 @@
+"""The durable log: written, read, followed and recovered from Python."""
+
+from __future__ import annotations
+
+import os
+import pickle
+import signal
+import subprocess
+import sys
+import threading
+import time
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from uuid import UUID
+
+import pyarrow as pa
+import pytest
+
+import seglake
+from seglake import SegmentLog
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "log"
+
+
+def values(log: SegmentLog) -> list[bytes]:
+    return [record.value for record in log]
+
+
+@pytest.mark.parametrize("durability", ["fsync", "flush", "none"])
+def test_what_is_written_is_read(path: Path, durability: str) -> None:
+    with SegmentLog(path, durability=durability) as log:  # pyright: ignore[reportArgumentType]
+        first = log.write("order.created", b"1")
+        more = log.write_batch([("order.paid", b"2"), {"type": b"order.paid", "value": "3"}])
+        log.sync()
+        assert isinstance(first, UUID)
+        assert [first, *more] == [record.uuid for record in log]
+        assert [record.type for record in log] == ["order.created", "order.paid", "order.paid"]
+        assert values(log) == [b"1", b"2", b"3"]
+        found = log.get(more[0])
+        assert found is not None
+        assert found.value == b"2"
+        assert log.get(seglake.uuid6()) is None
+        assert [record.value for record in log.range([("type", "==", "order.paid"), ("uuid", ">", more[0])])] == [b"3"]
+        assert log.synced is not None
+        assert (log.synced.sequence, log.synced.last) == (1, more[1])
+    assert log.closed
+    with pytest.raises(ValueError, match="closed"):
+        log.write("a", b"")
+    with SegmentLog(path, readonly=True) as log:
+        assert values(log) == [b"1", b"2", b"3"]
+        assert "readonly=True" in repr(log)
+        with pytest.raises(ValueError, match="readonly"):
+            log.write("a", b"")
+
+
+def test_times_and_uuids_are_taken_and_ascend(path: Path) -> None:
+    with SegmentLog(path) as log:
+        start = datetime(2024, 1, 1, tzinfo=UTC)
+        first = log.write("a", b"", timestamp=start)
+        assert next(iter(log)).timestamp == start
+        second = log.write("a", b"", uuid=seglake.uuid6(start + timedelta(seconds=1)))
+        assert second > first
+        for given in ({"uuid": first}, {"timestamp": start}):
+            with pytest.raises(ValueError, match="does not ascend"):
+                log.write("a", b"", **given)  # pyright: ignore[reportArgumentType]
+        with pytest.raises(ValueError, match="not that of the UUID"):
+            log.write("a", b"", uuid=seglake.uuid6(), timestamp=start)
+        with pytest.raises(ValueError, match="255"):
+            log.write("a" * 256, b"")
+        with pytest.raises(TypeError):
+            log.write("a", 1)  # pyright: ignore[reportArgumentType]
+        assert len(values(log)) == 2
+
+
+def test_arrow_is_written_and_scanned(path: Path) -> None:
+    table = pa.table({"type": ["a"] * 1000, "value": [f"{number}".encode() for number in range(1000)]})
+    with SegmentLog(path, segment_bytes=10_000) as log:
+        uuids = log.write_batch(table)
+        assert len(uuids) == 1000
+        assert uuids == sorted(uuids)
+        log.wait_sealed()
+        kinds = [segment.kind for segment in log.segments()]
+        assert kinds == ["sealed"] * (len(kinds) - 1) + ["active"]
+        assert len(kinds) > 3
+        assert values(log) == table["value"].to_pylist()
+        with pytest.raises(ValueError, match='no "other"'):
+            log.write_batch(table.append_column("other", [["x"] * 1000]))
+        with pytest.raises(ValueError, match="value is missing"):
+            log.write_batch(table.select(["type"]))
+    for segment in SegmentLog(path, readonly=True).segments():
+        assert seglake.verify(segment.path).ok
+
+
+def test_one_writer(path: Path) -> None:
+    with SegmentLog(path), pytest.raises(OSError, match=f"process {os.getpid()}"):
+        SegmentLog(path)
+    SegmentLog(path).close()
+    with pytest.raises(FileNotFoundError):
+        SegmentLog(path / "missing", readonly=True)
+    with pytest.raises(ValueError, match="durability"):
+        SegmentLog(path, durability="always")  # pyright: ignore[reportArgumentType]
+    with pytest.raises(ValueError, match="retention"):
+        SegmentLog(path, retention={"count": 3})  # pyright: ignore[reportArgumentType]
+
+
+def test_an_unclosed_log_warns_and_is_closed(path: Path) -> None:
+    log = SegmentLog(path, durability="none")
+    log.write("a", b"1")
+    with pytest.warns(ResourceWarning, match="unclosed log"):
+        del log
+    assert values(SegmentLog(path, readonly=True)) == [b"1"]
+
+
+def test_retention(path: Path) -> None:
+    with SegmentLog(path, segment_bytes=100, retention={"bytes": 1000}) as log:
+        log.write_batch([("a", bytes(50))] * 100)
+        log.wait_sealed()
+        sealed = [segment for segment in log.segments() if segment.kind == "sealed"]
+        assert sum(Path(segment.path).stat().st_size for segment in sealed) <= 1000
+        tail = log.tail("start")
+        assert tail.poll() is not None
+        removed = log.retain(age=timedelta(0))
+        assert [segment.sequence for segment in removed] == [segment.sequence for segment in sealed]
+        log.write("a", b"")
+        with pytest.raises(seglake.SegmentGoneError) as gone:
+            while tail.poll() is not None:
+                pass
+        copy = pickle.loads(pickle.dumps(gone.value))
+        assert (copy.sequence, copy.path, str(copy)) == (gone.value.sequence, os.fspath(path), str(gone.value))
+
+
+def test_a_wrong_key_changes_nothing(path: Path) -> None:
+    with SegmentLog(path, key=bytes([1] * 32)) as log:
+        log.write("a", b"1")
+    with pytest.raises(seglake.WrongKeyError):
+        SegmentLog(path, key=bytes([2] * 32))
+    with SegmentLog(path, key=bytes([1] * 32)) as log:
+        assert log.recovered == []
+        assert values(log) == [b"1"]
+
+
+def test_threads_share_syncs(path: Path) -> None:
+    with SegmentLog(path) as log:
+
+        def write(thread: int) -> None:
+            for number in range(50):
+                log.write("a", f"{thread} {number}")
+
+        threads = [threading.Thread(target=write, args=(thread,)) for thread in range(8)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        found = values(log)
+    assert len(found) == 400
+    for thread in range(8):
+        own = [value for value in found if value.startswith(b"%d " % thread)]
+        assert own == [b"%d %d" % (thread, number) for number in range(50)]
+
+
+WRITER = """
+import sys
+import seglake
+log = seglake.SegmentLog(sys.argv[1], segment_bytes=20_000, durability=sys.argv[2])
+number = int(sys.argv[3])
+while True:
+    log.write("a", str(number))
+    print(number, flush=True)
+    number += 1
+"""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="SIGKILL")
+@pytest.mark.parametrize("durability", ["fsync", "flush"])
+def test_what_was_acknowledged_survives_kills_and_is_followed_once(path: Path, durability: str) -> None:
+    SegmentLog(path).close()
+    reader = SegmentLog(path, readonly=True)
+    tail, followed, stop = reader.tail("start"), list[int](), threading.Event()
+
+    def follow() -> None:
+        while not stop.is_set():
+            while (record := tail.poll(0.02)) is not None:
+                followed.append(int(record.value))
+
+    follower = threading.Thread(target=follow)
+    follower.start()
+    acknowledged = -1
+    try:
+        for round in range(12):
+            command = [sys.executable, "-c", WRITER, os.fspath(path), durability, str(acknowledged + 1)]
+            with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as writer:
+                assert writer.stdout is not None
+                while int(writer.stdout.readline()) < acknowledged + 1 + 37 * round:
+                    pass
+                os.kill(writer.pid, signal.SIGKILL)
+                lines = writer.stdout.read().splitlines()
+            with SegmentLog(path) as log:
+                found = [int(value) for value in values(log)]
+            # Records that nobody was told of may be there, once; then the next writer begins after them.
+            last = max([acknowledged, *(int(line) for line in lines if line)])
+            assert found == sorted(set(found))
+            assert found == list(range(len(found)))
+            assert len(found) > last
+            acknowledged = len(found) - 1
+        deadline = time.monotonic() + 30
+        while len(followed) <= acknowledged and time.monotonic() < deadline:
+            time.sleep(0.01)
+    finally:
+        stop.set()
+        follower.join()
+    assert followed == list(range(acknowledged + 1))
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="there are no forks")
+def test_a_fork_writes_nothing(path: Path) -> None:
+    with SegmentLog(path) as log:
+        log.write("a", b"1")
+        pid = os.fork()
+        if pid == 0:
+            try:
+                log.write("a", b"2")
+            except OSError as error:
+                os._exit(0 if "fork" in str(error) else 2)
+            except BaseException:
+                os._exit(3)
+            os._exit(1)
+        assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
+        log.write("a", b"3")
+        assert values(log) == [b"1", b"3"]
+
+
+def test_a_tail_waits(path: Path) -> None:
+    with SegmentLog(path) as log:
+        tail = log.tail()
+        assert tail.poll() is None
+        began = time.monotonic()
+        assert tail.poll(0.2) is None
+        assert time.monotonic() - began > 0.1
+        timer = threading.Timer(0.1, lambda: log.write("a", b"1"))
+        timer.start()
+        record = next(iter(tail))
+        assert record.value == b"1"
+        assert tail.last == record.uuid
+        timer.join()
+        assert [record.value for record in [log.tail("start").poll()] if record] == [b"1"]
+        assert log.tail(record.uuid).poll() is None
+        with pytest.raises(ValueError, match="timeout"):
+            tail.poll(-1)
