@@ -95,6 +95,8 @@ FOR_PEOPLE: dict[str, list[list[str]]] = {
         ["--columns", "\x1b[5;45m", "--to", "NEW.csv", "FILE"],
         ["--to", "NEW.csv", "MISSING"],
     ],
+    # Its folders are not written by others: test_cli_log.py has hostile records.
+    "log": [["info", "FILE"], ["tail", "MISSING"], ["verify", "FILE"]],
     # What it does has a test of its own, with Spark.
     "ingest": [["MISSING", "--to", "NEW"]],
 }

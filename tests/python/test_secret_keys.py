@@ -341,6 +341,8 @@ COMMANDS: dict[str, list[list[str]]] = {
         ["--on-damage", "skip", "--damage", "new-ranges.csv", "damaged.active", "--to", "new-kept.csv"],
         ["foreign.active", "--to", "new-foreign.parquet"],
     ],
+    # Keys of logs are tried in test_cli_log.py.
+    "log": [],
     # What it does has a test of its own, with Spark.
     "ingest": [],
 }

@@ -14,7 +14,7 @@ import click
 
 from . import failure, options
 
-_COMMANDS = ("info", "cat", "verify", "recover", "extract", "convert", "seal", "index", "export", "ingest")
+_COMMANDS = ("info", "cat", "verify", "recover", "extract", "convert", "seal", "index", "export", "log", "ingest")
 
 
 class _LazyGroup(click.Group):

@@ -1,0 +1,501 @@
+"""`seglake log`: a durable log, from writing to following."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import sys
+from collections.abc import Callable, Iterable, Iterator
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any, TypeVar, cast
+
+import click
+
+from seglake import _values as values
+
+from . import options
+from .failure import Status, Trouble, describe, say
+from .render import (
+    Fields,
+    JsonLines,
+    Lines,
+    PlainLines,
+    ValueForm,
+    columns_for_people,
+    count,
+    exact_size,
+    json_text,
+    number_columns,
+    printable,
+    table,
+)
+
+if TYPE_CHECKING:
+    from seglake import LogSegment, Record, Report, SegmentLog
+
+_Command = TypeVar("_Command", bound=Callable[..., Any])
+
+# What is read of standard input at once, at most: what comes in the meantime is written together.
+_READ_BYTES = 1 << 20
+_UNITS = {"ms": 0.001, "s": 1, "m": 60, "h": 3600, "d": 86400}
+
+
+def _seconds(text: str) -> float:
+    """Read a time such as `90s`, `15m`, `12h` or `7d`.
+
+    Raises:
+        WrongValueError: it is something else.
+    """
+    for unit, seconds in _UNITS.items():
+        number = text.removesuffix(unit)
+        if number != text and number.isascii() and number.isdigit() and len(number) < 10:
+            return int(number) * seconds
+    raise values.WrongValueError(text, "a time such as 90s, 15m, 12h or 7d")
+
+
+_DURATION = options.Typed(_seconds)
+
+
+class _Group(click.Group):
+    """Lists its commands in the order of a log's life."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(self.commands)
+
+
+_EXAMPLES = """
+\b
+Examples:
+  producer | seglake log write logs
+  seglake log tail logs
+  seglake log info logs
+  seglake log verify logs
+"""
+
+
+@click.group(cls=_Group, epilog=_EXAMPLES)
+@options.debug
+def command() -> None:
+    """Write, follow and check a log: a folder of segments, one of which is written.
+
+    A log has one writer and any number of readers. Its segments are active and sealed files, which all other commands
+    read, too. DIR is the folder.
+
+    Exit status: 0 all sound, 1 damage was met, 2 trouble.
+    """
+
+
+def _opened(path: str, key: str | None, **how: Any) -> SegmentLog:
+    import seglake
+
+    options.check_key(key)
+    return seglake.SegmentLog(path, key=key, **how)
+
+
+def _reading(path: str, key: str | None) -> SegmentLog:
+    return _opened(path, key, readonly=True)
+
+
+def _tell_recovered(log: SegmentLog, path: str) -> None:
+    """Say what opening the log put in order."""
+    for step in log.recovered:
+        where = f"{printable(path)}: segment {step.sequence}"
+        if step.kind == "torn_tail":
+            size = exact_size(step.nbytes or 0)
+            say(f"{where}: moved a torn tail of {size} at offset {step.byte_offset} into a file beside it")
+        elif step.kind == "frozen":
+            say(f"{where}: is damaged and kept as it is, writing goes on in a new one: {printable(step.reason or '')}")
+
+
+def _segment_options(command: _Command) -> _Command:
+    for option in (
+        click.option(
+            "--segment-bytes",
+            metavar="SIZE",
+            type=options.SIZE,
+            default="64MiB",
+            show_default=True,
+            help="A segment ends before it is larger.",
+        ),
+        click.option("--segment-age", metavar="TIME", type=_DURATION, help="A segment ends after this time: 15m, 12h."),
+    ):
+        command = option(command)
+    return command
+
+
+_WRITE_EXAMPLES = """
+\b
+Examples:
+  tail -F app.log | seglake log write --type app.line logs
+  producer | seglake log write --json logs
+  seglake log write --durability flush --segment-bytes 256MiB logs < events.txt
+"""
+
+
+@command.command(epilog=_WRITE_EXAMPLES)
+@click.argument("path", metavar="DIR", type=click.Path(file_okay=False))
+@click.option("--type", "type_", metavar="TYPE", default="", help="The type of the records. [default: empty]")
+@click.option(
+    "--json",
+    "as_json",
+    is_flag=True,
+    help="Each line is a JSON object: type, and value (text) or value_base64; perhaps uuid, or timestamp (ISO 8601). "
+    "Other keys are refused.",
+)
+@click.option(
+    "--durability",
+    type=click.Choice(["fsync", "flush", "none"]),
+    default="fsync",
+    show_default=True,
+    help="What is waited for before more lines are read: the disk, the operating system, or nothing.",
+)
+@_segment_options
+@options.key_file
+@options.debug
+def write(
+    path: str,
+    type_: str,
+    as_json: bool,
+    durability: str,
+    segment_bytes: int,
+    segment_age: float | None,
+    key: str | None,
+) -> int:
+    """Append the lines of standard input to a log, a record each, without their line breaks.
+
+    Lines that come together are written together, and share a sync. The log is made if there is none.
+
+    Exit status: 0 all lines are in the log, 2 trouble.
+    """
+    read = _json_record if as_json else lambda line: (type_, line)
+    written = 0
+    with _opened(
+        path, key, durability=cast("Any", durability), segment_bytes=segment_bytes, segment_age=segment_age
+    ) as log:
+        _tell_recovered(log, path)
+        numbers = itertools.count(1)
+        for lines in _lines_of_input():
+            records: list[Any] = []
+            for line in lines:
+                try:
+                    records.append(read(line))
+                except ValueError as error:
+                    written += len(log.write_batch(records))
+                    number = next(numbers) + len(records)
+                    raise Trouble(f"line {number}: {printable(str(error))}; {_written(written)} before it") from error
+            try:
+                written += len(log.write_batch(records))
+            except ValueError as error:
+                raise Trouble(f"{printable(str(error))}; {_written(written)} before these lines") from error
+            numbers = itertools.count(written + 1)
+    say(f"{printable(path)}: {_written(written)}")
+    return Status.SOUND
+
+
+def _written(number: int) -> str:
+    return f"{count(number, 'record')} written"
+
+
+def _lines_of_input() -> Iterator[list[bytes]]:
+    """Yield the lines that are there, waiting for at least one."""
+    stream = sys.stdin.buffer
+    rest = b""
+    while data := stream.read1(_READ_BYTES):
+        *lines, rest = (rest + data).split(b"\n")
+        if lines:
+            yield lines
+    if rest:
+        yield [rest]
+
+
+_KEYS = frozenset({"type", "value", "value_base64", "uuid", "timestamp"})
+
+
+def _json_record(line: bytes) -> dict[str, Any]:
+    try:
+        record: Any = json.loads(line)
+    except ValueError as error:
+        raise ValueError(f"expected a JSON object: {error}") from error
+    if not isinstance(record, dict):
+        raise ValueError(f"expected a JSON object, not {type(record).__name__}")
+    fields = cast("dict[str, Any]", record)
+    unknown = sorted(fields.keys() - _KEYS)
+    if unknown:
+        raise ValueError(f"expected the keys {', '.join(sorted(_KEYS))}, found {unknown[0]!r}")
+    if not isinstance(fields.get("type"), str):
+        raise ValueError("expected a key type with a text")
+    if ("value" in fields) == ("value_base64" in fields):
+        raise ValueError("expected one of the keys value and value_base64")
+    kinds = {"type": "text", "value": "binary", "uuid": "uuid", "timestamp": "timestamp"}
+    out: dict[str, Any] = {}
+    for name, value in fields.items():
+        if not isinstance(value, str):
+            raise ValueError(f"expected text as {name}, not {type(value).__name__}")
+        if name == "value":
+            out["value"] = value.encode()
+        elif name == "value_base64":
+            out["value"] = _from_base64(value)
+        elif name == "type":
+            out["type"] = value
+        else:
+            out[name] = values.column_value(kinds[name], value)
+    return out
+
+
+def _from_base64(text: str) -> bytes:
+    import base64
+
+    return base64.b64decode(text, validate=True)
+
+
+_TAIL_EXAMPLES = """
+\b
+Examples:
+  seglake log tail logs
+  seglake log tail --from start --no-follow --json logs
+  seglake log tail --from 1eeafd69-b6b0-69f3-b9f1-1b8e6a30ade3 logs
+"""
+
+
+@command.command(epilog=_TAIL_EXAMPLES)
+@click.argument("path", metavar="DIR", type=click.Path(exists=True, file_okay=False))
+@click.option(
+    "--from",
+    "from_",
+    metavar="WHERE",
+    default="now",
+    show_default=True,
+    help="Where to begin: now, start, or after the record of this UUID.",
+)
+@click.option("--no-follow", is_flag=True, help="Stop at the last record instead of waiting for more.")
+@click.option("--limit", metavar="N", type=click.IntRange(min=0), help="Stop after so many records.")
+@options.as_json("One JSON object a line; its keys are the column names.")
+@click.option(
+    "--value",
+    "form",
+    type=click.Choice(["text", "json", "hex", "base64"]),
+    help="How values are written. [default: base64 with --json, else text]",
+)
+@options.key_file
+@options.debug
+def tail(
+    path: str, from_: str, no_follow: bool, limit: int | None, as_json: bool, form: ValueForm | None, key: str | None
+) -> int:
+    """Print the records of a log as they come to the disk, a line each, also from a writer in another process.
+
+    What is printed is on the disk: no crash takes it back. Ctrl-C ends it.
+
+    Exit status: 0 all sound, 1 damage was met, 2 trouble.
+    """
+    with _reading(path, key) as log:
+        try:
+            follower = log.tail(cast("Any", from_))
+        except ValueError as error:
+            raise click.UsageError(f"--from is now, start or a UUID: {printable(str(error))}") from error
+        lines = _lines(path, as_json=as_json, form=form)
+        records: Iterable[Record] = iter(follower.poll, None) if no_follow else follower
+        for record in itertools.islice(records, limit):
+            sys.stdout.write(lines.line(record) + "\n")
+            sys.stdout.flush()
+    return Status.SOUND
+
+
+def _lines(path: str, *, as_json: bool, form: ValueForm | None) -> Lines:
+    import seglake
+
+    format = seglake.formats()["active"]
+    names = [column.name for column in format.columns]
+    fields = Fields(path)
+    if as_json:
+        return JsonLines(names, form or "base64", fields)
+    shown = columns_for_people(format)
+    return PlainLines(shown, form or "text", fields, numbers=number_columns(format), stream=sys.stdout, file_bytes=0)
+
+
+_INFO_EXAMPLES = """
+\b
+Examples:
+  seglake log info logs
+  seglake log info --json logs | jq .segments
+  seglake log info --key-file key logs
+"""
+
+
+@command.command(epilog=_INFO_EXAMPLES)
+@click.argument("path", metavar="DIR", type=click.Path(exists=True, file_okay=False))
+@options.as_json("One JSON object.")
+@options.key_file
+@options.debug
+def info(path: str, as_json: bool, key: str | None) -> int:
+    """Show the segments of a log, and how far it is known to be on the disk.
+
+    Exit status: 0 nothing is wrong with the folder, 1 a segment is frozen, since it is damaged, 2 trouble.
+    """
+    with _reading(path, key) as log:
+        segments, synced = log.segments(), log.synced
+    sizes = [_size(segment) for segment in segments]
+    if as_json:
+        shown = [{**_facts(segment), "nbytes": size} for segment, size in zip(segments, sizes, strict=True)]
+        mark = None if synced is None else {**synced._asdict(), "last": str(synced.last)}
+        click.echo(json_text({"path": path, "synced": mark, "segments": shown}))
+    else:
+        click.echo(f"{printable(path)}: {count(len(segments), 'segment')}, {exact_size(sum(sizes))}")
+        if synced is not None:
+            click.echo(f"synced up to offset {synced.byte_offset:,} of segment {synced.sequence}, {synced.last}")
+        rows = [
+            (str(own.sequence), own.kind + (", frozen" if own.is_frozen else ""), f"{size:,}", str(own.first))
+            for own, size in zip(segments, sizes, strict=True)
+        ]
+        if rows:
+            click.echo("")
+            click.echo(table(("segment", "kind", "bytes", "first UUID"), rows, right=(0, 2)).plain)
+    return Status.DAMAGED if any(segment.is_frozen for segment in segments) else Status.SOUND
+
+
+def _size(segment: LogSegment) -> int:
+    from pathlib import Path
+
+    return Path(segment.path).stat().st_size
+
+
+def _facts(segment: LogSegment) -> dict[str, Any]:
+    return {**segment._asdict(), "first": str(segment.first)}
+
+
+_VERIFY_EXAMPLES = """
+\b
+Examples:
+  seglake log verify logs
+  seglake log verify --json logs
+  seglake log verify --key-file key logs
+"""
+
+
+@command.command(epilog=_VERIFY_EXAMPLES)
+@click.argument("path", metavar="DIR", type=click.Path(exists=True, file_okay=False))
+@options.as_json("One JSON object a line for each segment.")
+@options.key_file
+@options.debug
+def verify(path: str, as_json: bool, key: str | None) -> int:
+    """Check each record of a log, and that none is missing in front of the synced mark.
+
+    What a writer has not synced yet is not damage. `seglake verify FILE` explains the damage of one segment.
+
+    Exit status: 0 all sound, 1 damage was found, 2 trouble.
+    """
+    import seglake
+
+    status = Status.SOUND
+    records = 0
+    with _reading(path, key) as log:
+        segments, synced = log.segments(), log.synced
+        for segment in segments:
+            is_open = segment == segments[-1] and segment.kind == "active" and not segment.is_frozen
+            limit = (
+                (0 if synced is None or synced.sequence != segment.sequence else synced.byte_offset)
+                if is_open
+                else None
+            )
+            report = seglake.verify(segment.path, key=key)
+            problem = _problem(report, limit)
+            records += report.records
+            status = max(status, Status.SOUND if problem is None else Status.DAMAGED)
+            if as_json:
+                facts = {**_facts(segment), "ok": problem is None, "records": report.records, "problem": problem}
+                click.echo(json_text({**facts, "pending_bytes": _pending(report, limit)}))
+            elif problem is not None:
+                click.echo(f"{printable(segment.path)}: {printable(problem)}")
+        # What lies between the segments, and the zeros in front of the mark: reading all says it.
+        try:
+            for _ in log:
+                pass
+        except seglake.DamageError as error:
+            if status == Status.SOUND:
+                say(describe(error))
+            status = Status.DAMAGED
+    if not as_json:
+        word = "sound" if status == Status.SOUND else "damaged"
+        click.echo(f"{printable(path)}: {word}, {count(len(segments), 'segment')}, {count(records, 'record')}")
+    return status
+
+
+def _problem(report: Report, limit: int | None) -> str | None:
+    """What is wrong with a segment, up to where it has to be sound."""
+    if report.wrong_key:
+        return "nothing checks: probably the wrong key"
+    for span in report.damage:
+        if limit is None or span.start < limit:
+            return f"{span.cause} at offset {span.start}"
+    return None
+
+
+def _pending(report: Report, limit: int | None) -> int:
+    """How many bytes a writer may still be writing."""
+    if limit is None:
+        return 0
+    return sum(span.end - span.start for span in report.damage if span.start >= limit)
+
+
+_SEAL_EXAMPLES = """
+\b
+Examples:
+  seglake log seal logs
+  seglake log seal --key-file key logs
+  seglake log seal logs && seglake log info logs
+"""
+
+
+@command.command(epilog=_SEAL_EXAMPLES)
+@click.argument("path", metavar="DIR", type=click.Path(exists=True, file_okay=False))
+@options.key_file
+@options.debug
+def seal(path: str, key: str | None) -> int:
+    """End the active segment of a log, and wait until all segments are sealed.
+
+    Exit status: 0 all are sealed, 1 one is damaged and stays as it is, 2 trouble, such as another writer.
+    """
+    with _opened(path, key) as log:
+        _tell_recovered(log, path)
+        log.roll()
+        log.wait_sealed()
+        segments = log.segments()
+    sealed = sum(segment.kind == "sealed" for segment in segments)
+    click.echo(f"{printable(path)}: {sealed:,} of {count(len(segments), 'segment')} sealed")
+    return Status.SOUND if sealed == len(segments) else Status.DAMAGED
+
+
+_RETAIN_EXAMPLES = """
+\b
+Examples:
+  seglake log retain --age 30d logs
+  seglake log retain --bytes 100GiB logs
+  seglake log retain --age 12h --bytes 1TiB --key-file key logs
+"""
+
+
+@command.command(epilog=_RETAIN_EXAMPLES)
+@click.argument("path", metavar="DIR", type=click.Path(exists=True, file_okay=False))
+@click.option("--age", metavar="TIME", type=_DURATION, help="Remove sealed segments that are older: 12h, 30d.")
+@click.option(
+    "--bytes",
+    "nbytes",
+    metavar="SIZE",
+    type=options.SIZE,
+    help="Remove the oldest sealed segments while all of them have more bytes.",
+)
+@options.key_file
+@options.debug
+def retain(path: str, age: float | None, nbytes: int | None, key: str | None) -> int:
+    """Remove the oldest sealed segments of a log, for good. The newest segment stays.
+
+    Exit status: 0 done, 2 trouble, such as another writer.
+    """
+    if age is None and nbytes is None:
+        raise click.UsageError("give --age, --bytes or both")
+    with _opened(path, key) as log:
+        _tell_recovered(log, path)
+        removed = log.retain(age=None if age is None else timedelta(seconds=age), bytes=nbytes)
+    for segment in removed:
+        click.echo(f"removed {printable(segment.path)}")
+    click.echo(f"{printable(path)}: {count(len(removed), 'segment')} removed")
+    return Status.SOUND
