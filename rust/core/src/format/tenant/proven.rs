@@ -29,7 +29,8 @@ impl<T> EveryNth<T> {
 
     /// Adds the next item. It is kept if it is an n-th one and `next` returns a value.
     pub(super) fn push(&mut self, next: impl FnOnce() -> Option<T>) {
-        if self.kept.len() >= LIMITS.max_signposts {
+        let is_nth = self.seen.is_multiple_of(self.nth);
+        if is_nth && self.kept.len() >= LIMITS.max_signposts {
             let mut is_kept = false;
             self.kept.retain(|_| {
                 is_kept = !is_kept;
