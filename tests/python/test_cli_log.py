@@ -28,7 +28,8 @@ def run(*arguments: str | Path, given: bytes = b"") -> subprocess.CompletedProce
 def log(tmp_path: Path) -> Path:
     path = tmp_path / "logs"
     with seglake.SegmentLog(path, segment_bytes=2000) as log:
-        log.write_batch([("order.paid", f"value {number}") for number in range(100)])
+        log.write_batch([("order.paid", f"value {number}") for number in range(99)])
+        log.write("\\xff\\x5c", b"\xff not UTF-8")
     return path
 
 
@@ -63,12 +64,8 @@ def test_lines_are_written_and_followed(tmp_path: Path) -> None:
 
 def test_json_that_tail_prints_is_what_write_takes(log: Path, tmp_path: Path) -> None:
     shown = run("tail", "--from", "start", "--no-follow", "--json", log).stdout
-    lines = [json.loads(line) for line in shown.splitlines()]
-    for line in lines:
-        line["value_base64"] = line.pop("value")
-    given = b"".join(json.dumps(line).encode() + b"\n" for line in lines)
     copy = tmp_path / "copy"
-    assert run("write", "--json", copy, given=given).returncode == 0
+    assert run("write", "--json", copy, given=shown).returncode == 0
     assert run("tail", "--from", "start", "--no-follow", "--json", copy).stdout == shown
 
 

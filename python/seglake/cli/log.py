@@ -31,6 +31,8 @@ from .render import (
 )
 
 if TYPE_CHECKING:
+    from io import BufferedReader
+
     from seglake import LogSegment, Record, Report, SegmentLog
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])
@@ -167,7 +169,11 @@ def write(
 
     Exit status: 0 all lines are in the log, 2 trouble.
     """
-    read = _json_record if as_json else lambda line: (type_, line)
+
+    def plain(line: bytes) -> tuple[str, bytes]:
+        return type_, line
+
+    read = _json_record if as_json else plain
     written = 0
     with _opened(
         path, key, durability=cast("Any", durability), segment_bytes=segment_bytes, segment_age=segment_age
@@ -198,14 +204,17 @@ def _written(number: int) -> str:
 
 def _lines_of_input() -> Iterator[list[bytes]]:
     """Yield the lines that are there, waiting for at least one."""
-    stream = sys.stdin.buffer
-    rest = b""
+    stream = cast("BufferedReader", sys.stdin.buffer)
+    # The pieces of a line whose end was not read yet.
+    pieces: list[bytes] = []
     while data := stream.read1(_READ_BYTES):
-        *lines, rest = (rest + data).split(b"\n")
-        if lines:
-            yield lines
-    if rest:
-        yield [rest]
+        first, *rest = data.split(b"\n")
+        pieces.append(first)
+        if rest:
+            yield [b"".join(pieces), *rest[:-1]]
+            pieces = [rest[-1]]
+    if last := b"".join(pieces):
+        yield [last]
 
 
 _KEYS = frozenset({"type", "value", "value_base64", "uuid", "timestamp"})
@@ -274,7 +283,7 @@ Examples:
     "--value",
     "form",
     type=click.Choice(["text", "json", "hex", "base64"]),
-    help="How values are written. [default: base64 with --json, else text]",
+    help="How values are written; what is not UTF-8 (or not JSON) has the key value_base64 in --json. [default: text]",
 )
 @options.key_file
 @options.debug
@@ -307,7 +316,8 @@ def _lines(path: str, *, as_json: bool, form: ValueForm | None) -> Lines:
     names = [column.name for column in format.columns]
     fields = Fields(path)
     if as_json:
-        return JsonLines(names, form or "base64", fields)
+        # What `log write --json` takes.
+        return JsonLines(names, form or "text", fields)
     shown = columns_for_people(format)
     return PlainLines(shown, form or "text", fields, numbers=number_columns(format), stream=sys.stdout, file_bytes=0)
 
