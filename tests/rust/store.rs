@@ -615,8 +615,9 @@ fn retention_removes_the_oldest_sealed_segments() {
     assert!(!removed.is_empty());
     assert!(folder.files("sealed").is_empty());
     assert_eq!(folder.files("active").len(), 1);
-    let mut tail = reader.tail(TailFrom::After(uuids[0])).unwrap();
-    assert!(tail.poll().unwrap().is_some());
+    // Records after that one are gone.
+    let gone = reader.tail(TailFrom::After(uuids[0])).unwrap_err();
+    assert!(matches!(gone, Error::SegmentGone { .. }), "{gone}");
 }
 
 #[test]
@@ -683,4 +684,180 @@ fn marks_lie_in_two_slots() {
         (segment.id.sequence, segment.kind),
         (1, SegmentKind::Active)
     );
+}
+
+#[test]
+fn a_sealed_file_that_lacks_records_does_not_replace_the_active_one() {
+    let folder = Folder::new();
+    let log = folder.open(LogOptions::default());
+    write(&log, 0..5);
+    // Somebody seals the segment that is being written.
+    let active = folder.files("active")[0].clone();
+    let sealed = active.with_extension("sealed");
+    let file = seglake::source::open_regular(&active).unwrap();
+    let source = seglake::source::FileSource::new(file, &active).unwrap();
+    seglake::verbs::seal(
+        std::sync::Arc::new(source),
+        &Options::default(),
+        &sealed,
+        &seglake::verbs::SealOptions::default(),
+        |_| Ok(()),
+    )
+    .unwrap();
+    write(&log, 5..9);
+    assert_eq!(folder.values(), numbered(0..9));
+    log.close().unwrap();
+    assert_eq!(folder.values(), numbered(0..9));
+    let log = folder.open(LogOptions::default());
+    assert!(active.exists() && !sealed.exists());
+    write(&log, 9..10);
+    assert_eq!(folder.values(), numbered(0..10));
+}
+
+#[test]
+fn a_complete_segment_that_lost_records_is_not_sealed() {
+    for records in [0, 3] {
+        let folder = Folder::new();
+        let log = folder.open(LogOptions::default().seal(false));
+        write(&log, 0..6);
+        log.close().unwrap();
+        let active = folder.files("active")[0].clone();
+        let bytes = fs::read(&active).unwrap();
+        let place = (0..records).map(value).fold(0, |_, value| {
+            let at = bytes.windows(value.len()).position(|own| own == value);
+            at.unwrap() + value.len() + 8
+        });
+        // As if a crash had come after the roll, before the mark moved on.
+        let next = "00000000000000000002-ffffffff-ffff-6fff-bfff-ffffffffffff.active";
+        fs::write(folder.log().join(next), b"").unwrap();
+        fs::write(&active, &bytes[..place]).unwrap();
+        let log = folder.open(LogOptions::default());
+        log.wait_sealed().unwrap();
+        assert_eq!(log.frozen().len(), 1, "{records}");
+        assert!(active.exists());
+        drop(log);
+        let reader = LogReader::open(folder.log()).unwrap();
+        let read: Vec<_> = reader.records().unwrap().collect();
+        assert!(
+            matches!(read.last(), Some(Err(Error::Damage(_)))),
+            "{read:?}"
+        );
+    }
+}
+
+#[test]
+fn a_reader_under_another_key_is_refused() {
+    let folder = Folder::new();
+    let log = folder.open(LogOptions::default().key(Key::new(&[1; 32])));
+    write(&log, 0..3);
+    for rolls in [false, true] {
+        if rolls {
+            log.roll().unwrap();
+            log.wait_sealed().unwrap();
+        }
+        let refused = LogReader::open(folder.log()).unwrap_err();
+        assert!(
+            matches!(&refused, Error::Damage(damage) if damage.wrong_key),
+            "{refused}"
+        );
+    }
+}
+
+#[test]
+fn a_damaged_mark_under_the_right_key_is_one_of_nothing() {
+    let folder = Folder::new();
+    let log = folder.open(LogOptions::default());
+    write(&log, 0..3);
+    log.close().unwrap();
+    let path = folder.log().join("_mark");
+    let mut bytes = fs::read(&path).unwrap();
+    for slot in MARK_SLOTS {
+        bytes[slot + 60] ^= 1;
+    }
+    fs::write(&path, bytes).unwrap();
+    assert_eq!(folder.values(), numbered(0..0));
+    let log = folder.open(LogOptions::default());
+    write(&log, 3..4);
+    assert_eq!(folder.values(), numbered(0..4));
+}
+
+#[test]
+fn a_tail_reads_on_where_it_failed() {
+    let folder = Folder::new();
+    let log = folder.open(quick());
+    for number in 0..3 {
+        write(&log, number..number + 1);
+        log.roll().unwrap();
+    }
+    log.wait_sealed().unwrap();
+    let mut tail = LogReader::open(folder.log())
+        .unwrap()
+        .tail(TailFrom::Start)
+        .unwrap();
+    assert_eq!(tail.poll().unwrap().unwrap().value(), value(0));
+    let second = folder.files("sealed")[1].clone();
+    let bytes = fs::read(&second).unwrap();
+    fs::write(&second, b"not a segment").unwrap();
+    assert!(tail.poll().is_err());
+    fs::write(&second, bytes).unwrap();
+    let mut found = Vec::new();
+    while let Some(record) = tail.poll().unwrap() {
+        found.push(record.value().to_vec());
+    }
+    assert_eq!(found, numbered(1..3));
+}
+
+#[test]
+fn a_tail_reads_what_it_has_open_when_that_is_removed() {
+    let folder = Folder::new();
+    let log = folder.open(quick());
+    write(&log, 0..1);
+    log.sync().unwrap();
+    let mut tail = LogReader::open(folder.log())
+        .unwrap()
+        .tail(TailFrom::Start)
+        .unwrap();
+    assert_eq!(tail.poll().unwrap().unwrap().value(), value(0));
+    write(&log, 1..2);
+    log.roll().unwrap();
+    log.wait_sealed().unwrap();
+    write(&log, 2..3);
+    log.sync().unwrap();
+    log.retain(&Retention::default().age(Duration::ZERO))
+        .unwrap();
+    for number in 1..3 {
+        assert_eq!(tail.poll().unwrap().unwrap().value(), value(number));
+    }
+}
+
+#[test]
+fn closing_beside_writers_acknowledges_only_what_is_there() {
+    for _ in 0..20 {
+        let folder = Folder::new();
+        let log = folder.open(LogOptions::default());
+        let acknowledged = std::thread::scope(|scope| {
+            let writers: Vec<_> = (0..4)
+                .map(|_| {
+                    scope.spawn(|| {
+                        let mut written = Vec::new();
+                        while let Ok(uuid) = log.write(b"", b"value") {
+                            written.push(uuid);
+                        }
+                        written
+                    })
+                })
+                .collect();
+            std::thread::sleep(Duration::from_millis(5));
+            log.close().unwrap();
+            let writers = writers.into_iter().flat_map(|own| own.join().unwrap());
+            writers.collect::<std::collections::BTreeSet<_>>()
+        });
+        let reader = LogReader::open(folder.log()).unwrap();
+        let found = reader
+            .records()
+            .unwrap()
+            .map(|record| uuid_of(&record.unwrap()));
+        let found: std::collections::BTreeSet<_> = found.collect();
+        assert!(acknowledged.is_subset(&found));
+    }
 }

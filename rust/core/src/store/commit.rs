@@ -27,12 +27,11 @@ impl SegmentLog {
         match self.options.durability {
             Durability::None => Ok(()),
             Durability::Flush => {
-                let last = state.last;
                 if let Some(current) = &mut state.segment {
                     if let Err(error) = current.writer.flush() {
                         return Err(self.refuse_batch(&mut state, error, uuids));
                     }
-                    current.flushed = (current.writer.position(), last);
+                    current.flushed = (current.writer.position(), current.last());
                 }
                 // Another thread may have found no room for what it flushed.
                 batches.iter().try_for_each(|batch| match batch.0.get() {
@@ -41,11 +40,20 @@ impl SegmentLog {
                 })
             }
             Durability::Fsync => {
+                let mut failed = None;
                 for batch in batches {
-                    self.wait(state, batch, uuids)?;
+                    let waited = self.wait(state, batch, uuids);
+                    failed = failed.or(waited.err());
                     state = self.state();
                 }
-                Ok(())
+                match failed {
+                    None => Ok(()),
+                    // Other batches of these records may be in the log.
+                    Some(error @ Error::Io { .. }) if batches.len() > 1 => {
+                        Err(self.unknown(uuids, &error.to_string()))
+                    }
+                    Some(error) => Err(error),
+                }
             }
         }
     }
@@ -93,7 +101,7 @@ impl SegmentLog {
     /// Commits all that was appended, and leaves nothing to commit.
     pub(super) fn commit_all<'a>(&'a self, mut state: Guard<'a>) -> Result<Guard<'a>> {
         loop {
-            self.check(&state)?;
+            self.check_poison(&state)?;
             if state.is_committing {
                 state = self.wait_committed(state);
             } else if state.is_settled() {
@@ -116,10 +124,13 @@ impl SegmentLog {
         }
         let batch = std::mem::take(&mut state.batch);
         let records = std::mem::take(&mut state.batch_records);
-        let last = state.last;
         let Some(current) = &mut state.segment else {
-            // Nothing was appended since the last segment ended, with a commit.
-            return self.end_commit(state, &batch, Outcome::Durable);
+            // Nothing was appended since the last segment ended with a commit, unless the log was closed meanwhile.
+            let outcome = match records {
+                0 => Outcome::Durable,
+                _ => Outcome::Unknown("the log was closed".into()),
+            };
+            return self.end_commit(state, &batch, outcome);
         };
         if let Err(error) = current.writer.flush() {
             let outcome = match self.options.durability {
@@ -130,7 +141,10 @@ impl SegmentLog {
             return self.end_commit(state, &batch, outcome);
         }
         let (file, is_named) = (current.file.clone(), current.is_named);
-        let (sequence, end) = (current.id.sequence, (current.writer.position(), last));
+        let (sequence, end) = (
+            current.id.sequence,
+            (current.writer.position(), current.last()),
+        );
         current.syncing = Some(end);
         drop(state);
         let began = Instant::now();
@@ -144,6 +158,10 @@ impl SegmentLog {
         state = self.state();
         if let Err(error) = synced {
             return self.poison(state, &batch, &error.to_string());
+        }
+        if let Some(reason) = state.poison.clone() {
+            // A sync of another thread failed meanwhile. The system tells only one of them that bytes were lost.
+            return self.end_commit(state, &batch, Outcome::Unknown(reason));
         }
         state.last_commit = (records, took);
         if let Some(current) = &mut state.segment {

@@ -1,10 +1,16 @@
 //! What is in a log's folder: docs/formats/log.md, "Names".
 
+use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
 use super::name::{SegmentId, SegmentKind};
 use crate::disk::DiskRef;
 use crate::error::{Error, Result};
+
+/// How often a folder is listed before a gap is believed.
+const LISTINGS: usize = 10;
+/// How the names end of files that say why a segment is frozen.
+const FROZEN: &str = ".frozen";
 
 /// A segment of a log.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -12,7 +18,8 @@ use crate::error::{Error, Result};
 pub struct Segment {
     /// Its place in the log, and its identity.
     pub id: SegmentId,
-    /// Its layout. While it is being sealed there are two files for a moment: then this is [`SegmentKind::Sealed`].
+    /// Its layout. While it is being sealed there are two files for a moment: then this is [`SegmentKind::Sealed`], but for the newest
+    /// segment.
     pub kind: SegmentKind,
     /// Its file.
     pub path: PathBuf,
@@ -24,32 +31,34 @@ pub struct Segment {
 #[derive(Debug, Default)]
 pub(super) struct Listing {
     pub(super) segments: Vec<Segment>,
-    /// Active files of segments that are sealed as well.
+    /// The other files of segments that are there as both.
     pub(super) doubled: Vec<Segment>,
     pub(super) temporary: Vec<PathBuf>,
 }
 
 impl Listing {
-    /// Lists a folder. Segments that are missing between others are looked for once more, since a listing that overlaps with a
-    /// rename may miss a file.
+    /// Lists a folder. Segments that are missing between others are looked for again, since a listing that overlaps with
+    /// renames and removals may miss a file.
     ///
     /// # Errors
     /// [`Error::Io`]; [`Error::Format`] for a segment that is missing, a place that is taken twice, and first UUIDs that do not ascend.
     pub(super) fn read(disk: &DiskRef, folder: &Path) -> Result<Self> {
-        let first = Self::once(disk, folder)?;
-        if first.check(folder).is_ok() {
-            return Ok(first);
+        for _ in 0..LISTINGS {
+            let listing = Self::once(disk, folder)?;
+            if listing.check(folder).is_ok() {
+                return Ok(listing);
+            }
         }
-        let second = Self::once(disk, folder)?;
-        second.check(folder)?;
-        Ok(second)
+        let last = Self::once(disk, folder)?;
+        last.check(folder)?;
+        Ok(last)
     }
 
     fn once(disk: &DiskRef, folder: &Path) -> Result<Self> {
         let paths = disk.list(folder);
         let paths = paths.map_err(|error| Error::io(Some(folder), "cannot list", error))?;
         let mut listing = Self::default();
-        let mut frozen = Vec::new();
+        let mut frozen = HashSet::new();
         for path in paths {
             let Some(name) = path.file_name().and_then(|name| name.to_str()) else {
                 continue;
@@ -63,12 +72,17 @@ impl Listing {
                 });
             } else if SegmentId::is_temporary(name) {
                 listing.temporary.push(path);
-            } else {
-                frozen.push(name.to_owned());
+            } else if name.ends_with(FROZEN) {
+                frozen.insert(name.to_owned());
             }
         }
-        // Of the two files of one segment the sealed one comes first.
-        let order = |segment: &Segment| (segment.id, segment.kind != SegmentKind::Sealed);
+        // Of the two files of one segment the sealed one comes first. Of the newest and of a frozen one it is the active file: a
+        // sealed one beside it may not have all of it.
+        let newest = listing.segments.iter().map(|own| own.id).max();
+        let order = |own: &Segment| {
+            let is_active = newest == Some(own.id) || frozen.contains(&own.id.frozen_name());
+            (own.id, (own.kind != SegmentKind::Sealed) != is_active)
+        };
         listing.segments.sort_by_key(order);
         let (mut single, mut last) = (Vec::new(), None);
         for mut segment in listing.segments {

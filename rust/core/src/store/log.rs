@@ -83,7 +83,9 @@ impl SegmentLog {
             .transpose()?;
         let sealer = Sealer::start(disk, &folder, options.key, options.retention)?;
         if options.seal {
-            unsealed.into_iter().for_each(|segment| sealer.add(segment));
+            unsealed
+                .into_iter()
+                .for_each(|(segment, end)| sealer.add(segment, end));
         }
         Ok(Self {
             folder,
@@ -146,6 +148,7 @@ impl SegmentLog {
     /// [`Error::OutcomeUnknown`] where a sync failed: the record is in the log later, or not. Nothing more can be written then:
     /// open the log again.
     pub fn write_as(&self, uuid: Option<Uuid>, type_: &[u8], value: &[u8]) -> Result<Uuid> {
+        self.check_owner()?;
         let (state, uuid) = self.append(self.state(), uuid, type_, value)?;
         let batch = state.batch.clone();
         self.settle(state, &[batch], &[uuid])?;
@@ -156,11 +159,14 @@ impl SegmentLog {
     /// crash some of its records may be in the log.
     ///
     /// # Errors
-    /// As [`write_as`](Self::write_as); records before one that is refused are written all the same, without waiting for them.
+    /// As [`write_as`](Self::write_as). Where a record is refused for its UUID or its length, those before it are written, without
+    /// waiting for them. Where the records need several segments and some cannot be written,
+    /// [`Error::OutcomeUnknown`]: each may be in the log or not.
     pub fn write_batch<'a>(
         &self,
         records: impl IntoIterator<Item = (Option<Uuid>, &'a [u8], &'a [u8])>,
     ) -> Result<Vec<Uuid>> {
+        self.check_owner()?;
         let (mut uuids, mut batches) = (Vec::new(), Vec::<Arc<Batch>>::new());
         let mut state = self.state();
         for (uuid, type_, value) in records {
@@ -184,6 +190,7 @@ impl SegmentLog {
     /// # Errors
     /// As [`write_as`](Self::write_as).
     pub fn sync(&self) -> Result<()> {
+        self.check_owner()?;
         let state = self.state();
         self.check(&state)?;
         let batch = state.batch.clone();
@@ -198,6 +205,7 @@ impl SegmentLog {
     /// # Errors
     /// As [`sync`](Self::sync).
     pub fn roll(&self) -> Result<()> {
+        self.check_owner()?;
         let state = self.state();
         self.check(&state)?;
         self.end_segment(state).map(drop)
@@ -208,6 +216,7 @@ impl SegmentLog {
     /// # Errors
     /// What hindered sealing one. It stays an active segment, which is sealed when the log is opened again.
     pub fn wait_sealed(&self) -> Result<()> {
+        self.check_owner()?;
         match self.sealer.drain() {
             None => Ok(()),
             Some(error) => Err(again(&error)),
@@ -219,6 +228,8 @@ impl SegmentLog {
     /// # Errors
     /// [`Error::Io`].
     pub fn retain(&self, retention: &Retention) -> Result<Vec<Segment>> {
+        self.check_owner()?;
+        self.check(&self.state())?;
         retain(&self.options.disk, &self.folder, retention)
     }
 
@@ -228,14 +239,16 @@ impl SegmentLog {
     /// # Errors
     /// As [`sync`](Self::sync); the log is closed all the same. What hindered sealing is not an error here.
     pub fn close(&self) -> Result<()> {
+        if !self.owner.is_here() {
+            return Ok(()); // a fork has no part in it
+        }
         let mut state = self.state();
         if state.is_closed {
             return Ok(());
         }
-        let synced = match state.poison {
-            Some(_) => self.check(&state).map(|()| state),
-            None => self.commit_all(state),
-        };
+        // Nothing is appended any more.
+        state.is_closed = true;
+        let synced = self.commit_all(state);
         let closed = match synced {
             Ok(own) => {
                 state = own;
@@ -246,7 +259,9 @@ impl SegmentLog {
                 Err(error)
             }
         };
-        state.is_closed = true;
+        while state.is_committing || state.is_rolling {
+            state = self.wait_committed(state);
+        }
         state.segment = None;
         drop(state);
         let _ = self.sealer.drain(); // sealed when the log is opened again
@@ -260,28 +275,35 @@ impl SegmentLog {
 
     /// Refuses to write to a log that is closed or failed.
     pub(super) fn check(&self, state: &State) -> Result<()> {
-        let refused = |message: String| {
-            let error = std::io::Error::other(message);
-            Err(Error::io(
-                Some(&self.folder),
-                "cannot write to the log",
-                error,
-            ))
-        };
-        if let Some(poison) = &state.poison {
-            return refused(format!(
-                "an earlier sync failed ({poison}), so what the disk holds is unknown. See to the disk, then open the log again"
-            ));
-        }
+        self.check_poison(state)?;
         if state.is_closed {
-            return refused("it is closed".to_owned());
-        }
-        if !self.owner.is_here() {
-            return refused(
-                "another process opened it, and this one is a fork of that: write there".to_owned(),
-            );
+            return Err(self.refused("it is closed"));
         }
         Ok(())
+    }
+
+    /// Refuses to go on after a failed sync.
+    pub(super) fn check_poison(&self, state: &State) -> Result<()> {
+        match &state.poison {
+            None => Ok(()),
+            Some(poison) => Err(self.refused(format!(
+                "an earlier sync failed ({poison}), so what the disk holds is unknown. See to the disk, then open the log again"
+            ))),
+        }
+    }
+
+    /// Refuses a fork of the process that opened the log, before anything is waited for: another thread may have held the lock
+    /// when the process forked.
+    fn check_owner(&self) -> Result<()> {
+        if self.owner.is_here() {
+            return Ok(());
+        }
+        Err(self.refused("another process opened it, and this one is a fork of that: write there"))
+    }
+
+    fn refused(&self, message: impl Into<String>) -> Error {
+        let error = std::io::Error::other(message.into());
+        Error::io(Some(&self.folder), "cannot write to the log", error)
     }
 
     /// Appends a record to the buffer of the active segment, which it begins or ends where it has to.
@@ -347,6 +369,11 @@ impl SegmentLog {
             sequence: state.next_sequence,
             first,
         };
+        if id.sequence == u64::MAX {
+            return Err(Error::Usage(
+                "the log has no more room for segments".to_owned(),
+            ));
+        }
         let path = self.folder.join(id.file_name(SegmentKind::Active));
         let options = WriteOptions::default()
             .on_disk(&self.options.disk)
@@ -363,7 +390,7 @@ impl SegmentLog {
             syncing: None,
             flushed: (0, None),
         });
-        state.next_sequence += 1;
+        state.next_sequence = id.sequence.saturating_add(1); // a name with the greatest number is none of a segment
         Ok(())
     }
 
@@ -397,12 +424,13 @@ impl SegmentLog {
         {
             let path = current.writer.path().to_path_buf();
             if self.options.seal {
-                self.sealer.add(Segment {
+                let segment = Segment {
                     id: current.id,
                     kind: SegmentKind::Active,
                     path,
                     is_frozen: false,
-                });
+                };
+                self.sealer.add(segment, Some(current.synced.0));
             }
         }
         Ok(state)

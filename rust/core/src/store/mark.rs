@@ -74,6 +74,20 @@ impl Mark {
         is_whole.then_some(mark)
     }
 
+    /// Whether the file holds bytes that are not a mark under this key.
+    ///
+    /// # Errors
+    /// [`Error::Io`].
+    pub(super) fn is_foreign(disk: &DiskRef, folder: &Path, key: &Key) -> Result<bool> {
+        let path = folder.join(FILE_NAME);
+        let opened = disk.handle(&path, Opening::Read);
+        match opened.and_then(|file| Slots::read(&file, key)) {
+            Ok(slots) => Ok(slots.later().is_none() && !slots.are_blank),
+            Err(error) if error.kind() == ErrorKind::NotFound => Ok(false),
+            Err(error) => Err(Error::io(Some(&path), "cannot read the synced mark", error)),
+        }
+    }
+
     /// The mark of a log's folder; one of nothing where its file is lost.
     ///
     /// # Errors

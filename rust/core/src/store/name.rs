@@ -51,8 +51,11 @@ impl SegmentId {
     }
 
     /// The name of the file that keeps what recovery removed from its end.
-    pub(super) fn quarantine_name(&self, offset: u64) -> String {
-        format!("_{self}.{offset}.quarantine")
+    pub(super) fn quarantine_name(&self, offset: u64, number: u64) -> String {
+        match number {
+            0 => format!("_{self}.{offset}.quarantine"),
+            _ => format!("_{self}.{offset}-{number}.quarantine"),
+        }
     }
 
     /// What a file's name says, if it is that of a segment.
@@ -76,7 +79,8 @@ impl SegmentId {
             sequence: sequence.parse().ok()?,
             first: Uuid::try_parse(first).ok()?,
         };
-        (id.sequence > 0 && id.first.to_string() == first).then_some(id)
+        let is_counted = id.sequence > 0 && id.sequence < u64::MAX;
+        (is_counted && id.first.to_string() == first).then_some(id)
     }
 
     /// Whether a file's name is that of a temporary file of a segment, which a dead writer left.
@@ -118,7 +122,7 @@ mod tests {
             assert_eq!(id.file_name(kind), name);
         }
         let last = SegmentId {
-            sequence: u64::MAX,
+            sequence: u64::MAX - 1,
             first: Uuid::max(),
         };
         let name = last.file_name(SegmentKind::Sealed);

@@ -10,7 +10,7 @@ use uuid::Uuid;
 use super::folder::{Listing, Segment};
 use super::frozen::Frozen;
 use super::mark::Mark;
-use super::name::{SegmentId, SegmentKind};
+use super::name::SegmentKind;
 use crate::checksum::Key;
 use crate::disk::DiskRef;
 use crate::engine::around::{Around, Change};
@@ -80,8 +80,30 @@ impl LogReader {
             options,
             key,
         };
-        reader.view()?;
+        reader.check_key()?;
         Ok(reader)
+    }
+
+    /// Refuses a key under which neither the mark nor the first record is right.
+    fn check_key(&self) -> Result<()> {
+        let view = self.view()?;
+        let Some(first) = view.segments.first() else {
+            return Ok(());
+        };
+        if !Mark::is_foreign(&self.disk, &self.folder, &self.key)? {
+            return Ok(());
+        }
+        let options = self.options.clone().strict(true);
+        let source = self.source(first, None)?;
+        let start = Start::Beginning;
+        let mut walk = self.walk_of(source, None, &options, start, &Filter::default())?;
+        match walk.step() {
+            Err(Error::Damage(damage)) => Err(Error::Damage(Box::new(Damage {
+                wrong_key: true,
+                ..*damage
+            }))),
+            other => other.map(drop),
+        }
     }
 
     /// The log's folder.
@@ -176,7 +198,11 @@ impl LogReader {
         else {
             return Ok(None);
         };
-        let source = self.source(segment, view.limit(segment))?;
+        let limit = view.limit(segment);
+        if limit == Some(0) {
+            return Ok(None);
+        }
+        let source = self.source(segment, limit)?;
         let format = self.format_of(&*source);
         let options = self
             .options
@@ -237,7 +263,7 @@ impl LogReader {
     /// # Errors
     /// [`Error::SegmentGone`] where it was removed; [`Error::Io`]; [`Error::Damage`] where the file ends before `limit`.
     pub(super) fn source(&self, segment: &Segment, limit: Option<u64>) -> Result<Arc<dyn Source>> {
-        let file = self.file(segment.id)?;
+        let file = self.file(segment)?;
         let Some(limit) = limit.filter(|_| self.format_of(&file) == &active::FORMAT) else {
             return Ok(Arc::new(file));
         };
@@ -258,14 +284,11 @@ impl LogReader {
         })
     }
 
-    pub(super) fn file(&self, id: SegmentId) -> Result<FileSource> {
+    /// The file of a segment: of the kind that was listed, or of the other by now.
+    pub(super) fn file(&self, segment: &Segment) -> Result<FileSource> {
+        let id = segment.id;
         let mut missing = None;
-        // The active file last but one: if it is gone, the sealed one is there by now.
-        for kind in [
-            SegmentKind::Sealed,
-            SegmentKind::Active,
-            SegmentKind::Sealed,
-        ] {
+        for kind in [segment.kind, SegmentKind::Sealed, SegmentKind::Active] {
             let path = self.folder.join(id.file_name(kind));
             match FileSource::open(&self.disk, &path) {
                 Ok(source) => return Ok(source),

@@ -7,7 +7,8 @@ use super::folder::{Listing, Segment};
 use super::frozen::{freeze, remove_synced, write_new};
 use super::mark::{Found, Mark, MarkFile};
 use super::name::{SegmentId, SegmentKind};
-use super::sealing::seal;
+use super::sealing::{Sealed, seal};
+use crate::bug::OrBug;
 use crate::checksum::Key;
 use crate::disk::{DiskRef, Handle, Opening};
 use crate::engine::append::has_records;
@@ -60,8 +61,8 @@ pub(super) struct Recovered {
     pub(super) next_sequence: u64,
     /// The greatest UUID of the log.
     pub(super) last: Option<[u8; 16]>,
-    /// Active segments that are complete.
-    pub(super) unsealed: Vec<Segment>,
+    /// Active segments that are complete, and the offset that their records have to reach, if that is known.
+    pub(super) unsealed: Vec<(Segment, Option<u64>)>,
     pub(super) steps: Vec<Recovery>,
 }
 
@@ -100,12 +101,20 @@ pub(super) fn recover(disk: &DiskRef, folder: &Path, key: Key) -> Result<Recover
         let _ = disk.unlink(temporary);
     }
     mark.begin(disk, folder)?;
+    let mut is_sealed = false;
     for doubled in std::mem::take(&mut listing.doubled) {
-        recovery.settle_doubled(&doubled)?;
+        let is_newest = newest
+            .as_ref()
+            .is_some_and(|newest| newest.id == doubled.id);
+        if !doubled.is_frozen {
+            is_sealed |= recovery.settle_doubled(doubled.id, is_newest)? && is_newest;
+        }
     }
     let mut recovered = Recovered {
         writer: None,
-        next_sequence: newest.as_ref().map_or(1, |newest| newest.id.sequence + 1),
+        next_sequence: newest
+            .as_ref()
+            .map_or(1, |newest| newest.id.sequence.saturating_add(1)),
         last: (synced.sequence > 0).then_some(synced.last),
         unsealed: Vec::new(),
         steps: Vec::new(),
@@ -117,12 +126,20 @@ pub(super) fn recover(disk: &DiskRef, folder: &Path, key: Key) -> Result<Recover
         if newest.kind == SegmentKind::Active && !newest.is_frozen {
             // What becomes of it is settled here; all before it are complete.
             listing.segments.pop();
-            recovery.settle(newest, &end, &mut recovered)?;
+            if !is_sealed {
+                recovery.settle(newest, &end, &mut recovered)?;
+            }
         }
     }
     let is_unsealed = |own: &Segment| own.kind == SegmentKind::Active && !own.is_frozen;
     listing.segments.retain(is_unsealed);
-    recovered.unsealed = listing.segments;
+    let unsealed = listing.segments.into_iter();
+    // Where the mark is in a segment, that has to reach it.
+    let with_end = unsealed.map(|own| {
+        let is_marked = own.id.sequence == synced.sequence;
+        (own, is_marked.then_some(synced.offset))
+    });
+    recovered.unsealed = with_end.collect();
     Ok(recovered)
 }
 
@@ -333,7 +350,11 @@ impl Recovering<'_> {
             .disk
             .handle(&segment.path, Opening::Write)
             .map_err(failed)?;
-        let quarantine = self.folder.join(segment.id.quarantine_name(torn.start));
+        // What was put aside before stays: it may be what this tail was before its removal was cut short.
+        let names = (0..).map(|number| segment.id.quarantine_name(torn.start, number));
+        let mut paths = names.map(|name| self.folder.join(name));
+        let free = paths.find(|path| !self.disk.is_taken(path));
+        let quarantine = free.or_bug("a name that is free")?;
         write_new(self.disk, &quarantine, |out| {
             copy(&file, torn.start, torn.end, |bytes, at| {
                 out.write_all_at(bytes, at - torn.start)
@@ -363,15 +384,33 @@ impl Recovering<'_> {
         self.sync_folder()
     }
 
-    /// Of a segment that is there as both, keeps the sealed file if it is sound; else it is made anew by sealing again.
-    fn settle_doubled(&self, active: &Segment) -> Result<()> {
-        let sealed = active.path.with_extension(SegmentKind::Sealed.extension());
-        let source = Arc::new(FileSource::open(self.disk, &sealed)?);
-        let report = crate::verbs::verify(source, &self.options().values(true), |_| Ok(()))?;
-        if report.is_sound() {
-            return remove_synced(self.disk, self.folder, &active.path);
+    /// Of a segment that is there as both, keeps the sealed file if it is sound and has all records. Else the active file is the
+    /// segment: the sealed one is put aside, or made anew if nothing is appended to the segment any more. Returns whether the segment
+    /// is sealed.
+    fn settle_doubled(&self, id: SegmentId, is_newest: bool) -> Result<bool> {
+        let of_kind = |kind| Segment {
+            id,
+            kind,
+            path: self.folder.join(id.file_name(kind)),
+            is_frozen: false,
+        };
+        let (active, sealed) = (of_kind(SegmentKind::Active), of_kind(SegmentKind::Sealed));
+        let (own, other) = (self.survey(&active)?, self.survey(&sealed)?);
+        if other.first_damage.is_none() && other.last.is_some() && other.last >= own.last {
+            remove_synced(self.disk, self.folder, &active.path)?;
+            return Ok(true);
         }
-        seal(self.disk, self.folder, active, self.key, true, None).map(drop)
+        if !is_newest {
+            let sealed = seal(self.disk, self.folder, &active, self.key, true, None, None)?;
+            return Ok(sealed == Sealed::Sealed);
+        }
+        let aside = self
+            .folder
+            .join(format!("_{}", id.file_name(SegmentKind::Sealed)));
+        let moved = self.disk.rename(&sealed.path, &aside);
+        moved.map_err(|error| Error::io(Some(&sealed.path), "cannot put aside", error))?;
+        self.sync_folder()?;
+        Ok(false)
     }
 
     fn sync_folder(&self) -> Result<()> {

@@ -14,6 +14,7 @@ use crate::checksum::Key;
 use crate::disk::{DiskRef, Owner};
 use crate::engine::{Interrupt, Options};
 use crate::error::{Error, Result};
+use crate::ledger::Kind;
 use crate::saturating::saturating_u64;
 use crate::source::FileSource;
 use crate::uuid6;
@@ -43,7 +44,7 @@ pub(super) enum Sealed {
 }
 
 /// Seals a complete segment: the new file is verified against the checksums of the records, synced and in its place before the
-/// active file is removed. A damaged segment is frozen.
+/// active file is removed. A damaged segment is frozen, and so is one without records, or whose records do not reach `end`.
 ///
 /// # Errors
 /// [`Error::Io`]: the segment is as it was. [`Error::Interrupted`].
@@ -54,6 +55,7 @@ pub(super) fn seal(
     key: Key,
     overwrite: bool,
     interrupt: Option<Interrupt>,
+    end: Option<u64>,
 ) -> Result<Sealed> {
     let source = Arc::new(FileSource::open(disk, &segment.path)?);
     let sealed = folder.join(segment.id.file_name(SegmentKind::Sealed));
@@ -63,7 +65,18 @@ pub(super) fn seal(
         .interrupt(interrupt);
     let how = SealOptions::default().overwrite(overwrite);
     match verbs::seal(source, &options, &sealed, &how, |_| Ok(())) {
-        Ok(_) => {
+        Ok(report) => {
+            let unused = report.totals.rows().iter();
+            let unused = unused.filter(|total| total.kind == Kind::Unused);
+            let found = report.size - unused.map(|total| total.bytes).sum::<u64>();
+            let expected = end.unwrap_or(1).max(1);
+            if found < expected {
+                remove_synced(disk, folder, &sealed)?;
+                let reason =
+                    format!("expected records up to offset {expected}, found them up to {found}");
+                freeze(disk, folder, segment.id, &reason, Some(expected))?;
+                return Ok(Sealed::Frozen);
+            }
             remove_synced(disk, folder, &segment.path)?;
             Ok(Sealed::Sealed)
         }
@@ -117,7 +130,7 @@ pub(super) fn retain(disk: &DiskRef, folder: &Path, retention: &Retention) -> Re
 /// What the thread that seals is to do, and how it went.
 #[derive(Debug, Default)]
 struct Work {
-    waiting: VecDeque<Segment>,
+    waiting: VecDeque<(Segment, Option<u64>)>,
     is_busy: bool,
     is_closed: bool,
     /// Segments that were frozen, since they were damaged.
@@ -151,7 +164,7 @@ impl Shared {
     fn run(&self) {
         let mut work = self.work();
         loop {
-            let Some(segment) = work.waiting.pop_front() else {
+            let Some((segment, end)) = work.waiting.pop_front() else {
                 if work.is_closed {
                     return;
                 }
@@ -160,7 +173,7 @@ impl Shared {
             };
             work.is_busy = true;
             drop(work);
-            let done = self.seal(&segment);
+            let done = self.seal(&segment, end);
             work = self.work();
             work.is_busy = false;
             match done {
@@ -172,7 +185,7 @@ impl Shared {
         }
     }
 
-    fn seal(&self, segment: &Segment) -> Result<Sealed> {
+    fn seal(&self, segment: &Segment, end: Option<u64>) -> Result<Sealed> {
         let interrupt = Interrupt::once(&self.stopped);
         let sealed = seal(
             &self.disk,
@@ -181,6 +194,7 @@ impl Shared {
             self.key,
             false,
             Some(interrupt),
+            end,
         )?;
         if let Some(retention) = &self.retention {
             retain(&self.disk, &self.folder, retention)?;
@@ -230,9 +244,9 @@ impl Sealer {
         })
     }
 
-    /// Seals a complete segment soon.
-    pub(super) fn add(&self, segment: Segment) {
-        self.shared.work().waiting.push_back(segment);
+    /// Seals a complete segment soon, whose records have to reach `end` if that is known.
+    pub(super) fn add(&self, segment: Segment, end: Option<u64>) {
+        self.shared.work().waiting.push_back((segment, end));
         self.shared.changed.notify_all();
     }
 

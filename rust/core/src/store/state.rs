@@ -140,6 +140,11 @@ impl Current {
         })
     }
 
+    /// The UUID of the last record.
+    pub(super) fn last(&self) -> Option<[u8; 16]> {
+        self.writer.last_uuid().map(Uuid::into_bytes)
+    }
+
     /// Whether a record of so many bytes goes into another segment.
     pub(super) fn is_full(&self, bytes: u64, options: &LogOptions) -> bool {
         let position = self.writer.position();

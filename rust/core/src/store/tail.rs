@@ -12,7 +12,7 @@ use super::folder::Segment;
 use super::mark::Mark;
 use super::reader::{LogReader, View};
 use crate::engine::{Filter, Start, Step, Walk};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::format::active;
 use crate::record::{Record, Rows, Value};
 use crate::source::{FileSource, Source};
@@ -84,6 +84,15 @@ impl Tail {
             TailFrom::Start => {}
             TailFrom::After(uuid) => {
                 let within = view.segments.iter().rev().find(|own| own.id.first <= uuid);
+                if let (None, Some(first)) = (within, view.segments.first())
+                    && first.id.sequence > 1
+                {
+                    // Records after that one may have been removed.
+                    return Err(Error::SegmentGone {
+                        path: tail.reader.path().to_path_buf(),
+                        sequence: first.id.sequence - 1,
+                    });
+                }
                 tail.sequence = within.map_or(tail.sequence, |own| own.id.sequence);
                 tail.last = Some(uuid.into_bytes());
             }
@@ -126,7 +135,8 @@ impl Tail {
     pub fn wait(&mut self, timeout: Duration) -> Result<bool> {
         let deadline = Instant::now().checked_add(timeout);
         loop {
-            if self.look()? {
+            let found = self.look().inspect_err(|_| self.begin_again())?;
+            if found {
                 self.wait = FIRST_WAIT;
                 return Ok(true);
             }
@@ -151,6 +161,16 @@ impl Tail {
             self.last = Some(uuid);
         }
         Some(give(&*rows, row))
+    }
+
+    /// After an error: the segment is read from its beginning again, and what was given of it is passed over by its UUID.
+    fn begin_again(&mut self) {
+        self.walks.clear();
+        self.rows = 0..0;
+        self.file = None;
+        self.offset = 0;
+        self.is_complete = false;
+        self.seen = None;
     }
 
     /// Whether there is a record to take, now.
@@ -206,8 +226,14 @@ impl Tail {
                 .segments
                 .first()
                 .map_or(self.sequence, |own| own.id.sequence);
+            if first > self.sequence && self.file.is_some() {
+                // Removed, but it is open here.
+                self.read_on(None)?;
+                self.is_complete = true;
+                return Ok(true);
+            }
             if first > self.sequence {
-                return Err(crate::Error::SegmentGone {
+                return Err(Error::SegmentGone {
                     path: self.reader.path().to_path_buf(),
                     sequence: self.sequence,
                 });
@@ -226,28 +252,29 @@ impl Tail {
             self.seen = Some(view.mark.counter);
             return Ok(false);
         }
-        self.is_complete = limit.is_none();
         if segment.is_frozen {
             // What was given of it is passed over by its UUID.
             let filter = self.filter();
             self.walks = self.reader.walks(segment, limit, &filter)?;
+            self.is_complete = true;
             return Ok(true);
         }
         if self.file.is_none() {
-            let file = self.reader.file(segment.id)?;
+            let file = self.reader.file(segment)?;
             if self.reader.format_of(&file) != &active::FORMAT {
                 // Sealed by now, so complete.
-                self.is_complete = true;
                 let source: Arc<dyn Source> = Arc::new(file);
                 let options = self.reader.options();
                 let (start, filter) = (Start::Beginning, self.filter());
                 let walk = self.reader.walk_of(source, None, options, start, &filter)?;
                 self.walks.push_back(walk);
+                self.is_complete = true;
                 return Ok(true);
             }
             self.file = Some(file);
         }
         self.read_on(limit)?;
+        self.is_complete = limit.is_none();
         Ok(true)
     }
 
