@@ -7,6 +7,7 @@ import json
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from datetime import timedelta
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import click
@@ -95,7 +96,10 @@ def _opened(path: str, key: str | None, **how: Any) -> SegmentLog:
 
 
 def _reading(path: str, key: str | None) -> SegmentLog:
-    return _opened(path, key, readonly=True)
+    log = _opened(path, key, readonly=True)
+    if not log.segments() and not (Path(path) / "_mark").exists():
+        raise Trouble(f"{printable(path)}: expected a log, found a folder without segments: name the folder of one")
+    return log
 
 
 def _tell_recovered(log: SegmentLog, path: str) -> None:
@@ -223,7 +227,7 @@ _KEYS = frozenset({"type", "value", "value_base64", "uuid", "timestamp"})
 def _json_record(line: bytes) -> dict[str, Any]:
     try:
         record: Any = json.loads(line)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise ValueError(f"expected a JSON object: {error}") from error
     if not isinstance(record, dict):
         raise ValueError(f"expected a JSON object, not {type(record).__name__}")
@@ -342,7 +346,7 @@ def info(path: str, as_json: bool, key: str | None) -> int:
     Exit status: 0 nothing is wrong with the folder, 1 a segment is frozen, since it is damaged, 2 trouble.
     """
     with _reading(path, key) as log:
-        segments, synced = log.segments(), log.synced
+        synced, segments = log.synced, log.segments()
     sizes = [_size(segment) for segment in segments]
     if as_json:
         shown = [{**_facts(segment), "nbytes": size} for segment, size in zip(segments, sizes, strict=True)]
@@ -362,10 +366,15 @@ def info(path: str, as_json: bool, key: str | None) -> int:
     return Status.DAMAGED if any(segment.is_frozen for segment in segments) else Status.SOUND
 
 
-def _size(segment: LogSegment) -> int:
-    from pathlib import Path
+def _file(segment: LogSegment) -> Path | None:
+    """The file of a segment: by now it may be sealed, or removed by the log's retention."""
+    listed = Path(segment.path)
+    return next((path for path in (listed, listed.with_suffix(".sealed")) if path.exists()), None)
 
-    return Path(segment.path).stat().st_size
+
+def _size(segment: LogSegment) -> int:
+    path = _file(segment)
+    return 0 if path is None else path.stat().st_size
 
 
 def _facts(segment: LogSegment) -> dict[str, Any]:
@@ -398,15 +407,19 @@ def verify(path: str, as_json: bool, key: str | None) -> int:
     status = Status.SOUND
     records = 0
     with _reading(path, key) as log:
-        segments, synced = log.segments(), log.synced
+        # The mark first: what it says is in the segments that are listed then.
+        synced, segments = log.synced, log.segments()
         for segment in segments:
+            path_now = _file(segment)
+            if path_now is None:
+                continue  # removed by the log's retention
             is_open = segment == segments[-1] and segment.kind == "active" and not segment.is_frozen
             limit = (
                 (0 if synced is None or synced.sequence != segment.sequence else synced.byte_offset)
                 if is_open
                 else None
             )
-            report = seglake.verify(segment.path, key=key)
+            report = seglake.verify(path_now, key=key)
             problem = _problem(report, limit)
             records += report.records
             status = max(status, Status.SOUND if problem is None else Status.DAMAGED)
