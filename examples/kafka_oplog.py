@@ -61,7 +61,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     print("What is wrong with them:")
     wrong = col("op._error")
     broken = messages.where(wrong.isNotNull())
-    broken.select("partition", "offset", wrong.cause, wrong.byte_offset.alias("at byte"), wrong.message).show(truncate=False)
+    place = wrong.byte_offset.alias("at byte")
+    broken.select("partition", "offset", wrong.cause, place, wrong.message).show(truncate=False)
     print("Each message with the last ones of others that it had seen:")
     seen(messages).orderBy("partition", "offset", "seen writer").show(SHOWN, truncate=False)
     return 0

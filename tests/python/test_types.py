@@ -26,8 +26,8 @@ def test_all_public_types_are_known(tmp_path: Path) -> None:
         "--ignoreexternal",
         "--outputjson",
     ]
-    # pyright does not take the path of an editable installation for one of installed packages, and asks the first Python of
-    # the path for the others.
+    # pyright does not take the path of an editable installation for one of installed packages. Where those are, it asks
+    # the first Python of the path.
     environment = {
         **os.environ,
         "PATH": os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]]),

@@ -107,7 +107,9 @@ class TaskWriter:
             order = self._schema.order
             refused: dict[str, Any] = rows.select(order.watched).slice(row, 1).to_pylist()[0]
             advice = order.advice(refused, writer.last)
-            raise ValueError(f"partition {self._partition}, row {first_row + row}: {error.__cause__ or error}{advice}") from None
+            raise ValueError(
+                f"partition {self._partition}, row {first_row + row}: {error.__cause__ or error}{advice}"
+            ) from None
 
     def _begin_file(self) -> seglake.Writer:
         name = f"part-{self._partition:05d}-{self._job.id}-c{len(self._files):03d}.{self._options.facts.extension}"
