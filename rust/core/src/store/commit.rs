@@ -16,6 +16,7 @@ use crate::error::{Error, Result};
 const MARK_SYNC_INTERVAL: Duration = Duration::from_millis(100);
 /// The longest that a commit waits for as many records as the last one had.
 const MOST_GATHERING: Duration = Duration::from_millis(1);
+
 impl SegmentLog {
     /// Waits for what `durability` promises of records that were appended to these batches.
     pub(super) fn settle<'a>(

@@ -130,6 +130,24 @@ impl Listing {
         Ok(())
     }
 
+    /// Refuses a log whose newest segments are gone: the synced mark is in the segment of this place in the log.
+    ///
+    /// # Errors
+    /// [`Error::Format`].
+    pub(super) fn check_reaches(&self, folder: &Path, sequence: u64) -> Result<()> {
+        let newest = self.newest().map_or(0, |newest| newest.id.sequence);
+        if newest >= sequence {
+            return Ok(());
+        }
+        Err(Error::Format {
+            path: Some(folder.to_path_buf()),
+            next: None,
+            message: format!(
+                "expected the segments up to {sequence}, as the synced mark says, found those up to {newest}: the newest segments are missing. Restore their files"
+            ),
+        })
+    }
+
     /// The last segment, to which records may be appended.
     pub(super) fn newest(&self) -> Option<&Segment> {
         self.segments.last()

@@ -218,17 +218,7 @@ impl LogReader {
         // The mark first: what it says is on the disk is in the listing that follows.
         let mark = Mark::read(&self.disk, &self.folder, &self.key)?;
         let listing = Listing::read(&self.disk, &self.folder)?;
-        let newest = listing.newest().map_or(0, |newest| newest.id.sequence);
-        if newest < mark.sequence {
-            return Err(Error::Format {
-                path: Some(self.folder.clone()),
-                next: None,
-                message: format!(
-                    "expected the segments up to {}, as the synced mark says, found those up to {newest}: the newest segments are missing. Restore their files",
-                    mark.sequence
-                ),
-            });
-        }
+        listing.check_reaches(&self.folder, mark.sequence)?;
         Ok(View {
             segments: listing.segments,
             mark,

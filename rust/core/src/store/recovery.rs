@@ -74,7 +74,7 @@ pub(super) fn recover(disk: &DiskRef, folder: &Path, key: Key) -> Result<Recover
     let mut listing = Listing::read(disk, folder)?;
     let mut mark = MarkFile::open(disk, folder, key)?;
     let synced = mark.mark();
-    check_newest(folder, &listing, synced)?;
+    listing.check_reaches(folder, synced.sequence)?;
     let recovery = Recovering {
         disk,
         folder,
@@ -141,22 +141,6 @@ pub(super) fn recover(disk: &DiskRef, folder: &Path, key: Key) -> Result<Recover
     });
     recovered.unsealed = with_end.collect();
     Ok(recovered)
-}
-
-/// Refuses to open a log whose newest segments are gone.
-fn check_newest(folder: &Path, listing: &Listing, mark: Mark) -> Result<()> {
-    let newest = listing.newest().map_or(0, |newest| newest.id.sequence);
-    if newest >= mark.sequence {
-        return Ok(());
-    }
-    Err(Error::Format {
-        path: Some(folder.to_path_buf()),
-        next: None,
-        message: format!(
-            "expected the segments up to {}, as the synced mark says, found those up to {newest}: the newest segments are missing. Restore their files",
-            mark.sequence
-        ),
-    })
 }
 
 /// Where a segment ends.

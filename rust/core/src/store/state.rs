@@ -80,6 +80,8 @@ pub(super) enum Outcome {
 /// How far the active segment is filled with zeros ahead of its records, in bytes: a sync of bytes that are in the file already
 /// need not write the file's length.
 const PREALLOCATED_BYTES: u64 = 4 << 20;
+
+/// The state, held by one thread.
 pub(super) type Guard<'a> = MutexGuard<'a, State>;
 
 impl State {
