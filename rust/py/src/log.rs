@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
-use pyo3::exceptions::{PyResourceWarning, PyTypeError, PyValueError};
+use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyString, PyTuple};
 use seglake::format::{ColumnKind, Filter, Options, active};
@@ -19,7 +19,7 @@ use uuid::Uuid;
 
 use crate::arrow::{failed, import};
 use crate::destination::Destination;
-use crate::error::{raise, warn};
+use crate::error::{raise, unclosed};
 use crate::exclusive::{Exclusive, InUse, forks};
 use crate::field_in::{FieldIn, from_python, wrong_type};
 use crate::field_in_arrow::from_arrow;
@@ -666,19 +666,8 @@ impl Drop for SegmentLog {
         if self.is_closed.get().is_some() || self.forks != forks() || self.writer.is_none() {
             return;
         }
-        Python::try_attach(|py| {
-            let raised = PyErr::take(py);
-            let text = format!("unclosed log {}", seglake::text::path(&self.path));
-            if let Err(error) = warn(py, &py.get_type::<PyResourceWarning>(), text) {
-                error.write_unraisable(py, None);
-            }
-            if let Err(error) = self.close(py) {
-                error.write_unraisable(py, None);
-            }
-            if let Some(raised) = raised {
-                raised.restore(py);
-            }
-        });
+        let text = format!("unclosed log {}", seglake::text::path(&self.path));
+        unclosed(text, |py| self.close(py));
     }
 }
 

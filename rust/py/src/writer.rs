@@ -5,7 +5,7 @@ use std::ops::Range;
 use std::path::PathBuf;
 
 use arrow_array::{ArrayRef, RecordBatch};
-use pyo3::exceptions::{PyResourceWarning, PyValueError};
+use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 use seglake::format::{self, Column, Format, IfExists, RecordId, WriteOptions, by_name};
@@ -13,7 +13,7 @@ use seglake::verbs;
 
 use crate::arrow::import;
 use crate::destination::Destination;
-use crate::error::{of_row, raise, warn};
+use crate::error::{of_row, raise, unclosed};
 use crate::exclusive::{Exclusive, InUse, forks};
 use crate::field_in::FieldIn;
 use crate::field_in_arrow::from_arrow;
@@ -461,19 +461,9 @@ impl Drop for Writer {
         if self.forks != forks() {
             return; // the process that opened it is not done with it
         }
-        Python::try_attach(|py| {
-            // What is being raised when this is freed goes on being raised.
-            let raised = PyErr::take(py);
-            let text = format!("unclosed writer of {}", seglake::text::path(&self.path));
-            if let Err(error) = warn(py, &py.get_type::<PyResourceWarning>(), text) {
-                error.write_unraisable(py, None);
-            }
-            if let Err(error) = writer.abandon() {
-                raise(py, error).write_unraisable(py, None);
-            }
-            if let Some(raised) = raised {
-                raised.restore(py);
-            }
+        let text = format!("unclosed writer of {}", seglake::text::path(&self.path));
+        unclosed(text, |py| {
+            writer.abandon().map_err(|error| raise(py, error))
         });
     }
 }
