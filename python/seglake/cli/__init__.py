@@ -18,7 +18,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         arguments: the words behind the program's name; `sys.argv[1:]` where None.
 
     Returns:
-        0 all sound, 1 damage was met, 2 trouble, 130 interrupted, 141 whoever read the output went away.
+        0 all sound, 1 damage was met, 2 error, 130 interrupted, 141 the reader of the output went away.
     """
     from .application import run
 

@@ -69,7 +69,7 @@ def _print_version(context: click.Context, _parameter: click.Parameter, value: b
     cls=_LazyGroup,
     invoke_without_command=True,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
-    epilog="Exit status: 0 all sound, 1 damage was met, 2 trouble. `seglake COMMAND --help` has examples.",
+    epilog="Exit status: 0 all sound, 1 damage was met, 2 error. `seglake COMMAND --help` has examples.",
 )
 @click.option(
     "--version",

@@ -94,7 +94,7 @@ def command(
     it is complete. SRC is a path, a URI such as s3://bucket/key, or - for standard input, which is copied to a
     temporary file first.
 
-    Exit status: 0 all sound, 1 SRC is damaged (nothing is written; with --on-damage skip, what is sound), 2 trouble.
+    Exit status: 0 all sound, 1 SRC is damaged (nothing is written; with --on-damage skip, what is sound), 2 error.
     """
     import seglake
 

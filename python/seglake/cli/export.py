@@ -101,7 +101,7 @@ def command(
     Nothing is written unless all is: damage stops the export, or with --on-damage skip is left out and counted, and
     written to --damage.
 
-    Exit status: 0 all sound, 1 damage was met, 2 trouble.
+    Exit status: 0 all sound, 1 damage was met, 2 error.
     """
     import warnings
 

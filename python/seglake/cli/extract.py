@@ -64,7 +64,7 @@ def command(
     `seglake verify` tells the offsets of what is damaged. SRC is a path, a URI such as s3://bucket/key, of which no
     more than the range is read, or - for standard input.
 
-    Exit status: 0 done, 2 trouble.
+    Exit status: 0 done, 2 error.
     """
     with opened(source, spool_limit=spool_limit) as file:
         start, end = _within(file, wanted)

@@ -37,7 +37,7 @@ def command(file: str, output: str | None, as_json: bool, format: str | None, sp
     The index makes looking up by offset faster; it holds nothing that the log does not. An existing one is replaced.
     Only sound chunks are indexed.
 
-    Exit status: 0 written, 2 trouble.
+    Exit status: 0 written, 2 error.
     """
     import seglake
 

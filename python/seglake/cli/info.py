@@ -60,7 +60,7 @@ def command(
     unless --count is given. FILE is a path, a folder with all below it, whose files have one line each, a URI such as
     s3://bucket/key, or - for standard input, which is copied to a temporary file first.
 
-    Exit status: 0 recognised, 1 damage was met, 2 unknown format or other trouble.
+    Exit status: 0 recognised, 1 damage was met, 2 unknown format or another error.
     """
     named = folders.files_named(files, globs)
     options.check_index(how, named.files)

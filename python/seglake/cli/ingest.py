@@ -70,8 +70,8 @@ def command(
     row for each damaged range with its bytes, and DST/<format>/files, one row for each file that was read. Needs Spark
     (pip install 'seglake[spark]') and Java.
 
-    Exit status: 0 all sound, 1 finished, but something was damaged or unreadable, 2 trouble: nothing was ingested. A
-    file that looks like a wrong key is trouble.
+    Exit status: 0 all sound, 1 finished, but something was damaged or unreadable, 2 error: nothing was ingested. A
+    file that looks like a wrong key is an error.
     """
     given: dict[str, Any] = {
         "master": master,

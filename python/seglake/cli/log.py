@@ -84,7 +84,7 @@ def command() -> None:
     A log has one writer and any number of readers. Its segments are active and sealed files, which all other commands
     read, too. DIR is the folder.
 
-    Exit status: 0 all sound, 1 damage was met, 2 trouble.
+    Exit status: 0 all sound, 1 damage was met, 2 error.
     """
 
 
@@ -171,7 +171,7 @@ def write(
 
     Lines that come together are written together, and share a sync. The log is made if there is none.
 
-    Exit status: 0 all lines are in the log, 2 trouble.
+    Exit status: 0 all lines are in the log, 2 error.
     """
 
     def plain(line: bytes) -> tuple[str, bytes]:
@@ -298,7 +298,7 @@ def tail(
 
     What is printed is on the disk: no crash takes it back. Ctrl-C ends it.
 
-    Exit status: 0 all sound, 1 damage was met, 2 trouble.
+    Exit status: 0 all sound, 1 damage was met, 2 error.
     """
     with _reading(path, key) as log:
         try:
@@ -343,7 +343,7 @@ Examples:
 def info(path: str, as_json: bool, key: str | None) -> int:
     """Show the segments of a log, and how far it is known to be on the disk.
 
-    Exit status: 0 nothing is wrong with the folder, 1 a segment is frozen, since it is damaged, 2 trouble.
+    Exit status: 0 nothing is wrong with the folder, 1 a segment is frozen, since it is damaged, 2 error.
     """
     with _reading(path, key) as log:
         synced, segments = log.synced, log.segments()
@@ -400,7 +400,7 @@ def verify(path: str, as_json: bool, key: str | None) -> int:
 
     What a writer has not synced yet is not damage. `seglake verify FILE` explains the damage of one segment.
 
-    Exit status: 0 all sound, 1 damage was found, 2 trouble.
+    Exit status: 0 all sound, 1 damage was found, 2 error.
     """
     import seglake
 
@@ -475,7 +475,7 @@ Examples:
 def seal(path: str, key: str | None) -> int:
     """End the active segment of a log, and wait until all segments are sealed.
 
-    Exit status: 0 all are sealed, 1 one is damaged and stays as it is, 2 trouble, such as another writer.
+    Exit status: 0 all are sealed, 1 one is damaged and stays as it is, 2 error, such as another writer.
     """
     with _opened(path, key) as log:
         _tell_recovered(log, path)
@@ -511,7 +511,7 @@ Examples:
 def retain(path: str, age: float | None, nbytes: int | None, key: str | None) -> int:
     """Remove the oldest sealed segments of a log, for good. The newest segment stays.
 
-    Exit status: 0 done, 2 trouble, such as another writer.
+    Exit status: 0 done, 2 error, such as another writer.
     """
     if age is None and nbytes is None:
         raise click.UsageError("give --age, --bytes or both")

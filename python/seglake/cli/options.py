@@ -195,8 +195,8 @@ def limits(command: Command) -> Command:
         metavar="NAME=SIZE",
         multiple=True,
         callback=_limits,
-        help="Another limit than the usual: record_bytes (2GiB), chunk_bytes (1GiB) and chunk_memory_bytes (64MiB) of "
-        "chunked files; can be given again.",
+        help="A limit other than the default: record_bytes (2GiB); for chunked files chunk_bytes (1GiB) and "
+        "chunk_memory_bytes (64MiB); can be given again.",
     )(command)
 
 
@@ -208,7 +208,7 @@ def on_damage(command: Command) -> Command:
         default="stop",
         callback=_on_damage,
         show_default=True,
-        help="Stop at the first damage, or go on after it and say at the end what was skipped.",
+        help="Stop at the first damage, or go on after it and list at the end what was skipped.",
     )(command)
 
 
@@ -223,7 +223,7 @@ def wanted(command: Command) -> Command:
             multiple=True,
             type=Typed(values.argument_text),
             callback=_several,
-            help=r"Of this type, as cat shows it (\xNN is a byte); can be given again.",
+            help=r"Only records of this type, as cat shows it (\xNN is a byte); can be given again.",
         ),
         click.option(
             "--tenant",
@@ -232,7 +232,7 @@ def wanted(command: Command) -> Command:
             multiple=True,
             type=Typed(values.argument_text),
             callback=_several,
-            help=r"Of this tenant, as cat shows it (\xNN is a byte); can be given again.",
+            help=r"Only records of this tenant, as cat shows it (\xNN is a byte); can be given again.",
         ),
         click.option(
             "--partition",
@@ -241,21 +241,27 @@ def wanted(command: Command) -> Command:
             multiple=True,
             type=Typed(values.whole_number, 0, MOST_PARTITION),
             callback=_several,
-            help="Of this partition; can be given again.",
+            help="Only records of this partition; can be given again.",
         ),
-        click.option("--end-offset", metavar="N", type=offset, help="Up to this message offset, without it."),
-        click.option("--start-offset", metavar="N", type=offset, help="From this message offset on."),
+        click.option("--end-offset", metavar="N", type=offset, help="Only records before this message offset."),
+        click.option("--start-offset", metavar="N", type=offset, help="Only records from this message offset on."),
         click.option(
             "--where",
             metavar="'COLUMN OP VALUE'",
             multiple=True,
             type=Typed(values.condition),
             callback=_several,
-            help="Of which this is true, such as 'offset >= 500': ==, !=, <, <=, >, >=; can be given again.",
+            help="Only records for which this is true, such as 'offset >= 500' (==, !=, <, <=, >, >=); "
+            "can be given again.",
         ),
-        click.option("--until", metavar="WHEN", type=Typed(values.bound), help="Up to this time or UUID, without it."),
         click.option(
-            "--since", metavar="WHEN", type=Typed(values.bound), help="From this time (ISO 8601, with zone) or UUID on."
+            "--until", metavar="WHEN", type=Typed(values.bound), help="Only records before this time or UUID."
+        ),
+        click.option(
+            "--since",
+            metavar="WHEN",
+            type=Typed(values.bound),
+            help="Only records from this time (ISO 8601, with zone) or UUID on.",
         ),
     ):
         command = option(command)

@@ -73,7 +73,7 @@ def command(
 
     With --undo, SRC is what was recovered, and DST becomes the damaged file again, bit for bit.
 
-    Exit status: 0 SRC is sound, 1 something of it is damaged (DST has the rest), 2 trouble: nothing was written.
+    Exit status: 0 SRC is sound, 1 something of it is damaged (DST has the rest), 2 error: nothing was written.
     """
     if undo:
         given = {

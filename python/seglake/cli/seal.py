@@ -44,7 +44,7 @@ def command(
     A sealed segment is indexed by UUID and never changed again. The checksum of each message is checked and carried
     over, so that damage between the two is found. SRC stays as it is. DST appears when it is complete and on the disk.
 
-    Exit status: 0 all sound, 1 SRC is damaged (nothing is written; with --on-damage skip, what is sound), 2 trouble.
+    Exit status: 0 all sound, 1 SRC is damaged (nothing is written; with --on-damage skip, what is sound), 2 error.
     """
     import seglake
 

@@ -91,7 +91,7 @@ def command(
     What damage probably comes from is looked for in a second reading of damaged files, and where a single flipped bit
     explains it, that is proposed: never applied.
 
-    Exit status: 0 all sound, 1 something is damaged, 2 trouble: a file cannot be read or its key is probably wrong. The
+    Exit status: 0 all sound, 1 something is damaged, 2 error: a file cannot be read or its key is probably wrong. The
     index of a chunked file is checked, too, but holds nothing of its own: damage to it alone is said, with status 0.
     """
     import seglake

@@ -80,7 +80,7 @@ class IngestResult:
 
     @property
     def exit_status(self) -> int:
-        """0 if all is sound, 1 if something is damaged or could not be read; 2, trouble, is an `IngestError`."""
+        """0 if all is sound, 1 if something is damaged or could not be read; 2, an error, is an `IngestError`."""
         return 0 if self.ok else 1
 
     @property
