@@ -23,7 +23,7 @@ from .terminal import Advance, file_progress
 _Found = TypeVar("_Found")
 
 # Each has a file's window in memory, so a machine with very many cores is not to have one for each.
-_MOST_THREADS = 8
+MOST_THREADS = 8
 
 
 class _NotWantedError(Exception):
@@ -152,7 +152,7 @@ def side_by_side(
                 raise
             return [error]
 
-    cores = threads or min(os.cpu_count() or 1, _MOST_THREADS)
+    cores = threads or min(os.cpu_count() or 1, MOST_THREADS)
     threads = 1 if named.small else max(1, min(cores, len(named.files)))
     with file_progress(len(named.files)) as advance, closing(in_order(named.files, results, threads)) as found:
         try:

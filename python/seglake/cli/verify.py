@@ -28,8 +28,6 @@ if TYPE_CHECKING:
 
     from seglake import Report
 
-# Each takes some 8 MiB, so a machine with very many cores is not to have one for each unless somebody says so.
-_MAX_THREADS = 8
 _LARGE_BYTES = 256 << 20
 # What a person can take in; --json lists them all.
 _MOST_RANGES = 40
@@ -64,7 +62,7 @@ Examples:
     "--threads",
     type=click.IntRange(min=1),
     metavar="N",
-    help=f"Read sealed, tenant and chunked files with N threads. [default: one a core, {_MAX_THREADS} at most]",
+    help=f"Read sealed, tenant and chunked files with N threads. [default: one a core, {folders.MOST_THREADS} at most]",
 )
 @folders.glob
 @options.layout
@@ -101,7 +99,7 @@ def command(
     options.check_key(how["key"])
     tally = Tally()
     arguments = options.only(how, "format", "dialect", "key", "limits")
-    cores = threads or min(os.cpu_count() or 1, _MAX_THREADS)
+    cores = threads or min(os.cpu_count() or 1, folders.MOST_THREADS)
     formats = seglake.formats(dialect=how["dialect"])
 
     def checked(file: Input, threads: int, explain: int, progress: Advance | None) -> Checked:
