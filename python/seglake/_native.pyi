@@ -1772,6 +1772,31 @@ class SegmentLog:
         [b'2']
         """
     def __iter__(self) -> Records: ...
+    def batches(
+        self,
+        *,
+        columns: Sequence[str] | None = None,
+        filters: _Filters | None = None,
+        uuid_type: Literal["uuid", "arrow.uuid", "binary", "string"] = "uuid",
+        batch_rows: int = 131072,
+    ) -> Batches:
+        """The records as Arrow record batches, which `pyarrow.record_batch` takes: those that are on the disk now.
+        Segments that cannot have any are not opened.
+
+        columns: their names; None is all. Beside those of the records there are `path`, the log's folder, and
+            `position`, the offset in the segment in bytes.
+        filters: as in `open`.
+        uuid_type: the type of UUIDs, as in `open`.
+        batch_rows: a batch ends before it has more rows; it has at least one.
+
+        The log itself has Arrow's stream interface, for pyarrow, polars and DuckDB: `pyarrow.table(log)`.
+
+        >>> log = seglake.SegmentLog("log", readonly=True)
+        >>> [batch.num_rows for batch in log.batches(filters=[("type", "==", "order.paid")])]
+        [1]
+        """
+    def __arrow_c_schema__(self) -> object: ...
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object: ...
     def tail(self, from_: Literal["now", "start"] | _uuid.UUID | str | bytes | None = None) -> Tail:
         """Follows the log: an iterator that waits for records to come, also from a writer in another process, and
         gives each once. It gives what is on the disk, so that no crash takes back what was given.

@@ -249,3 +249,50 @@ def test_a_tail_waits(path: Path) -> None:
         assert log.tail(record.uuid).poll() is None
         with pytest.raises(ValueError, match="timeout"):
             tail.poll(-1)
+
+
+def test_a_log_is_read_as_arrow(path: Path) -> None:
+    with SegmentLog(path, segment_bytes=300) as log:
+        assert pa.table(log).num_rows == 0
+        uuids = [log.write(f"type.{number % 3}", f"value {number}") for number in range(20)]
+        log.wait_sealed()
+        assert {segment.kind for segment in log.segments()} == {"active", "sealed"}
+        table = pa.table(log)
+        assert table.schema == pa.schema(log)  # pyright: ignore[reportArgumentType]
+        assert table.column_names == ["uuid", "timestamp", "type", "value"]
+        assert table.column("value").to_pylist() == [f"value {number}".encode() for number in range(20)]
+        assert table.column("uuid").to_pylist() == [uuid.bytes for uuid in uuids]
+
+        batches = list(log.batches(columns=["type", "position"], filters=[("uuid", ">", uuids[4])], batch_rows=4))
+        assert all(batch.num_rows <= 4 for batch in batches)
+        rows = pa.Table.from_batches([pa.record_batch(batch) for batch in batches])
+        assert rows.column("type").to_pylist() == [f"type.{number % 3}" for number in range(5, 20)]
+        assert rows.column("position").to_pylist() == [record.position for record in log][5:]
+        [batch] = log.batches(columns=["uuid"], uuid_type="string", filters=[("type", "==", "type.0")])
+        assert pa.record_batch(batch).column(0).to_pylist() == [str(uuid) for uuid in uuids[::3]]
+
+        with pytest.raises(ValueError, match="batch_rows"):
+            log.batches(batch_rows=0)
+        with pytest.raises(ValueError, match='no column "offset"'):
+            log.batches(columns=["offset"])
+        stream = pa.RecordBatchReader.from_stream(log)
+    with pytest.raises(ValueError, match="closed"):
+        log.batches()
+    # What was begun is read on, like records are.
+    assert stream.read_all().num_rows == 20
+
+
+def test_arrow_of_a_log_ends_with_the_damage(path: Path) -> None:
+    with SegmentLog(path) as log:
+        for number in range(3):
+            log.write("type", f"value {number}")
+    [segment] = path.glob("*.active")
+    damaged = bytearray(segment.read_bytes())
+    at = damaged.index(b"value 1")
+    damaged[at] ^= 1
+    segment.write_bytes(damaged)
+    log = SegmentLog(path, readonly=True)
+    batches = log.batches(columns=["value"])
+    assert pa.record_batch(next(batches)).column(0).to_pylist() == [b"value 0"]
+    with pytest.raises(seglake.DamageError, match="checksum"):
+        next(batches)

@@ -7,7 +7,8 @@ use std::time::{Duration, Instant};
 
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyString, PyTuple};
+use pyo3::types::{PyCapsule, PyDict, PyString, PyTuple};
+use seglake::columns::{Batches as CoreBatches, Limits, Selection, UuidType};
 use seglake::format::{ColumnKind, Filter, Options, active};
 use seglake::store::{
     Durability, LogOptions, LogReader, Recovery, Retention, Segment, SegmentLog as Log,
@@ -17,7 +18,8 @@ use seglake::uuid6;
 use seglake::verbs::Report;
 use uuid::Uuid;
 
-use crate::arrow::{failed, import};
+use crate::arrow::{self, failed, import};
+use crate::batches::{Batches, Stream};
 use crate::destination::Destination;
 use crate::error::{raise, unclosed};
 use crate::exclusive::{Exclusive, InUse, forks};
@@ -26,7 +28,9 @@ use crate::field_in_arrow::from_arrow;
 use crate::fields::Fields;
 use crate::filters::Filters;
 use crate::key::{KeyArgument, keys};
+use crate::open::uuids;
 use crate::passes::Shared;
+use crate::read_options::at_least_one;
 use crate::record::{Record, RecordMaker};
 use crate::records::Records;
 use crate::value::{uuid_at, uuid_to_python};
@@ -258,6 +262,31 @@ impl SegmentLog {
         let (name, columns) = (active::FORMAT.name, self.reader.columns());
         let records = Records::new(walk, name, columns, report, false, self.shared.clone());
         Ok(records)
+    }
+
+    fn core_batches(
+        &self,
+        py: Python<'_>,
+        filter: &Filter,
+        selection: Selection,
+        rows: usize,
+    ) -> PyResult<Arc<Exclusive<CoreBatches>>> {
+        self.check_open()?;
+        let limits = Limits::default().rows(rows);
+        let batches = py.detach(|| self.reader.batches(filter, selection, limits));
+        batches
+            .map(|batches| Arc::new(Exclusive::new(batches)))
+            .map_err(|error| raise(py, error))
+    }
+
+    fn selection(
+        &self,
+        py: Python<'_>,
+        names: Option<&[String]>,
+        uuids: UuidType,
+    ) -> PyResult<Selection> {
+        let selection = Selection::new(&active::FORMAT, self.reader.options(), names, uuids);
+        selection.map_err(|error| raise(py, error))
     }
 }
 
@@ -609,6 +638,60 @@ impl SegmentLog {
 
     fn __iter__(&self, py: Python<'_>) -> PyResult<Records> {
         self.records(py, &Filter::default())
+    }
+
+    /// The records as Arrow record batches, which `pyarrow.record_batch` takes: those that are on the disk now. Segments that cannot
+    /// have any are not opened.
+    ///
+    /// columns: their names; None is all. Beside those of the records there are `path`, the log's folder, and `position`, the offset
+    ///     in the segment in bytes.
+    /// filters: as in `open`.
+    /// uuid_type: the type of UUIDs, as in `open`.
+    /// batch_rows: a batch ends before it has more rows; it has at least one.
+    ///
+    /// The log itself has Arrow's stream interface, for pyarrow, polars and DuckDB: `pyarrow.table(log)`.
+    ///
+    /// >>> log = seglake.SegmentLog("log", readonly=True)
+    /// >>> [batch.num_rows for batch in log.batches(filters=[("type", "==", "order.paid")])]
+    /// [1]
+    #[pyo3(signature = (*, columns=None, filters=None, uuid_type="uuid", batch_rows=131_072))]
+    fn batches(
+        &self,
+        py: Python<'_>,
+        columns: Option<Vec<String>>,
+        filters: Option<Filters>,
+        uuid_type: &str,
+        batch_rows: usize,
+    ) -> PyResult<Batches> {
+        at_least_one("batch_rows", batch_rows)?;
+        let selection = self.selection(py, columns.as_deref(), uuids(uuid_type)?)?;
+        let found = self.reader.columns();
+        let filter = Filters::filter(filters.as_ref(), py, &active::FORMAT, found)?;
+        let batches = self.core_batches(py, &filter, selection, batch_rows)?;
+        Ok(Batches::new(batches, false, self.shared.clone()))
+    }
+
+    /// The schema, for Arrow's PyCapsule interface.
+    fn __arrow_c_schema__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyCapsule>> {
+        let selection = self.selection(py, None, UuidType::Fixed)?;
+        arrow::schema_capsule(py, &selection.schema)
+    }
+
+    /// The records, for Arrow's PyCapsule interface: those that are on the disk when it is asked for. `requested_schema` is ignored,
+    /// as the interface allows.
+    #[pyo3(signature = (requested_schema=None))]
+    fn __arrow_c_stream__<'py>(
+        &self,
+        py: Python<'py>,
+        requested_schema: Option<Py<PyAny>>,
+    ) -> PyResult<Bound<'py, PyCapsule>> {
+        drop(requested_schema);
+        let selection = self.selection(py, None, UuidType::Fixed)?;
+        let schema = selection.schema.clone();
+        let rows = Limits::default().rows;
+        let batches = self.core_batches(py, &Filter::default(), selection, rows)?;
+        let stream = Stream::new(batches, schema, false, self.shared.clone());
+        arrow::stream_capsule(py, stream)
     }
 
     /// Follows the log: an iterator that waits for records to come, also from a writer in another process, and gives each once. It gives

@@ -150,7 +150,7 @@ impl OpenArguments<'_> {
 }
 
 /// How UUIDs come.
-fn uuids(name: &str) -> PyResult<UuidType> {
+pub(crate) fn uuids(name: &str) -> PyResult<UuidType> {
     match name {
         "uuid" => Ok(UuidType::Fixed),
         "arrow.uuid" => Ok(UuidType::Extension),

@@ -9,7 +9,7 @@ use super::ahead::Ahead;
 use super::parallel::{Parallel, bytes_of_parts};
 use super::selection::Selection;
 use super::walk_batches::{Batch, Limits, WalkBatches};
-use crate::engine::{Options, Start};
+use crate::engine::{Options, Start, Walk};
 use crate::error::Result;
 use crate::format::{resolve, split};
 use crate::source::Source;
@@ -55,6 +55,20 @@ impl Batches {
             parallel: None,
             ahead: None,
         })
+    }
+
+    /// Reads a walk that is open already. `report` names what it goes through.
+    pub(crate) fn of_walk(
+        walk: Box<dyn Walk>,
+        report: Report,
+        selection: Selection,
+        limits: Limits,
+    ) -> Self {
+        Self {
+            own: WalkBatches::of_walk(walk, report, selection, limits),
+            parallel: None,
+            ahead: None,
+        }
     }
 
     /// As [`starting`](Self::starting), with a thread that makes the next batch while the caller uses the last one, at most two

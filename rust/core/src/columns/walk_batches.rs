@@ -88,17 +88,6 @@ impl WalkBatches {
         start: Start<'_>,
     ) -> Result<Self> {
         let format = resolve(&*source, options)?;
-        let path = source
-            .path()
-            .map(|path| path_text(path.as_os_str()))
-            .unwrap_or_default();
-        let rows = limits
-            .rows
-            .clamp(1, MAX_ROWS)
-            .min(MAX_DATA_BYTES / path.len().max(1));
-        let limits = Limits::default()
-            .rows(rows)
-            .bytes(limits.bytes.clamp(1, MAX_DATA_BYTES));
         let record_bytes = options.record_bytes.min(Options::RECORD_BYTES);
         let options = options
             .clone()
@@ -109,9 +98,31 @@ impl WalkBatches {
         let base = selection.base(format, &source)?;
         let walk = open(source, &options, start)?;
         Ok(Self {
+            base,
+            ..Self::of_walk(walk, report, selection, limits)
+        })
+    }
+
+    /// Reads a walk that is open already, copying all values.
+    pub(super) fn of_walk(
+        walk: Box<dyn Walk>,
+        report: Report,
+        selection: Selection,
+        limits: Limits,
+    ) -> Self {
+        let path = report.path.as_deref();
+        let path = path.map_or_else(String::new, |path| path_text(path.as_os_str()));
+        let rows = limits
+            .rows
+            .clamp(1, MAX_ROWS)
+            .min(MAX_DATA_BYTES / path.len().max(1));
+        let limits = Limits::default()
+            .rows(rows)
+            .bytes(limits.bytes.clamp(1, MAX_DATA_BYTES));
+        Self {
             walk,
             selection,
-            base,
+            base: None,
             limits,
             path,
             report,
@@ -119,7 +130,7 @@ impl WalkBatches {
             damage: Vec::new(),
             failed: None,
             ended: false,
-        })
+        }
     }
 
     /// The same columns and report, with this walk, which is empty.

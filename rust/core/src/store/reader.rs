@@ -12,6 +12,8 @@ use super::frozen::Frozen;
 use super::mark::Mark;
 use super::name::SegmentKind;
 use crate::checksum::Key;
+#[cfg(feature = "arrow")]
+use crate::columns::{Batches, Limits, Selection};
 use crate::disk::DiskRef;
 use crate::engine::around::{Around, Change};
 use crate::engine::empty::EmptyWalk;
@@ -171,6 +173,29 @@ impl LogReader {
         })))
     }
 
+    /// The records that a filter lets through, beside that of the options, as Arrow record batches. The column `path` is the log's
+    /// folder, `position` counts from the beginning of each segment's file.
+    ///
+    /// # Errors
+    /// As [`open`](Self::open).
+    #[cfg(feature = "arrow")]
+    pub fn batches(
+        &self,
+        filter: &Filter,
+        selection: Selection,
+        limits: Limits,
+    ) -> Result<Batches> {
+        let record_bytes = self.options.record_bytes.min(Options::RECORD_BYTES);
+        let options = self.options.clone().values(selection.values);
+        let reader = Self {
+            options: options.record_bytes(record_bytes),
+            ..self.clone()
+        };
+        let report = Report::new(&active::FORMAT, Some(&self.folder), 0);
+        let walk = reader.walk(filter)?;
+        Ok(Batches::of_walk(walk, report, selection, limits))
+    }
+
     /// Finds a record by its UUID; `None` if it is not in the log.
     ///
     /// # Errors
@@ -229,7 +254,9 @@ impl LogReader {
         &self.disk
     }
 
-    pub(super) const fn options(&self) -> &Options {
+    /// What it reads with.
+    #[must_use]
+    pub const fn options(&self) -> &Options {
         &self.options
     }
 
