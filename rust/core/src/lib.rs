@@ -98,6 +98,7 @@ mod saturating;
 mod setters;
 pub mod source;
 pub mod store;
+mod sync;
 pub mod text;
 pub mod uuid6;
 pub mod verbs;

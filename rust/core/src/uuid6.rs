@@ -3,11 +3,11 @@
 //! The time is a count of 100 ns ticks since 1582-10-15 UTC, 60 bits of it, most significant first.
 
 use std::sync::{Mutex, PoisonError};
-use std::time::{SystemTime, UNIX_EPOCH};
 
 use uuid::{Timestamp, Uuid};
 
 use crate::saturating::saturating_u64;
+use crate::sync;
 
 /// 100 ns ticks from 1582-10-15 to 1970-01-01 UTC.
 const UNIX_EPOCH_TICKS: u64 = 0x01b2_1dd2_1381_4000;
@@ -78,7 +78,7 @@ pub struct Generator {
 
 impl Default for Generator {
     fn default() -> Self {
-        let [a, b, c, d, e, f, .., y, z] = Uuid::new_v4().into_bytes();
+        let [a, b, c, d, e, f, .., y, z] = sync::random().into_bytes();
         // The multicast bit marks an address that is not a hardware address.
         let node = [a | 1, b, c, d, e, f];
         let clock_sequence = u16::from_be_bytes([y, z]);
@@ -139,10 +139,7 @@ impl Generator {
 
 /// The present time as ticks since 1582-10-15 UTC. A clock before 1970 gives 1970.
 fn present() -> u64 {
-    let since_epoch = SystemTime::now()
-        .duration_since(UNIX_EPOCH)
-        .unwrap_or_default();
-    saturating_u64(since_epoch.as_nanos() / 100)
+    saturating_u64(sync::since_epoch().as_nanos() / 100)
         .saturating_add(UNIX_EPOCH_TICKS)
         .min(MAX_TICKS)
 }

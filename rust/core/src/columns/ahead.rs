@@ -11,6 +11,7 @@ use crate::engine::{Interrupt, Options, Start};
 use crate::error::{Error, Result};
 use crate::format::resolve;
 use crate::source::Source;
+use crate::sync::Builder;
 use crate::verbs::Report;
 
 /// How many batches wait. With more, the slower of the two threads is still the slower one.
@@ -126,7 +127,7 @@ impl Ahead {
         };
         let (sender, receiver) = fifo(0, WAITING);
         self.process = std::process::id();
-        std::thread::Builder::new()
+        Builder::new()
             .name("seglake-ahead".to_owned())
             .spawn(move || make(*batches, &sender))
             .map_err(|error| Error::io(None, "cannot start a thread to read with", error))?;

@@ -1,8 +1,10 @@
 //! A FIFO between two threads, bounded by bytes.
 
 use std::collections::VecDeque;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, PoisonError};
 use std::time::Duration;
+
+use crate::sync::{Condvar, Mutex, MutexGuard};
 
 /// A FIFO that is full when it has `least` items and they have `room` bytes together.
 pub(super) fn fifo<T>(room: usize, least: usize) -> (Sender<T>, Receiver<T>) {

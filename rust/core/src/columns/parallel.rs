@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
 use super::fifo::{Receiver, Sender, Taken, fifo};
@@ -13,6 +13,7 @@ use crate::error::{Error, Result};
 use crate::format::open;
 use crate::limits::LIMITS;
 use crate::source::Source;
+use crate::sync::{Builder, Condvar, Mutex, MutexGuard};
 use crate::verbs::Report;
 
 /// The most parts for each thread that are begun and not returned completely.
@@ -189,7 +190,7 @@ impl Parallel {
             let (queue, mut reading) = (queue.clone(), reading.clone());
             // The thread that takes the batches polls the caller's interrupt.
             reading.options.interrupt = Some(Interrupt::once(&queue.stopped));
-            std::thread::Builder::new()
+            Builder::new()
                 .name("seglake-read".to_owned())
                 .spawn(move || reading.work(&queue))
                 .map_err(|error| Error::io(None, "cannot start a thread to read with", error))?;

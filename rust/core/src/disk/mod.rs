@@ -276,7 +276,7 @@ impl DiskRef {
     ) -> io::Result<(T, PathBuf)> {
         for _ in 0..NAMES {
             let mut name = prefix.to_os_string();
-            let (random, _) = uuid::Uuid::new_v4().as_u64_pair();
+            let (random, _) = crate::sync::random().as_u64_pair();
             name.push(format!("{random:016x}{suffix}"));
             let path = folder.join(name);
             match make(&**self, &path) {

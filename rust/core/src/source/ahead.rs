@@ -2,13 +2,13 @@
 
 use std::collections::BTreeMap;
 use std::path::Path;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
-use std::thread;
+use std::sync::{Arc, PoisonError};
 
 use super::Source;
 use crate::bug::OrBug;
 use crate::error::{Error, Result};
 use crate::saturating::saturating_usize;
+use crate::sync::{Builder, Condvar, Mutex, MutexGuard};
 
 /// How many pieces are read ahead of a stream at a time.
 const AHEAD_PIECES: usize = 2;
@@ -301,7 +301,7 @@ impl Shared {
                 Err(error) => Content::Failed(error),
             });
         };
-        let thread = thread::Builder::new().name("seglake-read-ahead".into());
+        let thread = Builder::new().name("seglake-read-ahead".into());
         if thread.spawn(work).is_err() {
             // Then the bytes are read when they are needed.
             drop(Claim {

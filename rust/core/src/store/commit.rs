@@ -1,7 +1,7 @@
 //! Group commit: one thread hands the records of many to the disk.
 
 use std::sync::{Arc, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use uuid::Uuid;
 
@@ -11,6 +11,7 @@ use super::options::Durability;
 use super::state::{Batch, Guard, Outcome, State, again};
 use crate::engine::Writer as _;
 use crate::error::{Error, Result};
+use crate::sync::Instant;
 
 /// The mark is synced at most this often, but for rolls and closing.
 const MARK_SYNC_INTERVAL: Duration = Duration::from_millis(100);

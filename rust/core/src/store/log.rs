@@ -1,8 +1,8 @@
 //! The writer of a log: appending, and ending segments.
 
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Condvar, Mutex, PoisonError};
-use std::time::{Duration, Instant};
+use std::sync::{Arc, PoisonError};
+use std::time::Duration;
 
 use uuid::Uuid;
 
@@ -18,6 +18,7 @@ use crate::disk::{DiskRef, Owner};
 use crate::engine::{WriteOptions, Writer as _};
 use crate::error::{Error, Result};
 use crate::format::active;
+use crate::sync::{Condvar, Instant, Mutex};
 use crate::uuid6::Generator;
 
 /// What a record takes beside its type and value: UUID, two lengths, checksum.

@@ -3,9 +3,8 @@
 use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
-use std::thread::JoinHandle;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::sync::{Arc, PoisonError};
+use std::time::Duration;
 
 use super::folder::{Listing, Segment};
 use super::frozen::{freeze, remove_synced};
@@ -17,6 +16,7 @@ use crate::error::{Error, Result};
 use crate::ledger::Kind;
 use crate::saturating::saturating_u64;
 use crate::source::FileSource;
+use crate::sync::{self, Condvar, JoinHandle, Mutex, MutexGuard};
 use crate::uuid6;
 use crate::verbs::{self, SealOptions};
 
@@ -105,9 +105,7 @@ pub(super) fn retain(disk: &DiskRef, folder: &Path, retention: &Retention) -> Re
         });
     }
     let mut total: u64 = sizes.iter().sum();
-    let now = SystemTime::now()
-        .duration_since(UNIX_EPOCH)
-        .unwrap_or_default();
+    let now = sync::since_epoch();
     let oldest = retention.age.map(|age| now.saturating_sub(age).as_micros());
     let mut removed = Vec::new();
     for (pair, bytes) in listing.segments.windows(2).zip(sizes) {
@@ -232,7 +230,7 @@ impl Sealer {
             stopped: Arc::default(),
         });
         let own = shared.clone();
-        let thread = std::thread::Builder::new()
+        let thread = sync::Builder::new()
             .name("seglake-seal".to_owned())
             .spawn(move || own.run());
         let thread =

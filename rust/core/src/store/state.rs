@@ -1,7 +1,7 @@
 //! What a log's writer knows: the active segment, and the batches of records that are committed together.
 
-use std::sync::{Arc, MutexGuard, OnceLock};
-use std::time::{Duration, Instant};
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
 
 use uuid::Uuid;
 
@@ -13,6 +13,7 @@ use crate::disk::Handle;
 use crate::engine::Writer as _;
 use crate::error::{Error, Result};
 use crate::format::active;
+use crate::sync::{Instant, MutexGuard};
 use crate::uuid6::{Generator, is_v6};
 
 #[derive(Debug)]

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::fmt;
 use std::ops::Range;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use uuid::Uuid;
 
@@ -16,6 +16,7 @@ use crate::error::{Error, Result};
 use crate::format::active;
 use crate::record::{Record, Rows, Value};
 use crate::source::{FileSource, Source};
+use crate::sync::{self, Instant};
 
 /// Where following a log begins.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -147,7 +148,7 @@ impl Tail {
             if left.is_zero() {
                 return Ok(false);
             }
-            std::thread::sleep(left.min(self.wait));
+            sync::sleep(left.min(self.wait));
             self.wait = (self.wait * 3 / 2).min(LONGEST_WAIT);
         }
     }

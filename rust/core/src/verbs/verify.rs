@@ -1,7 +1,7 @@
 //! Verifies every record of a file.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
 use super::Report;
@@ -10,6 +10,7 @@ use crate::error::{Error, Result};
 use crate::format::{open, resolve, split};
 use crate::limits::LIMITS;
 use crate::source::Source;
+use crate::sync::{self, Condvar, Mutex, MutexGuard};
 
 /// The largest part, in bytes, unless there would be too many.
 const MOST_BYTES: u64 = 64 << 20;
@@ -170,17 +171,14 @@ impl<'a> Threads<'a> {
         threads: usize,
         progress: &mut impl FnMut(u64) -> Result<()>,
     ) -> Result<Report> {
-        std::thread::scope(|scope| {
+        sync::scope(|scope| {
             // The scope joins its threads.
             let _stop = OnDrop(|| self.stop());
             for _ in 0..threads.min(self.parts.len()) {
                 self.lock().threads += 1;
-                std::thread::Builder::new()
-                    .name("seglake-verify".to_owned())
-                    .spawn_scoped(scope, || self.work())
-                    .map_err(|error| {
-                        Error::io(None, "cannot start a thread to verify with", error)
-                    })?;
+                sync::spawn_scoped(scope, "seglake-verify", || self.work()).map_err(|error| {
+                    Error::io(None, "cannot start a thread to verify with", error)
+                })?;
             }
             self.wait(progress)
         })?;
