@@ -141,7 +141,7 @@ lint: $(VENV)/.extension ## Run the linters and type checks alone
 	for own in $(OWN_WORKSPACES); do $(CARGO) fmt --manifest-path $$own/Cargo.toml --check || exit 1; done
 	$(CARGO) clippy --locked --workspace --all-targets --all-features -- -D warnings
 	$(CARGO) clippy --locked --package seglake --all-targets --no-default-features -- -D warnings
-	RUSTDOCFLAGS='-D warnings' $(CARGO) doc --locked --no-deps --all-features --package seglake --package highway-batch
+	RUSTDOCFLAGS='-D warnings' $(CARGO) doc --locked --no-deps --all-features --package seglake --package highway-batch --package parity-code
 	$(BIN)/python scripts/structure.py
 	CARGO="$(CARGO)" $(BIN)/python scripts/public_api.py
 	$(BIN)/python scripts/stub_docs.py

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Runs under AddressSanitizer the tests that reach `unsafe`: that of the hashing kernels and of the crate's dependencies, and, under
+# Runs under AddressSanitizer the tests that reach `unsafe`: those of the kernels and of the crate's dependencies, and, under
 # Python, the map of a file and what Python hands over as Arrow. For Linux, with the stable toolchain, whose sanitizers are there but
 # have to be allowed. PYTHON names the interpreter of an environment with the test's requirements.
 set -eu
@@ -32,6 +32,7 @@ cargo_sanitized() {
 cargo_sanitized test --package seglake --all-features --test integration -- \
     golden:: corpus:: checksum:: columns::
 cargo_sanitized test --package highway-batch --test kernels
+cargo_sanitized test --package parity-code --test kernels
 
 # With the allocator that the sanitizer watches.
 cargo_sanitized build --package seglake-python --no-default-features

@@ -33,7 +33,7 @@ LONG_LINES: Final = 60
 """A function with more lines is long."""
 FEW_BOOLS: Final = 3
 """A struct with more bool fields needs a budget of its own."""
-COUNTED_CRATES: Final = ("rust/core", "rust/highway-batch")
+COUNTED_CRATES: Final = ("rust/core", "rust/highway-batch", "rust/parity-code")
 """Crates whose code lines have a budget."""
 SHOWN_PLACES: Final = 20
 HEADER: Final = """\

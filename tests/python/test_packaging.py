@@ -129,6 +129,8 @@ def test_the_source_distribution_holds_all_that_the_build_needs(sdist: Path) -> 
         "rust/core/src/lib.rs",
         "rust/highway-batch/Cargo.toml",
         "rust/highway-batch/src/lib.rs",
+        "rust/parity-code/Cargo.toml",
+        "rust/parity-code/src/lib.rs",
         "rust/py/Cargo.toml",
         "rust/py/src/lib.rs",
     } <= names

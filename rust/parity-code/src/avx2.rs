@@ -1,0 +1,160 @@
+//! AVX2: the product of a factor and a byte is the sum of two look-ups, one for each half of the byte.
+#![allow(unsafe_code)]
+
+use std::arch::x86_64::{
+    __m128i, __m256i, _mm_loadu_si128, _mm256_and_si256, _mm256_broadcastsi128_si256,
+    _mm256_loadu_si256, _mm256_set1_epi8, _mm256_shuffle_epi8, _mm256_srli_epi64,
+    _mm256_storeu_si256, _mm256_xor_si256,
+};
+
+use crate::Matrix;
+use crate::field::slow_product;
+use crate::simd::Simd;
+use crate::sums;
+
+/// The bytes of a vector.
+const BYTES: usize = 32;
+
+/// The sums in registers at a time, and the vectors of each. More would need more than the 16 registers.
+const SUMS: usize = 4;
+const VECTORS: usize = 2;
+
+/// The products of a factor: with each low half of a byte, then with each high half.
+#[derive(Clone, Copy)]
+#[repr(C, align(32))]
+pub(crate) struct Products([[u8; 16]; 2]);
+
+/// The products of every factor.
+static PRODUCTS: [Products; 256] = products();
+
+/// Proof that the processor has AVX2.
+#[derive(Clone, Copy)]
+pub(crate) struct Avx2(());
+
+impl Avx2 {
+    /// The proof, if there is AVX2.
+    pub(crate) fn detect() -> Option<Self> {
+        is_x86_feature_detected!("avx2").then_some(Self(()))
+    }
+
+    /// Adds columns times factors to sums.
+    pub(crate) fn add(
+        self,
+        matrix: &Matrix,
+        first: usize,
+        columns: &[&[u8]],
+        sums: &mut [&mut [u8]],
+    ) {
+        #[target_feature(enable = "avx2")]
+        fn run(
+            avx2: Avx2,
+            matrix: &Matrix,
+            first: usize,
+            columns: &[&[u8]],
+            sums: &mut [&mut [u8]],
+        ) {
+            sums::add::<_, BYTES, SUMS, VECTORS>(avx2, matrix, first, columns, sums);
+        }
+        // SAFETY: `self` exists only if AVX2 was detected.
+        unsafe { run(self, matrix, first, columns, sums) }
+    }
+}
+
+/// Loads 32 bytes.
+#[inline(always)]
+pub(crate) fn load(_: Avx2, bytes: &[u8; BYTES]) -> __m256i {
+    // SAFETY: the proof says that there is AVX2; the array has the 32 bytes that are read, and the load needs no
+    // alignment.
+    unsafe { _mm256_loadu_si256(bytes.as_ptr().cast()) }
+}
+
+/// Stores 32 bytes.
+#[inline(always)]
+pub(crate) fn store(_: Avx2, vector: __m256i, bytes: &mut [u8; BYTES]) {
+    // SAFETY: the proof says that there is AVX2; the array has the 32 bytes that are written, and the store needs no
+    // alignment.
+    unsafe { _mm256_storeu_si256(bytes.as_mut_ptr().cast(), vector) }
+}
+
+/// Exclusive or.
+#[inline(always)]
+pub(crate) fn xor(_: Avx2, a: __m256i, b: __m256i) -> __m256i {
+    // SAFETY: the proof says that there is AVX2.
+    unsafe { _mm256_xor_si256(a, b) }
+}
+
+// SAFETY of all the intrinsics below: a value of `Avx2` proves that the processor has them.
+
+impl Simd<BYTES> for Avx2 {
+    type Vector = __m256i;
+    /// The low and the high halves of the bytes.
+    type Ready = [__m256i; 2];
+    type Table = Products;
+    type Factor = [__m256i; 2];
+
+    #[inline(always)]
+    fn table(self, factor: u8) -> Products {
+        #[allow(clippy::indexing_slicing)] // there is a table for each byte
+        PRODUCTS[usize::from(factor)]
+    }
+
+    #[inline(always)]
+    fn load(self, bytes: &[u8; BYTES]) -> __m256i {
+        load(self, bytes)
+    }
+
+    #[inline(always)]
+    fn store(self, vector: __m256i, bytes: &mut [u8; BYTES]) {
+        store(self, vector, bytes);
+    }
+
+    #[inline(always)]
+    fn ready(self, vector: __m256i) -> [__m256i; 2] {
+        // SAFETY: as above.
+        unsafe {
+            let half = _mm256_set1_epi8(0x0f);
+            let high = _mm256_srli_epi64::<4>(vector);
+            [_mm256_and_si256(vector, half), _mm256_and_si256(high, half)]
+        }
+    }
+
+    #[inline(always)]
+    fn factor(self, table: &Products) -> [__m256i; 2] {
+        let Products([low, high]) = table;
+        // SAFETY: as above; each array has the 16 bytes that are read, and the load needs no alignment.
+        unsafe {
+            let load = |half: &[u8; 16]| -> __m128i { _mm_loadu_si128(half.as_ptr().cast()) };
+            [
+                _mm256_broadcastsi128_si256(load(low)),
+                _mm256_broadcastsi128_si256(load(high)),
+            ]
+        }
+    }
+
+    #[inline(always)]
+    fn multiply_add(self, sum: __m256i, factor: [__m256i; 2], ready: [__m256i; 2]) -> __m256i {
+        let ([low, high], [low_halves, high_halves]) = (factor, ready);
+        // SAFETY: as above.
+        unsafe {
+            let low = _mm256_shuffle_epi8(low, low_halves);
+            let high = _mm256_shuffle_epi8(high, high_halves);
+            xor(self, sum, xor(self, low, high))
+        }
+    }
+}
+
+#[allow(clippy::indexing_slicing, clippy::cast_possible_truncation)] // evaluated by the compiler, which would complain
+const fn products() -> [Products; 256] {
+    let mut all = [Products([[0; 16]; 2]); 256];
+    let mut factor = 0;
+    while factor < 256 {
+        let mut half = 0;
+        while half < 16 {
+            all[factor].0[0][half] = slow_product(factor as u8, half as u8);
+            all[factor].0[1][half] = slow_product(factor as u8, (half << 4) as u8);
+            half += 1;
+        }
+        factor += 1;
+    }
+    all
+}

@@ -1,0 +1,153 @@
+//! The choice of instructions to multiply with.
+
+use std::fmt;
+use std::sync::OnceLock;
+
+use crate::Matrix;
+use crate::portable::Portable;
+#[cfg(target_arch = "x86_64")]
+use crate::{avx2::Avx2, avx512::Avx512, gfni::Gfni};
+
+/// The environment variable that names a kernel for the whole process. It is read once.
+const VARIABLE: &str = "PARITY_CODE_KERNEL";
+
+/// The instructions that blocks are multiplied with. All give the same bytes.
+///
+/// By default it is the best kernel that the processor has. The environment variable `PARITY_CODE_KERNEL` (`avx512`,
+/// `gfni`, `avx2` or `portable`) sets a lower one for the whole process, for measurements or to exclude the others. A
+/// name of no available kernel changes nothing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[non_exhaustive]
+pub enum Kernel {
+    /// Code for any processor, 32 bytes at a time.
+    Portable,
+    /// Look-ups in registers of 256 bits.
+    Avx2,
+    /// Galois field instructions with registers of 256 bits.
+    Gfni,
+    /// Galois field instructions with registers of 512 bits.
+    Avx512,
+}
+
+impl Kernel {
+    /// The kernels that this processor can run, the slowest first.
+    #[must_use]
+    pub fn available() -> Vec<Self> {
+        let all = [Self::Portable, Self::Avx2, Self::Gfni, Self::Avx512];
+        all.into_iter()
+            .filter(|kernel| kernel.is_available())
+            .collect()
+    }
+
+    /// The default kernel: the best available one, unless `PARITY_CODE_KERNEL` names another of them.
+    #[must_use]
+    pub fn detected() -> Self {
+        Dispatch::detected().kernel()
+    }
+
+    /// Whether this processor has its instructions.
+    #[must_use]
+    pub fn is_available(self) -> bool {
+        Dispatch::of(self).kernel() == self
+    }
+
+    /// Its name in `PARITY_CODE_KERNEL`.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Portable => "portable",
+            Self::Avx2 => "avx2",
+            Self::Gfni => "gfni",
+            Self::Avx512 => "avx512",
+        }
+    }
+}
+
+impl fmt::Display for Kernel {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// A kernel, with the proof that the processor has its instructions.
+#[derive(Clone, Copy)]
+pub(crate) enum Dispatch {
+    Portable,
+    #[cfg(target_arch = "x86_64")]
+    Avx2(Avx2),
+    #[cfg(target_arch = "x86_64")]
+    Gfni(Gfni),
+    #[cfg(target_arch = "x86_64")]
+    Avx512(Avx512),
+}
+
+impl Dispatch {
+    /// The process's kernel.
+    pub(crate) fn detected() -> Self {
+        static DETECTED: OnceLock<Dispatch> = OnceLock::new();
+        *DETECTED.get_or_init(|| {
+            let named = std::env::var(VARIABLE).ok();
+            let mut available = Kernel::available();
+            let chosen = available
+                .iter()
+                .copied()
+                .find(|kernel| named.as_deref() == Some(kernel.name()));
+            Self::of(chosen.or(available.pop()).unwrap_or(Kernel::Portable))
+        })
+    }
+
+    /// A kernel. If the processor lacks its instructions, the best one below it.
+    pub(crate) fn of(kernel: Kernel) -> Self {
+        #[cfg(target_arch = "x86_64")]
+        {
+            if kernel >= Kernel::Avx512
+                && let Some(avx512) = Avx512::detect()
+            {
+                return Self::Avx512(avx512);
+            }
+            if kernel >= Kernel::Gfni
+                && let Some(gfni) = Gfni::detect()
+            {
+                return Self::Gfni(gfni);
+            }
+            if kernel >= Kernel::Avx2
+                && let Some(avx2) = Avx2::detect()
+            {
+                return Self::Avx2(avx2);
+            }
+        }
+        let _ = kernel;
+        Self::Portable
+    }
+
+    pub(crate) fn kernel(self) -> Kernel {
+        match self {
+            Self::Portable => Kernel::Portable,
+            #[cfg(target_arch = "x86_64")]
+            Self::Avx2(_) => Kernel::Avx2,
+            #[cfg(target_arch = "x86_64")]
+            Self::Gfni(_) => Kernel::Gfni,
+            #[cfg(target_arch = "x86_64")]
+            Self::Avx512(_) => Kernel::Avx512,
+        }
+    }
+
+    /// Adds the columns from `first` on of the matrix, times their factors, to sums. All have one length.
+    pub(crate) fn add(
+        self,
+        matrix: &Matrix,
+        first: usize,
+        columns: &[&[u8]],
+        sums: &mut [&mut [u8]],
+    ) {
+        match self {
+            Self::Portable => Portable.add(matrix, first, columns, sums),
+            #[cfg(target_arch = "x86_64")]
+            Self::Avx2(avx2) => avx2.add(matrix, first, columns, sums),
+            #[cfg(target_arch = "x86_64")]
+            Self::Gfni(gfni) => gfni.add(matrix, first, columns, sums),
+            #[cfg(target_arch = "x86_64")]
+            Self::Avx512(avx512) => avx512.add(matrix, first, columns, sums),
+        }
+    }
+}

@@ -1,0 +1,149 @@
+//! Sums of columns times factors, over any type of vectors.
+//!
+//! Everything is inlined into the kernels' functions, because only those have the target features.
+
+use crate::Matrix;
+use crate::field::{logarithm, power};
+use crate::invariant::Always;
+use crate::simd::Simd;
+
+/// The most columns that are added at once. More would mean fewer loads and stores of the sums, but columns may lie at
+/// a distance that maps them all to the same few lines of a cache.
+const COLUMNS: usize = 8;
+
+/// How many bytes of each column are added to all sums before the next ones, so that they are still in the first cache
+/// for the last sums.
+const TILE_BYTES: usize = 2 << 10;
+
+/// Adds to each of `sums` the columns from `first` on of the matrix, times their factors. `columns` and `sums` have one
+/// length. `R` sums are in registers at a time, with `V` vectors of `N` bytes of each.
+#[inline(always)]
+pub(crate) fn add<S: Simd<N>, const N: usize, const R: usize, const V: usize>(
+    simd: S,
+    matrix: &Matrix,
+    mut first: usize,
+    columns: &[&[u8]],
+    sums: &mut [&mut [u8]],
+) {
+    let len = columns.first().map_or(0, |column| column.len());
+    for columns in columns.chunks(COLUMNS) {
+        let mut start = 0;
+        while start < len {
+            let end = (start + TILE_BYTES).min(len);
+            let mut tiles = [[].as_slice(); COLUMNS];
+            for (tile, column) in tiles.iter_mut().zip(columns) {
+                *tile = column.get(start..end).always("columns of one length");
+            }
+            let tiles = tiles.get(..columns.len()).always("no more columns");
+            let mut row = 0;
+            let (groups, rest) = sums.as_chunks_mut::<R>();
+            for group in groups {
+                add_rows::<S, N, R, V>(simd, matrix, [row, first], tiles, group, start);
+                row += R;
+            }
+            let (halves, rest) = rest.as_chunks_mut::<2>();
+            for group in halves {
+                add_rows::<S, N, 2, V>(simd, matrix, [row, first], tiles, group, start);
+                row += 2;
+            }
+            if let Some(group) = rest.first_chunk_mut::<1>() {
+                add_rows::<S, N, 1, V>(simd, matrix, [row, first], tiles, group, start);
+            }
+            start = end;
+        }
+        first += columns.len();
+    }
+}
+
+/// Adds tiles to the bytes from `start` on of the `R` sums from number `row` on.
+#[inline(always)]
+fn add_rows<S: Simd<N>, const N: usize, const R: usize, const V: usize>(
+    simd: S,
+    matrix: &Matrix,
+    [row, first]: [usize; 2],
+    tiles: &[&[u8]],
+    sums: &mut [&mut [u8]; R],
+    start: usize,
+) {
+    let mut tables = [[simd.table(0); R]; COLUMNS];
+    for index in 0..R {
+        let factors = matrix.row(row + index).get(first..).unwrap_or_default();
+        for (tables, factor) in tables.iter_mut().zip(factors) {
+            if let Some(table) = tables.get_mut(index) {
+                *table = simd.table(*factor);
+            }
+        }
+    }
+    let len = tiles.first().map_or(0, |tile| tile.len());
+    let wide = len / (N * V);
+    let mut vectors = [[].as_slice(); COLUMNS];
+    for (vectors, tile) in vectors.iter_mut().zip(tiles) {
+        *vectors = tile.as_chunks::<N>().0.as_chunks::<V>().0;
+    }
+    let vectors = vectors.get(..tiles.len()).always("no more columns");
+    for place in 0..wide {
+        add_vectors::<S, N, R, V>(simd, &tables, vectors, sums, start / N / V, place);
+    }
+    let done = wide * N * V;
+    for (index, sum) in sums.iter_mut().enumerate() {
+        let factors = matrix.row(row + index).get(first..).unwrap_or_default();
+        let sum = sum.get_mut(start + done..).unwrap_or_default();
+        for (factor, tile) in factors.iter().zip(tiles) {
+            add_bytes(*factor, tile.get(done..).unwrap_or_default(), sum);
+        }
+    }
+}
+
+/// Adds `V` vectors of each column to those of each sum.
+#[inline(always)]
+fn add_vectors<S: Simd<N>, const N: usize, const R: usize, const V: usize>(
+    simd: S,
+    tables: &[[S::Table; R]; COLUMNS],
+    columns: &[&[[[u8; N]; V]]],
+    sums: &mut [&mut [u8]; R],
+    start: usize,
+    place: usize,
+) {
+    let zero = simd.load(&[0; N]);
+    let mut totals = [[zero; V]; R];
+    for (totals, sum) in totals.iter_mut().zip(&*sums) {
+        let vectors = sum.as_chunks::<N>().0.as_chunks::<V>().0;
+        #[allow(clippy::indexing_slicing)] // the sums are as long as the columns
+        for (total, bytes) in totals.iter_mut().zip(&vectors[start + place]) {
+            *total = simd.load(bytes);
+        }
+    }
+    for (column, tables) in columns.iter().zip(tables) {
+        let mut ready = [simd.ready(zero); V];
+        #[allow(clippy::indexing_slicing)] // the columns have one length
+        for (ready, bytes) in ready.iter_mut().zip(&column[place]) {
+            *ready = simd.ready(simd.load(bytes));
+        }
+        for (totals, table) in totals.iter_mut().zip(tables) {
+            let factor = simd.factor(table);
+            for (total, ready) in totals.iter_mut().zip(ready) {
+                *total = simd.multiply_add(*total, factor, ready);
+            }
+        }
+    }
+    for (totals, sum) in totals.iter().zip(sums) {
+        let vectors = sum.as_chunks_mut::<N>().0.as_chunks_mut::<V>().0;
+        #[allow(clippy::indexing_slicing)] // as above
+        for (total, bytes) in totals.iter().zip(&mut vectors[start + place]) {
+            simd.store(*total, bytes);
+        }
+    }
+}
+
+/// Adds `column` times `factor` byte by byte: what no vector takes.
+pub(crate) fn add_bytes(factor: u8, column: &[u8], sum: &mut [u8]) {
+    if factor == 0 {
+        return;
+    }
+    let exponent = logarithm(factor);
+    for (sum, byte) in sum.iter_mut().zip(column) {
+        if *byte != 0 {
+            *sum ^= power(exponent + logarithm(*byte));
+        }
+    }
+}
