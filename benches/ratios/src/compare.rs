@@ -50,7 +50,7 @@ pub(crate) enum Clock {
 }
 
 impl Clock {
-    fn now(self) -> Duration {
+    pub(crate) fn now(self) -> Duration {
         match self {
             Self::Processor => {
                 let time = clock_gettime(ClockId::ThreadCPUTime);
@@ -76,12 +76,14 @@ pub(crate) enum Beside<'a> {
     Peer(&'a str),
     /// seglake itself, with another size or another setting.
     Itself(&'a str),
+    /// A fixed number, of which less is better.
+    Goal(&'a str),
 }
 
 impl<'a> Beside<'a> {
     const fn name(self) -> &'a str {
         match self {
-            Self::Limit(name) | Self::Peer(name) | Self::Itself(name) => name,
+            Self::Limit(name) | Self::Peer(name) | Self::Itself(name) | Self::Goal(name) => name,
         }
     }
 
@@ -90,6 +92,7 @@ impl<'a> Beside<'a> {
             Self::Limit(_) => "limit",
             Self::Peer(_) => "peer",
             Self::Itself(_) => "itself",
+            Self::Goal(_) => "goal",
         }
     }
 }
@@ -183,6 +186,32 @@ impl Comparison {
                 .ceil()
                 .clamp(1.0, 1e6) as usize
         });
+        self.turns(
+            name,
+            beside,
+            works[0].unit(),
+            target,
+            prepare,
+            || works[0].amount() / seconds(clock, repeats[0], &mut ours),
+            || works[1].amount() / seconds(clock, repeats[1], &mut theirs),
+        );
+    }
+
+    /// Compares two sides that measure themselves: each gives its rate, in `unit`. `prepare` runs before each round.
+    #[allow(
+        clippy::too_many_arguments,
+        reason = "each is one property of a comparison"
+    )]
+    pub(crate) fn turns(
+        &mut self,
+        name: impl Into<String>,
+        beside: Beside<'_>,
+        unit: &'static str,
+        target: impl Into<Option<f64>>,
+        mut prepare: impl FnMut(),
+        mut ours: impl FnMut() -> f64,
+        mut theirs: impl FnMut() -> f64,
+    ) {
         let (begun, time) = (Instant::now(), time());
         let mut rounds = Rounds::default();
         // An even number of rounds, so that each goes first as often as the other.
@@ -191,20 +220,19 @@ impl Comparison {
             || begun.elapsed() < time
         {
             prepare();
-            let (mine, peer);
+            let (own, other);
             if rounds.ratios.len().is_multiple_of(2) {
-                mine = seconds(clock, repeats[0], &mut ours);
-                peer = seconds(clock, repeats[1], &mut theirs);
+                own = ours();
+                other = theirs();
             } else {
-                peer = seconds(clock, repeats[1], &mut theirs);
-                mine = seconds(clock, repeats[0], &mut ours);
+                other = theirs();
+                own = ours();
             }
-            let (own, other) = (works[0].amount() / mine, works[1].amount() / peer);
             rounds.ours.push(own);
             rounds.reference.push(other);
             rounds.ratios.push(own / other);
         }
-        self.enter(name, beside, works[0].unit(), rounds, target);
+        self.enter(name, beside, unit, rounds, target);
     }
 
     /// Adds a row of values that were measured elsewhere, in `unit`.
@@ -295,7 +323,7 @@ fn median(values: &mut [f64]) -> f64 {
 }
 
 /// The quantile of this share, interpolated between two values.
-fn quantile(values: &mut [f64], share: f64) -> f64 {
+pub(crate) fn quantile(values: &mut [f64], share: f64) -> f64 {
     values.sort_by(f64::total_cmp);
     let place = share * (values.len() - 1) as f64;
     let (below, above) = (place.floor() as usize, place.ceil() as usize);

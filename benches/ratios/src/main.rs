@@ -7,6 +7,7 @@ mod arrow;
 mod chunked;
 mod compare;
 mod hash;
+mod log;
 mod logs;
 mod lookup;
 mod messages;
@@ -26,6 +27,7 @@ const SUITES: &[Suite] = &[
     ("arrow", arrow::run),
     ("chunked", chunked::run),
     ("hash", hash::run),
+    ("log", log::run),
     ("lookup", lookup::run),
     ("scale", scale::run),
     ("scan", scan::run),
@@ -39,6 +41,16 @@ fn main() {
         && flag == scale::PEAK
     {
         return scale::print_peak(rest);
+    }
+    if let [flag, rest @ ..] = wanted.as_slice()
+        && flag == log::FOLLOW
+    {
+        return log::print_arrivals(rest);
+    }
+    if let [flag, rest @ ..] = wanted.as_slice()
+        && flag == log::BATCHES
+    {
+        return log::print_rate(rest);
     }
     if wanted == ["--list"] {
         SUITES.iter().for_each(|(name, _)| println!("{name}"));
