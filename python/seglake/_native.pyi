@@ -1688,8 +1688,9 @@ class SegmentLog:
         records: an Arrow table, record batch or stream with the columns `type` and `value`, and perhaps `uuid` or
             `timestamp`; or an iterable of Records, mappings with these names, or tuples of type and value.
 
-        The batch is not a transaction: after a crash some of its records may be in the log. Raises what `write`
-        raises; records before one that is refused are written.
+        The batch is not a transaction: after a crash some of its records may be in the log. Raises RowError for
+        what `write` refuses: its `row` is the number of the row, and those before it are in the log, and on the
+        disk after the next `sync`. Otherwise raises what `write` raises.
 
         >>> with seglake.SegmentLog("new") as log:
         ...     len(log.write_batch([("order.created", b"1"), ("order.paid", b"2")]))

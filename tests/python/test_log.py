@@ -94,6 +94,32 @@ def test_arrow_is_written_and_scanned(path: Path) -> None:
         assert seglake.verify(segment.path).ok
 
 
+def test_a_refused_row_of_a_batch_is_numbered_and_those_before_it_are_written(path: Path) -> None:
+    good = {"type": "a", "value": b"1"}
+    early = seglake.uuid6(datetime(2000, 1, 1, tzinfo=UTC))
+    refused: list[tuple[dict[str, object], str]] = [
+        ({"type": "a" * 256, "value": b""}, "255"),
+        ({"type": "a", "value": b"", "uuid": early}, "does not ascend"),
+        ({"type": "a"}, "value is missing"),
+        ({"type": "a", "value": 1}, "int"),
+        ({"type": "a", "value": b"", "other": 1}, 'no "other"'),
+    ]
+    with SegmentLog(path) as log:
+        for number, (record, words) in enumerate(refused, 1):
+            with pytest.raises(seglake.RowError, match=words) as error:
+                log.write_batch([good, good, record, good])
+            assert error.value.row == 2
+            log.sync()
+            assert len(values(log)) == 2 * number
+        before = len(values(log))
+        table = pa.table({"type": ["a"] * 30 + ["b" * 256], "value": [b""] * 31})
+        with pytest.raises(seglake.RowError) as error:
+            log.write_batch(pa.Table.from_batches(table.to_batches(max_chunksize=20)))
+        assert error.value.row == 30
+        log.sync()
+        assert len(values(log)) == before + 30
+
+
 def test_one_writer(path: Path) -> None:
     with SegmentLog(path), pytest.raises(OSError, match=f"process {os.getpid()}"):
         SegmentLog(path)

@@ -21,7 +21,7 @@ use uuid::Uuid;
 use crate::arrow::{self, failed, import};
 use crate::batches::{Batches, Stream};
 use crate::destination::Destination;
-use crate::error::{raise, unclosed};
+use crate::error::{of_row, raise, unclosed};
 use crate::exclusive::{Exclusive, InUse, forks};
 use crate::field_in::{FieldIn, from_python, wrong_type};
 use crate::field_in_arrow::from_arrow;
@@ -235,7 +235,7 @@ impl SegmentLog {
     }
 
     /// The log, to be written to.
-    fn writer(&self) -> PyResult<&Log> {
+    pub(crate) fn writer(&self) -> PyResult<&Log> {
         self.check_open()?;
         self.writer.as_ref().ok_or_else(|| {
             PyValueError::new_err(
@@ -244,14 +244,33 @@ impl SegmentLog {
         })
     }
 
-    fn write_all<'py>(
+    /// Writes rows up to the first that is refused, the first of which has this number.
+    fn write_all<'py, 'a>(
         &self,
         py: Python<'py>,
-        records: &[NewRecord<'_>],
+        first: usize,
+        rows: impl Iterator<Item = PyResult<NewRecord<'a>>>,
     ) -> PyResult<Vec<Bound<'py, PyAny>>> {
         let writer = self.writer()?;
-        let written = py.detach(|| writer.write_batch(records.iter().map(NewRecord::parts)));
-        to_uuids(py, &written.map_err(|error| raise(py, error))?)
+        let (mut records, mut refused) = (Vec::new(), Ok(()));
+        for row in rows {
+            match row {
+                Ok(record) => records.push(record),
+                Err(error) => {
+                    refused = Err(of_row(py, first + records.len(), error));
+                    break;
+                }
+            }
+        }
+        let mut taken = 0;
+        let parts = records.iter().inspect(|_| taken += 1).map(NewRecord::parts);
+        let written = py.detach(|| writer.write_batch(parts));
+        let uuids = written.map_err(|error| {
+            // The one that was taken last.
+            of_row(py, (first + taken).saturating_sub(1), raise(py, error))
+        })?;
+        refused?;
+        to_uuids(py, &uuids)
     }
 
     fn records(&self, py: Python<'_>, filter: &Filter) -> PyResult<Records> {
@@ -432,8 +451,8 @@ impl SegmentLog {
     /// records: an Arrow table, record batch or stream with the columns `type` and `value`, and perhaps `uuid` or `timestamp`; or an iterable
     ///     of Records, mappings with these names, or tuples of type and value.
     ///
-    /// The batch is not a transaction: after a crash some of its records may be in the log. Raises what `write` raises; records before one that
-    /// is refused are written.
+    /// The batch is not a transaction: after a crash some of its records may be in the log. Raises RowError for what `write` refuses: its `row`
+    /// is the number of the row, and those before it are in the log, and on the disk after the next `sync`. Otherwise raises what `write` raises.
     ///
     /// >>> with seglake.SegmentLog("new") as log:
     /// ...     len(log.write_batch([("order.created", b"1"), ("order.paid", b"2")]))
@@ -459,10 +478,8 @@ impl SegmentLog {
                     });
                     NewRecord::new(fields.collect::<PyResult<_>>()?)
                 };
-                let rows = (0..batch.num_rows())
-                    .map(row)
-                    .collect::<PyResult<Vec<_>>>()?;
-                uuids.extend(self.write_all(py, &rows)?);
+                let rows = (0..batch.num_rows()).map(row);
+                uuids.extend(self.write_all(py, uuids.len(), rows)?);
                 py.check_signals()?;
             }
             return Ok(uuids);
@@ -483,7 +500,7 @@ impl SegmentLog {
             };
             NewRecord::new(fields)
         });
-        self.write_all(py, &given.collect::<PyResult<Vec<_>>>()?)
+        self.write_all(py, 0, given)
     }
 
     /// Makes all records that were written survive a loss of power, and visible to readers. Raises what `write` raises.
