@@ -86,7 +86,7 @@ impl SegmentLog {
         }
     }
 
-    fn unknown(&self, uuids: &[Uuid], reason: &str) -> Error {
+    pub(super) fn unknown(&self, uuids: &[Uuid], reason: &str) -> Error {
         Error::OutcomeUnknown {
             path: self.folder.clone(),
             uuids: uuids.to_vec(),

@@ -162,7 +162,7 @@ impl SegmentLog {
     /// # Errors
     /// As [`write_as`](Self::write_as). Where a record is refused for its UUID or its length, those before it are written, without
     /// waiting for them. Where the records need several segments and some cannot be written,
-    /// [`Error::OutcomeUnknown`]: each may be in the log or not.
+    /// [`Error::OutcomeUnknown`]: each of those that it names may be in the log or not, the others are not.
     pub fn write_batch<'a>(
         &self,
         records: impl IntoIterator<Item = (Option<Uuid>, &'a [u8], &'a [u8])>,
@@ -172,7 +172,13 @@ impl SegmentLog {
         let mut state = self.state();
         for (uuid, type_, value) in records {
             let appended;
-            (state, appended) = self.append(state, uuid, type_, value)?;
+            (state, appended) = match self.append(state, uuid, type_, value) {
+                // Those before it may be in the log.
+                Err(error @ Error::Io { .. }) if !uuids.is_empty() => {
+                    return Err(self.unknown(&uuids, &error.to_string()));
+                }
+                appended => appended?,
+            };
             uuids.push(appended);
             // Where a segment ends in between, other threads may commit what was appended so far.
             if batches
