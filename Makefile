@@ -14,6 +14,7 @@ KAITAI_TARGET ?= python
 FUZZ_SECONDS ?= 60
 FUZZ_ARGS ?=
 CRASH_ROUNDS ?= 1000
+CRASH_LOSSES ?= 1000000
 # The files that `make mutants` changes: those that write files, make the ledger, or decide whether a record, block or chunk is good.
 MUTATED ?= $(addprefix rust/core/src/,output/*.rs disk/*.rs ledger/*.rs uuid6.rs checksum/mod.rs \
 	$(addprefix engine/,budget.rs driver.rs) \
@@ -41,7 +42,7 @@ STAGE := $(BIN)/python scripts/stage.py --log $(STAGES)
 KAITAI_UNCHANGED = test $(ORACLES) = changed && $(BIN)/python -m tests.oracles $(wildcard tests/python/test_kaitai*.py)
 CHECKED_PYTHON := python examples scripts tests benches
 # Workspaces of their own, each for a reason that its manifest gives.
-OWN_WORKSPACES := fuzz benches/ratios benches/guard
+OWN_WORKSPACES := fuzz benches/ratios benches/guard tests/shuttle
 AUDITED := requirements/dev.txt requirements/java.txt requirements/audit.txt
 
 # The one interpreter that PyO3 may look at, whatever else is on the path.
@@ -98,6 +99,7 @@ test-spark-versions: $(SPARK_VERSIONS:%=build/spark-versions/%/.installed) ## Ru
 # takes an eighth less time without that.
 test-rust: $(VENV)/.requirements ## Run the Rust tests alone
 	CARGO_INCREMENTAL=0 $(CARGO) test --locked --workspace --all-features
+	$(CARGO) test --locked --manifest-path tests/shuttle/Cargo.toml
 
 example: build/example/.extension java ## Test the format that docs/adding-a-format.md adds, in a build that has it
 	PYTHONPATH=$(CURDIR)/build/example/site PYSPARK_PYTHON=$(CURDIR)/$(BIN)/python $(BIN)/python -m pytest tests/example
@@ -118,10 +120,11 @@ interop: $(VENV)/.extension $(INTEROP)/node_modules/.installed ## Compare oplogs
 damage: $(VENV)/.extension $(VENV)/.damage java ## Damage files for DAMAGE_SECONDS (300), and tell what is lost, here and in other formats
 	$(BIN)/python -m tests.damage --json build/damage.json
 
-crash: $(VENV)/.requirements ## Lose power before each call of each writer, CRASH_ROUNDS (1000) times with new seeds
+crash: $(VENV)/.requirements ## Lose power in CRASH_LOSSES (1000000) ways while threads write a log, and CRASH_ROUNDS (1000) times before each call of each writer
 	seed=$$(od -A n -N 4 -t u4 /dev/urandom | tr -d ' '); echo "SEGLAKE_CRASH_SEED=$$seed"; \
-	SEGLAKE_CRASH_SEED=$$seed SEGLAKE_CRASH_ROUNDS=$(CRASH_ROUNDS) \
-		$(CARGO) test --locked --package seglake --all-features --test integration crash_ -- --nocapture
+	export SEGLAKE_CRASH_SEED=$$seed; \
+	SEGLAKE_CRASH_LOSSES=$(CRASH_LOSSES) $(CARGO) test --locked --manifest-path tests/shuttle/Cargo.toml crash:: -- --nocapture && \
+	SEGLAKE_CRASH_ROUNDS=$(CRASH_ROUNDS) $(CARGO) test --locked --package seglake --all-features --test integration crash_ -- --nocapture
 
 fuzz: $(VENV)/.fuzz ## Look for bytes that break a property, FUZZ_SECONDS (60) for each target
 	$(BIN)/python scripts/fuzz.py run --seconds $(FUZZ_SECONDS) $(FUZZ_ARGS)
@@ -190,7 +193,7 @@ lock: $(VENV)/.requirements ## Pin the newest versions that pyproject.toml allow
 	PYTHON=$(BIN)/python scripts/lock.sh
 
 clean: ## Remove everything that was built or installed
-	rm -rf $(VENV) $(INTEROP)/node_modules target fuzz/target benches/*/target dist build .pytest_cache .ruff_cache .mypy_cache .hypothesis bench-results.json bench-history.jsonl python/seglake/_native*.so
+	rm -rf $(VENV) $(INTEROP)/node_modules target fuzz/target benches/*/target tests/shuttle/target dist build .pytest_cache .ruff_cache .mypy_cache .hypothesis bench-results.json bench-history.jsonl python/seglake/_native*.so
 	find python tests examples scripts benches -name __pycache__ -prune -exec rm -rf {} +
 
 $(VENV)/.python:

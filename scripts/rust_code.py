@@ -1,6 +1,6 @@
 """Rust source as tokens, and what can be counted in them: lines, functions, silent defaults and bool fields.
 
-Items under `#[cfg(test)]` are left out. Text in comments and strings is not code.
+Items under `#[cfg(test)]` and `#[cfg(shuttle)]` (tests/shuttle) are left out. Text in comments and strings is not code.
 """
 
 from __future__ import annotations
@@ -253,8 +253,8 @@ def split_tests(tokens: Sequence[Token]) -> tuple[list[Token], list[Token]]:
 
 
 def is_cfg_test(attribute: list[str]) -> bool:
-    """Return whether an attribute holds in tests alone: `cfg(test)` or `cfg(all(…, test, …))`."""
-    return attribute[:3] == ["cfg", "(", "test"] or (
+    """Return whether an attribute holds in tests alone: `cfg(test)`, `cfg(all(…, test, …))` or `cfg(shuttle)`."""
+    return attribute[:3] in (["cfg", "(", "test"], ["cfg", "(", "shuttle"]) or (
         attribute[:3] == ["cfg", "(", "all"] and "test" in attribute[4:-2:2]
     )
 

@@ -1,5 +1,7 @@
 //! What a file holds, and what the disk may hold of it.
 
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
+use std::ops::Range;
 use std::sync::Arc;
 
 use super::Random;
@@ -12,7 +14,7 @@ const PAGE_BYTES: usize = 4096;
 #[derive(Clone, Debug)]
 pub(super) struct Content {
     /// What is read.
-    now: Vec<u8>,
+    now: Arc<Vec<u8>>,
     /// What the disk was to hold at each moment since the last sync, which the first one is of. At least one.
     moments: Vec<Arc<Vec<u8>>>,
 }
@@ -23,11 +25,24 @@ impl Default for Content {
     }
 }
 
+/// The bytes of a range, as far as there are some.
+fn part(of: &[u8], start: usize, end: usize) -> &[u8] {
+    &of[start.min(of.len())..end.min(of.len())]
+}
+
+/// Whether two ranges hold the same, where zeros follow each.
+fn is_same(one: &[u8], other: &[u8]) -> bool {
+    let common = one.len().min(other.len());
+    let rest = one[common..].iter().chain(&other[common..]);
+    one[..common] == other[..common] && rest.copied().all(|byte| byte == 0)
+}
+
 impl Content {
     fn of(bytes: Vec<u8>) -> Self {
+        let now = Arc::new(bytes);
         Self {
-            moments: vec![Arc::new(bytes.clone())],
-            now: bytes,
+            moments: vec![now.clone()],
+            now,
         }
     }
 
@@ -37,22 +52,23 @@ impl Content {
 
     pub(super) fn write(&mut self, start: usize, bytes: &[u8]) {
         let end = start + bytes.len();
-        if self.now.len() < end {
-            self.now.resize(end, 0);
+        let now = Arc::make_mut(&mut self.now);
+        if now.len() < end {
+            now.resize(end, 0);
         }
-        self.now[start..end].copy_from_slice(bytes);
+        now[start..end].copy_from_slice(bytes);
         // Pages that are clean are not written again, whatever the disk holds.
         let pages = start / PAGE_BYTES * PAGE_BYTES..end.next_multiple_of(PAGE_BYTES);
         self.note(pages.start..pages.end.min(self.now.len()));
     }
 
     pub(super) fn set_len(&mut self, len: usize) {
-        self.now.resize(len, 0);
+        Arc::make_mut(&mut self.now).resize(len, 0);
         self.note(0..0);
     }
 
     /// Notes another moment, at which these bytes became what is read.
-    fn note(&mut self, dirty: std::ops::Range<usize>) {
+    fn note(&mut self, dirty: Range<usize>) {
         let mut next = self.moments.last().unwrap().to_vec();
         next.resize(self.now.len(), 0);
         next[dirty.clone()].copy_from_slice(&self.now[dirty]);
@@ -66,17 +82,35 @@ impl Content {
 
     /// A sync that fails: the cache takes all pages for clean, whatever the disk holds.
     pub(super) fn lose(&mut self, random: &mut Random) {
-        let mut held = self.survivor(50, random);
+        let mut held = self.survivor(50, random).0;
         held.resize(self.now.len(), 0);
         self.moments = vec![Arc::new(held)];
     }
 
-    pub(super) fn after_power_loss(&self, kept: usize, random: &mut Random) -> Self {
-        Self::of(self.survivor(kept, random))
+    /// The content that survives, and a number that tells it from others: of garbage it only says where it is.
+    pub(super) fn after_power_loss(&self, kept: usize, random: &mut Random) -> (Self, u64) {
+        if let [only] = &self.moments[..] {
+            let own = Self {
+                now: only.clone(),
+                moments: vec![only.clone()],
+            };
+            return (own, 0);
+        }
+        let (held, garbage) = self.survivor(kept, random);
+        let mut hasher = DefaultHasher::new();
+        let mut at = 0;
+        for range in &garbage {
+            held[at..range.start].hash(&mut hasher);
+            range.hash(&mut hasher);
+            at = range.end;
+        }
+        held[at..].hash(&mut hasher);
+        (Self::of(held), hasher.finish())
     }
 
-    /// What the disk may hold now. Of a hundred sectors and lengths about `kept` are the last ones.
-    fn survivor(&self, kept: usize, random: &mut Random) -> Vec<u8> {
+    /// What the disk may hold now, and the sectors in which that is garbage. Of a hundred sectors and lengths about `kept` are the
+    /// last ones.
+    fn survivor(&self, kept: usize, random: &mut Random) -> (Vec<u8>, Vec<Range<usize>>) {
         let moments = &self.moments;
         let (first, last) = (&moments[0], &moments[moments.len() - 1]);
         let any = |random: &mut Random| match random.percent(kept) {
@@ -86,11 +120,18 @@ impl Content {
             false => &moments[random.below(moments.len())],
         };
         let len = any(random).len();
-        let mut held = vec![0; len];
+        let mut held = part(first, 0, len).to_vec();
+        held.resize(len, 0);
+        let mut garbage = Vec::new();
         let sector_bytes = SECTOR_BYTES[random.below(2)];
         let is_harmed = random.percent(50);
         for start in (0..len).step_by(sector_bytes) {
             let range = start..len.min(start + sector_bytes);
+            let sector = part(first, range.start, range.end);
+            let same = |own: &Arc<Vec<u8>>| is_same(part(own, range.start, range.end), sector);
+            if moments[1..].iter().all(same) {
+                continue;
+            }
             let byte = |of: &[u8], at: usize| of.get(at).copied().unwrap_or_default();
             let (one, other) = (any(random), any(random));
             let shorn = range.start + random.below(range.len());
@@ -98,16 +139,21 @@ impl Content {
                 harm if is_harmed => harm,
                 _ => 9,
             };
-            for at in range {
-                let is_written = moments.iter().any(|own| own.get(at) != first.get(at));
-                held[at] = match harm {
-                    0 if is_written => 0,
-                    1 if is_written => random.next().to_le_bytes()[0],
+            if harm == 1 {
+                garbage.push(range.clone());
+            }
+            let bytes = held[range.clone()].iter_mut().zip(range);
+            for (held, at) in bytes {
+                // Bytes that were not written keep their value.
+                let is_written = || moments.iter().any(|own| byte(own, at) != byte(first, at));
+                *held = match harm {
+                    0 if is_written() => 0,
+                    1 if is_written() => random.next().to_le_bytes()[0],
                     2 if at >= shorn => byte(other, at),
                     _ => byte(one, at),
                 };
             }
         }
-        held
+        (held, garbage)
     }
 }

@@ -11,11 +11,14 @@
 //!
 //! A seed says what survives, so a failure can be run again.
 
+#![allow(dead_code, reason = "two test programs use it, each a part")]
+
 mod files;
 mod names;
 mod random;
 
 use std::collections::BTreeMap;
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -27,11 +30,13 @@ use files::Content;
 use names::Names;
 pub(crate) use random::Random;
 
+/// How much longer than other operations a sync takes.
+const SYNC_PAUSES: usize = 16;
 const EIO: i32 = 5;
 const ENOSPC: i32 = 28;
 
 /// What a disk is asked to change or to keep. Reading is not counted.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) enum Call {
     Create,
     Nameless,
@@ -77,12 +82,16 @@ pub(crate) struct Done {
     pub(crate) call: Call,
     /// The path, or the first of two; empty for a file without a name.
     pub(crate) path: PathBuf,
+    /// What was written.
+    pub(crate) bytes: Vec<u8>,
+    /// The time, where the disk has a clock.
+    pub(crate) time: u64,
 }
 
 #[derive(Clone, Debug, Default)]
 struct State {
     names: Names,
-    files: BTreeMap<usize, Content>,
+    files: BTreeMap<usize, Arc<Content>>,
     /// The files that a writer holds the lock of.
     locked: Vec<usize>,
     next: usize,
@@ -91,13 +100,59 @@ struct State {
     is_off: bool,
     is_full: bool,
     random: Random,
+    /// How often something was read, and at which time an error comes of it, once.
+    reads: usize,
+    time: u64,
+    broken_read: Option<usize>,
+    /// What goes wrong at a call of a kind, after so many others of it.
+    trouble_at: Option<(IsOf, usize, Trouble)>,
+    /// Calls that report success and do nothing.
+    left_out: Option<IsOf>,
+    /// The disk before each call, if that is kept.
+    tape: Option<Vec<State>>,
 }
 
 /// The disk.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Simulated(Arc<Mutex<State>>);
+#[derive(Clone, Debug)]
+pub(crate) struct Simulated {
+    state: Arc<Mutex<State>>,
+    /// Comes before each operation, and tells the time: where threads are switched by hand, they may be here.
+    pause: fn() -> u64,
+}
+
+impl Default for Simulated {
+    fn default() -> Self {
+        Self::of(State::default())
+    }
+}
+
+/// A disk before one of its calls, and that call; `None` after the last one.
+#[derive(Clone, Debug)]
+pub(crate) struct Moment {
+    disk: Simulated,
+    pub(crate) call: Option<Done>,
+}
+
+/// Whether a call is one of a kind.
+pub(crate) type IsOf = fn(&Done) -> bool;
+
+/// What survived a loss of power: the same number means the same.
+pub(crate) type Survivors = u64;
 
 impl Simulated {
+    fn of(state: State) -> Self {
+        Self {
+            state: Arc::new(Mutex::new(state)),
+            pause: || 0,
+        }
+    }
+
+    /// Has this come before each operation.
+    pub(crate) fn pausing(mut self, pause: fn() -> u64) -> Self {
+        self.pause = pause;
+        self
+    }
+
     /// An empty disk with one folder, `/data`.
     pub(crate) fn new() -> Self {
         let disk = Self::default();
@@ -111,7 +166,22 @@ impl Simulated {
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Takes the time of a sync.
+    fn linger(&self) {
+        for _ in 0..SYNC_PAUSES {
+            (self.pause)();
+        }
+    }
+
+    /// The state, for an operation.
+    fn turn(&self) -> MutexGuard<'_, State> {
+        let time = (self.pause)();
+        let mut state = self.state();
+        state.time = time;
+        state
     }
 
     fn opened(&self, id: usize, path: &Path) -> Opened {
@@ -125,7 +195,8 @@ impl Simulated {
 
     /// A copy whose changes are its own.
     pub(crate) fn copy(&self) -> Self {
-        Self(Arc::new(Mutex::new(self.state().clone())))
+        let own = self.state().clone();
+        Self::of(own).pausing(self.pause)
     }
 
     /// Makes everything certain, and counts calls from 0 again.
@@ -137,7 +208,8 @@ impl Simulated {
     /// The same, but for the names.
     pub(crate) fn settle_contents(&self) {
         let mut state = self.state();
-        state.files.values_mut().for_each(Content::settle);
+        let files = state.files.values_mut();
+        files.for_each(|own| Arc::make_mut(own).settle());
         state.calls.clear();
     }
 
@@ -153,6 +225,54 @@ impl Simulated {
         state.troubles.clear();
     }
 
+    /// Has something go wrong at a call of a kind, after so many others of it.
+    pub(crate) fn trouble_at(&self, is_of: IsOf, after: usize, trouble: Trouble) {
+        self.state().trouble_at = Some((is_of, after, trouble));
+    }
+
+    /// Leaves out all calls of a kind: a mutation of the code.
+    pub(crate) fn leave_out(&self, is_of: IsOf) {
+        self.state().left_out = Some(is_of);
+    }
+
+    /// Has something be read wrongly: the operation of this number, of those that change nothing.
+    pub(crate) fn break_read(&self, at: usize) {
+        self.state().broken_read = Some(at);
+    }
+
+    /// How many operations changed nothing.
+    pub(crate) fn reads(&self) -> usize {
+        self.state().reads
+    }
+
+    /// Keeps the disk as it is before each call from now on.
+    pub(crate) fn begin_tape(&self) {
+        self.state().tape = Some(Vec::new());
+    }
+
+    /// What was kept since, and the disk as it is now.
+    pub(crate) fn end_tape(&self) -> Vec<Moment> {
+        let mut state = self.state();
+        let states = state.tape.take().unwrap();
+        let first = state.calls.len() - states.len();
+        let calls = state.calls[first..].iter().cloned().map(Some);
+        let now = State {
+            calls: Vec::new(),
+            ..state.clone()
+        };
+        let states = states.into_iter().zip(calls).chain([(now, None)]);
+        let moments = states.map(|(own, call)| Moment {
+            disk: Self::of(own).pausing(self.pause),
+            call,
+        });
+        moments.collect()
+    }
+
+    /// How many calls there were.
+    pub(crate) fn count(&self) -> usize {
+        self.state().calls.len()
+    }
+
     /// What lost syncs leave.
     pub(crate) fn seed(&self, seed: u64) {
         self.state().random = Random::new(seed);
@@ -165,22 +285,33 @@ impl Simulated {
 
     /// The disk after a loss of power, of which this seed says what survives.
     pub(crate) fn after_power_loss(&self, seed: u64) -> Self {
+        self.losing_power(seed).0
+    }
+
+    /// The same, and what survived.
+    pub(crate) fn losing_power(&self, seed: u64) -> (Self, Survivors) {
         let state = self.state();
         let mut random = Random::new(seed);
         // Sometimes nothing survives, or all, or most: what any subset alone would hardly give.
         let kept = [0, 5, 50, 95, 100][random.below(5)];
         let names = state.names.after_power_loss(kept, &mut random);
+        let mut hasher = DefaultHasher::new();
+        names.hash(&mut hasher);
         let reachable = names.files();
-        let files = state.files.iter().filter(|(id, _)| reachable.contains(*id));
-        let files = files.map(|(id, own)| (*id, own.after_power_loss(kept, &mut random)));
+        let mut files = BTreeMap::new();
+        for (id, own) in state.files.iter().filter(|(id, _)| reachable.contains(*id)) {
+            let (held, told) = own.after_power_loss(kept, &mut random);
+            (id, told).hash(&mut hasher);
+            files.insert(*id, Arc::new(held));
+        }
         let after = State {
-            files: files.collect(),
+            files,
             names,
             next: state.next,
             random,
             ..State::default()
         };
-        Self(Arc::new(Mutex::new(after)))
+        (Self::of(after).pausing(self.pause), hasher.finish())
     }
 
     /// The content of each file below `/data`, but for those whose name, or the name of a folder above them, begins with a dot.
@@ -210,6 +341,13 @@ impl Simulated {
     }
 }
 
+impl Moment {
+    /// The disk after a loss of power at this moment, of which a seed says what survives, and what that is.
+    pub(crate) fn losing_power(&self, seed: u64) -> (Simulated, Survivors) {
+        self.disk.losing_power(seed)
+    }
+}
+
 impl State {
     /// Counts a call. Gives what goes wrong that the call itself has to do.
     fn reach(&mut self, call: Call, path: &Path) -> io::Result<Option<Trouble>> {
@@ -225,13 +363,31 @@ impl State {
         if self.is_off {
             return Err(io::Error::other("the power is off"));
         }
+        if let Some(mut tape) = self.tape.take() {
+            let calls = std::mem::take(&mut self.calls);
+            tape.push(self.clone());
+            (self.calls, self.tape) = (calls, Some(tape));
+        }
         let at = self.calls.len();
         self.calls.push(Done {
             call,
             path: path.to_path_buf(),
+            bytes: Vec::new(),
+            time: self.time,
         });
         let troubles = self.troubles.iter().filter(|(own, _)| *own == at);
-        let trouble = troubles.map(|(_, trouble)| *trouble).next();
+        let mut trouble = troubles.map(|(_, trouble)| *trouble).next();
+        let call = &self.calls[at];
+        if self.left_out.is_some_and(|is_of| is_of(call)) {
+            return Ok(IS_SKIPPED);
+        }
+        if let Some((is_of, left, own)) = &mut self.trouble_at
+            && is_of(call)
+        {
+            trouble = trouble.or((*left == 0).then_some(*own));
+            *left = left.wrapping_sub(1);
+        }
+        let call = call.call;
         if self.is_full && needs_room {
             return Err(io::Error::from_raw_os_error(ENOSPC));
         }
@@ -249,16 +405,21 @@ impl State {
         }
     }
 
-    fn check_power(&self) -> io::Result<()> {
-        match self.is_off {
-            true => Err(io::Error::other("the power is off")),
+    /// Counts an operation that changes nothing.
+    fn read(&mut self) -> io::Result<()> {
+        if self.is_off {
+            return Err(io::Error::other("the power is off"));
+        }
+        self.reads += 1;
+        match self.broken_read == Some(self.reads - 1) {
+            true => Err(io::Error::from_raw_os_error(EIO)),
             false => Ok(()),
         }
     }
 
     fn begin(&mut self) -> usize {
         self.next += 1;
-        self.files.insert(self.next, Content::default());
+        self.files.insert(self.next, Arc::default());
         self.next
     }
 }
@@ -274,9 +435,9 @@ const IS_SKIPPED: Option<Trouble> = Some(Trouble::Skip);
 
 impl Disk for Simulated {
     fn open(&self, path: &Path, opening: Opening) -> io::Result<Arc<dyn DiskFile>> {
-        let mut state = self.state();
+        let mut state = self.turn();
         let id = if matches!(opening, Opening::Read | Opening::Write) {
-            state.check_power()?;
+            state.read()?;
             state.names.find(path)?
         } else {
             state.reach(Call::Create, path)?;
@@ -292,14 +453,14 @@ impl Disk for Simulated {
     }
 
     fn nameless(&self, folder: &Path) -> io::Result<Arc<dyn DiskFile>> {
-        let mut state = self.state();
+        let mut state = self.turn();
         state.reach(Call::Nameless, folder)?;
         state.names.find(folder)?;
         Ok(Arc::new(self.opened(state.begin(), Path::new(""))))
     }
 
     fn create_folder(&self, path: &Path) -> io::Result<()> {
-        let mut state = self.state();
+        let mut state = self.turn();
         state.reach(Call::CreateFolder, path)?;
         state.names.refuse_taken(path)?;
         state.next += 1;
@@ -308,8 +469,8 @@ impl Disk for Simulated {
     }
 
     fn stat(&self, path: &Path, _: bool) -> io::Result<Stat> {
-        let state = self.state();
-        state.check_power()?;
+        let mut state = self.turn();
+        state.read()?;
         let id = state.names.find(path)?;
         let content = state.files.get(&id);
         Ok(Stat {
@@ -320,18 +481,20 @@ impl Disk for Simulated {
     }
 
     fn canonical(&self, path: &Path) -> io::Result<PathBuf> {
-        self.state().names.find(path)?;
+        let mut state = self.turn();
+        state.read()?;
+        state.names.find(path)?;
         Ok(path.to_path_buf())
     }
 
     fn list(&self, folder: &Path) -> io::Result<Vec<PathBuf>> {
-        let state = self.state();
-        state.check_power()?;
+        let mut state = self.turn();
+        state.read()?;
         state.names.list(folder)
     }
 
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
-        let mut state = self.state();
+        let mut state = self.turn();
         match state.reach(Call::Rename, from)? {
             IS_SKIPPED => Ok(()),
             _ => state.names.rename(from, to),
@@ -339,7 +502,7 @@ impl Disk for Simulated {
     }
 
     fn rename_new(&self, from: &Path, to: &Path) -> io::Result<()> {
-        let mut state = self.state();
+        let mut state = self.turn();
         let trouble = state.reach(Call::Rename, from)?;
         state.names.refuse_taken(to)?;
         match trouble {
@@ -349,7 +512,7 @@ impl Disk for Simulated {
     }
 
     fn hard_link(&self, from: &Path, to: &Path) -> io::Result<()> {
-        let mut state = self.state();
+        let mut state = self.turn();
         let trouble = state.reach(Call::Link, from)?;
         state.names.refuse_taken(to)?;
         let id = state.names.find(from)?;
@@ -360,13 +523,13 @@ impl Disk for Simulated {
     }
 
     fn unlink(&self, path: &Path) -> io::Result<()> {
-        let mut state = self.state();
+        let mut state = self.turn();
         state.reach(Call::Unlink, path)?;
         state.names.remove(path)
     }
 
     fn remove_folder(&self, path: &Path) -> io::Result<()> {
-        let mut state = self.state();
+        let mut state = self.turn();
         state.reach(Call::RemoveFolder, path)?;
         for inside in state.names.list(path)? {
             state.names.remove(&inside)?;
@@ -375,7 +538,8 @@ impl Disk for Simulated {
     }
 
     fn sync_folder(&self, folder: &Path) -> io::Result<()> {
-        let mut state = self.state();
+        self.linger();
+        let mut state = self.turn();
         match state.reach(Call::SyncFolder, folder)? {
             IS_SKIPPED => Ok(()),
             _ => state.names.sync(folder),
@@ -399,25 +563,17 @@ impl Opened {
         call: Option<Call>,
         work: impl FnOnce(&mut Content, Option<Trouble>, &mut Random) -> io::Result<T>,
     ) -> io::Result<T> {
-        self.with_room(call, call.is_some_and(needs_room), work)
-    }
-
-    fn with_room<T>(
-        &self,
-        call: Option<Call>,
-        needs_room: bool,
-        work: impl FnOnce(&mut Content, Option<Trouble>, &mut Random) -> io::Result<T>,
-    ) -> io::Result<T> {
-        let state = &mut *self.disk.state();
+        let state = &mut *self.disk.turn();
         let trouble = match call {
-            Some(call) => state.reach_with(call, &self.path, needs_room)?,
-            None => state.check_power().map(|()| None)?,
+            Some(call) => state.reach(call, &self.path)?,
+            None => state.read().map(|()| None)?,
         };
         let content = state.files.get_mut(&self.id);
-        work(content.unwrap(), trouble, &mut state.random)
+        work(Arc::make_mut(content.unwrap()), trouble, &mut state.random)
     }
 
     fn sync(&self) -> io::Result<()> {
+        self.disk.linger();
         self.with(Some(Call::Sync), |content, trouble, random| match trouble {
             IS_SKIPPED => Ok(()),
             Some(Trouble::Broken) => {
@@ -449,17 +605,21 @@ impl DiskFile for Opened {
     }
 
     fn write_at(&self, bytes: &[u8], offset: u64) -> io::Result<usize> {
+        let state = &mut *self.disk.turn();
+        let start = usize::try_from(offset).unwrap();
         // What is in the file already has its room.
-        let end = offset.saturating_add(bytes.len() as u64);
-        let grows = end > self.len()?;
-        self.with_room(Some(Call::Write), grows, |content, trouble, _| {
-            let most = match trouble {
-                Some(Trouble::Short) => bytes.len().min(1),
-                _ => bytes.len(),
-            };
-            content.write(usize::try_from(offset).unwrap(), &bytes[..most]);
-            Ok(most)
-        })
+        let grows = start + bytes.len() > state.files[&self.id].now().len();
+        let trouble = state.reach_with(Call::Write, &self.path, grows)?;
+        if let (Some(_), Some(call)) = (&state.tape, state.calls.last_mut()) {
+            call.bytes = bytes.to_vec();
+        }
+        let most = match trouble {
+            Some(Trouble::Short) => bytes.len().min(1),
+            _ => bytes.len(),
+        };
+        let content = state.files.get_mut(&self.id).unwrap();
+        Arc::make_mut(content).write(start, &bytes[..most]);
+        Ok(most)
     }
 
     fn set_len(&self, len: u64) -> io::Result<()> {
@@ -478,8 +638,8 @@ impl DiskFile for Opened {
     }
 
     fn lock(&self) -> io::Result<()> {
-        let mut state = self.disk.state();
-        state.check_power()?;
+        let mut state = self.disk.turn();
+        state.read()?;
         if state.locked.contains(&self.id) {
             return Err(ErrorKind::ResourceBusy.into());
         }

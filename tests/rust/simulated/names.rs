@@ -1,6 +1,7 @@
 //! The names in folders, and what the disk may hold of them.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::hash::{Hash as _, Hasher};
 use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 
@@ -129,6 +130,11 @@ impl Names {
             certain: names,
             uncertain: Vec::new(),
         }
+    }
+
+    /// Tells names from others.
+    pub(super) fn hash(&self, hasher: &mut impl Hasher) {
+        self.now.hash(hasher);
     }
 
     /// All paths below the root, with what they are of.

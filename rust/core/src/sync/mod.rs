@@ -1,6 +1,13 @@
 //! Locks, threads and clocks for code whose threads wait for each other. No other module of that code names those of the standard
-//! library, so that tests can put others in their place.
+//! library, because tests put others in their place (`cfg(shuttle)`, tests/shuttle). Then a seed decides which thread goes on at each
+//! lock and wait, what a clock shows, and whether a wait with a timeout ends by it.
 
+#[cfg(shuttle)]
+mod scheduled;
+#[cfg(not(shuttle))]
 mod system;
 
+#[cfg(shuttle)]
+pub(crate) use scheduled::*;
+#[cfg(not(shuttle))]
 pub(crate) use system::*;
