@@ -334,6 +334,25 @@ def _forged(found: Pattern, frames: list[Frame], random: Random) -> bytes:
     return found.sidecar[:at] + frame + found.sidecar[at:]
 
 
+def _chain(found: Pattern, _: list[Frame], random: Random) -> bytes:
+    """Pairs of heads for one full band after the other, side by side, and a frame for the band after them."""
+    found.is_forged = found.is_crafted = True
+    of = found.of.set
+    head = Head(of, 0, 0, of.band_bytes, of.band_bytes)
+    most = head.shape.second // HEAD_BYTES
+    data = random.randbytes(random.randint(1, of.band_bytes))
+    bands = random.randint(1, most)
+    start = bands * of.band_bytes
+    real = encode_frame(Head(of, 0, bands, len(data), start + len(data)), data)
+    chain = bytearray(max(head.shape.second + bands * HEAD_BYTES, bands * HEAD_BYTES + len(real)))
+    for band in range(bands):
+        covered = (band + 1) * of.band_bytes
+        for copy, at in ((0, band * HEAD_BYTES), (1, head.shape.second + band * HEAD_BYTES)):
+            chain[at : at + HEAD_BYTES] = Head(of, copy, band, of.band_bytes, covered).encode()
+    chain[bands * HEAD_BYTES : bands * HEAD_BYTES + len(real)] = real
+    return bytes(chain) + (found.sidecar if random.random() < 0.3 else b"")
+
+
 def _flip_all(own: bytes, head: Head) -> bytes:
     """The band's own bytes with one of them changed, as far as there are any."""
     changed = bytearray(own.ljust(head.length, b"\0"))
@@ -350,6 +369,7 @@ FRAMES: list[tuple[str, Callable[[Pattern, list[Frame], Random], bytes]]] = [
     ("foreign frames", _foreign),
     *[("crafted heads", _crafted)] * 2,
     ("forged frame", _forged),
+    ("chain of heads", _chain),
 ]
 
 # What is promised

@@ -46,7 +46,7 @@ class Frame:
     data: bytes = field(repr=False)
     """The bytes that are there."""
 
-    @property
+    @cached_property
     def shape(self) -> Shape:
         """The sizes and counts that its head gives."""
         return self.head.shape
