@@ -99,21 +99,23 @@ def _check_bytes(found: Report, file: bytes, own: bytes) -> None:
 
 
 def _check_extended(found: Pattern, before: Report, own: bytes) -> str:
-    """Protecting again launders nothing: no damaged byte that was covered is sound afterwards."""
+    """Protecting again launders nothing: no damaged byte that was covered is sound afterwards.
+
+    That holds up to the greatest C that a frame tells, and for all that was covered if the sidecar has bytes of no
+    frame that no interrupted extension leaves.
+    """
     try:
         sidecar = extend(found.file, found.sidecar, len(found.file))
     except Refused:
         return "extending refused"
     after = report(found.file, sidecar)
     assert after.covered >= before.covered
-    for start, end, kind, _ in after.ledger:
-        end = min(end, before.covered)
-        if kind == "sound" and start < end:
-            assert found.file[start:end] == own[start:end], "laundered"
+    corrupt = any(span.kind == "corrupt" for span in before.sidecar_ledger)
+    covered = max(before.covered, found.of.covered) if corrupt else before.covered
     repaired = repair(after)[0]
     for start, end, kind, _ in after.ledger:
-        end = min(end, before.covered)
-        if kind == "repaired" and start < end:
+        end = min(end, covered)
+        if kind in ("sound", "repaired") and start < end:
             assert repaired[start:end] == own[start:end], "laundered"
     # What could be repaired before can be repaired still, unless rule 16 dropped a superseded frame that it took.
     lost = any(span.kind in ("lost", "unverified") for span in after.ledger)
