@@ -387,10 +387,11 @@ def _sidecar_ledger(found: Report) -> Iterator[Range]:
 
 def _file_ledger(found: Report) -> Iterator[Range]:
     """Rule 12, without joining what touches."""
-    at = 0
+    corrupt = any(span.kind == "corrupt" for span in found.sidecar_ledger)
+    at, unverified_until = 0, len(found.file) if corrupt else min(len(found.file), found.covered)
     for band in found.bands:
         head, b = band.frame.head, band.frame.shape.b
-        yield from _uncovered(found, at, head.start)
+        yield from _uncovered(found, at, head.start, unverified_until)
         left = 0
         for i in (*sorted(band.known), band.frame.shape.n):
             yield from _lost(found, head.start + left * b, head.start + min(i * b, head.length), b)
@@ -404,7 +405,7 @@ def _file_ledger(found: Report) -> Iterator[Range]:
                 missing = end > len(found.file)
                 yield Range(start, end, "repaired", "truncated" if missing else "checksum_mismatch")
         at = head.start + head.length
-    yield from _uncovered(found, at, max(len(found.file), found.covered))
+    yield from _uncovered(found, at, max(len(found.file), found.covered), unverified_until)
 
 
 def _lost(found: Report, start: int, end: int, b: int) -> Iterator[Range]:
@@ -415,13 +416,11 @@ def _lost(found: Report, start: int, end: int, b: int) -> Iterator[Range]:
     yield Range(cut, end, "lost", "truncated")
 
 
-def _uncovered(found: Report, start: int, end: int) -> Iterator[Range]:
+def _uncovered(found: Report, start: int, end: int, unverified_until: int) -> Iterator[Range]:
     """Bytes that are in no block of a current frame."""
     size = len(found.file)
-    corrupt = any(span.kind == "corrupt" for span in found.sidecar_ledger)
-    verified_until = size if corrupt else min(size, found.covered)
-    yield Range(start, min(end, verified_until), "unverified", "unreferenced")
-    yield Range(max(start, verified_until), min(end, size), "uncovered", None)
+    yield Range(start, min(end, unverified_until), "unverified", "unreferenced")
+    yield Range(max(start, unverified_until), min(end, size), "uncovered", None)
     yield Range(max(start, size), end, "lost", "truncated")
 
 
