@@ -1,5 +1,6 @@
 //! Segments that are kept as they are, and files of a log's folder that appear or vanish for good.
 
+use std::io::ErrorKind;
 use std::path::Path;
 
 use super::name::SegmentId;
@@ -67,8 +68,12 @@ impl Frozen {
     }
 }
 
-/// Removes a file, and makes that survive a loss of power before anything else is removed.
+/// Removes a file, if it is there, and makes that survive a loss of power before anything else is removed.
 pub(super) fn remove_synced(disk: &DiskRef, folder: &Path, path: &Path) -> Result<()> {
-    let removed = disk.unlink(path).and_then(|()| disk.sync_folder(folder));
+    let removed = match disk.unlink(path) {
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
+        removed => removed,
+    };
+    let removed = removed.and_then(|()| disk.sync_folder(folder));
     removed.map_err(|error| Error::io(Some(path), "cannot remove", error))
 }

@@ -7,6 +7,7 @@ use std::time::Duration;
 use uuid::Uuid;
 
 use super::folder::Segment;
+use super::frozen::remove_synced;
 use super::lock::Lock;
 use super::name::{SegmentId, SegmentKind};
 use super::options::{Durability, LogOptions};
@@ -385,7 +386,12 @@ impl SegmentLog {
         let options = WriteOptions::default()
             .on_disk(&self.options.disk)
             .key(self.options.key);
-        let writer = active::Writer::open(&path, &options)?;
+        let writer = active::Writer::open(&path, &options).inspect_err(|_| {
+            // The next try is under another name. If this one came back after a loss of power, there would be two segments.
+            if let Err(error) = remove_synced(&self.options.disk, &self.folder, &path) {
+                state.poison = Some(error.to_string().into());
+            }
+        })?;
         state.segment = Some(Current {
             id,
             file: Arc::new(writer.handle()),
