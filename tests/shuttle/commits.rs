@@ -63,7 +63,7 @@ fn work(seed: u64, disk: &Simulated, closes: bool) -> (History, Option<Error>) {
 
 /// That exactly those records are there that were acknowledged, or may be.
 fn check(history: &History, disk: &Simulated) {
-    let found = values(disk);
+    let found = values(disk).unwrap();
     for entry in &history.entries {
         let is_there = found.contains(&entry.value);
         match entry.ended.unwrap().1 {

@@ -110,6 +110,17 @@ impl Shared {
         }
     }
 
+    /// Of a log that has these records.
+    pub(crate) fn knowing(disk: &Simulated, before: &[Vec<u8>]) -> Self {
+        let own = Self::new(disk);
+        for value in before {
+            let mut history = own.lock();
+            let place = history.begin(value.clone(), 0);
+            history.entries[place].ended = Some((0, Fate::Acknowledged));
+        }
+        own
+    }
+
     pub(crate) fn lock(&self) -> MutexGuard<'_, History> {
         self.history.lock().unwrap()
     }

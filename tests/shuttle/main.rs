@@ -13,6 +13,7 @@ mod simulated;
 
 mod commits;
 mod crash;
+mod errors;
 mod history;
 mod oracle;
 mod waits;

@@ -38,11 +38,11 @@ fn follow(log: &LogReader) -> seglake::Result<Vec<Found>> {
 }
 
 /// The values of all records, after a writer has put the log in order.
-pub(crate) fn values(disk: &Simulated) -> Vec<Vec<u8>> {
-    let log = SegmentLog::open(folder(), options(disk, 300)).unwrap();
-    log.close().unwrap();
-    let records = read(&reader(disk).unwrap()).unwrap();
-    records.into_iter().map(|(_, value)| value).collect()
+pub(crate) fn values(disk: &Simulated) -> seglake::Result<Vec<Vec<u8>>> {
+    let log = SegmentLog::open(folder(), options(disk, 300))?;
+    log.close()?;
+    let records = read(&reader(disk)?)?;
+    Ok(records.into_iter().map(|(_, value)| value).collect())
 }
 
 /// What has to be there after a loss of power before the call of this number, and what may be.

@@ -65,6 +65,9 @@ pub(crate) fn run<T: Send + 'static>(seed: u64, work: impl FnOnce() -> T + Send 
     config.failure_persistence = FailurePersistence::None;
     config.max_steps = MaxSteps::FailAfter(MOST_STEPS);
     config.silence_warnings = true;
+    config
+        .ungraceful_shutdown_config
+        .immediately_return_on_panic = true;
     let (work, done) = (Mutex::new(Some(work)), Arc::new(Mutex::new(None)));
     let own = done.clone();
     Runner::new(scheduler, config).run(move || {
