@@ -68,6 +68,7 @@ impl Avx2 {
                 key,
                 [[message]],
                 None,
+                None,
                 &mut Ahead(&[]),
             )?;
             Some(hash)
@@ -78,6 +79,13 @@ impl Avx2 {
 }
 
 // SAFETY of all the intrinsics below: a value of `Avx2` proves that the processor has them.
+
+/// Four lanes.
+#[inline(always)]
+pub(crate) fn load_lanes(_: Avx2, lanes: &[u64; 4]) -> __m256i {
+    // SAFETY: as above; the array has the 32 bytes that are read, and the load needs no alignment.
+    unsafe { _mm256_loadu_si256(lanes.as_ptr().cast()) }
+}
 
 /// One packet.
 #[inline(always)]
@@ -127,6 +135,11 @@ impl Simd<1> for Registers {
     fn splat(self, lanes: [u64; 4]) -> __m256i {
         // SAFETY: as above; the array has the 32 bytes that are read, and the load needs no alignment.
         unsafe { _mm256_loadu_si256(lanes.as_ptr().cast()) }
+    }
+
+    #[inline(always)]
+    fn load_lanes(self, [lanes]: [&[u64; 4]; 1]) -> __m256i {
+        load_lanes(self.0, lanes)
     }
 
     #[inline(always)]

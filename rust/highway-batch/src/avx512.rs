@@ -103,6 +103,15 @@ impl Simd<2> for Registers {
     }
 
     #[inline(always)]
+    fn load_lanes(self, [first, second]: [&[u64; 4]; 2]) -> __m512i {
+        let avx2 = self.0.avx2();
+        self.join(
+            avx2::load_lanes(avx2, first),
+            avx2::load_lanes(avx2, second),
+        )
+    }
+
+    #[inline(always)]
     fn load(self, [first, second]: [&Packet; 2]) -> __m512i {
         let avx2 = self.0.avx2();
         self.join(avx2::load(avx2, first), avx2::load(avx2, second))

@@ -28,6 +28,19 @@ impl Key {
         self.0
     }
 
+    /// As [`Self::words`], in memory.
+    #[cfg(target_arch = "x86_64")]
+    #[inline(always)]
+    pub(crate) const fn lanes(&self) -> &[u64; 4] {
+        &self.0
+    }
+
+    /// A key from its four words, in the order of the lanes.
+    #[must_use]
+    pub const fn from_words(words: [u64; 4]) -> Self {
+        Self(words)
+    }
+
     fn hasher(&self) -> HighwayHasher {
         HighwayHasher::new(highway::Key(self.0))
     }

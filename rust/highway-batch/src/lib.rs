@@ -119,6 +119,7 @@ impl Batch {
             bytes,
             extents,
             heads: &[],
+            keys: &[],
         };
         self.hash_all::<0>(key, messages, hashes);
     }
@@ -154,8 +155,38 @@ impl Batch {
             bytes,
             extents: extents.get(..count).always("no fewer extents"),
             heads: heads.get(..count).always("no fewer heads"),
+            keys: &[],
         };
         self.hash_all::<HEAD_BYTES>(key, messages, hashes);
+    }
+
+    /// As [`hash`](Self::hash), with a key for each message. There is one hash for each pair of a key and an extent.
+    ///
+    /// ```
+    /// use highway_batch::{Batch, Key, hash};
+    ///
+    /// let bytes = b"The first message.And another, which is longer.";
+    /// let keys = [Key::new(&[1; 32]), Key::new(&[2; 32])];
+    /// let mut hashes = Vec::new();
+    /// Batch::new().hash_keyed(&keys, bytes, &[(0, 18), (18, 29)], &mut hashes);
+    /// assert_eq!(hashes, [hash(&keys[0], &bytes[..18]), hash(&keys[1], &bytes[18..])]);
+    /// ```
+    pub fn hash_keyed(
+        &mut self,
+        keys: &[Key],
+        bytes: &[u8],
+        extents: &[(usize, usize)],
+        hashes: &mut Vec<u64>,
+    ) {
+        hashes.clear();
+        let count = keys.len().min(extents.len());
+        let messages = Messages {
+            bytes,
+            extents: extents.get(..count).always("no fewer extents"),
+            heads: &[],
+            keys: keys.get(..count).always("no fewer keys"),
+        };
+        self.hash_all::<0>(&Key::ZERO, messages, hashes);
     }
 
     fn hash_all<const HEAD: usize>(
@@ -168,6 +199,7 @@ impl Batch {
             bytes,
             extents,
             heads,
+            keys,
         } = messages;
         match self.dispatch {
             Dispatch::Portable if HEAD > 0 => {
@@ -177,6 +209,10 @@ impl Batch {
                         key::by_crate_joined(key, head, part(bytes, *extent))
                     }),
                 );
+            }
+            Dispatch::Portable if !keys.is_empty() => {
+                let pairs = keys.iter().zip(extents);
+                hashes.extend(pairs.map(|(key, extent)| key::by_crate(key, part(bytes, *extent))));
             }
             Dispatch::Portable => hashes.extend(
                 extents
@@ -208,6 +244,8 @@ struct Messages<'a> {
     extents: &'a [(usize, usize)],
     /// As many heads, or none.
     heads: &'a [[u8; HEAD_BYTES]],
+    /// As many keys, or none if all messages have the same.
+    keys: &'a [Key],
 }
 
 /// The bytes of an extent that are within `bytes`.

@@ -56,6 +56,32 @@ impl<V: Copy, const N: usize> States<V, N> {
         }
     }
 
+    /// The states before any input, with a key for each message.
+    #[inline(always)]
+    fn keyed<S: Simd<M, Vector = V>, const M: usize>(simd: S, keys: &[[&Key; M]; N]) -> Self {
+        /// The order of bytes that exchanges the halves of two lanes.
+        const HALVES: [u64; 2] = [0x0302_0100_0706_0504, 0x0b0a_0908_0f0e_0d0c];
+        let [low, high] = HALVES;
+        let halves = simd.splat([low, high, low, high]);
+        let (mul0, mul1) = (simd.splat(MUL0), simd.splat(MUL1));
+        let mut states = Self {
+            v0: [mul0; N],
+            v1: [mul1; N],
+            mul0: [mul0; N],
+            mul1: [mul1; N],
+        };
+        for ((v0, v1), keys) in states.v0.iter_mut().zip(&mut states.v1).zip(keys) {
+            let mut lanes = [&[0; 4]; M];
+            for (lanes, key) in lanes.iter_mut().zip(keys) {
+                *lanes = key.lanes();
+            }
+            let keys = simd.load_lanes(lanes);
+            *v0 = simd.xor(*v0, keys);
+            *v1 = simd.xor(*v1, simd.shuffle(keys, halves));
+        }
+        states
+    }
+
     /// The first vectors alone.
     #[inline(always)]
     fn first<const ACTIVE: usize>(&self) -> Option<States<V, ACTIVE>> {
@@ -249,13 +275,15 @@ fn zipper_merge<S: Simd<M>, const M: usize>(simd: S, a: S::Vector) -> S::Vector 
 }
 
 /// The hashes of messages in descending order of their whole packets. `None` if they are not in that order. Where there
-/// are heads, each message has at least one whole packet, and its head replaces the first half of that.
+/// are heads, each message has at least one whole packet, and its head replaces the first half of that. Where each
+/// message has a key, that replaces the one key.
 #[inline(always)]
 pub(crate) fn hash_lanes<S: Simd<M>, const M: usize, const N: usize>(
     simd: S,
     key: &Key,
     messages: [[Message<'_>; M]; N],
     heads: Option<[[&Half; M]; N]>,
+    keys: Option<[[&Key; M]; N]>,
     ahead: &mut Ahead<'_>,
 ) -> Option<[[u64; M]; N]> {
     let longest = messages.as_flattened().first()?.whole_packets();
@@ -269,7 +297,10 @@ pub(crate) fn hash_lanes<S: Simd<M>, const M: usize, const N: usize>(
     {
         *common = message.packets(together)?;
     }
-    let mut states = States::<_, N>::new(simd, key);
+    let mut states = match &keys {
+        Some(keys) => States::<_, N>::keyed(simd, keys),
+        None => States::<_, N>::new(simd, key),
+    };
     let mut begun = 0;
     if let Some(heads) = heads {
         ahead.prefetch::<S, M, N>(simd);
@@ -348,21 +379,23 @@ pub(crate) fn hash_windows<S: Simd<M>, const M: usize, const N: usize, const HEA
         bytes,
         extents,
         heads,
+        keys,
     }: Messages<'_>,
     scratch: &mut Scratch,
     mut hashes: &mut [u64],
 ) {
-    let (mut rest, mut heads) = (extents, heads);
+    let (mut rest, mut heads, mut keys) = (extents, heads, keys);
     while !rest.is_empty() {
         debug_assert!(hashes.len() >= rest.len(), "a place for each hash");
         debug_assert!(HEAD == 0 || heads.len() >= rest.len(), "a head for each");
         let before = rest.len();
-        let (window, behind) = scratch.window::<HEAD>(bytes, rest, heads);
+        let (window, behind) = scratch.window::<HEAD>(bytes, rest, heads, keys);
         hash_window::<S, M, N, HEAD>(simd, key, &window, hashes);
         hash_singly(key, &window, window.others(), hashes);
         rest = behind;
         hashes = hashes.get_mut(before - rest.len()..).unwrap_or_default();
         heads = heads.get(before - rest.len()..).unwrap_or_default();
+        keys = keys.get(before - rest.len()..).unwrap_or_default();
     }
 }
 
@@ -445,7 +478,18 @@ fn hash_group<S: Simd<M>, const M: usize, const N: usize, const HEAD: usize>(
         }
     }
     let heads = (HEAD > 0).then_some(heads);
-    let Some(found) = hash_lanes(simd, key, messages, heads, ahead) else {
+    let keys = window.key(0).map(|first| {
+        let mut keys = [[first; M]; N];
+        for (key, index) in keys
+            .as_flattened_mut()
+            .iter_mut()
+            .zip(indices.as_flattened())
+        {
+            *key = window.key(*index).unwrap_or(key);
+        }
+        keys
+    });
+    let Some(found) = hash_lanes(simd, key, messages, heads, keys, ahead) else {
         return hash_singly(key, window, indices.as_flattened(), hashes);
     };
     for (index, found) in indices.as_flattened().iter().zip(found.as_flattened()) {
@@ -465,6 +509,7 @@ fn hash_singly<const HEAD: usize>(
     for index in indices {
         if let Some(hash) = hashes.get_mut(usize::from(*index)) {
             let bytes = window.bytes(*index);
+            let key = window.key(*index).unwrap_or(key);
             *hash = match window.head(*index) {
                 Some(head) if HEAD > 0 => by_crate_joined(key, head, bytes),
                 _ => by_crate(key, bytes),

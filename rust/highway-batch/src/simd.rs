@@ -25,6 +25,9 @@ pub(crate) trait Simd<const M: usize>: Copy {
     /// The same four lanes for all messages.
     fn splat(self, lanes: [u64; 4]) -> Self::Vector;
 
+    /// The four lanes of each message.
+    fn load_lanes(self, lanes: [&[u64; 4]; M]) -> Self::Vector;
+
     /// One packet of each message.
     fn load(self, packets: [&Packet; M]) -> Self::Vector;
 

@@ -1,6 +1,7 @@
 //! A window: the messages that are sorted and hashed together.
 #![allow(unsafe_code)]
 
+use crate::Key;
 use crate::invariant::Always;
 use crate::message::{Message, whole_packets};
 use crate::part;
@@ -26,6 +27,8 @@ pub(crate) struct Window<'a, const HEAD: usize> {
     /// The messages without their heads. The buffer has `HEAD` bytes before each, of any content.
     extents: &'a [(usize, usize)],
     heads: &'a [Half],
+    /// A key for each message; empty if all have the same.
+    keys: &'a [Key],
     // Indices of those `extents` that are within the buffer: `Scratch::window` ensures it.
     order: &'a [u16],
     others: &'a [u16],
@@ -55,6 +58,12 @@ impl<const HEAD: usize> Window<'_, HEAD> {
     #[inline(always)]
     pub(crate) fn head(&self, index: u16) -> Option<&Half> {
         self.heads.get(usize::from(index))
+    }
+
+    /// The key of the message with this index, if not all have the same.
+    #[inline(always)]
+    pub(crate) fn key(&self, index: u16) -> Option<&Key> {
+        self.keys.get(usize::from(index))
     }
 
     /// The bytes of the message with this index, without its head, as far as they are within the buffer.
@@ -159,13 +168,15 @@ impl Measure {
 }
 
 impl Scratch {
-    /// Returns the next window of messages, and the extents after it. `heads` has as many items as there are messages.
+    /// Returns the next window of messages, and the extents after it. `heads` and `keys` have as many items as there are
+    /// messages, or none.
     #[inline(always)]
     pub(crate) fn window<'s, 'a: 's, const HEAD: usize>(
         &'s mut self,
         bytes: &'a [u8],
         extents: &'a [(usize, usize)],
         heads: &'a [Half],
+        keys: &'a [Key],
     ) -> (Window<'s, HEAD>, &'a [(usize, usize)]) {
         let measure = Measure::of::<HEAD>(bytes, extents);
         let (extents, rest) = extents
@@ -194,6 +205,7 @@ impl Scratch {
             bytes,
             extents,
             heads,
+            keys,
             order,
             others,
             ahead: ahead(bytes, extents, measure.bytes),

@@ -84,6 +84,11 @@ fn compare(key: &[u8; 32], bytes: &[u8], extents: &[(usize, usize)]) {
     }
     hash_many(&key, bytes, extents, &mut hashes);
     assert_eq!(hashes, expected);
+    for kernel in Kernel::available() {
+        let keys = vec![key; extents.len()];
+        Batch::with_kernel(kernel).hash_keyed(&keys, bytes, extents, &mut hashes);
+        assert_eq!(hashes, expected, "{kernel}");
+    }
 }
 
 /// Adjacent extents.
@@ -372,6 +377,36 @@ fn heads_go_with_their_extents() {
                     &extents,
                     &mut hashes,
                 );
+                assert_eq!(hashes, expected[..count - 1]);
+            }
+        }
+    }
+}
+
+/// Each key belongs to its own extent, in windows of all kinds.
+#[test]
+fn keys_go_with_their_extents() {
+    let mut numbers = Numbers(13);
+    let bytes = numbers.bytes(300_000);
+    for longest in [20, 40, 200, 3000, 70_000] {
+        for count in [1, 2, 7, 8, 9, 63, 500, 1100] {
+            let extents: Vec<_> = (0..count)
+                .map(|_| (numbers.below(200_000), numbers.below(longest)))
+                .collect();
+            let keys: Vec<_> = (0..count).map(|_| numbers.key()).collect();
+            let expected: Vec<_> = keys
+                .iter()
+                .zip(&extents)
+                .map(|(key, &(start, len))| oracle(key, &bytes[start..start + len]))
+                .collect();
+            let keys: Vec<_> = keys.iter().map(Key::new).collect();
+            assert!(keys.iter().all(|key| Key::from_words(key.words()) == *key));
+            let mut hashes = Vec::new();
+            for kernel in Kernel::available() {
+                let mut batch = Batch::with_kernel(kernel);
+                batch.hash_keyed(&keys, &bytes, &extents, &mut hashes);
+                assert_eq!(hashes, expected, "{kernel}, {count} of at most {longest}");
+                batch.hash_keyed(&keys[..count - 1], &bytes, &extents, &mut hashes);
                 assert_eq!(hashes, expected[..count - 1]);
             }
         }
