@@ -68,6 +68,8 @@ mod oplog_reading;
 mod oplog_writer;
 #[cfg(all(unix, feature = "faults"))]
 mod output;
+mod parity;
+mod parity_damage;
 mod parts;
 mod parts_planning;
 #[cfg(feature = "arrow")]

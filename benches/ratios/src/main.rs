@@ -11,6 +11,7 @@ mod log;
 mod logs;
 mod lookup;
 mod messages;
+mod parity;
 mod scale;
 mod scan;
 mod segments;
@@ -29,6 +30,7 @@ const SUITES: &[Suite] = &[
     ("hash", hash::run),
     ("log", log::run),
     ("lookup", lookup::run),
+    ("parity", parity::run),
     ("scale", scale::run),
     ("scan", scan::run),
     ("threads", threads::run),

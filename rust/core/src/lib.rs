@@ -91,6 +91,7 @@ mod limits;
 mod operation;
 mod output;
 mod own;
+pub mod parity;
 mod prefetch;
 mod reader;
 mod record;

@@ -1,0 +1,132 @@
+//! Encoding frames.
+
+use parity_code::{Encoder, Multiplier};
+
+use super::bytes::{BlockHasher, PIECE_BYTES};
+use super::layout::{Geometry, Head, Set};
+use crate::bug::OrBug;
+use crate::error::{Error, Result};
+use crate::source::Source;
+
+/// Gives the bytes of a new sidecar for the first `end` bytes of a file, in order: a frame for each band (rule 14). Each
+/// byte of the file is read once.
+///
+/// # Errors
+/// [`Error::Usage`] if the file has fewer bytes; [`Error::Io`] if they cannot be read; errors of `give`.
+pub fn protect(
+    file: &dyn Source,
+    end: u64,
+    set: Set,
+    give: &mut dyn FnMut(&[u8]) -> Result<()>,
+) -> Result<()> {
+    if end > file.len() {
+        return Err(Error::Usage(format!(
+            "expected a file of at least {end} bytes to protect, found {}",
+            file.len()
+        )));
+    }
+    let mut encoding = Encoding::new(set);
+    let mut band = 0;
+    while let Some(head) = head(set, band, end) {
+        let head = Head {
+            covered: end,
+            ..head
+        };
+        encoding.frame(&head, &mut reading(file, &head), give)?;
+        band += 1;
+    }
+    Ok(())
+}
+
+/// The head of a frame that covers a band as far as `end`; C is where it ends. `None` if `end` is not after its start.
+pub(super) fn head(set: Set, band: u64, end: u64) -> Option<Head> {
+    let start = set.band_start(band);
+    let len = end.checked_sub(start)?.min(set.parameters.band_bytes());
+    let len = u32::try_from(len).ok().filter(|len| *len > 0)?;
+    Some(Head {
+        set,
+        is_second: false,
+        band,
+        len,
+        covered: start + u64::from(len),
+    })
+}
+
+/// Reads a band from a file, for [`Encoding::frame`].
+pub(super) fn reading(
+    file: &dyn Source,
+    head: &Head,
+) -> impl FnMut(usize, &mut [u8]) -> Result<()> {
+    let start = head.set.band_start(head.band);
+    move |at, buffer| file.read_exact_at(start + at as u64, buffer)
+}
+
+/// Encodes frames of a set, one after the other.
+pub(super) struct Encoding {
+    set: Set,
+    encoder: Option<Encoder>,
+}
+
+impl Encoding {
+    pub(super) fn new(set: Set) -> Self {
+        Self { set, encoder: None }
+    }
+
+    fn encoder(&mut self, column_bytes: usize) -> Result<&mut Encoder> {
+        if let Some(encoder) = &mut self.encoder {
+            encoder.reset(column_bytes);
+        } else {
+            let (data, parity) = (self.set.parameters.data(), self.set.parameters.parity());
+            self.encoder = Encoder::new(Multiplier::new(), data, parity, column_bytes);
+        }
+        self.encoder.as_mut().or_bug("at most 256 points")
+    }
+
+    /// Gives the bytes of a frame. `read` fills a buffer with bytes of the band, from an offset within it on.
+    pub(super) fn frame(
+        &mut self,
+        head: &Head,
+        read: &mut dyn FnMut(usize, &mut [u8]) -> Result<()>,
+        give: &mut dyn FnMut(&[u8]) -> Result<()>,
+    ) -> Result<()> {
+        let set = self.set;
+        let geometry = head.geometry();
+        let encoder = self.encoder(geometry.groups * geometry.block_bytes)?;
+        let mut hasher = BlockHasher::new(set, head.band);
+        let mut table = Vec::with_capacity(geometry.entries());
+        let piece = piece_blocks(&geometry);
+        let mut buffer = Vec::new();
+        for first in (0..geometry.blocks).step_by(piece) {
+            let end = (first + piece).min(geometry.blocks);
+            let range = geometry.block(first).start..geometry.block(end - 1).end;
+            // Zeroed for each piece only at the end, where the last block has padding.
+            buffer.resize((end - first) * geometry.block_bytes, 0);
+            let (bytes, padding) = buffer.split_at_mut(range.len());
+            read(range.start, bytes)?;
+            padding.fill(0);
+            table.extend(hasher.hash(first, &buffer, geometry.block_bytes));
+            encoder.add(&buffer);
+        }
+        let parity = encoder.parity_mut();
+        set.mask(parity);
+        table.extend(hasher.hash(geometry.blocks, parity, geometry.block_bytes));
+        let table: Vec<u8> = table.into_iter().flat_map(u64::to_be_bytes).collect();
+        let second = Head {
+            is_second: true,
+            ..*head
+        };
+        give(&head.bytes())?;
+        give(&table)?;
+        give(parity)?;
+        give(&second.bytes())?;
+        give(&table)
+    }
+}
+
+/// How many blocks are read, hashed and encoded at a time: about a piece, and whole columns. Eight columns at once are
+/// encoded faster than one, so large columns make large pieces.
+fn piece_blocks(geometry: &Geometry) -> usize {
+    const COLUMNS: usize = 8;
+    let column_bytes = geometry.groups * geometry.block_bytes;
+    (PIECE_BYTES / column_bytes).max(COLUMNS) * geometry.groups
+}

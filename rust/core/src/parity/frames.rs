@@ -1,0 +1,208 @@
+//! The frames of a sidecar: finding them, and which of them are current (rules 2 to 4).
+
+use std::cmp::Reverse;
+
+use super::bytes::Files;
+use super::heads::Heads;
+use super::layout::{Geometry, Head, Set};
+use crate::error::Result;
+use crate::source::Source;
+
+/// A frame of a sidecar.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Frame {
+    /// Where it begins in the sidecar.
+    pub(super) start: u64,
+    /// Where it ends. That may be after the end of the sidecar.
+    pub(super) end: u64,
+    pub(super) band: u64,
+    /// The bytes of the file that were covered by then (C).
+    pub(super) covered: u64,
+    /// The bytes of the band that it covers (L).
+    pub(super) len: u32,
+    pub(super) is_current: bool,
+}
+
+/// The frames of a sidecar, in file order.
+#[derive(Debug)]
+pub(super) struct Frames {
+    /// What they have in common. `None` if there is none.
+    pub(super) set: Option<Set>,
+    pub(super) all: Vec<Frame>,
+    /// The indices of frames by band, the greatest L first, then in file order.
+    order: Vec<usize>,
+}
+
+impl Frames {
+    /// Finds the frames of a sidecar. The length of the file decides which are current.
+    pub(super) fn find(files: &Files<'_>) -> Result<Self> {
+        let mut heads = Heads::new(files.sidecar);
+        let set = find_set(&mut heads)?;
+        let mut frames = Self {
+            set,
+            all: Vec::new(),
+            order: Vec::new(),
+        };
+        if let Some(set) = set {
+            frames.all = find_frames(files.sidecar, &mut heads, &set)?;
+            frames.choose(&set, files.file_bytes);
+        }
+        Ok(frames)
+    }
+
+    /// Rule 4.
+    fn choose(&mut self, set: &Set, file_bytes: u64) {
+        let all = &mut self.all;
+        self.order = (0..all.len()).collect();
+        self.order.sort_by_key(|index| {
+            let frame = all.get(*index);
+            frame.map(|frame| (frame.band, Reverse(frame.len), *index))
+        });
+        // The band after the last current frame, if that is a whole band.
+        let mut next = None;
+        let mut band = None;
+        for index in &self.order {
+            let Some(frame) = all.get_mut(*index) else {
+                continue;
+            };
+            if band.replace(frame.band) == Some(frame.band) {
+                continue;
+            }
+            if set.band_start(frame.band) <= file_bytes || next == Some(frame.band) {
+                frame.is_current = true;
+                let is_whole = u64::from(frame.len) == set.parameters.band_bytes();
+                next = is_whole.then_some(frame.band.saturating_add(1));
+            }
+        }
+    }
+
+    /// The current frames by band.
+    pub(super) fn current(&self) -> impl Iterator<Item = (usize, &Frame)> {
+        let frames = self.order.iter().copied();
+        frames
+            .filter_map(|index| Some((index, self.all.get(index)?)))
+            .filter(|(_, frame)| frame.is_current)
+    }
+
+    /// The superseded frames of a band, in the order of rule 7.
+    pub(super) fn superseded(&self, band: u64) -> impl Iterator<Item = &Frame> {
+        let first = self.order.partition_point(|index| {
+            let frame = self.all.get(*index);
+            frame.is_some_and(|frame| frame.band < band)
+        });
+        let rest = self.order.get(first..).unwrap_or_default();
+        rest.iter()
+            .filter_map(|index| self.all.get(*index))
+            .take_while(move |frame| frame.band == band)
+            .filter(|frame| !frame.is_current)
+    }
+
+    /// The greatest C of any frame.
+    pub(super) fn greatest_covered(&self) -> u64 {
+        let covered = self.all.iter().map(|frame| frame.covered);
+        covered.max().unwrap_or(0)
+    }
+}
+
+impl Frame {
+    fn new(start: u64, end: u64, head: &Head) -> Self {
+        Self {
+            start,
+            end,
+            band: head.band,
+            covered: head.covered,
+            len: head.len,
+            is_current: false,
+        }
+    }
+
+    /// The head of a copy.
+    pub(super) fn head(&self, set: Set, is_second: bool) -> Head {
+        Head {
+            set,
+            is_second,
+            band: self.band,
+            len: self.len,
+            covered: self.covered,
+        }
+    }
+
+    pub(super) fn geometry(&self, set: &Set) -> Geometry {
+        Geometry::new(set.parameters, self.len)
+    }
+
+    /// Whether bytes of it are missing.
+    pub(super) fn is_cut(&self, set: &Set, sidecar_bytes: u64) -> bool {
+        let whole = self.start + self.geometry(set).frame_bytes() as u64;
+        self.end < whole || sidecar_bytes < whole
+    }
+}
+
+/// Rule 2: what the first pair has in common; if there is none, the last head.
+fn find_set(heads: &mut Heads<'_>) -> Result<Option<Set>> {
+    let (mut start, mut last) = (0, None);
+    while let Some((offset, head)) = heads.next(start, u64::MAX)? {
+        if heads.is_pair(offset, &head)? {
+            return Ok(Some(head.set));
+        }
+        last = Some(head.set);
+        start = offset + 1;
+    }
+    Ok(last)
+}
+
+/// Rule 3. Each byte is searched at most twice: for the head of the next frame, and for a pair inside of that.
+fn find_frames(sidecar: &dyn Source, heads: &mut Heads<'_>, set: &Set) -> Result<Vec<Frame>> {
+    let (mut frames, mut start) = (Vec::new(), 0);
+    while let Some((begin, head)) = next_frame(heads, set, start)? {
+        let mut end = begin + head.geometry().frame_bytes() as u64;
+        let is_followed = end == sidecar.len()
+            || heads
+                .at(end)?
+                .is_some_and(|next| next.set == *set && !next.is_second);
+        if !is_followed && let Some(pair) = next_pair(heads, set, begin + 1, end)? {
+            end = pair;
+        }
+        frames.push(Frame::new(begin, end, &head));
+        start = end;
+    }
+    Ok(frames)
+}
+
+/// The next frame that does not begin before `start`: where it begins, and its first head that is there.
+fn next_frame(heads: &mut Heads<'_>, set: &Set, start: u64) -> Result<Option<(u64, Head)>> {
+    // Usually it begins here, and nothing has to be searched.
+    if let Some(head) = heads.at(start)?
+        && head.set == *set
+        && !head.is_second
+    {
+        return Ok(Some((start, head)));
+    }
+    let mut from = start;
+    while let Some((offset, head)) = heads.next(from, u64::MAX)? {
+        from = offset + 1;
+        let begin = if head.is_second {
+            offset.checked_sub(head.geometry().second_front() as u64)
+        } else {
+            Some(offset)
+        };
+        if head.set == *set
+            && let Some(begin) = begin.filter(|begin| *begin >= start)
+        {
+            return Ok(Some((begin, head)));
+        }
+    }
+    Ok(None)
+}
+
+/// Where the first pair from `start` on and before `end` begins.
+fn next_pair(heads: &mut Heads<'_>, set: &Set, start: u64, end: u64) -> Result<Option<u64>> {
+    let mut from = start;
+    while let Some((offset, head)) = heads.next(from, end)? {
+        if head.set == *set && heads.is_pair(offset, &head)? {
+            return Ok(Some(offset));
+        }
+        from = offset + 1;
+    }
+    Ok(None)
+}

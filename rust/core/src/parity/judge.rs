@@ -1,0 +1,399 @@
+//! Judging a frame: which blocks of its band are proven (rules 5 to 7), and the frame itself (rule 10).
+
+use std::ops::Range;
+
+use super::bytes::{BlockHasher, Files, PIECE_BYTES};
+use super::frames::{Frame, Frames};
+use super::known::Known;
+use super::layout::{ENTRY_BYTES, Geometry, HEAD_BYTES, Set};
+use crate::bug::OrBug;
+use crate::error::Result;
+use crate::saturating::saturating_usize;
+
+/// The group of blocks with the most damage.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct WorstGroup {
+    /// The band that it is in.
+    pub band: u64,
+    /// Its number in the band.
+    pub group: usize,
+    /// How many of its blocks do not verify, parity included: as many parity blocks it needs.
+    pub damaged: usize,
+    /// How many parity blocks it has.
+    pub parity: usize,
+}
+
+/// What is known of a data block.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Proof {
+    /// Neither verified nor accepted.
+    None,
+    /// Its hash, as it is in place, is that of an entry.
+    Hash,
+    /// It was computed, and its bytes in place are the same. Its entries are not there or damaged.
+    Equal,
+    /// Superseded frames prove each of its bytes.
+    Superseded,
+}
+
+/// What a frame is, by rule 10.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum FrameState {
+    Sound,
+    Repaired,
+    Lost,
+}
+
+/// A frame that is judged.
+pub(super) struct Judged<'a> {
+    pub(super) files: &'a Files<'a>,
+    pub(super) set: Set,
+    pub(super) frame: Frame,
+    pub(super) geometry: Geometry,
+    pub(super) hasher: BlockHasher,
+    /// Where the band begins in the file.
+    pub(super) band_start: u64,
+    /// How many bytes of the band the file has.
+    pub(super) file_there: usize,
+    /// The entries of both tables, as far as they are there.
+    tables: [Vec<u64>; 2],
+    /// The data blocks, up to the last one with an entry. If that is not the last block, the frame is cut off inside
+    /// of its first table and has no parity.
+    pub(super) data: Vec<Proof>,
+    /// Whether parity blocks verify, as far as they are there.
+    pub(super) parity: Vec<bool>,
+}
+
+impl<'a> Judged<'a> {
+    /// Reads the tables of a frame.
+    pub(super) fn open(files: &'a Files<'a>, set: Set, frame: Frame) -> Result<Self> {
+        let geometry = frame.geometry(&set);
+        let band_start = set.band_start(frame.band);
+        let mut judged = Self {
+            files,
+            set,
+            frame,
+            geometry,
+            hasher: BlockHasher::new(set, frame.band),
+            band_start,
+            file_there: saturating_usize(files.file_bytes.saturating_sub(band_start)),
+            tables: [Vec::new(), Vec::new()],
+            data: Vec::new(),
+            parity: Vec::new(),
+        };
+        let table_bytes = geometry.entries() * ENTRY_BYTES;
+        let starts = [HEAD_BYTES, geometry.second_front() + HEAD_BYTES];
+        for (table, start) in judged.tables.iter_mut().zip(starts) {
+            let bytes = read_frame(files, &frame, start..start + table_bytes)?;
+            let entries = bytes.as_chunks::<ENTRY_BYTES>().0;
+            table.extend(entries.iter().map(|entry| u64::from_be_bytes(*entry)));
+        }
+        let [first, second] = &judged.tables;
+        let seen = first.len().max(second.len());
+        judged.data = vec![Proof::None; seen.min(geometry.blocks)];
+        let there = frame.end.min(files.sidecar.len());
+        let parity_start = frame.start + geometry.front_bytes() as u64;
+        let there = saturating_usize(there.saturating_sub(parity_start)) / geometry.block_bytes;
+        judged.parity = vec![false; there.min(geometry.parity_blocks())];
+        Ok(judged)
+    }
+
+    /// Whether a hash is that of an entry, in either table.
+    pub(super) fn is_entry(&self, entry: usize, hash: u64) -> bool {
+        let mut tables = self.tables.iter();
+        tables.any(|table| table.get(entry) == Some(&hash))
+    }
+
+    /// Rule 5 for data blocks that are not proven, with what is known in place. Stops after the first piece of the file
+    /// with a block that verifies, if only that is asked for.
+    pub(super) fn verify_data(&mut self, known: &Known, is_first_enough: bool) -> Result<()> {
+        let block_bytes = self.geometry.block_bytes;
+        let piece = (PIECE_BYTES / block_bytes).max(1);
+        let mut buffer = Vec::new();
+        let mut first = 0;
+        while first < self.data.len() {
+            let end = (first + piece).min(self.data.len());
+            let range = first * block_bytes..self.geometry.block(end - 1).end;
+            let is_open = |proof: &Proof| *proof == Proof::None;
+            let proofs = self.data.get(first..end).or_bug("blocks of the band")?;
+            if proofs.iter().any(is_open) {
+                buffer.clear();
+                buffer.resize((end - first) * block_bytes, 0);
+                let there = buffer.get_mut(..range.len()).or_bug("whole blocks")?;
+                known.read(self.files, self.band_start, range.start, there)?;
+                let hashes = self.hasher.hash(first, &buffer, block_bytes);
+                for (block, hash) in (first..end).zip(hashes) {
+                    let is_verified = self.is_entry(block, hash)
+                        && !known.is_missing(&self.geometry.block(block), self.file_there);
+                    if let Some(proof) = self.data.get_mut(block)
+                        && *proof == Proof::None
+                        && is_verified
+                    {
+                        *proof = Proof::Hash;
+                    }
+                }
+                let proofs = self.data.get(first..end).or_bug("blocks of the band")?;
+                if is_first_enough && proofs.contains(&Proof::Hash) {
+                    return Ok(());
+                }
+            }
+            first = end;
+        }
+        Ok(())
+    }
+
+    /// Rule 5 for parity blocks.
+    pub(super) fn verify_parity(&mut self) -> Result<()> {
+        let block_bytes = self.geometry.block_bytes;
+        let piece = (PIECE_BYTES / block_bytes).max(1);
+        let mut first = 0;
+        while first < self.parity.len() {
+            let end = (first + piece).min(self.parity.len());
+            let bytes = self.read_parity(first..end)?;
+            let entry = self.geometry.blocks + first;
+            let hashes = self.hasher.hash(entry, &bytes, block_bytes);
+            for (index, hash) in hashes.into_iter().enumerate() {
+                let is_verified = self.is_entry(entry + index, hash);
+                if let Some(own) = self.parity.get_mut(first + index) {
+                    *own = is_verified;
+                }
+            }
+            first = end;
+        }
+        Ok(())
+    }
+
+    /// Parity blocks as they are stored.
+    pub(super) fn read_parity(&self, blocks: Range<usize>) -> Result<Vec<u8>> {
+        let (front, bytes) = (self.geometry.front_bytes(), self.geometry.block_bytes);
+        let range = front + blocks.start * bytes..front + blocks.end * bytes;
+        read_frame(self.files, &self.frame, range)
+    }
+
+    /// Whether a data block is not proven. Those after the last entry are not, unless superseded frames prove them.
+    pub(super) fn has_open_data(&self) -> bool {
+        self.data.len() < self.geometry.blocks || self.data.contains(&Proof::None)
+    }
+
+    /// Adds all proven blocks to what is known.
+    fn tell(&self, known: &mut Known) {
+        for (block, proof) in self.data.iter().enumerate() {
+            if *proof != Proof::None {
+                known.add(self.geometry.block(block));
+            }
+        }
+    }
+
+    /// Rule 7 for the current frame, when superseded ones were judged.
+    fn judge_again(&mut self, known: &mut Known) -> Result<()> {
+        self.verify_data(known, false)?;
+        for block in 0..self.data.len() {
+            let covered = known.covers(&self.geometry.block(block));
+            if let Some(proof) = self.data.get_mut(block)
+                && *proof == Proof::None
+                && covered
+            {
+                *proof = Proof::Superseded;
+            }
+        }
+        self.compute(known, true)
+    }
+
+    /// Whether everything of the frame is as it would be written now. Lost blocks are left aside.
+    fn is_sound(&self) -> Result<bool> {
+        let is_whole = !self.frame.is_cut(&self.set, self.files.sidecar.len());
+        let [first, second] = &self.tables;
+        let proven = [Proof::Hash, Proof::None];
+        Ok(is_whole
+            && first == second
+            && self.data.iter().all(|proof| proven.contains(proof))
+            && self.parity.iter().all(|is_verified| *is_verified)
+            && self.has_head(0, false)?
+            && self.has_head(self.geometry.second_front(), true)?)
+    }
+
+    fn has_head(&self, start: usize, is_second: bool) -> Result<bool> {
+        let found = read_frame(self.files, &self.frame, start..start + HEAD_BYTES)?;
+        Ok(found == self.frame.head(self.set, is_second).bytes())
+    }
+
+    /// The group with the most blocks that do not verify, if there are any.
+    fn worst(&self) -> Option<WorstGroup> {
+        let geometry = &self.geometry;
+        let mut damaged = vec![0usize; geometry.groups];
+        let mut count = |block: usize, is_verified: bool| {
+            if let Some(damaged) = damaged.get_mut(block % geometry.groups)
+                && !is_verified
+            {
+                *damaged += 1;
+            }
+        };
+        for (block, proof) in self.data.iter().enumerate() {
+            count(block, *proof == Proof::Hash);
+        }
+        for (block, is_verified) in self.parity.iter().enumerate() {
+            count(block, *is_verified);
+        }
+        // Of the blocks that are not there, each group has its share.
+        let absent = [
+            self.data.len()..geometry.blocks,
+            self.parity.len()..geometry.parity_blocks(),
+        ];
+        for absent in absent {
+            for (group, damaged) in damaged.iter_mut().enumerate() {
+                let before = |end: usize| (end + geometry.groups - 1 - group) / geometry.groups;
+                *damaged += before(absent.end) - before(absent.start);
+            }
+        }
+        let worst = damaged.into_iter().enumerate().rev();
+        let (group, damaged) = worst.max_by_key(|(_, damaged)| *damaged)?;
+        (damaged > 0).then_some(WorstGroup {
+            band: self.frame.band,
+            group,
+            damaged,
+            parity: geometry.parity,
+        })
+    }
+}
+
+/// A band whose current frame was judged.
+pub(super) struct JudgedBand<'a> {
+    pub(super) current: Judged<'a>,
+    pub(super) known: Known,
+    pub(super) state: FrameState,
+    pub(super) worst: Option<WorstGroup>,
+}
+
+impl<'a> JudgedBand<'a> {
+    /// Judges a current frame. If only `verified` is asked for, by rule 5 alone.
+    pub(super) fn judge(
+        files: &'a Files<'a>,
+        frames: &Frames,
+        set: Set,
+        frame: Frame,
+        only_verified: bool,
+    ) -> Result<Self> {
+        let mut known = Known::default();
+        let mut current = Judged::open(files, set, frame)?;
+        current.verify_data(&known, false)?;
+        current.verify_parity()?;
+        let worst = current.worst();
+        if !only_verified && current.has_open_data() {
+            current.compute(&mut known, false)?;
+        }
+        if !only_verified && current.has_open_data() {
+            current.tell(&mut known);
+            let mut is_superseding = false;
+            for superseded in frames.superseded(frame.band) {
+                let mut older = Judged::open(files, set, *superseded)?;
+                older.verify_data(&known, false)?;
+                if older.has_open_data() {
+                    older.verify_parity()?;
+                    older.compute(&mut known, false)?;
+                }
+                older.tell(&mut known);
+                is_superseding = true;
+            }
+            if is_superseding {
+                current.judge_again(&mut known)?;
+            }
+        }
+        let mut band = Self {
+            state: FrameState::Sound,
+            current,
+            known,
+            worst,
+        };
+        if !band.current.is_sound()? {
+            let has_lost = band.current.has_open_data() && {
+                let mut lost = false;
+                band.runs(&mut |_, state| {
+                    lost |= state == BlockState::Lost;
+                    Ok(())
+                })?;
+                lost
+            };
+            band.state = if has_lost {
+                FrameState::Lost
+            } else {
+                FrameState::Repaired
+            };
+        }
+        Ok(band)
+    }
+
+    /// Rule 8: gives the data blocks of the band in order, as ranges of bytes within the band that each are of one
+    /// state. A range of lost blocks may be as long as a head claims; it costs nothing.
+    pub(super) fn runs(
+        &self,
+        give: &mut dyn FnMut(Range<usize>, BlockState) -> Result<()>,
+    ) -> Result<()> {
+        let geometry = &self.current.geometry;
+        for (block, proof) in self.current.data.iter().enumerate() {
+            let state = match proof {
+                Proof::None => BlockState::Lost,
+                _ => self.state_of_known(block)?,
+            };
+            give(geometry.block(block), state)?;
+        }
+        // After the last entry only superseded frames prove anything.
+        let mut at = self.current.data.len();
+        let bytes = geometry.block_bytes;
+        for range in self.known.ranges_from(at * bytes) {
+            let first = range.start.div_ceil(bytes).max(at);
+            let end = if range.end >= geometry.len {
+                geometry.blocks
+            } else {
+                range.end / bytes
+            };
+            if first < end && at < geometry.blocks {
+                if at < first {
+                    give(at * bytes..first * bytes, BlockState::Lost)?;
+                }
+                for block in first..end {
+                    give(geometry.block(block), self.state_of_known(block)?)?;
+                }
+                at = end;
+            }
+        }
+        if at < geometry.blocks {
+            give(at * bytes..geometry.len, BlockState::Lost)?;
+        }
+        Ok(())
+    }
+
+    fn state_of_known(&self, block: usize) -> Result<BlockState> {
+        let range = self.current.geometry.block(block);
+        if range.end > self.current.file_there {
+            return Ok(BlockState::Repaired);
+        }
+        if !self.known.has_patch(&range) {
+            return Ok(BlockState::Sound);
+        }
+        let (files, start) = (self.current.files, self.current.band_start);
+        let (mut old, mut new) = (vec![0; range.len()], vec![0; range.len()]);
+        files.read_file(start + range.start as u64, &mut old)?;
+        self.known.read(files, start, range.start, &mut new)?;
+        Ok(if old == new {
+            BlockState::Sound
+        } else {
+            BlockState::Repaired
+        })
+    }
+}
+
+/// What a data block is, by rule 8.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum BlockState {
+    Sound,
+    Repaired,
+    Lost,
+}
+
+/// The bytes of a frame, from and to offsets within it, as far as they are there.
+fn read_frame(files: &Files<'_>, frame: &Frame, range: Range<usize>) -> Result<Vec<u8>> {
+    let start = frame.start + range.start as u64;
+    let end = frame.start + range.end as u64;
+    files.read_sidecar(start, end.min(frame.end))
+}

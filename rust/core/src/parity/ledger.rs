@@ -1,0 +1,263 @@
+//! The ledgers of a file and its sidecar (rules 11 and 12).
+
+use super::bytes::Files;
+use super::frames::{Frame, Frames};
+use super::judge::{BlockState, FrameState, JudgedBand};
+use super::layout::HEAD_BYTES;
+use crate::error::Result;
+use crate::words::words;
+
+words! {
+    /// Why a range of a file or of its sidecar is damaged.
+    Cause {
+        /// A hash, a head or a table is not as it was written.
+        ChecksumMismatch = "checksum_mismatch",
+        /// Bytes are missing.
+        Truncated = "truncated",
+        /// No frame has or covers these bytes.
+        Unreferenced = "unreferenced",
+    }
+}
+
+words! {
+    /// The kind of a range of a file.
+    FileKind {
+        /// Proven, and as it was protected.
+        Sound = "sound",
+        /// Damaged or missing, and known from the sidecar.
+        Repaired = "repaired",
+        /// Damaged or missing.
+        Lost = "lost",
+        /// It was covered, or may have been, and nothing can verify it now.
+        Unverified = "unverified",
+        /// It was never covered.
+        Uncovered = "uncovered",
+    }
+}
+
+words! {
+    /// The kind of a range of a sidecar.
+    SidecarKind {
+        /// A current frame, as it was written.
+        Sound = "sound",
+        /// A frame that another one replaces. It is used only where that one is damaged.
+        Superseded = "superseded",
+        /// A damaged current frame that can be encoded anew.
+        Repaired = "repaired",
+        /// A damaged current frame of which a block of the file is lost.
+        Lost = "lost",
+        /// Bytes of no frame.
+        Corrupt = "corrupt",
+        /// Bytes of no frame at the end: an interrupted extension.
+        TornTail = "torn_tail",
+    }
+}
+
+/// A range of a file: bytes `start` to `end`, half-open.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
+pub struct FileSpan {
+    /// The first byte.
+    pub start: u64,
+    /// The offset after the last byte. It may be after the end of the file.
+    pub end: u64,
+    /// The kind of the range.
+    pub kind: FileKind,
+    /// Why it is damaged; `None` if it is not.
+    pub cause: Option<Cause>,
+}
+
+/// A range of a sidecar: bytes `start` to `end`, half-open.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
+pub struct SidecarSpan {
+    /// The first byte.
+    pub start: u64,
+    /// The offset after the last byte. It may be after the end of the sidecar.
+    pub end: u64,
+    /// The kind of the range.
+    pub kind: SidecarKind,
+    /// Why it is damaged; `None` if it is not.
+    pub cause: Option<Cause>,
+}
+
+/// Adds a range. Touching ranges of the same kind and cause become one.
+fn push(spans: &mut Vec<FileSpan>, span: FileSpan) {
+    if span.start >= span.end {
+        return;
+    }
+    match spans.last_mut() {
+        Some(last)
+            if last.end == span.start && (last.kind, last.cause) == (span.kind, span.cause) =>
+        {
+            last.end = span.end;
+        }
+        _ => spans.push(span),
+    }
+}
+
+/// The ranges of a band's data blocks, in order.
+pub(super) fn band_spans(band: &JudgedBand<'_>) -> Result<Vec<FileSpan>> {
+    let mut spans = Vec::new();
+    let current = &band.current;
+    band.runs(&mut |range, state| {
+        let (start, end) = (range.start as u64, range.end as u64);
+        // Of many lost blocks, the first ones may be there and others not.
+        let bytes = current.geometry.block_bytes;
+        let there = (current.file_there / bytes * bytes).min(range.end);
+        let there = if current.file_there >= range.end {
+            end
+        } else {
+            (there as u64).max(start)
+        };
+        let kind = match state {
+            BlockState::Sound => FileKind::Sound,
+            BlockState::Repaired => FileKind::Repaired,
+            BlockState::Lost => FileKind::Lost,
+        };
+        let is_sound = state == BlockState::Sound;
+        let parts = [
+            (start, there, Cause::ChecksumMismatch),
+            (there, end, Cause::Truncated),
+        ];
+        for (start, end, cause) in parts {
+            let span = FileSpan {
+                start: current.band_start + start,
+                end: current.band_start + end,
+                kind,
+                cause: (!is_sound).then_some(cause),
+            };
+            push(&mut spans, span);
+        }
+        Ok(())
+    })?;
+    Ok(spans)
+}
+
+/// The ranges of the file that are in no block of a current frame, in order. They end where the ledger does.
+pub(super) fn gaps(files: &Files<'_>, frames: &Frames, has_corrupt: bool) -> Vec<FileSpan> {
+    let covered = frames.greatest_covered();
+    let end = files.file_bytes.max(covered);
+    let blocks = frames.current().filter_map(|(_, frame)| {
+        let start = frames.set?.band_start(frame.band);
+        Some((start, start + u64::from(frame.len)))
+    });
+    let (mut spans, mut at) = (Vec::new(), 0);
+    for (start, block_end) in blocks.chain([(end, end)]) {
+        // Where the file ends, and where what was covered does, kinds change.
+        let limits = [covered, files.file_bytes].map(|limit| limit.clamp(at, start.max(at)));
+        let [first, second] = [limits[0].min(limits[1]), limits[0].max(limits[1])];
+        for (start, end) in [(at, first), (first, second), (second, start)] {
+            let (kind, cause) = if start >= files.file_bytes {
+                (FileKind::Lost, Some(Cause::Truncated))
+            } else if start < covered || has_corrupt {
+                (FileKind::Unverified, Some(Cause::Unreferenced))
+            } else {
+                (FileKind::Uncovered, None)
+            };
+            push(
+                &mut spans,
+                FileSpan {
+                    start,
+                    end,
+                    kind,
+                    cause,
+                },
+            );
+        }
+        at = at.max(block_end);
+    }
+    spans
+}
+
+/// Puts the ranges of bands and those between them in order.
+pub(super) fn file_ledger(mut spans: Vec<FileSpan>, gaps: Vec<FileSpan>) -> Vec<FileSpan> {
+    spans.extend(gaps);
+    spans.sort_by_key(|span| span.start);
+    let mut ledger = Vec::new();
+    spans.into_iter().for_each(|span| push(&mut ledger, span));
+    ledger
+}
+
+/// A range of a sidecar: a frame, or bytes of none.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct SidecarRange {
+    pub(super) start: u64,
+    pub(super) end: u64,
+    pub(super) content: Content,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Content {
+    Frame(Frame),
+    Corrupt,
+    TornTail,
+}
+
+/// The ranges of a sidecar, in order.
+pub(super) fn sidecar_ranges(files: &Files<'_>, frames: &Frames) -> Result<Vec<SidecarRange>> {
+    let (mut ranges, mut at) = (Vec::new(), 0);
+    for frame in &frames.all {
+        if at < frame.start {
+            ranges.push(SidecarRange {
+                start: at,
+                end: frame.start,
+                content: Content::Corrupt,
+            });
+        }
+        ranges.push(SidecarRange {
+            start: frame.start,
+            end: frame.end,
+            content: Content::Frame(*frame),
+        });
+        at = frame.end;
+    }
+    if at < files.sidecar.len() {
+        let first = files.read_sidecar(at, at + HEAD_BYTES as u64)?;
+        let is_torn = !frames.all.is_empty() && first.iter().all(|byte| *byte == 0);
+        ranges.push(SidecarRange {
+            start: at,
+            end: files.sidecar.len(),
+            content: if is_torn {
+                Content::TornTail
+            } else {
+                Content::Corrupt
+            },
+        });
+    }
+    Ok(ranges)
+}
+
+impl SidecarRange {
+    /// Whether these are bytes of no frame that may be what is left of one.
+    pub(super) fn is_corrupt(&self) -> bool {
+        matches!(self.content, Content::Corrupt)
+    }
+
+    /// Its place in the ledger. A current frame was judged.
+    pub(super) fn span(&self, judged: Option<&JudgedBand<'_>>) -> SidecarSpan {
+        let (kind, cause) = match (self.content, judged) {
+            (Content::Corrupt, _) => (SidecarKind::Corrupt, Some(Cause::Unreferenced)),
+            (Content::TornTail, _) => (SidecarKind::TornTail, Some(Cause::Unreferenced)),
+            (Content::Frame(_), None) => (SidecarKind::Superseded, None),
+            (Content::Frame(frame), Some(band)) => {
+                let current = &band.current;
+                let is_cut = frame.is_cut(&current.set, current.files.sidecar.len());
+                let cause = if is_cut {
+                    Cause::Truncated
+                } else {
+                    Cause::ChecksumMismatch
+                };
+                match band.state {
+                    FrameState::Sound => (SidecarKind::Sound, None),
+                    FrameState::Repaired => (SidecarKind::Repaired, Some(cause)),
+                    FrameState::Lost => (SidecarKind::Lost, Some(cause)),
+                }
+            }
+        };
+        SidecarSpan {
+            start: self.start,
+            end: self.end,
+            kind,
+            cause,
+        }
+    }
+}

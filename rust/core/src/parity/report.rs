@@ -1,0 +1,242 @@
+//! What a sidecar says of a file (rules 9 and 13).
+
+use super::bytes::Files;
+use super::frames::Frames;
+use super::judge::{Judged, JudgedBand, Proof, WorstGroup};
+use super::known::Known;
+use super::ledger::{
+    Content, FileKind, FileSpan, SidecarKind, SidecarRange, SidecarSpan, band_spans, file_ledger,
+    gaps, sidecar_ranges,
+};
+use crate::error::Result;
+use crate::setters::setters;
+use crate::words::words;
+
+/// How a file is judged.
+#[derive(Clone, Copy, Debug, Default)]
+#[non_exhaustive]
+pub struct Options {
+    /// Judge also a file of which no block is sound: it may be another file.
+    pub force: bool,
+}
+
+setters!(Options { force: bool; });
+
+words! {
+    /// What a sidecar says of a file and of itself, as a whole.
+    Outcome {
+        /// Nothing is damaged.
+        Sound = "sound",
+        /// All damage can be repaired.
+        Repaired = "repaired",
+        /// Bytes are lost, or cannot be verified any more.
+        Lost = "lost",
+        /// The sidecar cannot be that of the file.
+        Refused = "refused",
+    }
+}
+
+words! {
+    /// Why a sidecar was refused.
+    Refused {
+        /// It is not empty and has no frame.
+        NoFrame = "no_frame",
+        /// No block of the file is sound, and the file is not all zeros: this is another file.
+        AnotherFile = "another_file",
+    }
+}
+
+/// A frame of a sidecar.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct FrameSpan {
+    /// Where it begins in the sidecar.
+    pub start: u64,
+    /// Where it ends in the sidecar. That may be after the end of the sidecar.
+    pub end: u64,
+    /// The number of its band.
+    pub band: u64,
+    /// The bytes of the band that it covers.
+    pub len: u64,
+    /// The bytes of a block.
+    pub block_bytes: usize,
+    /// The number of groups.
+    pub groups: usize,
+}
+
+/// What a sidecar says of a file and of itself.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct Report {
+    /// The result as a whole.
+    pub outcome: Outcome,
+    /// Why it was refused, if it was.
+    pub refused: Option<Refused>,
+    /// The file's ledger: from 0 to its end, or to where it was covered.
+    pub file: Vec<FileSpan>,
+    /// The sidecar's ledger.
+    pub sidecar: Vec<SidecarSpan>,
+    /// All frames of the sidecar, superseded ones too.
+    pub frames: Vec<FrameSpan>,
+    /// The group with the most damage, if there is any.
+    pub worst: Option<WorstGroup>,
+}
+
+impl Report {
+    /// The first range of the file that has a cause.
+    #[must_use]
+    pub fn first_damage(&self) -> Option<&FileSpan> {
+        self.file.iter().find(|span| span.cause.is_some())
+    }
+}
+
+/// Reads a file and its sidecar, and says what is damaged. It writes nothing.
+///
+/// # Errors
+/// [`Error::Io`](crate::Error::Io) if bytes cannot be read. Damage is in the report.
+pub fn verify(files: Files<'_>, options: Options) -> Result<Report> {
+    Inspection::new(&files, options)?.report(&mut |_, _| Ok(()))
+}
+
+/// The frames of a sidecar, before their bands are judged.
+pub(super) struct Inspection<'a> {
+    pub(super) files: &'a Files<'a>,
+    pub(super) frames: Frames,
+    pub(super) ranges: Vec<SidecarRange>,
+    pub(super) refused: Option<Refused>,
+}
+
+impl<'a> Inspection<'a> {
+    pub(super) fn new(files: &'a Files<'a>, options: Options) -> Result<Self> {
+        let frames = Frames::find(files)?;
+        let ranges = sidecar_ranges(files, &frames)?;
+        let mut inspection = Self {
+            files,
+            frames,
+            ranges,
+            refused: None,
+        };
+        inspection.refused = inspection.refuse(options)?;
+        Ok(inspection)
+    }
+
+    /// Rule 9.
+    fn refuse(&self, options: Options) -> Result<Option<Refused>> {
+        let Some(set) = self.frames.set.filter(|_| !self.frames.all.is_empty()) else {
+            return Ok((!self.files.sidecar.is_empty()).then_some(Refused::NoFrame));
+        };
+        if options.force {
+            return Ok(None);
+        }
+        let mut has_current = false;
+        for (_, frame) in self.frames.current() {
+            has_current = true;
+            let mut judged = Judged::open(self.files, set, *frame)?;
+            judged.verify_data(&Known::default(), true)?;
+            if judged.data.contains(&Proof::Hash) {
+                return Ok(None);
+            }
+        }
+        let is_another = has_current && self.files.has_content()?;
+        Ok(is_another.then_some(Refused::AnotherFile))
+    }
+
+    /// Whether the sidecar has bytes that may be what is left of a frame.
+    pub(super) fn has_corrupt(&self) -> bool {
+        self.ranges.iter().any(SidecarRange::is_corrupt)
+    }
+
+    /// The ranges of the file that are in no block of a current frame.
+    pub(super) fn gaps(&self) -> Vec<FileSpan> {
+        gaps(self.files, &self.frames, self.has_corrupt())
+    }
+
+    /// Judges the band of a current frame.
+    pub(super) fn judge(&self, range: &SidecarRange) -> Result<Option<JudgedBand<'a>>> {
+        let only_verified = self.refused.is_some();
+        match (range.content, self.frames.set) {
+            (Content::Frame(frame), Some(set)) if frame.is_current => {
+                JudgedBand::judge(self.files, &self.frames, set, frame, only_verified).map(Some)
+            }
+            _ => Ok(None),
+        }
+    }
+
+    /// Judges all bands, in the order of their current frames in the sidecar. `see` gets each range of the sidecar, and
+    /// its band if it is a current frame.
+    pub(super) fn report(
+        &self,
+        see: &mut dyn FnMut(&SidecarRange, Option<&JudgedBand<'_>>) -> Result<()>,
+    ) -> Result<Report> {
+        let (mut file, mut sidecar) = (Vec::new(), Vec::new());
+        let mut worst: Option<WorstGroup> = None;
+        for range in &self.ranges {
+            let band = self.judge(range)?;
+            if let Some(band) = &band {
+                file.extend(band_spans(band)?);
+                worst = worst.max_by_damage(band.worst);
+            }
+            sidecar.push(range.span(band.as_ref()));
+            see(range, band.as_ref())?;
+        }
+        let file = file_ledger(file, self.gaps());
+        Ok(Report {
+            outcome: self.outcome(&file, &sidecar),
+            refused: self.refused,
+            file,
+            sidecar,
+            frames: self.frame_spans(),
+            worst,
+        })
+    }
+
+    /// Rule 13.
+    fn outcome(&self, file: &[FileSpan], sidecar: &[SidecarSpan]) -> Outcome {
+        let lost = [FileKind::Lost, FileKind::Unverified];
+        let mut causes = file.iter().map(|span| span.cause);
+        if self.refused.is_some() {
+            Outcome::Refused
+        } else if file.iter().any(|span| lost.contains(&span.kind))
+            || sidecar.iter().any(|span| span.kind == SidecarKind::Lost)
+        {
+            Outcome::Lost
+        } else if causes.any(|cause| cause.is_some())
+            || sidecar.iter().any(|span| span.cause.is_some())
+        {
+            Outcome::Repaired
+        } else {
+            Outcome::Sound
+        }
+    }
+
+    fn frame_spans(&self) -> Vec<FrameSpan> {
+        let spans = self.frames.all.iter().filter_map(|frame| {
+            let geometry = frame.geometry(&self.frames.set?);
+            Some(FrameSpan {
+                start: frame.start,
+                end: frame.end,
+                band: frame.band,
+                len: u64::from(frame.len),
+                block_bytes: geometry.block_bytes,
+                groups: geometry.groups,
+            })
+        });
+        spans.collect()
+    }
+}
+
+/// The worse of two groups.
+trait Worse {
+    fn max_by_damage(self, other: Self) -> Self;
+}
+
+impl Worse for Option<WorstGroup> {
+    fn max_by_damage(self, other: Self) -> Self {
+        let damaged = |group: &Self| group.map(|group| group.damaged);
+        if damaged(&other) > damaged(&self) {
+            other
+        } else {
+            self
+        }
+    }
+}
