@@ -6,11 +6,15 @@ import base64
 import json
 import os
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, closing, nullcontext, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, Final, Literal, NamedTuple, TypeAlias, cast
 from uuid import UUID
+
+from seglake._files import Stores
+from seglake._files.patterns import mounted_path
+from seglake._publish.elsewhere import Target, new_object, target_of
 
 from ._publish.new_file import new_file
 from ._text import printable_path
@@ -72,8 +76,12 @@ def export(
     row_group_rows: int = 1_048_576,
     overwrite: bool = False,
     progress: Callable[[int, int], object] | None = None,
+    filesystem: object | None = None,
 ) -> Exported:
     r"""Writes the records of a scan to one file, in flat memory. The file appears once it is complete and on the disk.
+
+    URIs (`s3://bucket/x.parquet`) are written to as they are read: through `pyarrow.fs`, or else `fsspec`. The file is
+    written to a local temporary file, and uploaded when it is complete.
 
     In Parquet, statistics and the page index tell readers which row groups they need. In CSV, bytes are text with
     `\xNN` for each byte that is not UTF-8 and `\x5c` for a backslash, as `Record.type` has it, an empty field is null
@@ -82,15 +90,17 @@ def export(
 
     Args:
         scan: what `seglake.scan` returned.
-        path: the file to write, or a binary file object, to which Arrow is written as a stream.
+        path: the file to write, by its path or URI, or a binary file object, to which Arrow is written as a stream.
         to: "parquet", "arrow", "csv" or "jsonl"; None tells it by the extension.
         damage: another file, of the kind that its extension says, for the damaged ranges that were skipped: `path`,
             `start`, `end` (bytes), `kind` and `cause`. Needs a scan with on_damage="skip".
         compression: the compression of Parquet, as `pyarrow.parquet.ParquetWriter` takes it; of Arrow "zstd", "lz4" or
             "none". CSV and JSON lines are not compressed.
         row_group_rows: a row group of Parquet ends when it has so many rows, or 128 MiB.
-        overwrite: replace existing files. Otherwise they raise FileExistsError.
+        overwrite: replace existing files. Otherwise they raise FileExistsError. Stores of `pyarrow.fs` have no
+            condition for that: there a file that another process makes during the upload is replaced all the same.
         progress: called after each file with how many bytes of the scan's files are done, and how many there are.
+        filesystem: a `pyarrow.fs.FileSystem` or an `fsspec` file system. `path` and `damage` are then within it.
 
     Raises:
         FileExistsError: a file exists.
@@ -109,13 +119,15 @@ def export(
         raise ValueError(f"row_group_rows is {row_group_rows}: it is at least 1")
     if damage is not None and scan.arguments["on_damage"] != "skip":
         raise ValueError('damage= needs a scan with on_damage="skip": otherwise damage is an error')
-    _check_written(scan, [Path(each) for each in (path, damage) if isinstance(each, str | os.PathLike)])
+    named = [each for each in (path, damage) if isinstance(each, str | os.PathLike)]
+    places = _places(named, filesystem)
+    _check_written(scan, places, len(named))
     with ExitStack() as open_files:
         # What is entered last gets its name first: nobody finds records whose damage is not there yet.
-        records = open_files.enter_context(_opened(path, overwrite=overwrite))
+        records = open_files.enter_context(_opened(path, places, overwrite=overwrite))
         damaged = None
         if damage is not None:
-            damaged = open_files.enter_context(_opened(damage, overwrite=overwrite))
+            damaged = open_files.enter_context(_opened(damage, places, overwrite=overwrite))
         schema = cast("Any", scan.schema)
         streamed = not isinstance(path, str | os.PathLike)
         sheet = open_files.enter_context(_sheet(kind, records, schema, compression, row_group_rows, streamed=streamed))
@@ -141,25 +153,70 @@ def kind_of(path: str | os.PathLike[str] | BinaryIO) -> FileKind:
     return _EXTENSIONS[extension]
 
 
-def _check_written(scan: Scan, paths: Sequence[Path]) -> None:
+class _Elsewhere(NamedTuple):
+    """A file of a store to write: what messages call it, and its path within the store."""
+
+    target: Target
+    path: str
+    name: str
+
+
+def _places(
+    named: Sequence[str | os.PathLike[str]], filesystem: object | None
+) -> dict[str | os.PathLike[str], Path | _Elsewhere]:
+    """Returns where files are written: on mounted file systems, or elsewhere.
+
+    Raises:
+        ValueError, TypeError, OSError, ImportError: as `seglake.open` for URIs.
+    """
+    places: dict[str | os.PathLike[str], Path | _Elsewhere] = {}
+    stores: Stores | None = None
+    for each in named:
+        name = os.fspath(each)
+        local = mounted_path(name, "file") if filesystem is None else None
+        if local is not None:
+            places[each] = Path(local)
+            continue
+        stores = stores or Stores(filesystem)
+        store, path = stores.connect(name)
+        places[each] = _Elsewhere(target_of(store), path, name)
+    return places
+
+
+def _check_written(scan: Scan, places: Mapping[str | os.PathLike[str], Path | _Elsewhere], count: int) -> None:
     """Refuses what cannot be written to, before anything is read.
 
     Raises:
         ValueError: one file twice, a folder, a device or a pipe, or a file that is read.
     """
-    places = {(os.path.realpath(path.parent), path.name) for path in paths}
-    if len(places) < len(paths):
-        raise ValueError(f"{printable_path(paths[0])}: is to be written twice, as path and as damage=: name two files")
-    for path in paths:
-        if not path.exists():
+    own = [
+        (os.path.realpath(place.parent), place.name) if isinstance(place, Path) else ("", place.path)
+        for place in places.values()
+    ]
+    if len(set(own)) < count:
+        shown = printable_path(next(iter(places)))
+        raise ValueError(f"{shown}: is to be written twice, as path and as damage=: name two files")
+    for place in places.values():
+        shown = printable_path(place if isinstance(place, Path) else place.name)
+        if isinstance(place, _Elsewhere):
+            if not place.path.rpartition("/")[2]:
+                raise ValueError(f"{shown}: names no file in the store: name the file to write")
+            if _is_source_elsewhere(scan, place):
+                raise ValueError(f"{shown}: is among the files that are read: name another one")
             continue
-        shown = printable_path(path)
-        if path.is_dir():
+        if not place.exists():
+            continue
+        if place.is_dir():
             raise ValueError(f"{shown}: is a folder: name the file to write")
-        if not path.is_file():
+        if not place.is_file():
             raise ValueError(f"{shown}: is a device or a pipe: name the file to write, which would replace it")
-        if _is_source(scan, path.stat()):
+        if _is_source(scan, place.stat()):
             raise ValueError(f"{shown}: is among the files that are read: name another one")
+
+
+def _is_source_elsewhere(scan: Scan, place: _Elsewhere) -> bool:
+    """Tells whether a file of a store is read. Two stores may have one path: then that is refused, too."""
+    return any(place.target.store.path_of(file.path) == place.path for file in scan.files())
 
 
 def _is_source(scan: Scan, status: os.stat_result) -> bool:
@@ -171,10 +228,18 @@ def _is_source(scan: Scan, status: os.stat_result) -> bool:
     return False
 
 
-def _opened(path: str | os.PathLike[str] | BinaryIO, *, overwrite: bool) -> AbstractContextManager[BinaryIO]:
-    if isinstance(path, str | os.PathLike):
-        return new_file(os.fspath(path), replace=overwrite)
-    return nullcontext(path)  # the caller's, which stays open
+def _opened(
+    path: str | os.PathLike[str] | BinaryIO,
+    places: Mapping[str | os.PathLike[str], Path | _Elsewhere],
+    *,
+    overwrite: bool,
+) -> AbstractContextManager[BinaryIO]:
+    if not isinstance(path, str | os.PathLike):
+        return nullcontext(path)  # the caller's, which stays open
+    place = places[path]
+    if isinstance(place, Path):
+        return new_file(os.fspath(place), replace=overwrite)
+    return new_object(place.target, place.path, place.name, replace=overwrite)
 
 
 def _write(scan: Scan, sheet: _Sheet, ranges: _Sheet | None, progress: Callable[[int, int], object] | None) -> Exported:

@@ -519,6 +519,7 @@ class Scan:
         row_group_rows: int = 1_048_576,
         overwrite: bool = False,
         progress: Callable[[int, int], object] | None = None,
+        filesystem: object | None = None,
     ) -> Exported:
         """Writes the records to a Parquet file: `export`, whose arguments these are, with to="parquet".
 
@@ -539,6 +540,7 @@ class Scan:
             row_group_rows=row_group_rows,
             overwrite=overwrite,
             progress=progress,
+            filesystem=filesystem,
         )
 
     def _pyarrow_schema(self) -> pyarrow.Schema:

@@ -8,7 +8,6 @@ from typing import Any, cast
 import click
 
 from seglake import _values as values
-from seglake._values import is_uri
 
 from . import folders, options
 from .failure import Status, Trouble, say, telling_of_existing
@@ -27,6 +26,7 @@ Examples:
   seglake export logs --glob '*.sealed' --on-damage skip --damage damage.csv --to all.parquet
   seglake export orders.active --columns timestamp,type --to orders.csv
   seglake export s3://bucket/logs --include-path file --to all.arrow
+  seglake export logs --to s3://bucket/flights.parquet
   seglake export orders.active --to - | jq .type
 """
 
@@ -39,7 +39,7 @@ Examples:
     metavar="DST",
     required=True,
     type=click.Path(),
-    help="The file to write: .parquet, .arrow, .csv or .jsonl; or - for JSON lines to standard output.",
+    help="The file to write: .parquet, .arrow, .csv or .jsonl; a path or URI. - for JSON lines to standard output.",
 )
 @folders.glob
 @click.option(
@@ -112,7 +112,6 @@ def command(
         raise click.UsageError("standard input is no file to export: name one")
     if damage is not None and given["on_damage"] != "skip":
         raise click.UsageError("--damage takes what --on-damage skip leaves out: give both")
-    _check_written(destination, damage)
     conditions = given.pop("where")
     to_terminal = destination == _STANDARD_OUTPUT
     with byte_progress("exporting") as advance, telling_of_existing(), warnings.catch_warnings():
@@ -151,9 +150,7 @@ def command(
     elif as_json:
         click.echo(json_text({"path": destination, "files": len(scan.files()), **exported._asdict()}))
     else:
-        from pathlib import Path
-
-        written = exact_size(Path(destination).stat().st_size)
+        written = exact_size(_file_bytes(destination))
         files = count(len(scan.files()), "file")
         click.echo(f"{printable(destination)}: {count(exported.records, 'record')} of {files}, {written}")
     if exported.damaged_ranges:
@@ -165,13 +162,16 @@ def command(
     return Status.TROUBLE if exported.wrong_key else status
 
 
-def _check_written(destination: str, damage: str | None) -> None:
-    """Refuse files elsewhere.
+def _file_bytes(destination: str) -> int:
+    """Returns the size of what was written."""
+    from pathlib import Path
 
-    Raises:
-        click.UsageError: a URI.
-    """
-    for path in (destination, damage):
-        if path is not None and is_uri(path):
-            shown = printable(path)
-            raise click.UsageError(f"{shown}: only files on this machine are written: name a path, then copy the file")
+    from seglake._files import Stores
+    from seglake._files.patterns import mounted_path
+
+    local = mounted_path(destination, "file")
+    if local is not None:
+        return Path(local).stat().st_size
+    store, path = Stores().connect(destination)
+    found = store.find(path, destination)
+    return found.size if found is not None else 0

@@ -1,0 +1,313 @@
+"""What is written to stores elsewhere: objects and files that appear when they are complete."""
+
+from __future__ import annotations
+
+import errno
+import inspect
+import os
+import shutil
+import tempfile
+import uuid
+from abc import ABC, abstractmethod
+from collections.abc import Generator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any, BinaryIO, Final, cast
+
+from seglake._files import Entry, Store
+from seglake._files.arrow_store import ArrowStore
+from seglake._files.fsspec_store import FsspecStore
+
+__all__ = ["Target", "new_object", "target_of"]
+
+# S3 copies no larger object in one request, and pyarrow.fs makes one.
+_MOST_COPIED: Final = 5 << 30
+_PIECE_BYTES: Final = 8 << 20
+# Where an object appears under its key when its upload is completed, never before.
+_ARROW_OBJECTS: Final = frozenset({"s3", "gcs", "abfs"})
+_FSSPEC_OBJECTS: Final = frozenset({"s3", "s3a", "gs", "gcs", "abfs", "abfss", "adl", "az", "oss", "oci"})
+
+
+class Target(ABC):
+    """A store that is written to, by paths within it. Every error is an OSError that names the file by its URI.
+
+    Attributes:
+        store: the store, as it is read.
+        is_objects: whether it is an object store: an upload shows when it is complete, and there are no renames.
+        has_conditions: whether it refuses to create what is there in one step with creating it.
+        most_copied: the most bytes of a file that it copies; None for any number.
+    """
+
+    def __init__(self, store: Store, is_objects: bool, has_conditions: bool, most_copied: int | None = None) -> None:
+        self.store = store
+        self.is_objects = is_objects
+        self.has_conditions = has_conditions
+        self.most_copied = most_copied
+
+    def upload(self, local: Path, path: str, name: str, *, create: bool = False) -> None:
+        """Stores a local file. It shows when it is complete, and not at all if that fails.
+
+        Args:
+            local: the file.
+            path: its path within the store.
+            name: what errors call it.
+            create: refuse to replace what is there.
+
+        Raises:
+            FileExistsError: there is something, and `create` is set.
+            OSError: the store refuses, or does not have what was sent to it.
+        """
+        if create and self.store.find(path, name) is not None:
+            raise _exists(name)
+        try:
+            if self.is_objects:
+                self._send(local, path, create=create)
+            else:
+                self._rename_into(local, path, name, create=create)
+        except FileExistsError:
+            # The client may have repeated a request whose answer was lost: then what is there is ours.
+            if not self._holds(local, path, name):
+                raise _exists(name) from None
+        except Exception as error:
+            raise self.store.failure(name, error) from None
+        found = self.store.find(path, name)
+        if found is None or found.size != local.stat().st_size:
+            has = "nothing" if found is None else f"{found.size} bytes"
+            raise OSError(
+                errno.EIO, f"expected the {local.stat().st_size} bytes that were sent, the store has {has}", name
+            )
+
+    def put(self, content: bytes, path: str, name: str, *, create: bool = False) -> None:
+        """Stores a few bytes, as `upload` does."""
+        with tempfile.TemporaryDirectory(prefix="seglake-") as folder:
+            local = Path(folder) / "content"
+            local.write_bytes(content)
+            self.upload(local, path, name, create=create)
+
+    def get(self, path: str, name: str) -> bytes | None:
+        """Returns all bytes of a file; None where there is none."""
+        try:
+            file = self.store.open(path, name)
+        except FileNotFoundError:
+            return None
+        return file.read_at(0, file.size) if file.size else b""
+
+    def copy(self, source: str, target: str, name: str) -> None:
+        """Copies a file within the store, which shows when it is complete. An error leaves nothing new."""
+        with self._errors(name):
+            self._copy(source, target)
+
+    def move(self, source: str, target: str, name: str) -> None:
+        """Renames a file; its folder is made where it is missing. Only where that is one step."""
+        with self._errors(name):
+            self._make_folder(target.rpartition("/")[0])
+            self._move(source, target)
+
+    def remove(self, path: str, name: str) -> None:
+        """Removes a file, if it is there."""
+        with self._errors(name), suppress(FileNotFoundError):
+            self._remove(path)
+
+    def make_folder(self, path: str, name: str) -> None:
+        """Makes a folder, where the store has such."""
+        if not self.is_objects:
+            with self._errors(name):
+                self._make_folder(path)
+
+    def remove_tree(self, path: str, name: str) -> None:
+        """Removes a folder with all below it, if it is there."""
+        with self._errors(name), suppress(FileNotFoundError):
+            self._remove_tree(path)
+
+    def children(self, path: str, name: str) -> list[Entry]:
+        """Returns what is directly in a folder, by names; nothing where there is no such folder."""
+        try:
+            found = list(self.store.entries(path, name, recursive=False))
+        except FileNotFoundError:
+            return []
+        return sorted(entry for entry in found if entry.path.rstrip("/") != path.rstrip("/"))
+
+    @contextmanager
+    def _errors(self, name: str) -> Generator[None]:
+        try:
+            yield
+        except Exception as error:
+            raise self.store.failure(name, error) from None
+
+    def _rename_into(self, local: Path, path: str, name: str, *, create: bool) -> None:
+        folder, _, file = path.rpartition("/")
+        staged = f"{folder}/.{file}.{uuid.uuid4().hex}.tmp" if folder or path.startswith("/") else f".{file}.tmp"
+        try:
+            self._make_folder(folder)
+            self._write(local, staged)
+            if create and self.store.find(path, name) is not None:
+                raise _exists(name)
+            try:
+                self._move(staged, path)
+            except OSError:
+                # Some refuse to rename onto a file: HDFS does.
+                if create or self.store.find(path, name) is None:
+                    raise
+                self._remove(path)
+                self._move(staged, path)
+        except BaseException:
+            with suppress(Exception):
+                self._remove(staged)
+            raise
+
+    def _holds(self, local: Path, path: str, name: str) -> bool:
+        """Tells whether a file of the store has the bytes of a local one."""
+        try:
+            there = self.store.open(path, name)
+        except OSError:
+            return False
+        if there.size != local.stat().st_size:
+            return False
+        with local.open("rb") as file:
+            for at in range(0, there.size, _PIECE_BYTES):
+                piece = file.read(_PIECE_BYTES)
+                if there.read_at(at, len(piece)) != piece:
+                    return False
+        return True
+
+    @abstractmethod
+    def _send(self, local: Path, path: str, *, create: bool) -> None:
+        """Uploads a file to its key; it shows when it is complete. Only for object stores."""
+
+    @abstractmethod
+    def _write(self, local: Path, path: str) -> None:
+        """Writes a file, which may show before it is complete."""
+
+    @abstractmethod
+    def _copy(self, source: str, target: str) -> None: ...
+
+    @abstractmethod
+    def _move(self, source: str, target: str) -> None: ...
+
+    @abstractmethod
+    def _remove(self, path: str) -> None: ...
+
+    @abstractmethod
+    def _remove_tree(self, path: str) -> None: ...
+
+    @abstractmethod
+    def _make_folder(self, path: str) -> None: ...
+
+
+class _ArrowTarget(Target):
+    """A store of `pyarrow.fs`, which knows neither conditions nor how to abort an upload."""
+
+    def __init__(self, store: ArrowStore) -> None:
+        self._filesystem: Any = store.filesystem
+        inner: Any = store.filesystem
+        while inner.type_name == "subtree":
+            inner = inner.base_fs
+        kind = str(inner.type_name)
+        super().__init__(store, kind in _ARROW_OBJECTS, False, _MOST_COPIED if kind == "s3" else None)
+
+    def _send(self, local: Path, path: str, *, create: bool) -> None:
+        import pyarrow as pa
+
+        file: Any = self._filesystem.open_output_stream(path, compression=None)
+        # In one call. A stream that is freed completes its upload: an interrupt between two calls would show a half.
+        if local.stat().st_size:
+            with pa.memory_map(str(local)) as content:
+                file.write(cast("Any", content).read_buffer())
+        file.close()
+
+    def _write(self, local: Path, path: str) -> None:
+        with local.open("rb") as content, self._filesystem.open_output_stream(path, compression=None) as file:
+            shutil.copyfileobj(content, file, _PIECE_BYTES)
+
+    def _copy(self, source: str, target: str) -> None:
+        self._filesystem.copy_file(source, target)
+
+    def _move(self, source: str, target: str) -> None:
+        self._filesystem.move(source, target)
+
+    def _remove(self, path: str) -> None:
+        self._filesystem.delete_file(path)
+
+    def _remove_tree(self, path: str) -> None:
+        self._filesystem.delete_dir(path)
+
+    def _make_folder(self, path: str) -> None:
+        if path:
+            self._filesystem.create_dir(path, recursive=True)
+
+
+class _FsspecTarget(Target):
+    """A store of `fsspec`. Its object stores take conditions, and abort uploads."""
+
+    def __init__(self, store: FsspecStore) -> None:
+        self._filesystem = store.filesystem
+        named = store.filesystem.protocol
+        protocols = {named} if isinstance(named, str) else set(named)
+        is_objects = bool(protocols & _FSSPEC_OBJECTS)
+        # Older versions do not know what they are asked for, and would not say so.
+        takes_mode = "mode" in inspect.signature(store.filesystem.pipe_file).parameters
+        super().__init__(store, is_objects, is_objects and takes_mode)
+
+    def _send(self, local: Path, path: str, *, create: bool) -> None:
+        file: Any = self._filesystem.open(path, "xb" if create and self.has_conditions else "wb")
+        try:
+            with local.open("rb") as content:
+                shutil.copyfileobj(content, file, _PIECE_BYTES)
+            file.close()
+        except BaseException:
+            with suppress(Exception):
+                file.discard()
+            file.closed = True  # what is not closed is completed when it is freed
+            raise
+
+    def _write(self, local: Path, path: str) -> None:
+        with local.open("rb") as content, self._filesystem.open(path, "wb") as file:
+            shutil.copyfileobj(content, file, _PIECE_BYTES)
+
+    def _copy(self, source: str, target: str) -> None:
+        self._filesystem.cp_file(source, target)
+
+    def _move(self, source: str, target: str) -> None:
+        self._filesystem.mv(source, target)
+
+    def _remove(self, path: str) -> None:
+        self._filesystem.rm_file(path)
+
+    def _remove_tree(self, path: str) -> None:
+        self._filesystem.rm(path, recursive=True)
+
+    def _make_folder(self, path: str) -> None:
+        if path.strip("/"):
+            self._filesystem.makedirs(path, exist_ok=True)
+
+
+def target_of(store: Store) -> Target:
+    """Returns what writes to a store."""
+    return _ArrowTarget(store) if isinstance(store, ArrowStore) else _FsspecTarget(cast("FsspecStore", store))
+
+
+@contextmanager
+def new_object(target: Target, path: str, name: str, *, replace: bool) -> Generator[BinaryIO]:
+    """A file that appears in a store when the block ends, and not at all if it raises.
+
+    What is written goes into a local temporary file first: no error that comes before the end reaches the store.
+
+    Raises:
+        FileExistsError: there is such a file, and it is not to be replaced.
+        IsADirectoryError: it is a folder.
+        OSError: the store cannot be reached or written to.
+    """
+    found = target.store.find(path, name)
+    if found is not None and not found.is_file:
+        raise IsADirectoryError(errno.EISDIR, "Is a folder: name the file to write", name)
+    if found is not None and not replace:
+        raise _exists(name)
+    with tempfile.TemporaryDirectory(prefix="seglake-") as folder:
+        local = Path(folder) / "content"
+        with local.open("wb") as file:
+            yield file
+        target.upload(local, path, name, create=not replace)
+
+
+def _exists(name: str) -> FileExistsError:
+    return FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), name)
