@@ -238,7 +238,12 @@ impl SegmentLog {
     pub fn retain(&self, retention: &Retention) -> Result<Vec<Segment>> {
         self.check_owner()?;
         self.check(&self.state())?;
-        retain(&self.options.disk, &self.folder, retention)
+        retain(
+            &self.options.disk,
+            &self.folder,
+            &self.options.key,
+            retention,
+        )
     }
 
     /// Syncs all records and the mark, and closes the log. Complete segments are sealed before this returns. Closing again does

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use super::folder::{Listing, Segment};
 use super::frozen::{freeze, remove_synced};
+use super::mark::Mark;
 use super::name::SegmentKind;
 use crate::checksum::Key;
 use crate::disk::{DiskRef, Owner};
@@ -20,7 +21,7 @@ use crate::sync::{self, Condvar, JoinHandle, Mutex, MutexGuard};
 use crate::uuid6;
 use crate::verbs::{self, SealOptions};
 
-/// Which sealed segments are removed. The newest segment always stays.
+/// Which sealed segments are removed. The newest segment always stays, and so does the newest that is known to be on the disk.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Retention {
@@ -93,7 +94,13 @@ pub(super) fn seal(
 ///
 /// # Errors
 /// [`Error::Io`].
-pub(super) fn retain(disk: &DiskRef, folder: &Path, retention: &Retention) -> Result<Vec<Segment>> {
+pub(super) fn retain(
+    disk: &DiskRef,
+    folder: &Path,
+    key: &Key,
+    retention: &Retention,
+) -> Result<Vec<Segment>> {
+    let mark = Mark::read(disk, folder, key)?;
     let listing = Listing::read(disk, folder)?;
     let mut sizes = VecDeque::new();
     for segment in &listing.segments {
@@ -115,7 +122,9 @@ pub(super) fn retain(disk: &DiskRef, folder: &Path, retention: &Retention) -> Re
         let is_old = oldest
             .is_some_and(|oldest| u64::try_from(end).is_ok_and(|end| end < saturating_u64(oldest)));
         let is_over = retention.bytes.is_some_and(|most| total > most);
-        if segment.kind != SegmentKind::Sealed || !(is_old || is_over) {
+        // After the segment of the mark nothing may be on the disk: without that one the log would be lost.
+        let is_proven = segment.id.sequence < mark.sequence;
+        if segment.kind != SegmentKind::Sealed || !is_proven || !(is_old || is_over) {
             break;
         }
         remove_synced(disk, folder, &segment.path)?;
@@ -195,7 +204,7 @@ impl Shared {
             end,
         )?;
         if let Some(retention) = &self.retention {
-            retain(&self.disk, &self.folder, retention)?;
+            retain(&self.disk, &self.folder, &self.key, retention)?;
         }
         Ok(sealed)
     }
