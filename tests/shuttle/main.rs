@@ -15,6 +15,7 @@ mod commits;
 mod crash;
 mod errors;
 mod history;
+mod model;
 mod oracle;
 mod waits;
 mod workload;

@@ -218,10 +218,11 @@ impl Simulated {
         self.state().troubles.push((at, trouble));
     }
 
-    /// Ends that the disk is full.
+    /// Ends that the disk is full, and all other trouble.
     pub(crate) fn make_room(&self) {
         let mut state = self.state();
         state.is_full = false;
+        state.broken_read = None;
         state.troubles.clear();
     }
 
