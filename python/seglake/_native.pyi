@@ -63,6 +63,7 @@ __all__ = [
     "undo_recover",
     "uuid6",
     "verify",
+    "write_lines",
 ]
 
 __version__: str
@@ -479,6 +480,24 @@ def uuid6(timestamp: datetime | None = None) -> _uuid.UUID:
     >>> from datetime import UTC, datetime
     >>> seglake.uuid6(datetime(2024, 6, 15, 5, tzinfo=UTC)).version
     6
+    """
+
+def write_lines(log: SegmentLog, type: str | Buffer, data: bytes, line_bytes: int, /) -> tuple[int, _uuid.UUID | None]:
+    r"""Appends the lines of a text to a log, a record each, without their line breaks, and waits once for all of
+    them. Returns how many there are, and the UUID of the last one; None where there are none.
+
+    log: a SegmentLog, open to write.
+    type: the type of the records.
+    data: the text. What follows the last line break is a line unless it is empty.
+    line_bytes: the longest line, in bytes.
+
+    Raises ValueError for a line that is longer: those before it are written. Otherwise what `SegmentLog.write`
+    raises.
+
+    >>> from seglake._native import write_lines
+    >>> with seglake.SegmentLog("new") as log:
+    ...     write_lines(log, "line", b"first\nsecond\n", 100)[0]
+    2
     """
 
 @final

@@ -93,6 +93,182 @@ def test_a_wrong_line_is_named_and_those_before_it_are_written(tmp_path: Path, l
         assert [record.value for record in log] == [b"1", b"2"]
 
 
+def counted(path: Path) -> list[bytes]:
+    with seglake.SegmentLog(path, readonly=True) as log:
+        return [record.value for record in log]
+
+
+@pytest.mark.parametrize("durability", ["fsync", "flush", "none"])
+@pytest.mark.parametrize(
+    ("record", "words"),
+    [
+        ({"type": "a" * 256, "value": ""}, "255"),
+        ({"type": "a", "value": "", "uuid": "1eeafd69-b6b0-69f3-b9f1-1b8e6a30ade3"}, "does not ascend"),
+        (
+            {
+                "type": "a",
+                "value": "",
+                "uuid": "1eeafd69-b6b0-69f3-b9f1-1b8e6a30ade3",
+                "timestamp": "2024-01-01T00:00:00Z",
+            },
+            "not that of the UUID",
+        ),
+    ],
+)
+def test_what_the_log_refuses_has_its_line(tmp_path: Path, record: object, words: str, durability: str) -> None:
+    path = tmp_path / "logs"
+    with seglake.SegmentLog(path) as log:
+        log.write("a", b"before")
+    good = b'{"type": "a", "value": "1"}\n' * 3
+    given = good + json.dumps(record).encode() + b"\n" + good
+    done = run("write", "--json", "--durability", durability, path, given=given)
+    error = done.stderr.decode()
+    assert done.returncode == 2
+    assert "standard input: line 4: " in error
+    assert words in error
+    assert "row" not in error
+    assert "written   3 records, which are on the disk" in error
+    assert "correct line 4, and write from there on" in error
+    assert counted(path) == [b"before", b"1", b"1", b"1"]
+
+
+@pytest.mark.parametrize("form", [[], ["--json"]])
+@pytest.mark.parametrize("end", [b"\n", b""])
+@pytest.mark.parametrize("size", [1001, 10_000_000])
+def test_a_line_has_a_longest_length(tmp_path: Path, form: list[str], end: bytes, size: int) -> None:
+    path = tmp_path / "logs"
+    good = b'{"type": "a", "value": "1"}'
+    given = b"\n".join([good] * 5) + b"\n" + b" " * size + end
+    done = run("write", *form, "--line-bytes", "1000", path, given=given)
+    assert done.returncode == 2
+    assert "standard input: line 6: " in done.stderr.decode()
+    assert "1,000 bytes" in done.stderr.decode()
+    assert "written   5 records" in done.stderr.decode()
+    assert "raise --line-bytes, and write from line 6 on" in done.stderr.decode()
+    assert len(counted(path)) == 5
+    longest = b"x" * 1000 + end
+    assert run("write", "--line-bytes", "1000", tmp_path / "other", given=longest).returncode == 0
+
+
+def test_a_wrong_type_is_refused_before_anything_is_read(tmp_path: Path) -> None:
+    path = tmp_path / "logs"
+    for given, words in (("a" * 256, "expected at most 255 bytes, found 256"), ("\\", "a backslash begins")):
+        done = here("log", "write", "--type", given, os.fspath(path), stdin=b"a\n")
+        assert done.status == 2
+        assert "--type" in done.err
+        assert words in done.err
+        assert not path.exists()
+    assert here("log", "write", "--type", "\\xff" * 255, os.fspath(path), stdin=b"a\n").status == 0
+    with seglake.SegmentLog(path, readonly=True) as log:
+        assert [record.type_bytes for record in log] == [b"\xff" * 255]
+
+
+# The limit on a file's size stands for a full disk: the system refuses the write.
+FULL = """
+import resource, signal, sys
+from seglake.cli import main
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+resource.setrlimit(resource.RLIMIT_FSIZE, (200_000, 200_000))
+sys.exit(main(sys.argv[1:]))
+"""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="setrlimit")
+@pytest.mark.parametrize("durability", ["fsync", "flush", "none"])
+def test_after_a_full_disk_the_rest_can_be_written(tmp_path: Path, durability: str) -> None:
+    path = tmp_path / "logs"
+    given = [b"%099d" % number for number in range(30_000)]
+    command = [sys.executable, "-c", FULL, "log", "write", "--durability", durability, os.fspath(path)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stderr=subprocess.PIPE) as writer:
+        assert writer.stdin is not None
+        assert writer.stderr is not None
+        try:
+            # In pieces, so that there is more than one batch.
+            for at in range(0, len(given), 500):
+                writer.stdin.write(b"\n".join(given[at : at + 500]) + b"\n")
+                writer.stdin.flush()
+            writer.stdin.close()
+        except BrokenPipeError:
+            pass
+        error = writer.stderr.read().decode()
+    assert writer.returncode == 2, error
+    assert "File too large" in error
+    written = counted(path)
+    assert written == given[: len(written)]
+    assert f"written   {len(written):,} record" in error
+    assert "next " in error
+    rest = b"\n".join(given[len(written) :])
+    assert run("write", path, given=rest).returncode == 0
+    assert counted(path) == given
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="signals")
+@pytest.mark.parametrize(("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+@pytest.mark.parametrize("durability", ["fsync", "none"])
+def test_a_signal_ends_with_all_lines_that_came(tmp_path: Path, number: int, status: int, durability: str) -> None:
+    path = tmp_path / "logs"
+    command = [sys.executable, "-m", "seglake", "log", "write", "--durability", durability, os.fspath(path)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stderr=subprocess.PIPE) as writer:
+        assert writer.stdin is not None
+        assert writer.stderr is not None
+        writer.stdin.write(b"first\n")
+        writer.stdin.flush()
+        # Its file is there: by now signals are noted.
+        while not list(path.glob("*.active")):
+            assert writer.poll() is None
+        writer.stdin.write(b"second\nthird\nhalf a line")
+        writer.stdin.flush()
+        writer.send_signal(number)
+        assert writer.wait() == status
+        error = writer.stderr.read().decode()
+    name = signal.Signals(number).name
+    assert error == f"seglake: {name}: {path}: 3 records written; 11 bytes of a line without an end left out\n"
+    assert counted(path) == [b"first", b"second", b"third"]
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="pipes")
+def test_each_line_of_a_slow_pipe_is_durable_before_the_next(tmp_path: Path) -> None:
+    path = tmp_path / "logs"
+    seglake.SegmentLog(path).close()
+    command = [sys.executable, "-m", "seglake", "log", "write", os.fspath(path)]
+    with (
+        subprocess.Popen(command, stdin=subprocess.PIPE, stderr=subprocess.PIPE) as writer,
+        seglake.SegmentLog(path, readonly=True) as log,
+    ):
+        assert writer.stdin is not None
+        tail = log.tail("start")
+        for number in range(5):
+            writer.stdin.write(b"%d\n" % number)
+            writer.stdin.flush()
+            record = tail.poll(30)
+            assert record is not None
+            assert record.value == b"%d" % number
+        writer.stdin.close()
+        assert writer.wait() == 0
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="pipes")
+def test_a_closed_pipe_ends_following(log: Path) -> None:
+    command = [sys.executable, "-m", "seglake", "log", "tail", "--from", "start", os.fspath(log)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as follower:
+        assert follower.stdout is not None
+        assert follower.stderr is not None
+        follower.stdout.readline()
+        follower.stdout.close()
+        # Nothing more is written to the log, so only looking at the pipe shows it.
+        assert follower.wait(60) == 141
+        assert follower.stderr.read() == b""
+
+
+def test_no_log_is_named(tmp_path: Path) -> None:
+    for name in ("tail", "info", "verify"):
+        assert b"does not exist" in run(name, tmp_path / "none").stderr
+        done = run(name, tmp_path)
+        assert done.returncode == 2
+        assert b"expected a log, found a folder without segments" in done.stderr
+        assert b"seglake log write DIR" in done.stderr
+
+
 def test_info_verify_seal_and_retain(log: Path) -> None:
     done = run("info", "--json", log)
     facts = json.loads(done.stdout)
@@ -169,6 +345,8 @@ def test_following_ends_with_ctrl_c(log: Path) -> None:
         assert follower.stdout.readline().rstrip().endswith(b"a")
         follower.send_signal(signal.SIGINT)
         assert follower.wait() == 130
+        assert follower.stderr is not None
+        assert follower.stderr.read() == b""
 
 
 def test_hostile_records_are_shown_as_text(tmp_path: Path) -> None:

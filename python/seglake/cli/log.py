@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-import itertools
 import json
+import os
+import re
+import select
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Generator
 from datetime import timedelta
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
@@ -15,7 +18,8 @@ import click
 from seglake import _values as values
 
 from . import options
-from .failure import Status, Trouble, describe, say
+from .failure import OutputClosedError, Status, Trouble, describe, say
+from .log_write import LongLineError, RefusedError, write_input
 from .render import (
     Fields,
     JsonLines,
@@ -32,14 +36,16 @@ from .render import (
 )
 
 if TYPE_CHECKING:
-    from io import BufferedReader
+    from uuid import UUID
 
-    from seglake import LogSegment, Record, Report, SegmentLog
+    from seglake import LogSegment, Record, Report, SegmentLog, Tail
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])
 
-# What is read of standard input at once, at most: what comes in the meantime is written together.
-_READ_BYTES = 1 << 20
+_MOST_TYPE_BYTES = 255
+_ESCAPE = re.compile(rb"\\x[0-9a-fA-F]{2}")
+# How long it may take to notice that nobody reads the output any more.
+_OUTPUT_CHECK_S = 0.5
 _UNITS = {"ms": 0.001, "s": 1, "m": 60, "h": 3600, "d": 86400}
 
 
@@ -98,7 +104,10 @@ def _opened(path: str, key: str | None, **how: Any) -> SegmentLog:
 def _reading(path: str, key: str | None) -> SegmentLog:
     log = _opened(path, key, readonly=True)
     if not log.segments() and not (Path(path) / "_mark").exists():
-        raise Trouble(f"{printable(path)}: expected a log, found a folder without segments: name the folder of one")
+        raise Trouble(
+            f"{printable(path)}: expected a log, found a folder without segments\n"
+            "  next      name the folder of a log; `seglake log write DIR` makes one"
+        )
     return log
 
 
@@ -140,7 +149,9 @@ Examples:
 
 @command.command(epilog=_WRITE_EXAMPLES)
 @click.argument("path", metavar="DIR", type=click.Path(file_okay=False))
-@click.option("--type", "type_", metavar="TYPE", default="", help="The type of the records. [default: empty]")
+@click.option(
+    "--type", "type_", metavar="TYPE", default="", help=r"The type of the records (\xNN is a byte). [default: empty]"
+)
 @click.option(
     "--json",
     "as_json",
@@ -156,6 +167,14 @@ Examples:
     help="What is waited for before more lines are read: the disk, the operating system, or nothing.",
 )
 @_segment_options
+@click.option(
+    "--line-bytes",
+    metavar="SIZE",
+    type=options.SIZE,
+    default="64MiB",
+    show_default=True,
+    help="The longest line; a record takes at most 4GiB.",
+)
 @options.key_file
 @options.debug
 def write(
@@ -165,60 +184,81 @@ def write(
     durability: str,
     segment_bytes: int,
     segment_age: float | None,
+    line_bytes: int,
     key: str | None,
 ) -> int:
     """Append the lines of standard input to a log, a record each, without their line breaks.
 
     Lines that come together are written together, and share a sync. The log is made if there is none.
 
-    Exit status: 0 all lines are in the log, 2 error.
+    Ctrl-C or SIGTERM ends it once the lines that have come are on the disk. After an error the message says how many
+    lines are on the disk, so that you can go on with the next.
+
+    Exit status: 0 all lines are in the log, 2 error, 130 Ctrl-C, 143 SIGTERM.
     """
+    _check_type(type_)
 
-    def plain(line: bytes) -> tuple[str, bytes]:
-        return type_, line
+    def plain(log: SegmentLog, block: bytes) -> tuple[int, UUID | None]:
+        from seglake import SeglakeError
+        from seglake._native import write_lines
 
-    read = _json_record if as_json else plain
-    written = 0
+        try:
+            return write_lines(log, values.argument_text(type_), block, line_bytes)
+        except ValueError as error:
+            if isinstance(error, SeglakeError):
+                raise
+            raise LongLineError(line_bytes) from error  # nothing else of a line is refused
+
     with _opened(
         path, key, durability=cast("Any", durability), segment_bytes=segment_bytes, segment_age=segment_age
     ) as log:
         _tell_recovered(log, path)
-        numbers = itertools.count(1)
-        for lines in _lines_of_input():
-            records: list[Any] = []
-            for line in lines:
-                try:
-                    records.append(read(line))
-                except ValueError as error:
-                    written += len(log.write_batch(records))
-                    number = next(numbers) + len(records)
-                    raise Trouble(f"line {number}: {printable(str(error))}; {_written(written)} before it") from error
-            try:
-                written += len(log.write_batch(records))
-            except ValueError as error:
-                raise Trouble(f"{printable(str(error))}; {_written(written)} before these lines") from error
-            numbers = itertools.count(written + 1)
-    say(f"{printable(path)}: {_written(written)}")
-    return Status.SOUND
+        write = partial(_write_json, line_bytes=line_bytes) if as_json else plain
+        return write_input(log, write, key=key, durability=durability, line_bytes=line_bytes)
 
 
-def _written(number: int) -> str:
-    return f"{count(number, 'record')} written"
+def _check_type(type_: str) -> None:
+    """Refuse a type that no record can have before anything is read."""
+    unescaped = _ESCAPE.sub(b".", os.fsencode(type_))
+    if b"\\" in unescaped:
+        raise click.BadParameter(r"a backslash begins \xNN, a byte: write \x5c for a backslash", param_hint="--type")
+    if len(unescaped) > _MOST_TYPE_BYTES:
+        raise click.BadParameter(
+            f"expected at most {_MOST_TYPE_BYTES} bytes, found {len(unescaped)}", param_hint="--type"
+        )
 
 
-def _lines_of_input() -> Iterator[list[bytes]]:
-    """Yield the lines that are there, waiting for at least one."""
-    stream = cast("BufferedReader", sys.stdin.buffer)
-    # The pieces of a line whose end was not read yet.
-    pieces: list[bytes] = []
-    while data := stream.read1(_READ_BYTES):
-        first, *rest = data.split(b"\n")
-        pieces.append(first)
-        if rest:
-            yield [b"".join(pieces), *rest[:-1]]
-            pieces = [rest[-1]]
-    if last := b"".join(pieces):
-        yield [last]
+def _write_json(log: SegmentLog, block: bytes, *, line_bytes: int) -> tuple[int, UUID | None]:
+    """Write a block of JSON lines.
+
+    Raises:
+        RefusedError: a line is none. Those before it are written.
+        LongLineError: a line is longer than allowed. Those before it are written.
+        ValueError: the log refuses a record. Those before it are written.
+    """
+    from seglake import RowError
+
+    records: list[Any] = []
+    refused: RefusedError | None = None
+    for line in block.removesuffix(b"\n").split(b"\n"):
+        try:
+            if len(line) > line_bytes:
+                raise LongLineError(line_bytes)
+            records.append(_json_record(line))
+        except RefusedError as error:
+            refused = error
+            break
+        except ValueError as error:
+            refused = RefusedError(str(error))
+            break
+    try:
+        uuids = log.write_batch(records)
+    except RowError as error:
+        # Its number is that of a row among these: the line has another one.
+        raise RefusedError(str(error.__cause__)) from error
+    if refused is not None:
+        raise refused
+    return len(uuids), uuids[-1] if uuids else None
 
 
 _KEYS = frozenset({"type", "value", "value_base64", "uuid", "timestamp"})
@@ -296,7 +336,7 @@ def tail(
 ) -> int:
     """Print the records of a log as they come to the disk, a line each, also from a writer in another process.
 
-    What is printed is on the disk: no crash takes it back. Ctrl-C ends it.
+    What is printed is on the disk: no crash takes it back. Ctrl-C ends it, and so does a closed pipe.
 
     Exit status: 0 all sound, 1 damage was met, 2 error.
     """
@@ -306,11 +346,45 @@ def tail(
         except ValueError as error:
             raise click.UsageError(f"--from is now, start or a UUID: {printable(str(error))}") from error
         lines = _lines(path, as_json=as_json, form=form)
-        records: Iterable[Record] = iter(follower.poll, None) if no_follow else follower
-        for record in itertools.islice(records, limit):
-            sys.stdout.write(lines.line(record) + "\n")
-            sys.stdout.flush()
+        try:
+            for number, record in enumerate(_followed(follower, waits=not no_follow)):
+                if number == limit:
+                    break
+                sys.stdout.write(lines.line(record) + "\n")
+                if number + 1 == limit:
+                    break
+        except KeyboardInterrupt:
+            if no_follow:
+                raise
+            return Status.INTERRUPTED  # the way to end it, so nothing is said
     return Status.SOUND
+
+
+def _followed(follower: Tail, *, waits: bool) -> Generator[Record]:
+    """Yield records. Before waiting for one, show those that were yielded, and end if nobody reads them."""
+    while True:
+        record = follower.poll()
+        if record is None:
+            sys.stdout.flush()
+            if not waits:
+                return
+            while (record := follower.poll(_OUTPUT_CHECK_S)) is None:
+                if _is_output_closed():
+                    raise OutputClosedError
+        yield record
+
+
+def _is_output_closed() -> bool:
+    """Whether the reader of a pipe has gone, which a program that writes nothing does not notice by itself."""
+    if sys.platform == "win32":
+        return False
+    try:
+        output = sys.stdout.fileno()
+    except (OSError, ValueError):
+        return False  # not a file
+    poll = select.poll()
+    poll.register(output, 0)
+    return any(event & select.POLLERR for _, event in poll.poll(0))
 
 
 def _lines(path: str, *, as_json: bool, form: ValueForm | None) -> Lines:

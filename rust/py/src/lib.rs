@@ -28,6 +28,7 @@ mod keywords;
 mod ledger;
 mod limits;
 mod log;
+mod log_lines;
 mod lookup;
 mod message;
 mod open;
@@ -80,6 +81,8 @@ mod _native {
     use super::ledger::Ledger;
     #[pymodule_export]
     use super::log::{SegmentLog, Tail};
+    #[pymodule_export]
+    use super::log_lines::write_lines;
     #[pymodule_export]
     use super::message::{decode_message, decode_system, encode_message};
     #[pymodule_export]
