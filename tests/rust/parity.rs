@@ -347,3 +347,45 @@ fn an_error_of_a_source_or_callback_is_passed_on() {
     );
     assert!(extend(Files::new(&file, &sidecar), 100, &mut |change| stop(change)).is_err());
 }
+
+/// An object of a store that was replaced by another one while it was read.
+#[test]
+fn nothing_is_said_of_a_file_that_was_replaced() {
+    struct Replaced(BytesSource<Vec<u8>>);
+    impl Source for Replaced {
+        fn len(&self) -> u64 {
+            self.0.len()
+        }
+        fn path(&self) -> Option<&std::path::Path> {
+            None
+        }
+        fn read_exact_at(&self, offset: u64, buffer: &mut [u8]) -> seglake::Result<()> {
+            self.0.read_exact_at(offset, buffer)
+        }
+        fn is_replaceable(&self) -> bool {
+            true
+        }
+        fn confirm(&self) -> seglake::Result<()> {
+            Err(seglake::Error::Usage("it was replaced".to_owned()))
+        }
+    }
+    let set = Set::random(Parameters::DEFAULT);
+    let sidecar = protected(&[1; 100], 100, set);
+    let sound = (
+        BytesSource::new(vec![1; 100]),
+        BytesSource::new(sidecar.clone()),
+    );
+    let replaced = (
+        Replaced(BytesSource::new(vec![1; 100])),
+        Replaced(BytesSource::new(sidecar)),
+    );
+    for files in [
+        Files::new(&replaced.0, &sound.1),
+        Files::new(&sound.0, &replaced.1),
+    ] {
+        assert!(verify(files, Options::default()).is_err());
+        assert!(repair(files, Options::default(), &mut |_| Ok(())).is_err());
+        assert!(extend(files, 100, &mut |_| Ok(())).is_err());
+    }
+    assert!(protect(&replaced.0, 100, set, &mut |_| Ok(())).is_err());
+}

@@ -352,3 +352,23 @@ fn hostile_sidecars_take_linear_time() {
         }
     }
 }
+
+/// Each superseded frame costs what its own bytes do, though all are judged for one damaged block.
+#[test]
+fn many_superseded_frames_take_linear_time() {
+    let set = Set {
+        id: [5; 8],
+        parameters: Parameters::new(64, 1, 1, 1).unwrap(),
+    };
+    let file = vec![7; 64];
+    let frame = protected(&file, 64, set);
+    let mut sidecar = frame.repeat(20_000);
+    sidecar[80] ^= 1; // of the parity of the current frame, which is the first
+    let mut damaged = file.clone();
+    damaged[3] ^= 1;
+    let options = Options::default().force(true);
+    let (report, new, new_sidecar) = repaired(&damaged, &sidecar, options);
+    assert_eq!((report.outcome, new), (Outcome::Repaired, file));
+    assert_eq!(new_sidecar, frame.repeat(20_000));
+    assert_eq!(report.frames.len(), 20_000);
+}

@@ -59,6 +59,12 @@ impl<'a> Files<'a> {
         self.file.read_exact_at(start, there)
     }
 
+    /// Confirms that neither was replaced by another file meanwhile. Nothing is said of them before.
+    pub(super) fn confirm(&self) -> Result<()> {
+        self.file.confirm()?;
+        self.sidecar.confirm()
+    }
+
     /// The bytes of the sidecar from `start` to `end`, as far as they are there.
     pub(super) fn read_sidecar(&self, start: u64, end: u64) -> Result<Vec<u8>> {
         read(self.sidecar, start, end)

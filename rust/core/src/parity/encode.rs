@@ -35,7 +35,7 @@ pub fn protect(
         encoding.frame(&head, &mut reading(file, &head), give)?;
         band += 1;
     }
-    Ok(())
+    file.confirm()
 }
 
 /// The head of a frame that covers a band as far as `end`; C is where it ends. `None` if `end` is not after its start.

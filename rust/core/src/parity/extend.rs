@@ -109,6 +109,7 @@ pub fn extend(
             give(Change::New(bytes))
         })?;
     }
+    files.confirm()?;
     Ok(Extended::Done)
 }
 

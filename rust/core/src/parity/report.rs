@@ -179,6 +179,7 @@ impl<'a> Inspection<'a> {
             sidecar.push(range.span(band.as_ref()));
             see(range, band.as_ref())?;
         }
+        self.files.confirm()?;
         let file = file_ledger(file, self.gaps());
         Ok(Report {
             outcome: self.outcome(&file, &sidecar),
