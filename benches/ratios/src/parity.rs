@@ -21,7 +21,7 @@ const BANDS: usize = 8;
 /// How many bytes are added at a time.
 const PIECE_BYTES: usize = 1 << 20;
 
-/// GB/s to reach, by kernel: those of the machine where they were set.
+/// The share of the speed of reading to reach, by kernel. Reading is as fast as memory where it was set.
 const fn target(kernel: Kernel) -> Option<f64> {
     match kernel {
         Kernel::Avx2 => Some(0.40),
@@ -90,7 +90,7 @@ fn sidecars(comparison: &mut Comparison, bytes: &[u8]) {
     };
     let file = BytesSource::new(bytes);
     let mut sidecar = Vec::new();
-    let mut encode = |sidecar: &mut Vec<u8>| {
+    let encode = |sidecar: &mut Vec<u8>| {
         sidecar.clear();
         let mut give = |bytes: &[u8]| {
             sidecar.extend_from_slice(bytes);

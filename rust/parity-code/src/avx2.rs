@@ -2,9 +2,9 @@
 #![allow(unsafe_code)]
 
 use std::arch::x86_64::{
-    __m128i, __m256i, _mm_loadu_si128, _mm256_and_si256, _mm256_broadcastsi128_si256,
-    _mm256_loadu_si256, _mm256_set1_epi8, _mm256_shuffle_epi8, _mm256_srli_epi64,
-    _mm256_storeu_si256, _mm256_xor_si256,
+    __m128i, __m256i, _MM_HINT_T0, _mm_loadu_si128, _mm_prefetch, _mm256_and_si256,
+    _mm256_broadcastsi128_si256, _mm256_loadu_si256, _mm256_set1_epi8, _mm256_shuffle_epi8,
+    _mm256_srli_epi64, _mm256_storeu_si256, _mm256_xor_si256,
 };
 
 use crate::Matrix;
@@ -76,6 +76,13 @@ pub(crate) fn store(_: Avx2, vector: __m256i, bytes: &mut [u8; BYTES]) {
     unsafe { _mm256_storeu_si256(bytes.as_mut_ptr().cast(), vector) }
 }
 
+/// Prefetches the cache line of a byte into the first cache.
+#[inline(always)]
+pub(crate) fn prefetch(_: Avx2, byte: &u8) {
+    // SAFETY: the proof says that there is SSE, which AVX2 includes; a prefetch has no visible effect and never faults.
+    unsafe { _mm_prefetch::<_MM_HINT_T0>(std::ptr::from_ref(byte).cast()) }
+}
+
 /// Exclusive or.
 #[inline(always)]
 pub(crate) fn xor(_: Avx2, a: __m256i, b: __m256i) -> __m256i {
@@ -106,6 +113,11 @@ impl Simd<BYTES> for Avx2 {
     #[inline(always)]
     fn store(self, vector: __m256i, bytes: &mut [u8; BYTES]) {
         store(self, vector, bytes);
+    }
+
+    #[inline(always)]
+    fn prefetch(self, byte: &u8) {
+        prefetch(self, byte);
     }
 
     #[inline(always)]

@@ -7,6 +7,7 @@ use std::arch::x86_64::{
 };
 
 use crate::Matrix;
+use crate::avx2;
 use crate::gfni::Gfni;
 use crate::simd::Simd;
 use crate::sums;
@@ -76,6 +77,11 @@ impl Simd<BYTES> for Avx512 {
     fn store(self, vector: __m512i, bytes: &mut [u8; BYTES]) {
         // SAFETY: as above; the array has the 64 bytes that are written, and the store needs no alignment.
         unsafe { _mm512_storeu_si512(bytes.as_mut_ptr().cast(), vector) }
+    }
+
+    #[inline(always)]
+    fn prefetch(self, byte: &u8) {
+        avx2::prefetch(self.0.avx2(), byte);
     }
 
     #[inline(always)]

@@ -31,6 +31,12 @@ impl Gfni {
         Avx2::detect().filter(|_| has).map(Self)
     }
 
+    /// The proof of AVX2.
+    #[inline(always)]
+    pub(crate) fn avx2(self) -> Avx2 {
+        self.0
+    }
+
     /// The matrix of a factor.
     #[inline(always)]
     pub(crate) fn matrix(self, factor: u8) -> u64 {
@@ -82,6 +88,11 @@ impl Simd<BYTES> for Gfni {
     #[inline(always)]
     fn store(self, vector: __m256i, bytes: &mut [u8; BYTES]) {
         avx2::store(self.0, vector, bytes);
+    }
+
+    #[inline(always)]
+    fn prefetch(self, byte: &u8) {
+        avx2::prefetch(self.0, byte);
     }
 
     #[inline(always)]

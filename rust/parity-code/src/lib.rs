@@ -28,7 +28,8 @@
 //!
 //! A few vectors of several sums are in registers, while up to eight columns are multiplied and added to them. So each
 //! byte of a sum is loaded and stored once for eight columns, and each byte of a column once for all sums that have
-//! registers. Columns are taken in tiles that stay in the first cache. See [`Kernel`] for the instructions.
+//! registers. Columns are taken in tiles that stay in the first cache, and the next tile is prefetched meanwhile. See
+//! [`Kernel`] for the instructions.
 
 #[cfg(target_arch = "x86_64")]
 mod avx2;

@@ -75,6 +75,9 @@ impl Simd<BYTES> for Portable {
     }
 
     #[inline(always)]
+    fn prefetch(self, _: &u8) {}
+
+    #[inline(always)]
     fn ready(self, vector: [u64; WORDS]) -> [[u64; WORDS]; 8] {
         let mut powers = [vector; 8];
         let mut power = vector;

@@ -23,6 +23,9 @@ pub(crate) trait Simd<const N: usize>: Copy {
     /// Stores a vector.
     fn store(self, vector: Self::Vector, bytes: &mut [u8; N]);
 
+    /// Prefetches the cache line of a byte.
+    fn prefetch(self, byte: &u8);
+
     /// Makes a vector ready to be multiplied by any factor.
     fn ready(self, vector: Self::Vector) -> Self::Ready;
 

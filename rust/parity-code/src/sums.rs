@@ -11,6 +11,9 @@ use crate::simd::Simd;
 /// a distance that maps them all to the same few lines of a cache.
 const COLUMNS: usize = 8;
 
+/// The bytes of a cache line of an x86-64 processor.
+const CACHE_LINE_BYTES: usize = 64;
+
 /// How many bytes of each column are added to all sums before the next ones, so that they are still in the first cache
 /// for the last sums.
 const TILE_BYTES: usize = 2 << 10;
@@ -35,19 +38,25 @@ pub(crate) fn add<S: Simd<N>, const N: usize, const R: usize, const V: usize>(
                 *tile = column.get(start..end).always("columns of one length");
             }
             let tiles = tiles.get(..columns.len()).always("no more columns");
+            // The next tile is prefetched with the first sums: processors foresee few of the jumps between columns.
+            let mut ahead = [[].as_slice(); COLUMNS];
+            for (ahead, column) in ahead.iter_mut().zip(columns) {
+                *ahead = column.get(end..).always("columns of one length");
+            }
             let mut row = 0;
             let (groups, rest) = sums.as_chunks_mut::<R>();
             for group in groups {
-                add_rows::<S, N, R, V>(simd, matrix, [row, first], tiles, group, start);
+                add_rows::<S, N, R, V>(simd, matrix, [row, first], tiles, &ahead, group, start);
                 row += R;
+                ahead = [[].as_slice(); COLUMNS];
             }
             let (halves, rest) = rest.as_chunks_mut::<2>();
             for group in halves {
-                add_rows::<S, N, 2, V>(simd, matrix, [row, first], tiles, group, start);
+                add_rows::<S, N, 2, V>(simd, matrix, [row, first], tiles, &ahead, group, start);
                 row += 2;
             }
             if let Some(group) = rest.first_chunk_mut::<1>() {
-                add_rows::<S, N, 1, V>(simd, matrix, [row, first], tiles, group, start);
+                add_rows::<S, N, 1, V>(simd, matrix, [row, first], tiles, &ahead, group, start);
             }
             start = end;
         }
@@ -62,6 +71,7 @@ fn add_rows<S: Simd<N>, const N: usize, const R: usize, const V: usize>(
     matrix: &Matrix,
     [row, first]: [usize; 2],
     tiles: &[&[u8]],
+    ahead: &[&[u8]; COLUMNS],
     sums: &mut [&mut [u8]; R],
     start: usize,
 ) {
@@ -82,6 +92,13 @@ fn add_rows<S: Simd<N>, const N: usize, const R: usize, const V: usize>(
     }
     let vectors = vectors.get(..tiles.len()).always("no more columns");
     for place in 0..wide {
+        for ahead in ahead {
+            for line in (0..N * V).step_by(CACHE_LINE_BYTES) {
+                if let Some(byte) = ahead.get(place * N * V + line) {
+                    simd.prefetch(byte);
+                }
+            }
+        }
         add_vectors::<S, N, R, V>(simd, &tables, vectors, sums, start / N / V, place);
     }
     let done = wide * N * V;
