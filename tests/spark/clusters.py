@@ -65,7 +65,9 @@ where they give none of their own."""
 EXECUTOR_OPTIONS: Final = {"spark.executor.extraJavaOptions": JAVA_OPTIONS}
 """The setting that gives them to executors."""
 
-FORKED: Final = {"PYTHONPATH": str(Path(__file__).with_name("forked"))}
+FORKED: Final = {
+    "PYTHONPATH": os.pathsep.join(filter(None, (str(Path(__file__).with_name("forked")), os.environ.get("PYTHONPATH"))))
+}
 """Variables under which a process that Spark forks for Python has imported what takes it long."""
 
 _SPARK: Final = Path(pyspark.__file__).parent
