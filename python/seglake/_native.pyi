@@ -37,6 +37,7 @@ __all__ = [
     "Detection",
     "Index",
     "Ledger",
+    "ListedSegment",
     "Part",
     "Reader",
     "Record",
@@ -57,6 +58,8 @@ __all__ = [
     "encode_message",
     "formats",
     "index",
+    "is_log_name",
+    "list_log",
     "open",
     "recover",
     "seal",
@@ -74,7 +77,7 @@ class _ArrowStream(Protocol):
 class _ArrowArray(Protocol):
     def __arrow_c_array__(self, requested_schema: object | None = None) -> tuple[object, object]: ...
 
-_Source: TypeAlias = str | PathLike[str] | BinaryIO | Buffer | RemoteFile
+_Source: TypeAlias = str | PathLike[str] | BinaryIO | Buffer | RemoteFile | ListedSegment
 # A `pyarrow.fs.FileSystem` or an `fsspec` file system, neither of which is needed to import this.
 _FileSystem: TypeAlias = object
 _KeyFile: TypeAlias = str | PathLike[str]
@@ -746,6 +749,51 @@ class Reader:
     def __arrow_c_schema__(self) -> object: ...
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object: ...
     def __reduce__(self) -> tuple[Any, ...]: ...
+
+@final
+class ListedSegment:
+    """A segment of a log as it was when `list_log` listed it: `open` and `verify` take it for what it was then, also
+    when it was sealed since. It holds nothing open, and pickles.
+    """
+    def __new__(cls, path: str, nbytes: int, synced: int | None, last: str | None, is_frozen: bool) -> Self: ...
+    def __getnewargs__(self) -> tuple[str, int, int | None, str | None, bool]: ...
+    @property
+    def log(self) -> str:
+        """The log's folder."""
+    @property
+    def path(self) -> str:
+        """The path of its file when it was listed."""
+    @property
+    def format(self) -> str:
+        """The name of its format when it was listed."""
+    @property
+    def is_sealed(self) -> bool:
+        """Whether it was sealed when it was listed, so that its file is complete."""
+    @property
+    def nbytes(self) -> int:
+        """How many bytes of it are to be read."""
+    @property
+    def sequence(self) -> int:
+        """Its place in the log."""
+    @property
+    def synced(self) -> int | None:
+        """The offset up to which it was on the disk, where more than that may be in the file."""
+    @property
+    def is_frozen(self) -> bool:
+        """Whether it is damaged or cut off, and kept as it is."""
+
+def is_log_name(name: str, /) -> bool:
+    """Whether a file of this name makes its folder that of a log."""
+
+def list_log(
+    folder: str | PathLike[str], *, key: _Key | None = None
+) -> tuple[tuple[ListedSegment, ...], LogMark | None]:
+    """Lists a log: its segments at one moment, in order, and how far it was known to be on the disk then. The key is
+    as in `open`.
+
+    Raises OSError where the folder cannot be read, FormatError where segments are missing, WrongKeyError where
+    nothing checks under the key.
+    """
 
 @final
 class Part:

@@ -27,6 +27,7 @@ mod key;
 mod keywords;
 mod ledger;
 mod limits;
+mod listed;
 mod log;
 mod log_lines;
 mod lookup;
@@ -79,6 +80,8 @@ mod _native {
     use super::index::{Index, index};
     #[pymodule_export]
     use super::ledger::Ledger;
+    #[pymodule_export]
+    use super::listed::{ListedSegment, is_log_name, list_log};
     #[pymodule_export]
     use super::log::{SegmentLog, Tail};
     #[pymodule_export]

@@ -28,6 +28,7 @@ use crate::field_in_arrow::from_arrow;
 use crate::fields::Fields;
 use crate::filters::Filters;
 use crate::key::{KeyArgument, keys};
+use crate::listed::mark_to_python;
 use crate::open::uuids;
 use crate::passes::Shared;
 use crate::read_options::at_least_one;
@@ -609,11 +610,8 @@ impl SegmentLog {
     #[getter]
     fn synced<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
         let synced = py.detach(|| self.reader.synced());
-        let Some((sequence, offset, last)) = synced.map_err(|error| raise(py, error))? else {
-            return Ok(None);
-        };
-        let fields = (sequence, offset, uuid_to_python(py, last.as_bytes())?);
-        named(py, "LogMark", fields.into_pyobject(py)?).map(Some)
+        let synced = synced.map_err(|error| raise(py, error))?;
+        synced.map(|mark| mark_to_python(py, mark)).transpose()
     }
 
     /// Finds one record by its UUID; None if it is not in the log. Raises DamageError where damage may have been it.

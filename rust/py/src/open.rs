@@ -116,6 +116,7 @@ impl OpenArguments<'_> {
             ..
         } = arguments.open(source)?;
         let filter = Filters::filter(self.filters.as_ref(), py, format, format.columns(&options))?;
+        let filter = options.filter.clone().both(&filter);
         let options = options.strict(strict).filter(filter).prune(self.prune);
         let selection = Selection::new(format, &options, self.columns.as_deref(), uuids);
         let mut selection = selection.map_err(|error| raise(py, error))?;

@@ -14,6 +14,7 @@ use crate::error::raise;
 use crate::interrupt::signals;
 use crate::key::{self, KeyArgument, Origin};
 use crate::limits::{General, Limits, Settings};
+use crate::listed::ListedSegment;
 use crate::source::{Given, given_for_views, given_in};
 
 /// What says how a file is to be understood; `None` is the default.
@@ -40,7 +41,7 @@ pub(crate) struct Opened {
     pub(crate) path: Option<PathBuf>,
     pub(crate) is_elsewhere: bool,
     pub(crate) format: &'static Format,
-    /// Strict, and with the format set.
+    /// Strict, and with the format set. Of a segment of a log the filter keeps what was not there when it was listed from being read.
     pub(crate) options: Options,
     pub(crate) origin: Origin,
     pub(crate) limits: Limits,
@@ -100,6 +101,18 @@ impl ReadArguments<'_, '_> {
     pub(crate) fn open(&self, object: &Bound<'_, PyAny>) -> PyResult<Opened> {
         let py = object.py();
         let (options, origin, limits) = self.options(py)?;
+        if let Ok(segment) = object.cast::<ListedSegment>() {
+            let opened = segment.get().open(py, &options)?;
+            return Ok(Opened {
+                source: opened.source,
+                is_elsewhere: false,
+                path: None,
+                format: opened.format,
+                options: options.format(opened.format).filter(opened.filter),
+                origin,
+                limits,
+            });
+        }
         let given = if self.views {
             given_for_views(object, self.filesystem)?
         } else {

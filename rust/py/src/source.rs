@@ -9,10 +9,12 @@ use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedBytes;
 use pyo3::types::{PyBytes, PyMemoryView, PySlice, PyString};
 use seglake::Result;
+use seglake::format::Options;
 use seglake::source::{BytesSource, FileSource, MappedSource, Source, open_regular};
 
 use crate::error::raise;
 use crate::exclusive::{Exclusive, forks};
+use crate::listed::ListedSegment;
 use crate::reading::{attached, copy, failed};
 use crate::remote;
 
@@ -100,6 +102,9 @@ pub(crate) fn given(object: &Bound<'_, PyAny>) -> PyResult<Given> {
         return Ok(Given::Path(object.extract()?));
     }
     let opened = |source: Arc<dyn Source>| Ok(Given::Opened(source, None));
+    if let Ok(segment) = object.cast::<ListedSegment>() {
+        return opened(segment.get().open(object.py(), &Options::default())?.source);
+    }
     if let Ok(bytes) = object.cast::<PyBytes>() {
         return opened(Arc::new(BytesSource::new(PyBackedBytes::from(
             bytes.clone(),

@@ -4,6 +4,7 @@ mod ahead;
 mod file;
 mod memory;
 mod patched;
+mod synced;
 mod tail;
 mod window;
 
@@ -15,6 +16,7 @@ pub use ahead::{PieceSizes, ReadAhead};
 pub use file::{FileSource, open_regular};
 pub use memory::{BytesSource, MappedSource};
 pub(crate) use patched::PatchedSource;
+pub(crate) use synced::SyncedSource;
 pub(crate) use tail::data_end;
 pub(crate) use window::Window;
 
@@ -70,6 +72,13 @@ pub trait Source: Send + Sync {
     /// [`Error::Io`] if the file was replaced, or if that cannot be checked.
     fn confirm(&self) -> Result<()> {
         Ok(())
+    }
+
+    /// The offset up to which the file is known to be filled with records, as a [log](crate::store) says of its segments. In front
+    /// of it zeros are damage. After it nobody was told of a record, so that what is none there is not damage but unused.
+    /// `None` where nothing is known, as of a file by itself.
+    fn synced(&self) -> Option<u64> {
+        None
     }
 }
 

@@ -52,4 +52,8 @@ impl Source for PatchedSource {
     fn confirm(&self) -> Result<()> {
         self.source.confirm()
     }
+
+    fn synced(&self) -> Option<u64> {
+        self.source.synced()
+    }
 }

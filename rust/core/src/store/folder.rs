@@ -1,11 +1,13 @@
 //! What is in a log's folder: docs/formats/log.md, "Names".
 
 use std::collections::HashSet;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use super::name::{SegmentId, SegmentKind};
 use crate::disk::DiskRef;
 use crate::error::{Error, Result};
+use crate::source::FileSource;
 
 /// How often a folder is listed before a gap is believed.
 const LISTINGS: usize = 10;
@@ -154,6 +156,42 @@ impl Listing {
     }
 }
 
+/// Opens the file of a segment, of the kind that was listed or of the other by now, and returns which.
+///
+/// # Errors
+/// [`Error::SegmentGone`] if it was removed; [`Error::Io`].
+pub(super) fn open_file(
+    disk: &DiskRef,
+    folder: &Path,
+    id: SegmentId,
+    listed: SegmentKind,
+) -> Result<(FileSource, SegmentKind)> {
+    let mut missing = None;
+    for kind in [listed, SegmentKind::Sealed, SegmentKind::Active] {
+        let path = folder.join(id.file_name(kind));
+        match FileSource::open(disk, &path) {
+            Ok(source) => return Ok((source, kind)),
+            Err(Error::Io { source, .. }) if source.kind() == ErrorKind::NotFound => {
+                missing = Some(path);
+            }
+            Err(error) => return Err(error),
+        }
+    }
+    let first = Listing::read(disk, folder)?;
+    let first = first.segments.first().map(|first| first.id.sequence);
+    if first.is_some_and(|first| first > id.sequence) {
+        return Err(Error::SegmentGone {
+            path: folder.to_path_buf(),
+            sequence: id.sequence,
+        });
+    }
+    Err(Error::io(
+        missing.as_deref(),
+        "cannot open a segment of the log",
+        ErrorKind::NotFound.into(),
+    ))
+}
+
 /// Whether a folder is one of a log: it has a synced mark, or a segment by its name.
 ///
 /// # Errors
@@ -162,7 +200,12 @@ pub fn is_log(folder: &Path) -> Result<bool> {
     let disk = DiskRef::default();
     let paths = disk.list(folder);
     let paths = paths.map_err(|error| Error::io(Some(folder), "cannot list", error))?;
-    let names = paths.iter().filter_map(|path| path.file_name()?.to_str());
-    let is_of_log = |name: &str| name == super::mark::FILE_NAME || SegmentId::parse(name).is_some();
-    Ok(names.into_iter().any(is_of_log))
+    let mut names = paths.iter().filter_map(|path| path.file_name()?.to_str());
+    Ok(names.any(is_log_name))
+}
+
+/// Whether a file of this name makes its folder that of a log.
+#[must_use]
+pub fn is_log_name(name: &str) -> bool {
+    name == super::mark::FILE_NAME || SegmentId::parse(name).is_some()
 }

@@ -17,14 +17,16 @@ mod options;
 mod reader;
 mod recovery;
 mod sealing;
+mod source;
 mod state;
 mod tail;
 
-pub use folder::{Segment, is_log};
+pub use folder::{Segment, is_log, is_log_name};
 pub use log::SegmentLog;
 pub use name::{SegmentId, SegmentKind};
 pub use options::{Durability, LogOptions};
 pub use reader::LogReader;
 pub use recovery::Recovery;
 pub use sealing::Retention;
+pub use source::{ListedLog, ListedSegment, OpenedSegment};
 pub use tail::{Tail, TailFrom};

@@ -1,13 +1,12 @@
 //! Reading a log: its segments as one, up to the synced mark. docs/formats/log.md, "Reading".
 
 use std::collections::VecDeque;
-use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use uuid::Uuid;
 
-use super::folder::{Listing, Segment};
+use super::folder::{Listing, Segment, open_file};
 use super::frozen::Frozen;
 use super::mark::Mark;
 use super::name::SegmentKind;
@@ -303,31 +302,7 @@ impl LogReader {
 
     /// The file of a segment: of the kind that was listed, or of the other by now.
     pub(super) fn file(&self, segment: &Segment) -> Result<FileSource> {
-        let id = segment.id;
-        let mut missing = None;
-        for kind in [segment.kind, SegmentKind::Sealed, SegmentKind::Active] {
-            let path = self.folder.join(id.file_name(kind));
-            match FileSource::open(&self.disk, &path) {
-                Ok(source) => return Ok(source),
-                Err(Error::Io { source, .. }) if source.kind() == ErrorKind::NotFound => {
-                    missing = Some(path);
-                }
-                Err(error) => return Err(error),
-            }
-        }
-        let first = Listing::read(&self.disk, &self.folder)?;
-        let first = first.segments.first().map(|first| first.id.sequence);
-        if first.is_some_and(|first| first > id.sequence) {
-            return Err(Error::SegmentGone {
-                path: self.folder.clone(),
-                sequence: id.sequence,
-            });
-        }
-        Err(Error::io(
-            missing.as_deref(),
-            "cannot open a segment of the log",
-            ErrorKind::NotFound.into(),
-        ))
+        open_file(&self.disk, &self.folder, segment.id, segment.kind).map(|(file, _)| file)
     }
 
     /// The records of a segment that a filter lets through, in one or two walks.

@@ -17,6 +17,8 @@ use crate::uuid6;
 pub(super) enum Fault {
     /// A zero UUID, with nonzero bytes before the offset `until`.
     Nonzero { until: u64 },
+    /// Zeros to the end of the file, in front of the offset `until` up to which it is known to be filled.
+    Unwritten { until: u64 },
     /// The header extends past the end of the file.
     Truncated { needed: u64, available: u64 },
     /// The body or checksum extends past the end of the file.
@@ -34,9 +36,14 @@ pub(super) enum Fault {
 
 impl Fault {
     /// The text and numbers of the error.
-    pub(super) const fn finding(self) -> Finding {
+    pub(super) fn finding(self) -> Finding {
         match self {
             Self::Nonzero { until } => Finding::Nonzero { until },
+            Self::Unwritten { until } => Finding::words(
+                Cause::LengthOutOfBounds,
+                format!("records up to offset {until}, up to which the log was synced"),
+                "zeros, or the end of the file",
+            ),
             Self::Truncated { needed, available } => Finding::Truncated { needed, available },
             Self::TooLong { needed, available } => Finding::TooLong { needed, available },
             Self::Checksum { stored, computed } => Finding::Checksum { stored, computed },
@@ -89,11 +96,12 @@ pub(super) fn is_zero(bytes: &[u8]) -> bool {
 }
 
 /// The first check, for bytes at `at` that [are zero](is_zero): unused space is zeros to the end of the file (rule
-/// 9). `data_end` is the offset after the last nonzero byte.
-pub(super) const fn unused(at: u64, data_end: u64) -> Result<(), Fault> {
-    match data_end > at {
-        true => Err(Fault::Nonzero { until: data_end }),
-        false => Ok(()),
+/// 9). `data_end` is the offset after the last nonzero byte, `synced` the one up to which the file is known to be filled.
+pub(super) const fn unused(at: u64, data_end: u64, synced: Option<u64>) -> Result<(), Fault> {
+    match synced {
+        _ if data_end > at => Err(Fault::Nonzero { until: data_end }),
+        Some(until) if until > at => Err(Fault::Unwritten { until }),
+        _ => Ok(()),
     }
 }
 

@@ -277,10 +277,10 @@ impl ActiveScan {
         self.state.suspects_key = false;
         let end = position + header.total();
         if let Err(fault) = verdict {
-            if self.options.strict {
+            if self.raises(position) {
                 return self.after_rows(|walk| walk.damage_error(fault)).map(Some);
             }
-            self.cover(end, Kind::Corrupt, Some(fault.cause()));
+            self.cover_damage(end, Kind::Corrupt, fault.cause());
         } else {
             if self.bounds.is_past(&header.uuid) {
                 return Ok(Some(Advance::End));
@@ -316,7 +316,7 @@ impl ActiveScan {
         let bytes = self.window.bytes(&*self.source, at);
         if is_zero(bytes) {
             let data_end = self.resync().data_end()?;
-            if let Err(fault) = unused(at, data_end) {
+            if let Err(fault) = unused(at, data_end, self.source.synced()) {
                 return self.damage(fault, 0);
             }
             if self.options.eof == Eof::Growing {
@@ -374,7 +374,7 @@ impl ActiveScan {
         if at == 0 && cause == Cause::ChecksumMismatch {
             self.state.suspects_key = self.resync().nothing_verifies()?;
         }
-        if self.options.strict && self.options.eof == Eof::Final {
+        if self.raises(at) && self.options.eof == Eof::Final {
             return Err(self.damage_error(fault));
         }
         let budget = self.state.budget;
@@ -387,12 +387,12 @@ impl ActiveScan {
         }
         match found {
             End::Followed(end) | End::Limit(end) => {
-                if self.options.strict {
+                if self.raises(at) {
                     return Err(self.damage_error(fault));
                 }
-                self.cover(end, Kind::Corrupt, Some(cause));
+                self.cover_damage(end, Kind::Corrupt, cause);
                 if let End::Limit(_) = found {
-                    self.cover(len, Kind::Corrupt, Some(Cause::SearchLimit));
+                    self.cover_damage(len, Kind::Corrupt, Cause::SearchLimit);
                 }
             }
             End::Lengths(end) | End::Nothing(end) => {
@@ -400,11 +400,14 @@ impl ActiveScan {
                     self.state.budget = budget;
                     return Ok(Advance::Wait);
                 }
-                let fate = match proven {
+                // What was synced is no interrupted write, and its zeros are no unused space.
+                let synced = self.source.synced().filter(|synced| at < *synced);
+                let fate = match proven || synced.is_some() {
                     true => Fate::Corrupt,
                     false => Fate::of_tail(self.state.verified),
                 };
-                self.cover(end, fate.kind(cause), Some(cause));
+                let end = synced.map_or(end, |synced| end.max(synced));
+                self.cover_damage(end, fate.kind(cause), cause);
                 if let End::Nothing(_) = found {
                     self.cover(len, Kind::Unused, None);
                 }
@@ -417,6 +420,23 @@ impl ActiveScan {
     fn matches_type(&self, position: u64) -> bool {
         let bytes = self.window.bytes(&*self.source, position);
         self.types.contain(type_of(bytes))
+    }
+
+    /// Whether damage that begins at this offset ends the walk.
+    fn raises(&self, at: u64) -> bool {
+        self.options.strict && self.counts(at)
+    }
+
+    /// Whether what is wrong at this offset is damage. After what is known to be synced it is not.
+    fn counts(&self, at: u64) -> bool {
+        self.source.synced().is_none_or(|synced| at < synced)
+    }
+
+    fn cover_damage(&mut self, end: u64, kind: Kind, cause: Cause) {
+        match self.counts(self.state.at) {
+            true => self.cover(end, kind, Some(cause)),
+            false => self.cover(end, Kind::Unused, None),
+        }
     }
 
     fn cover(&mut self, end: u64, kind: Kind, cause: Option<Cause>) {

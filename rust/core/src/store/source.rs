@@ -1,0 +1,204 @@
+//! A log as files to read one by one: its segments at one moment, each opened by what it is and not by its name.
+//! docs/formats/log.md, "Getting a log into a lake".
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use uuid::Uuid;
+
+use super::folder::{Segment, open_file};
+use super::frozen::Frozen;
+use super::name::{SegmentId, SegmentKind};
+use super::reader::LogReader;
+use crate::checksum::Key;
+use crate::disk::DiskRef;
+use crate::engine::{Filter, Format, Options};
+use crate::error::{Error, Result};
+use crate::format::{active, sealed};
+use crate::source::{BytesSource, Source, SyncedSource};
+
+/// A segment of a log as it was at one moment. It gives the records of that moment whenever it is opened.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ListedSegment {
+    /// The log's folder.
+    pub folder: PathBuf,
+    /// Its place in the log, and its identity.
+    pub id: SegmentId,
+    /// Its layout at that moment.
+    pub kind: SegmentKind,
+    /// How many bytes of its file were to be read.
+    pub nbytes: u64,
+    /// The offset up to which it was on the disk, in bytes, where more than that may be in the file. `None` means all of it.
+    pub synced: Option<u64>,
+    /// Of a segment that was being written, the UUID of the last record that was on the disk.
+    pub last: Option<Uuid>,
+    /// It is kept as it is, since it is damaged or cut off.
+    pub is_frozen: bool,
+}
+
+/// A log at one moment.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct ListedLog {
+    /// Its segments, in order.
+    pub segments: Vec<ListedSegment>,
+    /// As [`LogReader::synced`].
+    pub synced: Option<(u64, u64, Uuid)>,
+}
+
+/// The file of a listed segment.
+#[non_exhaustive]
+pub struct OpenedSegment {
+    /// Its bytes, as far as they were listed.
+    pub source: Arc<dyn Source>,
+    /// Its format by now.
+    pub format: &'static Format,
+    /// What its records have to meet to be among those that were listed.
+    pub filter: Filter,
+}
+
+impl ListedLog {
+    /// Lists a log's folder. The key is the first of `keys` that is the log's.
+    ///
+    /// # Errors
+    /// As [`LogReader::with`].
+    pub fn read(folder: impl AsRef<Path>, options: &Options) -> Result<Self> {
+        let folder = folder.as_ref();
+        let reader = reader(folder, options)?;
+        let view = reader.view()?;
+        let newest = view.segments.last().map(|newest| newest.id);
+        let segments = view.segments.iter().map(|segment| {
+            let limit = view.limit(segment);
+            let frozen = segment
+                .is_frozen
+                .then(|| Frozen::read(reader.disk(), folder, segment.id));
+            let synced = limit.or_else(|| frozen.flatten()?.synced);
+            let is_open = limit.is_some_and(|limit| limit > 0) && newest == Some(segment.id);
+            ListedSegment {
+                folder: folder.to_path_buf(),
+                id: segment.id,
+                kind: segment.kind,
+                nbytes: match limit {
+                    Some(limit) => limit,
+                    None => nbytes(reader.disk(), folder, segment),
+                },
+                synced,
+                last: is_open.then(|| Uuid::from_bytes(view.mark.last)),
+                is_frozen: segment.is_frozen,
+            }
+        });
+        let mark = view.mark;
+        let is_some = mark.sequence > 0;
+        let last = Uuid::from_bytes(mark.last);
+        Ok(Self {
+            segments: segments.collect(),
+            synced: is_some.then_some((mark.sequence, mark.offset, last)),
+        })
+    }
+}
+
+/// A reader under the first key that is the log's.
+fn reader(folder: &Path, options: &Options) -> Result<LogReader> {
+    let with = |key: &Key| LogReader::with(folder, options.clone().keys(vec![*key]));
+    let mut refused = None;
+    for key in &options.keys {
+        match with(key) {
+            Err(Error::Damage(damage)) => {
+                refused.get_or_insert(Error::Damage(damage));
+            }
+            other => return other,
+        }
+    }
+    match refused {
+        Some(error) => Err(error),
+        None => Err(Error::Usage(
+            "no key was given: give at least one".to_owned(),
+        )),
+    }
+}
+
+/// The size of a segment's file, or of the one that it was sealed into meanwhile; 0 if it was removed.
+fn nbytes(disk: &DiskRef, folder: &Path, segment: &Segment) -> u64 {
+    for kind in [segment.kind, SegmentKind::Sealed] {
+        if let Ok(stat) = disk.stat(&folder.join(segment.id.file_name(kind)), true) {
+            return stat.len;
+        }
+    }
+    0
+}
+
+impl ListedSegment {
+    /// The segment that the name of a file is of, all of which is to be read; `None` if it is another's.
+    #[must_use]
+    pub fn named(path: &Path) -> Option<Self> {
+        let (id, kind) = SegmentId::parse(path.file_name()?.to_str()?)?;
+        Some(Self {
+            folder: path.parent()?.to_path_buf(),
+            id,
+            kind,
+            nbytes: 0,
+            synced: None,
+            last: None,
+            is_frozen: false,
+        })
+    }
+
+    /// The path of its file at the moment of the listing.
+    #[must_use]
+    pub fn path(&self) -> PathBuf {
+        self.folder.join(self.id.file_name(self.kind))
+    }
+
+    /// Its format at the moment of the listing.
+    #[must_use]
+    pub fn format(&self) -> &'static Format {
+        format_of(self.kind)
+    }
+
+    /// Opens it: the file that was listed, or the one that it was sealed into since.
+    ///
+    /// # Errors
+    /// [`Error::SegmentGone`] if it was removed; [`Error::Io`].
+    pub fn open(&self) -> Result<OpenedSegment> {
+        self.open_on(&DiskRef::default())
+    }
+
+    fn open_on(&self, disk: &DiskRef) -> Result<OpenedSegment> {
+        let is_open = self.synced.filter(|_| !self.is_frozen);
+        if is_open == Some(0) {
+            // Nobody was told of a record, so that recovery may have removed the file.
+            return Ok(OpenedSegment {
+                source: Arc::new(BytesSource::new(Vec::new())),
+                format: &active::FORMAT,
+                filter: Filter::default(),
+            });
+        }
+        let (file, kind) = open_file(disk, &self.folder, self.id, self.kind)?;
+        let file: Arc<dyn Source> = Arc::new(file);
+        let source: Arc<dyn Source> = match (kind, self.synced) {
+            (SegmentKind::Sealed, _) | (_, None) => file,
+            (SegmentKind::Active, Some(synced)) if self.is_frozen => {
+                Arc::new(SyncedSource::whole(file, synced))
+            }
+            (SegmentKind::Active, Some(synced)) => Arc::new(SyncedSource::up_to(file, synced)),
+        };
+        // What was written before it was sealed, but after it was listed, is not of that moment.
+        let last = self.last.filter(|_| kind == SegmentKind::Sealed);
+        let filter = Filter::default();
+        Ok(OpenedSegment {
+            source,
+            format: format_of(kind),
+            filter: match last {
+                Some(last) => filter.at_most("uuid", last.into_bytes()),
+                None => filter,
+            },
+        })
+    }
+}
+
+const fn format_of(kind: SegmentKind) -> &'static Format {
+    match kind {
+        SegmentKind::Active => &active::FORMAT,
+        SegmentKind::Sealed => &sealed::FORMAT,
+    }
+}
