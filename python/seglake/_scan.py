@@ -22,7 +22,11 @@ if TYPE_CHECKING:
     from ._export import Exported
     from ._files import FileListing, RemoteFile, SegmentFile, Stores
     from ._filters import Condition
-    from ._native import _Filters, _Key  # pyright: ignore[reportPrivateUsage]
+    from ._native import (
+        ListedSegment,
+        _Filters,  # pyright: ignore[reportPrivateUsage]
+        _Key,  # pyright: ignore[reportPrivateUsage]
+    )
 
 __all__ = ["Damaged", "PassedOver", "Scan", "ScannedFile", "scan"]
 
@@ -117,12 +121,16 @@ def scan(
     The files are listed now, and read whenever the scan is asked for records. A folder may hold other files than
     segments: `glob` says which ones are meant, since what is not recognised is an error, never left out in silence.
 
+    The folder of a `SegmentLog` is one log: its records at the moment of the listing, as far as they were on the disk,
+    each once, also beside its writer.
+
     Args:
         sources: a file, a folder, a pattern such as "logs/*.active" (`*`, `?`, `[abc]`, `{a,b}`), a URI that
             `pyarrow.fs` or `fsspec` knows, or a list of these. In folders, and where a pattern matches, names that
             begin with "_" or "." are left out, and links to folders are not followed; so is the index of a chunked log,
             which is read with that. A file that is named twice is read once.
-        format: the format's name; None tells it by content and extension. All files have to be of one format.
+        format: the format's name; None tells it by content and extension. All files have to be of one format, but
+            for the segments of logs, which are active and sealed: leave it out there.
         dialect: how an oplog's messages are laid out: "draft" (default), "draft-1.1" or "autobase".
         columns: the columns to read, as in `open`.
         filters: the records to give, as in `open`.
@@ -131,7 +139,7 @@ def scan(
         key: the key of the checksums, as in `open`.
         recursive: whether to look in folders within the folders.
         glob: read only those files of folders whose name matches, such as "*.active" or "*.{active,sealed}"; or any of
-            several patterns.
+            several patterns. It also chooses among the segments of a log.
         include_path: the name of a column with each record's file, behind the others.
         prune: read no more of each file than records of `filters` can be in, as in `open`: a file whose index, table of
             contents or first record proves that it has none is passed over. Damage elsewhere goes unnoticed, but not by
@@ -150,7 +158,9 @@ def scan(
     Raises:
         FileNotFoundError: a source does not exist, or there is no file to read.
         OSError: a folder cannot be listed, a store not be reached, or a file not be opened.
-        FormatError: the first file's format cannot be told. That of another is found when it is read.
+        FormatError: the first file's format cannot be told (that of another is found when it is read), or a segment of
+            a log is missing.
+        WrongKeyError: the key is not that of a log.
         ValueError: an argument is wrong, or does not concern the format.
         TypeError: a source is no path.
 
@@ -180,7 +190,7 @@ def scan(
         "batch_rows": batch_rows,
         "limits": limits,
     }
-    files = _Files.find([os.fspath(name) for name in names], filesystem, recursive=recursive, glob=glob)
+    files = _Files.find([os.fspath(name) for name in names], filesystem, recursive=recursive, glob=glob, key=key)
     found = Scan(files, arguments, None, threads)
     if include_path is None:
         return found
@@ -200,7 +210,15 @@ class _Files:
         self._stores = stores
 
     @classmethod
-    def find(cls, names: list[str], filesystem: object, *, recursive: bool, glob: str | Sequence[str] | None) -> _Files:
+    def find(
+        cls,
+        names: list[str],
+        filesystem: object,
+        *,
+        recursive: bool,
+        glob: str | Sequence[str] | None,
+        key: _Key | None,
+    ) -> _Files:
         """Finds files.
 
         Raises:
@@ -210,7 +228,7 @@ class _Files:
 
         stores = Stores(filesystem)
         chosen = FileFilter(recursive=recursive, name_pattern=glob)
-        listing = find_files(names, chosen, stores, all_elsewhere=stores.hold_all)
+        listing = find_files(names, chosen, stores, all_elsewhere=stores.hold_all, key=key)
         if not listing.files:
             text = f"no files to read in {', '.join(map(printable_path, names)) or 'an empty list of sources'}"
             if listing.left_out:
@@ -227,8 +245,10 @@ class _Files:
             return False
         return sum(file.size for file in self.found) < SMALL_BYTES * len(self.found)
 
-    def source(self, file: SegmentFile) -> str | RemoteFile:
-        """Returns what `open` takes for a file: its path, or the open file where it is elsewhere."""
+    def source(self, file: SegmentFile) -> str | RemoteFile | ListedSegment:
+        """Returns what `open` takes for a file: its path, the open file if it is elsewhere, or the segment of a log."""
+        if file.segment is not None:
+            return file.segment
         if not self._stores.hold_all and not is_uri(file.path):
             return file.path
         store, path = self._stores.connect(file.path)
@@ -237,6 +257,9 @@ class _Files:
 
 class Scan:
     """The records of many files of one format, from `seglake.scan`. Each use reads the files anew.
+
+    Of a log that gives the same records each time: those that it had when the scan was made. SegmentGoneError says that
+    its retention has removed some of them.
 
     It has Arrow's stream interface: `pyarrow.table(scan)`, `polars.from_arrow(scan)`, or in DuckDB `FROM scan`. Errors
     come wrapped from there, while the methods raise them as they are.
@@ -253,17 +276,18 @@ class Scan:
         self._include_path = include_path
         self._arguments = arguments
         self._threads = 1 if files.are_small else threads
-        # What no later file may differ in.
-        with self._opened(files.found[0]) as first:
-            self._first = first.path or files.found[0].path
+        # What no other file may differ in. Segments of logs are of several formats, with the same columns.
+        chosen = next((file for file in files.found if file.segment is None), files.found[0])
+        with self._opened(chosen) as first:
+            self._first = first.path or chosen.path
             self._format = first.format
-            self._splittable = formats()[first.format].splittable
             schema = first.schema
+        self._formats = formats(dialect=arguments["dialect"])
         self._schema = schema if include_path is None else schema.renamed("path", include_path)
 
     @property
     def format(self) -> str:
-        """The format's name.
+        """The format's name; of logs alone that of the first segment.
 
         Example:
             >>> import seglake
@@ -550,7 +574,7 @@ class Scan:
 
     def _opened(self, file: SegmentFile, *, threads: int = 1) -> Reader:
         reader = open(self._files.source(file), **self._arguments, threads=threads)
-        if reader.format != getattr(self, "_format", reader.format):
+        if not self._belongs(file, reader.format):
             found = reader.format
             reader.close()
             raise FormatError(
@@ -560,12 +584,21 @@ class Scan:
             )
         return reader
 
+    def _belongs(self, file: SegmentFile, format: str) -> bool:
+        """Tells whether a file's format is the scan's, or that of a segment of a log with the same columns."""
+        own = getattr(self, "_format", format)
+        if format == own:
+            return True
+        return file.segment is not None and self._formats[format].columns == self._formats[own].columns
+
     def _threads_for(self, file: SegmentFile) -> int:
         return self._threads if self._is_large(file) else 1
 
     def _is_large(self, file: SegmentFile) -> bool:
         """Tells whether a file is read by several threads itself."""
-        return file.size > _LARGE_BYTES and self._splittable and not self._arguments["prune"]
+        if file.size <= _LARGE_BYTES or self._arguments["prune"]:
+            return False
+        return self._formats[self._format if file.segment is None else file.segment.format].splittable
 
     def _in_order(self, results: Callable[[SegmentFile], Iterable[_Result]]) -> Generator[tuple[SegmentFile, _Result]]:
         """Yields each file with what is made of it: a large one by itself, those between large ones side by side."""

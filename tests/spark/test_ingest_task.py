@@ -12,17 +12,18 @@ import pytest
 from segments import OTHER_KEY, flip, write_segment
 
 import seglake
+from seglake._files import SegmentFile
 from seglake._text import path_text
 from seglake.spark.formats import FormatOptions
 from seglake.spark.ingestion import task as task_module
 from seglake.spark.ingestion.layout import NULL_DATE
 from seglake.spark.ingestion.tables import DAMAGE_SCHEMA, DamageWriter, DateWriter, RollingWriter, StagedFile
-from seglake.spark.ingestion.task import FileOutcome, TaskOutcome, TaskRunner, write_plan
+from seglake.spark.ingestion.task import FileOutcome, PlannedFile, TaskOutcome, TaskRunner, write_plan
 
 
 def run(staging: Path, paths: Sequence[Path], **settings: Any) -> TaskOutcome:
     (staging / "progress").mkdir(parents=True, exist_ok=True)
-    write_plan(staging, 0, [str(path) for path in paths])
+    write_plan(staging, 0, [SegmentFile(str(path), str(path), 0) for path in paths])
     format_options = FormatOptions(dialect=settings.get("dialect"))
     runner = TaskRunner(str(staging), settings.get("format"), format_options, None, settings.get("key_file"), 1 << 30)
     return TaskOutcome.from_json(runner.run(0).to_json())
@@ -54,6 +55,7 @@ class FailingBatches:
 class FailingReader:
     def __init__(self, reader: seglake.Reader) -> None:
         self._reader = reader
+        self.format = reader.format
 
     def __enter__(self) -> "FailingReader":
         return self
@@ -166,7 +168,7 @@ def test_a_report_that_does_not_add_up_is_refused() -> None:
         totals = (seglake.Total("record", None, 99, 1),)
 
     with pytest.raises(RuntimeError, match="/a: of 100 bytes 99 are accounted for"):
-        FileOutcome.of("/a", Report())  # pyright: ignore
+        FileOutcome.of(PlannedFile("/a", None), Report())  # pyright: ignore
 
 
 def test_paths_that_are_no_text() -> None:

@@ -2,7 +2,7 @@
 
 from .file import Entry, RemoteFile, Store
 from .find import find_files
-from .listing import FileFilter, FileListing, SegmentFile
+from .listing import FileFilter, FileListing, FoundLog, SegmentFile
 from .opening import Stores, connect, has_password, library_of, open_remote, scheme_of
 from .stream import stream
 
@@ -10,6 +10,7 @@ __all__ = [
     "Entry",
     "FileFilter",
     "FileListing",
+    "FoundLog",
     "RemoteFile",
     "SegmentFile",
     "Store",

@@ -1,6 +1,7 @@
 """Finds the files that paths, patterns and URIs name."""
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from seglake._text import printable_path
 
@@ -9,11 +10,19 @@ from .listing import FileFilter, FileListing, SegmentFile
 from .local import find_local
 from .patterns import mounted_path
 
+if TYPE_CHECKING:
+    from seglake._native import _Key  # pyright: ignore[reportPrivateUsage]
+
 __all__ = ["find_files"]
 
 
 def find_files(
-    paths: Sequence[str], chosen: FileFilter, stores: Connecting | None = None, *, all_elsewhere: bool = False
+    paths: Sequence[str],
+    chosen: FileFilter,
+    stores: Connecting | None = None,
+    *,
+    all_elsewhere: bool = False,
+    key: "_Key | None" = None,
 ) -> FileListing:
     """Finds the files that `paths` name: files, folders and patterns (`*`, `?`, `[abc]`, `{a,b}`).
 
@@ -21,23 +30,28 @@ def find_files(
     entered; so is `x.index` beside `x.chunks`, which is read with it or not at all. What is named without a pattern is
     taken whatever its name.
 
+    A folder that is a log gives its segments at one moment, each once, as far as they were on the disk then.
+
     Args:
         paths: as the user wrote them.
         chosen: which files of folders are wanted.
         stores: reaches files elsewhere; None refuses them.
         all_elsewhere: whether `stores` holds what has no scheme, too.
+        key: the key of logs, as in `open`.
 
     Raises:
         FileNotFoundError: a path does not exist, or a pattern matches nothing.
         ValueError: a path is neither a regular file nor a folder, or not on a file system.
         OSError: a folder cannot be listed, or a store cannot be reached.
+        seglake.FormatError: segments of a log are missing.
+        seglake.WrongKeyError: the key is not that of a log.
     """
     listing = FileListing()
     found: dict[str, SegmentFile] = {}
     for named in paths:
         local = None if all_elsewhere else _local_path(named, allow_others=stores is not None)
         if local is not None:
-            files = find_local(local, chosen, listing)
+            files = find_local(local, chosen, listing, key)
         else:
             # Imported here: the ingest, which reads no files elsewhere, has no use for it.
             from .remote import find_remote
@@ -45,6 +59,8 @@ def find_files(
             assert stores is not None
             files = find_remote(named, chosen, listing, stores)
         for file in files:
+            if file.segment is not None:
+                found[file.real_path] = file  # which says how far to read, unlike its name alone
             found.setdefault(file.real_path, file)
     listing.files = sorted(found.values())
     return listing

@@ -4,11 +4,15 @@ import fnmatch
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from .patterns import alternatives
 
-__all__ = ["FileFilter", "FileListing", "SegmentFile"]
+if TYPE_CHECKING:
+    from seglake._native import ListedSegment
+    from seglake._types import LogMark
+
+__all__ = ["FileFilter", "FileListing", "FoundLog", "SegmentFile"]
 
 
 class SegmentFile(NamedTuple):
@@ -19,12 +23,28 @@ class SegmentFile(NamedTuple):
         real_path: its path without links; the same for a URI.
         size: its size in bytes.
         modified: when it was modified, in seconds since 1970, as far as its store says; None on mounted file systems.
+        segment: of a segment of a log, that segment as it was listed, which is to be opened instead of the path.
     """
 
     path: str
     real_path: str
     size: int
     modified: float | None = None
+    segment: "ListedSegment | None" = None
+
+
+class FoundLog(NamedTuple):
+    """A folder that is a log.
+
+    Attributes:
+        path: its path, as it was named or found.
+        segments: how many segments it had when it was listed.
+        synced: how far it was known to be on the disk; None while nothing was.
+    """
+
+    path: str
+    segments: int
+    synced: "LogMark | None"
 
 
 @dataclass(frozen=True)
@@ -36,7 +56,7 @@ class FileFilter:
         name_pattern: only files whose name matches, such as `*.active`; or any of several patterns.
         modified_after: only files modified after this, in seconds since 1970.
         modified_before: only files modified before this, in seconds since 1970.
-        goes_on: note folders below that cannot be listed, instead of raising what the system says of the first.
+        goes_on: note folders that cannot be listed, instead of raising what is said of the first.
     """
 
     recursive: bool = False
@@ -67,7 +87,8 @@ class FileListing:
         folders: the folders that were searched, without links in their paths; not those below them.
         folders_not_entered: how many folders were left alone because the look-up is not recursive.
         left_out: how many files the filter does not accept.
-        not_listed: what the system said of each folder that cannot be listed.
+        not_listed: what was said of each folder that cannot be listed.
+        logs: the folders that are logs.
     """
 
     files: list[SegmentFile] = field(default_factory=list[SegmentFile])
@@ -75,4 +96,5 @@ class FileListing:
     folders: list[Path] = field(default_factory=list[Path])
     folders_not_entered: int = 0
     left_out: int = 0
-    not_listed: list[OSError] = field(default_factory=list[OSError])
+    not_listed: list[Exception] = field(default_factory=list[Exception])
+    logs: list[FoundLog] = field(default_factory=list[FoundLog])

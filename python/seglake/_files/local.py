@@ -3,27 +3,35 @@
 import glob
 import os
 import stat
+import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
+from seglake._errors import SeglakeError
+from seglake._native import is_log_name, list_log
 from seglake._text import printable_path
 
-from .listing import FileFilter, FileListing, SegmentFile
+from .listing import FileFilter, FileListing, FoundLog, SegmentFile
 from .patterns import alternatives, is_hidden, is_pattern, log_of_index, passes_hidden
+
+if TYPE_CHECKING:
+    from seglake._native import _Key  # pyright: ignore[reportPrivateUsage]
 
 __all__ = ["find_local"]
 
 
-def find_local(path: str, chosen: FileFilter, listing: FileListing) -> Iterator[SegmentFile]:
+def find_local(path: str, chosen: FileFilter, listing: FileListing, key: "_Key | None" = None) -> Iterator[SegmentFile]:
     """Yields the files that a path or pattern of a mounted file system names; what is passed over goes into `listing`.
 
     Args:
         path: the path as the user wrote it, without a scheme.
         chosen: which files of folders are wanted.
         listing: takes what is passed over.
+        key: the key of logs.
     """
     for root, literal in _roots(path):
-        yield from _below(root, literal, chosen, listing)
+        yield from _below(root, literal, chosen, listing, key)
 
 
 def _roots(text: str) -> Iterator[tuple[Path, bool]]:
@@ -45,7 +53,9 @@ def _roots(text: str) -> Iterator[tuple[Path, bool]]:
         raise FileNotFoundError(f"{printable_path(path)}: no file or folder matches this pattern")
 
 
-def _below(path: Path, literal: bool, chosen: FileFilter, listing: FileListing) -> Iterator[SegmentFile]:
+def _below(
+    path: Path, literal: bool, chosen: FileFilter, listing: FileListing, key: "_Key | None"
+) -> Iterator[SegmentFile]:
     """Yields the files that one root stands for.
 
     A link is followed where it is named literally, or as a folder on the way to what a pattern matches.
@@ -62,7 +72,7 @@ def _below(path: Path, literal: bool, chosen: FileFilter, listing: FileListing) 
             listing.skipped.append((str(path), "a linked folder"))
         else:
             listing.folders.append(path.resolve())
-            yield from _in_folder(path, chosen, listing)
+            yield from _in_folder(path, chosen, listing, key)
     elif stat.S_ISREG(status.st_mode):
         if not literal and _is_index(str(path)):
             return
@@ -78,7 +88,7 @@ def _below(path: Path, literal: bool, chosen: FileFilter, listing: FileListing) 
         listing.skipped.append((str(path), _kind(status.st_mode)))
 
 
-def _in_folder(top: Path, chosen: FileFilter, listing: FileListing) -> Iterator[SegmentFile]:
+def _in_folder(top: Path, chosen: FileFilter, listing: FileListing, key: "_Key | None") -> Iterator[SegmentFile]:
     pending = [top]
     while pending:
         folder = pending.pop()
@@ -91,8 +101,12 @@ def _in_folder(top: Path, chosen: FileFilter, listing: FileListing) -> Iterator[
                 raise
             listing.not_listed.append(error)
             continue
+        is_log = False
         with listed as entries:
             for entry in entries:
+                if is_log_name(entry.name):
+                    is_log = True
+                    continue
                 if is_hidden(entry.name):
                     continue
                 try:
@@ -118,6 +132,34 @@ def _in_folder(top: Path, chosen: FileFilter, listing: FileListing) -> Iterator[
                     yield SegmentFile(entry.path, real, status.st_size)
                 else:
                     listing.left_out += 1
+        if is_log:
+            try:
+                yield from _of_log(folder, real_folder, chosen, listing, key)
+            except (SeglakeError, OSError) as error:
+                if not chosen.goes_on:
+                    raise
+                listing.not_listed.append(error)
+
+
+def _of_log(
+    folder: Path, real_folder: str, chosen: FileFilter, listing: FileListing, key: "_Key | None"
+) -> Iterator[SegmentFile]:
+    """Yields the segments of a log. What they are now, and how far they are on the disk, is for the library to say."""
+    segments, synced = list_log(folder, key=key)
+    listing.logs.append(FoundLog(str(folder), len(segments), synced))
+    for segment in segments:
+        name = os.path.basename(segment.path)  # noqa: PTH119 - no path is made
+        if chosen.accepts(name, _modified(segment.path)):
+            yield SegmentFile(segment.path, f"{real_folder}{name}", segment.nbytes, None, segment)
+        else:
+            listing.left_out += 1
+
+
+def _modified(path: str) -> float:
+    try:
+        return os.stat(path).st_mtime  # noqa: PTH116 - no path is made
+    except FileNotFoundError:
+        return time.time()  # just sealed, or removed: then opening it says so
 
 
 def _is_index(path: str) -> bool:

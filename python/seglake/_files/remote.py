@@ -4,6 +4,8 @@ import fnmatch
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
+from seglake._errors import FormatError
+from seglake._native import ListedSegment, is_log_name
 from seglake._text import printable_path
 
 from .file import Entry, Store
@@ -131,9 +133,25 @@ def _in_folder(store: Store, folder: _Place, chosen: FileFilter, listing: FileLi
             continue
         if entry.is_file:
             found.append(_Found(folder.child(entry.path), entry))
+            _refuse_open_segment(found[-1], chosen)
         elif not chosen.recursive:
             listing.folders_not_entered += 1
     return found
+
+
+def _refuse_open_segment(found: _Found, chosen: FileFilter) -> None:
+    """Refuses a segment of a log that may still be written: how far it may be read is not known elsewhere."""
+    place, entry = found
+    name = entry.path.rpartition("/")[2]
+    if not is_log_name(name) or not chosen.accepts(name, entry.modified if entry.modified is not None else 0.0):
+        return
+    if not ListedSegment(name, entry.size, None, None, False).is_sealed:
+        raise FormatError(
+            "is a segment of a log that may still be written, or was not copied whole: elsewhere than on a mounted "
+            "file system logs are read by their sealed segments alone",
+            path=place.uri,
+            next="choose them by the pattern *.sealed, or name this file itself to read it as it is",
+        )
 
 
 def _chosen(

@@ -109,12 +109,13 @@ def command(
 
     Without --json a line is for people: position, what tells the record from others (time, type, number), then the
     value, cut to the terminal's width (in a pipe: at 64 KiB), control characters escaped. FILE is a path, a folder with
-    all below it, a URI such as s3://bucket/key, or - for standard input, which is copied to a temporary file first.
+    all below it, a log, a URI such as s3://bucket/key, or - for standard input, which is copied to a temporary file
+    first.
 
     Exit status: 0 all sound, 1 damage was met (the records in front of it are printed) or a record to --get is not
     there, 2 error.
     """
-    named = folders.files_named(files, globs)
+    named = folders.files_named(files, globs, given["key"])
     if at is not None and len(named.files) > 1:
         raise click.UsageError("--at is a place in one file: name one file")
     if ids and (at is not None or conditions(given) or given["where"]):
@@ -158,7 +159,7 @@ def command(
             say(skipped(report, file.label))
         return report_status(report)
 
-    status = max(named.status, each(named.files, spool_limit=spool_limit, action=show))
+    status = max(named.status, each(named.files, spool_limit=spool_limit, action=show, segments=named.segments))
     if left == 0 or not wanted.missing:
         return status
     say("\n".join(wanted.missing_said()))

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import closing
 from pathlib import Path
-from typing import Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import click
 
+from seglake import SeglakeError
 from seglake._in_order import SMALL_BYTES, in_order
 from seglake._values import is_uri
 
@@ -19,6 +20,10 @@ from .inputs import STANDARD_INPUT, Input, opened
 from .options import Command
 from .render import count, printable
 from .terminal import Advance, file_progress
+
+if TYPE_CHECKING:
+    from seglake._files import FileListing, FoundLog
+    from seglake._native import ListedSegment
 
 _Found = TypeVar("_Found")
 
@@ -38,12 +43,16 @@ class Named(NamedTuple):
         in_folders: whether one of the names is a folder.
         small: whether all are files in folders on this machine, and small on average.
         empty: how many folders there is nothing to read in, or that cannot be listed, which has been said.
+        segments: of the names that are segments of logs, these as they were listed: what is to be read.
+        logs: the logs among the folders.
     """
 
     files: Sequence[str]
     in_folders: bool
     small: bool
     empty: int
+    segments: Mapping[str, ListedSegment]
+    logs: Sequence[FoundLog]
 
     @property
     def status(self) -> int:
@@ -62,12 +71,15 @@ def glob(command: Command) -> Command:
     )(command)
 
 
-def files_named(names: Sequence[str], globs: Sequence[str]) -> Named:
+def files_named(names: Sequence[str], globs: Sequence[str], key: str | None) -> Named:
     """The files that are named, and those in folders that are, by the rules of `seglake.scan`.
 
     What is left out of a folder though it is no hidden file is said, and so is a folder in which nothing is to be read.
+    A folder that is a log is its segments at this moment, under the key given.
     """
     files: list[str] = []
+    segments: dict[str, ListedSegment] = {}
+    logs: list[FoundLog] = []
     in_folders = False
     all_in_folders = True
     nbytes = empty = 0
@@ -79,15 +91,21 @@ def files_named(names: Sequence[str], globs: Sequence[str]) -> Named:
         in_folders = True
         all_in_folders = all_in_folders and not is_uri(name)
         try:
-            found, not_listed = _within(name, globs)
-        except (Trouble, OSError) as error:
+            listing = _within(name, globs, key)
+        except (Trouble, OSError, ImportError, ValueError, SeglakeError) as error:
             tell(error, label=name)
             empty += 1
-        else:
-            empty += not_listed
-            files += [path for path, _ in found]
-            nbytes += sum(size for _, size in found)
-    return Named(files, in_folders, all_in_folders and nbytes < SMALL_BYTES * len(files), empty)
+            continue
+        empty += len(listing.not_listed)
+        shown = _as_named(name)
+        logs += [log._replace(path=shown(log.path)) for log in listing.logs]
+        for file in listing.files:
+            files.append(shown(file.path))
+            nbytes += file.size
+            if file.segment is not None:
+                segments[files[-1]] = file.segment
+    small = all_in_folders and nbytes < SMALL_BYTES * len(files)
+    return Named(files, in_folders, small, empty, segments, logs)
 
 
 def _is_folder(name: str) -> bool:
@@ -105,24 +123,42 @@ def _is_folder(name: str) -> bool:
     return entry is not None and not entry.is_file
 
 
-def _within(folder: str, globs: Sequence[str]) -> tuple[list[tuple[str, int]], int]:
-    """The files in a folder, with their sizes in bytes, and how many folders in it cannot be listed."""
+def _within(folder: str, globs: Sequence[str], key: str | None) -> FileListing:
+    """What is in a folder. What cannot be listed in it has been said.
+
+    Raises:
+        Trouble: there are no files to read.
+    """
     from seglake._files import FileFilter, Stores, find_files
 
-    listing = find_files([folder], FileFilter(recursive=True, name_pattern=globs or None, goes_on=True), Stores())
+    chosen = FileFilter(recursive=True, name_pattern=globs or None, goes_on=True)
+    listing = find_files([folder], chosen, Stores(), key=key)
     for path, reason in listing.skipped:
         say(f"{printable(path)}: passed over: {reason}")
     for error in listing.not_listed:
-        tell(error)
+        tell(error, label=folder)
     if not listing.files and not listing.not_listed:
         left = f": {count(listing.left_out, 'file')} there do not match --glob" if listing.left_out else ""
         raise Trouble(f"{printable(folder)}: no files to read in this folder{left}")
+    return listing
+
+
+def _as_named(folder: str) -> Callable[[str], str]:
+    """What makes a path in a folder what it is below the folder as it was named, and not an absolute path."""
     if is_uri(folder):
-        return [(file.path, file.size) for file in listing.files], 0
-    # As they were named, not as absolute paths.
+        return lambda path: path
     root = os.fspath(Path(folder).absolute())
     shown = folder.rstrip(os.sep) or os.sep
-    return [(shown + file.path[len(root) :], file.size) for file in listing.files], len(listing.not_listed)
+    return lambda path: shown + path[len(root) :]
+
+
+def log_line(log: FoundLog) -> str:
+    """A line on a log: how far it was known to be on the disk."""
+    segments = count(log.segments, "segment")
+    if log.synced is None:
+        return f"{printable(log.path)}: a log of {segments}, of which no mark says how far it is synced"
+    sequence, offset, last = log.synced
+    return f"{printable(log.path)}: a log of {segments}, synced up to offset {offset:,} of segment {sequence}, {last}"
 
 
 def side_by_side(
@@ -145,7 +181,7 @@ def side_by_side(
 
     def results(name: str) -> list[Any]:
         try:
-            with opened(name, spool_limit=spool_limit) as file:
+            with opened(name, spool_limit=spool_limit, segments=named.segments) as file:
                 return [action(file, go_on)]
         except Exception as error:
             if not is_about_one_file(error):

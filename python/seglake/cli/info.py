@@ -62,7 +62,7 @@ def command(
 
     Exit status: 0 recognised, 1 damage was met, 2 unknown format or another error.
     """
-    named = folders.files_named(files, globs)
+    named = folders.files_named(files, globs, how["key"])
     options.check_index(how, named.files)
     options.check_key(how["key"])
     shown = 0
@@ -95,6 +95,8 @@ def command(
             numbers[format] += 1
             sizes[format] += facts["nbytes"]
             click.echo(json_text(facts) if as_json else one_line(name, facts))
+    for log in () if as_json else named.logs:
+        click.echo(folders.log_line(log))
     if named.files and not as_json:
         kinds = [f"{number:,} {format} ({size(sizes[format])})" for format, number in sorted(numbers.items())]
         kinds += [f"{unreadable:,} unreadable"] if unreadable else []
@@ -106,13 +108,18 @@ def _facts(file: Input, advance: Advance | None, how: dict[str, Any], *, whole: 
     """What can be told about the file, ready for JSON, and the exit status that it deserves."""
     import seglake
 
-    detection = seglake.detect(file.from_start(), **options.only(how, "dialect", "key"))
+    format, confidence, reason = how["format"], "given", "named with --format"
+    if file.segment is not None:
+        format, confidence, reason = file.segment.format, "certain", "it is a segment of a log"
+    elif format is None:
+        detection = seglake.detect(file.from_start(), **options.only(how, "dialect", "key"))
+        format, confidence, reason = detection.format, detection.confidence, detection.reason
     facts: dict[str, Any] = {
         "path": file.path,
         "nbytes": file.size,
-        "format": how["format"] or detection.format,
-        "confidence": "given" if how["format"] else detection.confidence,
-        "reason": "named with --format" if how["format"] else detection.reason,
+        "format": format,
+        "confidence": confidence,
+        "reason": reason,
         "dialect": None,
         "checked": None,
         "columns": None,

@@ -7,7 +7,7 @@ import select
 import stat
 import sys
 import tempfile
-from collections.abc import Callable, Generator, Iterable
+from collections.abc import Callable, Generator, Iterable, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path, PurePath
@@ -25,6 +25,7 @@ from .terminal import Advance, byte_progress
 if TYPE_CHECKING:
     from seglake import Report
     from seglake._files import RemoteFile
+    from seglake._native import ListedSegment
 
 STANDARD_INPUT = "-"
 _COPY_BYTES = 1 << 20
@@ -46,10 +47,14 @@ class Readable(Protocol):
 
 @dataclass(frozen=True)
 class Input:
-    """One file to read. `label` is its name as it was given: escape it before showing it."""
+    """One file to read. `label` is its name as it was given: escape it before showing it.
+
+    Of a segment of a log `segment` is what is to be read, as it was when the log was listed.
+    """
 
     source: str | BinaryIO
     label: str
+    segment: ListedSegment | None = None
 
     @property
     def path(self) -> str | None:
@@ -58,14 +63,18 @@ class Input:
 
     @property
     def size(self) -> int:
-        """The file's size in bytes now."""
+        """The file's size in bytes now, or how many bytes of a segment of a log are to be read."""
+        if self.segment is not None:
+            return self.segment.nbytes
         if isinstance(self.source, str) and not is_uri(self.source):
             return os.stat(self.source).st_size  # noqa: PTH116 - no path is made for each of many
         with self.bytes() as content:
             return content.seek(0, os.SEEK_END)
 
-    def from_start(self) -> str | BinaryIO:
+    def from_start(self) -> str | BinaryIO | ListedSegment:
         """What to hand to the library, a stream wound back to its beginning."""
+        if self.segment is not None:
+            return self.segment
         if not isinstance(self.source, str):
             self.source.seek(0)
         return self.source
@@ -167,17 +176,20 @@ def _open_uri(uri: str) -> RemoteFile:
 
 
 @contextmanager
-def opened(name: str, *, spool_limit: int) -> Generator[Input]:
+def opened(name: str, *, spool_limit: int, segments: Mapping[str, ListedSegment] | None = None) -> Generator[Input]:
     """What a name stands for: a file or URI as it is, standard input (`-`) or a pipe as a temporary copy.
 
     Segments are read back and forth, which a pipe cannot do, so its bytes are first written to an unnamed temporary
-    file of at most `spool_limit` bytes that goes away at the end of the block.
+    file of at most `spool_limit` bytes that goes away at the end of the block. Names among `segments` are these.
 
     Raises:
         Trouble: a folder, standard input that is a terminal or closed, a pipe of more than `spool_limit` bytes, a URI
             that cannot be opened.
         OSError: the file is not there or cannot be read.
     """
+    if segments and name in segments:
+        yield Input(name, name, segments[name])
+        return
     if is_uri(name):
         # What is wrong with it is said here, once, whatever the library does with it afterwards.
         _open_uri(name)
@@ -204,6 +216,7 @@ def each(
     spool_limit: int,
     action: Callable[[Input], int],
     failed: Callable[[str, Exception], None] | None = None,
+    segments: Mapping[str, ListedSegment] | None = None,
 ) -> int:
     """Run `action` on each file, go on with the next where one cannot be read, and return the worst exit status.
 
@@ -212,11 +225,12 @@ def each(
         spool_limit: as for `opened`.
         action: what to do with a file; returns the exit status that it deserves.
         failed: called with the name and the error of a file that cannot be read, before it is told.
+        segments: as for `opened`.
     """
     worst = 0
     for name in names:
         try:
-            with opened(name, spool_limit=spool_limit) as file:
+            with opened(name, spool_limit=spool_limit, segments=segments) as file:
                 status = action(file)
         except Exception as error:
             if not is_about_one_file(error):

@@ -94,7 +94,7 @@ def command(
     """
     import seglake
 
-    named = folders.files_named(files, globs)
+    named = folders.files_named(files, globs, how["key"])
     options.check_index(how, named.files)
     options.check_key(how["key"])
     tally = Tally()
@@ -153,6 +153,8 @@ def command(
                     worst = max(worst, tell(found, label=name))
                 else:
                     worst = max(worst, tell_of(found, name, name, in_one_line=True))
+    for log in () if as_json or (quiet and worst == Status.SOUND) else named.logs:
+        click.echo(folders.log_line(log))
     if (len(files) > 1 or named.in_folders) and named.files and not as_json and not (quiet and worst == Status.SOUND):
         click.echo(tally.summary())
         if tally.damaged and named.in_folders:

@@ -68,6 +68,7 @@ class Decoder:
             seglake.DamageError: the mode is FAILFAST, or the schema has no column that reports damage.
             seglake.LimitError: a record or a chunk is larger than the options allow, or a number than its type.
             seglake.WrongKeyError: as above; in mode DROPMALFORMED too, where nothing at all would be left of a file.
+            seglake.SegmentGoneError: a segment of a log was removed since the read was planned.
             FileNotFoundError: a file is gone since the read was planned.
             OSError: a file cannot be read.
         """
@@ -76,6 +77,10 @@ class Decoder:
             path = file.path
             try:
                 reader = self._open(file, part)
+            except seglake.SegmentGoneError:
+                if self.options.ignore_missing_files:
+                    continue
+                raise
             except FileNotFoundError as error:
                 if error.filename != path:
                     raise FileNotFoundError(  # the only other file that is opened
@@ -142,9 +147,11 @@ class Decoder:
         self, file: SegmentFile, *, key: str | None = None, record_bytes: int | None = None, **more: Any
     ) -> seglake.Reader:
         secret = self.options.key
+        # A segment of a log may have another format by now, which it says itself.
+        format = self.format if file.segment is None else self.options.segment_format
         return seglake.open(
             self.options.stores.source(file),
-            format=self.format,
+            format=format,
             key=secret.reveal() if secret is not None else key,
             **self.options.format_options.arguments(self.format, record_bytes=record_bytes),
             **more,

@@ -1,5 +1,6 @@
 """The Spark data source `seglake`."""
 
+import socket
 import sys
 from collections.abc import Iterator, Mapping, MutableMapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -107,7 +108,17 @@ class SegmentDataSource(DataSource):
     def _find(self) -> FileListing:
         """Finds the files, once: Spark asks for the schema and sends the object on in one process."""
         if self._listing is None:
-            self._listing = find_files(self._options.paths, self._options.filter, self._options.stores)
+            options = self._options
+            key = options.key.reveal() if options.key is not None else options.key_file
+            try:
+                self._listing = find_files(options.paths, options.filter, options.stores, key=key)
+            except FileNotFoundError as error:
+                if options.key_file is None or error.filename != options.key_file:
+                    raise
+                raise FileNotFoundError(
+                    f"option checksumSecretFile: {printable_path(options.key_file)}: there is no such file on "
+                    f"{socket.gethostname()}, where the read is planned: the mark of a log is checked under its key"
+                ) from None
         return self._listing
 
 
@@ -176,24 +187,40 @@ def _partitions(files: Sequence[SegmentFile], decoder: Decoder) -> list[SegmentP
 def _common_format(files: Sequence[SegmentFile], options: ReadOptions) -> str | None:
     """Returns the format that all files have, None if there are no files.
 
+    Segments of logs are of several formats with the same columns, and say theirs when they are opened: beside other
+    files the format is that of these, of logs alone that of the first segment.
+
     Raises:
-        ValueError: two files differ in their format.
+        ValueError: two files differ in their format, or a file and a log in their columns.
         FileNotFoundError: a file is gone since it was listed.
         seglake.FormatError: the format of a file cannot be told.
     """
+    kinds = seglake.formats(dialect=options.format_options.dialect)
     first: tuple[str, str] | None = None
+    of_log: tuple[str, str] | None = None
     for file, format in zip(files, _formats(files, options), strict=True):
         if format is None:
             continue
-        if first is None:
-            first = (file.path, format)
-        elif format != first[1]:
-            raise ValueError(
-                f"{printable_path(first[0])} is of format {first[1]} and {printable_path(file.path)} of format "
-                f"{format}: load one format at a time, with option pathGlobFilter to choose the files or "
-                "segmentFormat to name it"
-            )
-    return first[1] if first is not None else None
+        found = (file.path, format)
+        if file.segment is not None:
+            of_log = of_log or found
+            if first is not None and kinds[format].columns != kinds[first[1]].columns:
+                raise _differing(first, found)
+        elif first is not None and format != first[1]:
+            raise _differing(first, found)
+        elif of_log is not None and kinds[format].columns != kinds[of_log[1]].columns:
+            raise _differing(of_log, found)
+        else:
+            first = first or found
+    of_all = first or of_log
+    return of_all[1] if of_all is not None else None
+
+
+def _differing(first: tuple[str, str], other: tuple[str, str]) -> ValueError:
+    return ValueError(
+        f"{printable_path(first[0])} is of format {first[1]} and {printable_path(other[0])} of format {other[1]}: "
+        "load one format at a time, with option pathGlobFilter to choose the files or segmentFormat to name it"
+    )
 
 
 def _formats(files: Sequence[SegmentFile], options: ReadOptions) -> Iterator[str | None]:
@@ -220,6 +247,8 @@ def _formats(files: Sequence[SegmentFile], options: ReadOptions) -> Iterator[str
 
 
 def _detect(file: SegmentFile, options: ReadOptions) -> str:
+    if file.segment is not None:
+        return file.segment.format
     # Without the key's file, which is for the executors alone; the structure tells the format too.
     key = options.key
     found = seglake.detect(

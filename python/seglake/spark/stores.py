@@ -4,13 +4,16 @@ import json
 import re
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
-from typing import Any, Final, cast
+from typing import TYPE_CHECKING, Any, Final, cast
 
 from seglake import _values as values
 from seglake._files import RemoteFile, SegmentFile, Store, connect, has_password, library_of, scheme_of
 from seglake._text import printable_path
 
 from .option_table import STORE_PREFIX as PREFIX
+
+if TYPE_CHECKING:
+    from seglake._native import ListedSegment
 
 __all__ = ["Stores"]
 
@@ -182,13 +185,17 @@ class Stores:
         store = self._stores[of]
         return store, store.path_of(uri)
 
-    def source(self, file: SegmentFile) -> str | RemoteFile:
-        """Returns what `seglake.open` takes for a file that was found: its path, or if it is elsewhere, the open file.
+    def source(self, file: SegmentFile) -> "str | RemoteFile | ListedSegment":
+        """Returns what `seglake.open` takes for a file that was found.
+
+        That is its path, the open file if it is elsewhere, or the segment of a log as it was found.
 
         Raises:
             FileNotFoundError: it is gone.
             OSError: it is another than was found, or cannot be opened.
         """
+        if file.segment is not None:
+            return file.segment
         if not is_elsewhere(file.path):
             return file.path
         store, path = self.connect(file.path)

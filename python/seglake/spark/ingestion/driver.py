@@ -69,7 +69,7 @@ class IngestDriver:
         if spark is None and master.startswith("local"):
             self._check_key()  # the executors do too; here it costs nothing and is known before Spark starts
         destination = absolute_destination(self.destination)
-        listing = find_inputs(self.sources, destination)
+        listing = find_inputs(self.sources, destination, self.key_file)
         if not listing.files:
             return IngestResult(run_id=None, destination=str(destination), skipped=_skipped(listing))
         LOCAL.make_folder(destination)
@@ -130,7 +130,7 @@ class IngestDriver:
         )
         tasks = pack(files, limit, _OPEN_COST_BYTES)
         for number, task in enumerate(tasks):
-            write_plan(staging, number, [file.real_path for file in task])
+            write_plan(staging, number, task)
         key_file = None if self.key_file is None else str(Path(self.key_file).absolute())
         runner = TaskRunner(
             str(staging), self.format, self.format_options, self.record_bytes, key_file, self.target_file_bytes
@@ -280,17 +280,18 @@ def absolute_destination(dst: str | os.PathLike[str]) -> Path:
     return path
 
 
-def find_inputs(sources: Sequence[str], destination: Path) -> FileListing:
+def find_inputs(sources: Sequence[str], destination: Path, key_file: str | None) -> FileListing:
     """Finds the files to ingest; folders are searched with all that is below them.
 
     Raises:
-        IngestError: a source does not exist or cannot be listed, or the destination is among the sources.
+        IngestError: a source does not exist or cannot be listed, the key is not that of a log, or the destination
+            is among the sources.
     """
     if not sources:
         raise IngestError("no sources are given: name files, folders or patterns")
     try:
-        listing = find_files(sources, FileFilter(recursive=True))
-    except (OSError, ValueError) as error:
+        listing = find_files(sources, FileFilter(recursive=True), key=key_file)
+    except (OSError, ValueError, seglake.SeglakeError) as error:
         raise IngestError(str(error)) from error
     for folder in listing.folders:
         if destination.is_relative_to(folder):

@@ -6,18 +6,20 @@ import uuid
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
-from typing import Any, Final, Self, cast
+from typing import Any, Final, NamedTuple, Self, cast
 
 import pyarrow as pa
 
 import seglake
+from seglake._files import SegmentFile
+from seglake._native import ListedSegment
 from seglake._text import path_text, printable_path
 from seglake.spark.formats import FormatOptions, column_names
 from seglake.spark.versions import reduced
 
 from .tables import DAMAGE_SCHEMA, RAW_PART_BYTES, DamageWriter, DateWriter, RollingWriter, StagedFile, records_schema
 
-__all__ = ["FileOutcome", "StagedData", "TaskOutcome", "TaskRunner", "read_plan", "write_plan"]
+__all__ = ["FileOutcome", "PlannedFile", "StagedData", "TaskOutcome", "TaskRunner", "read_plan", "write_plan"]
 
 _REPORT_INTERVAL_S: Final = 0.25
 
@@ -60,7 +62,7 @@ class FileOutcome:
     damage: dict[str, tuple[int, int]] = field(default_factory=dict[str, tuple[int, int]])
 
     @classmethod
-    def of(cls, path: str, report: seglake.Report) -> Self:
+    def of(cls, file: "PlannedFile", report: seglake.Report) -> Self:
         """Makes the row of a file that was read to its end.
 
         Raises:
@@ -73,15 +75,17 @@ class FileOutcome:
             if total.cause is not None:
                 ranges, size = damage.get(total.cause, (0, 0))
                 damage[total.cause] = (ranges + total.ranges, size + total.nbytes)
-        if sum(sizes.values()) != report.nbytes:
+        nbytes = sum(sizes.values())
+        # A segment of a log that was sealed since it was planned is not read to its end.
+        if nbytes != report.nbytes and file.segment is None:
             raise RuntimeError(
-                f"{printable_path(path)}: of {report.nbytes} bytes {sum(sizes.values())} are accounted for: {sizes}"
+                f"{printable_path(file.path)}: of {report.nbytes} bytes {nbytes} are accounted for: {sizes}"
             )
         return cls(
-            path=path_text(path),
+            path=path_text(file.path),
             format=report.format,
             checked=report.checked,
-            nbytes=report.nbytes,
+            nbytes=nbytes,
             records=report.records,
             first_timestamp=report.first_timestamp_us,
             last_timestamp=report.last_timestamp_us,
@@ -133,15 +137,29 @@ class TaskOutcome:
         return cls(**content)
 
 
-def write_plan(staging: Path, task: int, paths: Sequence[str]) -> None:
+class PlannedFile(NamedTuple):
+    """A file that a task reads: its path without links, and if it is a segment of a log, that as it was planned."""
+
+    path: str
+    segment: ListedSegment | None
+
+    @property
+    def source(self) -> str | ListedSegment:
+        """What `seglake.open` takes."""
+        return self.path if self.segment is None else self.segment
+
+
+def write_plan(staging: Path, task: int, files: Sequence[SegmentFile]) -> None:
     """Writes down which files a task reads: as a file, so that the job itself stays small however many there are."""
     (staging / "plan").mkdir(exist_ok=True)
-    (staging / "plan" / f"{task}.json").write_text(json.dumps(list(paths)))
+    plan = [(file.real_path, file.segment and file.segment.__getnewargs__()) for file in files]
+    (staging / "plan" / f"{task}.json").write_text(json.dumps(plan))
 
 
-def read_plan(staging: Path, task: int) -> list[str]:
+def read_plan(staging: Path, task: int) -> list[PlannedFile]:
     """Reads what `write_plan` wrote."""
-    return json.loads((staging / "plan" / f"{task}.json").read_bytes())
+    plan: list[tuple[str, Any]] = json.loads((staging / "plan" / f"{task}.json").read_bytes())
+    return [PlannedFile(path, None if segment is None else ListedSegment(*segment)) for path, segment in plan]
 
 
 class _UnreadableError(Exception):
@@ -200,21 +218,21 @@ class TaskRunner:
         except (OSError, ValueError) as error:
             return TaskOutcome(task, key_error=str(error))
         staging = Path(self.staging)
-        paths = read_plan(staging, task)
+        files = read_plan(staging, task)
         try:
             # All files of the task share the output files. If reading one fails when rows of it are in them already,
             # those rows cannot be taken out again: the task starts anew, with output files for each input file.
             try:
-                return self._run(task, staging, [paths])
+                return self._run(task, staging, [files])
             except _UnreadableError:
-                return self._run(task, staging, [[path] for path in paths])
+                return self._run(task, staging, [[file] for file in files])
         except _WrongKeyError as error:
             (staging / "stop").touch()
             return TaskOutcome(task, wrong_key=path_text(str(error)))
         except _StopError:
             return TaskOutcome(task, stopped=True)
 
-    def _run(self, task: int, staging: Path, groups: Sequence[Sequence[str]]) -> TaskOutcome:
+    def _run(self, task: int, staging: Path, groups: Sequence[Sequence[PlannedFile]]) -> TaskOutcome:
         """Reads groups of files; the files of a group share output files.
 
         Raises:
@@ -225,19 +243,19 @@ class TaskRunner:
         attempt = staging / f"task-{task:05d}-{uuid.uuid4().hex[:8]}"
         attempt.mkdir()
         progress = _Progress(staging, task)
-        for number, paths in enumerate(groups):
+        for number, files in enumerate(groups):
             output = _Output(attempt, f"{number:05d}", self.format_options, self.target_bytes)
             try:
-                for path in paths:
+                for planned in files:
                     try:
-                        file = self._ingest(path, output, progress)
+                        file = self._ingest(planned, output, progress)
                     except _UnreadableError as error:
-                        if error.wrote and len(paths) > 1:
+                        if error.wrote and len(files) > 1:
                             raise
                         if error.wrote:
                             output.discard()
                             output = _Output(attempt, f"{number:05d}-rest", self.format_options, self.target_bytes)
-                        file = FileOutcome(path_text(path), error=path_text(str(error)))
+                        file = FileOutcome(path_text(planned.path), error=path_text(str(error)))
                     outcome.files.append(file)
                     progress.file_done(file.nbytes)
                 for format, staged in output.finish():
@@ -248,17 +266,19 @@ class TaskRunner:
         progress.write()
         return outcome
 
-    def _ingest(self, path: str, output: "_Output", progress: "_Progress") -> FileOutcome:
+    def _ingest(self, file: PlannedFile, output: "_Output", progress: "_Progress") -> FileOutcome:
         """Reads one file to its end, once.
 
         Raises:
             _UnreadableError: it cannot be read.
             _WrongKeyError: the key seems to be wrong.
         """
-        wrote = False
+        wrote, path = False, file.path
         try:
-            format = self.format or self._detect(path)
-            reader = self._open(path, format)
+            # A segment of a log says itself which format it has by now.
+            format = self.format or (file.segment.format if file.segment is not None else self._detect(path))
+            reader = self._open(file, format)
+            format = reader.format
         except (OSError, seglake.SeglakeError) as error:
             raise _UnreadableError(str(error), wrote=wrote) from None
         with reader:
@@ -282,7 +302,7 @@ class TaskRunner:
                     progress.read_to(span.end, 0)
             if batches.report.wrong_key:
                 raise _WrongKeyError(path)
-            return FileOutcome.of(path, batches.report)
+            return FileOutcome.of(file, batches.report)
 
     def _detect(self, path: str) -> str:
         found = seglake.detect(path, dialect=self.format_options.dialect, key=self.key_file)
@@ -290,10 +310,10 @@ class TaskRunner:
             raise seglake.FormatError(f"cannot tell the format: {found.reason}", path=path)
         return found.format
 
-    def _open(self, path: str, format: str) -> seglake.Reader:
+    def _open(self, file: PlannedFile, format: str) -> seglake.Reader:
         return seglake.open(
-            path,
-            format=format,
+            file.source,
+            format=format if file.segment is None else self.format,
             key=self.key_file,
             on_damage="skip",
             columns=[*column_names(format, self.format_options), "position"],

@@ -1,0 +1,209 @@
+"""The folder of a log in Spark and in the ingest: one moment of it, whenever its segments are opened."""
+
+import pickle
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+from pyspark.sql import SparkSession
+
+import seglake
+import seglake.spark
+from seglake import SegmentLog
+from seglake._files import FileFilter, find_files
+from seglake.spark.formats import FormatOptions
+from seglake.spark.ingestion.task import TaskOutcome, TaskRunner, write_plan
+from seglake.spark.source import SegmentDataSource
+
+pytestmark = pytest.mark.spark
+
+KEY = bytes(range(32))
+
+
+def write(log: SegmentLog, first: int, end: int) -> None:
+    log.write_batch([("even" if number % 2 == 0 else "odd", str(number)) for number in range(first, end)])
+
+
+def seal(path: Path, first: int, end: int) -> None:
+    with SegmentLog(path) as log:
+        write(log, first, end)
+        log.roll()
+        log.wait_sealed()
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    """A log of two sealed segments and an active one with records after its synced mark."""
+    path = tmp_path / "log"
+    for first in (0, 10):
+        seal(path, first, first + 10)
+    with SegmentLog(path) as log:
+        write(log, 20, 30)
+    mark = (path / "_mark").read_bytes()
+    with SegmentLog(path) as log:
+        write(log, 1000, 1005)
+    (path / "_mark").write_bytes(mark)
+    return path
+
+
+def planned(path: Path, **options: str) -> tuple[Any, list[Any]]:
+    """A reader and its partitions, as tasks get them."""
+    source = SegmentDataSource({"path": str(path), **options})
+    reader = source.reader(source.schema())
+    return pickle.loads(pickle.dumps(reader)), pickle.loads(pickle.dumps(list(reader.partitions())))
+
+
+def read(reader: Any, partitions: list[Any], column: str = "value") -> list[Any]:
+    batches = [batch for partition in partitions for batch in reader.read(partition)]
+    return [value for batch in batches for value in batch.column(column).to_pylist()]
+
+
+def numbers(found: list[Any]) -> list[int]:
+    return sorted(int(value) for value in found if value is not None)
+
+
+def ingested(lake: Path) -> list[int]:
+    tables = [pq.ParquetFile(file).read(columns=["value"]) for file in lake.glob("*/records/**/*.parquet")]
+    return numbers([value for table in tables for value in table["value"].to_pylist()])
+
+
+def test_a_load_is_one_log(spark: SparkSession, path: Path) -> None:
+    frame = spark.read.format("seglake").option("metadataColumns", "path").load(str(path))
+    assert frame.count() == 30
+    rows = frame.selectExpr("int(string(value)) AS number", "path", "_corrupt_record AS damage").collect()
+    assert sorted(row.number for row in rows) == list(range(30))
+    assert {row.path for row in rows} == {file.path for file in seglake.scan(path).files()}
+    assert all(row.damage is None for row in rows)
+    assert frame.where("type = 'odd'").count() == 15
+    sealed = spark.read.format("seglake").option("pathGlobFilter", "*.sealed").load(str(path))
+    assert sealed.count() == 20
+
+
+@pytest.mark.parametrize("options", [{}, {"maxPartitionBytes": "1", "openCostInBytes": "1"}])
+def test_tasks_read_what_was_planned_also_when_it_is_sealed_since(path: Path, options: dict[str, str]) -> None:
+    reader, partitions = planned(path, **options)
+    assert numbers(read(reader, partitions)) == list(range(30))
+    seal(path, 40, 50)
+    assert not list(path.glob("*.active"))
+    assert numbers(read(reader, partitions)) == list(range(30))
+    assert len(numbers(read(*planned(path)))) == 45
+
+
+def test_segments_that_retention_removed_since_are_an_error(path: Path) -> None:
+    reader, partitions = planned(path)
+    lenient = planned(path, ignoreMissingFiles="true")
+    seal(path, 40, 50)
+    with SegmentLog(path) as log:
+        write(log, 50, 51)
+        log.retain(bytes=0)
+    with pytest.raises(seglake.SegmentGoneError, match="segment 1 was removed"):
+        read(reader, partitions)
+    assert read(*lenient) == []
+
+
+def test_damage_in_front_of_the_mark_is_a_row(path: Path) -> None:
+    [newest] = path.glob("*.active")
+    with newest.open("r+b") as file:
+        file.seek(30)
+        file.write(b"\xff")
+    reader, partitions = planned(path)
+    assert numbers(read(reader, partitions)) == [number for number in range(30) if number != 20]
+    [damage] = [row for row in read(reader, partitions, "_corrupt_record") if row is not None]
+    assert (damage["path"], damage["start"]) == (str(newest), 0)
+    with pytest.raises(seglake.DamageError):
+        read(*planned(path, mode="FAILFAST"))
+
+
+def test_the_driver_needs_the_key_of_a_log(tmp_path: Path) -> None:
+    path, key = tmp_path / "log", tmp_path / "key"
+    key.write_text(KEY.hex())
+    with SegmentLog(path, key=KEY) as log:
+        write(log, 0, 10)
+    assert numbers(read(*planned(path, checksumSecretFile=str(key)))) == list(range(10))
+    with pytest.raises(seglake.WrongKeyError):
+        planned(path)
+    with pytest.raises(FileNotFoundError, match=r"checksumSecretFile: .*none: there is no such file on"):
+        planned(path, checksumSecretFile=str(tmp_path / "none"))
+
+
+def test_logs_and_files_of_another_format_are_refused_together(path: Path) -> None:
+    with seglake.create(path.parent / "z.active", format="active") as segment:
+        segment.write(type="odd", value=b"31")
+    assert len(numbers(read(*planned(path.parent, recursiveFileLookup="true")))) == 31
+    with seglake.create(path.parent / "z.tenant", format="tenant") as segment:
+        segment.write(tenant="a", partition=0, value=b"32")
+    with pytest.raises(ValueError, match="load one format at a time"):
+        planned(path.parent, recursiveFileLookup="true")
+    with pytest.raises(seglake.FormatError, match="is active by now, not sealed"):
+        read(*planned(path, segmentFormat="sealed"))
+
+
+def test_an_ingest_of_a_log_has_its_records_once(spark: SparkSession, path: Path, tmp_path: Path) -> None:
+    done = seglake.spark.ingest(path, tmp_path / "lake", spark=spark)
+    assert (done.records, done.files, done.errors, done.damaged_files) == (30, 3, (), 0)
+    assert ingested(tmp_path / "lake") == list(range(30))
+    files = pq.read_table(tmp_path / "lake" / "active" / "files").to_pylist()
+    scanned = seglake.scan(path).files()[-1]
+    assert [(row["path"], row["nbytes"], row["records"]) for row in files] == [(scanned.path, scanned.nbytes, 10)]
+
+
+def test_an_ingest_reads_what_was_planned_also_when_it_is_sealed_since(path: Path, tmp_path: Path) -> None:
+    listing = find_files([str(path)], FileFilter(recursive=True))
+    staging = tmp_path / "staging"
+    (staging / "progress").mkdir(parents=True)
+    write_plan(staging, 0, listing.files)
+    seal(path, 40, 50)
+    runner = TaskRunner(str(staging), None, FormatOptions(), None, None, 1 << 30)
+    outcome = TaskOutcome.from_json(runner.run(0).to_json())
+    assert [(file.records, file.ok, file.error, file.format) for file in outcome.files] == [
+        (10, True, None, "sealed")
+    ] * 3
+    assert [file.path for file in outcome.files] == [file.path for file in listing.files]
+    tables = [pq.read_table(staging / file.staged) for file in outcome.staged if file.folder.startswith("records")]
+    assert sorted(int(value) for table in tables for value in table["value"].to_pylist()) == list(range(30))
+
+
+_WRITER = """
+import sys
+from pathlib import Path
+import seglake
+path, stop, told = sys.argv[1], Path(sys.argv[2]), Path(sys.argv[3])
+log = seglake.SegmentLog(path, segment_bytes=3000, durability="flush")
+number = 0
+while not stop.exists():
+    log.write_batch([("t", str(n)) for n in range(number, number + 5)])
+    number += 5
+    if number % 3 == 0:
+        log.sync()
+        told.with_suffix(".new").write_text(str(number))
+        told.with_suffix(".new").replace(told)
+log.close()
+"""
+
+
+def test_loads_beside_a_writer_are_prefixes(spark: SparkSession, tmp_path: Path) -> None:
+    path, stop, told = tmp_path / "log", tmp_path / "stop", tmp_path / "told"
+    writer = subprocess.Popen([sys.executable, "-c", _WRITER, path, stop, told])
+    try:
+        while not told.exists():
+            assert writer.poll() is None
+            time.sleep(0.01)
+        for _ in range(3):
+            least = int(told.read_text())
+            frame = spark.read.format("seglake").load(str(path))
+            found = sorted(row.number for row in frame.selectExpr("int(string(value)) AS number").collect())
+            assert found == list(range(len(found)))
+            assert len(found) >= least
+        least = int(told.read_text())
+        done = seglake.spark.ingest(path, tmp_path / "lake", spark=spark)
+        assert done.errors == ()
+        assert done.records >= least
+        assert writer.poll() is None
+    finally:
+        stop.touch()
+        writer.wait(60)
+    assert ingested(tmp_path / "lake") == list(range(done.records))
