@@ -754,36 +754,94 @@ class Reader:
 class ListedSegment:
     """A segment of a log as it was when `list_log` listed it: `open` and `verify` take it for what it was then, also
     when it was sealed since. It holds nothing open, and pickles.
+
+    >>> from seglake._native import list_log
+    >>> segments, synced = list_log("log")
+    >>> seglake.open(segments[0]).count()
+    2
     """
     def __new__(cls, path: str, nbytes: int, synced: int | None, last: str | None, is_frozen: bool) -> Self: ...
     def __getnewargs__(self) -> tuple[str, int, int | None, str | None, bool]: ...
     @property
     def log(self) -> str:
-        """The log's folder."""
+        """The log's folder.
+
+        >>> from seglake._native import list_log
+        >>> segments, synced = list_log("log")
+        >>> segments[1].log
+        'log'
+        """
     @property
     def path(self) -> str:
-        """The path of its file when it was listed."""
+        """The path of its file when it was listed.
+
+        >>> from seglake._native import list_log
+        >>> segments, synced = list_log("log")
+        >>> segments[1].path.endswith(".active")
+        True
+        """
     @property
     def format(self) -> str:
-        """The name of its format when it was listed."""
+        """The name of its format when it was listed.
+
+        >>> from seglake._native import list_log
+        >>> segments, synced = list_log("log")
+        >>> [segment.format for segment in segments]
+        ['sealed', 'active']
+        """
     @property
     def is_sealed(self) -> bool:
-        """Whether it was sealed when it was listed, so that its file is complete."""
+        """Whether it was sealed when it was listed, so that its file is complete.
+
+        >>> from seglake._native import list_log
+        >>> segments, synced = list_log("log")
+        >>> [segment.is_sealed for segment in segments]
+        [True, False]
+        """
     @property
     def nbytes(self) -> int:
-        """How many bytes of it are to be read."""
+        """How many bytes of it are to be read.
+
+        >>> from seglake._native import list_log
+        >>> segments, synced = list_log("log")
+        >>> segments[1].nbytes == synced.byte_offset
+        True
+        """
     @property
     def sequence(self) -> int:
-        """Its place in the log."""
+        """Its place in the log.
+
+        >>> from seglake._native import list_log
+        >>> segments, synced = list_log("log")
+        >>> [segment.sequence for segment in segments]
+        [1, 2]
+        """
     @property
     def synced(self) -> int | None:
-        """The offset up to which it was on the disk, where more than that may be in the file."""
+        """The offset up to which it was on the disk, where more than that may be in the file.
+
+        >>> from seglake._native import list_log
+        >>> segments, synced = list_log("log")
+        >>> segments[0].synced, segments[1].synced == synced.byte_offset
+        (None, True)
+        """
     @property
     def is_frozen(self) -> bool:
-        """Whether it is damaged or cut off, and kept as it is."""
+        """Whether it is damaged or cut off, and kept as it is.
+
+        >>> from seglake._native import list_log
+        >>> segments, synced = list_log("log")
+        >>> segments[1].is_frozen
+        False
+        """
 
 def is_log_name(name: str, /) -> bool:
-    """Whether a file of this name makes its folder that of a log."""
+    """Whether a file of this name makes its folder that of a log.
+
+    >>> from seglake._native import is_log_name
+    >>> is_log_name("_mark"), is_log_name("orders.sealed")
+    (True, False)
+    """
 
 def list_log(
     folder: str | PathLike[str], *, key: _Key | None = None
@@ -793,6 +851,11 @@ def list_log(
 
     Raises OSError where the folder cannot be read, FormatError where segments are missing, WrongKeyError where
     nothing checks under the key.
+
+    >>> from seglake._native import list_log
+    >>> segments, synced = list_log("log")
+    >>> len(segments), synced.sequence
+    (2, 2)
     """
 
 @final

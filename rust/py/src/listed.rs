@@ -18,6 +18,11 @@ use crate::value::uuid_to_python;
 
 /// A segment of a log as it was when `list_log` listed it: `open` and `verify` take it for what it was then, also when it was
 /// sealed since. It holds nothing open, and pickles.
+///
+/// >>> from seglake._native import list_log
+/// >>> segments, synced = list_log("log")
+/// >>> seglake.open(segments[0]).count()
+/// 2
 #[pyclass(frozen, eq, module = "seglake._native")]
 #[derive(Clone, PartialEq)]
 pub(crate) struct ListedSegment(pub(crate) Listed);
@@ -50,48 +55,88 @@ impl ListedSegment {
     }
 
     /// The log's folder.
+    ///
+    /// >>> from seglake._native import list_log
+    /// >>> segments, synced = list_log("log")
+    /// >>> segments[1].log
+    /// 'log'
     #[getter]
     fn log(&self) -> &OsStr {
         self.0.folder.as_os_str()
     }
 
     /// The path of its file when it was listed.
+    ///
+    /// >>> from seglake._native import list_log
+    /// >>> segments, synced = list_log("log")
+    /// >>> segments[1].path.endswith(".active")
+    /// True
     #[getter]
     fn path(&self) -> OsString {
         self.0.path().into_os_string()
     }
 
     /// The name of its format when it was listed.
+    ///
+    /// >>> from seglake._native import list_log
+    /// >>> segments, synced = list_log("log")
+    /// >>> [segment.format for segment in segments]
+    /// ['sealed', 'active']
     #[getter]
     fn format(&self) -> &'static str {
         self.0.format().name
     }
 
     /// Whether it was sealed when it was listed, so that its file is complete.
+    ///
+    /// >>> from seglake._native import list_log
+    /// >>> segments, synced = list_log("log")
+    /// >>> [segment.is_sealed for segment in segments]
+    /// [True, False]
     #[getter]
     const fn is_sealed(&self) -> bool {
         matches!(self.0.kind, SegmentKind::Sealed)
     }
 
     /// How many bytes of it are to be read.
+    ///
+    /// >>> from seglake._native import list_log
+    /// >>> segments, synced = list_log("log")
+    /// >>> segments[1].nbytes == synced.byte_offset
+    /// True
     #[getter]
     const fn nbytes(&self) -> u64 {
         self.0.nbytes
     }
 
     /// Its place in the log.
+    ///
+    /// >>> from seglake._native import list_log
+    /// >>> segments, synced = list_log("log")
+    /// >>> [segment.sequence for segment in segments]
+    /// [1, 2]
     #[getter]
     const fn sequence(&self) -> u64 {
         self.0.id.sequence
     }
 
     /// The offset up to which it was on the disk, where more than that may be in the file.
+    ///
+    /// >>> from seglake._native import list_log
+    /// >>> segments, synced = list_log("log")
+    /// >>> segments[0].synced, segments[1].synced == synced.byte_offset
+    /// (None, True)
     #[getter]
     const fn synced(&self) -> Option<u64> {
         self.0.synced
     }
 
     /// Whether it is damaged or cut off, and kept as it is.
+    ///
+    /// >>> from seglake._native import list_log
+    /// >>> segments, synced = list_log("log")
+    /// >>> segments[1].is_frozen
+    /// False
     #[getter]
     const fn is_frozen(&self) -> bool {
         self.0.is_frozen
@@ -127,6 +172,10 @@ impl ListedSegment {
 }
 
 /// Whether a file of this name makes its folder that of a log.
+///
+/// >>> from seglake._native import is_log_name
+/// >>> is_log_name("_mark"), is_log_name("orders.sealed")
+/// (True, False)
 #[pyfunction]
 #[pyo3(signature = (name, /))]
 pub(crate) fn is_log_name(name: OsString) -> bool {
@@ -137,6 +186,11 @@ pub(crate) fn is_log_name(name: OsString) -> bool {
 ///
 /// Raises OSError where the folder cannot be read, FormatError where segments are missing, WrongKeyError where nothing checks under
 /// the key.
+///
+/// >>> from seglake._native import list_log
+/// >>> segments, synced = list_log("log")
+/// >>> len(segments), synced.sequence
+/// (2, 2)
 #[pyfunction]
 #[pyo3(signature = (folder, *, key=None))]
 pub(crate) fn list_log<'py>(
