@@ -168,17 +168,21 @@ fn acknowledged_records_stay_after_errors() {
     crashes(|crashes| crashes.trouble(seeds(4)));
 }
 
-/// The mark is a lower bound: where it is lost, nothing else is. So leaving a sync of it out breaks no promise of a writer.
+/// The mark and the end of a segment are lower bounds: where they are lost, nothing else is. So leaving a sync of them out breaks no
+/// promise of a writer.
 fn is_needed(calls: &[Done], at: usize) -> bool {
     let path = calls[at].path.to_str().unwrap();
-    let is_of_mark = path.ends_with("_mark");
+    let is_of_end = |own: &Done| own.path.to_str().unwrap().contains(".end");
+    let is_bound = path.ends_with("_mark")
+        || is_of_end(&calls[at])
+        || calls[at].call == Call::SyncFolder && is_of_end(&calls[at - 1]);
     // Where a name is synced once more before anything hangs on it, one of two is enough.
     let is_twice = calls[at].call == Call::SyncFolder
         && calls[at + 1..]
             .iter()
             .take(6)
             .any(|own| own.call == Call::SyncFolder);
-    !is_of_mark && !is_twice
+    !is_bound && !is_twice
 }
 
 #[test]

@@ -93,6 +93,7 @@ mod sealed_torn;
 mod sharded;
 mod steps;
 mod store;
+mod store_end;
 mod store_source;
 mod tenant;
 mod tenant_ledger;

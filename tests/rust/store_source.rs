@@ -218,3 +218,30 @@ fn a_removed_segment_says_so_and_one_without_synced_records_needs_no_file() {
     fs::remove_file(active(folder.path())).unwrap();
     assert!(numbers(segment).is_empty());
 }
+
+#[test]
+fn a_complete_segment_has_to_reach_its_end() {
+    let folder = tempfile::tempdir().unwrap();
+    let log = SegmentLog::open(folder.path(), LogOptions::default().seal(false)).unwrap();
+    write(&log, 0..3);
+    log.roll().unwrap();
+    write(&log, 3..4);
+    log.close().unwrap();
+    let first = &listed(folder.path()).segments[0];
+    assert_eq!(numbers(first), [0, 1, 2]);
+    let bytes = fs::read(first.path()).unwrap();
+    let record = bytes.len() / 3;
+    for content in [
+        bytes[..2 * record].to_vec(),
+        [&bytes[..2 * record], &vec![0; record][..]].concat(),
+    ] {
+        fs::write(first.path(), content).unwrap();
+        let cut = &listed(folder.path()).segments[0];
+        assert!(matches!(walk(cut, true), Err(Error::Damage(_))));
+        let (found, spans) = walk(cut, false).unwrap();
+        assert_eq!(found, [0, 1]);
+        let damaged: Vec<_> = spans.iter().filter(|span| span.is_damage()).collect();
+        assert_eq!(damaged.len(), 1);
+        assert_eq!(damaged[0].start, 2 * record as u64);
+    }
+}

@@ -57,9 +57,12 @@ impl FileSource {
         })
     }
 
-    /// The first bytes alone, up to this offset; `None` if there are not as many.
-    pub(crate) fn up_to(self, len: u64) -> Option<Self> {
-        (len <= self.len).then_some(Self { len, ..self })
+    /// The first bytes alone, at most up to this offset.
+    pub(crate) fn up_to(self, len: u64) -> Self {
+        Self {
+            len: len.min(self.len),
+            ..self
+        }
     }
 
     /// The same file, as long as it is now.

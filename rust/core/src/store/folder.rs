@@ -35,6 +35,8 @@ pub(super) struct Listing {
     pub(super) segments: Vec<Segment>,
     /// The other files of segments that are there as both.
     pub(super) doubled: Vec<Segment>,
+    /// Segments with a file that says where they end.
+    pub(super) ended: Vec<SegmentId>,
     pub(super) temporary: Vec<PathBuf>,
 }
 
@@ -72,6 +74,8 @@ impl Listing {
                     path,
                     is_frozen: false,
                 });
+            } else if let Some(id) = SegmentId::parse_end(name) {
+                listing.ended.push(id);
             } else if SegmentId::is_temporary(name) {
                 listing.temporary.push(path);
             } else if name.ends_with(FROZEN) {

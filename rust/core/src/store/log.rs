@@ -6,9 +6,11 @@ use std::time::Duration;
 
 use uuid::Uuid;
 
+use super::end::write_end;
 use super::folder::Segment;
 use super::frozen::remove_synced;
 use super::lock::Lock;
+use super::mark::Mark;
 use super::name::{SegmentId, SegmentKind};
 use super::options::{Durability, LogOptions};
 use super::recovery::{self, Recovered, Recovery};
@@ -432,6 +434,10 @@ impl SegmentLog {
             }
         };
         state.is_rolling = false;
+        if let Err(error) = self.write_end(&mut state) {
+            self.committed.notify_all();
+            return Err(error);
+        }
         // The mark is on the disk before there is a next segment: what is in front of that is complete.
         state = self.sync_mark(state);
         self.committed.notify_all();
@@ -452,6 +458,31 @@ impl SegmentLog {
             }
         }
         Ok(state)
+    }
+}
+
+impl SegmentLog {
+    /// Writes down where the active segment ends, all of which is on the disk. The zeros ahead of its records are dropped before: where
+    /// they come back after a loss of power, they do no harm.
+    fn write_end(&self, state: &mut State) -> Result<()> {
+        let counter = state.mark.mark().counter;
+        let Some(current) = &mut state.segment else {
+            return Ok(());
+        };
+        let (offset, Some(last)) = current.synced else {
+            return Ok(());
+        };
+        if current.filled > offset && current.file.set_len(offset).is_ok() {
+            current.filled = offset;
+        }
+        let end = Mark {
+            counter,
+            sequence: current.id.sequence,
+            offset,
+            last,
+        };
+        let options = &self.options;
+        write_end(&options.disk, &self.folder, current.id, &end, &options.key)
     }
 }
 

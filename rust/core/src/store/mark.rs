@@ -18,7 +18,7 @@ pub(super) const FILE_NAME: &str = "_mark";
 
 const MAGIC: &[u8; 8] = b"SEGLMARK";
 const VERSION: u32 = 1;
-const SLOT_BYTES: usize = 64;
+pub(super) const SLOT_BYTES: usize = 64;
 const HASHED_BYTES: usize = SLOT_BYTES - 8;
 /// Slots are a page apart, so that no sector and no page holds both.
 const SLOT_OFFSETS: [u64; 2] = [0, 4096];
@@ -39,7 +39,8 @@ pub(super) struct Mark {
 }
 
 impl Mark {
-    fn encode(&self, key: &Key) -> Vec<u8> {
+    /// The bytes of a slot.
+    pub(super) fn encode(&self, key: &Key) -> Vec<u8> {
         let fields: [&[u8]; 7] = [
             MAGIC,
             &VERSION.to_be_bytes(),
@@ -56,7 +57,7 @@ impl Mark {
     }
 
     /// What a slot holds; `None` if it is not a whole mark of a known version under this key.
-    fn decode(slot: &[u8; SLOT_BYTES], key: &Key) -> Option<Self> {
+    pub(super) fn decode(slot: &[u8; SLOT_BYTES], key: &Key) -> Option<Self> {
         let mut bytes = Cursor::new(slot);
         let magic = bytes.run_up_to(MAGIC.len());
         let (version, zero) = (bytes.u32_be()?, bytes.u32_be()?);

@@ -7,6 +7,7 @@
 //! [`SegmentLog`] writes: one process, any number of threads. [`LogReader`] reads beside it, [`Tail`] follows.
 
 mod commit;
+mod end;
 mod folder;
 mod frozen;
 mod lock;

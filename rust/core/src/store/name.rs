@@ -7,6 +7,8 @@ use uuid::Uuid;
 /// How many decimal digits a sequence number has in a name: all that 64 bits need, so that names sort as numbers.
 const SEQUENCE_DIGITS: usize = 20;
 const UUID_CHARACTERS: usize = 36;
+/// How the name ends of a file that says where a segment ends.
+const END: &str = ".end";
 
 /// The layout of a segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -48,6 +50,17 @@ impl SegmentId {
     /// The name of the file that says why it is frozen.
     pub(super) fn frozen_name(&self) -> String {
         format!("_{self}.frozen")
+    }
+
+    /// The name of the file that says where it ends.
+    pub(super) fn end_name(&self) -> String {
+        format!("_{self}{END}")
+    }
+
+    /// What a file's name says, if it is that of a file that says where a segment ends.
+    pub(super) fn parse_end(name: &str) -> Option<Self> {
+        let stem = name.strip_prefix('_')?.strip_suffix(END)?;
+        Self::parse_stem(stem)
     }
 
     /// The name of the file that keeps what recovery removed from its end.
@@ -155,6 +168,7 @@ mod tests {
         for name in [
             format!(".{NAME}.sealed.Ab12.tmp"),
             format!("._{NAME}.frozen.Ab12.tmp"),
+            format!("._{NAME}.end.Ab12.tmp"),
         ] {
             assert!(SegmentId::is_temporary(&name), "{name}");
         }

@@ -6,22 +6,23 @@ use std::sync::Arc;
 
 use uuid::Uuid;
 
+use super::end::Bound;
 use super::folder::{Listing, Segment, open_file};
 use super::frozen::Frozen;
 use super::mark::Mark;
-use super::name::SegmentKind;
+use super::name::{SegmentId, SegmentKind};
 use crate::checksum::Key;
 #[cfg(feature = "arrow")]
 use crate::columns::{Batches, Limits, Selection};
 use crate::disk::DiskRef;
 use crate::engine::around::{Around, Change};
 use crate::engine::empty::EmptyWalk;
-use crate::engine::{Filter, Hits, Options, Start, Step, UuidBounds, Walk};
-use crate::error::{Damage, Error, Finding, Result};
+use crate::engine::{Filter, Hits, Options, Start, Step, Unproven, UuidBounds, Walk};
+use crate::error::{Damage, Error, Result};
 use crate::format::{self, active, sealed};
-use crate::ledger::{Cause, Kind};
+use crate::ledger::Kind;
 use crate::reader::Records;
-use crate::record::{Column, Record, RecordId};
+use crate::record::{Column, Record, RecordId, Value};
 use crate::source::{BytesSource, FileSource, Source};
 use crate::verbs::Report;
 
@@ -233,9 +234,31 @@ impl LogReader {
             .clone()
             .format(format)
             .filter(Filter::default());
-        format::lookup(source, &options)?
-            .get(std::slice::from_ref(&id))
-            .map(Some)
+        let mut hits = format::lookup(source.clone(), &options)?.get(std::slice::from_ref(&id))?;
+        let marked = limit.is_some().then_some(view.mark.last);
+        let bound = self.bound(Some(segment.id), &*source, limit);
+        let last = bound.as_ref().and_then(|bound| bound.last).or(marked);
+        // Where it would be in front of the end of the segment, the segment has to reach that.
+        if hits.places == [None] && last.is_some_and(|last| uuid.into_bytes() <= last) {
+            let filter = Filter::default().at_least("uuid", uuid.into_bytes());
+            let filter = filter.at_most("uuid", uuid.into_bytes());
+            let options = options.values(false).strict(true);
+            let start = Start::Beginning;
+            let mut walk = self.walk_of(source, bound, &options, start, &filter)?;
+            let reached = loop {
+                match walk.step() {
+                    Ok(Step::More) => {}
+                    other => break other,
+                }
+            };
+            match reached {
+                Err(Error::Damage(_)) if !self.options.strict => {
+                    hits.unproven = Some(Unproven::Damage);
+                }
+                reached => drop(reached?),
+            }
+        }
+        Ok(Some(hits))
     }
 
     pub(super) fn view(&self) -> Result<View> {
@@ -277,27 +300,30 @@ impl LogReader {
     /// Opens a segment, sealed or not: while it is being sealed, its file is replaced by another.
     ///
     /// # Errors
-    /// [`Error::SegmentGone`] where it was removed; [`Error::Io`]; [`Error::Damage`] where the file ends before `limit`.
+    /// [`Error::SegmentGone`] where it was removed; [`Error::Io`].
     pub(super) fn source(&self, segment: &Segment, limit: Option<u64>) -> Result<Arc<dyn Source>> {
         let file = self.file(segment)?;
-        let Some(limit) = limit.filter(|_| self.format_of(&file) == &active::FORMAT) else {
-            return Ok(Arc::new(file));
-        };
-        Ok(Arc::new(self.limited(file, limit)?))
+        Ok(match limit {
+            Some(limit) if self.format_of(&file) == &active::FORMAT => Arc::new(file.up_to(limit)),
+            _ => Arc::new(file),
+        })
     }
 
-    /// The beginning of an active segment's file.
-    pub(super) fn limited(&self, file: FileSource, limit: u64) -> Result<FileSource> {
-        let (len, path) = (file.len(), file.path().map(Path::to_path_buf));
-        file.up_to(limit).ok_or_else(|| {
-            let finding = Finding::Number {
-                cause: Cause::LengthOutOfBounds,
-                what: "the length of the file, which the synced mark says is on the disk,",
-                expected: limit,
-                actual: len,
-            };
-            Error::Damage(Box::new(Damage::new(path.as_deref(), len, finding)))
-        })
+    /// What the records of an opened segment have to reach: `limit`, or what is said of one that is complete, which has this name.
+    /// Nothing is said of a sealed file, which tells by itself where it ends.
+    pub(super) fn bound(
+        &self,
+        id: Option<SegmentId>,
+        source: &dyn Source,
+        limit: Option<u64>,
+    ) -> Option<Bound> {
+        if self.format_of(source) != &active::FORMAT {
+            return None;
+        }
+        match limit {
+            Some(limit) => Some(Bound::of_mark(limit, None)),
+            None => Bound::read(&self.disk, &self.folder, id?, &self.key),
+        }
     }
 
     /// The file of a segment: of the kind that was listed, or of the other by now.
@@ -319,32 +345,33 @@ impl LogReader {
         let strict = &self.options;
         let Some(synced) = synced.filter(|_| strict.strict) else {
             let source = self.source(segment, limit)?;
-            let walk = self.walk_of(source, limit, strict, Start::Beginning, filter)?;
+            let bound = self.bound(Some(segment.id), &*source, limit);
+            let walk = self.walk_of(source, bound, strict, Start::Beginning, filter)?;
             return Ok([walk].into());
         };
         // What was on the disk has to be sound; after that there can be damage, of records that nobody was told of.
+        let source = self.source(segment, None)?;
+        let said = Bound::of_mark(synced, None);
+        let bound = said.or_later(self.bound(Some(segment.id), &*source, None));
+        let synced = bound.offset;
         let mut walks = VecDeque::new();
         if synced > 0 {
-            let source = self.source(segment, Some(synced))?;
-            walks.push_back(self.walk_of(
-                source,
-                Some(synced),
-                strict,
-                Start::Beginning,
-                filter,
-            )?);
+            let limited = self.source(segment, Some(synced))?;
+            let start = Start::Beginning;
+            walks.push_back(self.walk_of(limited, Some(bound), strict, start, filter)?);
         }
-        let source = self.source(segment, None)?;
-        let lenient = strict.clone().strict(false);
-        walks.push_back(self.walk_of(source, None, &lenient, Start::Offset(synced), filter)?);
+        if source.len() > synced {
+            let lenient = strict.clone().strict(false);
+            walks.push_back(self.walk_of(source, None, &lenient, Start::Offset(synced), filter)?);
+        }
         Ok(walks)
     }
 
-    /// The records of a file, from `start` to `limit`.
+    /// The records of a file from `start` on, which have to reach `bound` in strict reading.
     pub(super) fn walk_of(
         &self,
         source: Arc<dyn Source>,
-        limit: Option<u64>,
+        bound: Option<Bound>,
         options: &Options,
         start: Start<'_>,
         filter: &Filter,
@@ -356,29 +383,38 @@ impl LogReader {
         } else {
             format::open(source.clone(), &options, start)?
         };
-        let Some(limit) = limit.filter(|_| options.strict) else {
+        let Some(bound) = bound.filter(|_| options.strict) else {
             return Ok(walk);
         };
-        Ok(Box::new(Around(UpToMark {
+        Ok(Box::new(Around(Reaching {
             walk,
-            limit,
+            bound,
+            len: source.len(),
             unused: 0,
+            last: None,
+            has_all: filter.is_empty(),
             path: source.path().map(Path::to_path_buf),
         })))
     }
 }
 
-/// A walk up to the synced mark. Zeros in front of it are not unused space: there were records.
-struct UpToMark {
+/// A walk of an active file whose records have to reach a bound. If it is read to its end and they do not, some are lost, also where
+/// there are zeros instead.
+struct Reaching {
     walk: Box<dyn Walk>,
-    /// The mark's offset, where the source ends.
-    limit: u64,
+    bound: Bound,
+    /// The length of the file.
+    len: u64,
     /// How many bytes of unused space were found.
     unused: u64,
+    /// The UUID of the last record.
+    last: Option<[u8; 16]>,
+    /// No record is left out.
+    has_all: bool,
     path: Option<PathBuf>,
 }
 
-impl Change for UpToMark {
+impl Change for Reaching {
     fn walk(&self) -> &dyn Walk {
         &*self.walk
     }
@@ -393,20 +429,20 @@ impl Change for UpToMark {
                 .filter(|span| span.kind == Kind::Unused);
             self.unused += unused.map(|span| span.end - span.start).sum::<u64>();
         }
-        if step == Step::More || self.unused == 0 {
+        if step == Step::More {
+            let rows = self.walk.rows();
+            let last = rows.len().checked_sub(1).filter(|_| self.has_all);
+            if let Some(Value::Uuid(uuid)) = last.map(|last| rows.field(last, 0)) {
+                self.last = Some(uuid);
+            }
             return Ok(step);
         }
-        let finding = Finding::words(
-            Cause::LengthOutOfBounds,
-            format!(
-                "records up to offset {}, as the synced mark says",
-                self.limit
-            ),
-            "zeros",
-        );
-        let at = self.limit.saturating_sub(self.unused);
-        let damage = Damage::new(self.path.as_deref(), at, finding);
-        Err(Error::Damage(Box::new(damage)))
+        // A filter may end it before, where no record of the rest can be wanted.
+        if self.walk.offset() >= self.len {
+            let end = self.len.saturating_sub(self.unused);
+            self.bound.check(self.path.as_deref(), end, self.last)?;
+        }
+        Ok(step)
     }
 }
 

@@ -1,8 +1,10 @@
 //! Opening a log for writing: what a dead writer left is put in order. docs/formats/log.md, "Recovery".
 
+use std::collections::HashSet;
 use std::path::Path;
 use std::sync::Arc;
 
+use super::end::{Bound, forget_end};
 use super::folder::{Listing, Segment};
 use super::frozen::{freeze, remove_synced, write_new};
 use super::mark::{Found, Mark, MarkFile};
@@ -101,6 +103,7 @@ pub(super) fn recover(disk: &DiskRef, folder: &Path, key: Key) -> Result<Recover
         let _ = disk.unlink(temporary);
     }
     mark.begin(disk, folder)?;
+    recovery.forget_ends(&listing);
     let mut is_sealed = false;
     for doubled in std::mem::take(&mut listing.doubled) {
         let is_newest = newest
@@ -144,7 +147,7 @@ pub(super) fn recover(disk: &DiskRef, folder: &Path, key: Key) -> Result<Recover
 }
 
 /// Where a segment ends.
-struct End {
+struct Surveyed {
     /// The offset after the last sound record.
     records: u64,
     /// The UUID of the last sound record.
@@ -179,7 +182,7 @@ impl Recovering<'_> {
     }
 
     /// Reads a segment to its end. Of a sealed one only the last UUID is looked for.
-    fn survey(&self, segment: &Segment) -> Result<End> {
+    fn survey(&self, segment: &Segment) -> Result<Surveyed> {
         let source = Arc::new(FileSource::open(self.disk, &segment.path)?);
         let options = self.options();
         let mut walk: Box<dyn Walk> = match segment.kind {
@@ -192,7 +195,7 @@ impl Recovering<'_> {
                 (sealed::FORMAT.walk)(source.clone(), &options, Start::Beginning)?
             }
         };
-        let mut end = End {
+        let mut end = Surveyed {
             records: 0,
             last: None,
             first_damage: None,
@@ -237,7 +240,7 @@ impl Recovering<'_> {
         }))
     }
 
-    /// The offset up to which a segment is known to be on the disk.
+    /// The offset up to which the synced mark says that a segment is on the disk.
     fn synced(&self, id: SegmentId) -> u64 {
         if id.sequence == self.mark.sequence {
             self.mark.offset
@@ -246,13 +249,33 @@ impl Recovering<'_> {
         }
     }
 
+    /// What is known to be on the disk of a segment: what the mark says, or what was written down when the segment ended. A crash
+    /// may have come before the mark was synced, or before there was a next segment.
+    fn bound(&self, id: SegmentId) -> Bound {
+        let offset = self.synced(id);
+        let marked = Bound::of_mark(offset, (offset > 0).then_some(self.mark.last));
+        marked.or_later(Bound::read(self.disk, self.folder, id, &self.key))
+    }
+
+    /// Removes the files that say where segments end that are sealed or gone.
+    fn forget_ends(&self, listing: &Listing) {
+        let segments = listing.segments.iter().chain(&listing.doubled);
+        let active = segments.filter(|own| own.kind == SegmentKind::Active);
+        let active: HashSet<_> = active.map(|own| own.id).collect();
+        let ended = listing.ended.iter();
+        ended
+            .filter(|id| !active.contains(id))
+            .for_each(|id| forget_end(self.disk, self.folder, *id));
+    }
+
     /// Puts the newest segment in order, so that records can be appended to it, or freezes it.
-    fn settle(&self, segment: &Segment, end: &End, recovered: &mut Recovered) -> Result<()> {
-        let synced = self.synced(segment.id);
-        if let Some(reason) = self.reason_to_freeze(segment, end, synced)? {
+    fn settle(&self, segment: &Segment, end: &Surveyed, recovered: &mut Recovered) -> Result<()> {
+        let (synced, bound) = (self.synced(segment.id), self.bound(segment.id));
+        if let Some(reason) = self.reason_to_freeze(segment, end, &bound)? {
             // What is shown of it from now on has to be on the disk.
             self.rewrite(segment, synced.min(end.len), end.len)?;
-            freeze(self.disk, self.folder, segment.id, &reason, Some(synced))?;
+            let known = Some(bound.offset);
+            freeze(self.disk, self.folder, segment.id, &reason, known)?;
             recovered.steps.push(Recovery::Frozen {
                 segment: segment.id,
                 reason,
@@ -292,14 +315,14 @@ impl Recovering<'_> {
     fn reason_to_freeze(
         &self,
         segment: &Segment,
-        end: &End,
-        synced: u64,
+        end: &Surveyed,
+        bound: &Bound,
     ) -> Result<Option<String>> {
-        if end.records < synced && end.first_damage.is_none_or(|damage| damage.start >= synced) {
-            return Ok(Some(format!(
-                "expected sound records up to offset {synced}, as the synced mark says, found them up to {} of {} bytes",
-                end.records, end.len
-            )));
+        let is_sound = |damage: Span| damage.start >= bound.offset;
+        if end.first_damage.is_none_or(is_sound)
+            && let Err(error) = bound.check(Some(&segment.path), end.records, end.last)
+        {
+            return Ok(Some(error.to_string()));
         }
         let Some(damage) = end.first_damage else {
             return Ok(None);
@@ -309,9 +332,10 @@ impl Recovering<'_> {
             damage.cause.map_or("damage", Cause::as_str),
             damage.start
         );
-        if damage.start < synced {
+        if damage.start < bound.offset {
             return Ok(Some(format!(
-                "{at}, in front of the synced mark at offset {synced}"
+                "{at}, in front of offset {}, up to where it is on the disk as {} says",
+                bound.offset, bound.said_by
             )));
         }
         // Where no record is sound, the first one was being written.
@@ -380,11 +404,15 @@ impl Recovering<'_> {
         };
         let (active, sealed) = (of_kind(SegmentKind::Active), of_kind(SegmentKind::Sealed));
         let (own, other) = (self.survey(&active)?, self.survey(&sealed)?);
-        if other.first_damage.is_none() && other.last.is_some() && other.last >= own.last {
+        let bound = self.bound(id);
+        let needed = own.last.max(bound.last);
+        if other.first_damage.is_none() && other.last.is_some() && other.last >= needed {
             remove_synced(self.disk, self.folder, &active.path)?;
+            forget_end(self.disk, self.folder, id);
             return Ok(true);
         }
-        if !is_newest {
+        let lacking = bound.check(Some(&active.path), own.records, own.last);
+        if !is_newest && lacking.is_ok() {
             let sealed = seal(self.disk, self.folder, &active, self.key, true, None, None)?;
             return Ok(sealed == Sealed::Sealed);
         }
@@ -394,6 +422,10 @@ impl Recovering<'_> {
         let moved = self.disk.rename(&sealed.path, &aside);
         moved.map_err(|error| Error::io(Some(&sealed.path), "cannot put aside", error))?;
         self.sync_folder()?;
+        if let (false, Err(error)) = (is_newest, lacking) {
+            let (reason, known) = (error.to_string(), Some(bound.offset));
+            freeze(self.disk, self.folder, id, &reason, known)?;
+        }
         Ok(false)
     }
 

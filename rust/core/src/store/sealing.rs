@@ -6,15 +6,18 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
+use super::end::{Bound, forget_end};
 use super::folder::{Listing, Segment};
 use super::frozen::{freeze, remove_synced};
 use super::mark::Mark;
 use super::name::SegmentKind;
 use crate::checksum::Key;
 use crate::disk::{DiskRef, Owner};
-use crate::engine::{Interrupt, Options};
+use crate::engine::{Filter, Interrupt, Options, Step};
 use crate::error::{Error, Result};
+use crate::format::{self, sealed};
 use crate::ledger::Kind;
+use crate::record::Value;
 use crate::saturating::saturating_u64;
 use crate::source::FileSource;
 use crate::sync::{self, Condvar, JoinHandle, Mutex, MutexGuard};
@@ -45,7 +48,8 @@ pub(super) enum Sealed {
 }
 
 /// Seals a complete segment: the new file is verified against the checksums of the records, synced and in its place before the
-/// active file is removed. A damaged segment is frozen, and so is one without records, or whose records do not reach `end`.
+/// active file is removed. A damaged segment is frozen, and so is one without records, or whose records do not reach `end` or what
+/// its file `.end` says.
 ///
 /// # Errors
 /// [`Error::Io`]: the segment is as it was. [`Error::Interrupted`].
@@ -59,26 +63,33 @@ pub(super) fn seal(
     end: Option<u64>,
 ) -> Result<Sealed> {
     let source = Arc::new(FileSource::open(disk, &segment.path)?);
-    let sealed = folder.join(segment.id.file_name(SegmentKind::Sealed));
+    let path = folder.join(segment.id.file_name(SegmentKind::Sealed));
     let options = Options::default()
         .on_disk(disk)
         .keys(vec![key])
         .interrupt(interrupt);
     let how = SealOptions::default().overwrite(overwrite);
-    match verbs::seal(source, &options, &sealed, &how, |_| Ok(())) {
+    match verbs::seal(source, &options, &path, &how, |_| Ok(())) {
         Ok(report) => {
             let unused = report.totals.rows().iter();
             let unused = unused.filter(|total| total.kind == Kind::Unused);
             let found = report.size - unused.map(|total| total.bytes).sum::<u64>();
-            let expected = end.unwrap_or(1).max(1);
-            if found < expected {
-                remove_synced(disk, folder, &sealed)?;
-                let reason =
-                    format!("expected records up to offset {expected}, found them up to {found}");
-                freeze(disk, folder, segment.id, &reason, Some(expected))?;
+            let known = Bound::of_mark(end.unwrap_or(1), None);
+            let bound = known.or_later(Bound::read(disk, folder, segment.id, &key));
+            let last = match bound.last {
+                None => None,
+                Some(last) => first_from(disk, &path, &options, last)?.or(Some([0; 16])),
+            };
+            // Its last record has to be there, not a greater one.
+            let end = found.min(bound.offset);
+            if let Err(error) = bound.check(Some(&segment.path), end, last) {
+                remove_synced(disk, folder, &path)?;
+                let (reason, synced) = (error.to_string(), Some(bound.offset));
+                freeze(disk, folder, segment.id, &reason, synced)?;
                 return Ok(Sealed::Frozen);
             }
             remove_synced(disk, folder, &segment.path)?;
+            forget_end(disk, folder, segment.id);
             Ok(Sealed::Sealed)
         }
         Err(Error::Damage(damage)) => {
@@ -87,6 +98,28 @@ pub(super) fn seal(
         }
         Err(error) => Err(error),
     }
+}
+
+/// The first UUID of a sealed file from this one on.
+fn first_from(
+    disk: &DiskRef,
+    path: &Path,
+    options: &Options,
+    uuid: [u8; 16],
+) -> Result<Option<[u8; 16]>> {
+    let source = Arc::new(FileSource::open(disk, path)?);
+    let options = options.clone().values(false);
+    let filter = Filter::default().at_least("uuid", uuid);
+    let mut walk = format::lookup(source, &options.format(&sealed::FORMAT))?.range(&filter)?;
+    while walk.step()? == Step::More {
+        let rows = walk.rows();
+        if !rows.is_empty()
+            && let Value::Uuid(uuid) = rows.field(0, 0)
+        {
+            return Ok(Some(uuid));
+        }
+    }
+    Ok(None)
 }
 
 /// Removes the oldest sealed segments as `retention` says, one after the other, each for good before the next, so that no gap

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use uuid::Uuid;
 
+use super::end::Bound;
 use super::folder::{Segment, open_file};
 use super::frozen::Frozen;
 use super::name::{SegmentId, SegmentKind};
@@ -72,7 +73,12 @@ impl ListedLog {
             let frozen = segment
                 .is_frozen
                 .then(|| Frozen::read(reader.disk(), folder, segment.id));
-            let synced = limit.or_else(|| frozen.flatten()?.synced);
+            let is_active = segment.kind == SegmentKind::Active;
+            let end = (limit.is_none() && is_active)
+                .then(|| Bound::read(reader.disk(), folder, segment.id, reader.key()));
+            let end = end.flatten().map(|end| end.offset);
+            // Of a frozen segment the greater of both.
+            let synced = limit.or(frozen.flatten().and_then(|own| own.synced).max(end));
             let is_open = limit.is_some_and(|limit| limit > 0) && newest == Some(segment.id);
             ListedSegment {
                 folder: folder.to_path_buf(),
@@ -164,8 +170,7 @@ impl ListedSegment {
     }
 
     fn open_on(&self, disk: &DiskRef) -> Result<OpenedSegment> {
-        let is_open = self.synced.filter(|_| !self.is_frozen);
-        if is_open == Some(0) {
+        if self.synced == Some(0) && !self.is_frozen {
             // Nobody was told of a record, so that recovery may have removed the file.
             return Ok(OpenedSegment {
                 source: Arc::new(BytesSource::new(Vec::new())),
@@ -177,7 +182,8 @@ impl ListedSegment {
         let file: Arc<dyn Source> = Arc::new(file);
         let source: Arc<dyn Source> = match (kind, self.synced) {
             (SegmentKind::Sealed, _) | (_, None) => file,
-            (SegmentKind::Active, Some(synced)) if self.is_frozen => {
+            // It is complete, or kept as it is.
+            (SegmentKind::Active, Some(synced)) if self.last.is_none() => {
                 Arc::new(SyncedSource::whole(file, synced))
             }
             (SegmentKind::Active, Some(synced)) => Arc::new(SyncedSource::up_to(file, synced)),

@@ -8,8 +8,10 @@ use std::time::Duration;
 
 use uuid::Uuid;
 
+use super::end::Bound;
 use super::folder::Segment;
 use super::mark::Mark;
+use super::name::SegmentId;
 use super::reader::{LogReader, View};
 use crate::engine::{Filter, Start, Step, Walk};
 use crate::error::{Error, Result};
@@ -209,7 +211,7 @@ impl Tail {
         // All of the segment that is read is on the disk at least up to here, without looking at the folder.
         if !self.is_complete && mark.sequence == self.sequence && self.file.is_some() {
             if mark.offset > self.offset {
-                self.read_on(Some(mark.offset))?;
+                self.read_on(Some(mark.offset), None)?;
                 return Ok(true);
             }
             self.seen = Some(mark.counter);
@@ -229,7 +231,7 @@ impl Tail {
                 .map_or(self.sequence, |own| own.id.sequence);
             if first > self.sequence && self.file.is_some() {
                 // Removed, but it is open here.
-                self.read_on(None)?;
+                self.read_on(None, None)?;
                 self.is_complete = true;
                 return Ok(true);
             }
@@ -274,22 +276,27 @@ impl Tail {
             }
             self.file = Some(file);
         }
-        self.read_on(limit)?;
+        self.read_on(limit, Some(segment.id))?;
         self.is_complete = limit.is_none();
         Ok(true)
     }
 
-    /// Reads the active file on, up to `limit` or its end.
-    fn read_on(&mut self, limit: Option<u64>) -> Result<()> {
+    /// Reads the active file on, up to `limit` or its end. That of a complete segment may be known by its name.
+    fn read_on(&mut self, limit: Option<u64>, id: Option<SegmentId>) -> Result<()> {
         let Some(file) = &self.file else {
             return Ok(());
         };
-        let file = file.again()?;
+        let mut file = file.again()?;
         let end = limit.unwrap_or(file.len());
-        let source: Arc<dyn Source> = match limit {
-            Some(limit) => Arc::new(self.reader.limited(file, limit)?),
-            None => Arc::new(file),
-        };
+        if let Some(limit) = limit {
+            file = file.up_to(limit);
+        }
+        if file.len() < self.offset {
+            // Cut off in front of what was given.
+            return Bound::of_mark(self.offset, None).check(file.path(), file.len(), None);
+        }
+        let bound = self.reader.bound(id, &file, limit);
+        let source: Arc<dyn Source> = Arc::new(file);
         let options = self.reader.options();
         // At the beginning what was given before is passed over by its UUID, later by the offset.
         let (start, filter) = match self.offset {
@@ -298,7 +305,7 @@ impl Tail {
         };
         let walk = self
             .reader
-            .walk_of(source, limit, options, start, &filter)?;
+            .walk_of(source, bound, options, start, &filter)?;
         self.walks.push_back(walk);
         self.offset = end;
         Ok(())
