@@ -1878,6 +1878,20 @@ class SegmentLog:
         >>> log.closed
         True
         """
+    def snapshot(self, path: str | PathLike[str], /) -> None:
+        """Makes a folder with what is on the disk now, which is a log of its own: it can be read and written, and
+        this log as well. Sealed segments are linked where that is possible, so that they take no room until
+        retention removes them here.
+
+        path: the folder, which does not exist yet. It appears when all of it is on the disk.
+
+        Raises FileExistsError where there is something, and OSError where it cannot be written.
+
+        >>> log = seglake.SegmentLog("log", readonly=True)
+        >>> log.snapshot("taken")
+        >>> len(seglake.SegmentLog("taken", readonly=True).segments())
+        2
+        """
     def segments(self) -> list[LogSegment]:
         """The segments that are there now, in order, as a list of LogSegment.
 

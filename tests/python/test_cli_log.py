@@ -16,7 +16,7 @@ from hostile import TEXTS, unsafe
 
 import seglake
 
-COMMANDS = ("write", "tail", "info", "verify", "seal", "retain")
+COMMANDS = ("write", "tail", "info", "verify", "seal", "snapshot", "retain")
 
 
 def run(*arguments: str | Path, given: bytes = b"") -> subprocess.CompletedProcess[bytes]:
@@ -358,3 +358,16 @@ def test_hostile_records_are_shown_as_text(tmp_path: Path) -> None:
         done = here("log", "tail", "--from", "start", "--no-follow", *arguments, os.fspath(path))
         assert done.status == 0
         assert unsafe(done.out) == []
+
+
+def test_a_snapshot_is_a_log(log: Path, tmp_path: Path) -> None:
+    taken = tmp_path / "taken"
+    done = here("log", "snapshot", str(log), str(taken))
+    assert (done.status, done.err) == (0, "")
+    assert "segment" in done.out
+    with seglake.SegmentLog(log, readonly=True) as own, seglake.SegmentLog(taken, readonly=True) as copy:
+        assert [record.uuid for record in own] == [record.uuid for record in copy]
+    again = here("log", "snapshot", str(log), str(taken))
+    assert again.status == 2
+    assert "taken" in again.err
+    assert "exists" in again.err

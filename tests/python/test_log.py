@@ -322,3 +322,22 @@ def test_arrow_of_a_log_ends_with_the_damage(path: Path) -> None:
     assert pa.record_batch(next(batches)).column(0).to_pylist() == [b"value 0"]
     with pytest.raises(seglake.DamageError, match="checksum"):
         next(batches)
+
+
+def test_a_snapshot_is_a_log_of_its_own(path: Path, tmp_path: Path) -> None:
+    taken = tmp_path / "taken"
+    with SegmentLog(path, segment_bytes=100) as log:
+        for number in range(8):
+            log.write("type", f"value {number}")
+        log.snapshot(taken)
+        log.write("type", b"later")
+        with pytest.raises(FileExistsError):
+            log.snapshot(taken)
+    with pytest.raises(ValueError, match="closed"):
+        log.snapshot(tmp_path / "other")
+    with SegmentLog(taken) as log:
+        assert log.recovered == []
+        log.write("type", b"own")
+        assert values(log) == [*(f"value {number}".encode() for number in range(8)), b"own"]
+    assert values(SegmentLog(path, readonly=True))[-1] == b"later"
+    assert sorted(tmp_path.iterdir()) == [path, taken]

@@ -15,7 +15,7 @@ const CALLS: [&str; 6] = [
 ];
 
 /// How many such calls each file has, and where they are left out. A new one belongs here, and into a scenario.
-const PLACES: [(&str, usize, &str); 9] = [
+const PLACES: [(&str, usize, &str); 10] = [
     // `sync`: the data, and the folder.
     ("output/appender.rs", 2, "crash_append"),
     // `commit`: the folder. `sync`: the data. `place`: both ways to rename.
@@ -41,6 +41,8 @@ const PLACES: [(&str, usize, &str); 9] = [
     // `remove_tail` and `rewrite`: the segment. `sync_folder`, twice, and `settle_doubled`: the folder, and a sealed file that is put
     // aside: `store::a_sealed_file_that_lacks_records_does_not_replace_the_active_one`.
     ("store/recovery.rs", 6, "crash_log"),
+    // `snapshot`: the rename, and the folder around it. `link`.
+    ("store/snapshot.rs", 3, "crash_snapshot"),
 ];
 
 fn count(folder: &Path, root: &Path, found: &mut BTreeMap<String, usize>) {

@@ -46,6 +46,8 @@ mod crash_calls;
 #[cfg(all(unix, feature = "faults"))]
 mod crash_log;
 #[cfg(all(unix, feature = "faults"))]
+mod crash_snapshot;
+#[cfg(all(unix, feature = "faults"))]
 mod crash_whole;
 mod detection;
 mod diagnose;
@@ -94,6 +96,7 @@ mod sharded;
 mod steps;
 mod store;
 mod store_end;
+mod store_snapshot;
 mod store_source;
 mod tenant;
 mod tenant_ledger;

@@ -561,6 +561,35 @@ def seal(path: str, key: str | None) -> int:
     return Status.SOUND if sealed == len(segments) else Status.DAMAGED
 
 
+_SNAPSHOT_EXAMPLES = """
+\b
+Examples:
+  seglake log snapshot logs /backup/logs-2024-01-31
+  seglake log snapshot --key-file key logs /backup/logs
+"""
+
+
+@command.command(epilog=_SNAPSHOT_EXAMPLES)
+@click.argument("path", metavar="DIR", type=click.Path(exists=True, file_okay=False))
+@click.argument("to", metavar="DST", type=click.Path())
+@options.key_file
+@options.debug
+def snapshot(path: str, to: str, key: str | None) -> int:
+    """Copy a log to DST, a new folder that is a log of its own, also beside a writer.
+
+    DST has the records that are on the disk, and appears when it is complete. On the same file system sealed segments
+    are linked, so that the snapshot takes hardly any room.
+
+    Exit status: 0 done, 2 error.
+    """
+    import seglake
+
+    seglake.SegmentLog(path, key=key, readonly=True).snapshot(to)
+    taken = seglake.SegmentLog(to, key=key, readonly=True)
+    click.echo(f"{printable(to)}: {count(len(taken.segments()), 'segment')}")
+    return Status.SOUND
+
+
 _RETAIN_EXAMPLES = """
 \b
 Examples:

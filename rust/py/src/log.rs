@@ -571,6 +571,24 @@ impl SegmentLog {
             .collect()
     }
 
+    /// Makes a folder with what is on the disk now, which is a log of its own: it can be read and written, and this log as well. Sealed
+    /// segments are linked where that is possible, so that they take no room until retention removes them here.
+    ///
+    /// path: the folder, which does not exist yet. It appears when all of it is on the disk.
+    ///
+    /// Raises FileExistsError where there is something, and OSError where it cannot be written.
+    ///
+    /// >>> log = seglake.SegmentLog("log", readonly=True)
+    /// >>> log.snapshot("taken")
+    /// >>> len(seglake.SegmentLog("taken", readonly=True).segments())
+    /// 2
+    #[pyo3(signature = (path, /))]
+    fn snapshot(&self, py: Python<'_>, path: Destination) -> PyResult<()> {
+        self.check_open()?;
+        let made = py.detach(|| self.reader.snapshot(&path));
+        made.map_err(|error| raise(py, error))
+    }
+
     /// Makes all records survive a loss of power and closes the log. Segments that are full are sealed before this returns. Closing twice
     /// does nothing. Raises what `write` raises; the log is closed all the same.
     ///

@@ -18,6 +18,7 @@ mod options;
 mod reader;
 mod recovery;
 mod sealing;
+mod snapshot;
 mod source;
 mod state;
 mod tail;

@@ -436,7 +436,7 @@ impl Recovering<'_> {
 }
 
 /// Reads a range of a file in pieces.
-fn copy(
+pub(super) fn copy(
     file: &Handle,
     from: u64,
     to: u64,

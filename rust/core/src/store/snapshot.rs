@@ -1,0 +1,147 @@
+//! A snapshot of a log: another folder that holds what is on the disk. docs/formats/log.md, "Snapshots".
+
+use std::ffi::OsString;
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
+
+use super::folder::Segment;
+use super::frozen::write_new;
+use super::mark::MarkFile;
+use super::name::SegmentKind;
+use super::reader::{LogReader, View};
+use super::recovery::copy;
+use crate::disk::{DiskRef, Opening};
+use crate::error::{Error, Result};
+use crate::output;
+
+/// How often it is begun anew where segments are sealed or removed meanwhile.
+const TRIES: usize = 10;
+const ACTION: &str = "cannot make the snapshot";
+
+impl LogReader {
+    /// Makes a folder with what is on the disk now: a log of its own, which can be read and written. Sealed segments are linked where the
+    /// file system can, and copied elsewhere; of the newest segment the part in front of the mark is copied. The folder appears when
+    /// all of it is on the disk. This log may be written meanwhile.
+    ///
+    /// # Errors
+    /// [`Error::Io`], of kind [`ErrorKind::AlreadyExists`] where there is something at `path`; [`Error::Format`] where segments or the mark
+    /// are missing.
+    pub fn snapshot(&self, path: impl AsRef<Path>) -> Result<()> {
+        let (path, disk) = (path.as_ref(), self.disk());
+        let failed = |error| Error::io(Some(path), ACTION, error);
+        if disk.is_taken(path) {
+            return Err(failed(ErrorKind::AlreadyExists.into()));
+        }
+        let Some(name) = path.file_name() else {
+            return Err(failed(ErrorKind::InvalidInput.into()));
+        };
+        let mut prefix = OsString::from(".");
+        prefix.push(name);
+        prefix.push(".");
+        let mut tries = TRIES;
+        let staged = loop {
+            let made = disk.temporary(output::folder(path), &prefix, ".tmp", |disk, path| {
+                disk.create_folder(path)
+            });
+            let staged = Staged {
+                disk,
+                folder: made.map_err(failed)?.1,
+            };
+            tries -= 1;
+            match self.fill(&staged.folder) {
+                // Sealed or removed since it was listed.
+                Err(Error::Io { source, .. })
+                    if source.kind() == ErrorKind::NotFound && tries > 0 => {}
+                filled => break filled.map(|()| staged)?,
+            }
+        };
+        disk.rename(&staged.folder, path).map_err(failed)?;
+        disk.sync_folder(output::folder(path)).map_err(failed)
+    }
+
+    /// Writes all files of a snapshot.
+    fn fill(&self, folder: &Path) -> Result<()> {
+        let view = self.view()?;
+        let mut last = None;
+        for segment in &view.segments {
+            let limit = view.limit(segment);
+            if limit == Some(0) {
+                continue;
+            }
+            last = Some(segment);
+            match segment.kind {
+                SegmentKind::Sealed => self.link(segment, folder)?,
+                SegmentKind::Active => {
+                    self.copy(&segment.id.file_name(segment.kind), folder, limit)?
+                }
+            }
+            for name in [segment.id.end_name(), segment.id.frozen_name()] {
+                match self.copy(&name, folder, None) {
+                    Err(Error::Io { source, .. }) if source.kind() == ErrorKind::NotFound => {}
+                    copied => copied?,
+                }
+            }
+        }
+        self.check_mark(&view, last)?;
+        let mark = view.mark;
+        let mut own = MarkFile::open(self.disk(), folder, *self.key())?;
+        own.begin(self.disk(), folder)?; // syncs the folder: the mark comes last
+        if mark.sequence > 0 {
+            own.advance(mark.sequence, mark.offset, mark.last)?;
+            own.sync()?;
+        }
+        Ok(())
+    }
+
+    /// Refuses a log whose mark is lost: the last segment of the snapshot would have no records.
+    fn check_mark(&self, view: &View, last: Option<&Segment>) -> Result<()> {
+        let is_open = |own: &&Segment| own.kind == SegmentKind::Active && !own.is_frozen;
+        let Some(last) = last.or(view.segments.last()).filter(is_open) else {
+            return Ok(());
+        };
+        if view.mark.sequence >= last.id.sequence {
+            return Ok(());
+        }
+        Err(Error::Format {
+            path: Some(self.path().to_path_buf()),
+            next: None,
+            message: format!(
+                "expected a synced mark in segment {} or after it, found one in segment {}: it is lost, or nothing is on the disk yet. Open the log for writing, which makes a mark anew",
+                last.id.sequence, view.mark.sequence
+            ),
+        })
+    }
+
+    fn link(&self, segment: &Segment, folder: &Path) -> Result<()> {
+        let name = segment.id.file_name(segment.kind);
+        match self.disk().hard_link(&segment.path, &folder.join(&name)) {
+            Ok(()) => Ok(()),
+            // Another file system, or one without links.
+            Err(_) => self.copy(&name, folder, None),
+        }
+    }
+
+    /// Copies a file's first bytes, or all of it, under its name.
+    fn copy(&self, name: &str, folder: &Path, limit: Option<u64>) -> Result<()> {
+        let from = self.path().join(name);
+        let failed = |error| Error::io(Some(&from), "cannot copy", error);
+        let file = self.disk().handle(&from, Opening::Read).map_err(failed)?;
+        let len = file.len().map_err(failed)?;
+        let end = limit.map_or(len, |limit| limit.min(len));
+        write_new(self.disk(), &folder.join(name), |out| {
+            copy(&file, 0, end, |bytes, at| out.write_all_at(bytes, at))
+        })
+    }
+}
+
+/// A folder under a temporary name, which is removed unless it gets another one.
+struct Staged<'a> {
+    disk: &'a DiskRef,
+    folder: PathBuf,
+}
+
+impl Drop for Staged<'_> {
+    fn drop(&mut self) {
+        let _ = self.disk.remove_folder(&self.folder); // gone, if it has its name
+    }
+}
