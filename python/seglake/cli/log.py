@@ -566,6 +566,7 @@ _SNAPSHOT_EXAMPLES = """
 Examples:
   seglake log snapshot logs /backup/logs-2024-01-31
   seglake log snapshot --key-file key logs /backup/logs
+  seglake log snapshot logs taken && seglake log verify taken
 """
 
 
