@@ -160,7 +160,11 @@ pub(super) fn retain(
         if segment.kind != SegmentKind::Sealed || !is_proven || !(is_old || is_over) {
             break;
         }
-        remove_synced(disk, folder, &segment.path)?;
+        // While it is sealed, or where that was cut short, it has two files. Of these the active one goes first, as in sealing.
+        let active = listing.doubled.iter().filter(|own| own.id == segment.id);
+        for own in active.chain([segment]) {
+            remove_synced(disk, folder, &own.path)?;
+        }
         total -= bytes;
         removed.push(segment.clone());
     }
