@@ -26,21 +26,9 @@ impl SegmentLog {
         batches: &[Arc<Batch>],
         uuids: &[Uuid],
     ) -> Result<()> {
-        match self.options.durability {
+        let settled = match self.options.durability {
             Durability::None => Ok(()),
-            Durability::Flush => {
-                if let Some(current) = &mut state.segment {
-                    if let Err(error) = current.writer.flush() {
-                        return Err(self.refuse_batch(&mut state, error, uuids));
-                    }
-                    current.flushed = (current.writer.position(), current.last());
-                }
-                // Another thread may have found no room for what it flushed.
-                batches.iter().try_for_each(|batch| match batch.0.get() {
-                    Some(Outcome::Refused(error)) => Err(again(error)),
-                    _ => Ok(()),
-                })
-            }
+            Durability::Flush => self.flush(&mut state, batches, uuids),
             Durability::Fsync => {
                 let mut failed = None;
                 for batch in batches {
@@ -48,16 +36,31 @@ impl SegmentLog {
                     failed = failed.or(waited.err());
                     state = self.state();
                 }
-                match failed {
-                    None => Ok(()),
-                    // Other batches of these records may be in the log.
-                    Some(error @ Error::Io { .. }) if batches.len() > 1 => {
-                        Err(self.unknown(uuids, &error.to_string()))
-                    }
-                    Some(error) => Err(error),
-                }
+                failed.map_or(Ok(()), Err)
             }
+        };
+        match settled {
+            // Other batches of these records may be in the log.
+            Err(error @ Error::Io { .. }) if batches.len() > 1 => {
+                Err(self.unknown(uuids, &error.to_string()))
+            }
+            settled => settled,
         }
+    }
+
+    /// Hands all records to the operating system.
+    fn flush(&self, state: &mut State, batches: &[Arc<Batch>], uuids: &[Uuid]) -> Result<()> {
+        if let Some(current) = &mut state.segment {
+            if let Err(error) = current.writer.flush() {
+                return Err(self.refuse_batch(state, error, uuids));
+            }
+            current.flushed = (current.writer.position(), current.last());
+        }
+        // Another thread may have found no room for what it flushed.
+        batches.iter().try_for_each(|batch| match batch.0.get() {
+            Some(Outcome::Refused(error)) => Err(again(error)),
+            _ => Ok(()),
+        })
     }
 
     /// Waits until a batch is committed; commits it where no other thread does.
