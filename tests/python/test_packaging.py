@@ -19,6 +19,7 @@ from packaging.requirements import Requirement
 ROOT = Path(__file__).parents[2]
 TARGET = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target")).absolute()
 SOURCES = TARGET / "packaging"
+COMPILED = SOURCES / "target"
 VERSION = tomllib.loads((ROOT / "Cargo.toml").read_text())["workspace"]["package"]["version"]
 
 # What a user of the wheel runs: a record written, read back, and damaged.
@@ -71,8 +72,13 @@ def wheel(sdist: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     Cargo takes what it has compiled for the tree: it knows the crates of a workspace by their places in it, wherever
     that is, and a file's versions by their times. So files get the times that they have in the tree. One that has been
     left out of the archive, or is another there, is compiled again.
+
+    It takes a copy of that. In the tree's own folder it would note these sources as those of the tree's crates, and not
+    see later that the tree's change.
     """
     shutil.rmtree(SOURCES, ignore_errors=True)
+    if (TARGET / "release").is_dir():
+        shutil.copytree(TARGET / "release", COMPILED / "release", symlinks=True)
     with tarfile.open(sdist) as archive:
         archive.extraction_filter = getattr(tarfile, "data_filter", None)  # not in Python 3.11.2, which is Debian 12's
         archive.extractall(SOURCES)
@@ -87,9 +93,10 @@ def wheel(sdist: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     run(
         *(sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--wheel-dir", folder),
         sources,
-        environment={"CARGO_TARGET_DIR": str(TARGET)},
+        environment={"CARGO_TARGET_DIR": str(COMPILED)},
         cwd=folder,
     )
+    shutil.rmtree(COMPILED)  # half a gigabyte
     (file,) = folder.iterdir()
     return file
 
