@@ -89,6 +89,11 @@ fn uuids(folder: &Path) -> Vec<Uuid> {
     records.map(uuid).collect()
 }
 
+/// The UUID that an `.end` file has.
+fn uuid_of_last(end: &Path) -> Uuid {
+    Uuid::from_slice(&fs::read(end).unwrap()[40..56]).unwrap()
+}
+
 type Change = fn(&mut Vec<u8>, usize);
 
 /// Ways to lose what is after an offset.
@@ -240,6 +245,7 @@ fn the_newest_segment_has_to_reach_its_end_though_the_mark_is_lost() {
     log.roll().unwrap();
     log.close().unwrap();
     fs::remove_file(folder.join("_mark")).unwrap();
+    let lost = uuid_of_last(&files(folder, "end")[0]);
     let active = files(folder, "active")[0].clone();
     let bytes = fs::read(&active).unwrap();
     fs::write(&active, &bytes[..end_of(2)]).unwrap();
@@ -249,6 +255,8 @@ fn the_newest_segment_has_to_reach_its_end_though_the_mark_is_lost() {
         "{:?}",
         log.recovered()
     );
+    let again = log.write_as(Some(lost), b"type", b"another").unwrap_err();
+    assert!(again.to_string().contains("does not ascend"), "{again}");
     write(&log, 3..4);
     let (found, error) = read(folder);
     assert_eq!(found, values(0..2));

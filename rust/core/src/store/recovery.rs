@@ -125,7 +125,9 @@ pub(super) fn recover(disk: &DiskRef, folder: &Path, key: Key) -> Result<Recover
     };
     if let (Some(newest), Some(end)) = (&newest, end) {
         let first = newest.id.first.into_bytes();
-        recovered.last = recovered.last.max(end.last).max(Some(first));
+        // Also what is missing was acknowledged: its UUIDs are not given again.
+        let known = recovery.bound(newest.id).last;
+        recovered.last = recovered.last.max(end.last).max(known).max(Some(first));
         if newest.kind == SegmentKind::Active && !newest.is_frozen {
             // What becomes of it is settled here; all before it are complete.
             listing.segments.pop();
