@@ -134,6 +134,12 @@ pub(super) fn recover(disk: &DiskRef, folder: &Path, key: Key) -> Result<Recover
             if !is_sealed {
                 recovery.settle(newest, &end, &mut recovered)?;
             }
+            let ended = Bound::read(disk, folder, newest.id, &key);
+            if ended.is_some() && recovered.writer.take().is_some() {
+                // There may have been a next segment, without a record: readers went on from this one, and would miss what is
+                // appended to it.
+                listing.segments.push(newest.clone());
+            }
         }
     }
     let is_unsealed = |own: &Segment| own.kind == SegmentKind::Active && !own.is_frozen;
