@@ -88,7 +88,8 @@ def test_suites_of_one_name_are_run_differently() -> None:
 def test_each_module_in_rust_is_a_suite_of_its_name() -> None:
     listed = dict(re.findall(r'\("(\w+)", (\w+)::run\)', (RATIOS / "main.rs").read_text()))
     assert listed == {name: name for name in listed}
-    assert set(listed) == {path.stem for path in RATIOS.glob("*.rs")} - NOT_SUITES
+    files = [*RATIOS.glob("*.rs"), *(path.parent for path in RATIOS.glob("*/mod.rs"))]
+    assert set(listed) == {path.stem for path in files} - NOT_SUITES
 
 
 @pytest.mark.parametrize("suite", [*PYTHON_SUITES, *bench.SPARK_SUITES])
