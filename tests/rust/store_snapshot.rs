@@ -131,6 +131,26 @@ fn complete_and_frozen_segments_are_taken_along() {
     assert!(matches!(records.next(), Some(Err(Error::Damage(_)))));
 }
 
+/// As after a loss of power between the end of a segment and the sync of the mark.
+#[test]
+fn a_snapshot_up_to_a_mark_that_lags_is_sound() {
+    let folder = tempfile::tempdir().unwrap();
+    let (path, taken) = (folder.path().join("log"), folder.path().join("taken"));
+    let log = SegmentLog::open(&path, LogOptions::default().seal(false)).unwrap();
+    write(&log, 0..1);
+    let mark = fs::read(path.join("_mark")).unwrap();
+    write(&log, 1..3);
+    log.roll().unwrap();
+    log.close().unwrap();
+    fs::write(path.join("_mark"), mark).unwrap();
+    snapshot(&path, &taken);
+    assert_eq!(values(&taken), numbered(0..1));
+    let log = SegmentLog::open(&taken, LogOptions::default()).unwrap();
+    assert_eq!(log.recovered(), []);
+    write(&log, 1..2);
+    assert_eq!(values(&taken), numbered(0..2));
+}
+
 #[test]
 fn nothing_is_overwritten_and_nothing_half_is_left() {
     let folder = tempfile::tempdir().unwrap();

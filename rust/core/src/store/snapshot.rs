@@ -75,6 +75,10 @@ impl LogReader {
                     self.copy(&segment.id.file_name(segment.kind), folder, limit)?
                 }
             }
+            if limit.is_some() {
+                // Only a part of it is taken, so it may end before its end.
+                continue;
+            }
             for name in [segment.id.end_name(), segment.id.frozen_name()] {
                 match self.copy(&name, folder, None) {
                     Err(Error::Io { source, .. }) if source.kind() == ErrorKind::NotFound => {}
