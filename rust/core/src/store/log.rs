@@ -459,9 +459,7 @@ impl SegmentLog {
         }
         Ok(state)
     }
-}
 
-impl SegmentLog {
     /// Writes down where the active segment ends, all of which is on the disk. The zeros ahead of its records are dropped before: where
     /// they come back after a loss of power, they do no harm.
     fn write_end(&self, state: &mut State) -> Result<()> {
