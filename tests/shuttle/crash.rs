@@ -20,7 +20,7 @@ const SEED: &str = "SEGLAKE_CRASH_SEED";
 /// How many losses are looked at in one run of threads.
 const TOGETHER: usize = 8;
 /// How many states are looked at after a loss of power, where one group is synced while another waits, and elsewhere.
-const STATES: [usize; 2] = [16, 1];
+const STATES: [usize; 2] = [20, 1];
 
 /// What was tried.
 #[derive(Debug, Default)]
