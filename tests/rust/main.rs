@@ -96,6 +96,7 @@ mod sharded;
 mod steps;
 mod store;
 mod store_end;
+mod store_files;
 mod store_snapshot;
 mod store_source;
 mod tenant;

@@ -9,6 +9,8 @@ const SEQUENCE_DIGITS: usize = 20;
 const UUID_CHARACTERS: usize = 36;
 /// How the name ends of a file that says where a segment ends.
 const END: &str = ".end";
+/// How many hexadecimal digits the name of a temporary file has.
+const TEMPORARY_DIGITS: usize = 16;
 
 /// The layout of a segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -96,14 +98,37 @@ impl SegmentId {
         (is_counted && id.first.to_string() == first).then_some(id)
     }
 
-    /// Whether a file's name is that of a temporary file of a segment, which a dead writer left.
+    /// Whether a file's name is exactly one that a writer gives to a file of a segment before that has its name: such a file was left
+    /// by a dead writer. Anything else is somebody's file.
     pub(super) fn is_temporary(name: &str) -> bool {
         let inner = name
             .strip_prefix('.')
             .and_then(|rest| rest.strip_suffix(".tmp"));
-        let stem = inner.and_then(|inner| inner.split('.').next());
-        stem.map(|stem| stem.strip_prefix('_').unwrap_or(stem))
-            .is_some_and(|stem| Self::parse_stem(stem).is_some())
+        let is_digit = |byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f');
+        inner
+            .and_then(|inner| inner.rsplit_once('.'))
+            .is_some_and(|(name, random)| {
+                random.len() == TEMPORARY_DIGITS
+                    && random.bytes().all(is_digit)
+                    && Self::is_made_whole(name)
+            })
+    }
+
+    /// Whether a file's name is that of a file that gets its name when it is complete.
+    fn is_made_whole(name: &str) -> bool {
+        if let Some((_, kind)) = Self::parse(name) {
+            return kind == SegmentKind::Sealed;
+        }
+        let Some((stem, rest)) = name.strip_prefix('_').and_then(|own| own.split_once('.')) else {
+            return false;
+        };
+        let is_number = |own: &str| !own.is_empty() && own.bytes().all(|own| own.is_ascii_digit());
+        let is_quarantine = |rest: &str| {
+            let offset = rest.strip_suffix(".quarantine");
+            offset.is_some_and(|offset| offset.splitn(2, '-').all(is_number))
+        };
+        Self::parse_stem(stem).is_some()
+            && (matches!(rest, "end" | "frozen") || is_quarantine(rest))
     }
 }
 
@@ -165,18 +190,34 @@ mod tests {
 
     #[test]
     fn temporary_files_of_segments_are_told_from_others() {
+        const RANDOM: &str = "0123456789abcdef";
         for name in [
-            format!(".{NAME}.sealed.Ab12.tmp"),
-            format!("._{NAME}.frozen.Ab12.tmp"),
-            format!("._{NAME}.end.Ab12.tmp"),
+            format!(".{NAME}.sealed.{RANDOM}.tmp"),
+            format!("._{NAME}.frozen.{RANDOM}.tmp"),
+            format!("._{NAME}.end.{RANDOM}.tmp"),
+            format!("._{NAME}.84.quarantine.{RANDOM}.tmp"),
+            format!("._{NAME}.84-12.quarantine.{RANDOM}.tmp"),
         ] {
             assert!(SegmentId::is_temporary(&name), "{name}");
         }
         for name in [
             "seglake.tmp".to_owned(),
-            format!("{NAME}.sealed.tmp"),
+            format!("{NAME}.sealed.{RANDOM}.tmp"),
             format!(".{NAME}.sealed"),
-            ".other.sealed.Ab12.tmp".to_owned(),
+            format!(".{NAME}.sealed.{RANDOM}"),
+            format!(".{NAME}.sealed.tmp"),
+            format!(".{NAME}.sealed.backup.tmp"),
+            format!(".{NAME}.sealed.{}.tmp", &RANDOM[1..]),
+            format!(".{NAME}.sealed.{}.tmp", RANDOM.to_uppercase()),
+            format!(".{NAME}.sealed.old.{RANDOM}.tmp"),
+            format!(".{NAME}.active.{RANDOM}.tmp"),
+            format!(".{NAME}.{RANDOM}.tmp"),
+            format!("._{NAME}.sealed.{RANDOM}.tmp"),
+            format!("._{NAME}.index.{RANDOM}.tmp"),
+            format!("._{NAME}.quarantine.{RANDOM}.tmp"),
+            format!("._{NAME}.8x.quarantine.{RANDOM}.tmp"),
+            format!("._{NAME}.84-.quarantine.{RANDOM}.tmp"),
+            format!(".other.sealed.{RANDOM}.tmp"),
         ] {
             assert!(!SegmentId::is_temporary(&name), "{name}");
         }
