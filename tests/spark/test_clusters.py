@@ -86,12 +86,13 @@ print(spark.read.format("seglake").load(sys.argv[1]).count())
 INGEST = """
 import sys
 import seglake.spark
-from seglake.spark.ingestion import driver, job
+from seglake._ingestion import driver
+from seglake.spark.ingestion import job
 read = spark.read.format("seglake").load(sys.argv[1])
 print(type(read).__module__, read.where("value IS NOT NULL").count())
 result = seglake.spark.ingest(sys.argv[1], sys.argv[2], spark=spark)
 print(result.records, result.exit_status)
-print(job.parallelism(spark))
+print(job.SparkEngine(spark).parallelism())
 write_plan, driver.write_plan = driver.write_plan, lambda *_: None
 try:
     seglake.spark.ingest(sys.argv[1], f"{sys.argv[2]}-2", spark=spark)

@@ -11,8 +11,8 @@ from documents import table
 from pyspark.sql import SparkSession
 
 import seglake.spark
+from seglake._ingestion.tables import DAMAGE_SCHEMA, FILES_SCHEMA
 from seglake.spark.functions import from_oplog
-from seglake.spark.ingestion.tables import DAMAGE_SCHEMA, FILES_SCHEMA
 from seglake.spark.option_table import Purpose, options_of
 
 pytestmark = pytest.mark.spark

@@ -27,7 +27,7 @@ sys.modules["fcntl"] = None  # as on Windows: importing it raises ImportError
 import seglake.spark, pyspark_seglake
 
 modules = [each.name for each in pkgutil.walk_packages(seglake.spark.__path__, "seglake.spark.")]
-assert "seglake.spark.ingestion.commit" in modules and "seglake.spark.write.job" in modules, modules
+assert "seglake.spark.ingestion.job" in modules and "seglake.spark.write.job" in modules, modules
 for name in modules:
     # PySpark 4.0 has no filters.
     if name != "seglake.spark.filters" or hasattr(pyspark.sql.datasource, "Filter"):

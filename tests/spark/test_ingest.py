@@ -337,7 +337,7 @@ def test_nothing_but_files_that_cannot_be_read(spark: SparkSession, tmp_path: Pa
 
 
 def test_a_failed_job_leaves_nothing(spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from seglake.spark.ingestion import driver
+    from seglake._ingestion import driver
 
     write_segment(tmp_path / "a.active", 5)
     monkeypatch.setattr(driver, "write_plan", lambda *_: None)

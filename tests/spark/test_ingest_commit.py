@@ -12,15 +12,15 @@ from typing import Any, cast
 
 import pytest
 
+from seglake._formats import FormatOptions
+from seglake._ingestion import driver
+from seglake._ingestion.commit import clear_dead_runs, commit, locked
+from seglake._ingestion.driver import IngestDriver
+from seglake._ingestion.layout import LOCK, STAGING
+from seglake._ingestion.result import IngestError
+from seglake._ingestion.task import TaskOutcome
 from seglake._publish.manifest import Manifest
 from seglake._publish.store import LOCAL
-from seglake.spark.formats import FormatOptions
-from seglake.spark.ingestion import driver
-from seglake.spark.ingestion.commit import clear_dead_runs, commit, locked
-from seglake.spark.ingestion.driver import IngestDriver
-from seglake.spark.ingestion.layout import LOCK, STAGING
-from seglake.spark.ingestion.result import IngestError
-from seglake.spark.ingestion.task import TaskOutcome
 
 RUN = "20240131T000000Z-0000beef"
 DATA = [
@@ -37,7 +37,7 @@ import os, signal, sys
 from pathlib import Path
 from seglake._publish.store import LOCAL
 from seglake._publish.manifest import Manifest
-from seglake.spark.ingestion.commit import commit
+from seglake._ingestion.commit import commit
 destination, run, fatal = Path(sys.argv[1]), sys.argv[2], int(sys.argv[3])
 data, files = eval(sys.argv[4])
 calls = 0
@@ -236,7 +236,7 @@ def test_there_may_be_nothing_to_clear(tmp_path: Path) -> None:
 @pytest.fixture
 def other_process(tmp_path: Path) -> Iterator[subprocess.Popen[str]]:
     script = (
-        "import sys, pathlib; from seglake.spark.ingestion.commit import locked\n"
+        "import sys, pathlib; from seglake._ingestion.commit import locked\n"
         "with locked(pathlib.Path(sys.argv[1]), 'run-of-the-other'):\n"
         "    print('locked', flush=True); sys.stdin.read()\n"
     )

@@ -13,12 +13,12 @@ from segments import OTHER_KEY, flip, write_segment
 
 import seglake
 from seglake._files import SegmentFile
+from seglake._formats import FormatOptions
+from seglake._ingestion import task as task_module
+from seglake._ingestion.layout import NULL_DATE
+from seglake._ingestion.tables import DAMAGE_SCHEMA, DamageWriter, DateWriter, RollingWriter, StagedFile
+from seglake._ingestion.task import FileOutcome, PlannedFile, TaskOutcome, TaskRunner, write_plan
 from seglake._text import path_text
-from seglake.spark.formats import FormatOptions
-from seglake.spark.ingestion import task as task_module
-from seglake.spark.ingestion.layout import NULL_DATE
-from seglake.spark.ingestion.tables import DAMAGE_SCHEMA, DamageWriter, DateWriter, RollingWriter, StagedFile
-from seglake.spark.ingestion.task import FileOutcome, PlannedFile, TaskOutcome, TaskRunner, write_plan
 
 
 def run(staging: Path, paths: Sequence[Path], **settings: Any) -> TaskOutcome:

@@ -3,27 +3,28 @@
 import itertools
 import os
 from collections.abc import Callable
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any, cast
 
 import pyarrow as pa
 import pytest
 from power_loss import Disk, State, lay_out
-from pyspark.sql import SparkSession
 from samples import SAMPLES
 from segments import write_segment
 from test_ingest_commit import DATA, FILES, RUN
 from test_spark_write_task import Write, records
 
 import seglake
+from seglake._formats import FormatOptions
+from seglake._ingestion.commit import clear_dead_runs, commit
+from seglake._ingestion.driver import IngestDriver
+from seglake._ingestion.engine import Engine, EngineChoice
+from seglake._ingestion.layout import STAGING
+from seglake._ingestion.result import IngestResult
+from seglake._ingestion.tables import RollingWriter, write_table
 from seglake._publish.manifest import Manifest
 from seglake._publish.store import LOCAL
-from seglake.spark.formats import FormatOptions
-from seglake.spark.ingestion.commit import clear_dead_runs, commit
-from seglake.spark.ingestion.driver import IngestDriver
-from seglake.spark.ingestion.layout import STAGING
-from seglake.spark.ingestion.result import IngestResult
-from seglake.spark.ingestion.tables import RollingWriter, write_table
 from seglake.spark.option_table import camel_case
 from seglake.spark.write.job import Job, PartFile
 
@@ -344,7 +345,7 @@ def test_the_folder_of_an_ingest_is_on_the_disk(root: Path, monkeypatch: pytest.
     with monkeypatch.context() as patched:
         disk.watch(patched)
         driver = IngestDriver([str(root / "a.active")], destination, None, FormatOptions(), None, None, 1, None)
-        driver.run(cast("SparkSession", object()), "local", {})
+        driver.run(EngineChoice(start=lambda: nullcontext(cast("Engine", None)), is_here=True))
     for _, state in disk.states(begun[0]):
         assert "new/lake" in state
 

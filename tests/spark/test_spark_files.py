@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from seglake._files import FileFilter, FileListing, SegmentFile, find_files
-from seglake.spark.tasks import pack, task_bytes
+from seglake._tasks import pack, task_bytes
 
 RECURSIVE = FileFilter(recursive=True)
 

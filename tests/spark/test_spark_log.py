@@ -15,8 +15,8 @@ import seglake
 import seglake.spark
 from seglake import SegmentLog
 from seglake._files import FileFilter, find_files
-from seglake.spark.formats import FormatOptions
-from seglake.spark.ingestion.task import TaskOutcome, TaskRunner, write_plan
+from seglake._formats import FormatOptions
+from seglake._ingestion.task import TaskOutcome, TaskRunner, write_plan
 from seglake.spark.source import SegmentDataSource
 
 pytestmark = pytest.mark.spark

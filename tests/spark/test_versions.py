@@ -8,9 +8,10 @@ import pytest
 from pyspark.sql.types import BinaryType, StringType, StructField, StructType
 
 import seglake
-from seglake.spark.formats import FormatOptions, native_schema
+from seglake._formats import FormatOptions, native_schema
+from seglake._ingestion.task import TaskRunner
 from seglake.spark.functions import MessageDecoder
-from seglake.spark.ingestion.task import TaskRunner
+from seglake.spark.ingestion.job import SentRunner
 from seglake.spark.source import SegmentDataSource
 
 
@@ -30,7 +31,7 @@ def decoder(_: Path) -> object:
 
 
 def runner(folder: Path) -> object:
-    return TaskRunner(str(folder), "active", FormatOptions(), None, None, 1 << 20)
+    return SentRunner(TaskRunner(str(folder), "active", FormatOptions(), None, None, 1 << 20))
 
 
 @pytest.mark.parametrize("make", [reader, writer, decoder, runner])

@@ -7,7 +7,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from .ingestion import IngestError, IngestProgress, IngestResult, ingest
+from seglake._ingestion.result import IngestError, IngestProgress, IngestResult
+
+from .ingestion import ingest
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -10,13 +10,13 @@ import pyarrow as pa
 
 import seglake
 from seglake._files import SegmentFile
+from seglake._tasks import Slice
 from seglake._text import path_text, printable_path
 
 from .arrow_types import arrow_schema
 from .option_table import camel_case
 from .options import ReadOptions
 from .schema import ReadSchema, arrow_field
-from .tasks import Slice
 
 if TYPE_CHECKING:
     from pyspark.sql.datasource import Filter

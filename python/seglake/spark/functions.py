@@ -8,10 +8,11 @@ import pyarrow as pa
 from pyspark.sql.types import StructField, StructType
 
 import seglake
+from seglake._formats import FormatOptions, column_names, native_schema
 from seglake._types import DialectName
 
 from .arrow_types import arrow_schema, spark_type
-from .formats import FormatOptions, Uint64Type, column_names, native_schema
+from .formats import Uint64Type
 from .schema import spark_schema
 from .versions import reduced
 

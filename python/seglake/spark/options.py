@@ -8,8 +8,9 @@ from typing import cast
 
 from seglake._files import FileFilter
 from seglake._filters import FILTER_OPTIONS, Condition, conditions
+from seglake._formats import FormatOptions, UuidType, column_names, limit_options
 
-from .formats import FormatOptions, Uint64Type, UuidType, column_names, has_uint64, limit_options
+from .formats import Uint64Type, has_uint64
 from .option_table import Mode, OptionValues, Secret, camel_case
 from .stores import Stores
 

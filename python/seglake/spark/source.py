@@ -12,6 +12,7 @@ from pyspark.sql.types import StructType
 
 import seglake
 from seglake._files import FileListing, SegmentFile, find_files
+from seglake._tasks import Slice, pack, slices, task_bytes
 from seglake._text import printable_path
 
 from .decode import Decoder
@@ -19,7 +20,6 @@ from .option_table import purposes, refuse_unknown
 from .options import ReadOptions
 from .schema import ReadSchema, inferred_schema
 from .stores import is_elsewhere
-from .tasks import Slice, pack, slices, task_bytes
 from .versions import reduced
 from .write.options import WriteOptions
 from .write.writer import SegmentDataSourceWriter

@@ -3,81 +3,107 @@
 It uses nothing but the DataFrame API, so that Spark Connect will do.
 """
 
-import json
 import threading
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, cast
 
 import pyarrow as pa
 from pyspark.errors import PySparkException
 
-from seglake._files import SegmentFile
-
-from .result import IngestError, IngestProgress
-from .task import TaskOutcome, TaskRunner
+from seglake._ingestion.result import IngestError
+from seglake._ingestion.task import TaskOutcome, TaskRunner
+from seglake.spark.session import session
+from seglake.spark.versions import reduced
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["parallelism", "run_tasks"]
+__all__ = ["SentRunner", "SparkEngine", "spark_engine"]
 
 _POLL_S: Final = 0.25
 _STOP_TIMEOUT_S: Final = 30
 _MOST_PARALLELISM: Final = 1 << 16
 
 
-def parallelism(spark: "SparkSession") -> int:
-    """Returns how many tasks the session runs at a time.
-
-    Raises:
-        IngestError: the job that finds out failed.
-    """
-    try:
-        return spark.sparkContext.defaultParallelism
-    except PySparkException:
-        pass
-    # A client of Connect is not told, but a range has as many partitions.
-    try:
-        return spark.range(_MOST_PARALLELISM).selectExpr("spark_partition_id()").distinct().count()
-    except Exception as error:
-        raise _failed(error) from error
+@contextmanager
+def spark_engine(spark: "SparkSession | None", master: str, conf: Mapping[str, str]) -> "Generator[SparkEngine]":
+    """Makes the engine of a session, or of one that is made with `master` and `conf` and stopped in the end."""
+    if spark is not None:
+        yield SparkEngine(spark)
+        return
+    with session(master, conf) as made:
+        yield SparkEngine(made)
 
 
-def run_tasks(
-    spark: "SparkSession",
-    runner: TaskRunner,
-    staging: Path,
-    files: Sequence[SegmentFile],
-    tasks: int,
-    progress: Callable[[IngestProgress], object] | None,
-) -> list[TaskOutcome]:
-    """Runs all tasks; returns their outcomes in their order. Calls `progress` in the meantime.
+@dataclass(frozen=True)
+class SparkEngine:
+    """Runs each task as one of a Spark job."""
 
-    Raises:
-        IngestError: the job failed.
-    """
-    job = _Job(spark, runner, tasks, tag=f"seglake-ingest-{staging.name}")
-    job.start()
-    try:
-        while job.is_alive():
-            job.join(_POLL_S)
-            if progress is not None:
-                progress(_progress(staging, files))
-    except BaseException:
-        # Ctrl-C, or the caller's display failed: without this the tasks would go on.
-        spark.interruptTag(job.tag)
-        job.join(_STOP_TIMEOUT_S)
-        raise
-    if job.error is not None:
-        raise _failed(job.error) from job.error
-    return sorted(job.outcomes, key=lambda outcome: outcome.task)
+    spark: "SparkSession"
+
+    def parallelism(self) -> int:
+        """Returns how many tasks the session runs at a time.
+
+        Raises:
+            IngestError: the job that finds out failed.
+        """
+        try:
+            return self.spark.sparkContext.defaultParallelism
+        except PySparkException:
+            pass
+        # A client of Connect is not told, but a range has as many partitions.
+        try:
+            partitions = self.spark.range(_MOST_PARALLELISM).selectExpr("spark_partition_id()")
+            return partitions.distinct().count()
+        except Exception as error:
+            raise _failed(error) from error
+
+    def run_tasks(self, runner: TaskRunner, tasks: int, watch: Callable[[], object] | None) -> list[TaskOutcome]:
+        """Runs all tasks; returns their outcomes in their order. Calls `watch` in the meantime.
+
+        Raises:
+            IngestError: the job failed.
+        """
+        job = _Job(self.spark, SentRunner(runner), tasks, tag=f"seglake-ingest-{Path(runner.staging).name}")
+        job.start()
+        try:
+            while job.is_alive():
+                job.join(_POLL_S)
+                if watch is not None:
+                    watch()
+        except BaseException:
+            # Ctrl-C, or the caller's display failed: without this the tasks would go on.
+            self.spark.interruptTag(job.tag)
+            job.join(_STOP_TIMEOUT_S)
+            raise
+        if job.error is not None:
+            raise _failed(job.error) from job.error
+        return sorted(job.outcomes, key=lambda outcome: outcome.task)
+
+
+@dataclass(frozen=True)
+class SentRunner:
+    """Runs tasks on the executors, which get it pickled."""
+
+    runner: TaskRunner
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return reduced(SentRunner, self.runner)
+
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Runs the tasks whose numbers come in, and yields their outcomes as JSON: the function for `mapInArrow`."""
+        for batch in batches:
+            for task in cast("list[int]", batch.column(0).to_pylist()):
+                yield pa.RecordBatch.from_pydict({"outcome": [self.runner.run(task).to_json()]})
 
 
 class _Job(threading.Thread):
     """Runs the job in a thread of its own, so that the calling one can show progress and be interrupted."""
 
-    def __init__(self, spark: "SparkSession", runner: TaskRunner, tasks: int, tag: str) -> None:
+    def __init__(self, spark: "SparkSession", runner: SentRunner, tasks: int, tag: str) -> None:
         super().__init__(name=tag, daemon=True)
         self.tag = tag
         self.outcomes: list[TaskOutcome] = []
@@ -101,17 +127,6 @@ class _Job(threading.Thread):
             self.outcomes = [TaskOutcome.from_json(row["outcome"]) for row in rows]
         except Exception as error:
             self.error = error
-
-
-def _progress(staging: Path, files: Sequence[SegmentFile]) -> IngestProgress:
-    states = [json.loads(path.read_bytes()) for path in (staging / "progress").glob("*.json")]
-    return IngestProgress(
-        files_done=sum(done for done, _, _ in states),
-        files_total=len(files),
-        bytes_done=sum(size for _, size, _ in states),
-        bytes_total=sum(file.size for file in files),
-        records=sum(records for _, _, records in states),
-    )
 
 
 def _failed(error: Exception) -> IngestError:

@@ -1,13 +1,14 @@
-"""The ingest as callers see it. Importing this needs neither Spark nor Arrow, so that what is missing can be named."""
+"""The ingest on Spark, as callers see it. Importing this needs neither Spark nor Arrow, as what is missing is named."""
 
 from __future__ import annotations
 
-import importlib.util
 import os
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
-from .result import IngestError, IngestProgress, IngestResult
+from seglake._ingestion.engine import EngineChoice
+from seglake._ingestion.result import IngestError, IngestProgress, IngestResult
+from seglake._ingestion.run import TARGET_FILE_BYTES, require, run
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -15,8 +16,6 @@ if TYPE_CHECKING:
     from seglake._types import DialectName
 
 __all__ = ["ingest"]
-
-_TARGET_FILE_BYTES: Final = 128 << 20
 
 
 def ingest(
@@ -30,7 +29,7 @@ def ingest(
     dialect: DialectName | None = None,
     key: str | os.PathLike[str] | None = None,
     limits: Mapping[str, int] | None = None,
-    target_file_bytes: int = _TARGET_FILE_BYTES,
+    target_file_bytes: int = TARGET_FILE_BYTES,
     progress: Callable[[IngestProgress], object] | None = None,
 ) -> IngestResult:
     """Reads segments with Spark, checks every record and writes Parquet tables below `dst`.
@@ -70,39 +69,32 @@ def ingest(
         ValueError: a number of bytes is not positive.
         OSError: `dst` cannot be written to.
     """
-    for name, number in (
-        ("target_file_bytes", target_file_bytes),
-        *(limits or {}).items(),
-    ):
-        if number < 1:
-            raise ValueError(f"{name} is {number}: expected at least 1")
-    _require_packages()
-    from seglake.spark.formats import FormatOptions, limit_options
+    require(("pyspark", "pyarrow", "pandas"), "'seglake[spark]'")
+    from .job import spark_engine
 
-    from .driver import IngestDriver
-
-    own = dict(limits or {})
-    record_bytes = own.pop("record_bytes", None)
-    unknown = [name for name in own if name not in limit_options()]
-    if unknown:
-        known = ", ".join(["record_bytes", *limit_options()])
-        raise ValueError(f"limits has no {unknown[0]!r}: there are {known}")
-    driver = IngestDriver(
-        sources=[os.fspath(each) for each in ([sources] if isinstance(sources, (str, os.PathLike)) else sources)],
-        destination=dst,
+    settings = conf or {}
+    _check_conf(settings)
+    return run(
+        EngineChoice(
+            start=lambda: spark_engine(spark, master, settings), is_here=spark is None and master.startswith("local")
+        ),
+        sources,
+        dst,
         format=format,
-        format_options=FormatOptions(dialect, None, tuple(own.items())),
-        record_bytes=record_bytes,
-        key_file=None if key is None else os.fspath(key),
+        dialect=dialect,
+        key=key,
+        limits=limits,
         target_file_bytes=target_file_bytes,
         progress=progress,
     )
-    return driver.run(spark, master, conf or {})
 
 
-def _require_packages() -> None:
-    missing = [name for name in ("pyspark", "pyarrow", "pandas") if importlib.util.find_spec(name) is None]
-    if missing:
-        raise IngestError(f"the ingest needs {' and '.join(missing)}: pip install 'seglake[spark]'")
-    if importlib.util.find_spec("fcntl") is None:
-        raise IngestError("the ingest needs Linux or macOS: this system lacks the file locks that it works with")
+def _check_conf(conf: Mapping[str, str]) -> None:
+    """Refuses settings that hold a key: Spark hands them on as arguments of processes and writes them into its logs."""
+    for name in conf:
+        # A reference to a secret of the cluster's (`spark.kubernetes.executor.secretKeyRef.*`) holds none.
+        if name.endswith(".SEGLAKE_KEY") and ".secretKeyRef." not in name:
+            raise IngestError(
+                f"the setting {name} would show the key in process lists and in Spark's logs: give its file, or set "
+                "the variable itself where the executors are started"
+            )

@@ -10,10 +10,11 @@ from typing import Any, Final
 import seglake
 from seglake import _values as values
 from seglake._files.patterns import mounted_path
+from seglake._formats import FormatOptions
 from seglake._text import printable_path
 from seglake._types import DialectName
 
-from ..formats import FormatOptions, write_options
+from ..formats import write_options
 from ..option_table import OptionValues, Secret, camel_case
 
 __all__ = ["FormatFacts", "WriteOptions", "extensions"]

@@ -10,8 +10,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from seglake._formats import LOCATION_COLUMNS, FormatOptions, column_names, native_schema
 from seglake._publish.store import LOCAL
-from seglake.spark.formats import LOCATION_COLUMNS, FormatOptions, column_names, native_schema
 
 from .layout import STAGED_SUFFIX, records_folder
 

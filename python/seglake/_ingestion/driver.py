@@ -1,29 +1,28 @@
-"""Leads through one ingest, on the driver."""
+"""Leads through one ingest, on whatever engine."""
 
+import json
 import os
 import time
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, cast, get_args
+from typing import Any, Final, cast, get_args
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 import seglake
 from seglake._files import FileFilter, FileListing, SegmentFile, find_files
+from seglake._formats import FormatOptions, column_names
 from seglake._publish.manifest import Manifest, Move
 from seglake._publish.store import LOCAL
+from seglake._tasks import pack, task_bytes
 from seglake._text import path_text, printable_path
 from seglake._types import DialectName
 from seglake._values import is_uri
-from seglake.spark.formats import FormatOptions, column_names
-from seglake.spark.session import session
-from seglake.spark.tasks import pack, task_bytes
 
 from .commit import clear_dead_runs, commit, locked
-from .job import parallelism, run_tasks
+from .engine import Engine, EngineChoice
 from .layout import (
     STAGED_SUFFIX,
     STAGING,
@@ -38,9 +37,6 @@ from .result import DamageTotal, IngestError, IngestProgress, IngestResult
 from .tables import DAMAGE_SCHEMA, FILES_SCHEMA, is_dated, records_schema, write_table
 from .task import FileOutcome, TaskOutcome, TaskRunner, write_plan
 
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-
 __all__ = ["IngestDriver"]
 
 _TASK_BYTES: Final = 512 << 20
@@ -51,7 +47,7 @@ _TASKS_PER_CORE: Final = 2
 
 @dataclass(frozen=True)
 class IngestDriver:
-    """One ingest. The attributes are the arguments of `seglake.spark.ingest`."""
+    """One ingest. The attributes are the arguments of `seglake.ingest`."""
 
     sources: Sequence[str]
     destination: str | os.PathLike[str]
@@ -62,12 +58,11 @@ class IngestDriver:
     target_file_bytes: int
     progress: Callable[[IngestProgress], object] | None
 
-    def run(self, spark: "SparkSession | None", master: str, conf: Mapping[str, str]) -> IngestResult:
-        """Runs it in the session given, or else in one made with `master` and `conf`."""
+    def run(self, choice: EngineChoice) -> IngestResult:
+        """Runs it on an engine."""
         self._check_format()
-        _check_conf(conf)
-        if spark is None and master.startswith("local"):
-            self._check_key()  # the executors do too; here it costs nothing and is known before Spark starts
+        if choice.is_here:
+            self._check_key()  # the tasks do too; here it costs nothing and is known before the engine starts
         destination = absolute_destination(self.destination)
         listing = find_inputs(self.sources, destination, self.key_file)
         if not listing.files:
@@ -79,8 +74,8 @@ class IngestDriver:
             refuse_ingested(destination, listing)
             if self.format is not None:
                 refuse_other_columns(destination, [self.format], self.format_options)
-            with _given(spark) if spark is not None else session(master, conf) as used:
-                return self._run(used, destination, run_id, listing)
+            with choice.start() as engine:
+                return self._run(engine, destination, run_id, listing)
 
     def _check_format(self) -> None:
         dialect, dialects = self.format_options.dialect, get_args(DialectName)
@@ -102,12 +97,12 @@ class IngestDriver:
         except (OSError, ValueError) as error:
             raise IngestError(f"the key cannot be used: {error}") from None
 
-    def _run(self, spark: "SparkSession", destination: Path, run_id: str, listing: FileListing) -> IngestResult:
+    def _run(self, engine: Engine, destination: Path, run_id: str, listing: FileListing) -> IngestResult:
         started = time.monotonic()
         staging = destination / STAGING / run_id
         (staging / "progress").mkdir(parents=True)
         try:
-            outcomes = self._read(spark, staging, listing.files)
+            outcomes = self._read(engine, staging, listing.files)
             by_format = _by_format(self.format, outcomes)
             refuse_other_columns(destination, by_format, self.format_options)
             manifest = self._manifest(destination, staging, run_id, outcomes, by_format)
@@ -120,13 +115,13 @@ class IngestDriver:
         files = [file for outcome in outcomes for file in outcome.files]
         return _result(run_id, destination, listing, by_format, files, time.monotonic() - started)
 
-    def _read(self, spark: "SparkSession", staging: Path, files: Sequence[SegmentFile]) -> list[TaskOutcome]:
-        """Has Spark read all files; returns what the tasks say, in the order of the files."""
+    def _read(self, engine: Engine, staging: Path, files: Sequence[SegmentFile]) -> list[TaskOutcome]:
+        """Has the engine read all files; returns what the tasks say, in the order of the files."""
         limit = task_bytes(
             files,
             most=_TASK_BYTES,
             open_cost_bytes=_OPEN_COST_BYTES,
-            parallelism=_TASKS_PER_CORE * parallelism(spark),
+            parallelism=_TASKS_PER_CORE * engine.parallelism(),
         )
         tasks = pack(files, limit, _OPEN_COST_BYTES)
         for number, task in enumerate(tasks):
@@ -135,7 +130,9 @@ class IngestDriver:
         runner = TaskRunner(
             str(staging), self.format, self.format_options, self.record_bytes, key_file, self.target_file_bytes
         )
-        outcomes = run_tasks(spark, runner, staging, files, len(tasks), self.progress)
+        report = self.progress
+        watch = None if report is None else lambda: report(_progress(staging, files))
+        outcomes = engine.run_tasks(runner, len(tasks), watch)
         for outcome in outcomes:
             if outcome.key_error is not None:
                 raise IngestError(f"the key cannot be used: {outcome.key_error}")
@@ -194,22 +191,6 @@ class IngestDriver:
                     yield name, data_path(format, folder, run_id, 0, 0)
 
 
-def _check_conf(conf: Mapping[str, str]) -> None:
-    """Refuses settings that hold a key: Spark hands them on as arguments of processes and writes them into its logs."""
-    for name in conf:
-        # A reference to a secret of the cluster's (`spark.kubernetes.executor.secretKeyRef.*`) holds none.
-        if name.endswith(".SEGLAKE_KEY") and ".secretKeyRef." not in name:
-            raise IngestError(
-                f"the setting {name} would show the key in process lists and in Spark's logs: give its file, or set "
-                "the variable itself where the executors are started"
-            )
-
-
-@contextmanager
-def _given(spark: "SparkSession") -> "Generator[SparkSession]":
-    yield spark
-
-
 def _by_format(format: str | None, outcomes: Sequence[TaskOutcome]) -> dict[str, list[FileOutcome]]:
     """Sorts the files by the format under which they are listed.
 
@@ -226,6 +207,17 @@ def _by_format(format: str | None, outcomes: Sequence[TaskOutcome]) -> dict[str,
         # A file that could not be read may be of any format: it is listed with the first, so that it is listed once.
         by_format[file.format or known[0]].append(file)
     return by_format
+
+
+def _progress(staging: Path, files: Sequence[SegmentFile]) -> IngestProgress:
+    states = [json.loads(path.read_bytes()) for path in (staging / "progress").glob("*.json")]
+    return IngestProgress(
+        files_done=sum(done for done, _, _ in states),
+        files_total=len(files),
+        bytes_done=sum(size for _, size, _ in states),
+        bytes_total=sum(file.size for file in files),
+        records=sum(records for _, _, records in states),
+    )
 
 
 def _skipped(listing: FileListing) -> tuple[tuple[str, str], ...]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass, field
 from typing import Any, Final
 
-from seglake import SeglakeError
+from seglake._errors import SeglakeError
 
 __all__ = ["DamageTotal", "IngestError", "IngestProgress", "IngestResult"]
 

@@ -1,10 +1,10 @@
-"""What runs on the executors: reads the files of one task, each once, and stages their records and damage."""
+"""One task of an ingest, on whatever engine: reads its files, each once, and stages their records and damage."""
 
 import json
 import time
 import uuid
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import asdict, dataclass, field, fields
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Final, NamedTuple, Self, cast
 
@@ -12,10 +12,9 @@ import pyarrow as pa
 
 import seglake
 from seglake._files import SegmentFile
+from seglake._formats import FormatOptions, column_names
 from seglake._native import ListedSegment
 from seglake._text import path_text, printable_path
-from seglake.spark.formats import FormatOptions, column_names
-from seglake.spark.versions import reduced
 
 from .tables import DAMAGE_SCHEMA, RAW_PART_BYTES, DamageWriter, DateWriter, RollingWriter, StagedFile, records_schema
 
@@ -180,14 +179,14 @@ class _StopError(Exception):
 
 @dataclass(frozen=True)
 class TaskRunner:
-    """Runs tasks; goes to the executors pickled, and holds no key.
+    """Runs tasks. Spark sends it to its executors, so it can be pickled and holds no key.
 
     Attributes:
         staging: the run's staging folder.
         format: the format of all files; None finds it for each.
         format_options: what concerns files of some formats only.
         record_bytes: the largest record that is read, in bytes; None is the library's default.
-        key_file: the file of the key; None takes it from the environment of the executor, or the default key.
+        key_file: the file of the key; None takes it from the environment of the process, or the default key.
         target_bytes: the size from which on an output file is not added to.
     """
 
@@ -197,15 +196,6 @@ class TaskRunner:
     record_bytes: int | None
     key_file: str | None
     target_bytes: int
-
-    def __reduce__(self) -> tuple[object, ...]:
-        return reduced(TaskRunner, *(getattr(self, each.name) for each in fields(self)))
-
-    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Runs the tasks whose numbers come in, and yields their outcomes as JSON: the function for `mapInArrow`."""
-        for batch in batches:
-            for task in cast("list[int]", batch.column(0).to_pylist()):
-                yield pa.RecordBatch.from_pydict({"outcome": [self.run(task).to_json()]})
 
     def run(self, task: int) -> TaskOutcome:
         """Runs one task.

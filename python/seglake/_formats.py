@@ -1,0 +1,119 @@
+"""The formats as those see them who read files of any: their columns, and which options concern them."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import Any, Final, Literal, cast
+
+import pyarrow as pa
+
+import seglake
+from seglake._types import DialectName
+
+__all__ = [
+    "LOCATION_COLUMNS",
+    "FormatOptions",
+    "UuidType",
+    "column_names",
+    "format_named",
+    "limit_options",
+    "native_schema",
+]
+
+UuidType = Literal["string", "binary"]
+
+LOCATION_COLUMNS: Final = ("path", "position")
+"""The columns that any format's records have when they are asked for: the file, and where in it the record begins."""
+
+# A schema depends on no key: with one given, the one in the environment, which is for the executors, is not looked at.
+_ANY_KEY: Final = bytes(32)
+
+
+@dataclass(frozen=True)
+class FormatOptions:
+    """The options that concern files of some formats only, named as in `seglake.open`.
+
+    Attributes:
+        dialect: how an oplog's messages are laid out; None is the library's default.
+        index: whether the index beside a chunked log is used; None likewise.
+        limits: names and values of the limits that formats declare, in bytes; the library's defaults are left out.
+    """
+
+    dialect: DialectName | None = None
+    index: bool | None = None
+    limits: tuple[tuple[str, int], ...] = ()
+
+    def arguments(self, format: str, *, record_bytes: int | None = None) -> dict[str, Any]:
+        """Returns those that are given and concern a format, as keyword arguments for `seglake.open`.
+
+        Args:
+            format: the format.
+            record_bytes: the limit of records, which all formats have; None is the library's default.
+        """
+        concerning = format_named(format).open_options
+        arguments: dict[str, Any] = {name: value for name, value in self._own() if name in concerning}
+        limits = {name: value for name, value in self.limits if name in concerning}
+        if record_bytes is not None:
+            limits["record_bytes"] = record_bytes
+        return {**arguments, "limits": limits} if limits else arguments
+
+    def foreign(self, format: str) -> list[str]:
+        """Returns the names of those that are given and do not concern a format."""
+        concerning = format_named(format).open_options
+        return [name for name, _ in (*self._own(), *self.limits) if name not in concerning]
+
+    def _own(self) -> list[tuple[str, Any]]:
+        own = (("dialect", self.dialect), ("index", self.index))
+        return [(name, value) for name, value in own if value is not None]
+
+
+def limit_options() -> dict[str, seglake.FormatOption]:
+    """Returns the limits that formats declare for reading, by their names."""
+    formats = seglake.formats().values()
+    declared = (option for format in formats for option in format.open_options.values())
+    return {option.name: option for option in declared if option.kind == "bytes"}
+
+
+def column_names(format: str, options: FormatOptions | None = None) -> list[str]:
+    """Returns the names of a format's own columns.
+
+    Raises:
+        ValueError: there is no such format.
+    """
+    return _schema_of_nothing(format, None, "string", options).names
+
+
+def native_schema(
+    format: str, columns: Sequence[str] | None, uuid_type: UuidType, options: FormatOptions | None = None
+) -> pa.Schema:
+    """Returns the Arrow schema of a format's records: the columns given, or all of the format's own."""
+    return pa.schema(cast("Any", _schema_of_nothing(format, columns, uuid_type, options)))
+
+
+def _schema_of_nothing(
+    format: str, columns: Sequence[str] | None, uuid_type: UuidType, options: FormatOptions | None
+) -> seglake.Schema:
+    # A schema depends on the format and its options alone, so that no file of that format is needed for it.
+    with seglake.open(
+        b"",
+        format=format,
+        key=_ANY_KEY,
+        on_damage="skip",
+        columns=columns,
+        uuid_type=uuid_type,
+        **(options.arguments(format) if options is not None else {}),
+    ) as reader:
+        return reader.schema
+
+
+@cache
+def format_named(name: str) -> seglake.Format:
+    """Returns what a format is.
+
+    Raises:
+        ValueError: there is no such format.
+    """
+    formats = seglake.formats()
+    if name not in formats:
+        raise ValueError(f"there is no format {name!r}: it is one of {', '.join(formats)}")
+    return formats[name]
