@@ -99,6 +99,7 @@ mod store_end;
 mod store_files;
 mod store_snapshot;
 mod store_source;
+mod store_trouble;
 mod tenant;
 mod tenant_ledger;
 mod tenant_limits;

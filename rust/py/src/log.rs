@@ -531,7 +531,8 @@ impl SegmentLog {
             .map_err(|error| raise(py, error))
     }
 
-    /// Waits until all segments that are full are sealed. Raises what hindered that; it is tried again when the log is opened next.
+    /// Waits until all segments that are full are sealed, and those that `retention` names are removed. Raises what hindered sealing, which
+    /// is tried again when the log is opened next, or removing, which is tried again when the next segment ends.
     ///
     /// >>> with seglake.SegmentLog("new") as log:
     /// ...     uuid = log.write("order.paid", b"...")

@@ -221,10 +221,11 @@ impl SegmentLog {
         self.end_segment(state).map(drop)
     }
 
-    /// Waits until all complete segments are sealed.
+    /// Waits until all complete segments are sealed, and those that [`LogOptions::retention`] names removed.
     ///
     /// # Errors
-    /// What hindered sealing one. It stays an active segment, which is sealed when the log is opened again.
+    /// What hindered sealing one: it stays an active segment, which is sealed when the log is opened again. Or what hindered removing
+    /// one, which is tried again when the next segment ends.
     pub fn wait_sealed(&self) -> Result<()> {
         self.check_owner()?;
         match self.sealer.drain() {

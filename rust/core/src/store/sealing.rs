@@ -179,7 +179,8 @@ struct Work {
     is_closed: bool,
     /// Segments that were frozen, since they were damaged.
     frozen: Vec<Segment>,
-    /// What hindered sealing last. The segment stays active, and is sealed when the log is opened again.
+    /// What hindered sealing last, which is tried again when the log is opened again, or removing old segments, which is tried
+    /// again with the next segment that ends.
     error: Option<Arc<Error>>,
 }
 
@@ -217,10 +218,13 @@ impl Shared {
             };
             work.is_busy = true;
             drop(work);
-            let done = self.seal(&segment, end);
+            let sealed = self.seal(&segment, end);
+            let retained = self.retain();
             work = self.work();
             work.is_busy = false;
-            match done {
+            // What became of the segment stays known, whatever becomes of others.
+            work.error = retained.err().map(Arc::new).or(work.error.take());
+            match sealed {
                 Ok(Sealed::Sealed) => {}
                 Ok(Sealed::Frozen) => work.frozen.push(segment),
                 Err(error) => work.error = Some(Arc::new(error)),
@@ -230,20 +234,25 @@ impl Shared {
     }
 
     fn seal(&self, segment: &Segment, end: Option<u64>) -> Result<Sealed> {
-        let interrupt = Interrupt::once(&self.stopped);
-        let sealed = seal(
+        seal(
             &self.disk,
             &self.folder,
             segment,
             self.key,
             false,
-            Some(interrupt),
+            Some(Interrupt::once(&self.stopped)),
             end,
-        )?;
-        if let Some(retention) = &self.retention {
-            retain(&self.disk, &self.folder, &self.key, retention)?;
+        )
+    }
+
+    /// Removes what is too old or too much, also where a segment was not sealed: that may have been for lack of room.
+    fn retain(&self) -> Result<()> {
+        match &self.retention {
+            Some(retention) if !self.stopped.load(Ordering::Acquire) => {
+                retain(&self.disk, &self.folder, &self.key, retention).map(drop)
+            }
+            _ => Ok(()),
         }
-        Ok(sealed)
     }
 }
 
@@ -294,7 +303,7 @@ impl Sealer {
         self.shared.changed.notify_all();
     }
 
-    /// Waits until nothing is left to seal. Returns what hindered the last sealing that did not succeed, once.
+    /// Waits until nothing is left to seal. Returns what hindered sealing or removing last, once.
     pub(super) fn drain(&self) -> Option<Arc<Error>> {
         let mut work = self.shared.work();
         while work.is_busy || !work.waiting.is_empty() {
