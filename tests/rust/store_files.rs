@@ -3,7 +3,14 @@
 use std::fs;
 use std::path::Path;
 
+use crate::simulated::Simulated;
+use seglake::Error;
+use seglake::checksum::Key;
+use seglake::format::Options;
 use seglake::store::{LogOptions, LogReader, SegmentLog};
+
+const SLOT_BYTES: usize = 64;
+const SECOND_SLOT: usize = 4096;
 
 fn open(folder: &Path) -> seglake::Result<SegmentLog> {
     SegmentLog::open(folder, LogOptions::default())
@@ -61,4 +68,116 @@ fn only_what_a_dead_writer_left_is_removed() {
         );
     }
     assert_eq!(values(folder.path()).len(), 2);
+}
+
+/// A log of one segment with three records. Returns its mark.
+fn three_records(folder: &Path) -> Vec<u8> {
+    let log = open(folder).unwrap();
+    for number in 0..3 {
+        log.write(b"type", format!("value {number}").as_bytes())
+            .unwrap();
+    }
+    log.close().unwrap();
+    fs::read(folder.join("_mark")).unwrap()
+}
+
+#[test]
+fn a_mark_of_any_length_is_read_as_far_as_it_goes() {
+    let slots = [SLOT_BYTES, SECOND_SLOT + SLOT_BYTES];
+    let lens = [
+        0,
+        1,
+        63,
+        64,
+        65,
+        4095,
+        4096,
+        4159,
+        4160,
+        8191,
+        8192,
+        100 << 20,
+    ];
+    for len in lens {
+        let folder = tempfile::tempdir().unwrap();
+        let folder = folder.path();
+        let mark = three_records(folder);
+        let path = folder.join("_mark");
+        let file = fs::OpenOptions::new().write(true).open(&path).unwrap();
+        file.set_len(len).unwrap();
+        let left = usize::try_from(len).unwrap();
+        let left = slots.into_iter().filter(|end| left >= *end);
+        // The offset of each whole slot's mark.
+        let offset = |end: usize| u64::from_be_bytes(mark[end - 32..end - 24].try_into().unwrap());
+        let synced = left.map(offset).max().unwrap_or(0);
+        let reader = LogReader::open(folder).unwrap();
+        let found = reader.synced().unwrap().map_or(0, |(_, offset, _)| offset);
+        assert_eq!(found, synced, "{len}");
+        // Records after it are kept.
+        let log = open(folder).unwrap();
+        log.write(b"type", b"value 3").unwrap();
+        log.close().unwrap();
+        assert_eq!(values(folder).len(), 4, "{len}");
+        let whole = fs::read(&path).unwrap();
+        assert_eq!(whole.len() as u64, len.max(8192));
+        for start in [0, SECOND_SLOT] {
+            assert!(whole[start..].starts_with(b"SEGLMARK"), "{len}");
+        }
+    }
+}
+
+#[test]
+fn a_mark_under_another_key_is_kept_where_there_is_no_segment() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    let key = || LogOptions::default().key(Key::new(&[1; 32]));
+    SegmentLog::open(folder, key()).unwrap().close().unwrap();
+    let before = fs::read(folder.join("_mark")).unwrap();
+    let refused = [
+        open(folder).unwrap_err(),
+        LogReader::open(folder).unwrap_err(),
+    ];
+    for error in refused {
+        assert!(
+            matches!(&error, Error::Damage(damage) if damage.wrong_key),
+            "{error}"
+        );
+        let text = error.to_string();
+        assert!(
+            text.contains("_mark") && text.contains("remove this file"),
+            "{text}"
+        );
+    }
+    assert_eq!(fs::read(folder.join("_mark")).unwrap(), before);
+    let keys = Options::default().keys(vec![Key::new(&[1; 32])]);
+    LogReader::with(folder, keys).unwrap();
+    SegmentLog::open(folder, key()).unwrap();
+    fs::remove_file(folder.join("_mark")).unwrap();
+    open(folder).unwrap();
+}
+
+/// A loss of power before the first mark was synced may leave anything in its slot, but nothing in the other one.
+#[test]
+fn a_log_whose_first_mark_was_cut_short_is_begun_again() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut mark = [0; 8192];
+    mark[..SLOT_BYTES].fill(0xa5);
+    fs::write(folder.path().join("_mark"), mark).unwrap();
+    LogReader::open(folder.path()).unwrap();
+    let log = open(folder.path()).unwrap();
+    log.write(b"type", b"value 0").unwrap();
+    assert_eq!(values(folder.path()).len(), 1);
+}
+
+#[test]
+fn a_reader_looks_at_the_mark_once() {
+    let disk = Simulated::new();
+    let path = Path::new("/data/log");
+    let log = SegmentLog::open(path, LogOptions::default().disk(disk.disk())).unwrap();
+    log.write(b"type", b"value 0").unwrap();
+    let before = disk.reads();
+    let reader = LogReader::with(path, Options::default().disk(disk.disk())).unwrap();
+    let opened = disk.reads();
+    reader.segments().unwrap();
+    assert_eq!(opened - before, disk.reads() - opened);
 }

@@ -12,7 +12,9 @@ use std::path::{Path, PathBuf};
 use crate::checksum::{Key, hash};
 use crate::cursor::Cursor;
 use crate::disk::{DiskRef, Handle, Opening};
-use crate::error::{Error, Result};
+use crate::error::{Damage, Error, Finding, Result};
+use crate::ledger::Cause;
+use crate::saturating::saturating_usize;
 
 pub(super) const FILE_NAME: &str = "_mark";
 
@@ -75,57 +77,64 @@ impl Mark {
         is_whole.then_some(mark)
     }
 
-    /// Whether the file holds bytes that are not a mark under this key.
-    ///
-    /// # Errors
-    /// [`Error::Io`].
-    pub(super) fn is_foreign(disk: &DiskRef, folder: &Path, key: &Key) -> Result<bool> {
-        let path = folder.join(FILE_NAME);
-        let opened = disk.handle(&path, Opening::Read);
-        match opened.and_then(|file| Slots::read(&file, key)) {
-            Ok(slots) => Ok(slots.later().is_none() && !slots.are_blank),
-            Err(error) if error.kind() == ErrorKind::NotFound => Ok(false),
-            Err(error) => Err(Error::io(Some(&path), "cannot read the synced mark", error)),
-        }
-    }
-
     /// The mark of a log's folder; one of nothing where its file is lost.
     ///
     /// # Errors
     /// [`Error::Io`].
     pub(super) fn read(disk: &DiskRef, folder: &Path, key: &Key) -> Result<Self> {
+        Self::find(disk, folder, key).map(|(mark, _)| mark)
+    }
+
+    /// The same, and what is in the file.
+    ///
+    /// # Errors
+    /// [`Error::Io`].
+    pub(super) fn find(disk: &DiskRef, folder: &Path, key: &Key) -> Result<(Self, Found)> {
         let path = folder.join(FILE_NAME);
         let opened = disk.handle(&path, Opening::Read);
-        let read = opened.and_then(|file| Slots::read(&file, key));
-        match read {
-            Ok(slots) => Ok(slots.later().map_or_else(Self::default, |(_, mark)| mark)),
-            Err(error) if error.kind() == ErrorKind::NotFound => Ok(Self::default()),
+        match opened.and_then(|file| Slots::read(&file, key)) {
+            Ok(slots) => {
+                let mark = slots.later().map_or_else(Self::default, |(_, mark)| mark);
+                Ok((mark, slots.found()))
+            }
+            Err(error) if error.kind() == ErrorKind::NotFound => {
+                Ok((Self::default(), Found::Blank))
+            }
             Err(error) => Err(Error::io(Some(&path), "cannot read the synced mark", error)),
         }
     }
 }
 
-/// What the slots of a mark's file hold.
+/// What the slots of a mark's file hold, of whatever length that is.
 struct Slots {
     marks: [Option<Mark>; 2],
-    /// All their bytes are zero.
-    are_blank: bool,
+    /// How many of them have bytes that are not zero.
+    used: usize,
 }
 
 impl Slots {
     fn read(file: &Handle, key: &Key) -> io::Result<Self> {
-        let (mut marks, mut are_blank) = ([None; 2], true);
+        let len = file.len()?;
+        let (mut marks, mut used) = ([None; 2], 0);
         for (mark, offset) in marks.iter_mut().zip(SLOT_OFFSETS) {
             let mut slot = [0; SLOT_BYTES];
-            match file.read_exact_at(&mut slot, offset) {
-                Ok(()) => {}
-                Err(error) if error.kind() == ErrorKind::UnexpectedEof => continue,
-                Err(error) => return Err(error),
+            let there = saturating_usize(len.saturating_sub(offset)).min(SLOT_BYTES);
+            if let Some(slot) = slot.get_mut(..there) {
+                file.read_exact_at(slot, offset)?;
             }
-            are_blank &= slot == [0; SLOT_BYTES];
+            used += usize::from(slot != [0; SLOT_BYTES]);
             *mark = Mark::decode(&slot, key);
         }
-        Ok(Self { marks, are_blank })
+        Ok(Self { marks, used })
+    }
+
+    fn found(&self) -> Found {
+        match (self.later(), self.used) {
+            (Some(_), _) => Found::Mark,
+            (None, 0) => Found::Blank,
+            (None, 1) => Found::Begun,
+            _ => Found::Other,
+        }
     }
 
     /// The number of the slot with the later mark, and that mark.
@@ -160,8 +169,38 @@ pub(super) enum Found {
     Mark,
     /// Nothing.
     Blank,
+    /// One slot alone has bytes, which are not a mark under this key. While a log is begun, before its first record, a loss of power
+    /// leaves that of its first mark. After that there are always two.
+    Begun,
     /// Bytes that are not a mark under this key.
     Other,
+}
+
+impl Found {
+    /// Whether the key may be another one.
+    pub(super) const fn is_foreign(self) -> bool {
+        matches!(self, Self::Begun | Self::Other)
+    }
+
+    /// Refuses the key of a log that has no segment.
+    ///
+    /// # Errors
+    /// [`Error::Damage`].
+    pub(super) fn check_empty(self, folder: &Path) -> Result<()> {
+        if self != Self::Other {
+            return Ok(());
+        }
+        let finding = Finding::words(
+            Cause::ChecksumMismatch,
+            "a synced mark under this key",
+            "one under another key or a damaged one, and no segment: with the log's key nothing of it can be lost. If that is not known \
+             and the log had no records, remove this file",
+        );
+        Err(Error::Damage(Box::new(Damage {
+            wrong_key: true,
+            ..Damage::new(Some(&folder.join(FILE_NAME)), 0, finding)
+        })))
+    }
 }
 
 impl MarkFile {
@@ -179,13 +218,8 @@ impl MarkFile {
             opened => opened.map_err(failed)?,
         };
         let slots = Slots::read(&file, &key).map_err(failed)?;
-        let later = slots.later();
-        let found = match later {
-            Some(_) => Found::Mark,
-            None if slots.are_blank => Found::Blank,
-            None => Found::Other,
-        };
-        let (used, mark) = later.unwrap_or((1, Mark::default()));
+        let found = slots.found();
+        let (used, mark) = slots.later().unwrap_or((1, Mark::default()));
         Ok(Self {
             file,
             path,

@@ -9,7 +9,7 @@ use uuid::Uuid;
 use super::end::Bound;
 use super::folder::{Listing, Segment, open_file};
 use super::frozen::Frozen;
-use super::mark::Mark;
+use super::mark::{Found, Mark};
 use super::name::{SegmentId, SegmentKind};
 use crate::checksum::Key;
 #[cfg(feature = "arrow")]
@@ -86,13 +86,13 @@ impl LogReader {
         Ok(reader)
     }
 
-    /// Refuses a key under which neither the mark nor the first record is right.
+    /// Refuses a key under which neither the mark nor the first record is right, or the mark of a log without records.
     fn check_key(&self) -> Result<()> {
-        let view = self.view()?;
+        let (view, found) = self.look()?;
         let Some(first) = view.segments.first() else {
-            return Ok(());
+            return found.check_empty(&self.folder);
         };
-        if !Mark::is_foreign(&self.disk, &self.folder, &self.key)? {
+        if !found.is_foreign() {
             return Ok(());
         }
         let options = self.options.clone().strict(true);
@@ -262,14 +262,17 @@ impl LogReader {
     }
 
     pub(super) fn view(&self) -> Result<View> {
+        self.look().map(|(view, _)| view)
+    }
+
+    /// What is there now, and what was found in the file of the mark.
+    fn look(&self) -> Result<(View, Found)> {
         // The mark first: what it says is on the disk is in the listing that follows.
-        let mark = Mark::read(&self.disk, &self.folder, &self.key)?;
+        let (mark, found) = Mark::find(&self.disk, &self.folder, &self.key)?;
         let listing = Listing::read(&self.disk, &self.folder)?;
         listing.check_reaches(&self.folder, mark.sequence)?;
-        Ok(View {
-            segments: listing.segments,
-            mark,
-        })
+        let segments = listing.segments;
+        Ok((View { segments, mark }, found))
     }
 
     pub(super) const fn disk(&self) -> &DiskRef {

@@ -93,10 +93,14 @@ pub(super) fn recover(disk: &DiskRef, folder: &Path, key: Key) -> Result<Recover
             .transpose()?,
     };
     // Nothing is changed before the key is known to be the log's.
-    if let (Found::Other, Some(newest)) = (mark.found(), &newest)
-        && end.as_ref().is_none_or(|end| end.last.is_none())
-    {
-        return Err(recovery.wrong_key(newest));
+    match &newest {
+        None => mark.found().check_empty(folder)?,
+        Some(newest) if mark.found().is_foreign() => {
+            if end.as_ref().is_none_or(|end| end.last.is_none()) {
+                return Err(recovery.wrong_key(newest));
+            }
+        }
+        Some(_) => {}
     }
     for temporary in &listing.temporary {
         // What hinders this hinders nobody: the name is never used again.
