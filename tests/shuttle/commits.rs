@@ -1,9 +1,10 @@
 //! Threads that write to one log, end its segments, sync and close it: none waits for ever, and each is told the truth.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use seglake::Error;
-use seglake::store::SegmentLog;
+use seglake::store::{Retention, SegmentLog};
 use shuttle::thread;
 
 use crate::history::{Fate, History, Shared};
@@ -124,4 +125,36 @@ fn a_failed_sync_leaves_nobody_waiting() {
         });
     }
     assert!(unknown > 100, "{unknown}");
+}
+
+/// Old segments are removed by any thread, while others are sealed and removed in the background.
+#[test]
+fn nothing_removed_is_missed() {
+    let mut removed = 0;
+    for seed in 0..RUNS {
+        removed += run(seed, move || {
+            let disk = disk();
+            let retention = Retention::default().bytes((seed % 2 == 0).then_some(600));
+            let options = options(&disk, 300).retention(retention);
+            let log = Arc::new(SegmentLog::open(folder(), options).unwrap());
+            let (own, is_over) = (log.clone(), Arc::new(AtomicBool::new(false)));
+            let ends = is_over.clone();
+            let writer = thread::spawn(move || {
+                for _ in 0..5 {
+                    own.write(b"t", &[b'a'; 200]).unwrap();
+                    own.roll().unwrap();
+                }
+                own.wait_sealed().unwrap();
+                ends.store(true, Ordering::Release);
+            });
+            let mut removed = 0;
+            while !is_over.load(Ordering::Acquire) {
+                let retention = Retention::default().bytes(400);
+                removed += log.retain(&retention).unwrap().len();
+            }
+            writer.join().unwrap();
+            removed
+        });
+    }
+    assert!(removed > 100, "{removed}");
 }

@@ -14,7 +14,7 @@ use super::mark::Mark;
 use super::name::{SegmentId, SegmentKind};
 use super::options::{Durability, LogOptions};
 use super::recovery::{self, Recovered, Recovery};
-use super::sealing::{Retention, Sealer, retain};
+use super::sealing::{Retention, Sealer};
 use super::state::{Batch, Current, Guard, State, again};
 use crate::bug::OrBug;
 use crate::disk::{DiskRef, Owner};
@@ -234,19 +234,14 @@ impl SegmentLog {
         }
     }
 
-    /// Removes old sealed segments, as this says. Returns those that are gone.
+    /// Removes old sealed segments, as this says, after the segment that is being sealed. Returns those that are gone.
     ///
     /// # Errors
     /// [`Error::Io`].
     pub fn retain(&self, retention: &Retention) -> Result<Vec<Segment>> {
         self.check_owner()?;
         self.check(&self.state())?;
-        retain(
-            &self.options.disk,
-            &self.folder,
-            &self.options.key,
-            retention,
-        )
+        self.sealer.retain(retention)
     }
 
     /// Syncs all records and the mark, and closes the log. Complete segments are sealed before this returns. Closing again does

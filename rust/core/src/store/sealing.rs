@@ -123,26 +123,22 @@ fn first_from(
 }
 
 /// Removes the oldest sealed segments as `retention` says, one after the other, each for good before the next, so that no gap
-/// can come about. Returns those that are gone.
+/// can come about. Returns those that are gone. Nobody else may seal or remove segments meanwhile.
 ///
 /// # Errors
 /// [`Error::Io`].
-pub(super) fn retain(
-    disk: &DiskRef,
-    folder: &Path,
-    key: &Key,
-    retention: &Retention,
-) -> Result<Vec<Segment>> {
+fn retain(disk: &DiskRef, folder: &Path, key: &Key, retention: &Retention) -> Result<Vec<Segment>> {
     let mark = Mark::read(disk, folder, key)?;
     let listing = Listing::read(disk, folder)?;
     let mut sizes = VecDeque::new();
     for segment in &listing.segments {
+        if segment.kind != SegmentKind::Sealed {
+            sizes.push_back(0);
+            continue;
+        }
         let stat = disk.stat(&segment.path, true);
         let stat = stat.map_err(|error| Error::io(Some(&segment.path), "cannot stat", error))?;
-        sizes.push_back(match segment.kind {
-            SegmentKind::Sealed => stat.len,
-            SegmentKind::Active => 0,
-        });
+        sizes.push_back(stat.len);
     }
     let mut total: u64 = sizes.iter().sum();
     let now = sync::since_epoch();
@@ -184,6 +180,10 @@ struct Work {
     error: Option<Arc<Error>>,
 }
 
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
 #[derive(Debug)]
 struct Shared {
     disk: DiskRef,
@@ -192,12 +192,14 @@ struct Shared {
     retention: Option<Retention>,
     work: Mutex<Work>,
     changed: Condvar,
+    /// Held while a segment is sealed, and while old ones are removed: both remove files of segments that are complete.
+    arranging: Mutex<()>,
     stopped: Arc<AtomicBool>,
 }
 
 impl Shared {
     fn work(&self) -> MutexGuard<'_, Work> {
-        self.work.lock().unwrap_or_else(PoisonError::into_inner)
+        locked(&self.work)
     }
 
     fn wait<'a>(&self, work: MutexGuard<'a, Work>) -> MutexGuard<'a, Work> {
@@ -219,7 +221,7 @@ impl Shared {
             work.is_busy = true;
             drop(work);
             let sealed = self.seal(&segment, end);
-            let retained = self.retain();
+            let retained = self.keep_retention();
             work = self.work();
             work.is_busy = false;
             // What became of the segment stays known, whatever becomes of others.
@@ -234,6 +236,7 @@ impl Shared {
     }
 
     fn seal(&self, segment: &Segment, end: Option<u64>) -> Result<Sealed> {
+        let _alone = locked(&self.arranging);
         seal(
             &self.disk,
             &self.folder,
@@ -246,13 +249,18 @@ impl Shared {
     }
 
     /// Removes what is too old or too much, also where a segment was not sealed: that may have been for lack of room.
-    fn retain(&self) -> Result<()> {
+    fn keep_retention(&self) -> Result<()> {
         match &self.retention {
             Some(retention) if !self.stopped.load(Ordering::Acquire) => {
-                retain(&self.disk, &self.folder, &self.key, retention).map(drop)
+                self.retain(retention).map(drop)
             }
             _ => Ok(()),
         }
+    }
+
+    fn retain(&self, retention: &Retention) -> Result<Vec<Segment>> {
+        let _alone = locked(&self.arranging);
+        retain(&self.disk, &self.folder, &self.key, retention)
     }
 }
 
@@ -282,6 +290,7 @@ impl Sealer {
             retention,
             work: Mutex::default(),
             changed: Condvar::new(),
+            arranging: Mutex::default(),
             stopped: Arc::default(),
         });
         let own = shared.clone();
@@ -310,6 +319,14 @@ impl Sealer {
             work = self.shared.wait(work);
         }
         work.error.take()
+    }
+
+    /// Removes old sealed segments, after the segment that is being sealed, if any.
+    ///
+    /// # Errors
+    /// [`Error::Io`].
+    pub(super) fn retain(&self, retention: &Retention) -> Result<Vec<Segment>> {
+        self.shared.retain(retention)
     }
 
     /// The segments that were frozen since the log was opened.
