@@ -15,6 +15,7 @@ FUZZ_SECONDS ?= 60
 FUZZ_ARGS ?=
 CRASH_ROUNDS ?= 1000
 KILL_ROUNDS ?= 1000
+SOAK_SECONDS ?= 600
 CRASH_LOSSES ?= 1000000
 # The files that `make mutants` changes: those that write files, make the ledger, or decide whether a record, block or chunk is good.
 MUTATED ?= $(addprefix rust/core/src/,output/*.rs disk/*.rs ledger/*.rs uuid6.rs checksum/mod.rs \
@@ -56,7 +57,7 @@ export PROPTEST_RNG_SEED
 MAKEFLAGS += --no-builtin-rules
 .DELETE_ON_ERROR:
 .DEFAULT_GOAL := help
-.PHONY: help develop build java demo test oracles test-clusters test-spark-versions test-rust example properties interop damage crash kills fuzz corpus mutants sanitize lint structure coverage audit format bench bench-spark bench-guard criterion kaitai lock clean
+.PHONY: help develop build java demo test oracles test-clusters test-spark-versions test-rust example properties interop damage crash kills soak fuzz corpus mutants sanitize lint structure coverage audit format bench bench-spark bench-guard criterion kaitai lock clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -129,6 +130,9 @@ crash: $(VENV)/.requirements ## Lose power in CRASH_LOSSES (1000000) ways while 
 
 kills: $(VENV)/.extension ## Kill writers of a log, KILL_ROUNDS (1000) times, with readers in other processes
 	$(BIN)/python -m tests.log_kills --rounds $(KILL_ROUNDS)
+
+soak: $(VENV)/.extension ## Use one log from many processes for SOAK_SECONDS (600), and measure what they hold (Linux)
+	$(BIN)/python -m tests.log_soak --seconds $(SOAK_SECONDS)
 
 fuzz: $(VENV)/.fuzz ## Look for bytes that break a property, FUZZ_SECONDS (60) for each target
 	$(BIN)/python scripts/fuzz.py run --seconds $(FUZZ_SECONDS) $(FUZZ_ARGS)

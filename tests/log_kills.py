@@ -29,8 +29,8 @@ from pathlib import Path
 import seglake
 from seglake import SegmentLog
 
-_VALUE = struct.Struct(">III")
-_ACKNOWLEDGED = struct.Struct(">II")
+VALUE = struct.Struct(">III")
+ACKNOWLEDGED = struct.Struct(">II")
 # A log has so many rounds, so that reading it stays fast.
 _ROUNDS_OF_A_LOG = 50
 _LIFE_S = 0.02
@@ -49,7 +49,7 @@ class Oracle:
     _first: int | None = None
 
     def take(self, record: seglake.Record) -> None:
-        round, thread, number = _VALUE.unpack_from(record.value)
+        round, thread, number = VALUE.unpack_from(record.value)
         assert self._last is None or self._last.uuid < record.uuid, f"{record.uuid} does not ascend"
         assert round >= self._round, f"round {round} after {self._round}"
         # Retention removes the beginning of the log.
@@ -91,6 +91,26 @@ def forked(work: Callable[[], None]) -> int:
         os._exit(3)
 
 
+def append(log: SegmentLog, first: tuple[int, int, int], batch: int, size: int, told: int) -> int:
+    """Write some records, of which the first has this round, thread and number, and tell the number of the last one.
+
+    Returns the number of the next.
+    """
+    round, thread, number = first
+    records = [("kill", VALUE.pack(round, thread, number + at) + bytes(size)) for at in range(batch)]
+    if batch == 1:
+        log.write(*records[0])
+    else:
+        log.write_batch(records)
+    os.write(told, ACKNOWLEDGED.pack(thread, number + batch - 1))
+    return number + batch
+
+
+def is_told(stop: int) -> bool:
+    """Whether the other end of this pipe is closed."""
+    return bool(select.select([stop], [], [], 0)[0])
+
+
 def write(path: Path, round: int, seed: int, has_retention: bool, told: int) -> None:
     """Write until killed, and tell each number whose write returned."""
     choice = random.Random(seed)
@@ -105,13 +125,7 @@ def write(path: Path, round: int, seed: int, has_retention: bool, told: int) -> 
     def run(thread: int, batch: int, size: int) -> None:
         number = 0
         while True:
-            records = [("kill", _VALUE.pack(round, thread, number + at) + bytes(size)) for at in range(batch)]
-            if batch == 1:
-                log.write(*records[0])
-            else:
-                log.write_batch(records)
-            number += batch
-            os.write(told, _ACKNOWLEDGED.pack(thread, number - 1))
+            number = append(log, (round, thread, number), batch, size, told)
 
     threads = [
         threading.Thread(target=run, args=(thread, choice.choice([1, 1, 5]), choice.choice([0, 30, 300])))
@@ -123,15 +137,21 @@ def write(path: Path, round: int, seed: int, has_retention: bool, told: int) -> 
         each.join()
 
 
-def follow(path: Path, has_retention: bool, stop: int, told: int) -> None:
-    """Follow the log until told to stop, and tell how many records of each round and thread came."""
+def follow(path: Path, has_retention: bool, stop: int, told: int, again: int | None = None) -> None:
+    """Follow the log until told to stop, and tell how many records of each round and thread came.
+
+    again: after so many records open the log once more, and go on after the last one.
+    """
     log = SegmentLog(path, readonly=True)
     oracle, tail = Oracle(has_retention), log.tail("start")
     while True:
-        is_over = bool(select.select([stop], [], [], 0)[0])
+        is_over = is_told(stop)
         try:
             while (record := tail.poll(0.01)) is not None:
                 oracle.take(record)
+                if again is not None and oracle.records % again == 0:
+                    log = SegmentLog(path, readonly=True)
+                    tail = log.tail(record.uuid)
         except seglake.SegmentGoneError:
             # The tail was too slow, which it is told.
             assert has_retention
@@ -143,10 +163,16 @@ def follow(path: Path, has_retention: bool, stop: int, told: int) -> None:
         out.writelines(f"{round} {thread} {count}\n" for (round, thread), count in sorted(oracle.counts.items()))
 
 
+def counts_told(told: int) -> dict[tuple[int, int], int]:
+    """What `follow` told."""
+    with open(told) as lines:
+        return {(int(a), int(b)): int(c) for a, b, c in (line.split() for line in lines)}
+
+
 def read(path: Path, has_retention: bool, stop: int) -> None:
     """Read the whole log again and again."""
     most = 0
-    while not select.select([stop], [], [], 0)[0]:
+    while not is_told(stop):
         oracle = Oracle(has_retention)
         try:
             with SegmentLog(path, readonly=True) as log:
@@ -179,8 +205,8 @@ def kill_in_a_round(path: Path, round: int, choice: random.Random, has_retention
     with open(ours, "rb") as pipe:  # noqa: PTH123 - a descriptor
         told = pipe.read()
     assert os.waitstatus_to_exitcode(status) == -signal.SIGKILL, "the writer failed: its error is above"
-    whole = len(told) // _ACKNOWLEDGED.size * _ACKNOWLEDGED.size
-    return {(round, thread): number for thread, number in _ACKNOWLEDGED.iter_unpack(told[:whole])}
+    whole = len(told) // ACKNOWLEDGED.size * ACKNOWLEDGED.size
+    return {(round, thread): number for thread, number in ACKNOWLEDGED.iter_unpack(told[:whole])}
 
 
 def run_log(path: Path, rounds: Iterable[int], choice: random.Random, has_retention: bool) -> int:
@@ -219,8 +245,7 @@ def run_log(path: Path, rounds: Iterable[int], choice: random.Random, has_retent
         again.check(acknowledged)
     finally:
         os.close(stop)
-        with open(result) as lines:  # noqa: PTH123 - a descriptor
-            followed = {(int(a), int(b)): int(c) for a, b, c in (line.split() for line in lines)}
+        followed = counts_told(result)
         os.close(stopped)
         ends = [os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) for pid in pids]
     assert ends == [0, 0], f"the tail or the reader failed: {ends}; the error is above"
