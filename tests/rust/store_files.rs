@@ -181,3 +181,54 @@ fn a_reader_looks_at_the_mark_once() {
     reader.segments().unwrap();
     assert_eq!(opened - before, disk.reads() - opened);
 }
+
+/// Puts something at a path.
+#[cfg(unix)]
+type Put<'a> = &'a dyn Fn(&Path);
+
+/// What is not a regular file under the name of one of the log's own files: it is never followed, and never waited for.
+#[cfg(unix)]
+#[test]
+fn what_is_not_a_file_is_refused_by_name() {
+    use std::os::unix::fs::symlink;
+    use std::os::unix::net::UnixListener;
+
+    let elsewhere = tempfile::tempdir().unwrap();
+    let target = elsewhere.path().join("a user's file");
+    let ways: [(&str, Put<'_>); 5] = [
+        ("a symbolic link, which is not followed", &|path| {
+            fs::write(&target, b"precious").unwrap();
+            symlink(&target, path).unwrap();
+        }),
+        ("a symbolic link, which is not followed", &|path| {
+            symlink(elsewhere.path().join("nothing"), path).unwrap();
+        }),
+        ("a pipe, socket or device", &|path| {
+            let made = std::process::Command::new("mkfifo").arg(path).status();
+            assert!(made.unwrap().success());
+        }),
+        ("a pipe, socket or device", &|path| {
+            drop(UnixListener::bind(path).unwrap());
+        }),
+        ("a folder", &|path| fs::create_dir(path).unwrap()),
+    ];
+    for (found, put) in ways {
+        for name in ["_lock", "_mark"] {
+            let folder = tempfile::tempdir().unwrap();
+            let folder = folder.path();
+            two_segments(folder);
+            fs::remove_file(folder.join(name)).unwrap();
+            put(&folder.join(name));
+            let mut refused = vec![open(folder).unwrap_err()];
+            if name == "_mark" {
+                refused.push(LogReader::open(folder).unwrap_err());
+            }
+            for error in refused {
+                let text = error.to_string();
+                assert!(text.contains(found) && text.contains(name), "{text}");
+            }
+        }
+    }
+    assert_eq!(fs::read(&target).unwrap(), b"precious");
+    assert!(!elsewhere.path().join("nothing").exists());
+}

@@ -437,7 +437,7 @@ const IS_SKIPPED: Option<Trouble> = Some(Trouble::Skip);
 impl Disk for Simulated {
     fn open(&self, path: &Path, opening: Opening) -> io::Result<Arc<dyn DiskFile>> {
         let mut state = self.turn();
-        let id = if matches!(opening, Opening::Read | Opening::Write) {
+        let id = if opening.is_existing() {
             state.read()?;
             state.names.find(path)?
         } else {

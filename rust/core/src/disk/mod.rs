@@ -172,6 +172,19 @@ pub enum Opening {
     New,
     /// A new file that only its owner can read and write.
     Private,
+    /// An existing file that nobody else has a reason to touch, to read. A symbolic link is not followed, and a pipe or device is
+    /// refused without waiting for its other end.
+    ReadOwn,
+    /// The same, to read and write.
+    WriteOwn,
+}
+
+impl Opening {
+    /// Whether the file has to be there.
+    #[must_use]
+    pub const fn is_existing(self) -> bool {
+        !matches!(self, Self::New | Self::Private)
+    }
 }
 
 /// Properties of the file at a path.

@@ -38,17 +38,51 @@ impl System {
     }
 }
 
+/// Refuses what is not a regular file.
+fn refuse_irregular(kind: fs::FileType) -> io::Result<()> {
+    if kind.is_file() {
+        return Ok(());
+    }
+    let found = match kind {
+        own if own.is_symlink() => "a symbolic link, which is not followed",
+        own if own.is_dir() => "a folder",
+        _ => "a pipe, socket or device",
+    };
+    Err(io::Error::new(
+        ErrorKind::InvalidInput,
+        format!("expected a regular file, found {found}. Move it elsewhere"),
+    ))
+}
+
+/// Opens a regular file. It is looked at before, since opening a device may do something, and afterwards, since another one may have
+/// its name by then.
+fn open_own(path: &Path, write: bool) -> io::Result<File> {
+    refuse_irregular(fs::symlink_metadata(path)?.file_type())?;
+    let mut options = OpenOptions::new();
+    options.read(true).write(write);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::custom_flags(
+        &mut options,
+        libc::O_NOFOLLOW | libc::O_NONBLOCK,
+    );
+    let file = options.open(path)?;
+    refuse_irregular(file.metadata()?.file_type())?;
+    Ok(file)
+}
+
 impl Disk for System {
     fn open(&self, path: &Path, opening: Opening) -> io::Result<Arc<dyn DiskFile>> {
         if opening == Opening::Read {
             return Ok(Arc::new(Self::read(path)?));
         }
+        if let Opening::ReadOwn | Opening::WriteOwn = opening {
+            reach(Operation::Open, 0)?;
+            return Ok(Arc::new(open_own(path, opening == Opening::WriteOwn)?));
+        }
         reach(Operation::Open, 0)?;
         let mut options = OpenOptions::new();
         options.read(true).write(true);
-        if matches!(opening, Opening::New | Opening::Private) {
-            options.create_new(true);
-        }
+        options.create_new(!opening.is_existing());
         #[cfg(unix)]
         if opening == Opening::Private {
             std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
@@ -262,6 +296,35 @@ mod tests {
         for (path, mode) in [(&file, 0o600), (&inside, 0o700)] {
             let permissions = fs::metadata(path).unwrap().permissions();
             assert_eq!(permissions.mode() & 0o777, mode);
+        }
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn own_files_are_regular_ones() {
+        use std::os::unix::fs::symlink;
+        let folder = tempfile::tempdir().unwrap();
+        let [file, link, pipe, inside] =
+            ["file", "link", "pipe", "inside"].map(|name| folder.path().join(name));
+        fs::write(&file, b"own").unwrap();
+        symlink(&file, &link).unwrap();
+        fs::create_dir(&inside).unwrap();
+        let made = std::process::Command::new("mkfifo").arg(&pipe).status();
+        assert!(made.unwrap().success());
+        for opening in [Opening::ReadOwn, Opening::WriteOwn] {
+            assert_eq!(System.open(&file, opening).unwrap().len().unwrap(), 3);
+            for (path, found) in [
+                (&link, "a symbolic link, which is not followed"),
+                (&pipe, "a pipe, socket or device"),
+                (&inside, "a folder"),
+                (&"/dev/null".into(), "a pipe, socket or device"),
+            ] {
+                let error = System.open(path, opening).unwrap_err();
+                assert_eq!(error.kind(), ErrorKind::InvalidInput);
+                assert!(error.to_string().contains(found), "{error}");
+            }
+            let missing = System.open(&folder.path().join("missing"), opening);
+            assert_eq!(missing.unwrap_err().kind(), ErrorKind::NotFound);
         }
     }
 

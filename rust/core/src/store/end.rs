@@ -36,7 +36,7 @@ impl Bound {
         let path = folder.join(id.end_name());
         let mut slot = [0; SLOT_BYTES];
         let read = disk
-            .handle(&path, Opening::Read)
+            .handle(&path, Opening::ReadOwn)
             .and_then(|file| file.read_exact_at(&mut slot, 0));
         if read.is_err() {
             return None;

@@ -4,11 +4,10 @@ use std::io::ErrorKind;
 use std::path::Path;
 
 use super::name::SegmentId;
-use crate::disk::{DiskRef, Handle};
+use crate::disk::{DiskRef, Handle, Opening};
 use crate::error::{Error, Result};
 use crate::output::NewFile;
 use crate::saturating::saturating_usize;
-use crate::source::{FileSource, Source};
 
 /// More than any description of a frozen segment has.
 const MOST_BYTES: usize = 1 << 20;
@@ -61,9 +60,10 @@ pub(super) fn write_new(
 impl Frozen {
     /// What is said of a segment, if anything can be read of it.
     pub(super) fn read(disk: &DiskRef, folder: &Path, id: SegmentId) -> Option<Self> {
-        let source = FileSource::open(disk, &folder.join(id.frozen_name())).ok()?;
-        let mut bytes = vec![0; saturating_usize(source.len()).min(MOST_BYTES)];
-        source.read_exact_at(0, &mut bytes).ok()?;
+        let path = folder.join(id.frozen_name());
+        let file = disk.handle(&path, Opening::ReadOwn).ok()?;
+        let mut bytes = vec![0; saturating_usize(file.len().ok()?).min(MOST_BYTES)];
+        file.read_exact_at(&mut bytes, 0).ok()?;
         serde_json::from_slice(&bytes).ok()
     }
 }

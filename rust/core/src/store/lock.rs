@@ -22,12 +22,12 @@ impl Lock {
     pub(super) fn take(disk: &DiskRef, folder: &Path) -> Result<Self> {
         let path = folder.join(FILE_NAME);
         let failed = |error| Error::io(Some(&path), "cannot open the log's lock", error);
-        let file = match disk.handle(&path, Opening::Write) {
+        let file = match disk.handle(&path, Opening::WriteOwn) {
             Err(error) if error.kind() == ErrorKind::NotFound => {
                 match disk.handle(&path, Opening::New) {
                     // Another writer made it in between.
                     Err(error) if error.kind() == ErrorKind::AlreadyExists => {
-                        disk.handle(&path, Opening::Write).map_err(failed)?
+                        disk.handle(&path, Opening::WriteOwn).map_err(failed)?
                     }
                     made => made.map_err(failed)?,
                 }

@@ -91,7 +91,7 @@ impl Mark {
     /// [`Error::Io`].
     pub(super) fn find(disk: &DiskRef, folder: &Path, key: &Key) -> Result<(Self, Found)> {
         let path = folder.join(FILE_NAME);
-        let opened = disk.handle(&path, Opening::Read);
+        let opened = disk.handle(&path, Opening::ReadOwn);
         match opened.and_then(|file| Slots::read(&file, key)) {
             Ok(slots) => {
                 let mark = slots.later().map_or_else(Self::default, |(_, mark)| mark);
@@ -211,7 +211,7 @@ impl MarkFile {
     pub(super) fn open(disk: &DiskRef, folder: &Path, key: Key) -> Result<Self> {
         let path = folder.join(FILE_NAME);
         let failed = |error| Error::io(Some(&path), "cannot open the synced mark", error);
-        let file = match disk.handle(&path, Opening::Write) {
+        let file = match disk.handle(&path, Opening::WriteOwn) {
             Err(error) if error.kind() == ErrorKind::NotFound => {
                 disk.handle(&path, Opening::New).map_err(failed)?
             }
