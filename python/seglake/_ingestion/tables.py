@@ -6,8 +6,8 @@ from datetime import date, timedelta
 from pathlib import Path
 from typing import Any, Final, NamedTuple, cast
 
-import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from seglake._formats import LOCATION_COLUMNS, FormatOptions, column_names, native_schema
@@ -40,6 +40,8 @@ _DAY_US: Final = 86_400_000_000
 _EPOCH: Final = date(1970, 1, 1)
 _FIRST_DAY: Final = (date.min - _EPOCH).days
 _LAST_DAY: Final = (date.max - _EPOCH).days
+_compute: Final = cast("Any", pc)  # typed in part only
+
 _TIMESTAMP: Final = pa.timestamp("us", "UTC")
 
 DAMAGE_SCHEMA: Final = pa.schema(
@@ -272,19 +274,25 @@ def _by_date(batch: pa.RecordBatch) -> Iterator[tuple[str | None, pa.RecordBatch
     if not is_dated(batch.schema):
         yield None, batch
         return
-    timestamps = cast("Any", batch).column("timestamp")
-    days: np.ndarray[Any, np.dtype[np.int64]] = np.asarray(timestamps.cast(pa.int64()).fill_null(0)) // _DAY_US
-    known = np.asarray(timestamps.is_valid()) & (days >= _FIRST_DAY) & (days <= _LAST_DAY)
-    # A day that cannot be, for those that have none.
-    days = np.where(known, days, _LAST_DAY + 1)
-    order = np.argsort(days, kind="stable")
-    distinct, first = np.unique(days[order], return_index=True)
+    days = _days(cast("Any", batch).column("timestamp"))
+    distinct = days.unique()
     if len(distinct) == 1:
-        yield _date_text(int(distinct[0])), batch
+        yield _date_text(distinct[0].as_py()), batch
         return
-    for day, rows in zip(distinct, np.split(order, first[1:]), strict=True):
+    order = _compute.sort_indices(days)  # stable: equal days stay in the order of the batch
+    first = 0
+    for counted in days.take(order).value_counts():
+        rows = order.slice(first, counted["counts"].as_py())
+        first += len(rows)
         # Taking copies the rows: a slice would keep the whole batch in memory for as long as it is buffered.
-        yield _date_text(int(day)), batch.take(rows)
+        yield _date_text(counted["values"].as_py()), batch.take(rows)
+
+
+def _days(timestamps: Any) -> Any:
+    """Returns the UTC days since 1970 of timestamps; a day that cannot be for those that no calendar has."""
+    days = timestamps.cast(pa.date32()).cast(pa.int32())
+    known = _compute.and_(_compute.greater_equal(days, _FIRST_DAY), _compute.less_equal(days, _LAST_DAY))
+    return _compute.if_else(known.fill_null(False), days, pa.scalar(_LAST_DAY + 1, pa.int32()))
 
 
 def _date_text(day: int) -> str | None:
