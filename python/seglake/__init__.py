@@ -14,6 +14,8 @@ from ._errors import (
     WrongKeyError,
 )
 from ._export import Exported, export
+from ._ingestion.result import DamageTotal, IngestError, IngestProgress, IngestResult
+from ._ingestion.run import ingest
 from ._native import (
     Batch,
     Batches,
@@ -67,6 +69,7 @@ __all__ = [
     "Column",
     "ColumnsError",
     "DamageError",
+    "DamageTotal",
     "DamageWarning",
     "Damaged",
     "Detection",
@@ -77,6 +80,9 @@ __all__ = [
     "FormatOption",
     "Index",
     "IndexItem",
+    "IngestError",
+    "IngestProgress",
+    "IngestResult",
     "Ledger",
     "LimitError",
     "LogMark",
@@ -111,6 +117,7 @@ __all__ = [
     "export",
     "formats",
     "index",
+    "ingest",
     "open",
     "oplog",
     "recover",
@@ -127,6 +134,7 @@ for _public in (
     Column,
     ColumnsError,
     DamageError,
+    DamageTotal,
     DamageWarning,
     Damaged,
     Diagnosis,
@@ -135,6 +143,9 @@ for _public in (
     FormatError,
     FormatOption,
     IndexItem,
+    IngestError,
+    IngestProgress,
+    IngestResult,
     LimitError,
     LogMark,
     LogRecovery,

@@ -21,6 +21,12 @@ needs_pyspark = pytest.mark.skipif(find_spec("pyspark") is None, reason="without
         (["--to", "lake", "--target-file-bytes", "0"], "at least one byte"),
         (["--to", "lake", "--target-file-bytes", "many"], "expected a number of bytes"),
         (["--to", "lake", "--key-file", "absent"], "absent"),
+        (["--to", "lake", "--engine", "hadoop"], "'auto', 'local', 'spark'"),
+        (["--to", "lake", "--engine", "local", "--master", "local[2]"], "--master and --conf are for Spark"),
+        (["--to", "lake", "--engine", "local", "--conf", "spark.app.name=x"], "--master and --conf are for Spark"),
+        (["--to", "lake", "--engine", "spark", "--threads", "2"], "--threads is for --engine local"),
+        (["--to", "lake", "--master", "local[2]", "--threads", "2"], "--threads is for --engine local"),
+        (["--to", "lake", "--threads", "0"], "--threads"),
         pytest.param(["--to", "lake", "--format", "parchment"], "parchment", marks=needs_pyspark),
         pytest.param(["--to", ""], "destination", marks=needs_pyspark),
         pytest.param(["--to", "lake", "missing.active"], "missing.active", marks=needs_pyspark),
@@ -52,7 +58,9 @@ def test_missing_java_is_told_with_what_to_install(vectors: Path, tmp_path: Path
     hidden.mkdir()
     (hidden / "__init__.py").write_text("raise ImportError('not installed, for this test')")
     env = {"JAVA_HOME": "/nonexistent", "PATH": "", "PYTHONPATH": str(tmp_path)}
-    done = seglake("ingest", vectors / "active" / "typical.bin", "--to", tmp_path / "lake", env=env)
+    done = seglake(
+        "ingest", vectors / "active" / "typical.bin", "--to", tmp_path / "lake", "--engine", "spark", env=env
+    )
     assert (done.status, done.out) == (2, "")
     assert "install Java 17 or newer" in done.err
     assert "seglake[java]" in done.err
@@ -60,7 +68,10 @@ def test_missing_java_is_told_with_what_to_install(vectors: Path, tmp_path: Path
     assert "Traceback" not in done.err
 
 
-def test_missing_pyspark_is_told_with_what_to_install(vectors: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("engine", "install"), [("spark", "'seglake[spark]'"), ("local", "pyarrow")])
+def test_missing_packages_are_told_with_what_to_install(
+    vectors: Path, tmp_path: Path, engine: str, install: str
+) -> None:
     """In an environment that has what the command line needs, and nothing of Spark's."""
     import click
 
@@ -74,9 +85,14 @@ def test_missing_pyspark_is_told_with_what_to_install(vectors: Path, tmp_path: P
         folder = Path(package.__file__).parent
         (site / folder.name).symlink_to(folder, target_is_directory=True)
     done = seglake(
-        "ingest", vectors / "active" / "typical.bin", "--to", tmp_path / "lake", python=bare / "bin" / "python"
+        "ingest",
+        vectors / "active" / "typical.bin",
+        "--to",
+        tmp_path / "lake",
+        "--engine",
+        engine,
+        python=bare / "bin" / "python",
     )
     assert (done.status, done.out) == (2, "")
-    assert "pyspark" in done.err
-    assert "pip install 'seglake[spark]'" in done.err
+    assert f"pip install {install}" in done.err
     assert "Traceback" not in done.err

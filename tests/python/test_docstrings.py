@@ -16,6 +16,7 @@ import seglake
 STUB = Path(seglake.__file__).with_name("_native.pyi")
 PURE = [
     seglake.export,
+    seglake.ingest,
     seglake.scan,
     seglake.Scan,
     *(own for own in vars(seglake).values() if inspect.isclass(own) and own.__module__ == "seglake"),

@@ -36,8 +36,6 @@ WITHOUT_SESSION: Final = {
     "test_decoder.py",
     "test_filters.py",
     "test_imports.py",
-    "test_ingest_commit.py",
-    "test_ingest_task.py",
     "test_power_loss.py",
     "test_spark_files.py",
     "test_spark_options.py",
@@ -142,7 +140,7 @@ def on_session(
 
     def run(*arguments: Argument) -> Finished:
         capsys.readouterr()
-        status = copy_context().run(main, ["ingest", *map(os.fsdecode, arguments)])
+        status = copy_context().run(main, ["ingest", "--engine", "spark", *map(os.fsdecode, arguments)])
         return Finished(status, *capsys.readouterr())
 
     return run

@@ -74,17 +74,17 @@ def test_every_column_is_described() -> None:
 
 
 @pytest.mark.parametrize(
-    ("document", "heading", "function", "positional"),
+    ("document", "heading", "functions", "positional"),
     [
-        ("ingest.md", "## Arguments", seglake.spark.ingest, ["sources", "dst"]),
-        ("spark.md", "## Messages in a column", from_oplog, []),
+        ("ingest.md", "## Arguments", [seglake.ingest, seglake.spark.ingest], ["sources", "dst"]),
+        ("spark.md", "## Messages in a column", [from_oplog], []),
     ],
 )
 def test_every_argument_is_described(
-    document: str, heading: str, function: Callable[..., object], positional: list[str]
+    document: str, heading: str, functions: list[Callable[..., object]], positional: list[str]
 ) -> None:
     described = [*positional, *names_in(document, heading)]
-    assert sorted(described) == sorted(inspect.signature(function).parameters)
+    assert sorted(described) == sorted({name for each in functions for name in inspect.signature(each).parameters})
 
 
 def test_versions_are_those_that_are_pinned() -> None:

@@ -5,9 +5,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from jobs import task_count
 from pyspark.sql import DataFrame, SparkSession
 from samples import SAMPLES
-from segments import task_count
 
 import seglake.spark
 from seglake.spark.source import SegmentDataSource

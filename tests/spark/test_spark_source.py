@@ -3,10 +3,11 @@ import uuid
 from pathlib import Path
 
 import pytest
+from jobs import no_jobs, task_count
 from pyspark.errors import AnalysisException, PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.datasource import InputPartition
-from segments import DAY, OTHER_KEY, TYPE, Written, flip, no_jobs, task_count, tear, write_segment
+from segments import DAY, OTHER_KEY, TYPE, Written, flip, tear, write_segment
 
 import seglake.spark
 from seglake.spark.source import SegmentDataSource

@@ -4,12 +4,13 @@ from datetime import timedelta
 from pathlib import Path
 
 import pytest
+from jobs import no_jobs
 from pyspark.errors import AnalysisException, PySparkException, PySparkValueError
 from pyspark.sql import DataFrame, SparkSession, datasource
 from pyspark.sql.functions import col, expr, lit, monotonically_increasing_id
 from pyspark.sql.utils import is_remote
 from samples import SAMPLES, draft
-from segments import DAY, no_jobs, write_segment
+from segments import DAY, write_segment
 
 import seglake
 

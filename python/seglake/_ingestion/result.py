@@ -11,7 +11,16 @@ __all__ = ["DamageTotal", "IngestError", "IngestProgress", "IngestResult"]
 
 
 class IngestError(SeglakeError):
-    """The ingest cannot start or has to stop. Nothing of it has become visible, unless the message says otherwise."""
+    """The ingest cannot start or has to stop. Nothing of it has become visible, unless the message says otherwise.
+
+    Example:
+        >>> import seglake
+        >>> try:
+        ...     seglake.ingest("none", "lake")
+        ... except seglake.IngestError as error:
+        ...     print(error)
+        /.../none: there is no such file or folder
+    """
 
     exit_status: Final = 2
 
@@ -26,6 +35,13 @@ class IngestProgress:
         bytes_done: bytes of the input that have been read.
         bytes_total: bytes of the input in all, as they were when the files were listed.
         records: records found so far.
+
+    Example:
+        >>> import seglake
+        >>> seen = []
+        >>> result = seglake.ingest("logs", "lake", progress=seen.append)
+        >>> seen[-1].files_done, seen[-1].files_total, seen[-1].records
+        (2, 2, 6)
     """
 
     files_done: int
@@ -37,7 +53,13 @@ class IngestProgress:
 
 @dataclass(frozen=True)
 class DamageTotal:
-    """All damage of one cause: how many ranges and how many bytes."""
+    """All damage of one cause: how many ranges and how many bytes.
+
+    Example:
+        >>> import seglake
+        >>> seglake.ingest("damaged.active", "lake").damage
+        {'checksum_mismatch': DamageTotal(ranges=1, nbytes=51)}
+    """
 
     ranges: int
     nbytes: int
@@ -59,6 +81,12 @@ class IngestResult:
         errors: path and error of each file that could not be read. No records of it were written.
         skipped: path and reason of each thing met that is neither a regular file nor an ordinary folder.
         seconds: how long it took, without the start of Spark.
+
+    Example:
+        >>> import seglake
+        >>> result = seglake.ingest("logs", "lake")
+        >>> result.ok, result.exit_status, result.records
+        (True, 0, 6)
     """
 
     run_id: str | None
@@ -89,7 +117,13 @@ class IngestResult:
         return self.records / self.seconds if self.seconds > 0 else 0.0
 
     def to_dict(self) -> dict[str, Any]:
-        """Returns it all in types that JSON has."""
+        """Returns it all in types that JSON has.
+
+        Example:
+            >>> import seglake
+            >>> seglake.ingest("logs", "lake").to_dict()["files"]
+            2
+        """
         return {
             **asdict(self),
             "formats": list(self.formats),

@@ -1,11 +1,11 @@
-"""From the arguments of callers to a run. Importing this needs neither Spark nor Arrow, so that these can be named."""
+"""The ingest as callers see it. Importing this needs neither Spark nor Arrow, so that what is missing can be named."""
 
 from __future__ import annotations
 
 import importlib.util
 import os
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final, Literal, get_args
 
 from .engine import EngineChoice
 from .result import IngestError, IngestProgress, IngestResult
@@ -13,9 +13,92 @@ from .result import IngestError, IngestProgress, IngestResult
 if TYPE_CHECKING:
     from seglake._types import DialectName
 
-__all__ = ["TARGET_FILE_BYTES", "require", "run"]
+__all__ = ["TARGET_FILE_BYTES", "EngineName", "ingest", "require", "run"]
 
+EngineName = Literal["auto", "local", "spark"]
 TARGET_FILE_BYTES: Final = 128 << 20
+
+
+def ingest(
+    sources: str | os.PathLike[str] | Sequence[str | os.PathLike[str]],
+    dst: str | os.PathLike[str],
+    *,
+    engine: EngineName = "auto",
+    threads: int | None = None,
+    format: str | None = None,
+    dialect: DialectName | None = None,
+    key: str | os.PathLike[str] | None = None,
+    limits: Mapping[str, int] | None = None,
+    target_file_bytes: int = TARGET_FILE_BYTES,
+    progress: Callable[[IngestProgress], object] | None = None,
+) -> IngestResult:
+    """Reads segments, checks every record and writes Parquet tables below `dst`.
+
+    `<format>/records` has the records, partitioned by date where they have a timestamp; `<format>/damage` each damaged
+    range with its bytes; `<format>/files` a row for each input file. All three come from one pass over each file.
+    `files` becomes visible last: what it lists is complete in the other two. Runs can follow each other into the same
+    `dst`. Files of several formats may be ingested in one run; each format has tables of its own.
+
+    Needs pyarrow, and Linux or macOS. `seglake.spark.ingest` takes a session or a cluster.
+
+    Args:
+        sources: files, folders (with all below them) and patterns such as `/logs/*.active`.
+        dst: the folder of the tables; made where it is missing.
+        engine: what reads the files. `local`: threads of this process. `spark`: a Spark session on this machine, the
+            active one or a new one, which needs pyspark and Java. `auto`: `local`, which is faster on one machine.
+            All engines write the same rows.
+        threads: how many files `local` reads at a time; by default as many as there are cores. Each holds at most
+            128 MiB of rows back, beside the batch that it is reading.
+        format: the format of all files; by default found for each file.
+        dialect: how the messages of oplogs are laid out: `draft` (the default), `draft-1.1` or `autobase`. All oplogs
+            below one `dst` are of one dialect, unless their columns are the same.
+        key: the path of the file with the key, 64 hexadecimal digits or 32 bytes. By default the key is that of the
+            environment variable `SEGLAKE_KEY`, or else the public default key.
+        limits: limits in bytes, as in `seglake.open`. `record_bytes` (2^31-1): a file with a larger record is listed as
+            unreadable. `chunk_bytes` (1 GiB): so is one with a chunk of more content. `chunk_memory_bytes` (64 MiB): a
+            chunk with more content is decoded twice, in little memory.
+        target_file_bytes: the size, in bytes, from which on an output file is not added to.
+        progress: called now and then, in the calling thread, with how far the ingest is.
+
+    Returns:
+        What was read, written and found damaged.
+
+    Raises:
+        IngestError: it could not start, or had to stop; nothing of it is visible then, unless the message says so.
+            Among the reasons: a source is missing or has been ingested before, `dst` is below a source or is being
+            written to by another run, its tables have other columns, an argument does not concern `format`, the key
+            is wrong, a task failed, or the disk is full.
+        ValueError: `engine` has no such value, `threads` is given to Spark, or a number is not positive.
+        OSError: `dst` cannot be written to.
+
+    Example:
+        >>> import seglake
+        >>> result = seglake.ingest("logs", "lake")
+        >>> result.formats, result.files, result.records
+        (('active',), 2, 6)
+    """
+    if engine not in get_args(EngineName):
+        raise ValueError(f"engine is one of {', '.join(get_args(EngineName))}, not {engine!r}")
+    if threads is not None and threads < 1:
+        raise ValueError(f"threads is {threads}: expected at least 1")
+    shared: dict[str, Any] = {
+        "format": format,
+        "dialect": dialect,
+        "key": key,
+        "limits": limits,
+        "target_file_bytes": target_file_bytes,
+        "progress": progress,
+    }
+    if engine == "spark":
+        if threads is not None:
+            raise ValueError('threads is for engine="local": Spark has its own setting, as in master="local[4]"')
+        from seglake.spark import ingest as on_spark
+
+        return on_spark(sources, dst, **shared)
+    require(("pyarrow",), "pyarrow")
+    from .threads import thread_engine
+
+    return run(EngineChoice(start=lambda: thread_engine(threads), is_here=True), sources, dst, **shared)
 
 
 def run(

@@ -3,7 +3,7 @@
 import json
 import time
 import uuid
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Final, NamedTuple, Self, cast
@@ -113,7 +113,7 @@ class TaskOutcome:
         staged: the files that it wrote.
         wrong_key: the input file for which the key seems to be wrong. The task stopped there.
         key_error: why the key could not be read. The task did nothing.
-        stopped: whether the task stopped because another one has found the key to be wrong.
+        stopped: whether the task was stopped before its end.
     """
 
     task: int
@@ -174,7 +174,7 @@ class _WrongKeyError(Exception):
 
 
 class _StopError(Exception):
-    """Another task has found the key to be wrong."""
+    """The run stops: another task has found the key to be wrong, or has failed, or the caller was interrupted."""
 
 
 @dataclass(frozen=True)
@@ -197,8 +197,12 @@ class TaskRunner:
     key_file: str | None
     target_bytes: int
 
-    def run(self, task: int) -> TaskOutcome:
+    def run(self, task: int, is_stopped: Callable[[], bool] = lambda: False) -> TaskOutcome:
         """Runs one task.
+
+        Args:
+            task: its number.
+            is_stopped: asked now and then whether to stop before the end.
 
         Raises:
             OSError: the output cannot be written.
@@ -213,16 +217,18 @@ class TaskRunner:
             # All files of the task share the output files. If reading one fails when rows of it are in them already,
             # those rows cannot be taken out again: the task starts anew, with output files for each input file.
             try:
-                return self._run(task, staging, [files])
+                return self._run(task, staging, [files], is_stopped)
             except _UnreadableError:
-                return self._run(task, staging, [[file] for file in files])
+                return self._run(task, staging, [[file] for file in files], is_stopped)
         except _WrongKeyError as error:
             (staging / "stop").touch()
             return TaskOutcome(task, wrong_key=path_text(str(error)))
         except _StopError:
             return TaskOutcome(task, stopped=True)
 
-    def _run(self, task: int, staging: Path, groups: Sequence[Sequence[PlannedFile]]) -> TaskOutcome:
+    def _run(
+        self, task: int, staging: Path, groups: Sequence[Sequence[PlannedFile]], is_stopped: Callable[[], bool]
+    ) -> TaskOutcome:
         """Reads groups of files; the files of a group share output files.
 
         Raises:
@@ -232,7 +238,7 @@ class TaskRunner:
         # Spark may run a task twice, also at the same time: each attempt has a folder of its own.
         attempt = staging / f"task-{task:05d}-{uuid.uuid4().hex[:8]}"
         attempt.mkdir()
-        progress = _Progress(staging, task)
+        progress = _Progress(staging, task, is_stopped)
         for number, files in enumerate(groups):
             output = _Output(attempt, f"{number:05d}", self.format_options, self.target_bytes)
             try:
@@ -383,9 +389,10 @@ class _Output:
 class _Progress:
     """Tells the driver how far a task is, through a small file that is replaced now and then."""
 
-    def __init__(self, staging: Path, task: int) -> None:
+    def __init__(self, staging: Path, task: int, is_stopped: Callable[[], bool]) -> None:
         self._staging = staging
         self._task = task
+        self._is_stopped = is_stopped
         self._files = 0
         self._bytes_before = 0
         self._bytes_in_file = 0
@@ -407,7 +414,7 @@ class _Progress:
 
     def _write_if_due(self) -> None:
         if time.monotonic() - self._written_at >= _REPORT_INTERVAL_S:
-            if (self._staging / "stop").exists():
+            if self._is_stopped() or (self._staging / "stop").exists():
                 raise _StopError
             self.write()
 

@@ -1,4 +1,4 @@
-"""`seglake ingest`: segments into Parquet tables, with Spark."""
+"""`seglake ingest`: segments into Parquet tables, in threads of this process or with Spark."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from .terminal import console, is_terminal, progress_display
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from seglake.spark import IngestProgress, IngestResult
+    from seglake import IngestProgress, IngestResult
 
 _SPARK_PACKAGES = {"pyspark", "pyarrow", "pandas", "py4j"}
 
@@ -33,7 +33,7 @@ _EXAMPLES = """
 Examples:
   seglake ingest /var/log/segments --to /data/lake
   seglake ingest 'logs/2024-01-*.active' --to /data/lake --json
-  seglake ingest logs --to /data/lake --key-file secret.hex --target-file-bytes 256MiB
+  seglake ingest logs --to /data/lake --key-file secret.hex --target-file-bytes 256MiB --threads 4
   seglake ingest logs --to /data/lake --master 'local[8]' --conf spark.driver.memory=4g
 """
 
@@ -41,6 +41,18 @@ Examples:
 @click.command(epilog=_EXAMPLES)
 @click.argument("sources", metavar="SRC...", nargs=-1, required=True, type=click.Path())
 @click.option("--to", "destination", metavar="DST", required=True, type=click.Path(), help="The folder of the tables.")
+@click.option(
+    "--engine",
+    type=click.Choice(["auto", "local", "spark"]),
+    default="auto",
+    help="What reads the files: threads of this process, or Spark. auto is spark with --master or --conf, else local.",
+)
+@click.option(
+    "--threads",
+    type=click.IntRange(min=1),
+    metavar="N",
+    help="Read N files at a time without Spark. [default: one a core]",
+)
 @click.option("--master", metavar="URL", help="Spark's master. [default: this machine, all cores]")
 @click.option(
     "--conf",
@@ -58,6 +70,8 @@ Examples:
 def command(
     sources: tuple[str, ...],
     destination: str,
+    engine: str,
+    threads: int | None,
     master: str | None,
     settings: dict[str, str],
     target_file_bytes: int | None,
@@ -67,19 +81,22 @@ def command(
     """Verify every record of segments and write them to Parquet tables below DST.
 
     SRC are files, folders and globs. The tables are DST/<format>/records, partitioned by date, DST/<format>/damage, one
-    row for each damaged range with its bytes, and DST/<format>/files, one row for each file that was read. Needs Spark
-    (pip install 'seglake[spark]') and Java.
+    row for each damaged range with its bytes, and DST/<format>/files, one row for each file that was read. Needs
+    pyarrow; --engine spark needs Spark (pip install 'seglake[spark]') and Java.
 
     Exit status: 0 all sound, 1 finished, but something was damaged or unreadable, 2 error: nothing was ingested. A
     file that looks like a wrong key is an error.
     """
-    given: dict[str, Any] = {
-        "master": master,
-        "conf": settings or None,
-        **how,
-        "target_file_bytes": target_file_bytes,
-    }
-    result = _ingest(sources, destination, options.given(given))
+    given = options.given({**how, "target_file_bytes": target_file_bytes})
+    of_spark = options.given({"master": master, "conf": settings or None})
+    if engine == "local" and of_spark:
+        raise click.UsageError("--master and --conf are for Spark: leave them out, or --engine local")
+    if engine == "spark" or of_spark:
+        if threads is not None:
+            raise click.UsageError("--threads is for --engine local: with Spark it is --master 'local[N]'")
+        result = _with_spark(sources, destination, {**of_spark, **given})
+    else:
+        result = _locally(sources, destination, {**options.given({"threads": threads}), **given})
     if as_json:
         click.echo(json_text(result.to_dict()))
     else:
@@ -87,7 +104,19 @@ def command(
     return result.exit_status
 
 
-def _ingest(sources: Sequence[str], destination: str, given: dict[str, Any]) -> IngestResult:
+def _locally(sources: Sequence[str], destination: str, given: dict[str, Any]) -> IngestResult:
+    """Run the ingest in threads of this process with a progress display.
+
+    Raises:
+        SeglakeError: the ingest cannot start or had to stop.
+    """
+    from seglake import ingest
+
+    with _progress(sys.stderr, "finding files") as advance:
+        return ingest(sources, destination, engine="local", **given, progress=advance)
+
+
+def _with_spark(sources: Sequence[str], destination: str, given: dict[str, Any]) -> IngestResult:
     """Run the ingest with a progress display, and without what Spark and Java have to say.
 
     Raises:
@@ -101,7 +130,7 @@ def _ingest(sources: Sequence[str], destination: str, given: dict[str, Any]) -> 
         if shows_tracebacks():
             # Whoever looks for a cause wants to read what Spark says.
             return ingest(sources, destination, **given)
-        with diverted() as now, _progress(now.error) as advance:
+        with diverted() as now, _progress(now.error, "starting Spark") as advance:
             try:
                 return ingest(sources, destination, **given, progress=advance)
             except Exception as error:
@@ -135,7 +164,7 @@ def _spark_failed(error: Exception, log: Path) -> str:
 
 
 @contextmanager
-def _progress(stream: TextIO) -> Generator[Callable[[IngestProgress], None] | None]:
+def _progress(stream: TextIO, beginning: str) -> Generator[Callable[[IngestProgress], None] | None]:
     """A display of the progress on a terminal while the block runs; None where the stream is none."""
     if not is_terminal(stream):
         yield None
@@ -150,7 +179,7 @@ def _progress(stream: TextIO) -> Generator[Callable[[IngestProgress], None] | No
         DownloadColumn(binary_units=True),
         TransferSpeedColumn(),
     ) as display:
-        task = display.add_task("starting Spark", total=None)
+        task = display.add_task(beginning, total=None)
 
         def advance(now: IngestProgress) -> None:
             display.update(

@@ -1,4 +1,4 @@
-"""The ingest on a real session: what comes out, and what is refused."""
+"""The ingest: what comes out, and what is refused. In threads of this process; tests/spark compares it with Spark."""
 
 import os
 import re
@@ -13,14 +13,12 @@ import pyarrow as pa
 import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 import pytest
-from pyspark.sql import SparkSession
 from segments import DAY, OTHER_KEY, TYPE, Written, flip, tear, write_segment
 
 import seglake
-from seglake.spark import IngestError, IngestProgress, IngestResult, ingest
-from seglake.spark.schema import DAMAGE_TYPE
+from seglake import IngestError, IngestProgress, IngestResult, ingest
 
-pytestmark = pytest.mark.spark
+pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="the ingest runs on Linux and macOS")
 
 BYTE_COLUMNS = ("record_bytes", "header_bytes", "padding_bytes", "unused_bytes", "torn_bytes", "corrupt_bytes")
 
@@ -43,7 +41,7 @@ def sql(query: str) -> list[tuple[Any, ...]]:
 class Lake:
     """Segments of all kinds, ingested once for many tests."""
 
-    def __init__(self, root: Path, spark: SparkSession) -> None:
+    def __init__(self, root: Path) -> None:
         self.src = root / "src"
         self.dst = root / "lake"
         self.written: dict[str, list[Written]] = {
@@ -64,12 +62,12 @@ class Lake:
         (self.src / "link").symlink_to(linked)
         self.bytes = {str(path): path.read_bytes() for path in self.src.rglob("*.active") if path.name[0] != "_"}
         self.seen: list[IngestProgress] = []
-        self.result: IngestResult = ingest(self.src, self.dst, spark=spark, progress=self.seen.append)
+        self.result: IngestResult = ingest(self.src, self.dst, progress=self.seen.append)
 
 
 @pytest.fixture(scope="module")
-def lake(tmp_path_factory: pytest.TempPathFactory, spark: SparkSession) -> Lake:
-    return Lake(tmp_path_factory.mktemp("ingest"), spark)
+def lake(tmp_path_factory: pytest.TempPathFactory) -> Lake:
+    return Lake(tmp_path_factory.mktemp("ingest"))
 
 
 LOST = {("flipped", 4), ("torn", 9), ("large", 1)}
@@ -91,7 +89,7 @@ def test_every_sound_record_arrives_once_with_its_place(lake: Lake) -> None:
     assert {row["path"] for row in rows(lake.dst, "records")} < set(lake.bytes)
 
 
-def test_types_are_those_of_spark(lake: Lake) -> None:
+def test_types_are_those_of_the_data_source(lake: Lake) -> None:
     schema = table(lake.dst, "records").schema
     assert {field.name: str(field.type) for field in schema} == {
         "uuid": "string",
@@ -174,10 +172,8 @@ def test_progress_ends_complete_and_never_exceeds(lake: Lake) -> None:
     assert all(seen.bytes_done <= seen.bytes_total for seen in lake.seen)
 
 
-def test_spark_duckdb_and_polars_read_it_with_globs_over_everything(lake: Lake, spark: SparkSession) -> None:
+def test_duckdb_and_polars_read_it_with_globs_over_everything(lake: Lake) -> None:
     records = lake.dst / "active" / "records"
-    frame = spark.read.parquet(str(records))
-    assert (frame.count(), dict(frame.dtypes)["date"]) == (70, "date")
     hive = f"read_parquet('{records}/**', hive_partitioning => true)"
     assert sql(f"SELECT count(*), min(date)::VARCHAR FROM {hive}") == [(70, "2024-01-31")]
     total = sum(table(lake.dst, name).num_rows for name in ("records", "damage", "files"))
@@ -191,79 +187,73 @@ def test_nothing_is_left_of_the_staging(lake: Lake) -> None:
     assert sorted(path.name for path in lake.dst.iterdir()) == ["_lock", "_staging", "active"]
 
 
-def test_a_second_batch_is_added_and_no_file_is_taken_twice(lake: Lake, spark: SparkSession, tmp_path: Path) -> None:
+def test_a_second_batch_is_added_and_no_file_is_taken_twice(lake: Lake, tmp_path: Path) -> None:
     dst = tmp_path / "lake"
     write_segment(tmp_path / "src/a.active", 3)
-    assert ingest(tmp_path / "src/a.active", dst, spark=spark).exit_status == 0
+    assert ingest(tmp_path / "src/a.active", dst).exit_status == 0
     write_segment(tmp_path / "src/b.active", 4)
     with pytest.raises(IngestError, match=r"a\.active: already ingested into .*lake"):
-        ingest(tmp_path / "src", dst, spark=spark)
-    result = ingest([tmp_path / "src/b.active"], str(dst), spark=spark, format="active")
+        ingest(tmp_path / "src", dst)
+    result = ingest([tmp_path / "src/b.active"], str(dst), format="active")
     assert (result.records, result.exit_status) == (4, 0)
     assert (table(dst, "records").num_rows, table(dst, "files").num_rows) == (7, 2)
 
 
-def test_a_file_that_could_not_be_read_may_be_tried_again(spark: SparkSession, tmp_path: Path) -> None:
+def test_a_file_that_could_not_be_read_may_be_tried_again(tmp_path: Path) -> None:
     src, dst = tmp_path / "src", tmp_path / "lake"
     write_segment(src / "a.active", 3)
     write_segment(src / "b", 3)
     content = (src / "b").read_bytes()
     (src / "b").write_text("as yet it is none, and long enough to be looked at")
-    assert ingest(src, dst, spark=spark).exit_status == 1
+    assert ingest(src, dst).exit_status == 1
     (src / "b").write_bytes(content)
-    assert ingest(src / "b", dst, spark=spark).exit_status == 0
+    assert ingest(src / "b", dst).exit_status == 0
     assert [row["error"] is None for row in rows(dst, "files") if row["path"].endswith("b")].count(True) == 1
     assert table(dst, "records").num_rows == 6
 
 
-def test_output_files_are_of_the_size_asked_for(spark: SparkSession, tmp_path: Path) -> None:
+def test_output_files_are_of_the_size_asked_for(tmp_path: Path) -> None:
     # Values that zstd cannot make smaller, enough for several row groups of 32 MiB.
     with seglake.create(tmp_path / "r.active", format="active") as writer:
         for number in range(100):
             moment = datetime(2024, 5, 1, tzinfo=UTC) + timedelta(seconds=number)
             writer.write(uuid=seglake.uuid6(moment), type=TYPE, value=os.urandom(1 << 20))
-    ingest(tmp_path / "r.active", tmp_path / "lake", spark=spark, target_file_bytes=40 << 20)
+    ingest(tmp_path / "r.active", tmp_path / "lake", target_file_bytes=40 << 20)
     sizes = [path.stat().st_size for path in (tmp_path / "lake/active/records").rglob("*.parquet")]
     assert len(sizes) == 2
     assert max(sizes) >= 40 << 20
     with pytest.raises(ValueError, match="target_file_bytes is 0"):
-        ingest(tmp_path / "r.active", tmp_path / "lake2", spark=spark, target_file_bytes=0)
+        ingest(tmp_path / "r.active", tmp_path / "lake2", target_file_bytes=0)
 
 
-def test_many_inputs_become_few_outputs(spark: SparkSession, tmp_path: Path) -> None:
+def test_many_inputs_become_few_outputs(tmp_path: Path) -> None:
     for number in range(60):
         first = DAY + timedelta(minutes=number)
         write_segment(tmp_path / f"src/{number:03d}.active", 5, first=first, every=timedelta(seconds=1))
-    result = ingest(tmp_path / "src", tmp_path / "lake", spark=spark)
+    result = ingest(tmp_path / "src", tmp_path / "lake")
     assert (result.files, result.records) == (60, 300)
     assert len(list((tmp_path / "lake/active/records").rglob("*.parquet"))) <= 6
 
 
-def test_a_wrong_key_stops_everything(spark: SparkSession, tmp_path: Path) -> None:
+def test_a_wrong_key_stops_everything(tmp_path: Path) -> None:
     write_segment(tmp_path / "src/a.active", 5)
     write_segment(tmp_path / "src/k.active", 5, key=OTHER_KEY)
     with pytest.raises(IngestError, match=r"k\.active: no record checks .* Nothing was ingested.*[Kk]ey") as error:
-        ingest(tmp_path / "src", tmp_path / "lake", spark=spark)
+        ingest(tmp_path / "src", tmp_path / "lake")
     assert error.value.exit_status == 2
     assert [path for path in (tmp_path / "lake").rglob("*") if path.is_file()] == [tmp_path / "lake/_lock"]
     key_file = tmp_path / "key"
     key_file.write_text(OTHER_KEY.hex())
-    assert ingest(tmp_path / "src/k.active", tmp_path / "lake", spark=spark, key=key_file).records == 5
+    assert ingest(tmp_path / "src/k.active", tmp_path / "lake", key=key_file).records == 5
 
 
-def test_a_key_that_cannot_be_used_stops_everything(spark: SparkSession, tmp_path: Path) -> None:
+def test_a_key_that_cannot_be_used_stops_everything(tmp_path: Path) -> None:
     write_segment(tmp_path / "a.active", 5)
     (tmp_path / "key").write_text("zz" * 32)
     for name in ("none", "key"):
         with pytest.raises(IngestError, match=f"the key cannot be used: .*{name}") as error:
-            ingest(tmp_path / "a.active", tmp_path / "lake", spark=spark, key=tmp_path / name)
+            ingest(tmp_path / "a.active", tmp_path / "lake", key=tmp_path / name)
         assert "zzzz" not in str(error.value)
-
-
-def test_the_key_is_known_to_be_wrong_before_spark_starts(tmp_path: Path) -> None:
-    write_segment(tmp_path / "a.active", 5)
-    with pytest.raises(IngestError, match="the key cannot be used"):
-        ingest(tmp_path / "a.active", tmp_path / "lake", key=tmp_path / "none", master="local[nonsense")
 
 
 @pytest.mark.parametrize(
@@ -297,7 +287,7 @@ def test_refusals_before_anything_is_written(
     monkeypatch.chdir(tmp_path)
     before = sorted(tmp_path.rglob("*"))
     with pytest.raises(IngestError, match=message):
-        ingest(sources, dst, format=format, master="local[nonsense")
+        ingest(sources, dst, format=format)
     assert sorted(tmp_path.rglob("*")) == before
 
 
@@ -309,66 +299,51 @@ def test_no_files_is_a_result(tmp_path: Path) -> None:
     assert not (tmp_path / "lake").exists()
 
 
-def test_tables_without_rows_can_be_queried(spark: SparkSession, tmp_path: Path) -> None:
+def test_tables_without_rows_can_be_queried(tmp_path: Path) -> None:
     (tmp_path / "src").mkdir()
     (tmp_path / "src/empty.active").write_bytes(b"")
-    ingest(tmp_path / "src", tmp_path / "lake", spark=spark)
+    ingest(tmp_path / "src", tmp_path / "lake")
     active = tmp_path / "lake" / "active"
     for name in ("records", "damage"):
-        assert spark.read.parquet(str(active / name)).count() == 0
         assert sql(f"FROM read_parquet('{active / name}/**', hive_partitioning => true)") == []
         assert polars.scan_parquet(active / name).collect().height == 0
     # With rows to come the column is a date all the same.
     write_segment(tmp_path / "more.active", 3)
-    ingest(tmp_path / "more.active", tmp_path / "lake", spark=spark)
-    frame = spark.read.parquet(str(active / "records"))
-    assert (frame.count(), dict(frame.dtypes)["date"]) == (3, "date")
+    ingest(tmp_path / "more.active", tmp_path / "lake")
     dates = sql(f"SELECT min(date) FROM read_parquet('{active}/records/**', hive_partitioning => true)")
     assert dates == [(DAY.date(),)]
     assert polars.scan_parquet(active / "records", hive_partitioning=True).collect()["date"].dtype == polars.Date
 
 
-def test_nothing_but_files_that_cannot_be_read(spark: SparkSession, tmp_path: Path) -> None:
+def test_nothing_but_files_that_cannot_be_read(tmp_path: Path) -> None:
     (tmp_path / "notes.txt").write_text("no segment, but text that is long enough to be taken for something\n")
     with pytest.raises(IngestError, match=r"no file could be read: .*notes\.txt: cannot tell the format"):
-        ingest(tmp_path / "notes.txt", tmp_path / "lake", spark=spark)
-    result = ingest(tmp_path / "notes.txt", tmp_path / "lake", spark=spark, format="active")
+        ingest(tmp_path / "notes.txt", tmp_path / "lake")
+    result = ingest(tmp_path / "notes.txt", tmp_path / "lake", format="active")
     assert (result.files, result.records, result.damaged_files) == (1, 0, 1)
 
 
-def test_a_failed_job_leaves_nothing(spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from seglake._ingestion import driver
-
-    write_segment(tmp_path / "a.active", 5)
-    monkeypatch.setattr(driver, "write_plan", lambda *_: None)
-    with pytest.raises(
-        IngestError, match=r"the Spark job failed, nothing was ingested: FileNotFoundError: .*plan/0\.json"
-    ):
-        ingest(tmp_path / "a.active", tmp_path / "lake", spark=spark)
-    assert [path for path in (tmp_path / "lake").rglob("*") if path.is_file()] == [tmp_path / "lake/_lock"]
-
-
-def test_an_interrupted_caller_stops_the_tasks(spark: SparkSession, tmp_path: Path) -> None:
+def test_an_interrupted_caller_stops_the_tasks(tmp_path: Path) -> None:
     write_segment(tmp_path / "a.active", 5)
 
     def interrupt(_: IngestProgress) -> None:
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        ingest(tmp_path / "a.active", tmp_path / "lake", spark=spark, progress=interrupt)
+        ingest(tmp_path / "a.active", tmp_path / "lake", progress=interrupt)
     assert not (tmp_path / "lake/active").exists()
-    assert ingest(tmp_path / "a.active", tmp_path / "lake", spark=spark).records == 5
+    assert ingest(tmp_path / "a.active", tmp_path / "lake").records == 5
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="other systems have no such names")
-def test_a_name_that_is_no_text_is_the_same_in_all_tables(spark: SparkSession, tmp_path: Path) -> None:
+def test_a_name_that_is_no_text_is_the_same_in_all_tables(tmp_path: Path) -> None:
     path = Path(os.fsdecode(os.fsencode(tmp_path) + b"/src/\xff.active"))
     written = write_segment(path, 5)
     flip(path, written[2].end - 9)
     notes = path.with_suffix(".txt")
     notes.write_text("no segment, but text that is long enough to be taken for something\n")
     path.with_suffix(".link").symlink_to(tmp_path)
-    result = ingest(tmp_path / "src", tmp_path / "lake", spark=spark)
+    result = ingest(tmp_path / "src", tmp_path / "lake")
     (error,) = result.errors
     assert error[0] == f"{tmp_path}/src/\\xff.txt"
     assert error[0] in error[1]
@@ -377,12 +352,8 @@ def test_a_name_that_is_no_text_is_the_same_in_all_tables(spark: SparkSession, t
         sound = [row["path"] for row in rows(tmp_path / "lake", name) if row.get("error") is None]
         assert set(sound) == {f"{tmp_path}/src/\\xff.active"}
     notes.unlink()
-    schema = f"path string, _corrupt_record {DAMAGE_TYPE.simpleString()}"
-    frame = spark.read.format("seglake").schema(schema).load(str(tmp_path / "src"))
-    paths = {row.path or row._corrupt_record.path for row in frame.collect()}
-    assert paths == {f"{tmp_path}/src/\\xff.active"}
     with pytest.raises(IngestError, match="already ingested"):
-        ingest(tmp_path / "src", tmp_path / "lake", spark=spark)
+        ingest(tmp_path / "src", tmp_path / "lake")
 
 
 def test_schema_metadata_is_plain(lake: Lake) -> None:

@@ -1,15 +1,9 @@
 """Makes segments for the tests, and knows where in them each record stands."""
 
 import uuid
-from collections.abc import Generator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-
-from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql.functions import spark_partition_id
-from pyspark.sql.utils import is_remote
 
 import seglake
 
@@ -70,20 +64,3 @@ def flip(path: Path, offset: int) -> None:
 def tear(path: Path, length: int) -> None:
     """Cuts a file off."""
     path.write_bytes(path.read_bytes()[:length])
-
-
-def task_count(frame: DataFrame) -> int:
-    """How many tasks of a read give rows; a client of Connect cannot ask for partitions."""
-    return frame.select(spark_partition_id()).distinct().count()
-
-
-@contextmanager
-def no_jobs(spark: SparkSession) -> Generator[None]:
-    """Checks that no job starts meanwhile; a client of Connect has no way to see jobs, nor who runs them."""
-    if is_remote():
-        yield
-        return
-    scheduler = spark.sparkContext._jsc.sc().dagScheduler()  # pyright: ignore
-    before = scheduler.nextJobId()
-    yield
-    assert scheduler.nextJobId() == before

@@ -1,0 +1,253 @@
+"""The ingest in threads of this process: what it needs, how it ends early, and on the command line."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pyarrow.dataset as ds
+import pytest
+from cli_process import seglake as command
+from segments import flip, write_segment
+
+import seglake
+from seglake import IngestError, IngestProgress
+from seglake._ingestion import task as task_module
+from seglake._ingestion.tables import RollingWriter
+
+pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="the ingest runs on Linux and macOS")
+
+
+def visible(lake: Path) -> list[str]:
+    """The files that are there, but for the lock."""
+    return sorted(path.name for path in lake.rglob("*") if path.is_file() and path.name != "_lock")
+
+
+def records(lake: Path) -> int:
+    return ds.dataset([str(path) for path in (lake / "active/records").rglob("*.parquet")]).count_rows()
+
+
+WITHOUT_SPARK = """
+import sys
+
+for name in ("pyspark", "py4j", "pandas", "numpy"):
+    sys.modules[name] = None  # importing it raises ImportError
+import seglake
+from seglake.cli import main
+
+print(seglake.ingest(sys.argv[1], sys.argv[2]).records)
+sys.exit(main(["ingest", sys.argv[1], "--to", sys.argv[3], "--json"]))
+"""
+
+
+def test_it_needs_no_spark(tmp_path: Path) -> None:
+    written = write_segment(tmp_path / "src/a.active", 50)
+    flip(tmp_path / "src/a.active", written[3].end - 9)
+    script = [sys.executable, "-c", WITHOUT_SPARK, tmp_path / "src", tmp_path / "lake", tmp_path / "lake2"]
+    done = subprocess.run(script, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (1, "")
+    first, second = done.stdout.splitlines()
+    assert (first, json.loads(second)["records"]) == ("49", 49)
+    assert records(tmp_path / "lake") == records(tmp_path / "lake2") == 49
+
+
+def test_threads_work_side_by_side(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in "abc":
+        write_segment(tmp_path / f"src/{name}.active", 5)
+    # None goes on before three are open.
+    barrier = threading.Barrier(3, timeout=60)
+    real_open = seglake.open
+
+    def open_(source: Any, **options: Any) -> Any:
+        if source != b"":  # which asks for a schema
+            barrier.wait()
+        return real_open(source, **options)
+
+    monkeypatch.setattr(seglake, "open", open_)
+    assert seglake.ingest(tmp_path / "src", tmp_path / "lake", threads=3).records == 15
+
+
+def test_no_more_threads_than_asked_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    names: set[str] = set()
+    real_open = seglake.open
+
+    def open_(source: Any, **options: Any) -> Any:
+        if source != b"":
+            names.add(threading.current_thread().name)
+        return real_open(source, **options)
+
+    for number in range(12):
+        write_segment(tmp_path / f"src/{number:02}.active", 5)
+    monkeypatch.setattr(seglake, "open", open_)
+    assert seglake.ingest(tmp_path / "src", tmp_path / "lake", threads=2).records == 60
+    assert names <= {"seglake-ingest-0", "seglake-ingest-1"}
+
+
+def test_an_error_in_one_task_stops_all_and_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for number in range(8):
+        write_segment(tmp_path / f"src/{number}.active", 5)
+    flush = RollingWriter.flush
+    calls: list[int] = []
+
+    def failing(writer: RollingWriter) -> None:
+        calls.append(1)
+        if len(calls) == 2:
+            raise OSError(28, "No space left on device")
+        flush(writer)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(RollingWriter, "flush", failing)
+        with pytest.raises(IngestError, match=r"a task failed, nothing was ingested: OSError: .*No space left"):
+            seglake.ingest(tmp_path / "src", tmp_path / "lake", threads=2)
+    assert visible(tmp_path / "lake") == []
+    assert list((tmp_path / "lake/_staging").iterdir()) == []
+    assert [thread.name for thread in threading.enumerate() if thread.name.startswith("seglake-ingest")] == []
+    assert seglake.ingest(tmp_path / "src", tmp_path / "lake").records == 40
+
+
+class LongReader:
+    """A file with very many batches, of which no more are asked for than `most`."""
+
+    def __init__(self, reader: seglake.Reader, failed: threading.Event, given: list[int], most: int) -> None:
+        self._reader, self._failed, self._given, self._most = reader, failed, given, most
+        self.format = reader.format
+
+    def __enter__(self) -> "LongReader":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._reader.close()
+
+    def batches(self, **options: Any) -> Iterator[Any]:
+        (batch,) = self._reader.batches(**options)
+        assert self._failed.wait(60)
+        for number in range(self._most):
+            self._given.append(number)
+            yield batch
+        raise OSError(5, "Input/output error")
+
+
+def test_an_error_in_one_task_stops_the_others_in_the_middle_of_a_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("fails", "goes on"):
+        write_segment(tmp_path / f"src/{name}.active", 5)
+    failed, given, real_open = threading.Event(), list[int](), seglake.open
+
+    def open_(source: Any, **options: Any) -> Any:
+        if source != b"" and Path(source).stem == "fails":
+            failed.set()
+            raise RuntimeError("a bug")
+        reader = real_open(source, **options)
+        return LongReader(reader, failed, given, 5_000) if source != b"" else reader
+
+    monkeypatch.setattr(seglake, "open", open_)
+    monkeypatch.setattr(task_module, "_REPORT_INTERVAL_S", 0)
+    with pytest.raises(IngestError, match=r"a task failed, nothing was ingested: RuntimeError: a bug"):
+        seglake.ingest(tmp_path / "src", tmp_path / "lake", threads=2)
+    assert len(given) < 5_000
+
+
+INTERRUPTED = """
+import os, signal, sys, threading
+import seglake
+from seglake.cli import main
+
+real_open, entered = seglake.open, threading.Event()
+
+def open_(source, **options):
+    reader = real_open(source, **options)
+    if source != b"" and not entered.is_set():
+        entered.set()
+        os.kill(os.getpid(), signal.SIGINT)  # as Ctrl-C: to the main thread, while this one works
+    return reader
+
+seglake.open = open_
+sys.exit(main(["ingest", sys.argv[1], "--to", sys.argv[2]]))
+"""
+
+
+def test_ctrl_c_ends_it_with_nothing_visible(tmp_path: Path) -> None:
+    for number in range(8):
+        write_segment(tmp_path / f"src/{number}.active", 5)
+    script = [sys.executable, "-c", INTERRUPTED, tmp_path / "src", tmp_path / "lake"]
+    done = subprocess.run(script, capture_output=True, text=True, check=False, timeout=120)
+    assert (done.returncode, done.stdout, done.stderr) == (130, "", "\nseglake: interrupted\n")
+    assert visible(tmp_path / "lake") == []
+    assert list((tmp_path / "lake/_staging").iterdir()) == []
+
+
+KILLED = """
+import os, signal, sys
+import seglake
+
+def progress(seen):
+    if seen.files_done:
+        os.kill(os.getpid(), signal.SIGKILL)
+
+seglake.ingest(sys.argv[1], sys.argv[2], progress=progress)
+"""
+
+
+def test_the_run_after_one_that_was_killed_ends_right(tmp_path: Path) -> None:
+    for number in range(6):
+        write_segment(tmp_path / f"src/{number}.active", 50)
+    script = [sys.executable, "-c", KILLED, tmp_path / "src", tmp_path / "lake"]
+    done = subprocess.run(script, capture_output=True, text=True, check=False, timeout=120)
+    assert done.returncode == -signal.SIGKILL, done.stderr
+    assert len(list((tmp_path / "lake/_staging").iterdir())) == 1
+    assert seglake.ingest(tmp_path / "src", tmp_path / "lake").records == 300
+    assert records(tmp_path / "lake") == 300
+    assert list((tmp_path / "lake/_staging").iterdir()) == []
+
+
+def test_a_full_disk(small_disk: Path, tmp_path: Path) -> None:
+    lake, large = small_disk / "lake", tmp_path / "large.active"
+    with seglake.create(large, format="active") as writer:
+        for _ in range(60):
+            writer.write(type="noise", value=os.urandom(100_000))
+    done = command("ingest", large, "--to", lake)
+    assert (done.status, done.out) == (2, "")
+    assert "No space left on device" in done.err
+    assert "Traceback" not in done.err
+    assert visible(lake) == []
+    write_segment(tmp_path / "small.active", 20)
+    assert seglake.ingest(tmp_path / "small.active", lake).exit_status == 0
+    assert records(lake) == 20
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"engine": "hadoop"}, "engine is one of auto, local, spark, not 'hadoop'"),
+        ({"threads": 0}, "threads is 0: expected at least 1"),
+        ({"engine": "spark", "threads": 2}, 'threads is for engine="local"'),
+    ],
+)
+def test_wrong_arguments(tmp_path: Path, arguments: dict[str, Any], message: str) -> None:
+    write_segment(tmp_path / "a.active", 1)
+    with pytest.raises(ValueError, match=message):
+        seglake.ingest(tmp_path / "a.active", tmp_path / "lake", **arguments)
+    assert not (tmp_path / "lake").exists()
+
+
+def test_progress_is_told_to_the_end(tmp_path: Path) -> None:
+    write_segment(tmp_path / "a.active", 50)
+    seen: list[IngestProgress] = []
+    seglake.ingest(tmp_path / "a.active", tmp_path / "lake", progress=seen.append)
+    assert (seen[-1].files_done, seen[-1].files_total, seen[-1].records) == (1, 1, 50)
+    assert seen[-1].bytes_done == seen[-1].bytes_total == (tmp_path / "a.active").stat().st_size
+
+
+def test_the_command_prints_a_table(tmp_path: Path) -> None:
+    written = write_segment(tmp_path / "a.active", 50)
+    flip(tmp_path / "a.active", written[3].end - 9)
+    done = command("ingest", tmp_path / "a.active", "--to", tmp_path / "lake", "--threads", "1")
+    assert (done.status, done.err) == (1, "")
+    assert "checksum_mismatch" in done.out
+    assert done.out.splitlines()[-1] == f"{tmp_path / 'lake'}/active/{{records,damage,files}}/"
