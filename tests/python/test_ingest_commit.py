@@ -17,8 +17,8 @@ from seglake._ingestion import driver
 from seglake._ingestion.commit import clear_dead_runs, commit, locked
 from seglake._ingestion.driver import IngestDriver
 from seglake._ingestion.layout import LOCK, STAGING
+from seglake._ingestion.outcome import TaskOutcome
 from seglake._ingestion.result import IngestError
-from seglake._ingestion.task import TaskOutcome
 from seglake._publish.manifest import Manifest
 from seglake._publish.store import LOCAL
 

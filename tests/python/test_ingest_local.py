@@ -17,7 +17,7 @@ from segments import flip, write_segment
 
 import seglake
 from seglake import IngestError, IngestProgress
-from seglake._ingestion import task as task_module
+from seglake._ingestion import progress as progress_module
 from seglake._ingestion.tables import RollingWriter
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="the ingest runs on Linux and macOS")
@@ -147,7 +147,7 @@ def test_an_error_in_one_task_stops_the_others_in_the_middle_of_a_file(
         return LongReader(reader, failed, given, 5_000) if source != b"" else reader
 
     monkeypatch.setattr(seglake, "open", open_)
-    monkeypatch.setattr(task_module, "_REPORT_INTERVAL_S", 0)
+    monkeypatch.setattr(progress_module, "_REPORT_INTERVAL_S", 0)
     with pytest.raises(IngestError, match=r"a task failed, nothing was ingested: RuntimeError: a bug"):
         seglake.ingest(tmp_path / "src", tmp_path / "lake", threads=2)
     assert len(given) < 5_000

@@ -14,10 +14,12 @@ from segments import OTHER_KEY, flip, write_segment
 import seglake
 from seglake._files import SegmentFile
 from seglake._formats import FormatOptions
-from seglake._ingestion import task as task_module
+from seglake._ingestion import progress as progress_module
 from seglake._ingestion.layout import NULL_DATE
+from seglake._ingestion.outcome import FileOutcome, TaskOutcome
+from seglake._ingestion.plan import PlannedFile, write_plan
 from seglake._ingestion.tables import DAMAGE_SCHEMA, DamageWriter, DateWriter, RollingWriter, StagedFile
-from seglake._ingestion.task import FileOutcome, PlannedFile, TaskOutcome, TaskRunner, write_plan
+from seglake._ingestion.task import TaskRunner
 from seglake._text import path_text
 
 
@@ -150,7 +152,7 @@ def test_each_attempt_has_a_folder_of_its_own(tmp_path: Path) -> None:
 
 
 def test_progress_counts_a_restart_once(tmp_path: Path, failing: set[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(task_module, "_REPORT_INTERVAL_S", 0)
+    monkeypatch.setattr(progress_module, "_REPORT_INTERVAL_S", 0)
     for name in ("a", "b", "c"):
         write_segment(tmp_path / f"{name}.active", 5)
     failing.add("b.active")

@@ -16,7 +16,9 @@ import seglake.spark
 from seglake import SegmentLog
 from seglake._files import FileFilter, find_files
 from seglake._formats import FormatOptions
-from seglake._ingestion.task import TaskOutcome, TaskRunner, write_plan
+from seglake._ingestion.outcome import TaskOutcome
+from seglake._ingestion.plan import write_plan
+from seglake._ingestion.task import TaskRunner
 from seglake.spark.source import SegmentDataSource
 
 pytestmark = pytest.mark.spark

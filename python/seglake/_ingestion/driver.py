@@ -33,9 +33,11 @@ from .layout import (
     records_files,
     records_folder,
 )
+from .outcome import FileOutcome, TaskOutcome
+from .plan import write_plan
 from .result import DamageTotal, IngestError, IngestProgress, IngestResult
 from .tables import DAMAGE_SCHEMA, FILES_SCHEMA, is_dated, records_schema, write_table
-from .task import FileOutcome, TaskOutcome, TaskRunner, write_plan
+from .task import TaskRunner
 
 __all__ = ["IngestDriver"]
 

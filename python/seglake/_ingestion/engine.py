@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
-    from .task import TaskOutcome, TaskRunner
+    from .outcome import TaskOutcome
+    from .task import TaskRunner
 
 __all__ = ["Engine", "EngineChoice"]
 

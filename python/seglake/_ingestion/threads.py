@@ -7,8 +7,9 @@ from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from typing import Final
 
+from .outcome import TaskOutcome
 from .result import IngestError
-from .task import TaskOutcome, TaskRunner
+from .task import TaskRunner
 
 __all__ = ["ThreadEngine", "thread_engine"]
 

@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING, Final, cast
 import pyarrow as pa
 from pyspark.errors import PySparkException
 
+from seglake._ingestion.outcome import TaskOutcome
 from seglake._ingestion.result import IngestError
-from seglake._ingestion.task import TaskOutcome, TaskRunner
+from seglake._ingestion.task import TaskRunner
 from seglake.spark.session import session
 from seglake.spark.versions import reduced
 

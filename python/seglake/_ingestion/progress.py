@@ -1,0 +1,59 @@
+"""How far a task is, and whether it is to stop."""
+
+import json
+import time
+import uuid
+from collections.abc import Callable
+from pathlib import Path
+from typing import Final
+
+__all__ = ["StopError", "TaskProgress"]
+
+_REPORT_INTERVAL_S: Final = 0.25
+
+
+class StopError(Exception):
+    """The run stops: another task has found the key to be wrong, or has failed, or the caller was interrupted."""
+
+
+class TaskProgress:
+    """Tells the driver how far a task is, through a small file that is replaced now and then."""
+
+    def __init__(self, staging: Path, task: int, is_stopped: Callable[[], bool]) -> None:
+        self._staging = staging
+        self._task = task
+        self._is_stopped = is_stopped
+        self._files = 0
+        self._bytes_before = 0
+        self._bytes_in_file = 0
+        self._records = 0
+        self._written_at = 0.0
+
+    def read_to(self, offset: int, records: int) -> None:
+        """Notes that the present file is read up to an offset, and that records were found."""
+        self._bytes_in_file = max(self._bytes_in_file, offset)
+        self._records += records
+        self._write_if_due()
+
+    def file_done(self, size: int | None) -> None:
+        """Notes that the present file is finished: its size in bytes, None where it could not be read to its end."""
+        self._files += 1
+        self._bytes_before += self._bytes_in_file if size is None else size
+        self._bytes_in_file = 0
+        self._write_if_due()
+
+    def _write_if_due(self) -> None:
+        if time.monotonic() - self._written_at >= _REPORT_INTERVAL_S:
+            if self._is_stopped() or (self._staging / "stop").exists():
+                raise StopError
+            self.write()
+
+    def write(self) -> None:
+        """Writes how far it is."""
+        self._written_at = time.monotonic()
+        folder = self._staging / "progress"
+        state = [self._files, self._bytes_before + self._bytes_in_file, self._records]
+        # Renamed into place, so that the driver never reads half of it; another attempt may be doing the same.
+        new = folder / f"{self._task}-{uuid.uuid4().hex[:8]}.new"
+        new.write_text(json.dumps(state))
+        new.rename(folder / f"{self._task}.json")
