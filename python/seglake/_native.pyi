@@ -271,8 +271,7 @@ def seal(
     filesystem: _FileSystem | None = None,
 ) -> Report:
     """Makes a sealed segment of an active one, and returns what was found in the source. Each record keeps the
-    checksum that it has, which is never computed anew; the new file is read back before it gets its name, and can
-    be read by its owner alone.
+    checksum that it has, which is never computed anew; the new file is read back before it gets its name.
 
     trailer: whether the checksums are written behind the data.
     overwrite: replace an existing file once the new one is complete. Otherwise it raises FileExistsError.
@@ -306,8 +305,7 @@ def recover(
     source is never touched.
 
     The new file is read back, and the damaged one put together again from it and the quarantine, before any of
-    them appears: then all do, synced, and readable by their owner alone, or none does. A sound file is copied as
-    it is.
+    them appears: then all do, synced, or none does. A sound file is copied as it is.
 
     quarantine: where the bytes go that are not in the new file; the manifest gets `.manifest.jsonl` behind its
         name. None: `path` with `.quarantine` behind it, and only if there are any.

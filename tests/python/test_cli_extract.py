@@ -2,7 +2,6 @@
 
 import errno
 import os
-import stat
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -39,8 +38,6 @@ def test_bytes_are_copied_as_they_are(given: str, start: int, end: int, source: 
     assert (done.status, done.out) == (0, "")
     assert output.read_bytes() == CONTENT[start:end]
     assert f"from offset {start:,}" in done.err
-    if sys.platform != "win32":
-        assert stat.S_IMODE(output.stat().st_mode) == 0o600
     assert list(tmp_path.glob(".part*")) == []
 
 
@@ -169,7 +166,7 @@ def failing(number: int, *expected: str) -> Callable[..., NoReturn]:
 @pytest.mark.parametrize(
     ("broken", "said"),
     [
-        ("tempfile.mkstemp", "No space left on device"),
+        ("seglake._publish.new_file._staged", "No space left on device"),
         ("os.fsync", "No space left on device"),
         ("pathlib.Path.replace", "No space left on device"),
         (

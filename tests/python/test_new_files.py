@@ -1,11 +1,11 @@
-"""Files that commands and functions write whole: private to their owner, made anew, and never through a link."""
+"""Files that commands and functions write whole: like other new files, made anew, and never through a link."""
 
 from __future__ import annotations
 
 import os
 import stat
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -39,10 +39,8 @@ WRITERS: dict[str, Callable[[Path, Path, bool], object]] = {
         new, format="tenant", if_exists=EXISTS[overwrite]
     ).close(),
 }
-# How the names of what is written along with `new` end. A log and its index are made in a private folder, which keeps
-# them from others until they are complete; then they are like any file.
+# How the names of what is written along with `new` end.
 BESIDE = {"convert to chunked": ".index", "recover": ".quarantine.manifest.jsonl"}
-IN_A_FOLDER = {"convert to chunked"}
 
 
 @pytest.fixture
@@ -62,16 +60,61 @@ def extract(folder: Path, new: Path, *more: str) -> int:
     return here("extract", folder / "sample.active", "--range", "0:9", "--output", new, *more).status
 
 
-@pytest.mark.parametrize("writer", WRITERS)
-def test_they_are_private(writer: str, folder: Path) -> None:
-    before = os.umask(0)
+@pytest.fixture(params=[0o027, 0o077], ids=oct)
+def expected(request: pytest.FixtureRequest) -> Iterator[int]:
+    """The permissions that new files have."""
+    before = os.umask(request.param)
     try:
-        WRITERS[writer](folder, folder / "new", False)
+        yield 0o666 & ~request.param
     finally:
         os.umask(before)
-    if writer not in IN_A_FOLDER:
-        assert mode(folder / "new") == 0o600
+
+
+@pytest.mark.parametrize("writer", WRITERS)
+def test_their_permissions_are_those_of_other_new_files(writer: str, folder: Path, expected: int) -> None:
+    before = set(folder.iterdir())
+    WRITERS[writer](folder, folder / "new", False)
+    new = sorted(set(folder.iterdir()) - before)
+    assert folder / "new" in new
+    assert [mode(path) for path in new] == [expected] * len(new)
     assert [path for path in folder.iterdir() if path.name.startswith(".")] == []
+
+
+def test_so_are_those_of_a_log(tmp_path: Path, expected: int) -> None:
+    path = tmp_path / "log"
+    with seglake.SegmentLog(path) as log:
+        log.write(type="a", value=b"1")
+        log.roll()
+        log.write(type="a", value=b"2")
+        log.wait_sealed()
+    [newest] = path.glob("*.active")
+    mark = (path / "_mark").read_bytes()
+    with seglake.SegmentLog(path) as log:
+        for _ in range(3):
+            log.write(type="a", value=b"3")
+    (path / "_mark").write_bytes(mark)
+    synced = seglake.SegmentLog(path, readonly=True).synced
+    assert synced is not None
+    with newest.open("r+b") as file:  # damage in front of sound records: the segment is frozen
+        file.seek(synced.byte_offset + 30)
+        file.write(b"\xff")
+    with seglake.SegmentLog(path) as log:
+        log.write(type="a", value=b"4")
+    [torn] = [file for file in path.glob("*.active") if file != newest]
+    content = torn.read_bytes().rstrip(b"\0")
+    torn.write_bytes(content + content[:20])
+    with seglake.SegmentLog(path) as log:
+        assert [step.kind for step in log.recovered][:1] == ["torn_tail"]
+    assert {".active", ".sealed", ".frozen", ".quarantine"} <= {file.suffix for file in path.iterdir()}
+    assert [file for file in path.iterdir() if mode(file) != expected] == []
+    seglake.SegmentLog(path, readonly=True).snapshot(tmp_path / "taken")
+    assert {mode(file) for file in (tmp_path / "taken").iterdir()} == {expected}
+
+
+def test_and_those_of_exported_and_extracted_files(folder: Path, expected: int) -> None:
+    seglake.export(seglake.scan(folder / "sample.active"), folder / "new.parquet")
+    assert extract(folder, folder / "new") == 0
+    assert [mode(folder / name) for name in ("new", "new.parquet")] == [expected] * 2
 
 
 @pytest.mark.parametrize("writer", WRITERS)
@@ -103,7 +146,6 @@ def test_their_names_may_be_as_long_as_names_are(writer: str, folder: Path) -> N
 
 def test_what_extract_writes_is_no_different(folder: Path) -> None:
     assert extract(folder, folder / "new") == 0
-    assert mode(folder / "new") == 0o600
     assert extract(folder, folder / ("n" * 255)) == 0
     victim, link = folder / "victim", folder / "link"
     link.symlink_to(victim)
@@ -120,7 +162,6 @@ def test_nor_is_a_quarantine(folder: Path) -> None:
     assert recovered.quarantine is not None
     assert recovered.manifest is not None
     places = [Path(recovered.quarantine), Path(recovered.manifest)]
-    assert [mode(path) for path in places] == [0o600, 0o600]
     for place in places:
         place.unlink()
         place.symlink_to(folder / "victim")

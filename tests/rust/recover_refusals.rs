@@ -91,18 +91,6 @@ fn no_file_may_be_another_by_whatever_name() {
     );
 }
 
-#[cfg(unix)]
-#[test]
-fn all_files_are_for_their_owner_alone() {
-    use std::os::unix::fs::PermissionsExt;
-    let bench = Bench::new(&damaged());
-    bench.recover("new", &Recovery::default()).unwrap();
-    for name in bench.files().iter().filter(|name| *name != "old") {
-        let mode = fs::metadata(bench.path(name)).unwrap().permissions().mode();
-        assert_eq!(mode & 0o777, 0o600, "{name}");
-    }
-}
-
 #[test]
 fn a_file_in_which_nothing_verifies_is_refused_unless_forced() {
     for (name, why) in [

@@ -5,7 +5,7 @@ from __future__ import annotations
 import errno
 import io
 import os
-import tempfile
+import secrets
 from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
@@ -40,8 +40,7 @@ def new_file(path: str, *, replace: bool) -> Generator[BinaryIO]:
     # A name that is as long as names may be has no room for more.
     prefix = final.name if len(os.fsencode(final.name)) <= _LONGEST_NAME_BYTES else "seglake"
     with _about(path):
-        descriptor, name = tempfile.mkstemp(dir=final.parent, prefix=f".{prefix}.")
-    staged = Path(name)
+        descriptor, staged = _staged(final.parent, prefix)
     try:
         # Closed before it gets its name, because Windows cannot rename or remove an open file.
         with io.BufferedWriter(_Named(descriptor, path)) as file:
@@ -55,6 +54,17 @@ def new_file(path: str, *, replace: bool) -> Generator[BinaryIO]:
             sync_folder(final.parent)
     finally:
         staged.unlink(missing_ok=True)
+
+
+def _staged(folder: Path, prefix: str) -> tuple[int, Path]:
+    """Creates a file of a random name, with the permissions of other new files: those of `tempfile` are private."""
+    binary: int = getattr(os, "O_BINARY", 0)  # of Windows
+    while True:
+        staged = folder / f".{prefix}.{secrets.token_hex(8)}.tmp"
+        try:
+            return os.open(staged, os.O_RDWR | os.O_CREAT | os.O_EXCL | binary, 0o666), staged
+        except FileExistsError:
+            continue  # the name is taken
 
 
 class _Named(io.FileIO):

@@ -177,7 +177,7 @@ with_keywords! {
 /// byte to a quarantine, with a manifest from which `undo_recover` makes the file again. The source is never touched.
 ///
 /// The new file is read back, and the damaged one put together again from it and the quarantine, before any of them appears:
-/// then all do, synced, and readable by their owner alone, or none does. A sound file is copied as it is.
+/// then all do, synced, or none does. A sound file is copied as it is.
 ///
 /// quarantine: where the bytes go that are not in the new file; the manifest gets `.manifest.jsonl` behind its name. None: `path`
 ///     with `.quarantine` behind it, and only if there are any.

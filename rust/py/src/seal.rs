@@ -14,7 +14,7 @@ use crate::verify::teller;
 
 with_keywords! {
 /// Makes a sealed segment of an active one, and returns what was found in the source. Each record keeps the checksum that it
-/// has, which is never computed anew; the new file is read back before it gets its name, and can be read by its owner alone.
+/// has, which is never computed anew; the new file is read back before it gets its name.
 ///
 /// trailer: whether the checksums are written behind the data.
 /// overwrite: replace an existing file once the new one is complete. Otherwise it raises FileExistsError.

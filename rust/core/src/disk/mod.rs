@@ -168,10 +168,8 @@ pub enum Opening {
     Read,
     /// An existing file, to read and write.
     Write,
-    /// A new file, to read and write.
+    /// A new file, to read and write, with the permissions that new files of the process have.
     New,
-    /// A new file that only its owner can read and write.
-    Private,
     /// An existing file that nobody else has a reason to touch, to read. A symbolic link is not followed, and a pipe or device is
     /// refused without waiting for its other end.
     ReadOwn,
@@ -183,7 +181,7 @@ impl Opening {
     /// Whether the file has to be there.
     #[must_use]
     pub const fn is_existing(self) -> bool {
-        !matches!(self, Self::New | Self::Private)
+        !matches!(self, Self::New)
     }
 }
 

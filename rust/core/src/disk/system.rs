@@ -83,10 +83,6 @@ impl Disk for System {
         let mut options = OpenOptions::new();
         options.read(true).write(true);
         options.create_new(!opening.is_existing());
-        #[cfg(unix)]
-        if opening == Opening::Private {
-            std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-        }
         Ok(Arc::new(options.open(path)?))
     }
 
@@ -287,16 +283,13 @@ mod tests {
 
     #[cfg(unix)]
     #[test]
-    fn private_files_and_folders_are_their_owners_alone() {
+    fn folders_are_their_owners_alone() {
         use std::os::unix::fs::PermissionsExt;
         let folder = tempfile::tempdir().unwrap();
-        let [file, inside] = ["file", "inside"].map(|name| folder.path().join(name));
-        System.open(&file, Opening::Private).unwrap();
+        let inside = folder.path().join("inside");
         System.create_folder(&inside).unwrap();
-        for (path, mode) in [(&file, 0o600), (&inside, 0o700)] {
-            let permissions = fs::metadata(path).unwrap().permissions();
-            assert_eq!(permissions.mode() & 0o777, mode);
-        }
+        let permissions = fs::metadata(inside).unwrap().permissions();
+        assert_eq!(permissions.mode() & 0o777, 0o700);
     }
 
     #[cfg(unix)]
@@ -340,7 +333,6 @@ mod tests {
             System.hard_link(&first, &second),
             System.create_folder(&second),
             System.open(&second, Opening::New).map(drop),
-            System.open(&second, Opening::Private).map(drop),
         ] {
             assert_eq!(refused.unwrap_err().kind(), ErrorKind::AlreadyExists);
         }

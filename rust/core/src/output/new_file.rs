@@ -8,8 +8,9 @@ use crate::disk::{DiskRef, Handle, Opening};
 use crate::error::{Error, Result};
 use crate::source::FileSource;
 
-/// A file that is written beside its final place, under a temporary name, readable by its owner only. It is created
-/// exclusively, so no link is followed. Dropping it removes it, except in a fork of the process that began it.
+/// A file that is written beside its final place, under a temporary name. It is created exclusively, so no link is
+/// followed, and has the permissions of other new files of the process, as files that are appended to have. Dropping it
+/// removes it, except in a fork of the process that began it.
 #[derive(Debug)]
 pub(crate) struct NewFile {
     file: Handle,
@@ -34,7 +35,7 @@ impl NewFile {
             return Err(failed(ErrorKind::IsADirectory.into()));
         }
         let made = disk.temporary(folder(path), &prefix(path), ".tmp", |disk, path| {
-            disk.open(path, Opening::Private)
+            disk.open(path, Opening::New)
         });
         let (file, temporary) = made.map_err(failed)?;
         Ok(Self {

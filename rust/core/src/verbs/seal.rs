@@ -49,8 +49,7 @@ impl Default for SealOptions {
 /// at intervals with how many bytes of the source are done. An error that it returns ends the sealing.
 ///
 /// Each record keeps its checksum from the source, which is never recomputed. So a record that changes on the way is
-/// found, at the latest when the new file is read back, before it appears. It appears complete and synced. It is
-/// readable by its owner only, whatever the source's permissions are.
+/// found, at the latest when the new file is read back, before it appears. It appears complete and synced.
 ///
 /// In strict mode, damage in the source ends the sealing, also a torn tail. In lenient mode, sound records are sealed,
 /// and the report lists the damage. A segment with the wrong key is never sealed. Of several keys, the source's becomes

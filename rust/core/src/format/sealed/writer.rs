@@ -30,7 +30,7 @@ const PIECE_BYTES: usize = ENTRY_BYTES << 18;
 const _: () = assert!(PIECE_BYTES.is_multiple_of(LARGE_PAGE_BYTES));
 
 /// Writes messages, in the order of their UUIDs, to a segment. The file appears under its name when the writer is
-/// closed, readable by its owner alone. Dropping the writer leaves nothing.
+/// closed. Dropping the writer leaves nothing.
 ///
 /// The index comes first in the file and is complete last. So messages, entries and checksums are spilled to
 /// unnamed temporary files, and memory stays flat.

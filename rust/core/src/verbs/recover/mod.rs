@@ -88,7 +88,7 @@ impl Recovered {
 /// with how many bytes of the source are done, over all passes together. An error that it returns ends the recovery.
 ///
 /// Before any file appears under its name, the new file is verified and the damaged one restored as a test. Then all of
-/// them appear, synced, and readable by their owner only. A sound file is copied unchanged.
+/// them appear, synced. A sound file is copied unchanged.
 ///
 /// # Errors
 /// - [`Error::Usage`] if no record was verified, without [`force`](Recovery::force).
