@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from dying import deadly, in_a_process
 
 from seglake._publish.manifest import MANIFEST, Manifest, left_over
 from seglake._publish.store import LocalStore
@@ -62,34 +63,9 @@ def visible(root: Path) -> set[str]:
 
 def killed(work: Callable[[], object]) -> bool:
     """Runs something in a fork; tells whether that was killed."""
-    child = os.fork()
-    if child == 0:
-        try:
-            work()
-        except BaseException:
-            os._exit(1)
-        os._exit(0)
-    status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    status = in_a_process(work)
     assert status in (0, -signal.SIGKILL)
     return status != 0
-
-
-def deadly(store: LocalStore, fatal: int) -> None:
-    """Has the process die in front of the n-th step."""
-    calls = 0
-
-    def before(function: Callable[..., Any]) -> Callable[..., Any]:
-        def call(*arguments: Any) -> Any:
-            nonlocal calls
-            calls += 1
-            if calls == fatal:
-                os.kill(os.getpid(), signal.SIGKILL)
-            return function(*arguments)
-
-        return call
-
-    for name in STEPS:
-        setattr(store, name, before(getattr(store, name)))
 
 
 @pytest.mark.parametrize("with_records", [False, True])
@@ -107,7 +83,7 @@ def test_all_or_nothing_is_published_wherever_it_is_killed(
 
         def carry_out(root: Path = root, staging: Path = staging, fatal: int = fatal) -> None:
             store = kind()
-            deadly(store, fatal)
+            deadly(store, STEPS, fatal)
             manifest.carry_out(root, staging, kind="test", store=store)
 
         if not killed(carry_out):

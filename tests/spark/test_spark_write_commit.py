@@ -2,13 +2,12 @@
 
 import fcntl
 import json
-import os
 import signal
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
+from dying import deadly, in_a_process
 from samples import SAMPLES
 from segments import write_segment
 
@@ -85,36 +84,6 @@ def test_an_abort_leaves_nothing(tmp_path: Path, made: bool) -> None:
     assert made or list(folder.iterdir()) == []
 
 
-def in_a_process(work: Callable[[], Any]) -> int:
-    """Runs something in a process of its own; returns how that ended."""
-    child = os.fork()
-    if child == 0:
-        try:
-            work()
-        except BaseException:
-            os._exit(1)
-        os._exit(0)
-    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
-
-
-def deadly(monkeypatch: pytest.MonkeyPatch, fatal: int) -> None:
-    """Has the process die in front of the n-th call of anything that changes the disk."""
-    calls = 0
-
-    def before(function: Callable[..., Any]) -> Callable[..., Any]:
-        def call(*arguments: Any) -> Any:
-            nonlocal calls
-            calls += 1
-            if calls == fatal:
-                os.kill(os.getpid(), signal.SIGKILL)
-            return function(*arguments)
-
-        return call
-
-    for name in STEPS:
-        monkeypatch.setattr(LOCAL, name, before(getattr(LOCAL, name)))
-
-
 @pytest.mark.parametrize("overwrites", [False, True])
 def test_a_commit_that_dies_is_put_in_order_by_the_next_write(
     tmp_path: Path, overwrites: bool, monkeypatch: pytest.MonkeyPatch
@@ -128,7 +97,7 @@ def test_a_commit_that_dies_is_put_in_order_by_the_next_write(
         job = begin(folder, overwrites=overwrites)
         files = staged(job)
         with monkeypatch.context() as patched:
-            deadly(patched, fatal)
+            deadly(LOCAL, STEPS, fatal, patched.setattr)
             ended = in_a_process(lambda job=job, files=files: job.commit(files))
         if ended == 0:
             break
