@@ -16,7 +16,7 @@ from typing import Final
 
 from seglake._text import printable, printable_path
 
-from .store import LOCAL, Store
+from .store import LOCAL, LockTakenError, Store
 
 __all__ = ["MANIFEST", "Manifest", "Move", "left_over"]
 
@@ -59,7 +59,7 @@ class Manifest:
         for staged, _ in (*self.place, *self.records):
             if not store.exists(staging / staged):
                 raise FileNotFoundError(
-                    f"{printable_path(staging / staged)}: expected the file that a task of this {kind} has put there, "
+                    f"{_shown(staging / staged, store)}: expected the file that a task of this {kind} has put there, "
                     f"there is none. Nothing was changed; {kind} again, where all machines see the same folder"
                 )
         content = {
@@ -74,10 +74,13 @@ class Manifest:
         try:
             self._place(destination, staging, self.place, store)
             self._place(destination, staging, self.records, store)
+        except LockTakenError as error:
+            state = f"All of it becomes visible, or nothing: look before you {kind} again"
+            raise _failed(destination, error, "this process was held for dead", state, store) from error
         except BaseException as error:
             state = self._after_failure(destination, staging, kind, store)
             if isinstance(error, OSError):
-                raise _failed(destination, error, "giving the files their names failed", state) from error
+                raise _failed(destination, error, "giving the files their names failed", state, store) from error
             raise
         self._remove_replaced(destination, kind, store)
 
@@ -107,7 +110,7 @@ class Manifest:
         try:
             content = store.read_json(path)
         except ValueError as error:
-            raise _foreign(path, kind, str(error)) from None
+            raise _foreign(path, kind, str(error), store) from None
         if content is None:
             return None
         try:
@@ -117,19 +120,21 @@ class Manifest:
             )
             remove = [str(name) for name in content["remove"]]
         except (LookupError, TypeError, ValueError):
-            raise _foreign(path, kind, f"it does not name {_a(kind)} and its files") from None
+            raise _foreign(path, kind, f"it does not name {_a(kind)} and its files", store) from None
         # Files are going to be removed by it, so that it has to be about nothing but this destination.
         for name in (*(name for move in (*place, *records) for name in move), *remove):
             if not name or Path(name).is_absolute() or ".." in Path(name).parts:
-                raise _foreign(path, kind, f"{printable_path(name)} is no path below a folder")
+                raise _foreign(path, kind, f"{printable_path(name)} is no path below a folder", store)
         for name in remove:
             if Path(name).name != name:
-                raise _foreign(path, kind, f"{printable_path(name)} is no name of a file in a folder")
+                raise _foreign(path, kind, f"{printable_path(name)} is no name of a file in a folder", store)
         for _, final in (*place, *records):
             if publisher not in Path(final).name:
-                raise _foreign(path, kind, f"{printable_path(final)} is no file of {kind} {printable(publisher)}")
+                raise _foreign(
+                    path, kind, f"{printable_path(final)} is no file of {kind} {printable(publisher)}", store
+                )
         if publisher != staging.name:
-            raise _foreign(path, kind, f"it is of {kind} {printable(publisher)}")
+            raise _foreign(path, kind, f"it is of {kind} {printable(publisher)}", store)
         return cls(publisher, place, records, remove)
 
     def _is_committed(self, destination: Path, staging: Path, store: Store) -> bool:
@@ -149,6 +154,8 @@ class Manifest:
             for staged, final in moves:
                 store.place(staging / staged, destination / final)
             store.sync_names(destination, [destination / final for _, final in moves])
+            # Whoever takes the lock looks at what is staged after that. So one of the two knows of the other.
+            store.confirm()
 
     def _after_failure(self, destination: Path, staging: Path, kind: str, store: Store) -> str:
         """Puts in order at once what can be, and says what is visible."""
@@ -195,6 +202,7 @@ class Manifest:
                 "removing what is overwritten failed",
                 "All of the new is visible, beside what is left of the old; "
                 f"the next {kind} into the folder tries again",
+                store,
             ) from error
 
 
@@ -206,7 +214,7 @@ def left_over(root: Path, *, kind: str, store: Store = LOCAL) -> list[Path]:
     """
     if store.is_link(root):
         raise NotADirectoryError(
-            f"{printable_path(root)}: expected a folder of {kind}s on their way, in which they remove what is left "
+            f"{_shown(root, store)}: expected a folder of {kind}s on their way, in which they remove what is left "
             "over; this is a link. Remove it"
         )
     return store.children(root)
@@ -216,12 +224,16 @@ def _a(kind: str) -> str:
     return f"an {kind}" if kind[0] in "aeiou" else f"a {kind}"
 
 
-def _failed(destination: Path, error: OSError, what: str, state: str) -> OSError:
-    return OSError(error.errno, f"{printable_path(destination)}: {what}: {error}. {state}")
+def _shown(path: Path, store: Store) -> str:
+    return printable_path(store.name(path))
 
 
-def _foreign(path: Path, kind: str, reason: str) -> ValueError:
+def _failed(destination: Path, error: OSError, what: str, state: str, store: Store) -> OSError:
+    return OSError(error.errno, f"{_shown(destination, store)}: {what}: {error}. {state}")
+
+
+def _foreign(path: Path, kind: str, reason: str, store: Store) -> ValueError:
     return ValueError(
-        f"{printable_path(path)}: expected the manifest of {_a(kind)} that died, {reason}. Nothing was changed; "
-        f"look at what is there and remove {printable_path(path.parent)}"
+        f"{_shown(path, store)}: expected the manifest of {_a(kind)} that died, {reason}. Nothing was changed; "
+        f"look at what is there and remove {_shown(path.parent, store)}"
     )

@@ -8,14 +8,24 @@ import os
 import shutil
 from collections.abc import Generator, Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol, cast
+from typing import TYPE_CHECKING, Any, Final, Protocol, cast
+
+from seglake._text import printable_path
 
 from .durable import sync_file, sync_folder
 
 if TYPE_CHECKING:
     from pyarrow import NativeFile
 
-__all__ = ["LOCAL", "LocalStore", "Store"]
+    from seglake._files import RemoteFile
+
+__all__ = ["LOCAL", "LocalStore", "LockTakenError", "Store", "json_object"]
+
+_TRIES: Final = 100
+
+
+class LockTakenError(OSError):
+    """A lock was taken by another process, which held this one for dead: this one may change nothing any more."""
 
 
 class Store(Protocol):
@@ -25,8 +35,16 @@ class Store(Protocol):
     without renames may copy in `place`, if a copy that is not complete shows to nobody.
     """
 
+    def name(self, path: Path) -> str:
+        """Returns what messages call a file or folder: its path, or its URI."""
+        ...
+
     def exists(self, path: Path) -> bool:
         """Tells whether a file or folder is there."""
+        ...
+
+    def is_folder(self, path: Path) -> bool:
+        """Tells whether a folder is there."""
         ...
 
     def is_link(self, path: Path) -> bool:
@@ -37,24 +55,36 @@ class Store(Protocol):
         """Returns what is in a folder, sorted; nothing where there is no such folder."""
         ...
 
+    def names_in(self, folder: Path) -> dict[str, bool]:
+        """Returns the names in a folder, and whether each is that of a file."""
+        ...
+
+    def source(self, path: Path) -> str | RemoteFile:
+        """Returns what `seglake.detect` takes for a file."""
+        ...
+
     def make_folder(self, folder: Path) -> None:
         """Makes a folder and its missing parents, durably."""
         ...
 
-    def open_output(self, path: Path) -> NativeFile:
-        """Opens a new file for Arrow to write to."""
+    def make_staging(self, folder: Path) -> None:
+        """Makes a publisher's staging folder, which is one from then on until it is put away."""
         ...
 
-    def sync_file(self, path: Path) -> None:
-        """Has the content of a file that is written be durable."""
+    def put_away(self, staging: Path, manifest: str) -> None:
+        """Removes a staging folder and all in it. From the first step on its manifest is not found any more."""
+        ...
+
+    def scratch(self, staging: Path) -> contextlib.AbstractContextManager[Path]:
+        """A folder of this machine, in which a file is written that is staged when it is complete."""
+        ...
+
+    def stage(self, written: Path, staged: Path) -> None:
+        """Stages a complete file of the scratch folder under the same name, readable for whoever reads its folder."""
         ...
 
     def sync_names(self, root: Path, files: Iterable[Path]) -> None:
         """Has the names of files below `root`, and of the folders on the way to them, be durable."""
-        ...
-
-    def share(self, path: Path) -> None:
-        """Lets those read and write a file who may do so with its folder."""
         ...
 
     def place(self, staged: Path, final: Path) -> None:
@@ -105,13 +135,29 @@ class Store(Protocol):
         """
         ...
 
+    def confirm(self) -> None:
+        """Makes sure that the locks that this object holds are still its own.
+
+        Raises:
+            LockTakenError: one is not, where locks are not those of the operating system.
+        """
+        ...
+
 
 class LocalStore(Store):
     """The mounted file systems of this machine."""
 
+    def name(self, path: Path) -> str:
+        """Returns the path as it is."""
+        return str(path)
+
     def exists(self, path: Path) -> bool:
         """Tells whether a file or folder is there."""
         return path.exists()
+
+    def is_folder(self, path: Path) -> bool:
+        """Tells whether a folder is there."""
+        return path.is_dir()
 
     def is_link(self, path: Path) -> bool:
         """Tells whether something is a symbolic link."""
@@ -124,12 +170,49 @@ class LocalStore(Store):
         except FileNotFoundError:
             return []
 
+    def names_in(self, folder: Path) -> dict[str, bool]:
+        """Returns the names in a folder, and whether each is that of a file."""
+        with os.scandir(folder) as entries:
+            return {entry.name: entry.is_file() for entry in entries}
+
+    def source(self, path: Path) -> str:
+        """Returns the path."""
+        return str(path)
+
     def make_folder(self, folder: Path) -> None:
         """Makes a folder and its missing parents, and syncs their names to the disk."""
         missing = [each for each in (folder, *folder.parents) if not each.exists()]
         folder.mkdir(parents=True, exist_ok=True)
         for each in missing:
             sync_folder(each.parent)
+
+    def make_staging(self, folder: Path) -> None:
+        """Makes a publisher's staging folder."""
+        for _ in range(_TRIES):
+            with contextlib.suppress(FileNotFoundError):  # another one, at its end, has just removed an empty folder
+                folder.mkdir(parents=True)
+                return
+        raise FileNotFoundError(f"{printable_path(folder)}: this folder cannot be made: those above it disappear")
+
+    def put_away(self, staging: Path, manifest: str) -> None:
+        """Gives a staging folder another name, in one step, and removes it."""
+        # Under another name no task that is still running, its result not wanted any more, finds its way into it.
+        aside = staging.with_name(f".{staging.name}")
+        staging.rename(aside)
+        # Sync the new name before anything below it is removed. After a loss of power, a manifest under the old name
+        # would be carried out once more, on whatever files have the names by then.
+        self.sync_names(staging.parent, [aside])
+        self.remove_tree(aside)
+        self.remove_empty(staging.parent)
+
+    @contextlib.contextmanager
+    def scratch(self, staging: Path) -> Generator[Path]:
+        """The staging folder itself."""
+        yield staging
+
+    def stage(self, written: Path, staged: Path) -> None:
+        """Lets those read and write a file who may do so with its folder. Some writers begin theirs as their own."""
+        staged.chmod(staged.parent.stat().st_mode & 0o666)
 
     def open_output(self, path: Path) -> NativeFile:
         """Opens a new file for Arrow to write to."""
@@ -153,10 +236,6 @@ class LocalStore(Store):
             # Another write may remove an empty folder at any time: then there are no names in it.
             with contextlib.suppress(FileNotFoundError):
                 sync_folder(folder)
-
-    def share(self, path: Path) -> None:
-        """Lets those read and write a file who may do so with its folder. Some writers begin theirs as their own."""
-        path.chmod(path.parent.stat().st_mode & 0o666)
 
     def place(self, staged: Path, final: Path) -> None:
         """Gives a staged file its final name; its folder is made where it is missing."""
@@ -184,15 +263,9 @@ class LocalStore(Store):
             OSError: the file could not be read.
         """
         try:
-            content: Any = json.loads(path.read_bytes())
+            return json_object(path.read_bytes())
         except (FileNotFoundError, NotADirectoryError):
             return None
-        except (ValueError, RecursionError) as error:
-            raise ValueError(f"it is no JSON: {error}") from None
-        # `null` as well: it is not as if nothing were there.
-        if not isinstance(content, dict):
-            raise ValueError("it is no JSON object")
-        return cast("dict[str, Any]", content)
 
     def remove(self, path: Path) -> None:
         """Removes a file, if it is there."""
@@ -226,6 +299,25 @@ class LocalStore(Store):
         finally:
             os.close(descriptor)
 
+    def confirm(self) -> None:
+        """Does nothing: nobody takes a lock of the operating system away."""
+
+
+def json_object(content: bytes) -> dict[str, Any]:
+    """Reads a file's JSON object.
+
+    Raises:
+        ValueError: something else is in the file. The message says what, as half of a sentence about the file.
+    """
+    try:
+        read: Any = json.loads(content)
+    except (ValueError, RecursionError) as error:
+        raise ValueError(f"it is no JSON: {error}") from None
+    # `null` as well: it is not as if nothing were there.
+    if not isinstance(read, dict):
+        raise ValueError("it is no JSON object")
+    return cast("dict[str, Any]", read)
+
 
 LOCAL = LocalStore()
-"""The one that is used: folders elsewhere cannot be written to yet."""
+"""The mounted file systems of this machine."""

@@ -5,7 +5,6 @@ own. Which of these files get names in the folder itself only the driver decides
 """
 
 import contextlib
-import os
 import uuid
 from collections.abc import Sequence, Set
 from dataclasses import dataclass, field
@@ -14,8 +13,8 @@ from typing import Final, NamedTuple
 
 import seglake
 from seglake._files.patterns import is_hidden, log_of_index
-from seglake._publish.manifest import Manifest, left_over
-from seglake._publish.store import LOCAL
+from seglake._publish.manifest import MANIFEST, Manifest, left_over
+from seglake._publish.store import LOCAL, Store
 from seglake._text import printable_path
 
 from .options import extensions
@@ -26,7 +25,6 @@ _STAGING: Final = "_temporary"
 _LOCK: Final = "lock"
 _SUCCESS: Final = "_SUCCESS"
 _KIND: Final = "write"
-_TRIES: Final = 100
 # Recognising a file needs no key; with one given, the one in the environment, for the executors, is not read.
 _ANY_KEY: Final = bytes(32)
 
@@ -49,11 +47,12 @@ class Job:
     """A write that has begun. It holds nothing open: tasks and the commit are other processes.
 
     Attributes:
-        folder: where the files go.
+        folder: where the files go, as a path within the store.
         id: a name that no other write has.
         overwrites: whether the files that are there are replaced.
         success_file: whether an empty file `_SUCCESS` says in the end that all is there.
         made_folder: whether this write has made the folder.
+        store: what the folder is in.
     """
 
     folder: Path
@@ -61,35 +60,33 @@ class Job:
     overwrites: bool
     success_file: bool
     made_folder: bool
+    store: Store = LOCAL
 
     @classmethod
-    def begin(cls, folder: Path, *, overwrites: bool, success_file: bool) -> "Job":
+    def begin(cls, folder: Path, *, overwrites: bool, success_file: bool, store: Store = LOCAL) -> "Job":
         """Makes the folders, and puts in order what writes that died have left half done.
 
         Raises:
             ValueError: there is something in the folder that must not be overwritten.
             OSError: it is no folder, or cannot be written to.
         """
-        made_folder = not folder.exists()
-        if not made_folder and not folder.is_dir():
+        made_folder = not store.exists(folder)
+        if not made_folder and not store.is_folder(folder):
             raise NotADirectoryError(
-                f"{printable_path(folder)}: expected a folder to write files into, or nothing; this is a file"
+                f"{_shown(folder, store)}: expected a folder to write files into, or nothing; this is a file"
             )
-        for staging in left_over(folder / _STAGING, kind=_KIND):
+        for staging in left_over(folder / _STAGING, kind=_KIND, store=store):
             if staging.name.startswith("."):
-                LOCAL.remove_tree(staging)  # its write had ended, and died removing it
+                store.remove_tree(staging)  # its write had ended, and died removing it
             else:
-                _settle(folder, staging)
+                _settle(folder, staging, store)
         if overwrites and not made_folder:
-            Existing.of(folder, extensions()).refuse_others(folder)
+            Existing.of(folder, extensions(), store).refuse_others(folder, store)
         if made_folder:
-            LOCAL.make_folder(folder)
-        job = cls(folder, str(uuid.uuid4()), overwrites, success_file, made_folder)
-        for _ in range(_TRIES):
-            with contextlib.suppress(FileNotFoundError):  # another write, at its end, has just removed an empty folder
-                job.staging.mkdir(parents=True)
-                return job
-        raise FileNotFoundError(f"{printable_path(job.staging)}: this folder cannot be made: those above it disappear")
+            store.make_folder(folder)
+        job = cls(folder, str(uuid.uuid4()), overwrites, success_file, made_folder, store)
+        store.make_staging(job.staging)
+        return job
 
     @property
     def staging(self) -> Path:
@@ -105,21 +102,22 @@ class Job:
         # An empty file is for a frame without rows.
         filled = [file for file in files if file.records] or files[:1]
         place = [move for file in filled for move in file.moves]
-        with LOCAL.lock(self.staging / _LOCK) as is_ours:
+        store = self.store
+        with store.lock(self.staging / _LOCK) as is_ours:
             if not is_ours:
-                raise BlockingIOError(f"{printable_path(self.staging)}: expected to be alone in committing this write")
-            remove = Existing.of(self.folder, extensions()).segments if self.overwrites else []
-            Manifest(self.id, place, remove=remove).carry_out(self.folder, self.staging, kind=_KIND)
+                raise BlockingIOError(f"{_shown(self.staging, store)}: expected to be alone in committing this write")
+            remove = Existing.of(self.folder, extensions(), store).segments if self.overwrites else []
+            Manifest(self.id, place, remove=remove).carry_out(self.folder, self.staging, kind=_KIND, store=store)
             try:
                 if self.overwrites:
-                    LOCAL.remove(self.folder / _SUCCESS)  # it was about what is no more
+                    store.remove(self.folder / _SUCCESS)  # it was about what is no more
                 if self.success_file:
-                    LOCAL.write_durably(self.folder, self.folder / _SUCCESS, b"")
-                _remove_staging(self.staging)
+                    store.write_durably(self.folder, self.folder / _SUCCESS, b"")
+                store.put_away(self.staging, MANIFEST)
             except OSError as error:
                 raise OSError(
                     error.errno,
-                    f"{printable_path(self.folder)}: clearing up after the write failed: {error}. All of the write is "
+                    f"{_shown(self.folder, store)}: clearing up after the write failed: {error}. All of the write is "
                     "visible: do not repeat it",
                 ) from error
 
@@ -129,33 +127,26 @@ class Job:
         Raises:
             OSError: a commit had begun, and what it left cannot be put in order.
         """
-        _settle(self.folder, self.staging)
-        if self.staging.is_dir():
-            _remove_staging(self.staging)
+        _settle(self.folder, self.staging, self.store)
+        if self.store.is_folder(self.staging):
+            self.store.put_away(self.staging, MANIFEST)
         if self.made_folder:
-            LOCAL.remove_empty(self.folder)
+            self.store.remove_empty(self.folder)
 
 
-def _settle(folder: Path, staging: Path) -> None:
+def _settle(folder: Path, staging: Path, store: Store) -> None:
     """Puts in order what a commit has left, if it died. A job that has not come to its commit is left alone."""
-    manifest = Manifest.read(staging, kind=_KIND)
+    manifest = Manifest.read(staging, kind=_KIND, store=store)
     if manifest is None:
         return
-    with contextlib.suppress(FileNotFoundError), LOCAL.lock(staging / _LOCK) as is_ours:  # gone: it has ended since
-        if is_ours and Manifest.read(staging, kind=_KIND) is not None:
-            manifest.settle(folder, staging, kind=_KIND)
-            _remove_staging(staging)
+    with contextlib.suppress(FileNotFoundError), store.lock(staging / _LOCK) as is_ours:  # gone: it has ended since
+        if is_ours and Manifest.read(staging, kind=_KIND, store=store) is not None:
+            manifest.settle(folder, staging, kind=_KIND, store=store)
+            store.put_away(staging, MANIFEST)
 
 
-def _remove_staging(staging: Path) -> None:
-    # Under another name no task that is still running, its result not wanted any more, finds its way into it.
-    aside = staging.with_name(f".{staging.name}")
-    staging.rename(aside)
-    # Sync the new name before anything below it is removed. After a loss of power, a manifest under the old name
-    # would be carried out once more, on whatever files have the names by then.
-    LOCAL.sync_names(staging.parent, [aside])
-    LOCAL.remove_tree(aside)
-    LOCAL.remove_empty(staging.parent)
+def _shown(path: Path, store: Store) -> str:
+    return printable_path(store.name(path))
 
 
 @dataclass
@@ -171,24 +162,23 @@ class Existing:
     others: list[str] = field(default_factory=list[str])
 
     @classmethod
-    def of(cls, folder: Path, extensions: Set[str]) -> "Existing":
+    def of(cls, folder: Path, extensions: Set[str], store: Store = LOCAL) -> "Existing":
         """Looks into a folder. `extensions` are those of segments; other files are looked at themselves.
 
         Raises:
             OSError: it cannot be listed.
         """
         existing = cls()
-        with os.scandir(folder) as entries:
-            found = {entry.name: entry.is_file() for entry in entries if not is_hidden(entry.name)}
+        found = {name: is_file for name, is_file in store.names_in(folder).items() if not is_hidden(name)}
         for name, is_file in sorted(found.items(), key=lambda item: (log_of_index(item[0]) is None, item[0])):
             belongs = log_of_index(name) in found
-            if is_file and (belongs or name.rpartition(".")[2] in extensions or _is_segment(folder / name)):
+            if is_file and (belongs or name.rpartition(".")[2] in extensions or _is_segment(folder / name, store)):
                 existing.segments.append(name)
             else:
                 existing.others.append(name)
         return existing
 
-    def refuse_others(self, folder: Path) -> None:
+    def refuse_others(self, folder: Path, store: Store = LOCAL) -> None:
         """Refuses to overwrite what was written by somebody else.
 
         Raises:
@@ -197,14 +187,14 @@ class Existing:
         if self.others:
             more = f" and {len(self.others) - 1} more" if len(self.others) > 1 else ""
             raise ValueError(
-                f"{printable_path(folder)}: expected nothing but segments in a folder that is to be overwritten, there "
+                f"{_shown(folder, store)}: expected nothing but segments in a folder that is to be overwritten, there "
                 f"is {printable_path(self.others[0])}{more}. Nothing was changed: move that away, or write into a new "
                 "folder"
             )
 
 
-def _is_segment(path: Path) -> bool:
+def _is_segment(path: Path, store: Store) -> bool:
     try:
-        return seglake.detect(path, key=_ANY_KEY).confidence == "certain"
+        return seglake.detect(store.source(path), key=_ANY_KEY).confidence == "certain"
     except OSError:
         return False

@@ -12,7 +12,6 @@ import pyarrow.compute as pc
 from pyspark.sql.datasource import WriterCommitMessage
 
 import seglake
-from seglake._publish.store import LOCAL
 from seglake._text import printable, printable_path
 
 from .job import Job, PartFile
@@ -53,6 +52,8 @@ class TaskWriter:
         self._share = Share(options.max_records, options.max_bytes)
         self._writer: seglake.Writer | None = None
         self._files: list[PartFile] = []
+        # Where files are until they are complete.
+        self._folder = job.staging
 
     def write(self, batches: Iterable[pa.RecordBatch]) -> SegmentCommitMessage:
         """Writes all rows, and says what is where. If that fails nothing is left.
@@ -65,22 +66,24 @@ class TaskWriter:
                 which row, counted from 0 within the partition, and what to add to the frame.
             OSError: a file cannot be written, or the key's file not be read.
         """
-        if not self._job.staging.is_dir():
+        staging, store = self._job.staging, self._job.store
+        if not store.is_folder(staging):
             raise FileNotFoundError(
-                f"{printable_path(self._job.staging)}: the folder that the driver has made for this write is not "
+                f"{printable_path(store.name(staging))}: the folder that the driver has made for this write is not "
                 "there. All machines have to see the destination under the same path; or the write has ended meanwhile"
             )
-        try:
-            first_row = 0
-            for batch in batches:
-                self._write_batch(batch, first_row)
-                first_row += batch.num_rows
-            if self._writer is None and not self._files and self._partition == 0:
-                self._begin_file()
-            self._end_file()
-        except BaseException:
-            self._abandon()
-            raise
+        with store.scratch(staging) as self._folder:
+            try:
+                first_row = 0
+                for batch in batches:
+                    self._write_batch(batch, first_row)
+                    first_row += batch.num_rows
+                if self._writer is None and not self._files and self._partition == 0:
+                    self._begin_file()
+                self._end_file()
+            except BaseException:
+                self._abandon()
+                raise
         return SegmentCommitMessage(tuple(self._files))
 
     def _write_batch(self, batch: pa.RecordBatch, first_row: int) -> None:
@@ -113,7 +116,7 @@ class TaskWriter:
 
     def _begin_file(self) -> seglake.Writer:
         name = f"part-{self._partition:05d}-{self._job.id}-c{len(self._files):03d}.{self._options.facts.extension}"
-        self._writer = self._options.open(self._job.staging / f"{self._attempt}-{name}")
+        self._writer = self._options.open(self._folder / f"{self._attempt}-{name}")
         return self._writer
 
     def _end_file(self) -> None:
@@ -128,24 +131,25 @@ class TaskWriter:
             advice = self._schema.order.advice(None, None)
             raise ValueError(f"partition {self._partition}: {error}{advice}") from None
         self._writer = None
-        staged = [each for each in (path, path.with_suffix(_INDEX)) if each.exists()]
-        for each in staged:
-            LOCAL.share(each)
-        moves = tuple((each.name, each.name.removeprefix(f"{self._attempt}-")) for each in staged)
+        written = [each for each in (path, path.with_suffix(_INDEX)) if each.exists()]
+        moves = tuple((each.name, each.name.removeprefix(f"{self._attempt}-")) for each in written)
+        # Before they are staged: what fails half way has to be removed.
         self._files.append(PartFile(moves, self._share.records))
+        for each in written:
+            self._job.store.stage(each, self._job.staging / each.name)
         self._share.records = self._share.bytes = 0
 
     def _abandon(self) -> None:
         """Leaves nothing, as far as that goes: the first error is the one to tell of."""
         staged = [self._job.staging / name for file in self._files for name, _ in file.moves]
         if self._writer is not None:
-            path = Path(self._writer.path)
+            path = self._job.staging / Path(self._writer.path).name
             staged.extend((path, path.with_suffix(_INDEX)))
             with contextlib.suppress(OSError, ValueError):
                 self._writer.abandon()
         with contextlib.suppress(OSError):
             for each in staged:
-                LOCAL.remove(each)
+                self._job.store.remove(each)
 
 
 def refuse(batch: pa.RecordBatch, schema: WriteSchema, first_row: int) -> pa.RecordBatch:
