@@ -232,3 +232,84 @@ fn what_is_not_a_file_is_refused_by_name() {
     assert_eq!(fs::read(&target).unwrap(), b"precious");
     assert!(!elsewhere.path().join("nothing").exists());
 }
+
+/// The lock is that of the folder, so that nothing hangs on the file.
+#[cfg(unix)]
+#[test]
+fn a_lock_that_is_deleted_or_replaced_lets_nobody_in() {
+    let folder = tempfile::tempdir().unwrap();
+    let (folder, path) = (folder.path(), folder.path().join("_lock"));
+    let log = open(folder).unwrap();
+    for content in [None, Some("process 1\n")] {
+        fs::remove_file(&path).unwrap();
+        if let Some(content) = content {
+            fs::write(&path, content).unwrap();
+        }
+        let refused = open(folder).unwrap_err().to_string();
+        assert!(refused.contains("another writer has it open"), "{refused}");
+        log.write(b"type", b"value").unwrap();
+        log.roll().unwrap();
+        fs::write(&path, b"").unwrap();
+    }
+    log.close().unwrap();
+    assert_eq!(values(folder).len(), 2);
+    open(folder).unwrap();
+}
+
+#[cfg(unix)]
+#[test]
+fn a_writer_whose_folder_was_replaced_stops() {
+    let folder = tempfile::tempdir().unwrap();
+    let [path, moved] = ["log", "moved"].map(|name| folder.path().join(name));
+    let log = open(&path).unwrap();
+    log.write(b"type", b"value 0").unwrap();
+    fs::rename(&path, &moved).unwrap();
+    let other = open(&path).unwrap();
+    let error = log.roll().unwrap_err().to_string();
+    assert!(error.contains("lock is lost"), "{error}");
+    let error = log.write(b"type", b"value 1").unwrap_err().to_string();
+    assert!(error.contains("lock is lost"), "{error}");
+    assert!(log.close().is_err());
+    // It wrote nothing into the other one.
+    other.write(b"type", b"value 2").unwrap();
+    other.close().unwrap();
+    assert_eq!(values(&path), [b"value 2"]);
+    assert_eq!(values(&moved), [b"value 0"]);
+}
+
+/// Where folders cannot be locked another writer gets in when the file is gone. The first one notices it.
+#[test]
+fn a_writer_whose_lock_was_replaced_stops_where_there_is_the_file_alone() {
+    type Notices = fn(&SegmentLog) -> seglake::Result<()>;
+    let ways: [(bool, Notices); 3] = [
+        (true, |log| log.roll()),
+        (true, |log| log.close()),
+        (false, |log| log.write(b"type", b"value 1").map(drop)),
+    ];
+    for replaced in [false, true] {
+        for (has_record, notices) in ways {
+            let disk = Simulated::new();
+            disk.lock_no_folders();
+            let options = || LogOptions::default().disk(disk.disk());
+            let path = Path::new("/data/log");
+            let log = SegmentLog::open(path, options()).unwrap();
+            if has_record {
+                log.write(b"type", b"value 0").unwrap();
+            }
+            SegmentLog::open(path, options()).unwrap_err();
+            disk.disk().unlink(Path::new("/data/log/_lock")).unwrap();
+            if replaced {
+                disk.put("/data/log/_lock", b"process 1\n");
+            }
+            let error = notices(&log).unwrap_err().to_string();
+            assert!(error.contains("lock is lost"), "{error}");
+            let error = log.write(b"type", b"value 2").unwrap_err().to_string();
+            assert!(
+                error.contains("lock is lost") || error.contains("closed"),
+                "{error}"
+            );
+            drop(log);
+            SegmentLog::open(path, options()).unwrap();
+        }
+    }
+}

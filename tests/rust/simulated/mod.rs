@@ -99,6 +99,7 @@ struct State {
     troubles: Vec<(usize, Trouble)>,
     is_off: bool,
     is_full: bool,
+    locks_no_folders: bool,
     random: Random,
     /// How often something was read, and at which time an error comes of it, once.
     reads: usize,
@@ -272,6 +273,11 @@ impl Simulated {
     /// How many calls there were.
     pub(crate) fn count(&self) -> usize {
         self.state().calls.len()
+    }
+
+    /// As on file systems that cannot lock folders.
+    pub(crate) fn lock_no_folders(&self) {
+        self.state().locks_no_folders = true;
     }
 
     /// What lost syncs leave.
@@ -538,6 +544,16 @@ impl Disk for Simulated {
         state.names.remove(path)
     }
 
+    fn open_folder(&self, folder: &Path) -> io::Result<Arc<dyn DiskFile>> {
+        let mut state = self.turn();
+        state.read()?;
+        if state.locks_no_folders {
+            return Err(ErrorKind::Unsupported.into());
+        }
+        let id = state.names.find(folder)?;
+        Ok(Arc::new(self.opened(id, folder)))
+    }
+
     fn sync_folder(&self, folder: &Path) -> io::Result<()> {
         self.linger();
         let mut state = self.turn();
@@ -649,6 +665,18 @@ impl DiskFile for Opened {
         Ok(())
     }
 
+    fn unlock(&self) -> io::Result<()> {
+        let is_locked = self.locks.swap(false, Ordering::Relaxed);
+        let mut state = self.disk.state();
+        state.locked.retain(|own| !is_locked || *own != self.id);
+        Ok(())
+    }
+
+    fn node(&self) -> io::Result<Option<(u64, u64)>> {
+        self.disk.turn().read()?;
+        Ok(Some((0, self.id as u64)))
+    }
+
     fn map(&self) -> io::Result<Map> {
         self.with(None, |content, _, _| {
             Ok(Map::Copied(content.now().to_vec()))
@@ -659,8 +687,6 @@ impl DiskFile for Opened {
 impl Drop for Opened {
     /// Closing syncs nothing.
     fn drop(&mut self) {
-        if self.locks.load(Ordering::Relaxed) {
-            self.disk.state().locked.retain(|own| *own != self.id);
-        }
+        let _ = self.unlock();
     }
 }

@@ -45,9 +45,29 @@ impl Handle {
         self.file.len()
     }
 
-    /// Locks the file against other writers (Unix): [`ErrorKind::ResourceBusy`] if another one holds the lock.
+    /// Locks the file: [`ErrorKind::ResourceBusy`] if another one holds the lock.
     pub(crate) fn lock(&self) -> io::Result<()> {
         self.file.lock()
+    }
+
+    /// Locks a file against other writers that others read meanwhile. On Windows that would keep these out too, so there is no lock.
+    pub(crate) fn lock_beside_readers(&self) -> io::Result<()> {
+        if cfg!(windows) {
+            return Ok(());
+        }
+        self.lock()
+    }
+
+    /// Ends a lock of this process. A fork of it may have the file open, and would keep the lock.
+    pub(crate) fn unlock(&self) {
+        if self.is_own() {
+            let _ = self.file.unlock(); // it ends with the file anyway
+        }
+    }
+
+    /// Device and inode, if the system has them.
+    pub(crate) fn node(&self) -> io::Result<Option<(u64, u64)>> {
+        self.file.node()
     }
 
     /// Fills the buffer, in as many reads as needed; [`ErrorKind::UnexpectedEof`] if the file ends before.

@@ -91,6 +91,12 @@ pub trait Disk: fmt::Debug + Send + Sync {
     /// Those of the file system.
     fn remove_folder(&self, path: &Path) -> io::Result<()>;
 
+    /// Opens a folder, to lock it.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Unsupported`] where the system cannot, among others.
+    fn open_folder(&self, folder: &Path) -> io::Result<Arc<dyn DiskFile>>;
+
     /// Makes the names in a folder survive a loss of power.
     ///
     /// # Errors
@@ -144,11 +150,23 @@ pub trait DiskFile: fmt::Debug + Send + Sync {
     /// Those of the file system.
     fn sync_all(&self) -> io::Result<()>;
 
-    /// Locks the file against other writers until it is closed (Unix).
+    /// Locks the file until it is closed, everywhere, or unlocked. On Windows others cannot read it meanwhile.
     ///
     /// # Errors
     /// [`ErrorKind::ResourceBusy`] if another writer holds the lock.
     fn lock(&self) -> io::Result<()>;
+
+    /// Ends the lock, also where a fork of the process still has the file open.
+    ///
+    /// # Errors
+    /// Those of the file system.
+    fn unlock(&self) -> io::Result<()>;
+
+    /// Device and inode, as in [`Stat::node`].
+    ///
+    /// # Errors
+    /// Those of the file system.
+    fn node(&self) -> io::Result<Option<(u64, u64)>>;
 
     /// Maps the file, or reads it into memory.
     ///

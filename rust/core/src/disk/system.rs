@@ -38,6 +38,10 @@ impl System {
     }
 }
 
+/// `FILE_SHARE_READ | FILE_SHARE_WRITE`.
+#[cfg(windows)]
+const READ_AND_WRITE: u32 = 1 | 2;
+
 /// Refuses what is not a regular file.
 fn refuse_irregular(kind: fs::FileType) -> io::Result<()> {
     if kind.is_file() {
@@ -65,6 +69,9 @@ fn open_own(path: &Path, write: bool) -> io::Result<File> {
         &mut options,
         libc::O_NOFOLLOW | libc::O_NONBLOCK,
     );
+    // Others may read and write it, but not remove or rename it while it is open.
+    #[cfg(windows)]
+    std::os::windows::fs::OpenOptionsExt::share_mode(&mut options, READ_AND_WRITE);
     let file = options.open(path)?;
     refuse_irregular(file.metadata()?.file_type())?;
     Ok(file)
@@ -156,6 +163,14 @@ impl Disk for System {
         fs::remove_dir_all(path)
     }
 
+    /// Windows has no locks of folders.
+    fn open_folder(&self, folder: &Path) -> io::Result<Arc<dyn DiskFile>> {
+        if cfg!(unix) {
+            return Ok(Arc::new(Self::read(folder)?));
+        }
+        Err(ErrorKind::Unsupported.into())
+    }
+
     /// On Windows names need no sync of their own.
     fn sync_folder(&self, folder: &Path) -> io::Result<()> {
         if cfg!(unix) {
@@ -199,14 +214,21 @@ impl DiskFile for File {
     }
 
     fn lock(&self) -> io::Result<()> {
-        #[cfg(unix)]
         self.try_lock().map_err(|error| match error {
             fs::TryLockError::WouldBlock => {
                 io::Error::new(ErrorKind::ResourceBusy, "another writer has it open")
             }
             fs::TryLockError::Error(error) => error,
-        })?;
-        Ok(())
+        })
+    }
+
+    fn unlock(&self) -> io::Result<()> {
+        Self::unlock(self)
+    }
+
+    fn node(&self) -> io::Result<Option<(u64, u64)>> {
+        reach(Operation::Stat, 0)?;
+        self.metadata().map(|metadata| node(&metadata))
     }
 
     #[allow(unsafe_code)]
@@ -254,7 +276,6 @@ fn write_at(file: &File, bytes: &[u8], offset: u64) -> io::Result<usize> {
 mod tests {
     use super::*;
 
-    #[cfg(unix)]
     #[test]
     fn one_writer_keeps_another_out() {
         let file = tempfile::NamedTempFile::new().unwrap();
@@ -265,6 +286,33 @@ mod tests {
         assert_eq!(refused.kind(), ErrorKind::ResourceBusy);
         drop(first);
         second.lock().unwrap();
+    }
+
+    /// A fork of the process has the same open file, and may live on.
+    #[cfg(unix)]
+    #[test]
+    fn a_lock_ends_though_a_fork_has_the_file_open() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        let first = File::open(file.path()).unwrap();
+        let fork = first.try_clone().unwrap();
+        let second = System.open(file.path(), Opening::Write).unwrap();
+        DiskFile::lock(&first).unwrap();
+        DiskFile::unlock(&first).unwrap();
+        second.lock().unwrap();
+        drop(fork);
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_folder_is_locked_and_known_by_its_identity() {
+        let folder = tempfile::tempdir().unwrap();
+        let open = || System.open_folder(folder.path()).unwrap();
+        let (first, second) = (open(), open());
+        first.lock().unwrap();
+        assert_eq!(second.lock().unwrap_err().kind(), ErrorKind::ResourceBusy);
+        let node = System.stat(folder.path(), true).unwrap().node;
+        assert!(node.is_some());
+        assert_eq!(first.node().unwrap(), node);
     }
 
     /// Linux refuses to sync a file without a disk. So an error shows that the system was called.

@@ -45,7 +45,7 @@ impl Appender {
             }
             created => (created.map_err(failed)?, true),
         };
-        file.lock().map_err(failed)?;
+        file.lock_beside_readers().map_err(failed)?;
         Ok(Self {
             file,
             disk: disk.clone(),
@@ -249,12 +249,28 @@ impl Drop for Appender {
         if !self.is_flushed() {
             let _ = self.flush(); // call `flush` to see errors
         }
+        self.file.unlock();
     }
 }
 
 #[cfg(test)]
+#[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
+
+    #[cfg(unix)]
+    #[test]
+    fn its_lock_ends_with_it_though_a_fork_has_the_file_open() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("file");
+        let open = |append| Appender::open(&DiskRef::default(), &path, append);
+        let own = open(false).unwrap();
+        let fork = own.handle();
+        assert!(open(true).is_err());
+        drop(own);
+        open(true).unwrap();
+        drop(fork);
+    }
 
     #[test]
     fn pieces_lie_side_by_side() {

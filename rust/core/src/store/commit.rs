@@ -206,7 +206,8 @@ impl SegmentLog {
 
     pub(super) fn sync_mark<'a>(&self, mut state: Guard<'a>) -> Guard<'a> {
         state.mark_synced = Instant::now();
-        if let Err(error) = state.mark.sync() {
+        let synced = self.check_lock(&mut state).and_then(|()| state.mark.sync());
+        if let Err(error) = synced {
             state.poison = Some(error.to_string().into());
         }
         state

@@ -1,7 +1,7 @@
-//! One writer a log: an advisory lock (Unix) on a file of the folder, which says who has it.
+//! One writer a log: docs/formats/log.md, "One writer".
 
-use std::io::ErrorKind;
-use std::path::Path;
+use std::io::{self, ErrorKind};
+use std::path::{Path, PathBuf};
 
 use crate::disk::{DiskRef, Handle, Opening};
 use crate::error::{Error, Result};
@@ -9,10 +9,20 @@ use crate::text;
 
 const FILE_NAME: &str = "_lock";
 const MOST_BYTES: usize = 256;
+/// How often the file is opened where others remove it meanwhile.
+const TRIES: usize = 10;
+const ACTION: &str = "cannot open the log's lock";
 
 /// The lock of a log. Dropping it, or the end of the process, frees it.
 #[derive(Debug)]
-pub(super) struct Lock(#[expect(dead_code, reason = "the lock ends with the file")] Handle);
+pub(super) struct Lock {
+    disk: DiskRef,
+    /// What the lock hangs on, and what it was when it was locked: the folder, where that can be locked, else the file.
+    path: PathBuf,
+    node: Option<(u64, u64)>,
+    file: Handle,
+    folder: Option<Handle>,
+}
 
 impl Lock {
     /// Takes the lock.
@@ -21,55 +31,153 @@ impl Lock {
     /// [`Error::Io`] with [`ErrorKind::ResourceBusy`] where another writer has it: the error names the process.
     pub(super) fn take(disk: &DiskRef, folder: &Path) -> Result<Self> {
         let path = folder.join(FILE_NAME);
-        let failed = |error| Error::io(Some(&path), "cannot open the log's lock", error);
-        let file = match disk.handle(&path, Opening::WriteOwn) {
-            Err(error) if error.kind() == ErrorKind::NotFound => {
-                match disk.handle(&path, Opening::New) {
-                    // Another writer made it in between.
-                    Err(error) if error.kind() == ErrorKind::AlreadyExists => {
-                        disk.handle(&path, Opening::WriteOwn).map_err(failed)?
-                    }
-                    made => made.map_err(failed)?,
-                }
-            }
-            opened => opened.map_err(failed)?,
+        let failed = |error: io::Error| match error.kind() {
+            ErrorKind::ResourceBusy => busy(disk, folder, &path),
+            _ => Error::io(Some(&path), ACTION, error),
         };
-        match file.lock() {
-            Ok(()) => {}
-            Err(error) if error.kind() == ErrorKind::ResourceBusy => {
-                let holder = holder(&file);
-                let busy = std::io::Error::new(
-                    ErrorKind::ResourceBusy,
-                    format!(
-                        "another writer has it open{holder}: a log has one writer. Open it with readonly=True, or close it there"
-                    ),
-                );
-                return Err(Error::io(
-                    Some(folder),
-                    "cannot open the log for writing",
-                    busy,
-                ));
+        let opened = disk.open_folder(folder).map(Handle::new);
+        let locked = match opened.and_then(|opened| opened.lock().map(|()| opened)) {
+            Err(error) if error.kind() == ErrorKind::ResourceBusy => return Err(failed(error)),
+            // Where folders cannot be locked, as on Windows and on network file systems, the file has to do.
+            locked => locked.ok(),
+        };
+        for _ in 0..TRIES {
+            let file = open(disk, &path).map_err(failed)?;
+            file.lock().map_err(failed)?;
+            let node = file.node().map_err(failed)?;
+            if !is_at(disk, &path, false, node).map_err(failed)? {
+                continue; // it was removed before it was locked
             }
-            Err(error) => return Err(failed(error)),
+            // For whoever is refused. Nothing depends on it, so nothing is made of an error.
+            let text = format!("process {}\n", std::process::id());
+            let _ = file
+                .set_len(0)
+                .and_then(|()| file.write_all_at(text.as_bytes(), 0));
+            let (path, node) = match &locked {
+                Some(locked) => (folder.to_path_buf(), locked.node().map_err(failed)?),
+                None => (path, node),
+            };
+            return Ok(Self {
+                disk: disk.clone(),
+                path,
+                node,
+                file,
+                folder: locked,
+            });
         }
-        // For whoever is refused. Nothing depends on it, so nothing is made of an error.
-        let text = format!("process {}\n", std::process::id());
-        let _ = file
-            .set_len(0)
-            .and_then(|()| file.write_all_at(text.as_bytes(), 0));
-        Ok(Self(file))
+        Err(failed(io::Error::other("it is removed again and again")))
+    }
+
+    /// Refuses to go on where another process may have the lock: what it hangs on is gone, or another one is in its place.
+    ///
+    /// # Errors
+    /// [`Error::Io`].
+    pub(super) fn check(&self) -> Result<()> {
+        let error = match is_at(&self.disk, &self.path, self.folder.is_some(), self.node) {
+            Ok(true) => return Ok(()),
+            Ok(false) => io::Error::other(
+                "it was removed or replaced, so another process may write to the log",
+            ),
+            Err(error) => error,
+        };
+        Err(Error::io(Some(&self.path), "the log's lock is lost", error))
     }
 }
 
-/// Who has the lock, as the file says.
-fn holder(file: &Handle) -> String {
-    let len = file.len().ok().and_then(|len| usize::try_from(len).ok());
-    let mut bytes = vec![0; len.unwrap_or_default().min(MOST_BYTES)];
-    match file.read_exact_at(&mut bytes, 0) {
-        Ok(()) if !bytes.is_empty() => {
-            let said = String::from_utf8_lossy(&bytes);
-            format!(" ({})", text::printable(said.trim_end()))
+impl Drop for Lock {
+    fn drop(&mut self) {
+        self.file.unlock();
+        self.folder.iter().for_each(Handle::unlock);
+    }
+}
+
+/// Opens the file of the lock, or creates it. It is never created and kept open: only an existing file is opened so that it cannot be
+/// removed meanwhile (Windows).
+fn open(disk: &DiskRef, path: &Path) -> io::Result<Handle> {
+    let mut tries = TRIES;
+    loop {
+        match disk.handle(path, Opening::WriteOwn) {
+            Err(error) if error.kind() == ErrorKind::NotFound && tries > 0 => tries -= 1,
+            opened => return opened,
         }
-        _ => String::new(),
+        match disk.handle(path, Opening::New) {
+            // Another writer made it in between.
+            Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
+            made => drop(made?),
+        }
+    }
+}
+
+/// Whether the file or folder at a path is still this one. Where the system tells no identity, that it is there has to do.
+fn is_at(disk: &DiskRef, path: &Path, follow: bool, node: Option<(u64, u64)>) -> io::Result<bool> {
+    match disk.stat(path, follow) {
+        Ok(stat) => Ok(stat.node == node),
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(false),
+        Err(error) => Err(error),
+    }
+}
+
+/// The error where another writer has the lock.
+fn busy(disk: &DiskRef, folder: &Path, path: &Path) -> Error {
+    let holder = holder(disk, path).map_or_else(String::new, |said| format!(" ({said})"));
+    let error = io::Error::new(
+        ErrorKind::ResourceBusy,
+        format!(
+            "another writer has it open{holder}: a log has one writer. Open it with readonly=True, or close it there"
+        ),
+    );
+    Error::io(Some(folder), "cannot open the log for writing", error)
+}
+
+/// Who has the lock, as the file says.
+fn holder(disk: &DiskRef, path: &Path) -> Option<String> {
+    let file = disk.handle(path, Opening::ReadOwn).ok()?;
+    let len = file.len().ok().and_then(|len| usize::try_from(len).ok())?;
+    let mut bytes = vec![0; len.min(MOST_BYTES)];
+    file.read_exact_at(&mut bytes, 0).ok()?;
+    let said = String::from_utf8_lossy(&bytes);
+    let said = text::printable(said.trim_end()).to_string();
+    (!said.is_empty()).then_some(said)
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    fn take(folder: &Path) -> Result<Lock> {
+        Lock::take(&DiskRef::default(), folder)
+    }
+
+    /// A fork of the process has the same open files, and may live on.
+    #[test]
+    fn it_ends_with_its_owner_and_not_with_a_fork() {
+        let folder = tempfile::tempdir().unwrap();
+        let lock = take(folder.path()).unwrap();
+        let mut inherited: Vec<_> = lock.folder.iter().map(Handle::another).collect();
+        inherited.push(lock.file.another());
+        for handle in &mut inherited {
+            handle.disown();
+            handle.unlock();
+        }
+        assert!(take(folder.path()).is_err());
+        drop(lock);
+        let lock = take(folder.path()).unwrap();
+        lock.check().unwrap();
+        drop(inherited);
+    }
+
+    #[test]
+    fn the_file_names_its_process() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join(FILE_NAME);
+        std::fs::write(&path, [b'x'; 1000]).unwrap();
+        let lock = take(folder.path()).unwrap();
+        let own = format!("process {}", std::process::id());
+        let said = std::fs::metadata(&path).unwrap().len();
+        assert_eq!(said, own.len() as u64 + 1);
+        let refused = take(folder.path()).unwrap_err().to_string();
+        assert_eq!(refused.contains(&own), cfg!(unix), "{refused}");
+        drop(lock);
     }
 }

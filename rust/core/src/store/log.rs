@@ -263,7 +263,7 @@ impl SegmentLog {
         let closed = match synced {
             Ok(own) => {
                 state = own;
-                state.mark.sync()
+                self.check_lock(&mut state).and_then(|()| state.mark.sync())
             }
             Err(error) => {
                 state = self.state();
@@ -298,9 +298,18 @@ impl SegmentLog {
         match &state.poison {
             None => Ok(()),
             Some(poison) => Err(self.refused(format!(
-                "an earlier sync failed ({poison}), so what the disk holds is unknown. See to the disk, then open the log again"
+                "an earlier error ({poison}) ended it, so what the disk holds is unknown. See to that, then open the log again"
             ))),
         }
+    }
+
+    /// Refuses to go on where another process may write to the log by now.
+    pub(super) fn check_lock(&self, state: &mut State) -> Result<()> {
+        let Some(lock) = &state.lock else {
+            return Ok(());
+        };
+        lock.check()
+            .inspect_err(|error| state.poison = Some(error.to_string().into()))
     }
 
     /// Refuses a fork of the process that opened the log, before anything is waited for: another thread may have held the lock
@@ -385,6 +394,7 @@ impl SegmentLog {
                 "the log has no more room for segments".to_owned(),
             ));
         }
+        self.check_lock(state)?;
         let path = self.folder.join(id.file_name(SegmentKind::Active));
         let options = WriteOptions::default()
             .on_disk(&self.options.disk)
