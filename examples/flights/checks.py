@@ -49,9 +49,9 @@ def every_undamaged_message_arrived(segments: Sequence[Segment], records: pa.Tab
 
 
 def every_file_is_listed(segments: Sequence[Segment], files: pa.Table) -> Check:
-    """`files` has one row for each file, without an error, and calls exactly the broken ones not ok."""
-    found = [(Path(row["path"]).name, row["ok"], row["error"]) for row in files.to_pylist()]
-    expected = [(segment.path.name, segment.damage is None, None) for segment in segments]
+    """`files` has one row for each file, without an error, and calls exactly the broken ones damaged."""
+    found = [(Path(row["path"]).name, row["status"], row["error"]) for row in files.to_pylist()]
+    expected = [(segment.path.name, "sound" if segment.damage is None else "damaged", None) for segment in segments]
     detail = f"{len(found)}" if found == expected else f"expected {expected}, got {found}"
     return Check("every file is listed, and the damaged ones are known", found == expected, detail)
 

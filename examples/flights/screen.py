@@ -114,7 +114,8 @@ def ingest_progress(console: Console) -> Iterator[Callable[[IngestProgress], Non
 def show_ingest(console: Console, result: IngestResult) -> None:
     """What the ingest says of itself: how much it read, and how fast."""
     rate = f"{result.seconds:.1f} s, {result.records_per_second:,.0f} records a second"
-    say(console, f"{result.files} files, {result.damaged_files} of them damaged; {result.nbytes:,} bytes")
+    damaged = result.statuses["damaged"]
+    say(console, f"{result.files} files, {damaged} of them damaged; {result.nbytes:,} bytes")
     say(console, f"{result.records:,} records arrived in {result.destination} ({rate})")
 
 

@@ -14,7 +14,7 @@ from ._errors import (
     WrongKeyError,
 )
 from ._export import Exported, export
-from ._ingestion.result import DamageTotal, IngestError, IngestProgress, IngestResult
+from ._ingestion.result import DamageTotal, FileError, IngestError, IngestProgress, IngestResult
 from ._ingestion.run import ingest
 from ._native import (
     Batch,
@@ -75,6 +75,7 @@ __all__ = [
     "Detection",
     "Diagnosis",
     "Exported",
+    "FileError",
     "Format",
     "FormatError",
     "FormatOption",
@@ -139,6 +140,7 @@ for _public in (
     Damaged,
     Diagnosis,
     Exported,
+    FileError,
     Format,
     FormatError,
     FormatOption,

@@ -233,7 +233,8 @@ def faultless(segments: list[Segment]) -> Lake:
         sizes = dict.fromkeys(checks.BYTE_COLUMNS, 0)
         sizes |= {"torn_bytes": size["torn_tail"], "corrupt_bytes": size["corrupt"]}
         sizes["record_bytes"] = len(data) - sum(size.values())
-        listed.append({"path": path, "nbytes": len(data), **sizes, "ok": not ranges, "error": None})
+        status = "damaged" if ranges else "sound"
+        listed.append({"path": path, "nbytes": len(data), **sizes, "status": status, "error": None})
         records.append(segment.records.append_column("path", pa.array([path] * segment.records.num_rows)))
     return Lake(pa.concat_tables(records), pa.Table.from_pylist(damaged), pa.Table.from_pylist(listed))
 
@@ -272,7 +273,7 @@ def test_each_check_notices_what_it_is_for(ingested: tuple[list[Segment], Lake])
         assert failing(segments, replace(lake, records=wrong)) == [arrived]
 
     all_listed = "every file is listed, and the damaged ones are known"
-    for wrong in (listed.slice(1), with_value(listed, "ok", 0, not listed["ok"][0].as_py())):
+    for wrong in (listed.slice(1), with_value(listed, "status", 0, "limit")):
         assert failing(segments, replace(lake, files=wrong)) == [all_listed]
 
     counted = "every byte of every file is counted"

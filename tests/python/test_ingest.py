@@ -5,7 +5,7 @@ import re
 import sys
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import duckdb
 import polars
@@ -17,20 +17,22 @@ from segments import DAY, OTHER_KEY, TYPE, Written, flip, tear, write_segment
 
 import seglake
 from seglake import IngestError, IngestProgress, IngestResult, ingest
+from seglake._ingestion import task
+from seglake._ingestion.result import no_files
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="the ingest runs on Linux and macOS")
 
 BYTE_COLUMNS = ("record_bytes", "header_bytes", "padding_bytes", "unused_bytes", "torn_bytes", "corrupt_bytes")
 
 
-def table(dst: Path, name: str) -> pa.Table:
-    files = sorted((dst / "active" / name).rglob("*"))
+def table(dst: Path, name: str, format: str = "active") -> pa.Table:
+    files = sorted((dst / format / name).rglob("*"))
     partitioning = ds.partitioning(pa.schema([("date", pa.date32())]), flavor="hive") if name == "records" else None
     return ds.dataset([str(file) for file in files if file.is_file()], partitioning=partitioning).to_table()
 
 
-def rows(dst: Path, name: str) -> list[dict[str, Any]]:
-    return table(dst, name).to_pylist()
+def rows(dst: Path, name: str, format: str = "active") -> list[dict[str, Any]]:
+    return table(dst, name, format).to_pylist()
 
 
 def sql(query: str) -> list[tuple[Any, ...]]:
@@ -128,38 +130,41 @@ def test_files_add_up(lake: Lake) -> None:
         report = seglake.verify(path)
         assert row["nbytes"] == len(content) == sum(row[column] for column in BYTE_COLUMNS), path
         assert (row["format"], row["checked"], row["error"]) == ("active", "checksum", None)
-        assert (row["records"], row["ok"]) == (report.records, report.ok)
+        assert (row["records"], row["status"]) == (report.records, "sound" if report.ok else "damaged")
         assert row["records"] == sum(record["path"] == path for record in rows(lake.dst, "records"))
     first, *_, last = lake.written["sound"]
     sound = files[str(lake.src / "sound.active")]
-    assert (sound["first_timestamp"], sound["last_timestamp"], sound["ok"]) == (first.timestamp, last.timestamp, True)
+    assert (sound["first_timestamp"], sound["last_timestamp"]) == (first.timestamp, last.timestamp)
+    assert sound["status"] == "sound"
     torn = files[str(lake.src / "torn.active")]
-    assert (torn["torn_bytes"], torn["corrupt_bytes"], torn["ok"]) == (80, 0, False)
+    assert (torn["torn_bytes"], torn["corrupt_bytes"], torn["status"]) == (80, 0, "damaged")
     assert files[str(lake.src / "deep/er/preallocated.active")]["unused_bytes"] == 5000 - 830
-    assert files[str(lake.src / "empty.active")]["ok"]
+    assert files[str(lake.src / "empty.active")]["status"] == "sound"
 
 
 def test_what_cannot_be_read_has_its_error_and_stops_nothing(lake: Lake) -> None:
     (row,) = [row for row in rows(lake.dst, "files") if row["error"] is not None]
     assert row["path"] == str(lake.src / "notes.txt")
     assert "cannot tell the format" in row["error"]
-    assert (row["ok"], row["records"], row["nbytes"], row["format"]) == (False, 0, None, None)
+    assert (row["status"], row["records"], row["nbytes"], row["format"]) == ("not_a_segment", 0, None, None)
 
 
 def test_the_result(lake: Lake) -> None:
     result = lake.result
-    assert (result.files, result.damaged_files, result.records) == (7, 3, 70)
+    assert (result.files, result.records) == (7, 70)
+    assert result.statuses == no_files() | {"sound": 3, "damaged": 3, "not_a_segment": 1}
     assert result.nbytes == sum(len(content) for content in lake.bytes.values())
     assert {cause: (total.ranges, total.nbytes) for cause, total in result.damage.items()} == {
         "checksum_mismatch": (2, 83 + (20 << 20) + 43),
         "length_out_of_bounds": (1, 80),
     }
-    assert [Path(path).name for path, _ in result.errors] == ["notes.txt"]
+    assert [(Path(error.path).name, error.status) for error in result.errors] == [("notes.txt", "not_a_segment")]
     assert result.skipped == ((str(lake.src / "link"), "a linked folder"),)
     assert (result.ok, result.exit_status, result.formats) == (False, 1, ("active",))
     shown = result.to_dict()
     assert shown["damage"]["length_out_of_bounds"] == {"ranges": 1, "nbytes": 80}
-    assert shown["errors"][0]["path"].endswith("notes.txt")
+    assert shown["errors"][0].keys() == {"path", "status", "error"}
+    assert (shown["files"], shown["statuses"]["damaged"]) == (7, 3)
     assert (shown["exit_status"], shown["ok"]) == (1, False)
     assert shown["records_per_second"] > 0
 
@@ -235,16 +240,71 @@ def test_many_inputs_become_few_outputs(tmp_path: Path) -> None:
     assert len(list((tmp_path / "lake/active/records").rglob("*.parquet"))) <= 6
 
 
-def test_a_wrong_key_stops_everything(tmp_path: Path) -> None:
+@pytest.mark.parametrize("format", ["active", "sealed"])
+def test_a_wrong_key_stops_no_other_file(tmp_path: Path, format: Literal["active", "sealed"]) -> None:
+    for name, key in (("a", None), ("k", OTHER_KEY), ("z", None)):
+        write_segment(tmp_path / f"{name}.active", 5, key=key)
+        path = tmp_path / f"src/{name}.{format}"
+        path.parent.mkdir(exist_ok=True)
+        seglake.seal(tmp_path / f"{name}.active", path, key=key) if format == "sealed" else os.link(
+            tmp_path / f"{name}.active", path
+        )
+    result = ingest(tmp_path / "src", tmp_path / "lake", format=format, threads=1)
+    assert (result.records, result.exit_status, result.damage) == (10, 1, {})
+    assert result.statuses == no_files() | {"sound": 2, "wrong_key": 1}
+    (error,) = result.errors
+    assert (Path(error.path).stem, error.status) == ("k", "wrong_key")
+    assert "no record checks although the structure is sound" in error.error
+    found = {Path(row["path"]).stem: row for row in rows(tmp_path / "lake", "files", format)}
+    assert {name: row["status"] for name, row in found.items()} == {"a": "sound", "k": "wrong_key", "z": "sound"}
+    assert (found["k"]["format"], found["k"]["records"], found["k"]["nbytes"]) == (format, 0, None)
+    assert found["k"]["error"] == error.error
+    assert rows(tmp_path / "lake", "damage", format) == []
+    # With the right key it is taken, beside those that are there.
+    (tmp_path / "key").write_text(OTHER_KEY.hex())
+    assert ingest(tmp_path / "src" / f"k.{format}", tmp_path / "lake", key=tmp_path / "key").records == 5
+
+
+def test_a_wrong_key_may_stop_everything(tmp_path: Path) -> None:
     write_segment(tmp_path / "src/a.active", 5)
     write_segment(tmp_path / "src/k.active", 5, key=OTHER_KEY)
     with pytest.raises(IngestError, match=r"k\.active: no record checks .* Nothing was ingested.*[Kk]ey") as error:
-        ingest(tmp_path / "src", tmp_path / "lake")
+        ingest(tmp_path / "src", tmp_path / "lake", on_wrong_key="stop")
     assert error.value.exit_status == 2
     assert [path for path in (tmp_path / "lake").rglob("*") if path.is_file()] == [tmp_path / "lake/_lock"]
-    key_file = tmp_path / "key"
-    key_file.write_text(OTHER_KEY.hex())
-    assert ingest(tmp_path / "src/k.active", tmp_path / "lake", key=key_file).records == 5
+    with pytest.raises(ValueError, match="on_wrong_key is one of record, stop, not 'skip'"):
+        ingest(tmp_path / "src", tmp_path / "lake", on_wrong_key="skip")  # pyright: ignore
+
+
+def test_a_key_that_is_wrong_for_every_segment_writes_nothing(tmp_path: Path) -> None:
+    for name in "ab":
+        write_segment(tmp_path / f"src/{name}.active", 5, key=OTHER_KEY)
+    (tmp_path / "src/notes.txt").write_text("no segment, but text that is long enough to be taken for something\n")
+    with pytest.raises(IngestError, match=r"a\.active \(and 1 more\): no record .* every .* Nothing was ingested"):
+        ingest(tmp_path / "src", tmp_path / "lake")
+    assert [path for path in (tmp_path / "lake").rglob("*") if path.is_file()] == [tmp_path / "lake/_lock"]
+
+
+def test_damage_in_front_of_the_first_record_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is held back until it is known that the key is right."""
+    monkeypatch.setattr(task, "_HELD_RANGES", 1)
+    lost = {"one": [0], "two": [0, 2], "last": [0, 2, 4]}
+    expected: list[tuple[str, int, int]] = []
+    for name, numbers in lost.items():
+        written = write_segment(tmp_path / f"src/{name}.active", 6)
+        for number in numbers:
+            flip(tmp_path / f"src/{name}.active", written[number].end - 9)
+            expected.append((name, written[number].start, written[number].end))
+    ingest(tmp_path / "src", tmp_path / "lake")
+    damage = rows(tmp_path / "lake", "damage")
+    assert sorted((Path(row["path"]).stem, row["start"], row["end"]) for row in damage) == sorted(expected)
+
+
+def test_a_file_without_a_record_has_its_damage(tmp_path: Path) -> None:
+    (tmp_path / "noise.active").write_bytes(os.urandom(5000))
+    result = ingest(tmp_path / "noise.active", tmp_path / "lake", format="active")
+    assert (result.records, result.statuses["damaged"]) == (0, 1)
+    assert sum(len(row["raw"]) for row in rows(tmp_path / "lake", "damage")) == 5000
 
 
 def test_a_key_that_cannot_be_used_stops_everything(tmp_path: Path) -> None:
@@ -320,7 +380,7 @@ def test_nothing_but_files_that_cannot_be_read(tmp_path: Path) -> None:
     with pytest.raises(IngestError, match=r"no file could be read: .*notes\.txt: cannot tell the format"):
         ingest(tmp_path / "notes.txt", tmp_path / "lake")
     result = ingest(tmp_path / "notes.txt", tmp_path / "lake", format="active")
-    assert (result.files, result.records, result.damaged_files) == (1, 0, 1)
+    assert (result.files, result.records, result.statuses["damaged"]) == (1, 0, 1)
 
 
 def test_an_interrupted_caller_stops_the_tasks(tmp_path: Path) -> None:
@@ -345,8 +405,8 @@ def test_a_name_that_is_no_text_is_the_same_in_all_tables(tmp_path: Path) -> Non
     path.with_suffix(".link").symlink_to(tmp_path)
     result = ingest(tmp_path / "src", tmp_path / "lake")
     (error,) = result.errors
-    assert error[0] == f"{tmp_path}/src/\\xff.txt"
-    assert error[0] in error[1]
+    assert error.path == f"{tmp_path}/src/\\xff.txt"
+    assert error.path in error.error
     assert result.skipped == ((f"{tmp_path}/src/\\xff.link", "a linked folder"),)
     for name in ("records", "damage", "files"):
         sound = [row["path"] for row in rows(tmp_path / "lake", name) if row.get("error") is None]

@@ -164,7 +164,7 @@ def test_what_cannot_be_set_right_at_once_is_by_the_next_run(
 
         return call
 
-    run = IngestDriver([], destination, None, FormatOptions(), None, None, 1, None)
+    run = IngestDriver([], destination, None, FormatOptions(), None, None, 1, "record", None)
     with monkeypatch.context() as patched:
         patched.setattr(LOCAL, "place", failing(LOCAL.place))
         patched.setattr(LOCAL, "move_back", failing(LOCAL.move_back))

@@ -15,6 +15,7 @@ import seglake
 from seglake._files import SegmentFile
 from seglake._formats import FormatOptions
 from seglake._ingestion import progress as progress_module
+from seglake._ingestion import task as task_module
 from seglake._ingestion.layout import NULL_DATE
 from seglake._ingestion.outcome import FileOutcome, TaskOutcome
 from seglake._ingestion.plan import PlannedFile, write_plan
@@ -27,7 +28,15 @@ def run(staging: Path, paths: Sequence[Path], **settings: Any) -> TaskOutcome:
     (staging / "progress").mkdir(parents=True, exist_ok=True)
     write_plan(staging, 0, [SegmentFile(str(path), str(path), 0) for path in paths])
     format_options = FormatOptions(dialect=settings.get("dialect"))
-    runner = TaskRunner(str(staging), settings.get("format"), format_options, None, settings.get("key_file"), 1 << 30)
+    runner = TaskRunner(
+        str(staging),
+        settings.get("format"),
+        format_options,
+        None,
+        settings.get("key_file"),
+        1 << 30,
+        stops_on_wrong_key=settings.get("stops", False),
+    )
     return TaskOutcome.from_json(runner.run(0).to_json())
 
 
@@ -94,11 +103,11 @@ def test_a_file_that_fails_half_way_leaves_no_record(tmp_path: Path, failing: se
     assert values(tmp_path / "s", outcome) == sorted(
         each.value for name in ("a", "c") for number, each in enumerate(written[name]) if (name, number) != ("c", 2)
     )
-    assert [(Path(file.path).stem, file.records, file.ok) for file in outcome.files] == [
-        ("a", 5, True),
-        ("b", 0, False),
-        ("c", 4, False),
-        ("d", 0, False),
+    assert [(Path(file.path).stem, file.records, file.status) for file in outcome.files] == [
+        ("a", 5, "sound"),
+        ("b", 0, "unreadable"),
+        ("c", 4, "damaged"),
+        ("d", 0, "unreadable"),
     ]
     assert [file.error is None for file in outcome.files] == [True, False, True, False]
     assert "Input/output error" in str(outcome.files[1].error)
@@ -137,10 +146,26 @@ def test_an_output_that_cannot_be_written_is_no_error_of_the_input(
 def test_a_wrong_key_stops_this_task_and_the_others(tmp_path: Path) -> None:
     write_segment(tmp_path / "k.active", 5, key=OTHER_KEY)
     write_segment(tmp_path / "a.active", 5)
-    outcome = run(tmp_path / "s", [tmp_path / "k.active", tmp_path / "a.active"])
+    outcome = run(tmp_path / "s", [tmp_path / "k.active", tmp_path / "a.active"], stops=True)
     assert (outcome.wrong_key, outcome.files) == (str(tmp_path / "k.active"), [])
     other = run(tmp_path / "s", [tmp_path / "a.active"])
     assert (other.stopped, other.files) == (True, [])
+
+
+@pytest.mark.parametrize("held", [4096, 0], ids=["held back", "written"])
+def test_a_wrong_key_leaves_no_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, held: int) -> None:
+    monkeypatch.setattr(task_module, "_HELD_RANGES", held)
+    for name, key in (("a", None), ("k", OTHER_KEY), ("z", None)):
+        write_segment(tmp_path / f"{name}.active", 5, key=key)
+    outcome = run(tmp_path / "s", sorted(tmp_path.glob("*.active")))
+    assert [(file.status, file.format, file.records) for file in outcome.files] == [
+        ("sound", "active", 5),
+        ("wrong_key", "active", 0),
+        ("sound", "active", 5),
+    ]
+    assert len(values(tmp_path / "s", outcome)) == 10
+    # Where nothing of it had been written, the task did not start anew with a file for each input.
+    assert [file.folder for file in outcome.staged] == ["records/date=2024-01-31"] * (1 if held else 2)
 
 
 def test_each_attempt_has_a_folder_of_its_own(tmp_path: Path) -> None:

@@ -48,7 +48,7 @@ def test_json_is_all_that_a_pipe_gets(temporary: Path, tmp_path: Path) -> None:
     truths = [truth(stem) for stem in stems]
     assert done.out.count("\n") == 1
     assert result["files"] == 3
-    assert result["damaged_files"] == 2
+    assert (result["statuses"]["sound"], result["statuses"]["damaged"]) == (1, 2)
     assert result["records"] == sum(len(each["records"]) for each in truths)
     assert result["nbytes"] == sum(each["size"] for each in truths)
     damage = [span for each in truths for span in each["ledger"] if span[3] is not None]

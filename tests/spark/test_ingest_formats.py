@@ -61,7 +61,7 @@ def test_each_format_has_tables_of_its_own(lake: Lake) -> None:
         (file,) = rows(lake.dst, format, "files")
         report = seglake.verify(path)
         assert (file["path"], file["format"], file["checked"]) == (str(path), format, report.checked)
-        assert (file["nbytes"], file["records"], file["ok"]) == (path.stat().st_size, 20, True)
+        assert (file["nbytes"], file["records"], file["status"]) == (path.stat().st_size, 20, "sound")
         assert file["nbytes"] == sum(size for name, size in file.items() if name.endswith("_bytes"))
         assert rows(lake.dst, format, "damage") == []
     assert {rows(lake.dst, format, "files")[0]["checked"] for format in ("active", "sealed", "tenant", "chunked")} == {
@@ -149,7 +149,7 @@ def test_golden_files(spark: SparkSession, tmp_path: Path) -> None:
             assert [[each[name] for name in ("start", "end", "kind", "cause")] for each in found] == damage_of(case)
             content = case.path.read_bytes()
             assert [each["raw"] for each in found] == [content[each["start"] : each["end"]] for each in found]
-            damaged += not row["ok"]
+            damaged += row["status"] == "damaged"
     assert damaged > 100
 
 
@@ -157,14 +157,14 @@ def test_a_dangling_record_is_in_records_and_in_damage(spark: SparkSession, tmp_
     path = tmp_path / "d.oplog"
     shutil.copy(VECTORS / "oplog" / "reference_forward_11.bin", path)
     result = ingest(path, tmp_path / "lake", spark=spark, dialect="draft-1.1")
-    assert (result.records, result.damaged_files, result.exit_status) == (4, 1, 1)
+    assert (result.records, result.statuses["damaged"], result.exit_status) == (4, 1, 1)
     records = rows(tmp_path / "lake", "oplog", "records")
     assert [entry["key"] is None for entry in records[2]["clock"]] == [False, True]
     (damage,) = rows(tmp_path / "lake", "oplog", "damage")
     assert (damage["start"], damage["end"], damage["kind"]) == (145, 177, "record")
     assert (damage["cause"], damage["raw"]) == ("dangling_reference", path.read_bytes()[145:177])
     (file,) = rows(tmp_path / "lake", "oplog", "files")
-    assert (file["record_bytes"], file["corrupt_bytes"], file["ok"]) == (237, 0, False)
+    assert (file["record_bytes"], file["corrupt_bytes"], file["status"]) == (237, 0, "damaged")
 
 
 def test_another_dialect_with_other_columns_is_refused(spark: SparkSession, tmp_path: Path) -> None:
@@ -213,8 +213,9 @@ def test_a_limit_makes_a_file_unreadable_and_stops_no_other(spark: SparkSession,
         SAMPLES[name].write(tmp_path / "src" / f"{name}.{SAMPLES[name].extension}")
     result = ingest(tmp_path / "src", tmp_path / "lake", spark=spark, limits={"chunk_bytes": 10})
     assert (result.records, len(result.errors)) == (20, 1)
-    assert result.errors[0][0].endswith("chunked.chunks")
-    assert "chunk_bytes" in result.errors[0][1]
+    assert result.errors[0].path.endswith("chunked.chunks")
+    assert result.errors[0].status == "limit"
+    assert "chunk_bytes" in result.errors[0].error
 
 
 def test_a_table_with_columns_of_its_own_is_not_added_to(spark: SparkSession, tmp_path: Path) -> None:

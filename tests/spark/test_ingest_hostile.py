@@ -89,8 +89,9 @@ def lake(tmp_path_factory: pytest.TempPathFactory, spark: SparkSession) -> Lake:
 
 def test_all_was_read(lake: Lake) -> None:
     assert lake.result.files == len(lake.segments) + 1
-    [(path, reason)] = lake.result.errors
+    [(path, status, reason)] = lake.result.errors
     assert "no segment" in path
+    assert status == "not_a_segment"
     assert reason.isprintable()
     listed = [row["path"] for format in lake.result.formats for row in lake.rows(format, "files") if not row["error"]]
     assert sorted(listed) == sorted(map(path_text, lake.segments))

@@ -67,6 +67,7 @@ def all_files(root: Path) -> dict[str, Path]:
         SAMPLES[name].write(mixed / f"{name}.{SAMPLES[name].extension}")
     for day in range(3):
         write_segment(mixed / f"{day}.active", 200, first=DAY.replace(day=1 + day))
+    write_segment(mixed / "other.active", 20, key=bytes(range(32)))
     (mixed / "notes.txt").write_text("no segment, but text that is long enough to be taken for something\n")
     (mixed / "link").symlink_to(root)
     log = folders["log"] = root / "log"
@@ -89,6 +90,8 @@ def test_both_engines_write_the_same_rows(spark: SparkSession, tmp_path: Path) -
             seglake.ingest(folder, tmp_path / "local", format=format, threads=3, target_file_bytes=10_000),
         ]
         assert told(results[0]) == told(results[1])
+        if name == "mixed":
+            assert results[0].statuses["wrong_key"] == results[0].statuses["not_a_segment"] == 1
     assert schemas(tmp_path / "spark") == schemas(tmp_path / "local")
     for format in seglake.formats():
         for table in TABLES:
@@ -122,11 +125,11 @@ def test_progress_ends_complete_and_never_exceeds(spark: SparkSession, tmp_path:
     assert all(each.bytes_done <= each.bytes_total for each in seen)
 
 
-def test_a_wrong_key_stops_everything(spark: SparkSession, tmp_path: Path) -> None:
+def test_a_wrong_key_may_stop_everything(spark: SparkSession, tmp_path: Path) -> None:
     write_segment(tmp_path / "src/a.active", 5)
     write_segment(tmp_path / "src/k.active", 5, key=bytes(range(32)))
     with pytest.raises(IngestError, match=r"k\.active: no record checks .* Nothing was ingested.*[Kk]ey"):
-        ingest(tmp_path / "src", tmp_path / "lake", spark=spark)
+        ingest(tmp_path / "src", tmp_path / "lake", spark=spark, on_wrong_key="stop")
     assert [path for path in (tmp_path / "lake").rglob("*") if path.is_file()] == [tmp_path / "lake/_lock"]
 
 

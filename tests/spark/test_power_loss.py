@@ -344,7 +344,9 @@ def test_the_folder_of_an_ingest_is_on_the_disk(root: Path, monkeypatch: pytest.
     monkeypatch.setattr(IngestDriver, "_run", run)
     with monkeypatch.context() as patched:
         disk.watch(patched)
-        driver = IngestDriver([str(root / "a.active")], destination, None, FormatOptions(), None, None, 1, None)
+        driver = IngestDriver(
+            [str(root / "a.active")], destination, None, FormatOptions(), None, None, 1, "record", None
+        )
         driver.run(EngineChoice(start=lambda: nullcontext(cast("Engine", None)), is_here=True))
     for _, state in disk.states(begun[0]):
         assert "new/lake" in state

@@ -146,7 +146,7 @@ def test_logs_and_files_of_another_format_are_refused_together(path: Path) -> No
 
 def test_an_ingest_of_a_log_has_its_records_once(spark: SparkSession, path: Path, tmp_path: Path) -> None:
     done = seglake.spark.ingest(path, tmp_path / "lake", spark=spark)
-    assert (done.records, done.files, done.errors, done.damaged_files) == (30, 3, (), 0)
+    assert (done.records, done.files, done.statuses["sound"]) == (30, 3, 3)
     assert ingested(tmp_path / "lake") == list(range(30))
     files = pq.read_table(tmp_path / "lake" / "active" / "files").to_pylist()
     scanned = seglake.scan(path).files()[-1]
@@ -161,8 +161,8 @@ def test_an_ingest_reads_what_was_planned_also_when_it_is_sealed_since(path: Pat
     seal(path, 40, 50)
     runner = TaskRunner(str(staging), None, FormatOptions(), None, None, 1 << 30)
     outcome = TaskOutcome.from_json(runner.run(0).to_json())
-    assert [(file.records, file.ok, file.error, file.format) for file in outcome.files] == [
-        (10, True, None, "sealed")
+    assert [(file.records, file.status, file.error, file.format) for file in outcome.files] == [
+        (10, "sound", None, "sealed")
     ] * 3
     assert [file.path for file in outcome.files] == [file.path for file in listing.files]
     tables = [pq.read_table(staging / file.staged) for file in outcome.staged if file.folder.startswith("records")]

@@ -33,9 +33,19 @@ from .layout import (
     records_files,
     records_folder,
 )
-from .outcome import FileOutcome, TaskOutcome
+from .outcome import WRONG_KEY, FileOutcome, TaskOutcome
 from .plan import write_plan
-from .result import DamageTotal, IngestError, IngestProgress, IngestResult
+from .result import (
+    INGESTED,
+    DamageTotal,
+    FileError,
+    FileStatus,
+    IngestError,
+    IngestProgress,
+    IngestResult,
+    OnWrongKey,
+    no_files,
+)
 from .tables import DAMAGE_SCHEMA, FILES_SCHEMA, is_dated, records_schema, write_table
 from .task import TaskRunner
 
@@ -58,6 +68,7 @@ class IngestDriver:
     record_bytes: int | None
     key_file: str | None
     target_file_bytes: int
+    on_wrong_key: OnWrongKey
     progress: Callable[[IngestProgress], object] | None
 
     def run(self, choice: EngineChoice) -> IngestResult:
@@ -130,7 +141,13 @@ class IngestDriver:
             write_plan(staging, number, task)
         key_file = None if self.key_file is None else str(Path(self.key_file).absolute())
         runner = TaskRunner(
-            str(staging), self.format, self.format_options, self.record_bytes, key_file, self.target_file_bytes
+            str(staging),
+            self.format,
+            self.format_options,
+            self.record_bytes,
+            key_file,
+            self.target_file_bytes,
+            stops_on_wrong_key=self.on_wrong_key == "stop",
         )
         report = self.progress
         watch = None if report is None else lambda: report(_progress(staging, files))
@@ -140,10 +157,10 @@ class IngestDriver:
                 raise IngestError(f"the key cannot be used: {outcome.key_error}")
             if outcome.wrong_key is not None:
                 raise IngestError(
-                    f"{printable_path(outcome.wrong_key)}: no record checks although the structure is sound, so the "
-                    "key is probably not the one that the file was written with. Nothing was ingested. Give the right "
-                    "key (key file or SEGLAKE_KEY), or leave the file out"
+                    f"{printable_path(outcome.wrong_key)}: {WRONG_KEY}. Nothing was ingested. Give the right key (key "
+                    "file or SEGLAKE_KEY), leave the file out, or have it recorded (on_wrong_key)"
                 )
+        _refuse_wrong_key([file for outcome in outcomes for file in outcome.files])
         return outcomes
 
     def _manifest(
@@ -191,6 +208,21 @@ class IngestDriver:
                     name = f"empty-{format}-{table}{STAGED_SUFFIX}"
                     write_table(staging / name, schema.empty_table())
                     yield name, data_path(format, folder, run_id, 0, 0)
+
+
+def _refuse_wrong_key(files: Sequence[FileOutcome]) -> None:
+    """Sees to it that a wrong key does not fill the table with files of which nothing can be read.
+
+    Raises:
+        IngestError: the key seems to be wrong for every file that is a segment.
+    """
+    wrong = [file for file in files if file.status == "wrong_key"]
+    if wrong and not any(file.status in INGESTED for file in files):
+        more = f" (and {len(wrong) - 1} more)" if len(wrong) > 1 else ""
+        raise IngestError(
+            f"{printable_path(wrong[0].path)}{more}: {WRONG_KEY}. That is so of every file that could be read. Nothing "
+            "was ingested. Give the right key (key file or SEGLAKE_KEY)"
+        )
 
 
 def _by_format(format: str | None, outcomes: Sequence[TaskOutcome]) -> dict[str, list[FileOutcome]]:
@@ -243,15 +275,21 @@ def _result(
         run_id=run_id,
         destination=str(destination),
         formats=tuple(by_format),
-        files=len(files),
-        damaged_files=sum(not file.ok and file.error is None for file in files),
+        statuses=_statuses(files),
         records=sum(file.records for file in files),
         nbytes=sum(file.nbytes or 0 for file in files),
         damage=damage,
-        errors=tuple((file.path, file.error) for file in files if file.error is not None),
+        errors=tuple(FileError(file.path, file.status, file.error) for file in files if file.error is not None),
         skipped=_skipped(listing),
         seconds=seconds,
     )
+
+
+def _statuses(files: Iterable[FileOutcome]) -> dict[FileStatus, int]:
+    numbers = no_files()
+    for file in files:
+        numbers[file.status] += 1
+    return numbers
 
 
 def absolute_destination(dst: str | os.PathLike[str]) -> Path:
@@ -300,13 +338,13 @@ def refuse_ingested(destination: Path, listing: FileListing) -> None:
     """Sees to it that no file is ingested twice.
 
     Raises:
-        IngestError: a file has been ingested by an earlier run. Those that could not be read then may be.
+        IngestError: a file has been ingested by an earlier run. One of which nothing was ingested may be.
     """
     done: set[str] = set()
     for table in files_tables(destination):
         parquet: Any = pq.ParquetFile(table)  # typed in part only
-        rows: list[dict[str, Any]] = parquet.read(columns=["path", "error"]).to_pylist()
-        done.update(row["path"] for row in rows if row["error"] is None)
+        rows: list[dict[str, Any]] = parquet.read(columns=["path", "status"]).to_pylist()
+        done.update(row["path"] for row in rows if row["status"] in INGESTED)
     again = [path for file in listing.files if (path := path_text(file.real_path)) in done]
     if again:
         more = f" and {len(again) - 1} more" if len(again) > 1 else ""

@@ -8,8 +8,13 @@ import seglake
 from seglake._text import path_text, printable_path
 
 from .plan import PlannedFile
+from .result import FileStatus
 
-__all__ = ["FileOutcome", "StagedData", "TaskOutcome"]
+__all__ = ["WRONG_KEY", "FileOutcome", "StagedData", "TaskOutcome"]
+
+WRONG_KEY: Final = (
+    "no record checks although the structure is sound, so the key is probably not the one that it was written with"
+)
 
 _BYTE_COLUMNS: Final = {
     "record": "record_bytes",
@@ -33,6 +38,7 @@ class FileOutcome:
     """
 
     path: str
+    status: FileStatus
     format: str | None = None
     checked: str | None = None
     nbytes: int | None = None
@@ -45,7 +51,6 @@ class FileOutcome:
     corrupt_bytes: int | None = None
     first_timestamp: int | None = None
     last_timestamp: int | None = None
-    ok: bool = False
     error: str | None = None
     damage: dict[str, tuple[int, int]] = field(default_factory=dict[str, tuple[int, int]])
 
@@ -71,13 +76,13 @@ class FileOutcome:
             )
         return cls(
             path=path_text(file.path),
+            status="sound" if report.ok else "damaged",
             format=report.format,
             checked=report.checked,
             nbytes=nbytes,
             records=report.records,
             first_timestamp=report.first_timestamp_us,
             last_timestamp=report.last_timestamp_us,
-            ok=report.ok,
             damage=damage,
             **cast("Any", sizes),
         )
@@ -100,7 +105,8 @@ class TaskOutcome:
         task: its number.
         files: an entry for each of its files, unless it stopped.
         staged: the files that it wrote.
-        wrong_key: the input file for which the key seems to be wrong. The task stopped there.
+        wrong_key: the input file for which the key seems to be wrong, where that is to stop the run. The task stopped
+            there.
         key_error: why the key could not be read. The task did nothing.
         stopped: whether the task was stopped before its end.
     """

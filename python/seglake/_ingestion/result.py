@@ -3,11 +3,55 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass, field
-from typing import Any, Final
+from typing import Any, Final, Literal, NamedTuple, get_args
 
 from seglake._errors import SeglakeError
 
-__all__ = ["DamageTotal", "IngestError", "IngestProgress", "IngestResult"]
+__all__ = [
+    "INGESTED",
+    "DamageTotal",
+    "FileError",
+    "FileStatus",
+    "IngestError",
+    "IngestProgress",
+    "IngestResult",
+    "OnWrongKey",
+    "no_files",
+]
+
+FileStatus = Literal["sound", "damaged", "wrong_key", "limit", "unreadable", "not_a_segment"]
+"""What became of an input file. All rows of the first two are in the tables, of the others none."""
+
+INGESTED: Final[tuple[FileStatus, ...]] = ("sound", "damaged")
+"""The files of which all rows are in the tables."""
+
+OnWrongKey = Literal["record", "stop"]
+"""What is done about a file for which the key seems to be wrong: it has its row in `files`, or the run stops."""
+
+
+def no_files() -> dict[FileStatus, int]:
+    """Returns each status with the number 0."""
+    return dict.fromkeys(get_args(FileStatus), 0)
+
+
+class FileError(NamedTuple):
+    """A file of which nothing was ingested.
+
+    Attributes:
+        path: its path.
+        status: `wrong_key`, `limit`, `unreadable` or `not_a_segment`.
+        error: why.
+
+    Example:
+        >>> import seglake
+        >>> written = open("notes.txt", "w").write("no segment, but some text")
+        >>> [error.status for error in seglake.ingest(["notes.txt", "orders.active"], "lake").errors]
+        ['not_a_segment']
+    """
+
+    path: str
+    status: FileStatus
+    error: str
 
 
 class IngestError(SeglakeError):
@@ -73,12 +117,14 @@ class IngestResult:
         run_id: names the run; the output files carry it. None where there was nothing to ingest.
         destination: the folder with the tables.
         formats: the formats that were found, and below `destination` the names of their folders.
-        files: input files, readable or not.
-        damaged_files: input files that were read and in which something is damaged.
+        statuses: how many input files have each status. `sound`; `damaged`: read, and something in it is damaged.
+            Nothing is ingested of a file that is `wrong_key`: no record checks although the structure is sound;
+            `limit`: a limit refuses it; `unreadable`: reading it failed; `not_a_segment`: it is of no format, or not of
+            the one named.
         records: records written.
         nbytes: bytes of the files that were read; each is accounted for.
         damage: the damage by its cause, in the ledger's words.
-        errors: path and error of each file that could not be read. No records of it were written.
+        errors: each file of which nothing was ingested, and why.
         skipped: path and reason of each thing met that is neither a regular file nor an ordinary folder.
         seconds: how long it took, without the start of Spark.
 
@@ -92,23 +138,27 @@ class IngestResult:
     run_id: str | None
     destination: str
     formats: tuple[str, ...] = ()
-    files: int = 0
-    damaged_files: int = 0
+    statuses: dict[FileStatus, int] = field(default_factory=no_files)
     records: int = 0
     nbytes: int = 0
     damage: dict[str, DamageTotal] = field(default_factory=dict[str, DamageTotal])
-    errors: tuple[tuple[str, str], ...] = ()
+    errors: tuple[FileError, ...] = ()
     skipped: tuple[tuple[str, str], ...] = ()
     seconds: float = 0.0
 
     @property
+    def files(self) -> int:
+        """How many input files there were, of whatever status."""
+        return sum(self.statuses.values())
+
+    @property
     def ok(self) -> bool:
-        """Whether every file could be read and none is damaged."""
-        return not self.errors and not self.damaged_files
+        """Whether every file is sound."""
+        return self.statuses["sound"] == self.files
 
     @property
     def exit_status(self) -> int:
-        """0 if all is sound, 1 if something is damaged or could not be read; 2, an error, is an `IngestError`."""
+        """0 if every file is sound, else 1; 2, an error, is an `IngestError`."""
         return 0 if self.ok else 1
 
     @property
@@ -127,7 +177,8 @@ class IngestResult:
         return {
             **asdict(self),
             "formats": list(self.formats),
-            "errors": [{"path": path, "error": error} for path, error in self.errors],
+            "files": self.files,
+            "errors": [error._asdict() for error in self.errors],
             "skipped": [{"path": path, "reason": reason} for path, reason in self.skipped],
             "ok": self.ok,
             "exit_status": self.exit_status,

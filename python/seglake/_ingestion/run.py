@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, Literal, get_args
 
 from .engine import EngineChoice
-from .result import IngestError, IngestProgress, IngestResult
+from .result import IngestError, IngestProgress, IngestResult, OnWrongKey
 
 if TYPE_CHECKING:
     from seglake._types import DialectName
@@ -30,6 +30,7 @@ def ingest(
     key: str | os.PathLike[str] | None = None,
     limits: Mapping[str, int] | None = None,
     target_file_bytes: int = TARGET_FILE_BYTES,
+    on_wrong_key: OnWrongKey = "record",
     progress: Callable[[IngestProgress], object] | None = None,
 ) -> IngestResult:
     """Reads segments, checks every record and writes Parquet tables below `dst`.
@@ -54,10 +55,13 @@ def ingest(
             below one `dst` are of one dialect, unless their columns are the same.
         key: the path of the file with the key, 64 hexadecimal digits or 32 bytes. By default the key is that of the
             environment variable `SEGLAKE_KEY`, or else the public default key.
-        limits: limits in bytes, as in `seglake.open`. `record_bytes` (2^31-1): a file with a larger record is listed as
-            unreadable. `chunk_bytes` (1 GiB): so is one with a chunk of more content. `chunk_memory_bytes` (64 MiB): a
-            chunk with more content is decoded twice, in little memory.
+        limits: limits in bytes, as in `seglake.open`. `record_bytes` (2^31-1): a file with a larger record has the
+            status `limit`. `chunk_bytes` (1 GiB): so has one with a chunk of more content. `chunk_memory_bytes` (64
+            MiB): a chunk with more content is decoded twice, in little memory.
         target_file_bytes: the size, in bytes, from which on an output file is not added to.
+        on_wrong_key: what is done about a file for which the key seems to be wrong, as no record checks although the
+            structure is sound. `record`: nothing of it is ingested, `files` says so, and the other files are. `stop`:
+            the run stops, and nothing is ingested. If every segment is such a file, the run stops in any case.
         progress: called now and then, in the calling thread, with how far the ingest is.
 
     Returns:
@@ -66,8 +70,8 @@ def ingest(
     Raises:
         IngestError: it could not start, or had to stop; nothing of it is visible then, unless the message says so.
             Among the reasons: a source is missing or has been ingested before, `dst` is below a source or is being
-            written to by another run, its tables have other columns, an argument does not concern `format`, the key
-            is wrong, a task failed, or the disk is full.
+            written to by another run, its tables have other columns, an argument does not concern `format`, the key is
+            wrong for every segment, a task failed, or the disk is full.
         ValueError: `engine` has no such value, `threads` is given to Spark, or a number is not positive.
         OSError: `dst` cannot be written to.
 
@@ -87,6 +91,7 @@ def ingest(
         "key": key,
         "limits": limits,
         "target_file_bytes": target_file_bytes,
+        "on_wrong_key": on_wrong_key,
         "progress": progress,
     }
     if engine == "spark":
@@ -111,6 +116,7 @@ def run(
     key: str | os.PathLike[str] | None,
     limits: Mapping[str, int] | None,
     target_file_bytes: int,
+    on_wrong_key: OnWrongKey,
     progress: Callable[[IngestProgress], object] | None,
 ) -> IngestResult:
     """Checks the arguments that all engines have, and ingests."""
@@ -122,6 +128,8 @@ def run(
     for name, number in (("target_file_bytes", target_file_bytes), *own.items()):
         if number < 1:
             raise ValueError(f"{name} is {number}: expected at least 1")
+    if on_wrong_key not in get_args(OnWrongKey):
+        raise ValueError(f"on_wrong_key is one of {', '.join(get_args(OnWrongKey))}, not {on_wrong_key!r}")
     record_bytes = own.pop("record_bytes", None)
     unknown = [name for name in own if name not in limit_options()]
     if unknown:
@@ -135,6 +143,7 @@ def run(
         record_bytes=record_bytes,
         key_file=None if key is None else os.fspath(key),
         target_file_bytes=target_file_bytes,
+        on_wrong_key=on_wrong_key,
         progress=progress,
     )
     return driver.run(engine)

@@ -60,6 +60,7 @@ DAMAGE_SCHEMA: Final = pa.schema(
 FILES_SCHEMA: Final = pa.schema(
     [
         pa.field("path", pa.string(), nullable=False),
+        pa.field("status", pa.string(), nullable=False),
         pa.field("format", pa.string()),
         pa.field("checked", pa.string()),
         pa.field("nbytes", pa.int64()),
@@ -72,11 +73,10 @@ FILES_SCHEMA: Final = pa.schema(
         pa.field("corrupt_bytes", pa.int64()),
         pa.field("first_timestamp", _TIMESTAMP),
         pa.field("last_timestamp", _TIMESTAMP),
-        pa.field("ok", pa.bool_(), nullable=False),
         pa.field("error", pa.string()),
     ]
 )
-"""`files`: one row for each input file; of one that could not be read only `path`, `ok` and `error` say something."""
+"""`files`: one row for each input file. Of one of which nothing was ingested, `path`, `status` and `error` say why."""
 
 
 def records_schema(format: str, options: FormatOptions) -> pa.Schema:

@@ -63,6 +63,11 @@ Examples:
     help="A setting of Spark.",
 )
 @click.option("--target-file-bytes", metavar="SIZE", type=options.SIZE, help="About how large the Parquet files get.")
+@click.option(
+    "--on-wrong-key",
+    type=click.Choice(["record", "stop"]),
+    help="What a file does that looks like a wrong key: have its row in files, or stop the ingest. [default: record]",
+)
 @options.layout
 @options.limits
 @options.as_json("One JSON object: what was done.")
@@ -75,19 +80,19 @@ def command(
     master: str | None,
     settings: dict[str, str],
     target_file_bytes: int | None,
+    on_wrong_key: str | None,
     as_json: bool,
     **how: Any,
 ) -> int:
     """Verify every record of segments and write them to Parquet tables below DST.
 
     SRC are files, folders and globs. The tables are DST/<format>/records, partitioned by date, DST/<format>/damage, one
-    row for each damaged range with its bytes, and DST/<format>/files, one row for each file that was read. Needs
+    row for each damaged range with its bytes, and DST/<format>/files, one row for each file that was met. Needs
     pyarrow; --engine spark needs Spark (pip install 'seglake[spark]') and Java.
 
-    Exit status: 0 all sound, 1 finished, but something was damaged or unreadable, 2 error: nothing was ingested. A
-    file that looks like a wrong key is an error.
+    Exit status: 0 all sound, 1 finished, but something is damaged or was not read, 2 error: nothing was ingested.
     """
-    given = options.given({**how, "target_file_bytes": target_file_bytes})
+    given = options.given({**how, "target_file_bytes": target_file_bytes, "on_wrong_key": on_wrong_key})
     of_spark = options.given({"master": master, "conf": settings or None})
     if engine == "local" and of_spark:
         raise click.UsageError("--master and --conf are for Spark: leave them out, or --engine local")
@@ -199,12 +204,13 @@ _MOST_PATHS = 20
 def show(result: IngestResult, stream: TextIO) -> None:
     """The totals, the damage by cause, and what could not be read."""
     out = console(stream)
-    sound = result.files - result.damaged_files - len(result.errors)
     totals = [
         ("files", f"{result.files:,}"),
-        ("  sound", f"{sound:,}"),
-        ("  damaged", f"{result.damaged_files:,}"),
-        ("  unreadable", f"{len(result.errors):,}"),
+        *(
+            (f"  {_word(status)}", f"{number:,}")
+            for status, number in result.statuses.items()
+            if number or status == "sound"
+        ),
         ("records", f"{result.records:,}"),
         ("bytes", f"{result.nbytes:,}"),
         ("seconds", f"{result.seconds:,.1f}"),
@@ -218,13 +224,17 @@ def show(result: IngestResult, stream: TextIO) -> None:
         ]
         out.print()
         out.print(table(("damage", "ranges", "bytes", "meaning"), rows, right=(1, 2), style="red"), soft_wrap=True)
-    _paths(out, "unreadable", result.errors)
+    _paths(out, "not ingested", [(path, f"{_word(status)}: {reason}") for path, status, reason in result.errors])
     _paths(out, "skipped", result.skipped)
     out.print()
     for name in result.formats:
         out.print(printable(f"{result.destination.rstrip('/')}/{name}/{{records,damage,files}}/"), soft_wrap=True)
     if not result.files:
         out.print("nothing to ingest: no files were found")
+
+
+def _word(status: str) -> str:
+    return status.replace("_", " ")
 
 
 def _paths(out: Console, title: str, reasons: Sequence[tuple[str, str]]) -> None:

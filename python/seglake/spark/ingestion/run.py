@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from seglake._ingestion.engine import EngineChoice
-from seglake._ingestion.result import IngestError, IngestProgress, IngestResult
+from seglake._ingestion.result import IngestError, IngestProgress, IngestResult, OnWrongKey
 from seglake._ingestion.run import TARGET_FILE_BYTES, require, run
 
 if TYPE_CHECKING:
@@ -30,6 +30,7 @@ def ingest(
     key: str | os.PathLike[str] | None = None,
     limits: Mapping[str, int] | None = None,
     target_file_bytes: int = TARGET_FILE_BYTES,
+    on_wrong_key: OnWrongKey = "record",
     progress: Callable[[IngestProgress], object] | None = None,
 ) -> IngestResult:
     """Reads segments with Spark, checks every record and writes Parquet tables below `dst`.
@@ -51,10 +52,13 @@ def ingest(
             below one `dst` are of one dialect, unless their columns are the same.
         key: the path of the file with the key, 64 hexadecimal digits or 32 bytes, read on the executors. By default the
             key is that of their environment variable `SEGLAKE_KEY`, or else the public default key.
-        limits: limits in bytes, as in `seglake.open`. `record_bytes` (2^31-1): a file with a larger record is listed as
-            unreadable. `chunk_bytes` (1 GiB): so is one with a chunk of more content. `chunk_memory_bytes` (64 MiB): a
-            chunk with more content is decoded twice, in little memory.
+        limits: limits in bytes, as in `seglake.open`. `record_bytes` (2^31-1): a file with a larger record has the
+            status `limit`. `chunk_bytes` (1 GiB): so has one with a chunk of more content. `chunk_memory_bytes` (64
+            MiB): a chunk with more content is decoded twice, in little memory.
         target_file_bytes: the size, in bytes, from which on an output file is not added to.
+        on_wrong_key: what is done about a file for which the key seems to be wrong, as no record checks although the
+            structure is sound. `record`: nothing of it is ingested, `files` says so, and the other files are. `stop`:
+            the run stops, and nothing is ingested. If every segment is such a file, the run stops in any case.
         progress: called now and then, in the calling thread, with how far the ingest is.
 
     Returns:
@@ -64,7 +68,7 @@ def ingest(
         IngestError: it could not start, or had to stop; nothing of it is visible then, unless the message says so.
             Among the reasons: a source is missing or has been ingested before, `dst` is below a source or is being
             written to by another run, its tables have other columns, an argument does not concern `format`, the key
-            is wrong, the job failed.
+            is wrong for every segment, the job failed.
         seglake.spark.java.JavaNotFoundError: there is no Java that Spark can use.
         ValueError: a number of bytes is not positive.
         OSError: `dst` cannot be written to.
@@ -85,6 +89,7 @@ def ingest(
         key=key,
         limits=limits,
         target_file_bytes=target_file_bytes,
+        on_wrong_key=on_wrong_key,
         progress=progress,
     )
 
