@@ -815,6 +815,15 @@ class ListedSegment:
         [1, 2]
         """
     @property
+    def first(self) -> _uuid.UUID:
+        """The UUID of its first record, which is its identity: it stays when the segment is sealed.
+
+        >>> from seglake._native import list_log
+        >>> segments, synced = list_log("log")
+        >>> segments[0].first < segments[1].first
+        True
+        """
+    @property
     def synced(self) -> int | None:
         """The offset up to which it was on the disk, where more than that may be in the file.
 

@@ -120,6 +120,17 @@ impl ListedSegment {
         self.0.id.sequence
     }
 
+    /// The UUID of its first record, which is its identity: it stays when the segment is sealed.
+    ///
+    /// >>> from seglake._native import list_log
+    /// >>> segments, synced = list_log("log")
+    /// >>> segments[0].first < segments[1].first
+    /// True
+    #[getter]
+    fn first<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        uuid_to_python(py, self.0.id.first.as_bytes())
+    }
+
     /// The offset up to which it was on the disk, where more than that may be in the file.
     ///
     /// >>> from seglake._native import list_log
