@@ -1,13 +1,13 @@
 """Large files are split, and files and their parts are packed into tasks."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Final, NamedTuple, Protocol, TypeVar
 
 import seglake
 from seglake._files import SegmentFile
 
-__all__ = ["Slice", "pack", "slices", "task_bytes"]
+__all__ = ["Slice", "pack", "split", "task_bytes"]
 
 
 class _Sized(Protocol):
@@ -35,7 +35,7 @@ def pack(files: Sequence[_File], limit_bytes: int, open_cost_bytes: int) -> list
     return tasks
 
 
-def task_bytes(files: Sequence[SegmentFile], *, most: int, open_cost_bytes: int, parallelism: int) -> int:
+def task_bytes(files: Sequence[_Sized], *, most: int, open_cost_bytes: int, parallelism: int) -> int:
     """Returns the limit for `pack` by the rule of Spark's own file sources: an even share, within bounds.
 
     Args:
@@ -52,37 +52,40 @@ _THREADS: Final = 16
 
 
 class Slice(NamedTuple):
-    """What is read of a file: the file, about how many bytes that is, and the part; None is the whole file."""
+    """What is read of a file.
+
+    Attributes:
+        file: the file.
+        size: about how many bytes that is.
+        part: the part of the file; None is the whole file.
+    """
 
     file: SegmentFile
     size: int
     part: seglake.Part | None = None
 
 
-def slices(
-    files: Iterable[SegmentFile], limit_bytes: int, open_file: Callable[[SegmentFile], seglake.Reader]
+def split(
+    slices: Sequence[Slice], limit_bytes: int, open_file: Callable[[SegmentFile], seglake.Reader]
 ) -> Iterator[Slice]:
-    """Yields what tasks of at most about `limit_bytes` read of the files, in their order. Opens larger files only.
+    """Yields the slices of files, in their order, the larger ones split to about `limit_bytes`. Opens these only.
 
     A file that cannot be opened, or whose index cannot be read, is not split: who reads it says what is wrong.
     """
 
-    def split(file: SegmentFile) -> list[Slice]:
-        if file.size <= limit_bytes:
-            return [Slice(file, file.size)]
+    def parts_of(slice: Slice) -> list[Slice]:
+        if slice.size <= limit_bytes:
+            return [slice]
         try:
-            with open_file(file) as reader:
+            with open_file(slice.file) as reader:
                 parts = reader.split(limit_bytes)
         except (seglake.SeglakeError, OSError, ValueError):
             parts = []
-        if len(parts) < 2:
-            return [Slice(file, file.size)]
-        return [Slice(file, part.nbytes, part) for part in parts]
+        return [slice] if len(parts) < 2 else [Slice(slice.file, part.nbytes, part) for part in parts]
 
-    files = list(files)
-    if all(file.size <= limit_bytes for file in files):
-        yield from (Slice(file, file.size) for file in files)
+    if all(slice.size <= limit_bytes for slice in slices):
+        yield from slices
         return
     with ThreadPoolExecutor(_THREADS) as threads:
-        for own in threads.map(split, files):
+        for own in threads.map(parts_of, slices):
             yield from own

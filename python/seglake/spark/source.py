@@ -1,10 +1,8 @@
 """The Spark data source `seglake`."""
 
 import socket
-import sys
 from collections.abc import Iterator, Mapping, MutableMapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceWriter, InputPartition
@@ -12,12 +10,13 @@ from pyspark.sql.types import StructType
 
 import seglake
 from seglake._files import FileListing, SegmentFile, find_files
-from seglake._tasks import Slice, pack, slices, task_bytes
+from seglake._tasks import Slice
 from seglake._text import printable_path
 
 from .decode import Decoder
 from .option_table import purposes, refuse_unknown
 from .options import ReadOptions
+from .partitions import SegmentPartition, partitions
 from .schema import ReadSchema, inferred_schema
 from .stores import is_elsewhere
 from .versions import reduced
@@ -122,13 +121,6 @@ class SegmentDataSource(DataSource):
         return self._listing
 
 
-@dataclass(frozen=True)
-class SegmentPartition(InputPartition):
-    """What one task reads, in order."""
-
-    slices: tuple[Slice, ...]
-
-
 class SegmentDataSourceReader(DataSourceReader):
     """Reads files of one format. `decoder` is None where there are none."""
 
@@ -138,7 +130,9 @@ class SegmentDataSourceReader(DataSourceReader):
 
     def partitions(self) -> Sequence[InputPartition]:
         """Returns one partition for each task. What filters leave to read decides whether large files are split."""
-        return _partitions(self._files, self._decoder) if self._decoder is not None else []
+        if self._decoder is None:
+            return []
+        return partitions([Slice(file, file.size) for file in self._files], self._decoder)
 
     def __reduce__(self) -> tuple[object, ...]:
         # The executors get their partition with their task, so the reader that they all get is sent without them.
@@ -165,23 +159,6 @@ class FilteringReader(SegmentDataSourceReader):
         if self._decoder is not None:
             self._decoder = self._decoder.narrowed(filters)
         return filters
-
-
-def _partitions(files: Sequence[SegmentFile], decoder: Decoder) -> list[SegmentPartition]:
-    options = decoder.options
-    limit = task_bytes(
-        files,
-        most=options.max_partition_bytes,
-        open_cost_bytes=options.open_cost_bytes,
-        parallelism=options.min_partitions,
-    )
-    # What counts for opening a file is left over, as with Spark's own file sources: a part of a file has all of a task.
-    # Some tenants or partitions of a file are found by its table of contents, so it is read whole for them.
-    chosen = [*options.conditions.values(), *options.pushed]
-    finds = any(column in ("tenant", "partition") for column, _, _ in chosen)
-    parts = slices(files, sys.maxsize if finds else limit, decoder.open_to_split)
-    tasks = pack(list(parts), limit, options.open_cost_bytes)
-    return [SegmentPartition(tuple(task)) for task in tasks]
 
 
 def _common_format(files: Sequence[SegmentFile], options: ReadOptions) -> str | None:
