@@ -1,5 +1,6 @@
 """Large files are split, and files and their parts are packed into tasks."""
 
+import uuid
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Final, NamedTuple, Protocol, TypeVar
@@ -7,7 +8,7 @@ from typing import Final, NamedTuple, Protocol, TypeVar
 import seglake
 from seglake._files import SegmentFile
 
-__all__ = ["Slice", "pack", "split", "task_bytes"]
+__all__ = ["After", "Slice", "pack", "split", "task_bytes"]
 
 
 class _Sized(Protocol):
@@ -51,6 +52,13 @@ def task_bytes(files: Sequence[_Sized], *, most: int, open_cost_bytes: int, para
 _THREADS: Final = 16
 
 
+class After(NamedTuple):
+    """A place in a segment of a log: the offset in its active file, and the UUID of the last record before it."""
+
+    byte: int
+    last: uuid.UUID
+
+
 class Slice(NamedTuple):
     """What is read of a file.
 
@@ -58,11 +66,13 @@ class Slice(NamedTuple):
         file: the file.
         size: about how many bytes that is.
         part: the part of the file; None is the whole file.
+        after: of a segment of a log, only what comes after this.
     """
 
     file: SegmentFile
     size: int
     part: seglake.Part | None = None
+    after: After | None = None
 
 
 def split(
@@ -70,11 +80,12 @@ def split(
 ) -> Iterator[Slice]:
     """Yields the slices of files, in their order, the larger ones split to about `limit_bytes`. Opens these only.
 
-    A file that cannot be opened, or whose index cannot be read, is not split: who reads it says what is wrong.
+    A file that cannot be opened, or whose index cannot be read, is not split: who reads it says what is wrong. Nor is
+    one that is not read from its beginning.
     """
 
     def parts_of(slice: Slice) -> list[Slice]:
-        if slice.size <= limit_bytes:
+        if slice.size <= limit_bytes or slice.after is not None:
             return [slice]
         try:
             with open_file(slice.file) as reader:

@@ -43,6 +43,7 @@ WITHOUT_SESSION: Final = {
     "test_spark_write_options.py",
     "test_spark_write_task.py",
     "test_stores.py",
+    "test_stream_log.py",
     "test_versions.py",
 }
 """The files of this folder that run in any process; all others run in one, on one session."""

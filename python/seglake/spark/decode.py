@@ -10,7 +10,7 @@ import pyarrow as pa
 
 import seglake
 from seglake._files import SegmentFile
-from seglake._tasks import Slice
+from seglake._tasks import After, Slice
 from seglake._text import path_text, printable_path
 
 from .arrow_types import arrow_schema
@@ -73,10 +73,10 @@ class Decoder:
             OSError: a file cannot be read.
         """
         schema = arrow_schema(self.read_schema.schema)
-        for file, _, part in slices:
+        for file, _, part, after in slices:
             path = file.path
             try:
-                reader = self._open(file, part)
+                reader = self._open(file, part, after)
             except seglake.SegmentGoneError:
                 if self.options.ignore_missing_files:
                     continue
@@ -95,7 +95,7 @@ class Decoder:
                 ) from None
             with reader:
                 try:
-                    yield from self._decode(path, reader, schema)
+                    yield from self._decode(path, reader, schema, after)
                 except seglake.DamageError as error:
                     raise self._explained(error) from None
                 except seglake.LimitError as error:
@@ -130,7 +130,8 @@ class Decoder:
         """Opens a file on the driver, without the key's file: that is for the executors alone."""
         return self._opened(file)
 
-    def _open(self, file: SegmentFile, part: seglake.Part | None) -> seglake.Reader:
+    def _open(self, file: SegmentFile, part: seglake.Part | None, after: After | None) -> seglake.Reader:
+        later = [("uuid", ">", after.last)] if after is not None else []
         return self._opened(
             file,
             key=self.options.key_file,
@@ -139,7 +140,7 @@ class Decoder:
             part=part,
             columns=self._columns,
             uuid_type=self.read_schema.uuid_type,
-            filters=[*self.options.conditions.values(), *self.options.pushed],
+            filters=[*self.options.conditions.values(), *self.options.pushed, *later],
             prune=True,
         )
 
@@ -157,7 +158,9 @@ class Decoder:
             **more,
         )
 
-    def _decode(self, path: str, reader: seglake.Reader, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+    def _decode(
+        self, path: str, reader: seglake.Reader, schema: pa.Schema, after: After | None
+    ) -> Iterator[pa.RecordBatch]:
         # Spark's engine takes a batch while the next one is made. It has no uint64.
         uint64_type: Any = "int64" if self.read_schema.uint64_type == "bigint" else "decimal"
         batches = reader.batches(warn=False, ahead=True, uint64_type=uint64_type)
@@ -165,7 +168,7 @@ class Decoder:
         # What is wrong with records that are given out all the same, by their position. It is known no later than they.
         in_records: dict[int, seglake.Span] = {}
         for batch in batches:
-            damage = batch.damage
+            damage = _reported(batch.damage, after, reader)
             if damage and not noted and self.options.mode == "DROPMALFORMED":
                 noted = True
                 _LOG.warning(
@@ -263,6 +266,13 @@ class Decoder:
             actual=error.actual,
             next=advice,
         )
+
+
+def _reported(damage: Sequence[seglake.Span], after: After | None, reader: seglake.Reader) -> Sequence[seglake.Span]:
+    """Returns the damage that was not reported before: all damage of a segment that has been sealed meanwhile."""
+    if after is None or reader.format != "active":
+        return damage
+    return [span for span in damage if span.start >= after.byte]
 
 
 def _column(rows: pa.RecordBatch, name: str) -> Any:

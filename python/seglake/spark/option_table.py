@@ -3,6 +3,7 @@
 import difflib
 import fnmatch
 import re
+import uuid
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta, tzinfo
@@ -31,7 +32,7 @@ __all__ = [
     "refuse_unknown",
 ]
 
-Purpose = Literal["reading", "writing"]
+Purpose = Literal["reading", "writing", "streaming"]
 """What the data source is used for."""
 Mode = Literal["PERMISSIVE", "DROPMALFORMED", "FAILFAST"]
 """What becomes of damage."""
@@ -113,6 +114,15 @@ def _metadata_columns(text: str) -> tuple[str, ...]:
     if not set(names) <= set(LOCATION_COLUMNS) or len(set(names)) < len(names):
         raise values.WrongValueError(text, f"{' or '.join(LOCATION_COLUMNS)}, or both with a comma between them")
     return names
+
+
+def _starting_from(text: str) -> str:
+    if text.lower() in ("start", "now"):
+        return text.lower()
+    try:
+        return str(uuid.UUID(text))
+    except ValueError:
+        raise values.WrongValueError(text, "start, now, or a UUID") from None
 
 
 def _index(text: str) -> bool:
@@ -292,6 +302,33 @@ def _reading() -> Iterator[Option]:
     )
 
 
+def _streaming() -> Iterator[Option]:
+    """The options of streams beside those of reading."""
+    most = "A batch takes no more than this, but at least one segment. With `Trigger.Once` it takes all."
+    yield Option(
+        "startingFrom",
+        "`start`, `now`, or a UUID",
+        "Where the first batch begins: at the first record, after what is there, or after the record of this UUID. A "
+        "query that has a checkpoint goes on where that says.",
+        _starting_from,
+        "start",
+    )
+    yield Option(
+        "maxFilesPerTrigger",
+        "number",
+        f"{most} In segments.",
+        partial(values.whole_number, least=1, most=10**9 - 1),
+        otherwise="no limit",
+    )
+    yield Option(
+        "maxBytesPerTrigger",
+        "bytes",
+        f"{most} In bytes of segments.",
+        partial(values.size, least=1),
+        otherwise="no limit",
+    )
+
+
 def _writing() -> Iterator[Option]:
     as_for_reading = "as for reading"
     yield Option(
@@ -360,9 +397,11 @@ def _declared(option: FormatOption, where: str) -> Option:
 @cache
 def _options() -> dict[Purpose, dict[str, Option]]:
     """The options, by their names in lower case."""
+    reading = {option.name.lower(): option for option in _reading()}
     return {
-        "reading": {option.name.lower(): option for option in _reading()},
+        "reading": reading,
         "writing": {option.name.lower(): option for option in _writing()},
+        "streaming": reading | {option.name.lower(): option for option in _streaming()},
     }
 
 
@@ -452,11 +491,15 @@ def refuse_unknown(given: Collection[str]) -> None:
             continue
         near = difflib.get_close_matches(name, known, n=1)
         reading = [option.name for option in options_of("reading")]
-        more = [option.name for option in options_of("writing") if option.name not in reading]
+        writing, streaming = (
+            ", ".join(option.name for option in options_of(purpose) if option.name not in reading)
+            for purpose in ("writing", "streaming")
+        )
         hint = (
             f"Did you mean {known[near[0]]}?"
             if near
-            else f"The options are {', '.join(reading)}; those of writing alone {', '.join(more)}."
+            else f"The options are {', '.join(reading)}; those of writing alone {writing}; those of streams alone "
+            f"{streaming}."
         )
         raise ValueError(f"unknown option {name!r}. {hint}")
 
@@ -485,7 +528,7 @@ def camel_case(name: str) -> str:
 
 def _is_for_store(name: str, purpose: Purpose) -> bool:
     """Tells whether an option is one of a store: those are read from only."""
-    return purpose == "reading" and name.startswith(STORE_PREFIX)
+    return purpose != "writing" and name.startswith(STORE_PREFIX)
 
 
 def _is_from_spark(name: str) -> bool:

@@ -3,7 +3,7 @@
 import json
 import os
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import cast
 
 from seglake._files import FileFilter
@@ -11,10 +11,30 @@ from seglake._filters import FILTER_OPTIONS, Condition, conditions
 from seglake._formats import FormatOptions, UuidType, column_names, limit_options
 
 from .formats import Uint64Type, has_uint64
-from .option_table import Mode, OptionValues, Secret, camel_case
+from .option_table import Mode, OptionValues, Purpose, Secret, camel_case
 from .stores import Stores
 
 __all__ = ["ReadOptions"]
+
+
+@dataclass(frozen=True)
+class StreamOptions:
+    """What a stream was asked for beside what a load is.
+
+    Attributes:
+        starting_from: where the first batch begins: "start", "now" or a UUID.
+        most_files: the most files that a batch takes; None is no limit.
+        most_bytes: the most bytes that a batch takes; None likewise.
+    """
+
+    starting_from: str
+    most_files: int | None
+    most_bytes: int | None
+
+    @classmethod
+    def parse(cls, read: OptionValues) -> "StreamOptions":
+        """Takes them out of all options."""
+        return cls(read.get("startingFrom"), read.get("maxFilesPerTrigger"), read.get("maxBytesPerTrigger"))
 
 
 @dataclass(frozen=True)
@@ -42,6 +62,7 @@ class ReadOptions:
         open_cost_bytes: what opening a file counts for when files are packed into tasks, in bytes.
         min_partitions: make at least about this many tasks if the files allow it.
         stores: opens files elsewhere.
+        stream: what concerns a stream alone; None of a load that is none.
     """
 
     paths: tuple[str, ...]
@@ -64,17 +85,22 @@ class ReadOptions:
     open_cost_bytes: int
     min_partitions: int
     stores: Stores
+    stream: StreamOptions | None = None
 
     @classmethod
-    def parse(cls, options: Mapping[str, str]) -> "ReadOptions":
+    def parse(cls, options: Mapping[str, str], purpose: Purpose = "reading") -> "ReadOptions":
         """Parses what Spark hands over; names count regardless of their case.
+
+        Args:
+            options: names and values.
+            purpose: "reading", or "streaming", which has some more.
 
         Raises:
             ValueError: an option is unknown, its value is wrong, or it does not concern the format that is named. The
                 message names it; it never shows a secret.
         """
         given = {name.lower(): value for name, value in options.items()}
-        read = OptionValues(given, "reading")
+        read = OptionValues(given, purpose)
         key_file, key = read.key()
         paths = _paths(given)
         parsed = cls(
@@ -98,10 +124,15 @@ class ReadOptions:
             open_cost_bytes=read.get("openCostInBytes"),
             min_partitions=read.get("minPartitionNum") or os.cpu_count() or 1,
             stores=Stores.parse(given, paths),
+            stream=StreamOptions.parse(read) if purpose == "streaming" else None,
         )
         if parsed.segment_format is not None:
             parsed.check_format(parsed.segment_format)
         return parsed
+
+    def as_stream(self) -> "ReadOptions":
+        """Returns the options of a stream, for which none was given that concerns streams alone."""
+        return self if self.stream is not None else replace(self, stream=StreamOptions("start", None, None))
 
     def check_format(self, format: str) -> None:
         """Checks the options against a format, the one that is named or that was found.

@@ -5,6 +5,7 @@ from collections.abc import Iterator, Mapping, MutableMapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Final
 
+import pyspark
 from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceWriter, InputPartition
 from pyspark.sql.types import StructType
 
@@ -14,7 +15,7 @@ from seglake._tasks import Slice
 from seglake._text import printable_path
 
 from .decode import Decoder
-from .option_table import purposes, refuse_unknown
+from .option_table import Purpose, purposes, refuse_unknown
 from .options import ReadOptions
 from .partitions import SegmentPartition, partitions
 from .schema import ReadSchema, inferred_schema
@@ -25,9 +26,12 @@ from .write.writer import SegmentDataSourceWriter
 
 if TYPE_CHECKING:
     from pyarrow import RecordBatch
-    from pyspark.sql.datasource import Filter
+    from pyspark.sql.datasource import DataSourceStreamReader, Filter
 
 __all__ = ["SegmentDataSource"]
+
+_OF_LOGS: Final = "active"
+"""Segments of logs are active and sealed, whose records have the same columns."""
 
 # How many files elsewhere are looked at at a time, and how many of them wait for that.
 _LOOKS: Final = 32
@@ -50,7 +54,9 @@ class SegmentDataSource(DataSource):
         # Spark does not say whether it is going to read or to write. What would be wrong with both is told at once.
         names = {name.lower() for name in options}
         refuse_unknown(names)
-        if "reading" in purposes(names) and names & {"path", "paths", "location"} and not self._options.segment_format:
+        wanted = purposes(names)
+        self._purpose: Purpose = "reading" if "reading" in wanted else "streaming"
+        if "streaming" in wanted and names & {"path", "paths", "location"} and not self._options.segment_format:
             try:
                 self._find()
             except FileNotFoundError as error:
@@ -75,6 +81,8 @@ class SegmentDataSource(DataSource):
         self._format = self._format or self._options.segment_format
         if self._format is None:
             listing = self._find()
+            if listing.logs and not listing.files:
+                return inferred_schema(_OF_LOGS, self._options)
             if not listing.files:
                 raise FileNotFoundError(
                     f"{_no_files(self._options, listing)}. With option segmentFormat or a schema that is no error"
@@ -85,6 +93,8 @@ class SegmentDataSource(DataSource):
 
     def reader(self, schema: StructType) -> DataSourceReader:
         """Plans the read: finds the files and checks the schema against their format."""
+        if self._options.stream is not None:
+            raise ValueError("options of streams were given, and this is a load: leave them out, or use readStream")
         files = self._find().files
         format = self._options.segment_format or _common_format(files, self._options)
         reader = FilteringReader if self._options.push_down_predicate else SegmentDataSourceReader
@@ -94,6 +104,17 @@ class SegmentDataSource(DataSource):
         decoder = Decoder(format, self._options, ReadSchema.check(schema, format, self._options))
         return reader(decoder, files)
 
+    def streamReader(self, schema: StructType) -> "DataSourceStreamReader":
+        """Plans a stream: checks the schema against the format, and what there is against what can be streamed."""
+        try:
+            from .stream.reader import LogStreamReader
+        except ImportError:
+            raise NotImplementedError(
+                f"streams need PySpark 4.2 or newer, this is {pyspark.__version__}: load the files instead, or run "
+                "`seglake ingest`"
+            ) from None
+        return LogStreamReader.plan(self._options.as_stream(), schema)
+
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
         """Checks options and columns, and begins the write."""
         return SegmentDataSourceWriter.begin(schema, WriteOptions.parse(self._given), overwrite=overwrite)
@@ -101,7 +122,7 @@ class SegmentDataSource(DataSource):
     @property
     def _options(self) -> ReadOptions:
         if self._read_options is None:
-            self._read_options = ReadOptions.parse(self._given)
+            self._read_options = ReadOptions.parse(self._given, self._purpose)
         return self._read_options
 
     def _find(self) -> FileListing:

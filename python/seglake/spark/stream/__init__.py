@@ -1,0 +1,1 @@
+"""Reading logs as a stream: `spark.readStream.format("seglake")`."""

@@ -1,0 +1,85 @@
+"""Offsets of a stream: how far a log was read, as Spark keeps it in the checkpoint."""
+
+from __future__ import annotations
+
+import math
+import uuid
+from dataclasses import dataclass, replace
+from typing import Any, Final, Self
+
+__all__ = ["LogOffset"]
+
+_VERSION: Final = 1
+
+
+@dataclass(frozen=True)
+class LogOffset:
+    """A place in a log: what is before it was read.
+
+    Attributes:
+        sequence: the place in the log of a segment; 0 is before the first one.
+        first: the UUID of that segment's first record, which is its identity.
+        byte: how many bytes of the segment were read while it was an active file, 0 where that is not known; None is
+            all of the segment.
+        last: the UUID of the last record that was read of it, where it was not read wholly.
+        since: of an offset that ends a first batch, where that begins. Spark does not keep where a stream began.
+    """
+
+    sequence: int = 0
+    first: str | None = None
+    byte: int | None = None
+    last: str | None = None
+    since: LogOffset | None = None
+
+    def is_before(self, other: LogOffset) -> bool:
+        """Tells whether it comes before another offset in the same log."""
+        return self._order < other._order
+
+    @property
+    def _order(self) -> tuple[int, float]:
+        return self.sequence, math.inf if self.byte is None else self.byte
+
+    def ending_first(self, start: LogOffset) -> Self:
+        """Returns this offset as the end of a first batch that begins at `start`."""
+        return replace(self, since=replace(start, since=None))
+
+    def to_json(self) -> dict[str, Any]:
+        """Returns it in types that JSON has."""
+        content: dict[str, Any] = {"version": _VERSION, "segment": None}
+        if self.first is not None:
+            content |= {"segment": f"{self.sequence:020}-{self.first}", "byte": self.byte, "last": self.last}
+        return content if self.since is None else content | {"since": self.since.to_json()}
+
+    @classmethod
+    def from_json(cls, content: Any) -> Self:
+        """Reads what `to_json` wrote, or what is in a checkpoint by now.
+
+        Raises:
+            ValueError: it is no offset of this source.
+        """
+        try:
+            if content["version"] != _VERSION:
+                raise _foreign(content, f"version {_VERSION}")
+            since = cls.from_json(content["since"]) if content.get("since") is not None else None
+            if content["segment"] is None:
+                return cls(since=since)
+            sequence, _, first = content["segment"].partition("-")
+            byte, last = content["byte"], content["last"]
+            if (byte is None) != (last is None) or (byte is not None and int(byte) < 0):
+                raise _foreign(content, "a byte with the UUID of the record before it")
+            return cls(
+                int(sequence),
+                str(uuid.UUID(first)),
+                None if byte is None else int(byte),
+                None if last is None else str(uuid.UUID(last)),
+                since,
+            )
+        except (LookupError, TypeError, AttributeError) as error:
+            raise _foreign(content, f"the fields of one ({error!r})") from None
+
+
+def _foreign(content: object, expected: str) -> ValueError:
+    return ValueError(
+        f"expected an offset in a log with {expected}, the checkpoint has {content!r}. A checkpoint is of one query "
+        "over one folder: give this query one of its own"
+    )

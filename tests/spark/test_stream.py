@@ -1,0 +1,133 @@
+"""A stream over a log in Spark itself: checkpoints, restarts, triggers, and a writer at work."""
+
+import itertools
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+from pyspark.sql import SparkSession
+
+from seglake import SegmentLog
+
+pytest.importorskip("seglake.spark.stream.reader", reason="streams need PySpark 4.2")
+pytestmark = pytest.mark.spark
+
+
+def write(log: SegmentLog, first: int, end: int) -> None:
+    log.write_batch([("t", str(number)) for number in range(first, end)])
+
+
+class Sink:
+    """A query that appends the numbers of a log to a Parquet table."""
+
+    def __init__(self, spark: SparkSession, log: Path, folder: Path) -> None:
+        self.spark = spark
+        self.log = log
+        self.table = folder / "table"
+        self.checkpoint = folder / "checkpoint"
+
+    def begin(self, options: dict[str, str], *, available: bool = True) -> Any:
+        stream = self.spark.readStream.format("seglake").options(**options).load(str(self.log))
+        written = stream.selectExpr("int(string(value)) AS number").writeStream.format("parquet")
+        written = written.option("checkpointLocation", str(self.checkpoint))
+        written = written.trigger(availableNow=True) if available else written.trigger(processingTime="0 seconds")
+        return written.start(str(self.table))
+
+    def run(self, **options: str) -> None:
+        """Reads what there is, and ends."""
+        query = self.begin(options)
+        assert query.awaitTermination(120)
+
+    def numbers(self) -> list[int]:
+        files = self.table.glob("part-*.parquet")
+        columns: list[list[Any]] = [pq.ParquetFile(file).read()["number"].to_pylist() for file in files]
+        return sorted(itertools.chain(*columns))
+
+    def forget(self, batch: int) -> None:
+        """Takes a batch and those after it back, as if it had been planned only; and begins another table."""
+        for folder in (self.checkpoint / "commits", self.checkpoint / "offsets"):
+            for path in folder.iterdir():
+                number = int(path.name.removeprefix(".").removesuffix(".crc"))
+                if number > batch or (number == batch and folder.name == "commits"):
+                    path.unlink()
+        self.table = self.table.with_name(f"table-from-{batch}")
+
+    def batches(self) -> int:
+        return len([path for path in (self.checkpoint / "commits").iterdir() if path.name.isdigit()])
+
+
+@pytest.fixture
+def sink(spark: SparkSession, tmp_path: Path) -> Sink:
+    return Sink(spark, tmp_path / "log", tmp_path)
+
+
+def test_what_is_added_comes_with_the_next_run(sink: Sink) -> None:
+    with SegmentLog(sink.log) as log:
+        write(log, 0, 10)
+        sink.run()
+        assert sink.numbers() == list(range(10))
+        write(log, 10, 15)
+        log.roll()
+        log.wait_sealed()
+        write(log, 15, 20)
+        sink.run()
+        assert sink.numbers() == list(range(20))
+        sink.run()
+    assert sink.numbers() == list(range(20))
+
+
+def test_batches_are_as_large_as_they_may_be(sink: Sink) -> None:
+    with SegmentLog(sink.log) as log:
+        for number in range(4):
+            write(log, number, number + 1)
+            log.roll()
+    sink.run(maxFilesPerTrigger="2")
+    assert (sink.numbers(), sink.batches()) == ([0, 1, 2, 3], 2)
+
+
+def test_a_batch_that_was_not_finished_is_read_again(sink: Sink) -> None:
+    """As after the end of the process between the plan of a batch and its commit."""
+    with SegmentLog(sink.log) as log:
+        write(log, 0, 5)
+        sink.run(startingFrom="now")
+        write(log, 5, 10)
+        sink.run(startingFrom="now")
+        assert sink.numbers() == list(range(5, 10))
+        for batch in (1, 0):
+            # Back to where the batch was planned, and its rows lost.
+            sink.forget(batch)
+            log.roll()
+            log.wait_sealed()
+            sink.run(startingFrom="now")
+            assert sink.numbers() == list(range(5, 10)), batch
+        write(log, 10, 12)
+        sink.run(startingFrom="now")
+    assert sink.numbers() == list(range(5, 12))
+
+
+def test_it_follows_a_writer(sink: Sink) -> None:
+    with SegmentLog(sink.log, segment_bytes=2000) as log:
+        write(log, 0, 1)
+        query = sink.begin({}, available=False)
+        try:
+            for first in range(1, 101, 20):
+                write(log, first, first + 20)
+                query.processAllAvailable()
+            write(log, 101, 130)
+            query.processAllAvailable()
+        finally:
+            query.stop()
+    assert sink.numbers() == list(range(130))
+
+
+def test_an_error_says_what_to_do(sink: Sink, tmp_path: Path) -> None:
+    with SegmentLog(sink.log) as log:
+        write(log, 0, 5)
+        sink.run()
+    sink.log.rename(tmp_path / "elsewhere")
+    with SegmentLog(sink.log) as log:
+        write(log, 0, 50)
+    query = sink.begin({})
+    with pytest.raises(Exception, match=r"found 00000000000000000001-.*give the query another checkpoint"):
+        query.awaitTermination(120)
