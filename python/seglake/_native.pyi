@@ -62,7 +62,11 @@ __all__ = [
     "list_log",
     "open",
     "recover",
+    "rename",
+    "rename_new",
     "seal",
+    "sync_file",
+    "sync_folder",
     "undo_recover",
     "uuid6",
     "verify",
@@ -481,6 +485,37 @@ def uuid6(timestamp: datetime | None = None) -> _uuid.UUID:
     >>> from datetime import UTC, datetime
     >>> seglake.uuid6(datetime(2024, 6, 15, 5, tzinfo=UTC)).version
     6
+    """
+
+def sync_file(path: str | PathLike[str], /) -> None:
+    """Makes the content of a closed or flushed file survive a loss of power. Raises OSError.
+
+    >>> from seglake._native import sync_file
+    >>> sync_file("orders.active")
+    """
+
+def sync_folder(path: str | PathLike[str], /) -> None:
+    """Makes the names in a folder survive a loss of power. Raises OSError. Windows syncs no folders, so there it
+    does nothing.
+
+    >>> from seglake._native import sync_folder
+    >>> sync_folder(".")
+    """
+
+def rename(path: str | PathLike[str], to: str | PathLike[str], /) -> None:
+    """Gives a file another name, and replaces the file that has it. The name survives a loss of power once its
+    folder is synced. Raises OSError.
+
+    >>> from seglake._native import rename
+    >>> rename("orders.active", "orders-1.active")
+    """
+
+def rename_new(path: str | PathLike[str], to: str | PathLike[str], /) -> None:
+    """Gives a file another name, as `rename` does, but replaces none. Raises FileExistsError where the name is
+    taken, and OSError, also where the file system can only replace.
+
+    >>> from seglake._native import rename_new
+    >>> rename_new("orders.active", "orders-1.active")
     """
 
 def write_lines(log: SegmentLog, type: str | Buffer, data: bytes, line_bytes: int, /) -> tuple[int, _uuid.UUID | None]:

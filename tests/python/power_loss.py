@@ -18,6 +18,8 @@ from typing import Any, Final
 
 import pytest
 
+from seglake._publish import durable
+
 __all__ = ["Disk", "State", "lay_out"]
 
 # The functions of `os` that change names. At each call the folder is read again, which also shows the files that Arrow
@@ -63,7 +65,7 @@ class _Sync:
 class Disk:
     """Follows the changes in a folder, and gives the states that a loss of power may leave.
 
-    What is in the folder at the start is certain. `watch` makes the calls of `os` known to it.
+    What is in the folder at the start is certain. `watch` makes the calls of `os` and of `durable` known to it.
     """
 
     root: Path
@@ -82,19 +84,15 @@ class Disk:
         self._steps.clear()
 
     def watch(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        """Follow the calls of `os` from now on. A sync is noted but not done, which saves time."""
-
-        def synced(descriptor: int) -> None:
-            self.look()
-            stat = os.fstat(descriptor)
-            self._sync((stat.st_dev, stat.st_ino))
-
-        monkeypatch.setattr(os, "fsync", synced)
-        for name in _CALLS:
-            monkeypatch.setattr(os, name, self._looking(getattr(os, name)))
+        """Follow the calls of `os` and of `durable` from now on. A sync is noted but not done, which saves time."""
+        for name in ("sync_file", "sync_folder"):
+            monkeypatch.setattr(durable, name, self.sync)
+        for module, names in ((os, _CALLS), (durable, ("rename", "rename_new"))):
+            for name in names:
+                monkeypatch.setattr(module, name, self._looking(getattr(module, name)))
 
     def sync(self, path: Path) -> None:
-        """Note a sync that was not made by a call of `os`."""
+        """Note a sync, also one that was not made by `durable`."""
         self.look()
         stat = path.stat()
         self._sync((stat.st_dev, stat.st_ino))

@@ -167,10 +167,10 @@ def failing(number: int, *expected: str) -> Callable[..., NoReturn]:
     ("broken", "said"),
     [
         ("seglake._publish.new_file._staged", "No space left on device"),
-        ("os.fsync", "No space left on device"),
-        ("pathlib.Path.replace", "No space left on device"),
+        ("seglake._publish.durable.sync_file", "No space left on device"),
+        ("seglake._publish.durable.rename", "No space left on device"),
         (
-            "seglake._publish.new_file.sync_folder",
+            "seglake._publish.durable.sync_folder",
             "the new file is complete and in its place, but a loss of power may undo that: its folder cannot be "
             "synced: No space left on device",
         ),

@@ -1,11 +1,11 @@
 """A loss of power while a command writes a file leaves the whole file or none; afterwards the file stays."""
 
-import os
 import sys
 from pathlib import Path
 
 import pytest
 
+from seglake._publish import durable
 from seglake.cli import main
 
 if sys.platform == "win32":
@@ -28,13 +28,13 @@ def extract(folder: Path, *more: str) -> int:
 
 @pytest.mark.parametrize("links", [True, False], ids=["links", "no links"])
 def test_a_new_file(tmp_path: Path, disk: Disk, links: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    def refuse(*_: object, **__: object) -> None:
+    def refuse(*_: object) -> None:
         raise OSError(95, "Operation not supported")
 
     with monkeypatch.context() as patched:
         disk.watch(patched)
         if not links:
-            patched.setattr(os, "link", refuse)
+            patched.setattr(durable, "rename_new", refuse)
         assert extract(tmp_path) == 0
         done = disk.moment()
     found = set()
@@ -43,7 +43,7 @@ def test_a_new_file(tmp_path: Path, disk: Disk, links: bool, monkeypatch: pytest
         found.add(content)
         if moment == done:
             assert content == CONTENT[:150]
-    # On a file system without links an empty file takes the name first.
+    # On a file system that can only replace an empty file takes the name first.
     assert found == {None, CONTENT[:150]} | (set() if links else {b""})
     assert sorted(path.name for path in tmp_path.iterdir()) == ["new", "source"]
 
@@ -63,19 +63,19 @@ def test_a_file_that_is_replaced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 @pytest.mark.parametrize("links", [True, False], ids=["links", "no links"])
 def test_a_file_that_appears_meanwhile_stays(tmp_path: Path, links: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "source").write_bytes(CONTENT)
-    fsync, link = os.fsync, os.link
+    sync_file, rename_new = durable.sync_file, durable.rename_new
 
-    def appear(descriptor: int) -> None:
-        fsync(descriptor)
+    def appear(path: Path) -> None:
+        sync_file(path)
         (tmp_path / "new").write_bytes(b"of somebody else")
 
-    def refuse(*given: Path, **named: object) -> None:
+    def refuse(*given: Path) -> None:
         if not links:
             raise OSError(95, "Operation not supported")
-        link(*given)
+        rename_new(*given)
 
-    monkeypatch.setattr(os, "fsync", appear)
-    monkeypatch.setattr(os, "link", refuse)
+    monkeypatch.setattr(durable, "sync_file", appear)
+    monkeypatch.setattr(durable, "rename_new", refuse)
     assert extract(tmp_path) == 2
     assert (tmp_path / "new").read_bytes() == b"of somebody else"
     assert sorted(path.name for path in tmp_path.iterdir()) == ["new", "source"]

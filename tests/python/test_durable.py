@@ -1,50 +1,59 @@
-"""Handing files to the disk, on systems whose drives keep what they are given in a cache of their own too."""
+"""Handing files to the disk, and the errors of that: those of Python's own calls, whose words callers repeat."""
 
 from __future__ import annotations
 
 import errno
 import os
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from seglake._publish.durable import sync
-
-if sys.platform == "win32":
-    pytest.skip("there are no such calls there", allow_module_level=True)
-
-import fcntl
-
-FULL_SYNC = 51
+from seglake._publish import durable
 
 
-@pytest.mark.parametrize("system", ["darwin", "linux"])
-def test_the_cache_of_a_drive_is_emptied_too(system: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    done: list[object] = []
-    monkeypatch.setattr(sys, "platform", system)
-    monkeypatch.setattr(os, "fsync", lambda descriptor: done.append(descriptor))
-    monkeypatch.setattr(fcntl, "F_FULLFSYNC", FULL_SYNC, raising=False)
-    monkeypatch.setattr(fcntl, "fcntl", lambda descriptor, call: done.append((descriptor, call)))
-    sync(5)
-    assert done == [5, *([(5, FULL_SYNC)] if system == "darwin" else [])]
+@pytest.mark.parametrize("call", [durable.rename, durable.rename_new])
+def test_what_is_synced_and_renamed_is_there(call: Callable[[Path, Path], None], tmp_path: Path) -> None:
+    first, second = tmp_path / "first", tmp_path / "second"
+    first.write_bytes(b"content")
+    durable.sync_file(first)
+    call(first, second)
+    durable.sync_folder(tmp_path)
+    assert [path.name for path in tmp_path.iterdir()] == ["second"]
+    assert second.read_bytes() == b"content"
+
+
+def test_a_name_is_taken_only_if_asked(tmp_path: Path) -> None:
+    first, second = tmp_path / "first", tmp_path / "second"
+    first.write_bytes(b"first")
+    second.write_bytes(b"second")
+    with pytest.raises(FileExistsError):
+        durable.rename_new(first, second)
+    assert second.read_bytes() == b"second"
+    durable.rename(first, second)
+    assert second.read_bytes() == b"first"
 
 
 @pytest.mark.parametrize(
-    ("number", "is_told"), [(errno.EIO, True), (errno.ENOTSUP, False), (errno.EINVAL, False), (errno.ENOTTY, False)]
+    "call",
+    [
+        durable.sync_file,
+        pytest.param(durable.sync_folder, marks=pytest.mark.skipif(sys.platform == "win32", reason="does nothing")),
+        lambda path: durable.rename(path, path.with_name("new")),
+    ],
 )
-def test_what_a_file_system_does_not_know_is_no_error(
-    number: int, is_told: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def refuse(*_: object) -> None:
-        raise OSError(number, os.strerror(number))
+def test_an_error_says_what_python_says(call: Callable[[Path], None], tmp_path: Path) -> None:
+    path = tmp_path / "absent"
+    with pytest.raises(FileNotFoundError) as raised:
+        call(path)
+    error = raised.value
+    assert (error.errno, error.strerror, error.filename) == (errno.ENOENT, os.strerror(errno.ENOENT), str(path))
 
-    monkeypatch.setattr(sys, "platform", "darwin")
-    monkeypatch.setattr(fcntl, "F_FULLFSYNC", FULL_SYNC, raising=False)
-    monkeypatch.setattr(fcntl, "fcntl", refuse)
-    with (tmp_path / "file").open("wb") as file:
-        if is_told:
-            with pytest.raises(OSError, match="Input/output error"):
-                sync(file.fileno())
-        else:
-            sync(file.fileno())
+
+# Linux refuses to sync what has no disk, so an error shows that the system was called.
+@pytest.mark.skipif(sys.platform != "linux", reason="other systems sync everything")
+@pytest.mark.parametrize(("call", "path"), [(durable.sync_file, "/dev/null"), (durable.sync_folder, "/proc")])
+def test_a_sync_reaches_the_system(call: Callable[[str], None], path: str) -> None:
+    with pytest.raises(OSError, match="Invalid argument"):
+        call(path)

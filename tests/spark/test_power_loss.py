@@ -1,7 +1,6 @@
 """Losses of power at every step of a write and of an ingest, without Spark: only what was synced is sure to stay."""
 
 import itertools
-import os
 from collections.abc import Callable
 from contextlib import nullcontext
 from pathlib import Path
@@ -23,6 +22,7 @@ from seglake._ingestion.engine import Engine, EngineChoice
 from seglake._ingestion.layout import STAGING
 from seglake._ingestion.result import IngestResult
 from seglake._ingestion.tables import RollingWriter, write_table
+from seglake._publish import durable
 from seglake._publish.manifest import Manifest
 from seglake._publish.store import LOCAL
 from seglake.spark.option_table import camel_case
@@ -71,7 +71,8 @@ class Settled:
         if key not in self._known:
             root = self._lay_out(state)
             with self._monkeypatch.context() as patched:
-                patched.setattr(os, "fsync", lambda _: None)
+                for name in ("sync_file", "sync_folder"):
+                    patched.setattr(durable, name, lambda _: None)
                 self._recover(root / self._folder)
             self._known[key] = below(content_of(root), self._folder)
         return self._known[key]
@@ -193,16 +194,15 @@ def test_taking_a_write_back_may_lose_power_too(
         job = Job.begin(root / "out", overwrites=True, success_file=False)
         files = staged(job)
         begun = disk.moment()
-        sync, calls = os.fsync, itertools.count()
-        folder = (root / "out").stat().st_ino
+        sync, calls = durable.sync_folder, itertools.count()
 
-        def failing(descriptor: int) -> None:
+        def failing(folder: Path) -> None:
             # The manifest takes two of them. The third is for the names, the fourth for moving back.
-            if os.fstat(descriptor).st_ino == folder and 2 <= next(calls) < 2 + failures:
+            if folder == root / "out" and 2 <= next(calls) < 2 + failures:
                 raise OSError(5, "Input/output error")
-            sync(descriptor)
+            sync(folder)
 
-        patched.setattr(os, "fsync", failing)
+        patched.setattr(durable, "sync_folder", failing)
         with pytest.raises(OSError, match="Nothing of it is visible"):
             job.commit(files)
         failed = disk.moment()

@@ -11,7 +11,7 @@ from dying import deadly, in_a_process
 from samples import SAMPLES
 from segments import write_segment
 
-from seglake._publish import store
+from seglake._publish import durable
 from seglake._publish.store import LOCAL
 from seglake.spark.write.job import Existing, Job, PartFile
 from seglake.spark.write.options import extensions
@@ -209,14 +209,14 @@ def test_files_that_cannot_be_moved_back_are_finished_later(folder: Path, monkey
     files = staged(job)
     with monkeypatch.context() as patched:
         failing(patched, "sync_names", 3)
-        move, moves = Path.rename, iter(range(100))
+        move, moves = durable.rename, iter(range(100))
 
-        def sticking(path: Path, target: Path) -> Path:
+        def sticking(path: Path, target: Path) -> None:
             if path.parent == folder and next(moves) == 0:
                 raise FULL
-            return move(path, target)
+            move(path, target)
 
-        patched.setattr(Path, "rename", sticking)
+        patched.setattr(durable, "rename", sticking)
         with pytest.raises(OSError, match=r"names failed: .*: the next write into the folder puts it in order"):
             job.commit(files)
     job.abort()
@@ -277,7 +277,7 @@ def test_clearing_up_that_fails_takes_nothing_back(folder: Path, monkeypatch: py
 
 def test_a_folder_that_another_write_removes_meanwhile(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     job = begin(folder)
-    is_dir, sync = Path.is_dir, store.sync_folder
+    is_dir, sync = Path.is_dir, durable.sync_folder
     removed: list[Path] = []
 
     def end_of_another(path: Path) -> None:
@@ -296,7 +296,7 @@ def test_a_folder_that_another_write_removes_meanwhile(folder: Path, monkeypatch
         sync(path)
 
     monkeypatch.setattr(Path, "is_dir", looked)
-    monkeypatch.setattr(store, "sync_folder", synced)
+    monkeypatch.setattr(durable, "sync_folder", synced)
     files = staged(job)
     job.commit(files)
     assert removed

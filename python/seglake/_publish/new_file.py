@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
-from .durable import sync, sync_folder
+from . import durable
 
 if TYPE_CHECKING:
     from typing_extensions import Buffer
@@ -47,11 +47,11 @@ def new_file(path: str, *, replace: bool) -> Generator[BinaryIO]:
             yield file
             file.flush()
             with _about(path):
-                sync(file.fileno())
+                durable.sync_file(staged)
         with _about(path):
             _place(staged, final, replace=replace)
         with _about(path, _NOT_SYNCED):
-            sync_folder(final.parent)
+            durable.sync_folder(final.parent)
     finally:
         staged.unlink(missing_ok=True)
 
@@ -90,12 +90,12 @@ def _about(path: str, state: str = "") -> Generator[None]:
 
 def _place(staged: Path, final: Path, *, replace: bool) -> None:
     if not replace:
-        # Unlike a rename, both fail if another process has made the file in the meantime.
+        # Both fail if another process has made the file in the meantime.
         try:
-            final.hardlink_to(staged)
+            durable.rename_new(staged, final)
             return
         except FileExistsError:
             raise
-        except OSError:  # a file system without hard links
+        except OSError:  # a file system that can only replace
             final.open("xb").close()
-    staged.replace(final)
+    durable.rename(staged, final)

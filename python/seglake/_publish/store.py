@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol, cast
 
 from seglake._text import printable_path
 
-from .durable import sync_file, sync_folder
+from . import durable
 
 if TYPE_CHECKING:
     from pyarrow import NativeFile
@@ -184,7 +184,7 @@ class LocalStore(Store):
         missing = [each for each in (folder, *folder.parents) if not each.exists()]
         folder.mkdir(parents=True, exist_ok=True)
         for each in missing:
-            sync_folder(each.parent)
+            durable.sync_folder(each.parent)
 
     def make_staging(self, folder: Path) -> None:
         """Makes a publisher's staging folder."""
@@ -198,7 +198,7 @@ class LocalStore(Store):
         """Gives a staging folder another name, in one step, and removes it."""
         # Under another name no task that is still running, its result not wanted any more, finds its way into it.
         aside = staging.with_name(f".{staging.name}")
-        staging.rename(aside)
+        durable.rename(staging, aside)
         # Sync the new name before anything below it is removed. After a loss of power, a manifest under the old name
         # would be carried out once more, on whatever files have the names by then.
         self.sync_names(staging.parent, [aside])
@@ -222,7 +222,7 @@ class LocalStore(Store):
 
     def sync_file(self, path: Path) -> None:
         """Syncs the content of a file to the disk."""
-        sync_file(path)
+        durable.sync_file(path)
 
     def sync_names(self, root: Path, files: Iterable[Path]) -> None:
         """Syncs the names of files below `root`, and of the folders on the way to them, to the disk.
@@ -235,24 +235,24 @@ class LocalStore(Store):
         for folder in sorted(folders):
             # Another write may remove an empty folder at any time: then there are no names in it.
             with contextlib.suppress(FileNotFoundError):
-                sync_folder(folder)
+                durable.sync_folder(folder)
 
     def place(self, staged: Path, final: Path) -> None:
         """Gives a staged file its final name; its folder is made where it is missing."""
         final.parent.mkdir(parents=True, exist_ok=True)
-        staged.rename(final)
+        durable.rename(staged, final)
 
     def move_back(self, final: Path, staged: Path) -> None:
         """Gives a file the name again that it was staged under, if it has the final one."""
         with contextlib.suppress(FileNotFoundError):
-            final.rename(staged)
+            durable.rename(final, staged)
 
     def write_durably(self, root: Path, path: Path, content: bytes) -> None:
         """Writes a small file in one step. On return it and the names of the folders from `root` on are on the disk."""
         new = path.with_name(f"{path.name}.new")
         new.write_bytes(content)
-        sync_file(new)
-        new.rename(path)
+        durable.sync_file(new)
+        durable.rename(new, path)
         self.sync_names(root, [path])
 
     def read_json(self, path: Path) -> dict[str, Any] | None:

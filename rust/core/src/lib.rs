@@ -107,6 +107,7 @@ mod words;
 
 #[doc(hidden)]
 pub use bug::OrBug;
+pub use disk::durable;
 pub use error::{Damage, Error, Finding, Result};
 pub use format::{Options, RecordId, Value};
 pub use reader::{Reader, Records, create, open, verify};

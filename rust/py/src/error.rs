@@ -196,6 +196,19 @@ fn os_error(
     if let Some(raised) = raised {
         return of_file_object(py, path, action, raised);
     }
+    let (number, words) = number_and_words(py, error)?;
+    Ok(numbered(number, path, format!("{action}: {words}")))
+}
+
+/// The system's error as Python's own calls raise it: in its words alone.
+pub(crate) fn of_system(py: Python<'_>, path: &Path, error: &std::io::Error) -> PyErr {
+    number_and_words(py, error).map_or_else(
+        |failure| failure,
+        |(number, words)| numbered(number, Some(path), words),
+    )
+}
+
+fn number_and_words(py: Python<'_>, error: &std::io::Error) -> PyResult<(Option<i32>, String)> {
     // Windows numbers its errors otherwise than Python's `errno`: there the kind tells.
     let of_system = error.raw_os_error().filter(|_| cfg!(unix));
     let number = of_system.or(match error.kind() {
@@ -214,7 +227,7 @@ fn os_error(
             .to_string(),
         None => error.to_string(),
     };
-    Ok(numbered(number, path, format!("{action}: {words}")))
+    Ok((number, words))
 }
 
 /// What the caller's own file object raised: an OSError of the same number that comes of it. What is no error but a wish to

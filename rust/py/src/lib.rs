@@ -12,6 +12,7 @@ mod convert;
 mod destination;
 mod detect;
 mod diagnosis;
+mod durable;
 mod error;
 mod exclusive;
 mod field_in;
@@ -74,6 +75,8 @@ mod _native {
     use super::convert::convert;
     #[pymodule_export]
     use super::detect::{Detection, detect};
+    #[pymodule_export]
+    use super::durable::{rename, rename_new, sync_file, sync_folder};
     #[pymodule_export]
     use super::formats::formats;
     #[pymodule_export]

@@ -4,6 +4,7 @@
 //! [`System`] is the operating system's file system, and the default everywhere. Another disk can be set in
 //! [`Options`](crate::Options) and [`WriteOptions`](crate::format::WriteOptions) as a [`DiskRef`].
 
+pub mod durable;
 mod handle;
 mod system;
 

@@ -23,7 +23,26 @@ const fn reach(_: Operation, bytes: usize) -> io::Result<usize> {
 /// Syncs a file or folder. Only this function does, so tests that see it called see every sync.
 fn sync(file: &File, how: fn(&File) -> io::Result<()>) -> io::Result<()> {
     reach(Operation::Sync, 0)?;
-    how(file)
+    let synced = how(file);
+    // There the standard library also empties the cache of the drive, which file systems of the network know nothing of.
+    #[cfg(unix)]
+    if cfg!(target_vendor = "apple") {
+        return or_plainly(synced, || Ok(rustix::fs::fsync(file)?));
+    }
+    synced
+}
+
+/// Syncs plainly what a file system cannot sync in the way that failed.
+#[cfg(unix)]
+fn or_plainly(synced: io::Result<()>, plainly: impl FnOnce() -> io::Result<()>) -> io::Result<()> {
+    use rustix::io::Errno;
+    let unknown = [Errno::NOTSUP, Errno::OPNOTSUPP, Errno::INVAL, Errno::NOTTY];
+    match synced {
+        Err(error) if Errno::from_io_error(&error).is_some_and(|own| unknown.contains(&own)) => {
+            plainly()
+        }
+        synced => synced,
+    }
 }
 
 /// The operating system's file system.
@@ -327,6 +346,29 @@ mod tests {
         assert!(invalid(System.sync_folder(Path::new("/proc"))));
         let folder = tempfile::tempdir().unwrap();
         System.sync_folder(folder.path()).unwrap();
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn what_a_file_system_does_not_know_is_synced_plainly() {
+        use rustix::io::Errno;
+        let plainly = || Err(ErrorKind::StorageFull.into());
+        for errno in [Errno::NOTSUP, Errno::OPNOTSUPP, Errno::INVAL, Errno::NOTTY] {
+            let synced = or_plainly(Err(errno.into()), plainly);
+            assert_eq!(synced.unwrap_err().kind(), ErrorKind::StorageFull);
+        }
+        for done in [Ok(()), Err(Errno::IO), Err(Errno::NOSPC)] {
+            let is_called = std::cell::Cell::new(false);
+            let synced = or_plainly(done.map_err(io::Error::from), || {
+                is_called.set(true);
+                Ok(())
+            });
+            assert_eq!((synced.is_ok(), is_called.get()), (done.is_ok(), false));
+        }
+        or_plainly(Err(Errno::INVAL.into()), || {
+            Ok(rustix::fs::fsync(tempfile::tempfile()?)?)
+        })
+        .unwrap();
     }
 
     #[cfg(unix)]
