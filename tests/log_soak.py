@@ -73,6 +73,8 @@ class Process:
 
     def look(self, now: float) -> None:
         """Take a sample, unless the process is gone."""
+        ended = os.waitid(os.P_PID, self.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+        assert ended is None or ended.si_status in (0, signal.SIGKILL), f"{self.name} failed: its error is above"
         with contextlib.suppress(FileNotFoundError, ProcessLookupError):
             status = dict(line.split(":", 1) for line in Path(f"/proc/{self.pid}/status").read_text().splitlines())
             if "VmRSS" in status:
@@ -249,15 +251,18 @@ def verify(path: Path, copies: Path, seed: int, stop: int, told: int) -> None:
     while not is_told(stop):
         done["segments verified"] += verify_all(path)
         time.sleep(0.1)
+        log = SegmentLog(path, readonly=True)
+        if log.synced is None:
+            continue  # there is nothing to take
         to = copies / str(done["snapshots"])
         with contextlib.suppress(seglake.SegmentGoneError):
-            SegmentLog(path, readonly=True).snapshot(to)
+            log.snapshot(to)
             verify_all(to)
             taken = Oracle(has_retention=True)
-            with SegmentLog(to, readonly=choice.random() < 0.5) as log:
-                taken.look(log)
-                if not log.readonly:
-                    log.write("soak", b"")
+            with SegmentLog(to, readonly=choice.random() < 0.5) as copy:
+                taken.look(copy)
+                if not copy.readonly:
+                    copy.write("soak", b"")
             done["snapshots"] += 1
         shutil.rmtree(to, ignore_errors=True)
     tell(told, done)
