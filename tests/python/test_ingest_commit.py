@@ -1,20 +1,23 @@
-"""The commit and its undoing, without Spark: killed at every step, and set right by the next run."""
+"""The commit of an ingest: killed at every step, and completed by the next run."""
 
 import json
 import os
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+import time
+from collections.abc import Iterable, Iterator
+from dataclasses import asdict
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
+from dying import deadly, in_a_process
 
 from seglake._formats import FormatOptions
 from seglake._ingestion import driver
-from seglake._ingestion.commit import clear_dead_runs, commit, locked
+from seglake._ingestion.commit import commit, locked, settle_dead_runs
 from seglake._ingestion.driver import IngestDriver
 from seglake._ingestion.layout import LOCK, STAGING
 from seglake._ingestion.outcome import TaskOutcome
@@ -51,7 +54,7 @@ def deadly(function):
     return call
 for name in ("write_durably", "place", "sync_names"):
     setattr(LOCAL, name, deadly(getattr(LOCAL, name)))
-commit(destination, Manifest(run, data, files))
+commit(destination, Manifest(run, [*data, *files]))
 print(calls)
 """
 
@@ -83,14 +86,15 @@ def written(publisher: str = RUN, **content: Any) -> str:
 
 NOTHING = {EARLIER: "earlier"}
 ALL = NOTHING | {final: staged for staged, final in (*DATA, *FILES)}
-STEPS = 3 + len(DATA) + 1 + len(FILES) + 1
-FIRST_AFTER_COMMIT = 3 + len(DATA) + 1 + 2
+# The staged names, the manifest and its name; then the files of each table, and their names.
+STEPS = 3 + (2 + 1) + (1 + 1) + (2 + 1)
+FIRST_AFTER_MANIFEST = 3
 
 
 def test_a_commit_makes_everything_visible(destination: Path) -> None:
-    commit(destination, Manifest(RUN, DATA, FILES))
+    commit(destination, Manifest(RUN, [*DATA, *FILES]))
     assert visible(destination) == ALL
-    clear_dead_runs(destination)
+    settle_dead_runs(destination)
     assert visible(destination) == ALL
     assert list((destination / STAGING).iterdir()) == []
 
@@ -103,13 +107,88 @@ def test_killed_at_any_step_it_is_all_or_nothing(destination: Path, step: int) -
     listed = [name for name in visible(destination) if "/files/" in name]
     if listed:  # what is listed is complete
         assert visible(destination).items() >= {final: staged for staged, final in DATA}.items()
-    clear_dead_runs(destination)
-    assert visible(destination) == (ALL if step >= FIRST_AFTER_COMMIT else NOTHING)
+    settle_dead_runs(destination)
+    assert visible(destination) == (ALL if step >= FIRST_AFTER_MANIFEST else NOTHING)
+    if step >= FIRST_AFTER_MANIFEST:
+        assert list((destination / STAGING).iterdir()) == []
+
+
+@pytest.mark.parametrize("step", range(1, STEPS + 1))
+def test_what_is_killed_while_it_is_completed_is_completed_by_the_next(destination: Path, step: int) -> None:
+    staging = destination / STAGING / RUN
+    (staging / "manifest.json").write_text(json.dumps(asdict(Manifest(RUN, [*DATA, *FILES]))))
+
+    def settle() -> None:
+        deadly(LOCAL, ("place", "sync_names"), step)
+        settle_dead_runs(destination)
+
+    status = in_a_process(settle)
+    assert status == (-signal.SIGKILL if step <= STEPS - 3 else 0)
+    settle_dead_runs(destination)
+    assert visible(destination) == ALL
     assert list((destination / STAGING).iterdir()) == []
-    # Nor is an empty folder left that would look like a table or a partition.
-    if step < FIRST_AFTER_COMMIT:
-        assert sorted(path.name for path in destination.iterdir()) == [STAGING, "active"]
-        assert [path.name for path in (destination / "active/records").iterdir()] == ["date=2024-01-31"]
+
+
+def test_tables_become_visible_in_their_order(destination: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    calls: list[str] = []
+    place, sync_names = LOCAL.place, LOCAL.sync_names
+    placed: list[str] = []
+
+    def place_(staged: Path, final: Path) -> None:
+        placed.append(final.relative_to(destination).parts[1])
+        place(staged, final)
+
+    def sync_(root: Path, files: Iterable[Path]) -> None:
+        calls.extend(placed)
+        placed.clear()
+        calls.append("sync")
+        sync_names(root, files)
+
+    monkeypatch.setattr(LOCAL, "place", place_)
+    monkeypatch.setattr(LOCAL, "sync_names", sync_)
+    # In whatever order the manifest has them.
+    commit(destination, Manifest(RUN, [*FILES, *reversed(DATA)]))
+    assert calls[2:] == ["records", "records", "sync", "damage", "sync", "files", "files", "sync"]
+
+
+def test_what_no_manifest_names_stays_for_a_day(destination: Path) -> None:
+    staging = destination / STAGING / RUN
+    for hours, is_there in ((0, True), (23, True), (25, False)):
+        then = time.time() - hours * 3600
+        for path in (*staging.iterdir(), staging):
+            os.utime(path, (then, then))
+        settle_dead_runs(destination)
+        assert staging.exists() == is_there
+    assert visible(destination) == NOTHING
+
+
+def test_a_task_that_still_writes_keeps_what_is_staged(destination: Path) -> None:
+    staging = destination / STAGING / RUN
+    then = time.time() - 25 * 3600
+    os.utime(staging, (then, then))
+    settle_dead_runs(destination)
+    assert staging.exists()
+
+
+def test_a_file_that_is_gone_is_told_of(destination: Path) -> None:
+    staging = destination / STAGING / RUN
+    (staging / "manifest.json").write_text(json.dumps(asdict(Manifest(RUN, [*DATA, *FILES]))))
+    (staging / "t/1.inprogress").unlink()
+    with pytest.raises(IngestError, match=r"date=2024-02-01.*it is gone\. Nothing was changed\. Remove .*_staging"):
+        settle_dead_runs(destination)
+    assert visible(destination) == NOTHING
+    assert staging.exists()
+
+
+def test_a_manifest_that_cannot_be_written_leaves_nothing(destination: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(LOCAL, "write_durably", full)
+    with pytest.raises(IngestError, match=r"writing the manifest of the run failed: .*No space left.* Nothing was"):
+        commit(destination, Manifest(RUN, [*DATA, *FILES]))
+    assert visible(destination) == NOTHING
+    assert list((destination / STAGING).iterdir()) == []
 
 
 def test_the_steps_are_counted_right(destination: Path) -> None:
@@ -118,27 +197,8 @@ def test_the_steps_are_counted_right(destination: Path) -> None:
     assert done.stdout.split() == [str(STEPS)]
 
 
-@pytest.mark.parametrize(("step", "message"), [(2, "Nothing of it is visible"), (5, "All of it is visible")])
-def test_a_rename_that_fails_is_set_right_at_once(
-    destination: Path, monkeypatch: pytest.MonkeyPatch, step: int, message: str
-) -> None:
-    place = LOCAL.place
-    calls: list[Path] = []
-
-    def failing(staged: Path, final: Path) -> None:
-        calls.append(final)
-        if len(calls) == step:
-            raise OSError(28, "No space left on device")
-        place(staged, final)
-
-    monkeypatch.setattr(LOCAL, "place", failing)
-    with pytest.raises(IngestError, match=f"giving the files their names failed: .*No space left.*{message}"):
-        commit(destination, Manifest(RUN, DATA, FILES))
-    assert visible(destination) == (ALL if step > len(DATA) else NOTHING)
-
-
-@pytest.mark.parametrize("step", [2, 3, 4, 5])
-def test_what_cannot_be_set_right_at_once_is_by_the_next_run(
+@pytest.mark.parametrize("step", range(1, len(DATA) + len(FILES) + 1))
+def test_a_rename_that_fails_is_completed_by_the_next_run(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: int
 ) -> None:
     destination = tmp_path / "lake"
@@ -152,28 +212,23 @@ def test_what_cannot_be_set_right_at_once_is_by_the_next_run(
 
     monkeypatch.setattr(IngestDriver, "_read", read)
     monkeypatch.setattr(driver, "_by_format", lambda *_: {})
-    monkeypatch.setattr(IngestDriver, "_manifest", lambda *_: Manifest(RUN, DATA, FILES))
-    calls: list[Path] = []
+    monkeypatch.setattr(IngestDriver, "_manifest", lambda *_: Manifest(RUN, [*DATA, *FILES]))
+    place, calls = LOCAL.place, list[Path]()
 
-    def failing(function: Callable[..., None]) -> Callable[..., None]:
-        def call(*arguments: Any, **named: Any) -> None:
-            calls.append(arguments[0])
-            if len(calls) >= step:
-                raise OSError(5, "Input/output error")
-            function(*arguments, **named)
-
-        return call
+    def failing(staged: Path, final: Path) -> None:
+        calls.append(final)
+        if len(calls) == step:
+            raise OSError(5, "Input/output error")
+        place(staged, final)
 
     run = IngestDriver([], destination, None, FormatOptions(), None, None, 1, "record", None)
     with monkeypatch.context() as patched:
-        patched.setattr(LOCAL, "place", failing(LOCAL.place))
-        patched.setattr(LOCAL, "move_back", failing(LOCAL.move_back))
-        patched.setattr(LOCAL, "remove", failing(LOCAL.remove))
-        with pytest.raises(IngestError, match=r"Input/output error\. A part of it may be visible"):
+        patched.setattr(LOCAL, "place", failing)
+        with pytest.raises(IngestError, match=r"names failed: .*Input/output error\. A part of it .* completes it"):
             run._run(cast("Any", None), destination, RUN, cast("Any", SimpleNamespace(files=[])))
-    clear_dead_runs(destination)
-    whole = {final: staged for staged, final in (*DATA, *FILES)}
-    assert visible(destination) == (whole if step > len(DATA) + 1 else {})
+    assert len([path for path in visible(destination) if "/files/" in path]) == max(0, step - 1 - len(DATA))
+    settle_dead_runs(destination)
+    assert visible(destination) == {final: staged for staged, final in (*DATA, *FILES)}
     assert list((destination / STAGING).iterdir()) == []
 
 
@@ -191,6 +246,8 @@ def test_what_cannot_be_set_right_at_once_is_by_the_next_run(
         written(place=[["a", f"active/{RUN}/x"]]),
         written(remove=["/etc/passwd"]),
         written(remove=[EARLIER]),
+        written(place=[["a", f"active/others/{RUN}.parquet"]]),
+        written(place=[["a", f"{RUN}.parquet"]]),
         written(records=[["/etc/passwd", f"active/files/{RUN}.parquet"]]),
         written("20230131T000000Z-0000beef"),
     ],
@@ -198,7 +255,7 @@ def test_what_cannot_be_set_right_at_once_is_by_the_next_run(
 def test_a_foreign_manifest_deletes_nothing(destination: Path, content: str) -> None:
     (destination / STAGING / RUN / "manifest.json").write_text(content)
     with pytest.raises(IngestError, match=r"manifest\.json: expected the manifest of an ingest that died, .*remove"):
-        clear_dead_runs(destination)
+        settle_dead_runs(destination)
     assert visible(destination) == NOTHING
     assert (destination / STAGING / RUN).is_dir()
 
@@ -208,14 +265,14 @@ def test_a_link_in_the_place_of_the_staging_folder_clears_nothing(tmp_path: Path
     (tmp_path / "lake").mkdir()
     (tmp_path / "lake" / STAGING).symlink_to(tmp_path / "elsewhere")
     with pytest.raises(IngestError, match="this is a link"):
-        clear_dead_runs(tmp_path / "lake")
+        settle_dead_runs(tmp_path / "lake")
     assert (tmp_path / "elsewhere" / "precious").is_dir()
 
 
 def test_a_link_in_the_staging_folder_is_not_entered(destination: Path, tmp_path: Path) -> None:
     (tmp_path / "elsewhere" / "precious").mkdir(parents=True)
     (destination / STAGING / "linked").symlink_to(tmp_path / "elsewhere")
-    clear_dead_runs(destination)
+    settle_dead_runs(destination)
     assert (tmp_path / "elsewhere" / "precious").is_dir()
 
 
@@ -229,7 +286,7 @@ def test_a_link_in_the_place_of_the_lock_is_not_written_to(tmp_path: Path) -> No
 
 
 def test_there_may_be_nothing_to_clear(tmp_path: Path) -> None:
-    clear_dead_runs(tmp_path)
+    settle_dead_runs(tmp_path)
     assert list(tmp_path.iterdir()) == []
 
 

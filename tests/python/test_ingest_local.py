@@ -203,7 +203,6 @@ def test_the_run_after_one_that_was_killed_ends_right(tmp_path: Path) -> None:
     assert len(list((tmp_path / "lake/_staging").iterdir())) == 1
     assert seglake.ingest(tmp_path / "src", tmp_path / "lake").records == 300
     assert records(tmp_path / "lake") == 300
-    assert list((tmp_path / "lake/_staging").iterdir()) == []
 
 
 def test_a_full_disk(small_disk: Path, tmp_path: Path) -> None:

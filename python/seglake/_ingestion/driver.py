@@ -21,7 +21,7 @@ from seglake._text import path_text, printable_path
 from seglake._types import DialectName
 from seglake._values import is_uri
 
-from .commit import clear_dead_runs, commit, locked
+from .commit import commit, locked, settle_dead_runs
 from .engine import Engine, EngineChoice
 from .layout import (
     STAGED_SUFFIX,
@@ -83,7 +83,7 @@ class IngestDriver:
         LOCAL.make_folder(destination)
         run_id = new_run_id()
         with locked(destination, run_id):
-            clear_dead_runs(destination)
+            settle_dead_runs(destination)
             refuse_ingested(destination, listing)
             if self.format is not None:
                 refuse_other_columns(destination, [self.format], self.format_options)
@@ -122,7 +122,7 @@ class IngestDriver:
         except BaseException:
             LOCAL.remove_tree(staging)
             raise
-        # If it fails and cannot be set right, the next run needs what is staged to do so.
+        # If it fails, the next run needs what is staged to complete it.
         commit(destination, manifest)
         LOCAL.remove_tree(staging)
         files = [file for outcome in outcomes for file in outcome.files]
@@ -185,7 +185,7 @@ class IngestDriver:
             name = f"files-{format}{STAGED_SUFFIX}"
             write_table(staging / name, pa.Table.from_pylist([asdict(entry) for entry in entries], FILES_SCHEMA))
             files.append((name, files_path(format, run_id)))
-        return Manifest(run_id, data, files)
+        return Manifest(run_id, [*data, *files])
 
     def _empty_tables(
         self,

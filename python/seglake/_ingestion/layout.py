@@ -19,6 +19,7 @@ __all__ = [
     "NULL_DATE",
     "STAGED_SUFFIX",
     "STAGING",
+    "TABLES",
     "data_path",
     "files_path",
     "files_tables",
@@ -30,6 +31,9 @@ __all__ = [
 STAGING: Final = "_staging"
 LOCK: Final = "_lock"
 STAGED_SUFFIX: Final = ".inprogress"
+
+TABLES: Final = ("records", "damage", "files")
+"""The tables of a format, in the order in which their files become visible."""
 
 NULL_DATE: Final = "__HIVE_DEFAULT_PARTITION__"
 """How Hive, and with it Spark, DuckDB and polars, name the partition of null."""
