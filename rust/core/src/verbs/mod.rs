@@ -6,9 +6,11 @@ mod diagnosis;
 #[cfg(feature = "chunked")]
 mod index;
 mod ledger;
+mod paths;
 mod recover;
 mod report;
 mod seal;
+mod stages;
 mod verify;
 
 pub use convert::{Conversion, convert};

@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::Report;
+use super::verify::first_damage;
 use crate::bug::OrBug;
 use crate::checksum::{Incremental, Key};
 use crate::cursor::Cursor;
@@ -97,7 +98,7 @@ pub fn seal(
         progress(walk.offset())?;
     }
     if report.wrong_key() {
-        return Err(wrong_key(source, &options));
+        return Err(first_damage(source, &options));
     }
     let key = walk.scan().file_key();
     writer.set_key(key)?;
@@ -106,24 +107,6 @@ pub fn seal(
     read_back(written, &checksums, key, &options)?;
     writer.commit()?;
     Ok(report)
-}
-
-/// The error for a source whose key is another.
-fn wrong_key(source: Arc<dyn Source>, options: &Options) -> Error {
-    let strict = options.clone().strict(true);
-    let mut walk = match ActiveWalk::open(source, &strict, Start::Beginning) {
-        Ok(walk) => walk,
-        Err(error) => return error,
-    };
-    loop {
-        match walk.step() {
-            Ok(Step::More) => {}
-            Ok(_) => {
-                return Error::Usage("the source changed while it was sealed".to_owned());
-            }
-            Err(error) => return error,
-        }
-    }
 }
 
 /// Walks the new file and compares its records with the checksums that were carried over.

@@ -1,5 +1,6 @@
 //! Verifies every record of a file.
 
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, PoisonError};
 use std::time::Duration;
@@ -103,6 +104,23 @@ fn verify_whole(
     }
     report.note(&*walk);
     Ok(report)
+}
+
+/// The error that a strict walk of a damaged file raises.
+pub(super) fn first_damage(source: Arc<dyn Source>, options: &Options) -> Error {
+    let strict = options.clone().strict(true);
+    let path = source.path().map(Path::to_path_buf);
+    let mut walk = match open(source, &strict, Start::Beginning) {
+        Ok(walk) => walk,
+        Err(error) => return error,
+    };
+    loop {
+        match walk.step() {
+            Ok(Step::More) => {}
+            Ok(_) => return Error::changed(path.as_deref(), "it"),
+            Err(error) => return error,
+        }
+    }
 }
 
 /// Threads that verify the parts of a file, and their results.

@@ -4,7 +4,6 @@
 mod manifest;
 mod places;
 mod sorting;
-mod stages;
 mod undo;
 
 use std::io::{BufWriter, Seek, SeekFrom, Write};
@@ -13,6 +12,7 @@ use std::sync::Arc;
 
 pub use undo::undo_recover;
 
+use super::stages::Stages;
 use super::{Report, verify};
 use crate::bug::OrBug;
 use crate::disk::DiskRef;
@@ -26,7 +26,6 @@ use crate::source::{FileSource, Source};
 use manifest::{Header, How, Id, Manifest, write_line};
 use places::Places;
 use sorting::{Sorted, Sorting, unwritten};
-use stages::Stages;
 use undo::{Parts, hash};
 
 /// The number of passes over the file: verify, copy, verify the copy, sort, restore.

@@ -1,15 +1,13 @@
 //! The paths of a recovery's files, which must differ.
 
-use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use super::Recovery;
-use crate::disk::DiskRef;
 use crate::engine::{Format, Options};
 use crate::error::{Error, Result};
-use crate::output::folder;
 use crate::source::Source;
 use crate::text;
+use crate::verbs::paths::{behind, refuse_same};
 
 /// The suffix of a quarantine after the name of the recovered file.
 const QUARANTINE: &str = ".quarantine";
@@ -34,12 +32,6 @@ pub(super) fn default_quarantine(recovered: &Path) -> PathBuf {
 /// The path of a quarantine's manifest.
 pub(super) fn manifest(quarantine: &Path) -> PathBuf {
     behind(quarantine, MANIFEST)
-}
-
-fn behind(path: &Path, suffix: &str) -> PathBuf {
-    let mut name = OsString::from(path);
-    name.push(suffix);
-    name.into()
 }
 
 impl Places {
@@ -99,60 +91,5 @@ impl Places {
             ],
         )?;
         Ok(places)
-    }
-}
-
-/// Refuses two names of one file.
-///
-/// # Errors
-/// [`Error::Usage`].
-pub(super) fn refuse_same(disk: &DiskRef, files: &[(&str, Option<&Path>)]) -> Result<()> {
-    let named = files
-        .iter()
-        .filter_map(|(what, path)| path.map(|path| (*what, path)));
-    let known: Vec<_> = named
-        .map(|(what, path)| (what, path, Identity::of(disk, path)))
-        .collect();
-    for (number, (what, path, identity)) in known.iter().enumerate() {
-        let others = known.iter().take(number);
-        for (other, other_path, other_identity) in others {
-            if identity.is_same(other_identity) {
-                return Err(Error::Usage(format!(
-                    "{}: {what} would be {other}, {}: name another file",
-                    text::path(path),
-                    text::path(other_path)
-                )));
-            }
-        }
-    }
-    Ok(())
-}
-
-/// What identifies a file, whatever its name.
-struct Identity {
-    /// Its path with links resolved, as far as it exists.
-    path: PathBuf,
-    /// Device and number, if the file exists.
-    node: Option<(u64, u64)>,
-}
-
-impl Identity {
-    fn of(disk: &DiskRef, path: &Path) -> Self {
-        let in_folder = |folder: PathBuf| match path.file_name() {
-            Some(name) => folder.join(name),
-            None => folder,
-        };
-        let canonical = disk
-            .canonical(path)
-            .or_else(|_| disk.canonical(folder(path)).map(in_folder))
-            .unwrap_or_else(|_| path.to_path_buf());
-        Self {
-            path: canonical,
-            node: disk.stat(path, true).ok().and_then(|stat| stat.node),
-        }
-    }
-
-    fn is_same(&self, other: &Self) -> bool {
-        self.path == other.path || self.node.is_some() && self.node == other.node
     }
 }

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::manifest::{Header, Id, Manifest, Piece, Place};
-use super::places::{default_quarantine, manifest, refuse_same};
+use super::places::{default_quarantine, manifest};
 use super::sorting::unwritten;
 use crate::checksum::{Incremental, Key};
 use crate::engine::{Options, each_piece};
@@ -13,6 +13,7 @@ use crate::error::{Error, Result};
 use crate::output::NewFile;
 use crate::source::{FileSource, Source};
 use crate::text;
+use crate::verbs::paths::refuse_same;
 
 /// Explains a missing manifest, and what to do.
 fn without_manifest(error: Error) -> Error {
