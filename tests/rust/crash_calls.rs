@@ -15,9 +15,11 @@ const CALLS: [&str; 6] = [
 ];
 
 /// How many such calls each file has, and where they are left out. A new one belongs here, and into a scenario.
-const PLACES: [(&str, usize, &str); 10] = [
+const PLACES: [(&str, usize, &str); 12] = [
     // `sync`: the data, and the folder.
     ("output/appender.rs", 2, "crash_append"),
+    // `sync`: a sidecar, or a file that is repaired.
+    ("output/in_place.rs", 1, "crash_parity"),
     // `commit`: the folder. `sync`: the data. `place`: both ways to rename.
     (
         "output/new_file.rs",
@@ -30,6 +32,8 @@ const PLACES: [(&str, usize, &str); 10] = [
     // `sync_folders`, called twice. Renaming back and the link aside only serve an error that does not end the process:
     // `recover_faults::recovering_over_other_files`.
     ("output/together.rs", 3, "crash_whole: recover"),
+    // `sync`: a file before it is covered.
+    ("source/file.rs", 1, "crash_parity"),
     // `commit`: the segment, and the folder where it is new.
     ("store/commit.rs", 2, "crash_log"),
     // `begin_folder`: the folder of a new log.

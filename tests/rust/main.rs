@@ -46,6 +46,8 @@ mod crash_calls;
 #[cfg(all(unix, feature = "faults"))]
 mod crash_log;
 #[cfg(all(unix, feature = "faults"))]
+mod crash_parity;
+#[cfg(all(unix, feature = "faults"))]
 mod crash_snapshot;
 #[cfg(all(unix, feature = "faults"))]
 mod crash_whole;
@@ -76,6 +78,8 @@ mod parts;
 mod parts_planning;
 #[cfg(feature = "arrow")]
 mod parts_threads;
+#[cfg(all(unix, feature = "faults"))]
+mod protect;
 mod read_ahead;
 mod reader;
 mod recover;

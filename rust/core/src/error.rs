@@ -220,7 +220,9 @@ impl Damage {
     /// What to do next.
     #[must_use]
     pub const fn next(&self) -> &'static str {
-        if self.wrong_key {
+        if matches!(self.finding, Finding::Parity { .. }) {
+            "`seglake repair` restores it from its parity sidecar; if the file is right as it is, `seglake protect --as-it-is` begins a new sidecar"
+        } else if self.wrong_key {
             "No record checks but the structure is sound: this is probably the wrong key. Leave the file as it is and read it with the key that it was written with"
         } else {
             "`seglake verify` lists all damage; on_damage=\"skip\" reads the sound records"
@@ -295,6 +297,15 @@ pub enum Finding {
         /// The value that was found.
         actual: u64,
     },
+    /// The file differs from what its parity sidecar covered.
+    Parity {
+        /// The cause, as in the ledger.
+        cause: Cause,
+        /// What was expected.
+        expected: String,
+        /// What was found.
+        actual: String,
+    },
     /// Any other finding, as text.
     Words {
         /// The cause, as in the ledger.
@@ -330,7 +341,9 @@ impl Finding {
             Self::Nonzero { .. } => Cause::NonzeroUnused,
             Self::BadUuid { .. } => Cause::BadUuid,
             Self::OutOfOrder { .. } => Cause::OutOfOrder,
-            Self::Number { cause, .. } | Self::Words { cause, .. } => *cause,
+            Self::Number { cause, .. } | Self::Parity { cause, .. } | Self::Words { cause, .. } => {
+                *cause
+            }
         }
     }
 
@@ -349,6 +362,7 @@ impl Finding {
                 format!("a UUID greater than {}", Uuid::from_bytes(*last))
             }
             Self::Number { what, expected, .. } => format!("{what} to be {expected}"),
+            Self::Parity { expected, .. } => expected.clone(),
             Self::Words { expected, .. } => text::printable(expected).into_owned(),
         }
     }
@@ -372,6 +386,7 @@ impl Finding {
                 Uuid::from_bytes(*uuid).to_string()
             }
             Self::Number { actual, .. } => actual.to_string(),
+            Self::Parity { actual, .. } => actual.clone(),
             Self::Words { actual, .. } => text::printable(actual).into_owned(),
         }
     }

@@ -23,6 +23,7 @@ use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::SystemTime;
 
 use seglake::faults::{Disk, DiskFile, Kind, Map, Opening, Stat};
 
@@ -424,6 +425,16 @@ impl State {
         }
     }
 
+    fn stat(&self, id: usize) -> Stat {
+        let content = self.files.get(&id);
+        Stat {
+            kind: content.map_or(Kind::Folder, |_| Kind::File),
+            len: content.map_or(0, |own| own.now().len() as u64),
+            node: Some((0, id as u64)),
+            modified: None,
+        }
+    }
+
     fn begin(&mut self) -> usize {
         self.next += 1;
         self.files.insert(self.next, Arc::default());
@@ -479,12 +490,7 @@ impl Disk for Simulated {
         let mut state = self.turn();
         state.read()?;
         let id = state.names.find(path)?;
-        let content = state.files.get(&id);
-        Ok(Stat {
-            kind: content.map_or(Kind::Folder, |_| Kind::File),
-            len: content.map_or(0, |own| own.now().len() as u64),
-            node: Some((0, id as u64)),
-        })
+        Ok(state.stat(id))
     }
 
     fn canonical(&self, path: &Path) -> io::Result<PathBuf> {
@@ -608,6 +614,17 @@ impl Opened {
 impl DiskFile for Opened {
     fn len(&self) -> io::Result<u64> {
         self.with(None, |content, _, _| Ok(content.now().len() as u64))
+    }
+
+    fn stat(&self) -> io::Result<Stat> {
+        let mut state = self.disk.turn();
+        state.read()?;
+        Ok(state.stat(self.id))
+    }
+
+    /// Times are not kept here.
+    fn set_modified(&self, _: SystemTime) -> io::Result<()> {
+        Ok(())
     }
 
     fn read_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<usize> {

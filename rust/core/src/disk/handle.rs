@@ -3,7 +3,7 @@
 use std::io::{self, ErrorKind, Seek, SeekFrom, Write};
 use std::sync::Arc;
 
-use super::DiskFile;
+use super::{DiskFile, Stat};
 use crate::bug::OrBug;
 
 /// An open file. Only the process that opened it writes to it: a fork has the same buffers, and would write their bytes
@@ -43,6 +43,11 @@ impl Handle {
     /// The file's length in bytes.
     pub(crate) fn len(&self) -> io::Result<u64> {
         self.file.len()
+    }
+
+    /// Properties of the file.
+    pub(crate) fn stat(&self) -> io::Result<Stat> {
+        self.file.stat()
     }
 
     /// Locks the file: [`ErrorKind::ResourceBusy`] if another one holds the lock.

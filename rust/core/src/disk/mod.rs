@@ -13,6 +13,7 @@ use std::io::{self, ErrorKind};
 use std::ops::Deref;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::SystemTime;
 
 pub(crate) use handle::{Handle, Owner};
 pub(crate) use system::System;
@@ -121,6 +122,18 @@ pub trait DiskFile: fmt::Debug + Send + Sync {
     /// Those of the file system.
     fn len(&self) -> io::Result<u64>;
 
+    /// Properties of the file.
+    ///
+    /// # Errors
+    /// Those of the file system.
+    fn stat(&self) -> io::Result<Stat>;
+
+    /// Sets when the file was modified.
+    ///
+    /// # Errors
+    /// Those of the file system.
+    fn set_modified(&self, time: SystemTime) -> io::Result<()>;
+
     /// Reads once, at most as many bytes as the buffer has. Returns 0 at the end of the file.
     ///
     /// # Errors
@@ -217,6 +230,8 @@ pub struct Stat {
     pub len: u64,
     /// Device and inode, if the system has them: two paths of one file have the same.
     pub node: Option<(u64, u64)>,
+    /// When it was modified, if the system knows that.
+    pub modified: Option<SystemTime>,
 }
 
 /// The kind of a file.

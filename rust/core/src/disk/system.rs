@@ -5,6 +5,7 @@ use std::fs::{self, File, OpenOptions};
 use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::SystemTime;
 
 use super::{Disk, DiskFile, Kind, Map, Opening, Stat};
 use crate::bug::OrBug;
@@ -133,16 +134,7 @@ impl Disk for System {
         } else {
             fs::symlink_metadata(path)
         }?;
-        let kind = match metadata.file_type() {
-            own if own.is_file() => Kind::File,
-            own if own.is_dir() => Kind::Folder,
-            _ => Kind::Other,
-        };
-        Ok(Stat {
-            kind,
-            len: metadata.len(),
-            node: node(&metadata),
-        })
+        Ok(stat_of(&metadata))
     }
 
     fn canonical(&self, path: &Path) -> io::Result<PathBuf> {
@@ -205,6 +197,16 @@ impl DiskFile for File {
         self.metadata().map(|metadata| metadata.len())
     }
 
+    fn stat(&self) -> io::Result<Stat> {
+        reach(Operation::Stat, 0)?;
+        self.metadata().map(|metadata| stat_of(&metadata))
+    }
+
+    fn set_modified(&self, time: SystemTime) -> io::Result<()> {
+        reach(Operation::Write, 0)?;
+        Self::set_modified(self, time)
+    }
+
     fn read_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
         let bytes = reach(Operation::Read, buffer.len())?;
         let buffer = buffer
@@ -256,6 +258,20 @@ impl DiskFile for File {
         // SAFETY: the map is only read. The caller ensures that the bytes do not change while they are borrowed, as for
         // every map of a file: the docs of `MappedSource` say so, and files are mapped only on request.
         unsafe { memmap2::Mmap::map(self) }.map(Map::Mapped)
+    }
+}
+
+fn stat_of(metadata: &fs::Metadata) -> Stat {
+    let kind = match metadata.file_type() {
+        own if own.is_file() => Kind::File,
+        own if own.is_dir() => Kind::Folder,
+        _ => Kind::Other,
+    };
+    Stat {
+        kind,
+        len: metadata.len(),
+        node: node(metadata),
+        modified: metadata.modified().ok(), // some systems have no such time
     }
 }
 

@@ -1,6 +1,8 @@
-//! Only this module writes files: it appends to them, or writes them whole before they get their names.
+//! Only this module writes files: it appends to them, changes them in place, or writes them whole before they get their
+//! names.
 
 mod appender;
+mod in_place;
 mod new_file;
 mod spool;
 mod staging;
@@ -11,6 +13,7 @@ use std::ffi::{OsStr, OsString};
 use std::path::Path;
 
 pub(crate) use appender::Appender;
+pub(crate) use in_place::InPlace;
 pub(crate) use new_file::NewFile;
 pub(crate) use spool::Spool;
 pub(crate) use staging::Staging;

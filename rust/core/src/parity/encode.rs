@@ -3,6 +3,7 @@
 use parity_code::{Encoder, Multiplier};
 
 use super::bytes::{BlockHasher, PIECE_BYTES};
+use super::change::Change;
 use super::layout::{Geometry, Head, Set};
 use crate::bug::OrBug;
 use crate::error::{Error, Result};
@@ -32,7 +33,14 @@ pub fn protect(
             covered: end,
             ..head
         };
-        encoding.frame(&head, &mut reading(file, &head), give)?;
+        encoding.frame(
+            &head,
+            &mut reading(file, &head),
+            &mut |change| match change {
+                Change::Head(bytes) | Change::New(bytes) => give(bytes),
+                Change::File { .. } | Change::Kept { .. } => Ok(()),
+            },
+        )?;
         band += 1;
     }
     file.confirm()
@@ -87,7 +95,7 @@ impl Encoding {
         &mut self,
         head: &Head,
         read: &mut dyn FnMut(usize, &mut [u8]) -> Result<()>,
-        give: &mut dyn FnMut(&[u8]) -> Result<()>,
+        give: &mut dyn FnMut(Change<'_>) -> Result<()>,
     ) -> Result<()> {
         let set = self.set;
         let geometry = head.geometry();
@@ -115,11 +123,11 @@ impl Encoding {
             is_second: true,
             ..*head
         };
-        give(&head.bytes())?;
-        give(&table)?;
-        give(parity)?;
-        give(&second.bytes())?;
-        give(&table)
+        give(Change::Head(&head.bytes()))?;
+        give(Change::New(&table))?;
+        give(Change::New(parity))?;
+        give(Change::Head(&second.bytes()))?;
+        give(Change::New(&table))
     }
 }
 

@@ -3,13 +3,13 @@
 use std::fmt;
 
 use super::bytes::Files;
+use super::change::Change;
 use super::encode::{Encoding, head, reading};
-use super::frames::Frame;
+use super::frames::{Frame, Frames};
 use super::judge::{Judged, Proof};
 use super::known::Known;
 use super::layout::{Head, Set};
-use super::ledger::{Content, FileSpan, SidecarRange};
-use super::repair::Change;
+use super::ledger::{Cause, Content, FileSpan, SidecarRange};
 use super::report::{Inspection, Options, verify};
 use crate::error::{Error, Result};
 
@@ -41,29 +41,115 @@ pub enum Refusal {
     BlockDiffers(u64),
 }
 
+impl Refusal {
+    /// Where in the file, and what was expected and found there. `None` if the sidecar itself is refused.
+    #[must_use]
+    pub fn damage(&self) -> Option<RefusedDamage> {
+        let found = |start, cause, expected: String, actual: &str| RefusedDamage {
+            start,
+            cause,
+            expected,
+            actual: actual.to_owned(),
+        };
+        match self {
+            Self::NoFrame => None,
+            Self::CoveredMore(covered) => Some(found(
+                0,
+                Cause::Truncated,
+                format!("at least the {covered} bytes that were covered"),
+                "fewer",
+            )),
+            Self::Damaged(span) => Some(found(
+                span.start,
+                span.cause.unwrap_or(Cause::ChecksumMismatch),
+                format!("bytes up to {} as they were covered", span.end),
+                match span.cause {
+                    Some(Cause::Truncated) => "that they are missing",
+                    Some(Cause::Unreferenced) => "nothing that can verify them",
+                    _ => "other bytes",
+                },
+            )),
+            Self::Unverified(span) => Some(found(
+                span.start,
+                Cause::Unreferenced,
+                format!("a frame for bytes up to {}, which were covered", span.end),
+                "none",
+            )),
+            Self::BlockDiffers(offset) => Some(found(
+                *offset,
+                Cause::ChecksumMismatch,
+                "the block as it was covered".to_owned(),
+                "other bytes",
+            )),
+        }
+    }
+}
+
+/// The damage of a file for which a sidecar is not extended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RefusedDamage {
+    /// Where it begins in the file.
+    pub start: u64,
+    /// Its cause.
+    pub cause: Cause,
+    /// What was expected.
+    pub expected: String,
+    /// What was found.
+    pub actual: String,
+}
+
 impl fmt::Display for Refusal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::NoFrame => f.write_str("expected a frame in the sidecar, found none"),
-            Self::CoveredMore(covered) => write!(
+        match self.damage() {
+            None => f.write_str("expected a frame in the sidecar, found none"),
+            Some(damage) => write!(
                 f,
-                "expected at least the {covered} bytes that were covered, found fewer"
-            ),
-            Self::Damaged(FileSpan {
-                start, end, kind, ..
-            }) => write!(
-                f,
-                "expected a sound file, found bytes {start} to {end} {kind}"
-            ),
-            Self::Unverified(FileSpan { start, end, .. }) => write!(
-                f,
-                "expected a frame for bytes {start} to {end}, which were covered, found none"
-            ),
-            Self::BlockDiffers(offset) => write!(
-                f,
-                "expected the block at offset {offset} as it was covered, found other bytes"
+                "expected {} at offset {}, found {}",
+                damage.expected, damage.start, damage.actual
             ),
         }
+    }
+}
+
+/// How far a sidecar covers a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Coverage {
+    /// What all frames have in common.
+    pub set: Set,
+    /// The bytes of the file that were covered by the last extension (C).
+    pub covered: u64,
+    /// Where the last band that has a frame begins in the file.
+    pub band_start: u64,
+    /// The bytes of that band that the frame covers (L).
+    pub band_covered: u64,
+}
+
+impl Coverage {
+    /// Reads it. `None` if the sidecar has no frame of a band of the file.
+    ///
+    /// # Errors
+    /// [`Error::Io`] if the sidecar cannot be read.
+    pub fn read(files: Files<'_>) -> Result<Option<Self>> {
+        let frames = Frames::find(&files)?;
+        let last = frames.current().last().map(|(_, frame)| *frame);
+        let coverage = frames.set.zip(last).map(|(set, last)| Self {
+            set,
+            covered: frames.greatest_covered(),
+            band_start: set.band_start(last.band),
+            band_covered: u64::from(last.len),
+        });
+        Ok(coverage)
+    }
+
+    /// Whether the last band is not complete, has grown by less than 1/16 of what is covered of it, and is still the
+    /// last band if the file is to be covered up to `end`. Extending it would write its frame again for little.
+    #[must_use]
+    pub fn is_near(&self, end: u64) -> bool {
+        let band_end = self.band_start + self.set.parameters.band_bytes();
+        let covered = self.band_start + self.band_covered;
+        let tail = end.saturating_sub(covered);
+        end < band_end && tail.saturating_mul(16) < self.band_covered
     }
 }
 
@@ -105,9 +191,7 @@ pub fn extend(
     }
     let mut encoding = Encoding::new(set);
     for head in added {
-        encoding.frame(&head, &mut reading(files.file, &head), &mut |bytes| {
-            give(Change::New(bytes))
-        })?;
+        encoding.frame(&head, &mut reading(files.file, &head), give)?;
     }
     files.confirm()?;
     Ok(Extended::Done)

@@ -1,5 +1,7 @@
 //! The layout of a sidecar: heads, and the sizes of bands, blocks and frames.
 
+use std::fmt;
+
 use crate::bug::OrBug;
 use crate::checksum::{Key, batch, hash};
 use crate::cursor::fields;
@@ -67,6 +69,21 @@ impl Parameters {
         })
     }
 
+    /// The profile of this name.
+    ///
+    /// # Errors
+    /// [`Error::Usage`] if there is none.
+    pub fn by_name(name: &str) -> Result<Self> {
+        let profile = Self::PROFILES.iter().find(|(own, _)| *own == name);
+        profile.map(|(_, own)| *own).ok_or_else(|| {
+            let names: Vec<_> = Self::PROFILES.iter().map(|(own, _)| *own).collect();
+            Error::Usage(format!(
+                "there is no profile {name:?}: it is one of {}",
+                names.join(", ")
+            ))
+        })
+    }
+
     fn of(block_bytes: u16, data: u8, parity: u8, groups: u16) -> Option<Self> {
         let is_valid = block_bytes.is_power_of_two()
             && (MIN_BLOCK_BYTES..=MAX_BLOCK_BYTES).contains(&usize::from(block_bytes))
@@ -98,6 +115,21 @@ impl Parameters {
     #[must_use]
     pub fn band_bytes(self) -> u64 {
         u64::from(self.block_bytes) * u64::from(self.data) * u64::from(self.groups)
+    }
+}
+
+impl fmt::Display for Parameters {
+    /// The name of the profile, or the numbers.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let profile = Self::PROFILES.iter().find(|(_, own)| own == self);
+        match profile {
+            Some((name, _)) => f.write_str(name),
+            None => write!(
+                f,
+                "{}+{} with {} groups of blocks of {} bytes",
+                self.data, self.parity, self.groups, self.block_bytes
+            ),
+        }
     }
 }
 

@@ -30,6 +30,7 @@
 //! read the sidecar and write the file, or write the sidecar.
 
 mod bytes;
+mod change;
 mod compute;
 mod encode;
 mod extend;
@@ -43,10 +44,11 @@ mod repair;
 mod report;
 
 pub use bytes::Files;
+pub use change::Change;
 pub use encode::protect;
-pub use extend::{Extended, Refusal, extend};
+pub use extend::{Coverage, Extended, Refusal, RefusedDamage, extend};
 pub use judge::WorstGroup;
 pub use layout::{Parameters, Set};
 pub use ledger::{Cause, FileKind, FileSpan, SidecarKind, SidecarSpan};
-pub use repair::{Change, repair};
+pub use repair::repair;
 pub use report::{FrameSpan, Options, Outcome, Refused, Report, verify};

@@ -73,6 +73,20 @@ impl FileSource {
         Self::of(self.file.another(), &self.disk, &self.path)
     }
 
+    /// Makes what was written of the file survive a loss of power. It may be open for reading only.
+    ///
+    /// # Errors
+    /// [`Error::Io`].
+    pub(crate) fn sync(&self) -> Result<()> {
+        // Windows syncs only files that are open for writing.
+        let writable = cfg!(windows).then(|| self.disk.handle(&self.path, Opening::Write));
+        let synced = match writable.transpose() {
+            Ok(writable) => writable.as_ref().unwrap_or(&self.file).sync_all(),
+            Err(error) => Err(error),
+        };
+        synced.map_err(|error| Error::io(Some(&self.path), "cannot sync", error))
+    }
+
     fn shrunk(&self, offset: u64) -> Error {
         let action = format!(
             "the file shrank while it was read: expected {} bytes, but it now ends before offset {offset}",

@@ -7,11 +7,13 @@ mod diagnosis;
 mod index;
 mod ledger;
 mod paths;
+mod protect;
 mod recover;
 mod report;
 mod seal;
 mod stages;
 mod verify;
+mod watched;
 
 pub use convert::{Conversion, convert};
 pub use diagnose::{DiagnoseOptions, diagnose};
@@ -19,6 +21,7 @@ pub use diagnosis::{Certainty, Diagnosis, Neighbour, Reason, Repair};
 #[cfg(feature = "chunked")]
 pub use index::{Indexed, index};
 pub use ledger::Ledger;
+pub use protect::{Protected, Protection, SidecarChange, protect};
 pub use recover::{Recovered, Recovery, recover, undo_recover};
 pub use report::Report;
 pub use seal::{SealOptions, seal};

@@ -1,0 +1,114 @@
+//! A file whose bytes are changed where they are.
+
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
+
+use crate::disk::{DiskRef, Handle, Opening};
+use crate::error::{Error, Result};
+use crate::source::FileSource;
+
+/// How often a file is opened again that is replaced in the meantime.
+const TRIES: usize = 100;
+
+/// A file that is changed in place. It is locked against other writers until it is
+/// dropped.
+#[derive(Debug)]
+pub(crate) struct InPlace {
+    file: Handle,
+    disk: DiskRef,
+    path: PathBuf,
+}
+
+impl InPlace {
+    /// Opens a file. If it is replaced before it is locked, the new one is opened. `None` if there is none.
+    ///
+    /// # Errors
+    /// [`Error::Io`]; also if another writer has it open.
+    pub(crate) fn open(disk: &DiskRef, path: &Path) -> Result<Option<Self>> {
+        let failed = |error| Error::io(Some(path), "cannot open for writing", error);
+        // Also refuses what is not a regular file.
+        for _ in 0..TRIES {
+            match FileSource::open(disk, path) {
+                Ok(_) => {}
+                Err(Error::Io { source, .. }) if source.kind() == ErrorKind::NotFound => {
+                    return Ok(None);
+                }
+                Err(error) => return Err(error),
+            }
+            // So that a link stays one, also if the file is written anew.
+            let path = disk.canonical(path).map_err(failed)?;
+            let file = disk.handle(&path, Opening::Write).map_err(failed)?;
+            file.lock().map_err(failed)?;
+            let (own, named) = (file.stat().map_err(failed)?, disk.stat(&path, true));
+            if named.is_ok_and(|named| named.node == own.node) {
+                return Ok(Some(Self {
+                    file,
+                    disk: disk.clone(),
+                    path,
+                }));
+            }
+        }
+        Err(failed(std::io::Error::new(
+            ErrorKind::ResourceBusy,
+            "other writers replace it again and again",
+        )))
+    }
+
+    /// The path, with links resolved.
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// The content as it is now.
+    ///
+    /// # Errors
+    /// [`Error::Io`].
+    pub(crate) fn source(&self) -> Result<FileSource> {
+        FileSource::of(self.file.another(), &self.disk, &self.path)
+    }
+
+    /// The length in bytes.
+    ///
+    /// # Errors
+    /// [`Error::Io`].
+    pub(crate) fn len(&self) -> Result<u64> {
+        self.file
+            .len()
+            .map_err(|error| self.failed("cannot stat", error))
+    }
+
+    /// Writes bytes at an offset. The file grows if they end after it.
+    ///
+    /// # Errors
+    /// [`Error::Io`].
+    pub(crate) fn write(&self, bytes: &[u8], offset: u64) -> Result<()> {
+        self.file.write_all_at(bytes, offset).map_err(|error| {
+            let action = format!("cannot write {} bytes at offset {offset}", bytes.len());
+            self.failed(&action, error)
+        })
+    }
+
+    /// Cuts it off at this length, or fills it with zeros up to it.
+    ///
+    /// # Errors
+    /// [`Error::Io`].
+    pub(crate) fn set_len(&self, len: u64) -> Result<()> {
+        self.file
+            .set_len(len)
+            .map_err(|error| self.failed(&format!("cannot set the length to {len} bytes"), error))
+    }
+
+    /// Makes its bytes, its length and its times survive a loss of power.
+    ///
+    /// # Errors
+    /// [`Error::Io`]. The state of the disk is unknown then.
+    pub(crate) fn sync(&self) -> Result<()> {
+        self.file
+            .sync_all()
+            .map_err(|error| self.failed("cannot sync, so the state of the disk is unknown", error))
+    }
+
+    fn failed(&self, action: &str, error: std::io::Error) -> Error {
+        Error::io(Some(&self.path), action, error)
+    }
+}

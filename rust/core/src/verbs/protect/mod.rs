@@ -1,0 +1,290 @@
+//! Makes or extends the parity sidecar beside a file.
+
+mod sidecar;
+mod verified;
+
+use std::path::{Path, PathBuf};
+
+use super::Report;
+use super::paths::{behind, refuse_same};
+use super::stages::Stages;
+use super::watched::Watched;
+use crate::bug::OrBug;
+use crate::cause::Cause;
+use crate::disk::DiskRef;
+use crate::engine::Options;
+use crate::error::{Damage, Error, Finding, Result};
+use crate::output::InPlace;
+use crate::parity::{self, Coverage, Extended, Files, Parameters, Refusal, Set};
+use crate::setters::setters;
+use crate::source::{FileSource, Source};
+use crate::words::words;
+use sidecar::Assembly;
+use verified::Verified;
+
+/// The suffix of a sidecar after the name of its file.
+const SUFFIX: &str = ".par";
+
+/// The number of passes over the file: verify, encode.
+const STAGES: u64 = 2;
+
+/// The path of a file's sidecar, if none is named.
+pub(super) fn default_sidecar(path: &Path) -> PathBuf {
+    behind(path, SUFFIX)
+}
+
+/// Options of protecting a file.
+#[derive(Clone, Debug, Default)]
+#[non_exhaustive]
+pub struct Protection {
+    /// Where the sidecar is. `None` is the file's name with `.par` appended.
+    pub sidecar: Option<PathBuf>,
+    /// How the file is divided. `None` is what an existing sidecar has, and [`Parameters::DEFAULT`] for a new one.
+    pub parameters: Option<Parameters>,
+    /// Whether to begin a new sidecar for the file as it is, damaged or not. An existing sidecar is replaced.
+    pub as_it_is: bool,
+    /// Whether to leave the last band as it is until it has grown by 1/16 of what is covered of it.
+    pub lazy: bool,
+    /// Whether the file has no format: nothing is verified before it is covered, and all of it is covered.
+    pub raw: bool,
+}
+
+setters!(Protection {
+    sidecar: Option<PathBuf>, from;
+    parameters: Option<Parameters>, from;
+    as_it_is: bool;
+    lazy: bool;
+    raw: bool;
+});
+
+words! {
+    /// What became of a sidecar.
+    SidecarChange {
+        /// There was none, or it was replaced because the file was to be protected as it is.
+        Created = "created",
+        /// Frames were appended, or a torn tail was cut off.
+        Extended = "extended",
+        /// It was written anew, because it had more superseded bytes than others.
+        Rewritten = "rewritten",
+        /// It covers the file already.
+        Unchanged = "unchanged",
+    }
+}
+
+/// A file that is protected.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct Protected {
+    /// The sidecar.
+    pub sidecar: PathBuf,
+    /// What became of it.
+    pub change: SidecarChange,
+    /// Whether it was damaged, and repaired before that.
+    pub healed: bool,
+    /// How the file is divided.
+    pub parameters: Parameters,
+    /// The bytes of the file.
+    pub size: u64,
+    /// The bytes of the file that are covered, from its beginning.
+    pub covered: u64,
+    /// The bytes of the sidecar.
+    pub sidecar_bytes: u64,
+    /// The report on the file by its own format. `None` if it was not verified by one.
+    pub report: Option<Report>,
+}
+
+/// Makes the parity sidecar of a file, or extends it if the file has grown. `progress` is called at intervals with how
+/// many bytes of the file are done, over both passes together. An error that it returns ends the work.
+///
+/// First the file is verified by its own format, and a damaged one is refused. It is never written to. It is covered
+/// whole, except for unused space or a torn tail at its end, if its format is one that is appended to. What is covered
+/// must not change afterwards: append to the file, then protect it again.
+///
+/// A new sidecar appears complete and synced, readable by its owner only. Frames are appended so that at every moment,
+/// also after a loss of power, the sidecar has complete frames and then perhaps a torn tail, which counts for nothing.
+/// A damaged sidecar is repaired first if the file is proven.
+///
+/// # Errors
+/// - [`Error::Damage`] if the file is damaged, by its format or by what an existing sidecar covers.
+/// - [`Error::Format`] if the file's format is unknown, or if the sidecar is none.
+/// - [`Error::Usage`] if an existing sidecar has other parameters, or if sidecar and file are the same.
+/// - [`Error::Io`]; also if another writer has the sidecar open.
+/// - [`Error::Limit`], [`Error::Interrupted`].
+pub fn protect(
+    path: &Path,
+    options: &Options,
+    protection: &Protection,
+    mut progress: impl FnMut(u64) -> Result<()>,
+) -> Result<Protected> {
+    let disk = options.on();
+    let sidecar = match &protection.sidecar {
+        Some(sidecar) => sidecar.clone(),
+        None => default_sidecar(path),
+    };
+    refuse_same(
+        disk,
+        &[("the file", Some(path)), ("its sidecar", Some(&sidecar))],
+    )?;
+    let old = InPlace::open(disk, &sidecar)?;
+    let file = FileSource::open(disk, path)?;
+    // What a sidecar says of bytes must not outlive them.
+    file.sync()?;
+    let mut stages = Stages::new(file.len(), STAGES, &mut progress);
+    let verified = Verified::verify(&file, options, protection, |done| stages.tell(done))?;
+    stages.next();
+    let mut job = Job {
+        disk,
+        file: Watched::new(&file, options),
+        sidecar: &sidecar,
+        protection,
+        stages: &mut stages,
+    };
+    let mut protected = match old {
+        Some(old) if !protection.as_it_is && old.len()? > 0 => job.extend(old, verified.end)?,
+        old => job.create(old.as_ref(), verified.end)?,
+    };
+    protected.report = verified.report;
+    stages.finish()?;
+    Ok(protected)
+}
+
+/// The parameters of all steps.
+struct Job<'a, 'b> {
+    disk: &'a DiskRef,
+    file: Watched<'a>,
+    sidecar: &'a Path,
+    protection: &'a Protection,
+    stages: &'a mut Stages<'b>,
+}
+
+impl Job<'_, '_> {
+    /// Writes a new sidecar, in place of `old` if there is one.
+    fn create(&mut self, old: Option<&InPlace>, end: u64) -> Result<Protected> {
+        let parameters = self.protection.parameters.unwrap_or(Parameters::DEFAULT);
+        let path = old.map_or(self.sidecar, InPlace::path);
+        let mut assembly = Assembly::anew(self.disk, path, old)?;
+        let (file, stages) = (&self.file, &mut *self.stages);
+        parity::protect(file, end, Set::random(parameters), &mut |bytes| {
+            assembly.add(parity::Change::New(bytes))?;
+            stages.tell(file.read())
+        })?;
+        let change = assembly.finish()?;
+        self.protected(change, false, parameters, end)
+    }
+
+    /// Extends a sidecar that is not empty.
+    fn extend(&mut self, mut old: InPlace, end: u64) -> Result<Protected> {
+        let mut healed = false;
+        loop {
+            let source = old.source()?;
+            let files = Files::new(&self.file, &source).with_file_bytes(end);
+            let coverage = Coverage::read(files)?;
+            let Some(coverage) = coverage else {
+                return Err(self.refused(&Refusal::NoFrame));
+            };
+            let parameters = coverage.set.parameters;
+            self.check_parameters(parameters)?;
+            let is_near = self.protection.lazy && coverage.is_near(end);
+            let end = match is_near {
+                true => coverage.covered.min(end),
+                false => end,
+            };
+            let files = files.with_file_bytes(end);
+            let mut assembly = Assembly::of(self.disk, &old)?;
+            let (file, stages) = (&self.file, &mut *self.stages);
+            let extended = parity::extend(files, end, &mut |change| {
+                assembly.add(change)?;
+                stages.tell(file.read())
+            })?;
+            match extended {
+                Extended::Done => {
+                    let change = assembly.finish()?;
+                    return self.protected(change, healed, parameters, end);
+                }
+                Extended::Refused(refusal) => return Err(self.refused(&refusal)),
+                Extended::RepairFirst if healed => {
+                    return None.or_bug("a sidecar that is not to be repaired again");
+                }
+                Extended::RepairFirst => {
+                    drop(assembly);
+                    self.heal(&old, files)?;
+                    healed = true;
+                    // It may have been written anew.
+                    drop(old);
+                    let again = InPlace::open(self.disk, self.sidecar)?;
+                    old = again.ok_or_else(|| {
+                        let error = std::io::ErrorKind::NotFound.into();
+                        Error::io(Some(self.sidecar), "the sidecar was removed", error)
+                    })?;
+                }
+            }
+        }
+    }
+
+    /// Repairs a sidecar whose file is proven.
+    fn heal(&self, old: &InPlace, files: Files<'_>) -> Result<()> {
+        let mut assembly = Assembly::anew(self.disk, old.path(), Some(old))?;
+        parity::repair(files, parity::Options::default(), &mut |change| {
+            assembly.add(change)
+        })?;
+        assembly.finish().map(drop)
+    }
+
+    fn check_parameters(&self, found: Parameters) -> Result<()> {
+        let expected = self.protection.parameters;
+        if expected.is_none_or(|expected| expected == found) {
+            return Ok(());
+        }
+        Err(Error::Usage(format!(
+            "{}: the sidecar has the profile {found}, which cannot be changed: leave the profile out, or begin a new sidecar (as_it_is, --as-it-is)",
+            crate::text::path(self.sidecar)
+        )))
+    }
+
+    fn refused(&self, refusal: &Refusal) -> Error {
+        let Some(found) = refusal.damage() else {
+            return Error::Format {
+                path: Some(self.sidecar.to_path_buf()),
+                message: refusal.to_string(),
+                next: Some(
+                    "it is none, or nothing of it is left: begin a new one (as_it_is, --as-it-is), or name another (sidecar, --sidecar)",
+                ),
+            };
+        };
+        let finding = Finding::Parity {
+            cause: match found.cause {
+                parity::Cause::ChecksumMismatch => Cause::ChecksumMismatch,
+                parity::Cause::Truncated => Cause::LengthOutOfBounds,
+                parity::Cause::Unreferenced => Cause::Unreferenced,
+            },
+            expected: found.expected,
+            actual: found.actual,
+        };
+        Error::Damage(Box::new(Damage::new(
+            self.file.path(),
+            found.start,
+            finding,
+        )))
+    }
+
+    fn protected(
+        &self,
+        change: SidecarChange,
+        healed: bool,
+        parameters: Parameters,
+        covered: u64,
+    ) -> Result<Protected> {
+        let stat = self.disk.stat(self.sidecar, true);
+        let stat = stat.map_err(|error| Error::io(Some(self.sidecar), "cannot stat", error))?;
+        Ok(Protected {
+            sidecar: self.sidecar.to_path_buf(),
+            change,
+            healed,
+            parameters,
+            size: self.file.len(),
+            covered,
+            sidecar_bytes: stat.len,
+            report: None,
+        })
+    }
+}
