@@ -1,11 +1,13 @@
 //! Losses of power while a log is written, rolled, sealed and recovered: afterwards every acknowledged record is there, none that
 //! was refused or never written, and all in their order.
 
+use std::cell::Cell;
 use std::path::Path;
 
 use crate::crashes::{Acknowledged, Aftermath, Checked, Crashes, seeds};
 use crate::simulated::{Call, Done, Simulated, Trouble};
 use seglake::Error;
+use seglake::faults::Opening;
 use seglake::format::Options;
 use seglake::store::{Durability, LogOptions, LogReader, SegmentLog, TailFrom};
 
@@ -168,14 +170,19 @@ fn acknowledged_records_stay_after_errors() {
     crashes(|crashes| crashes.trouble(seeds(4)));
 }
 
-/// The mark and the end of a segment are lower bounds: where they are lost, nothing else is. So leaving a sync of them out breaks no
-/// promise of a writer.
+fn is_of(own: &Done, part: &str) -> bool {
+    own.path.to_str().is_some_and(|own| own.contains(part))
+}
+
+/// Whether a call is one of those that write down where a segment ends.
+fn is_of_end(calls: &[Done], at: usize) -> bool {
+    is_of(&calls[at], ".end") || calls[at].call == Call::SyncFolder && is_of(&calls[at - 1], ".end")
+}
+
+/// The mark and the end of a segment are lower bounds: where they are lost, nothing else is. What hangs on their syncs is looked at
+/// below.
 fn is_needed(calls: &[Done], at: usize) -> bool {
-    let path = calls[at].path.to_str().unwrap();
-    let is_of_end = |own: &Done| own.path.to_str().unwrap().contains(".end");
-    let is_bound = path.ends_with("_mark")
-        || is_of_end(&calls[at])
-        || calls[at].call == Call::SyncFolder && is_of_end(&calls[at - 1]);
+    let is_bound = is_of(&calls[at], "_mark") || is_of_end(calls, at);
     // Where a name is synced once more before anything hangs on it, one of two is enough.
     let is_twice = calls[at].call == Call::SyncFolder
         && calls[at + 1..]
@@ -190,6 +197,125 @@ fn no_sync_can_be_left_out() {
     crashes(|crashes| {
         assert!(crashes.mutate(seeds(6), is_needed) > 10);
     });
+}
+
+/// How many records the first segment has where none is sealed.
+const FIRST: u64 = 5;
+/// UUID, two lengths, checksum, and the type.
+const FRAME_BYTES: usize = 16 + 1 + 4 + 8 + 4;
+
+fn unsealed(disk: &Simulated) -> LogOptions {
+    let options = LogOptions::default().segment_bytes(100_000).seal(false);
+    options.disk(disk.disk())
+}
+
+/// Where so many records end.
+fn end_of(records: u64) -> usize {
+    (0..records)
+        .map(|number| FRAME_BYTES + value(number).len())
+        .sum()
+}
+
+/// Writes two segments, and seals none.
+fn write_unsealed(disk: &Simulated, acknowledged: &mut Acknowledged) -> seglake::Result<()> {
+    let log = SegmentLog::open(folder(), unsealed(disk))?;
+    for number in 0..FIRST + 2 {
+        if number == FIRST {
+            log.roll()?;
+        }
+        log.write(b"type", &value(number))?;
+        acknowledged.records = number + 1;
+    }
+    log.close()
+}
+
+/// The path of the active segment of this number, from the root.
+fn active(disk: &Simulated, sequence: u64) -> Option<String> {
+    let files = disk.files();
+    let is_own = |own: &&String| {
+        own.starts_with(&format!("log/{sequence:020}-")) && own.ends_with(".active")
+    };
+    files.keys().find(is_own).map(|own| format!("/data/{own}"))
+}
+
+/// Cuts the last record off, which ends the file at the end of another one.
+fn cut(disk: &Simulated, path: &str, records: u64) -> Checked {
+    let file = disk.disk().open(Path::new(path), Opening::Write).unwrap();
+    file.set_len(end_of(records - 1) as u64).unwrap();
+    match found(disk) {
+        Err(error) if error.contains("length_out_of_bounds") => Ok(()),
+        other => Err(format!(
+            "nobody notices that a record is cut off: {other:?}"
+        )),
+    }
+}
+
+/// Where there is a next segment, of whatever content, the end of the one before is known. The zeros ahead of its records, which are
+/// dropped without a sync, may come back: then they are unused space to readers, and to sealing.
+#[test]
+fn a_segment_ends_before_the_next_one_begins() {
+    let longer = Cell::new(0);
+    let check = |aftermath: Aftermath<'_>| {
+        let disk = aftermath.disk;
+        let Some(first) = active(&disk, 2).and(active(&disk, 1)) else {
+            return Ok(());
+        };
+        let len = disk.files()[first.trim_start_matches("/data/")].len();
+        longer.set(longer.get() + usize::from(len > end_of(FIRST)));
+        let sealing = disk.copy();
+        let log = SegmentLog::open(folder(), unsealed(&sealing).seal(true));
+        let sealed = log.and_then(|log| log.wait_sealed().and_then(|()| log.close()));
+        sealed.map_err(|error| format!("it cannot be sealed: {error}"))?;
+        if active(&sealing, 1).is_some() {
+            return Err("it is not sealed".to_owned());
+        }
+        let seen = found(&sealing)?;
+        if !seen.starts_with(&(0..FIRST).collect::<Vec<_>>()) {
+            return Err(format!("sealed it has {seen:?}"));
+        }
+        cut(&disk, &first, FIRST)
+    };
+    let crashes = Crashes {
+        name: "a log that is not sealed".to_owned(),
+        prepare: &|_| {},
+        work: &write_unsealed,
+        check: &check,
+    };
+    // The file, its name, and that of the name.
+    assert_eq!(crashes.mutate(seeds(40), is_of_end), 3);
+    assert!(longer.get() > 0);
+}
+
+/// What was acknowledged before the log was closed is in front of the mark, so that a cut is noticed.
+#[test]
+fn a_log_that_is_closed_has_all_in_front_of_its_mark() {
+    let check = |aftermath: Aftermath<'_>| {
+        let second = active(&aftermath.disk, 2).filter(|_| aftermath.acknowledged.all);
+        let Some(second) = second else {
+            return Ok(());
+        };
+        let file = aftermath
+            .disk
+            .disk()
+            .open(Path::new(&second), Opening::Write);
+        let len = FRAME_BYTES + value(FIRST).len();
+        file.unwrap().set_len(len as u64).unwrap();
+        match found(&aftermath.disk) {
+            Err(_) => Ok(()),
+            Ok(seen) => Err(format!("nobody notices a cut after {seen:?}")),
+        }
+    };
+    let crashes = Crashes {
+        name: "a log that is closed".to_owned(),
+        prepare: &|_| {},
+        work: &write_unsealed,
+        check: &check,
+    };
+    let is_last = |calls: &[Done], at: usize| {
+        let is_own = |own: &Done| own.call == Call::Sync && is_of(own, "_mark");
+        is_own(&calls[at]) && !calls[at + 1..].iter().any(is_own)
+    };
+    assert_eq!(crashes.mutate(seeds(40), is_last), 1);
 }
 
 #[test]
