@@ -14,6 +14,8 @@ KAITAI_TARGET ?= python
 FUZZ_SECONDS ?= 60
 FUZZ_ARGS ?=
 CRASH_ROUNDS ?= 1000
+# Random runs of a log beside its model.
+MODEL_CASES ?= 5000
 KILL_ROUNDS ?= 1000
 SOAK_SECONDS ?= 600
 CRASH_LOSSES ?= 1000000
@@ -110,6 +112,7 @@ properties: $(VENV)/.extension java ## Run the property tests with new cases, PR
 	for round in $$(seq $(PROPERTY_ROUNDS)); do \
 		seed=$$(od -A n -N 4 -t u4 /dev/urandom | tr -d ' '); echo "PROPTEST_RNG_SEED=$$seed"; \
 		PROPTEST_RNG_SEED=$$seed $(CARGO) test --locked --workspace --all-features || exit 1; \
+		PROPTEST_RNG_SEED=$$seed PROPTEST_CASES=$(MODEL_CASES) $(CARGO) test --locked --manifest-path tests/shuttle/Cargo.toml model:: || exit 1; \
 		SEGLAKE_HYPOTHESIS=new $(BIN)/python -m pytest -m hypothesis $(PYTEST_ARGS) || exit 1; \
 	done
 
@@ -122,9 +125,10 @@ interop: $(VENV)/.extension $(INTEROP)/node_modules/.installed ## Compare oplogs
 damage: $(VENV)/.extension $(VENV)/.damage java ## Damage files for DAMAGE_SECONDS (300), and tell what is lost, here and in other formats
 	$(BIN)/python -m tests.damage --json build/damage.json
 
-crash: $(VENV)/.requirements ## Lose power in CRASH_LOSSES (1000000) ways while threads write a log, and CRASH_ROUNDS (1000) times before each call of each writer
+crash: $(VENV)/.requirements ## Lose power in CRASH_LOSSES (1000000) ways while threads write a log, CRASH_ROUNDS (1000) times before each call of each writer, and in MODEL_CASES (5000) runs of random steps
 	seed=$$(od -A n -N 4 -t u4 /dev/urandom | tr -d ' '); echo "SEGLAKE_CRASH_SEED=$$seed"; \
 	export SEGLAKE_CRASH_SEED=$$seed; \
+	PROPTEST_RNG_SEED=$$seed PROPTEST_CASES=$(MODEL_CASES) $(CARGO) test --locked --manifest-path tests/shuttle/Cargo.toml model:: && \
 	SEGLAKE_CRASH_LOSSES=$(CRASH_LOSSES) $(CARGO) test --locked --manifest-path tests/shuttle/Cargo.toml crash:: -- --nocapture && \
 	SEGLAKE_CRASH_ROUNDS=$(CRASH_ROUNDS) $(CARGO) test --locked --package seglake --all-features --test integration crash_ -- --nocapture
 
