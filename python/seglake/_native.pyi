@@ -793,8 +793,15 @@ class ListedSegment:
     >>> seglake.open(segments[0]).count()
     2
     """
-    def __new__(cls, path: str, nbytes: int, synced: int | None, last: str | None, is_frozen: bool) -> Self: ...
-    def __getnewargs__(self) -> tuple[str, int, int | None, str | None, bool]: ...
+    def __new__(
+        cls,
+        path: str,
+        nbytes: int,
+        bound: tuple[int, str | None, str, bool] | None,
+        is_open: bool,
+        is_frozen: bool,
+    ) -> Self: ...
+    def __getnewargs__(self) -> tuple[str, int, tuple[int, str | None, str, bool] | None, bool, bool]: ...
     @property
     def log(self) -> str:
         """The log's folder.
@@ -860,12 +867,30 @@ class ListedSegment:
         """
     @property
     def synced(self) -> int | None:
-        """The offset up to which it was on the disk, where more than that may be in the file.
+        """The offset that its records have to reach, where that is known: up to there it was on the disk.
 
         >>> from seglake._native import list_log
         >>> segments, synced = list_log("log")
         >>> segments[0].synced, segments[1].synced == synced.byte_offset
         (None, True)
+        """
+    @property
+    def is_open(self) -> bool:
+        """Whether it was being written: what is after `synced` is not read.
+
+        >>> from seglake._native import list_log
+        >>> segments, synced = list_log("log")
+        >>> [segment.is_open for segment in segments]
+        [False, True]
+        """
+    def up_to(self, synced: int, last: str | None, /) -> Self:
+        """It as it was when it was being written, and on the disk up to this offset, with this UUID of the last
+        record.
+
+        >>> from seglake._native import list_log
+        >>> segments, synced = list_log("log")
+        >>> segments[1].up_to(synced.byte_offset, str(synced.last)) == segments[1]
+        True
         """
     @property
     def is_frozen(self) -> bool:

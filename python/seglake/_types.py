@@ -175,7 +175,7 @@ class Span(NamedTuple):
     """One range of a ledger: bytes `start` to `end` (half-open, absolute file offsets) of one kind.
 
     `kind` is one of `header`, `record`, `chunk`, `block`, `padding`, `unused`, `trailer`, `corrupt`,
-    `torn_tail`. `cause` is None where nothing is wrong; a span with a cause is damage.
+    `torn_tail`, `unproven`. `cause` is None where nothing is wrong; a span with a cause is damage.
 
     Example:
         >>> import seglake

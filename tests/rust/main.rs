@@ -99,6 +99,7 @@ mod sealed_torn;
 mod sharded;
 mod steps;
 mod store;
+mod store_bound;
 mod store_end;
 mod store_files;
 mod store_snapshot;

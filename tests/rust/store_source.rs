@@ -132,11 +132,7 @@ fn an_active_segment_is_read_up_to_the_mark_and_what_is_missing_of_that_is_damag
         panic!("no record is there");
     };
     assert_eq!(damage.offset, 0);
-    assert!(
-        damage
-            .to_string()
-            .contains("up to which the log was synced")
-    );
+    assert!(damage.to_string().contains("as the synced mark says"));
     let (kept, spans) = walk(&segment, false).unwrap();
     assert!(kept.is_empty());
     assert_eq!((spans[0].start, spans[0].end), (0, segment.nbytes));
@@ -162,11 +158,16 @@ fn after_what_was_synced_of_a_frozen_segment_nothing_is_damage() {
         panic!("writing goes on in a new segment");
     };
     assert!(segment.is_frozen);
-    assert_eq!(segment.synced, Some(synced));
+    assert_eq!(segment.bound.unwrap().offset, synced);
     for strict in [true, false] {
         let (kept, spans) = walk(segment, strict).unwrap();
         assert_eq!(kept, [0, 1, 2, 3, 4, 6, 7, 8, 9]);
         assert!(spans.iter().all(|span| span.cause.is_none()));
+        let unproven = spans.iter().filter(|span| span.kind == Kind::Unproven);
+        assert_eq!(
+            unproven.map(|span| span.start).collect::<Vec<_>>(),
+            [synced]
+        );
         assert!(spans.windows(2).all(|pair| pair[0].end == pair[1].start));
     }
     overwrite(&file, 30, b"\xff\xff");
@@ -214,7 +215,7 @@ fn a_removed_segment_says_so_and_one_without_synced_records_needs_no_file() {
     let [segment] = unproven.segments.as_slice() else {
         panic!("one segment is left");
     };
-    assert_eq!((segment.nbytes, segment.synced), (0, Some(0)));
+    assert_eq!((segment.nbytes, segment.is_open), (0, true));
     fs::remove_file(active(folder.path())).unwrap();
     assert!(numbers(segment).is_empty());
 }

@@ -145,7 +145,7 @@ def _refuse_open_segment(found: _Found, chosen: FileFilter) -> None:
     name = entry.path.rpartition("/")[2]
     if not is_log_name(name) or not chosen.accepts(name, entry.modified if entry.modified is not None else 0.0):
         return
-    if not ListedSegment(name, entry.size, None, None, False).is_sealed:
+    if not ListedSegment(name, entry.size, None, False, False).is_sealed:
         raise FormatError(
             "is a segment of a log that may still be written, or was not copied whole: elsewhere than on a mounted "
             "file system logs are read by their sealed segments alone",

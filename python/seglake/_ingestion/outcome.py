@@ -24,6 +24,7 @@ _BYTE_COLUMNS: Final = {
     "trailer": "header_bytes",
     "padding": "padding_bytes",
     "unused": "unused_bytes",
+    "unproven": "unused_bytes",
     "torn_tail": "torn_bytes",
     "corrupt": "corrupt_bytes",
 }

@@ -8,6 +8,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 use seglake::Error;
 use seglake::format::Options;
+use seglake::source::{Bound as Reached, SaidBy};
 use seglake::store::{self, ListedLog, ListedSegment as Listed, OpenedSegment, SegmentKind};
 use uuid::Uuid;
 
@@ -27,31 +28,55 @@ use crate::value::uuid_to_python;
 #[derive(Clone, PartialEq)]
 pub(crate) struct ListedSegment(pub(crate) Listed);
 
+/// How far a segment has to reach, to pickle: the offset, the UUID of the last record, what says so, and whether what is after it
+/// was on the disk as well.
+type BoundFields = (u64, Option<String>, String, bool);
+
+fn bound_of((offset, last, said_by, is_complete): BoundFields) -> PyResult<Reached> {
+    let last = last.as_deref().map(Uuid::try_parse).transpose();
+    let mut all = SaidBy::ALL.iter().copied();
+    Ok(Reached {
+        offset,
+        last: last.map_err(|_| wrong())?.map(Uuid::into_bytes),
+        said_by: all.find(|own| own.as_str() == said_by).ok_or_else(wrong)?,
+        is_complete,
+    })
+}
+
+fn wrong() -> PyErr {
+    PyValueError::new_err("these are not the fields of a segment of a log")
+}
+
 #[pymethods]
 impl ListedSegment {
-    /// What `__getnewargs__` gave: the path, how many bytes are to be read, up to where it was on the disk, the UUID of the last
-    /// record up to there, and whether it is frozen.
+    /// What `__getnewargs__` gave: the path, how many bytes are to be read, how far it has to reach, whether it is open, and whether
+    /// it is frozen.
     #[new]
     fn new(
         path: PathBuf,
         nbytes: u64,
-        synced: Option<u64>,
-        last: Option<&str>,
+        bound: Option<BoundFields>,
+        is_open: bool,
         is_frozen: bool,
     ) -> PyResult<Self> {
-        let wrong = || PyValueError::new_err("these are not the fields of a segment of a log");
-        let last = last.map(Uuid::try_parse).transpose().map_err(|_| wrong())?;
-        let mut listed = Listed::named(&path).ok_or_else(wrong)?;
-        (listed.nbytes, listed.synced) = (nbytes, synced);
-        (listed.last, listed.is_frozen) = (last, is_frozen);
-        Ok(Self(listed))
+        Ok(Self(Listed {
+            nbytes,
+            bound: bound.map(bound_of).transpose()?,
+            is_open,
+            is_frozen,
+            ..Listed::named(&path).ok_or_else(wrong)?
+        }))
     }
 
-    fn __getnewargs__(&self) -> (OsString, u64, Option<u64>, Option<String>, bool) {
+    fn __getnewargs__(&self) -> (OsString, u64, Option<BoundFields>, bool, bool) {
         let own = &self.0;
-        let last = own.last.map(|last| last.to_string());
+        let bound = own.bound.map(|bound| {
+            let last = bound.last.map(|last| Uuid::from_bytes(last).to_string());
+            let said_by = bound.said_by.as_str().to_owned();
+            (bound.offset, last, said_by, bound.is_complete)
+        });
         let path = own.path().into_os_string();
-        (path, own.nbytes, own.synced, last, own.is_frozen)
+        (path, own.nbytes, bound, own.is_open, own.is_frozen)
     }
 
     /// The log's folder.
@@ -131,15 +156,38 @@ impl ListedSegment {
         uuid_to_python(py, self.0.id.first.as_bytes())
     }
 
-    /// The offset up to which it was on the disk, where more than that may be in the file.
+    /// The offset that its records have to reach, where that is known: up to there it was on the disk.
     ///
     /// >>> from seglake._native import list_log
     /// >>> segments, synced = list_log("log")
     /// >>> segments[0].synced, segments[1].synced == synced.byte_offset
     /// (None, True)
     #[getter]
-    const fn synced(&self) -> Option<u64> {
-        self.0.synced
+    fn synced(&self) -> Option<u64> {
+        self.0.bound.map(|bound| bound.offset)
+    }
+
+    /// Whether it was being written: what is after `synced` is not read.
+    ///
+    /// >>> from seglake._native import list_log
+    /// >>> segments, synced = list_log("log")
+    /// >>> [segment.is_open for segment in segments]
+    /// [False, True]
+    #[getter]
+    const fn is_open(&self) -> bool {
+        self.0.is_open
+    }
+
+    /// It as it was when it was being written, and on the disk up to this offset, with this UUID of the last record.
+    ///
+    /// >>> from seglake._native import list_log
+    /// >>> segments, synced = list_log("log")
+    /// >>> segments[1].up_to(synced.byte_offset, str(synced.last)) == segments[1]
+    /// True
+    #[pyo3(signature = (synced, last, /))]
+    fn up_to(&self, synced: u64, last: Option<String>) -> PyResult<Self> {
+        let fields = (synced, last, SaidBy::Mark.as_str().to_owned(), true);
+        Self::new(self.0.path(), synced, Some(fields), true, false)
     }
 
     /// Whether it is damaged or cut off, and kept as it is.

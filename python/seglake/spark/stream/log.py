@@ -139,7 +139,7 @@ class LogStream:
         listed: list[_Listed] = []
         for file, segment in segments:
             end = LogOffset(segment.sequence, str(segment.first))
-            if file is segments[-1][0] and segment.synced is not None and not segment.is_frozen:
+            if segment.is_open:
                 if synced is None or synced.sequence != segment.sequence:
                     continue  # nothing of it is known to be on the disk
                 end = LogOffset(segment.sequence, end.first, synced.byte_offset, str(synced.last))
@@ -192,7 +192,7 @@ def _between(start: LogOffset, end: LogOffset, listed: Sequence[_Listed]) -> lis
             after = After(start.byte, UUID(start.last))
         if there.sequence == end.sequence and end.byte is not None:
             # As it was at the end of the batch, whatever has been appended since.
-            own = ListedSegment(segment.path, end.byte, end.byte, end.last, False)
+            own = segment.up_to(end.byte, end.last)
             file = file._replace(size=end.byte, segment=own)
         size = max(0, file.size - (after.byte if after is not None else 0))
         slices.append(Slice(file, size, None, after))

@@ -20,6 +20,9 @@ words! {
         Padding = "padding",
         /// Zeros to the end of the file: space that was never written to.
         Unused = "unused",
+        /// Bytes of a frozen segment of a log that are no record, after what is known to have been on the disk. Nobody was told of a
+        /// record there, so this is not damage.
+        Unproven = "unproven",
         /// Damage with nothing sound after it: an interrupted write.
         TornTail = "torn_tail",
         /// Any other damage.

@@ -1,10 +1,10 @@
 //! Sources give bytes by offset, and only they read. A window caches the range that a walk works on.
 
 mod ahead;
+mod bound;
 mod file;
 mod memory;
 mod patched;
-mod synced;
 mod tail;
 mod window;
 
@@ -13,10 +13,11 @@ use std::path::Path;
 use std::sync::Arc;
 
 pub use ahead::{PieceSizes, ReadAhead};
+pub use bound::{Bound, SaidBy};
+pub(crate) use bound::{BoundSource, expected_len};
 pub use file::{FileSource, open_regular};
 pub use memory::{BytesSource, MappedSource};
 pub(crate) use patched::PatchedSource;
-pub(crate) use synced::SyncedSource;
 pub(crate) use tail::data_end;
 pub(crate) use window::Window;
 
@@ -74,13 +75,34 @@ pub trait Source: Send + Sync {
         Ok(())
     }
 
-    /// The offset up to which the file is known to be filled with records, as a [log](crate::store) says of its segments. In front
-    /// of it zeros are damage. After it nobody was told of a record, so that what is none there is not damage but unused.
-    /// `None` where nothing is known, as of a file by itself.
-    fn synced(&self) -> Option<u64> {
+    /// How far the file has to be filled with records, as a [log](crate::store) says of its segments. `None` where nothing is known,
+    /// as of a file by itself.
+    fn bound(&self) -> Option<Bound> {
         None
     }
 }
+
+/// What a source passes on to the one that it wraps, its field `source`: all that says which file it is.
+macro_rules! passed_on {
+    () => {
+        fn path(&self) -> Option<&Path> {
+            self.source.path()
+        }
+
+        fn beside(&self, extension: &str) -> Result<Option<Arc<dyn Source>>> {
+            self.source.beside(extension)
+        }
+
+        fn is_replaceable(&self) -> bool {
+            self.source.is_replaceable()
+        }
+
+        fn confirm(&self) -> Result<()> {
+            self.source.confirm()
+        }
+    };
+}
+use passed_on;
 
 /// The file beside a file, as [`Source::beside`].
 fn file_beside(

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use super::Source;
+use super::{Bound, Source, passed_on};
 use crate::error::Result;
 
 /// Another source, with some bytes replaced.
@@ -24,10 +24,6 @@ impl Source for PatchedSource {
         self.source.len()
     }
 
-    fn path(&self) -> Option<&Path> {
-        self.source.path()
-    }
-
     fn read_exact_at(&self, offset: u64, buffer: &mut [u8]) -> Result<()> {
         self.source.read_exact_at(offset, buffer)?;
         for (at, byte) in &self.patches {
@@ -41,19 +37,9 @@ impl Source for PatchedSource {
         Ok(())
     }
 
-    fn beside(&self, extension: &str) -> Result<Option<Arc<dyn Source>>> {
-        self.source.beside(extension)
-    }
+    passed_on!();
 
-    fn is_replaceable(&self) -> bool {
-        self.source.is_replaceable()
-    }
-
-    fn confirm(&self) -> Result<()> {
-        self.source.confirm()
-    }
-
-    fn synced(&self) -> Option<u64> {
-        self.source.synced()
+    fn bound(&self) -> Option<Bound> {
+        self.source.bound()
     }
 }

@@ -1,38 +1,130 @@
-//! Where a segment ends that nothing is appended to any more. docs/formats/log.md, "The end of a segment".
+//! How far a segment's file has to reach, and the file that says where it ends. docs/formats/log.md, "How far a segment reaches".
 
 use std::path::Path;
+use std::sync::Arc;
 
-use super::frozen::write_new;
+use super::folder::Segment;
+use super::frozen::{Frozen, write_new};
 use super::mark::{Mark, SLOT_BYTES};
-use super::name::SegmentId;
+use super::name::{SegmentId, SegmentKind};
 use crate::checksum::Key;
 use crate::disk::{DiskRef, Opening};
-use crate::error::{Damage, Error, Finding, Result};
-use crate::ledger::Cause;
+use crate::error::Result;
+use crate::source::{Bound, BoundSource, FileSource, SaidBy, Source};
 
-/// Up to where a segment is known to be on the disk. It is a lower bound: there may be more.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Bound {
-    /// The offset in bytes that its records have to reach.
-    pub(super) offset: u64,
-    /// The UUID of the last record up to there, if that is known.
-    pub(super) last: Option<[u8; 16]>,
-    /// What says so.
-    pub(super) said_by: &'static str,
+/// How much of a segment's file is read, and how far it has to reach. Nothing is said of a sealed file, which tells by itself where
+/// it ends.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Reach {
+    /// How far it has to reach, if that is known.
+    pub(super) bound: Option<Bound>,
+    /// What is after that is not read: nobody was told of it, and it may be taken back.
+    pub(super) is_limit: bool,
+}
+
+impl Reach {
+    /// Up to there, and no further.
+    pub(super) const fn up_to(bound: Bound) -> Self {
+        Self {
+            bound: Some(bound),
+            is_limit: true,
+        }
+    }
+
+    /// What is said of a segment: of the newest one by the mark, as long as it is open, and of others by all that says anything.
+    pub(super) fn of(
+        disk: &DiskRef,
+        folder: &Path,
+        key: &Key,
+        mark: &Mark,
+        segment: &Segment,
+        is_newest: bool,
+    ) -> Self {
+        if segment.kind == SegmentKind::Sealed {
+            return Self::default();
+        }
+        let marked = Bound::of_mark(mark, segment.id);
+        if is_newest && !segment.is_frozen {
+            return Self::up_to(marked);
+        }
+        let frozen = segment
+            .is_frozen
+            .then(|| Frozen::read(disk, folder, segment.id));
+        let frozen = frozen.flatten().and_then(|frozen| frozen.synced);
+        let frozen = frozen.map(|offset| Bound {
+            offset,
+            last: None,
+            said_by: SaidBy::Frozen,
+            is_complete: false,
+        });
+        let end = Bound::of_end(disk, folder, segment.id, key);
+        let (bound, is_complete) = match frozen {
+            Some(frozen) => (frozen, false),
+            None => (Bound::of_name(), true),
+        };
+        let bound = bound.or_later(Some(marked)).or_later(end);
+        Self {
+            bound: Some(Bound {
+                is_complete,
+                ..bound
+            }),
+            is_limit: false,
+        }
+    }
+
+    /// Nothing is read.
+    pub(super) fn is_nothing(&self) -> bool {
+        self.is_limit && self.bound.is_some_and(|bound| bound.offset == 0)
+    }
+
+    /// The UUID of the last record that is read, if that is known.
+    pub(super) fn last(&self) -> Option<[u8; 16]> {
+        self.bound.filter(|_| self.is_limit)?.last
+    }
+
+    /// As much of an active file.
+    pub(super) fn within(&self, file: FileSource) -> Arc<dyn Source> {
+        let file = Arc::new(file);
+        match self.bound {
+            None => file,
+            Some(bound) if self.is_limit => Arc::new(BoundSource::up_to(file, bound)),
+            Some(bound) => Arc::new(BoundSource::whole(file, bound)),
+        }
+    }
 }
 
 impl Bound {
-    /// What the synced mark says of the segment that it is in.
-    pub(super) const fn of_mark(offset: u64, last: Option<[u8; 16]>) -> Self {
+    /// What the synced mark says of a segment: an offset of 0 if it is in another one.
+    pub(super) fn of_mark(mark: &Mark, id: SegmentId) -> Self {
+        let is_marked = mark.sequence == id.sequence && mark.offset > 0;
+        Self {
+            offset: if is_marked { mark.offset } else { 0 },
+            last: is_marked.then_some(mark.last),
+            said_by: SaidBy::Mark,
+            is_complete: true,
+        }
+    }
+
+    /// Where nothing else is said: a segment gets its name with its first record.
+    pub(super) const fn of_name() -> Self {
+        Self {
+            said_by: SaidBy::Name,
+            ..Self::of_given(1)
+        }
+    }
+
+    /// Up to where records were given to somebody: the mark said so.
+    pub(super) const fn of_given(offset: u64) -> Self {
         Self {
             offset,
-            last,
-            said_by: "the synced mark",
+            last: None,
+            said_by: SaidBy::Mark,
+            is_complete: true,
         }
     }
 
     /// What the file `_SEGMENT.end` says; `None` where it is lost, damaged, or of another log.
-    pub(super) fn read(disk: &DiskRef, folder: &Path, id: SegmentId, key: &Key) -> Option<Self> {
+    pub(super) fn of_end(disk: &DiskRef, folder: &Path, id: SegmentId, key: &Key) -> Option<Self> {
         let path = folder.join(id.end_name());
         let mut slot = [0; SLOT_BYTES];
         let read = disk
@@ -45,7 +137,8 @@ impl Bound {
         Some(Self {
             offset: end.offset,
             last: Some(end.last),
-            said_by: "its .end file",
+            said_by: SaidBy::End,
+            is_complete: true,
         })
     }
 
@@ -54,46 +147,6 @@ impl Bound {
         match other {
             Some(other) if other.offset >= self.offset => other,
             _ => self,
-        }
-    }
-
-    /// What is missing of a segment whose sound records end at this offset with this UUID. The UUID is not compared where it is not
-    /// known.
-    fn missing(&self, end: u64, last: Option<[u8; 16]>) -> Option<Finding> {
-        let expected = format!(
-            "records up to offset {}, as {} says",
-            self.offset, self.said_by
-        );
-        if end < self.offset {
-            let found = format!("records up to offset {end}");
-            let cause = Cause::LengthOutOfBounds;
-            return Some(Finding::words(cause, expected, found));
-        }
-        let (expected_last, last) = self.last.zip(last)?;
-        if end > self.offset || expected_last == last {
-            return None;
-        }
-        let [expected_last, last] = [expected_last, last].map(uuid::Uuid::from_bytes);
-        Some(Finding::words(
-            Cause::CountMismatch,
-            format!("{expected}, the last one {expected_last}"),
-            format!("the last one {last}"),
-        ))
-    }
-
-    /// Refuses a file whose sound records end at this offset with this UUID, if any are missing.
-    ///
-    /// # Errors
-    /// [`Error::Damage`].
-    pub(super) fn check(
-        &self,
-        path: Option<&Path>,
-        end: u64,
-        last: Option<[u8; 16]>,
-    ) -> Result<()> {
-        match self.missing(end, last) {
-            None => Ok(()),
-            Some(finding) => Err(Error::Damage(Box::new(Damage::new(path, end, finding)))),
         }
     }
 }

@@ -1,28 +1,25 @@
 //! Reading a log: its segments as one, up to the synced mark. docs/formats/log.md, "Reading".
 
-use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use uuid::Uuid;
 
-use super::end::Bound;
+use super::end::Reach;
 use super::folder::{Listing, Segment, open_file};
-use super::frozen::Frozen;
 use super::mark::{Found, Mark};
-use super::name::{SegmentId, SegmentKind};
+use super::name::SegmentKind;
 use crate::checksum::Key;
 #[cfg(feature = "arrow")]
 use crate::columns::{Batches, Limits, Selection};
 use crate::disk::DiskRef;
 use crate::engine::around::{Around, Change};
 use crate::engine::empty::EmptyWalk;
-use crate::engine::{Filter, Hits, Options, Start, Step, Unproven, UuidBounds, Walk};
+use crate::engine::{Filter, Hits, Options, Start, Step, UuidBounds, Walk};
 use crate::error::{Damage, Error, Result};
 use crate::format::{self, active, sealed};
-use crate::ledger::Kind;
 use crate::reader::Records;
-use crate::record::{Column, Record, RecordId, Value};
+use crate::record::{Column, Record, RecordId};
 use crate::source::{BytesSource, FileSource, Source};
 use crate::verbs::Report;
 
@@ -43,15 +40,6 @@ pub(super) struct View {
 }
 
 impl View {
-    /// How far a segment is to be read: `None` means to its end.
-    pub(super) fn limit(&self, segment: &Segment) -> Option<u64> {
-        let newest = self.segments.last().map(|newest| newest.id);
-        let is_open =
-            segment.kind == SegmentKind::Active && newest == Some(segment.id) && !segment.is_frozen;
-        let is_marked = segment.id.sequence == self.mark.sequence;
-        is_open.then_some(if is_marked { self.mark.offset } else { 0 })
-    }
-
     pub(super) fn get(&self, sequence: u64) -> Option<&Segment> {
         self.segments
             .iter()
@@ -96,9 +84,9 @@ impl LogReader {
             return Ok(());
         }
         let options = self.options.clone().strict(true);
-        let source = self.source(first, None)?;
+        let source = self.source(first, &Reach::default())?;
         let start = Start::Beginning;
-        let mut walk = self.walk_of(source, None, &options, start, &Filter::default())?;
+        let mut walk = self.walk_of(source, &options, start, &Filter::default())?;
         match walk.step() {
             Err(Error::Damage(damage)) => Err(Error::Damage(Box::new(Damage {
                 wrong_key: true,
@@ -169,7 +157,6 @@ impl LogReader {
             reader: self.clone(),
             filter: self.options.filter.clone().both(filter),
             walk: Box::new(EmptyWalk::new(&active::FORMAT, &nothing)),
-            waiting: VecDeque::new(),
         })))
     }
 
@@ -223,42 +210,16 @@ impl LogReader {
         else {
             return Ok(None);
         };
-        let limit = view.limit(segment);
-        if limit == Some(0) {
+        let reach = self.reach(&view, segment);
+        if reach.is_nothing() || reach.last().is_some_and(|last| *uuid.as_bytes() > last) {
             return Ok(None);
         }
-        let source = self.source(segment, limit)?;
+        let source = self.source(segment, &reach)?;
         let format = self.format_of(&*source);
-        let options = self
-            .options
-            .clone()
-            .format(format)
-            .filter(Filter::default());
-        let mut hits = format::lookup(source.clone(), &options)?.get(std::slice::from_ref(&id))?;
-        let marked = limit.is_some().then_some(view.mark.last);
-        let bound = self.bound(Some(segment.id), &*source, limit);
-        let last = bound.as_ref().and_then(|bound| bound.last).or(marked);
-        // Where it would be in front of the end of the segment, the segment has to reach that.
-        if hits.places == [None] && last.is_some_and(|last| uuid.into_bytes() <= last) {
-            let filter = Filter::default().at_least("uuid", uuid.into_bytes());
-            let filter = filter.at_most("uuid", uuid.into_bytes());
-            let options = options.values(false).strict(true);
-            let start = Start::Beginning;
-            let mut walk = self.walk_of(source, bound, &options, start, &filter)?;
-            let reached = loop {
-                match walk.step() {
-                    Ok(Step::More) => {}
-                    other => break other,
-                }
-            };
-            match reached {
-                Err(Error::Damage(_)) if !self.options.strict => {
-                    hits.unproven = Some(Unproven::Damage);
-                }
-                reached => drop(reached?),
-            }
-        }
-        Ok(Some(hits))
+        let options = self.options.clone().format(format);
+        let options = options.filter(Filter::default());
+        let lookup = format::lookup(source, &options)?;
+        lookup.get(std::slice::from_ref(&id)).map(Some)
     }
 
     pub(super) fn view(&self) -> Result<View> {
@@ -304,29 +265,20 @@ impl LogReader {
     ///
     /// # Errors
     /// [`Error::SegmentGone`] where it was removed; [`Error::Io`].
-    pub(super) fn source(&self, segment: &Segment, limit: Option<u64>) -> Result<Arc<dyn Source>> {
+    pub(super) fn source(&self, segment: &Segment, reach: &Reach) -> Result<Arc<dyn Source>> {
         let file = self.file(segment)?;
-        Ok(match limit {
-            Some(limit) if self.format_of(&file) == &active::FORMAT => Arc::new(file.up_to(limit)),
-            _ => Arc::new(file),
+        Ok(match self.format_of(&file) == &active::FORMAT {
+            true => reach.within(file),
+            false => Arc::new(file),
         })
     }
 
-    /// What the records of an opened segment have to reach: `limit`, or what is said of one that is complete, which has this name.
-    /// Nothing is said of a sealed file, which tells by itself where it ends.
-    pub(super) fn bound(
-        &self,
-        id: Option<SegmentId>,
-        source: &dyn Source,
-        limit: Option<u64>,
-    ) -> Option<Bound> {
-        if self.format_of(source) != &active::FORMAT {
-            return None;
-        }
-        match limit {
-            Some(limit) => Some(Bound::of_mark(limit, None)),
-            None => Bound::read(&self.disk, &self.folder, id?, &self.key),
-        }
+    /// How much of a segment is read, and how far it has to reach.
+    pub(super) fn reach(&self, view: &View, segment: &Segment) -> Reach {
+        let newest = view.segments.last().map(|newest| newest.id);
+        let is_newest = newest == Some(segment.id);
+        let (disk, folder, key) = (&self.disk, &self.folder, &self.key);
+        Reach::of(disk, folder, key, &view.mark, segment, is_newest)
     }
 
     /// The file of a segment: of the kind that was listed, or of the other by now.
@@ -334,118 +286,31 @@ impl LogReader {
         open_file(&self.disk, &self.folder, segment.id, segment.kind).map(|(file, _)| file)
     }
 
-    /// The records of a segment that a filter lets through, in one or two walks.
-    pub(super) fn walks(
+    /// The records of a segment that a filter lets through.
+    pub(super) fn walk_segment(
         &self,
         segment: &Segment,
-        limit: Option<u64>,
+        reach: &Reach,
         filter: &Filter,
-    ) -> Result<VecDeque<Box<dyn Walk>>> {
-        let frozen = segment
-            .is_frozen
-            .then(|| Frozen::read(&self.disk, &self.folder, segment.id));
-        let synced = frozen.flatten().and_then(|frozen| frozen.synced);
-        let strict = &self.options;
-        let Some(synced) = synced.filter(|_| strict.strict) else {
-            let source = self.source(segment, limit)?;
-            let bound = self.bound(Some(segment.id), &*source, limit);
-            let walk = self.walk_of(source, bound, strict, Start::Beginning, filter)?;
-            return Ok([walk].into());
-        };
-        // What was on the disk has to be sound; after that there can be damage, of records that nobody was told of.
-        let source = self.source(segment, None)?;
-        let said = Bound::of_mark(synced, None);
-        let bound = said.or_later(self.bound(Some(segment.id), &*source, None));
-        let synced = bound.offset;
-        let mut walks = VecDeque::new();
-        if synced > 0 {
-            let limited = self.source(segment, Some(synced))?;
-            let start = Start::Beginning;
-            walks.push_back(self.walk_of(limited, Some(bound), strict, start, filter)?);
-        }
-        if source.len() > synced {
-            let lenient = strict.clone().strict(false);
-            walks.push_back(self.walk_of(source, None, &lenient, Start::Offset(synced), filter)?);
-        }
-        Ok(walks)
+    ) -> Result<Box<dyn Walk>> {
+        let source = self.source(segment, reach)?;
+        self.walk_of(source, &self.options, Start::Beginning, filter)
     }
 
-    /// The records of a file from `start` on, which have to reach `bound` in strict reading.
+    /// The records of a file from `start` on that a filter lets through.
     pub(super) fn walk_of(
         &self,
         source: Arc<dyn Source>,
-        bound: Option<Bound>,
         options: &Options,
         start: Start<'_>,
         filter: &Filter,
     ) -> Result<Box<dyn Walk>> {
         let format = self.format_of(&*source);
         let options = options.clone().format(format).filter(filter.clone());
-        let walk: Box<dyn Walk> = if format == &sealed::FORMAT && !filter.is_empty() {
-            format::lookup(source.clone(), &options)?.range(filter)?
-        } else {
-            format::open(source.clone(), &options, start)?
-        };
-        let Some(bound) = bound.filter(|_| options.strict) else {
-            return Ok(walk);
-        };
-        Ok(Box::new(Around(Reaching {
-            walk,
-            bound,
-            len: source.len(),
-            unused: 0,
-            last: None,
-            has_all: filter.is_empty(),
-            path: source.path().map(Path::to_path_buf),
-        })))
-    }
-}
-
-/// A walk of an active file whose records have to reach a bound. If it is read to its end and they do not, some are lost, also where
-/// there are zeros instead.
-struct Reaching {
-    walk: Box<dyn Walk>,
-    bound: Bound,
-    /// The length of the file.
-    len: u64,
-    /// How many bytes of unused space were found.
-    unused: u64,
-    /// The UUID of the last record.
-    last: Option<[u8; 16]>,
-    /// No record is left out.
-    has_all: bool,
-    path: Option<PathBuf>,
-}
-
-impl Change for Reaching {
-    fn walk(&self) -> &dyn Walk {
-        &*self.walk
-    }
-
-    fn step(&mut self) -> Result<Step> {
-        let step = self.walk.step()?;
-        if self.walk.record_run().is_none() {
-            let unused = self
-                .walk
-                .spans()
-                .iter()
-                .filter(|span| span.kind == Kind::Unused);
-            self.unused += unused.map(|span| span.end - span.start).sum::<u64>();
+        if format == &sealed::FORMAT && !filter.is_empty() {
+            return format::lookup(source, &options)?.range(filter);
         }
-        if step == Step::More {
-            let rows = self.walk.rows();
-            let last = rows.len().checked_sub(1).filter(|_| self.has_all);
-            if let Some(Value::Uuid(uuid)) = last.map(|last| rows.field(last, 0)) {
-                self.last = Some(uuid);
-            }
-            return Ok(step);
-        }
-        // A filter may end it before, where no record of the rest can be wanted.
-        if self.walk.offset() >= self.len {
-            let end = self.len.saturating_sub(self.unused);
-            self.bound.check(self.path.as_deref(), end, self.last)?;
-        }
-        Ok(step)
+        format::open(source, &options, start)
     }
 }
 
@@ -457,8 +322,6 @@ struct LogWalk {
     next: usize,
     filter: Filter,
     walk: Box<dyn Walk>,
-    /// What is left of the segment that is being read.
-    waiting: VecDeque<Box<dyn Walk>>,
 }
 
 impl LogWalk {
@@ -483,19 +346,16 @@ impl Change for LogWalk {
             if self.walk.step()? == Step::More {
                 return Ok(Step::More);
             }
-            while self.waiting.is_empty() {
-                let Some(segment) = self.view.segments.get(self.next) else {
-                    return Ok(Step::Done);
-                };
-                let limit = self.view.limit(segment);
-                if limit != Some(0) && !self.is_passed(segment) {
-                    self.waiting = self.reader.walks(segment, limit, &self.filter)?;
+            let Some(segment) = self.view.segments.get(self.next) else {
+                return Ok(Step::Done);
+            };
+            if !self.is_passed(segment) {
+                let reach = self.reader.reach(&self.view, segment);
+                if !reach.is_nothing() {
+                    self.walk = self.reader.walk_segment(segment, &reach, &self.filter)?;
                 }
-                self.next += 1;
             }
-            if let Some(walk) = self.waiting.pop_front() {
-                self.walk = walk;
-            }
+            self.next += 1;
         }
     }
 }

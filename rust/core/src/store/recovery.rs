@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::path::Path;
 use std::sync::Arc;
 
-use super::end::{Bound, forget_end};
+use super::end::forget_end;
 use super::folder::{Listing, Segment};
 use super::frozen::{freeze, remove_synced, write_new};
 use super::mark::{Found, Mark, MarkFile};
@@ -21,7 +21,7 @@ use crate::format::sealed;
 use crate::ledger::{Cause, Kind, Span};
 use crate::record::Value;
 use crate::saturating::saturating_usize;
-use crate::source::{FileSource, Source};
+use crate::source::{Bound, BoundSource, FileSource, Source};
 
 /// How many bytes are copied at once.
 const PIECE_BYTES: usize = 1 << 20;
@@ -138,7 +138,7 @@ pub(super) fn recover(disk: &DiskRef, folder: &Path, key: Key) -> Result<Recover
             if !is_sealed {
                 recovery.settle(newest, &end, &mut recovered)?;
             }
-            let ended = Bound::read(disk, folder, newest.id, &key);
+            let ended = Bound::of_end(disk, folder, newest.id, &key);
             if ended.is_some() && recovered.writer.take().is_some() {
                 // There may have been a next segment, without a record: readers went on from this one, and would miss what is
                 // appended to it.
@@ -193,20 +193,24 @@ impl Recovering<'_> {
             .values(false)
     }
 
+    /// A segment's file, which has to reach what is known of it.
+    fn source(&self, segment: &Segment) -> Result<Arc<dyn Source>> {
+        let file = Arc::new(FileSource::open(self.disk, &segment.path)?);
+        Ok(match segment.kind {
+            SegmentKind::Active => Arc::new(BoundSource::whole(file, self.bound(segment.id))),
+            SegmentKind::Sealed => file,
+        })
+    }
+
     /// Reads a segment to its end. Of a sealed one only the last UUID is looked for.
     fn survey(&self, segment: &Segment) -> Result<Surveyed> {
-        let source = Arc::new(FileSource::open(self.disk, &segment.path)?);
+        let source = self.source(segment)?;
         let options = self.options();
-        let mut walk: Box<dyn Walk> = match segment.kind {
-            SegmentKind::Active => Box::new(ActiveWalk::open(
-                source.clone(),
-                &options,
-                Start::Beginning,
-            )?),
-            SegmentKind::Sealed => {
-                (sealed::FORMAT.walk)(source.clone(), &options, Start::Beginning)?
-            }
+        let walk = match segment.kind {
+            SegmentKind::Active => active::FORMAT.walk,
+            SegmentKind::Sealed => sealed::FORMAT.walk,
         };
+        let mut walk = walk(source.clone(), &options, Start::Beginning)?;
         let mut end = Surveyed {
             records: 0,
             last: None,
@@ -220,10 +224,10 @@ impl Recovering<'_> {
                 match span.kind {
                     Kind::Unused => continue,
                     Kind::Record => end.records = span.end,
-                    _ if span.is_damage() => {
-                        end.first_damage.get_or_insert(*span);
-                    }
                     _ => {}
+                }
+                if span.is_damage() {
+                    end.first_damage.get_or_insert(*span);
                 }
                 end.tail = Some(*span);
             }
@@ -254,19 +258,14 @@ impl Recovering<'_> {
 
     /// The offset up to which the synced mark says that a segment is on the disk.
     fn synced(&self, id: SegmentId) -> u64 {
-        if id.sequence == self.mark.sequence {
-            self.mark.offset
-        } else {
-            0
-        }
+        Bound::of_mark(&self.mark, id).offset
     }
 
     /// What is known to be on the disk of a segment: what the mark says, or what was written down when the segment ended. A crash
     /// may have come before the mark was synced, or before there was a next segment.
     fn bound(&self, id: SegmentId) -> Bound {
-        let offset = self.synced(id);
-        let marked = Bound::of_mark(offset, (offset > 0).then_some(self.mark.last));
-        marked.or_later(Bound::read(self.disk, self.folder, id, &self.key))
+        let marked = Bound::of_mark(&self.mark, id);
+        marked.or_later(Bound::of_end(self.disk, self.folder, id, &self.key))
     }
 
     /// Removes the files that say where segments end that are sealed or gone.
@@ -330,12 +329,6 @@ impl Recovering<'_> {
         end: &Surveyed,
         bound: &Bound,
     ) -> Result<Option<String>> {
-        let is_sound = |damage: Span| damage.start >= bound.offset;
-        if end.first_damage.is_none_or(is_sound)
-            && let Err(error) = bound.check(Some(&segment.path), end.records, end.last)
-        {
-            return Ok(Some(error.to_string()));
-        }
         let Some(damage) = end.first_damage else {
             return Ok(None);
         };
@@ -345,22 +338,33 @@ impl Recovering<'_> {
             damage.start
         );
         if damage.start < bound.offset {
-            return Ok(Some(format!(
-                "{at}, in front of offset {}, up to where it is on the disk as {} says",
-                bound.offset, bound.said_by
-            )));
+            return self.first_error(segment).map(Some);
         }
         // Where no record is sound, the first one was being written.
         let is_torn = damage.kind == Kind::TornTail || end.last.is_none() && self.is_key_known;
         if end.tail != Some(damage) || !is_torn {
             return Ok(Some(format!("{at}, and more after it")));
         }
-        let source = Arc::new(FileSource::open(self.disk, &segment.path)?);
+        let source = self.source(segment)?;
         let within = ActiveWalk::from(source, &self.options(), damage.start + 1, end.last)?;
         if has_records(within)? {
             return Ok(Some(format!("{at}, and sound records within it")));
         }
         Ok(None)
+    }
+
+    /// What reading a segment raises first.
+    fn first_error(&self, segment: &Segment) -> Result<String> {
+        let options = self.options().strict(true);
+        let mut walk = ActiveWalk::open(self.source(segment)?, &options, Start::Beginning)?;
+        loop {
+            match walk.step() {
+                Ok(Step::More) => {}
+                Err(Error::Damage(damage)) => return Ok(damage.to_string()),
+                Err(error) => return Err(error),
+                Ok(_) => return Err(Error::changed(Some(&segment.path), "the segment")),
+            }
+        }
     }
 
     /// Moves a torn tail into a file of its own, then overwrites it with zeros.
@@ -423,7 +427,7 @@ impl Recovering<'_> {
             forget_end(self.disk, self.folder, id);
             return Ok(true);
         }
-        let lacking = bound.check(Some(&active.path), own.records, own.last);
+        let lacking = bound.check(Some(&active.path), own.records, own.last, own.len);
         if !is_newest && lacking.is_ok() {
             let sealed = seal(self.disk, self.folder, &active, self.key, true, None, None)?;
             return Ok(sealed == Sealed::Sealed);

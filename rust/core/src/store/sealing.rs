@@ -6,20 +6,17 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
-use super::end::{Bound, forget_end};
+use super::end::forget_end;
 use super::folder::{Listing, Segment};
 use super::frozen::{freeze, remove_synced};
 use super::mark::Mark;
 use super::name::SegmentKind;
 use crate::checksum::Key;
 use crate::disk::{DiskRef, Owner};
-use crate::engine::{Filter, Interrupt, Options, Step};
+use crate::engine::{Interrupt, Options};
 use crate::error::{Error, Result};
-use crate::format::{self, sealed};
-use crate::ledger::Kind;
-use crate::record::Value;
 use crate::saturating::saturating_u64;
-use crate::source::FileSource;
+use crate::source::{Bound, BoundSource, FileSource, SaidBy};
 use crate::sync::{self, Condvar, JoinHandle, Mutex, MutexGuard};
 use crate::uuid6;
 use crate::verbs::{self, SealOptions};
@@ -62,64 +59,30 @@ pub(super) fn seal(
     interrupt: Option<Interrupt>,
     end: Option<u64>,
 ) -> Result<Sealed> {
-    let source = Arc::new(FileSource::open(disk, &segment.path)?);
+    let bound = Bound::of_name()
+        .or_later(end.map(Bound::of_given))
+        .or_later(Bound::of_end(disk, folder, segment.id, &key));
+    let source = BoundSource::whole(Arc::new(FileSource::open(disk, &segment.path)?), bound);
     let path = folder.join(segment.id.file_name(SegmentKind::Sealed));
     let options = Options::default()
         .on_disk(disk)
         .keys(vec![key])
         .interrupt(interrupt);
     let how = SealOptions::default().overwrite(overwrite);
-    match verbs::seal(source, &options, &path, &how, |_| Ok(())) {
-        Ok(report) => {
-            let unused = report.totals.rows().iter();
-            let unused = unused.filter(|total| total.kind == Kind::Unused);
-            let found = report.size - unused.map(|total| total.bytes).sum::<u64>();
-            let known = Bound::of_mark(end.unwrap_or(1), None);
-            let bound = known.or_later(Bound::read(disk, folder, segment.id, &key));
-            let last = match bound.last {
-                None => None,
-                Some(last) => first_from(disk, &path, &options, last)?.or(Some([0; 16])),
-            };
-            // Its last record has to be there, not a greater one.
-            let end = found.min(bound.offset);
-            if let Err(error) = bound.check(Some(&segment.path), end, last) {
-                remove_synced(disk, folder, &path)?;
-                let (reason, synced) = (error.to_string(), Some(bound.offset));
-                freeze(disk, folder, segment.id, &reason, synced)?;
-                return Ok(Sealed::Frozen);
-            }
+    match verbs::seal(Arc::new(source), &options, &path, &how, |_| Ok(())) {
+        Ok(_) => {
             remove_synced(disk, folder, &segment.path)?;
             forget_end(disk, folder, segment.id);
             Ok(Sealed::Sealed)
         }
         Err(Error::Damage(damage)) => {
-            freeze(disk, folder, segment.id, &damage.to_string(), None)?;
+            let is_known = bound.said_by != SaidBy::Name && damage.offset < bound.offset;
+            let synced = is_known.then_some(bound.offset);
+            freeze(disk, folder, segment.id, &damage.to_string(), synced)?;
             Ok(Sealed::Frozen)
         }
         Err(error) => Err(error),
     }
-}
-
-/// The first UUID of a sealed file from this one on.
-fn first_from(
-    disk: &DiskRef,
-    path: &Path,
-    options: &Options,
-    uuid: [u8; 16],
-) -> Result<Option<[u8; 16]>> {
-    let source = Arc::new(FileSource::open(disk, path)?);
-    let options = options.clone().values(false);
-    let filter = Filter::default().at_least("uuid", uuid);
-    let mut walk = format::lookup(source, &options.format(&sealed::FORMAT))?.range(&filter)?;
-    while walk.step()? == Step::More {
-        let rows = walk.rows();
-        if !rows.is_empty()
-            && let Value::Uuid(uuid) = rows.field(0, 0)
-        {
-            return Ok(Some(uuid));
-        }
-    }
-    Ok(None)
 }
 
 /// Removes the oldest sealed segments as `retention` says, one after the other, each for good before the next, so that no gap

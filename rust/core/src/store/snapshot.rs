@@ -64,10 +64,12 @@ impl LogReader {
         let view = self.view()?;
         let mut last = None;
         for segment in &view.segments {
-            let limit = view.limit(segment);
-            if limit == Some(0) {
+            let reach = self.reach(&view, segment);
+            if reach.is_nothing() {
                 continue;
             }
+            let limit = reach.bound.filter(|_| reach.is_limit);
+            let limit = limit.map(|bound| bound.offset);
             last = Some(segment);
             match segment.kind {
                 SegmentKind::Sealed => self.link(segment, folder)?,

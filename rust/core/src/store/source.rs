@@ -6,9 +6,8 @@ use std::sync::Arc;
 
 use uuid::Uuid;
 
-use super::end::Bound;
+use super::end::Reach;
 use super::folder::{Segment, open_file};
-use super::frozen::Frozen;
 use super::name::{SegmentId, SegmentKind};
 use super::reader::LogReader;
 use crate::checksum::Key;
@@ -16,7 +15,7 @@ use crate::disk::DiskRef;
 use crate::engine::{Filter, Format, Options};
 use crate::error::{Error, Result};
 use crate::format::{active, sealed};
-use crate::source::{BytesSource, Source, SyncedSource};
+use crate::source::{Bound, BytesSource, Source};
 
 /// A segment of a log as it was at one moment. It gives the records of that moment whenever it is opened.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -29,10 +28,10 @@ pub struct ListedSegment {
     pub kind: SegmentKind,
     /// How many bytes of its file were to be read.
     pub nbytes: u64,
-    /// The offset up to which it was on the disk, in bytes, where more than that may be in the file. `None` means all of it.
-    pub synced: Option<u64>,
-    /// Of a segment that was being written, the UUID of the last record that was on the disk.
-    pub last: Option<Uuid>,
+    /// How far it has to reach, if that is known.
+    pub bound: Option<Bound>,
+    /// It was being written: what is after the bound is not read.
+    pub is_open: bool,
     /// It is kept as it is, since it is damaged or cut off.
     pub is_frozen: bool,
 }
@@ -67,29 +66,20 @@ impl ListedLog {
         let folder = folder.as_ref();
         let reader = reader(folder, options)?;
         let view = reader.view()?;
-        let newest = view.segments.last().map(|newest| newest.id);
         let segments = view.segments.iter().map(|segment| {
-            let limit = view.limit(segment);
-            let frozen = segment
-                .is_frozen
-                .then(|| Frozen::read(reader.disk(), folder, segment.id));
-            let is_active = segment.kind == SegmentKind::Active;
-            let end = (limit.is_none() && is_active)
-                .then(|| Bound::read(reader.disk(), folder, segment.id, reader.key()));
-            let end = end.flatten().map(|end| end.offset);
-            // Of a frozen segment the greater of both.
-            let synced = limit.or(frozen.flatten().and_then(|own| own.synced).max(end));
-            let is_open = limit.is_some_and(|limit| limit > 0) && newest == Some(segment.id);
+            let reach = reader.reach(&view, segment);
+            let len = || nbytes(reader.disk(), folder, segment);
             ListedSegment {
                 folder: folder.to_path_buf(),
                 id: segment.id,
                 kind: segment.kind,
-                nbytes: match limit {
-                    Some(limit) => limit,
-                    None => nbytes(reader.disk(), folder, segment),
+                nbytes: match reach.bound {
+                    Some(bound) if reach.is_limit => bound.offset,
+                    Some(bound) => len().max(bound.offset),
+                    None => len(),
                 },
-                synced,
-                last: is_open.then(|| Uuid::from_bytes(view.mark.last)),
+                bound: reach.bound,
+                is_open: reach.is_limit,
                 is_frozen: segment.is_frozen,
             }
         });
@@ -143,8 +133,8 @@ impl ListedSegment {
             id,
             kind,
             nbytes: 0,
-            synced: None,
-            last: None,
+            bound: None,
+            is_open: false,
             is_frozen: false,
         })
     }
@@ -170,34 +160,32 @@ impl ListedSegment {
     }
 
     fn open_on(&self, disk: &DiskRef) -> Result<OpenedSegment> {
-        if self.synced == Some(0) && !self.is_frozen {
+        let reach = Reach {
+            bound: self.bound,
+            is_limit: self.is_open,
+        };
+        let mut filter = Filter::default();
+        if reach.is_nothing() {
             // Nobody was told of a record, so that recovery may have removed the file.
             return Ok(OpenedSegment {
                 source: Arc::new(BytesSource::new(Vec::new())),
-                format: &active::FORMAT,
-                filter: Filter::default(),
+                format: format_of(SegmentKind::Active),
+                filter,
             });
         }
         let (file, kind) = open_file(disk, &self.folder, self.id, self.kind)?;
-        let file: Arc<dyn Source> = Arc::new(file);
-        let source: Arc<dyn Source> = match (kind, self.synced) {
-            (SegmentKind::Sealed, _) | (_, None) => file,
-            // It is complete, or kept as it is.
-            (SegmentKind::Active, Some(synced)) if self.last.is_none() => {
-                Arc::new(SyncedSource::whole(file, synced))
-            }
-            (SegmentKind::Active, Some(synced)) => Arc::new(SyncedSource::up_to(file, synced)),
+        let source: Arc<dyn Source> = match kind {
+            SegmentKind::Sealed => Arc::new(file),
+            SegmentKind::Active => reach.within(file),
         };
         // What was written before it was sealed, but after it was listed, is not of that moment.
-        let last = self.last.filter(|_| kind == SegmentKind::Sealed);
-        let filter = Filter::default();
+        if let (SegmentKind::Sealed, Some(last)) = (kind, reach.last()) {
+            filter = filter.at_most("uuid", last);
+        }
         Ok(OpenedSegment {
             source,
             format: format_of(kind),
-            filter: match last {
-                Some(last) => filter.at_most("uuid", last.into_bytes()),
-                None => filter,
-            },
+            filter,
         })
     }
 }

@@ -1,6 +1,5 @@
 //! Following a log. docs/formats/log.md, "Following".
 
-use std::collections::VecDeque;
 use std::fmt;
 use std::ops::Range;
 use std::sync::Arc;
@@ -8,7 +7,7 @@ use std::time::Duration;
 
 use uuid::Uuid;
 
-use super::end::Bound;
+use super::end::Reach;
 use super::folder::Segment;
 use super::mark::Mark;
 use super::name::SegmentId;
@@ -17,7 +16,7 @@ use crate::engine::{Filter, Start, Step, Walk};
 use crate::error::{Error, Result};
 use crate::format::active;
 use crate::record::{Record, Rows, Value};
-use crate::source::{FileSource, Source};
+use crate::source::{Bound, FileSource, Source};
 use crate::sync::{self, Instant};
 
 /// Where following a log begins.
@@ -42,16 +41,16 @@ pub struct Tail {
     /// The place in the log of the segment that is read.
     sequence: u64,
     /// That segment, while it is an active file: sealing may remove its name, but not the file.
-    file: Option<FileSource>,
+    file: Option<(SegmentId, FileSource)>,
     /// Up to where that is read.
     offset: u64,
     /// The UUID of the last record that was given, or after which to begin.
     last: Option<[u8; 16]>,
     /// What is left to read of what is known to be there.
-    walks: VecDeque<Box<dyn Walk>>,
-    /// The rows of the first walk's last step that were not given yet.
+    walk: Option<Box<dyn Walk>>,
+    /// The rows of the walk's last step that were not given yet.
     rows: Range<usize>,
-    /// The segment is read to its end once the walks are.
+    /// The segment is read to its end once the walk is.
     is_complete: bool,
     /// The counter of the mark up to which all was given.
     seen: Option<u64>,
@@ -76,7 +75,7 @@ impl Tail {
             file: None,
             offset: 0,
             last: None,
-            walks: VecDeque::new(),
+            walk: None,
             rows: 0..0,
             is_complete: false,
             seen: None,
@@ -103,7 +102,7 @@ impl Tail {
                 let newest = view.segments.last();
                 tail.sequence = newest.map_or(1, |newest| newest.id.sequence);
                 if let Some(newest) = newest {
-                    tail.is_complete = view.limit(newest).is_none();
+                    tail.is_complete = !tail.reader.reach(&view, newest).is_limit;
                 }
                 tail.last = (view.mark.sequence > 0).then_some(view.mark.last);
             }
@@ -157,7 +156,7 @@ impl Tail {
 
     /// Gives the record that was [waited for](Self::wait), as the rows and the row that it is, without copying it. `None` if none was.
     pub fn take<T>(&mut self, give: impl FnOnce(&dyn Rows, usize) -> T) -> Option<T> {
-        let walk = self.walks.front()?;
+        let walk = self.walk.as_ref()?;
         let row = self.rows.next()?;
         let rows = walk.rows();
         if let Value::Uuid(uuid) = rows.field(row, 0) {
@@ -168,7 +167,7 @@ impl Tail {
 
     /// After an error: the segment is read from its beginning again, and what was given of it is passed over by its UUID.
     fn begin_again(&mut self) {
-        self.walks.clear();
+        self.walk = None;
         self.rows = 0..0;
         self.file = None;
         self.offset = 0;
@@ -182,7 +181,7 @@ impl Tail {
             if !self.rows.is_empty() {
                 return Ok(true);
             }
-            let Some(walk) = self.walks.front_mut() else {
+            let Some(walk) = &mut self.walk else {
                 if !self.advance()? {
                     return Ok(false);
                 }
@@ -191,7 +190,7 @@ impl Tail {
             if walk.step()? == Step::More {
                 self.rows = 0..walk.rows().len();
             } else {
-                self.walks.pop_front();
+                self.walk = None;
             }
         }
     }
@@ -209,9 +208,12 @@ impl Tail {
             return Ok(false);
         }
         // All of the segment that is read is on the disk at least up to here, without looking at the folder.
-        if !self.is_complete && mark.sequence == self.sequence && self.file.is_some() {
+        if let Some((id, _)) = self.file
+            && !self.is_complete
+            && mark.sequence == self.sequence
+        {
             if mark.offset > self.offset {
-                self.read_on(Some(mark.offset), None)?;
+                self.read_on(&Reach::up_to(Bound::of_mark(&mark, id)))?;
                 return Ok(true);
             }
             self.seen = Some(mark.counter);
@@ -231,7 +233,7 @@ impl Tail {
                 .map_or(self.sequence, |own| own.id.sequence);
             if first > self.sequence && self.file.is_some() {
                 // Removed, but it is open here.
-                self.read_on(None, None)?;
+                self.read_on(&Reach::default())?;
                 self.is_complete = true;
                 return Ok(true);
             }
@@ -248,17 +250,16 @@ impl Tail {
     }
 
     fn read_segment(&mut self, view: &View, segment: &Segment) -> Result<bool> {
-        let limit = view.limit(segment);
-        if let Some(limit) = limit
-            && limit <= self.offset
-        {
+        let reach = self.reader.reach(view, segment);
+        let has_new = |bound: Bound| bound.offset > self.offset;
+        if reach.is_limit && !reach.bound.is_some_and(has_new) {
             self.seen = Some(view.mark.counter);
             return Ok(false);
         }
         if segment.is_frozen {
             // What was given of it is passed over by its UUID.
             let filter = self.filter();
-            self.walks = self.reader.walks(segment, limit, &filter)?;
+            self.walk = Some(self.reader.walk_segment(segment, &reach, &filter)?);
             self.is_complete = true;
             return Ok(true);
         }
@@ -269,44 +270,42 @@ impl Tail {
                 let source: Arc<dyn Source> = Arc::new(file);
                 let options = self.reader.options();
                 let (start, filter) = (Start::Beginning, self.filter());
-                let walk = self.reader.walk_of(source, None, options, start, &filter)?;
-                self.walks.push_back(walk);
+                let walk = self.reader.walk_of(source, options, start, &filter)?;
+                self.walk = Some(walk);
                 self.is_complete = true;
                 return Ok(true);
             }
-            self.file = Some(file);
+            self.file = Some((segment.id, file));
         }
-        self.read_on(limit, Some(segment.id))?;
-        self.is_complete = limit.is_none();
+        self.read_on(&reach)?;
+        self.is_complete = !reach.is_limit;
         Ok(true)
     }
 
-    /// Reads the active file on, up to `limit` or its end. That of a complete segment may be known by its name.
-    fn read_on(&mut self, limit: Option<u64>, id: Option<SegmentId>) -> Result<()> {
-        let Some(file) = &self.file else {
+    /// Reads the active file on.
+    fn read_on(&mut self, reach: &Reach) -> Result<()> {
+        let Some((_, file)) = &self.file else {
             return Ok(());
         };
-        let mut file = file.again()?;
-        let end = limit.unwrap_or(file.len());
-        if let Some(limit) = limit {
-            file = file.up_to(limit);
-        }
-        if file.len() < self.offset {
-            // Cut off in front of what was given.
-            return Bound::of_mark(self.offset, None).check(file.path(), file.len(), None);
-        }
-        let bound = self.reader.bound(id, &file, limit);
-        let source: Arc<dyn Source> = Arc::new(file);
+        let file = file.again()?;
         let options = self.reader.options();
+        // What was given was on the disk, whatever is said now.
+        let given = Bound::of_given(self.offset);
+        if options.strict {
+            let len = file.len();
+            given.check(file.path(), len.min(self.offset), None, len)?;
+        }
+        let end = match reach.bound {
+            Some(bound) if reach.is_limit => bound.offset,
+            _ => file.len().max(self.offset),
+        };
+        let source = reach.within(file);
         // At the beginning what was given before is passed over by its UUID, later by the offset.
         let (start, filter) = match self.offset {
             0 => (Start::Beginning, self.filter()),
             offset => (Start::Offset(offset), options.filter.clone()),
         };
-        let walk = self
-            .reader
-            .walk_of(source, bound, options, start, &filter)?;
-        self.walks.push_back(walk);
+        self.walk = Some(self.reader.walk_of(source, options, start, &filter)?);
         self.offset = end;
         Ok(())
     }

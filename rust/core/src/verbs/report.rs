@@ -6,7 +6,7 @@ use std::path::Path;
 use super::diagnosis::Diagnosis;
 use crate::engine::{Format, Walk, sum_up};
 use crate::ledger::Summary;
-use crate::source::Source;
+use crate::source::{Source, expected_len};
 
 /// The report on a file, or on the part of it that was read. Its [`Summary`], whose fields are available on the report
 /// as well, and diagnoses of its damage.
@@ -41,7 +41,7 @@ impl Report {
     /// An empty report on this source.
     #[must_use]
     pub fn of(format: &'static Format, source: &dyn Source) -> Self {
-        Self::new(format, source.path(), source.len())
+        Self::new(format, source.path(), expected_len(source))
     }
 
     /// A report with a summary only.

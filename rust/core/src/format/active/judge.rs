@@ -10,6 +10,7 @@ use super::layout::{Header, UUID_BYTES};
 use crate::checksum::{Key, hash};
 use crate::error::Finding;
 use crate::ledger::Cause;
+use crate::source::Bound;
 use crate::uuid6;
 
 /// What is wrong with a record: the first check that fails.
@@ -17,8 +18,8 @@ use crate::uuid6;
 pub(super) enum Fault {
     /// A zero UUID, with nonzero bytes before the offset `until`.
     Nonzero { until: u64 },
-    /// Zeros to the end of the file, in front of the offset `until` up to which it is known to be filled.
-    Unwritten { until: u64 },
+    /// Nothing but zeros, or the end of the file of `len` bytes, in front of what its log says that it has to reach.
+    Cut { bound: Bound, len: u64 },
     /// The header extends past the end of the file.
     Truncated { needed: u64, available: u64 },
     /// The body or checksum extends past the end of the file.
@@ -39,11 +40,7 @@ impl Fault {
     pub(super) fn finding(self) -> Finding {
         match self {
             Self::Nonzero { until } => Finding::Nonzero { until },
-            Self::Unwritten { until } => Finding::words(
-                Cause::LengthOutOfBounds,
-                format!("records up to offset {until}, up to which the log was synced"),
-                "zeros, or the end of the file",
-            ),
+            Self::Cut { bound, len } => bound.cut(len),
             Self::Truncated { needed, available } => Finding::Truncated { needed, available },
             Self::TooLong { needed, available } => Finding::TooLong { needed, available },
             Self::Checksum { stored, computed } => Finding::Checksum { stored, computed },
@@ -54,6 +51,11 @@ impl Fault {
 
     pub(super) fn cause(self) -> Cause {
         self.finding().cause()
+    }
+
+    /// Whether the file ends within the record.
+    pub(super) const fn is_cut(self) -> bool {
+        matches!(self, Self::Truncated { .. } | Self::TooLong { .. })
     }
 }
 
@@ -96,11 +98,16 @@ pub(super) fn is_zero(bytes: &[u8]) -> bool {
 }
 
 /// The first check, for bytes at `at` that [are zero](is_zero): unused space is zeros to the end of the file (rule
-/// 9). `data_end` is the offset after the last nonzero byte, `synced` the one up to which the file is known to be filled.
-pub(super) const fn unused(at: u64, data_end: u64, synced: Option<u64>) -> Result<(), Fault> {
-    match synced {
+/// 9), in a segment of a log after its bound. `data_end` is the offset after the last nonzero byte, and the file has `len` bytes.
+pub(super) const fn unused(
+    at: u64,
+    data_end: u64,
+    len: u64,
+    bound: Option<Bound>,
+) -> Result<(), Fault> {
+    match bound {
         _ if data_end > at => Err(Fault::Nonzero { until: data_end }),
-        Some(until) if until > at => Err(Fault::Unwritten { until }),
+        Some(bound) if at < bound.offset => Err(Fault::Cut { bound, len }),
         _ => Ok(()),
     }
 }

@@ -15,12 +15,12 @@ use super::rows::{ActiveRows, Record};
 use crate::bug::OrBug;
 use crate::checksum::Key;
 use crate::engine::{Advance, Budget, Carry, Driver, Eof, Options, Scan, Start, Types, UuidBounds};
-use crate::error::{Damage, Error, Result};
+use crate::error::{Damage, Error, Finding, Result};
 use crate::ledger::{Cause, Fate, Kind, RecordRun, Span};
 use crate::limits::LIMITS;
 use crate::record::{self, Rows};
 use crate::saturating::saturating_usize;
-use crate::source::{Source, Window};
+use crate::source::{Bound, Source, Window, expected_len};
 
 /// The state in a [`Carry`].
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -49,6 +49,8 @@ struct State {
 /// Walks one active segment.
 pub(crate) struct ActiveScan {
     source: Arc<dyn Source>,
+    /// How far the records have to reach.
+    bound: Option<Bound>,
     options: Options,
     bounds: UuidBounds,
     types: Types,
@@ -121,7 +123,7 @@ impl ActiveScan {
             Some(place) => options.keys.get(place),
             None => Some(first_key),
         };
-        let Some(key) = key.filter(|_| state.at <= source.len()) else {
+        let Some(key) = key.filter(|_| state.at <= expected_len(&*source)) else {
             let message = format!(
                 "cannot resume at offset {} in a file of {} bytes with these keys: give the same file and keys as before",
                 state.at,
@@ -139,6 +141,7 @@ impl ActiveScan {
             bounds: UuidBounds::of(&options.filter),
             types: Types::of(&options.filter),
             options: options.clone(),
+            bound: source.bound(),
             source,
             state,
         })
@@ -210,7 +213,8 @@ impl ActiveScan {
         let too_large = self.options.values && len > self.options.record_bytes;
         // UUIDs ascend, so if the first and the last match, all between them do.
         let matches = self.bounds.contains(first) && self.bounds.contains(last);
-        if !self.group.is_sound() || !matches || too_large {
+        let is_other = self.other_last(self.base, self.base + len, *last).is_some();
+        if !self.group.is_sound() || !matches || too_large || is_other {
             return false;
         }
         debug_assert!(
@@ -290,7 +294,13 @@ impl ActiveScan {
                 let too_large = |walk: &Self| walk.too_large(position, header);
                 return self.after_rows(too_large).map(Some);
             }
-            self.cover(end, Kind::Record, None);
+            let other = self.other_last(position, end, header.uuid);
+            if let Some(finding) = other.clone().filter(|_| self.options.strict) {
+                let error = |walk: &Self| walk.damage_of(finding);
+                return self.after_rows(error).map(Some);
+            }
+            // The record itself is sound, so it is kept.
+            self.cover(end, Kind::Record, other.map(|other| other.cause()));
             self.state.last = Some(header.uuid);
             if matches {
                 let offset = saturating_usize(position - self.base);
@@ -316,7 +326,7 @@ impl ActiveScan {
         let bytes = self.window.bytes(&*self.source, at);
         if is_zero(bytes) {
             let data_end = self.resync().data_end()?;
-            if let Err(fault) = unused(at, data_end, self.source.synced()) {
+            if let Err(fault) = unused(at, data_end, len, self.bound) {
                 return self.damage(fault, 0);
             }
             if self.options.eof == Eof::Growing {
@@ -374,7 +384,9 @@ impl ActiveScan {
         if at == 0 && cause == Cause::ChecksumMismatch {
             self.state.suspects_key = self.resync().nothing_verifies()?;
         }
-        if self.raises(at) && self.options.eof == Eof::Final {
+        // Where the file is cut, only a search tells whether this record is, or has a wrong length.
+        let cut = self.cut_at(at).filter(|_| fault.is_cut());
+        if self.raises(at) && self.options.eof == Eof::Final && cut.is_none() {
             return Err(self.damage_error(fault));
         }
         let budget = self.state.budget;
@@ -400,13 +412,20 @@ impl ActiveScan {
                     self.state.budget = budget;
                     return Ok(Advance::Wait);
                 }
+                if let Some(cut) = cut.filter(|_| self.raises(at)) {
+                    return Err(self.damage_error(cut));
+                }
                 // What was synced is no interrupted write, and its zeros are no unused space.
-                let synced = self.source.synced().filter(|synced| at < *synced);
-                let fate = match proven || synced.is_some() {
+                let bound = self.bound.filter(|bound| at < bound.offset);
+                let fate = match proven || bound.is_some() {
                     true => Fate::Corrupt,
                     false => Fate::of_tail(self.state.verified),
                 };
-                let end = synced.map_or(end, |synced| end.max(synced));
+                let end = bound.map_or(end, |bound| end.max(bound.offset.min(len)));
+                let cause = match cut {
+                    Some(cut) => cut.cause(),
+                    None => cause,
+                };
                 self.cover_damage(end, fate.kind(cause), cause);
                 if let End::Nothing(_) = found {
                     self.cover(len, Kind::Unused, None);
@@ -427,15 +446,47 @@ impl ActiveScan {
         self.options.strict && self.counts(at)
     }
 
-    /// Whether what is wrong at this offset is damage. After what is known to be synced it is not.
+    /// Whether what is wrong at this offset is damage.
     fn counts(&self, at: u64) -> bool {
-        self.source.synced().is_none_or(|synced| at < synced)
+        self.bound.is_none_or(|bound| bound.counts(at))
+    }
+
+    /// The fault of what is missing from this offset on, if the file ends in front of what it has to reach.
+    fn cut_at(&self, at: u64) -> Option<Fault> {
+        let len = self.source.len();
+        let is_cut = |bound: &Bound| at < bound.offset && len < bound.offset;
+        let bound = self.bound.filter(is_cut)?;
+        Some(Fault::Cut { bound, len })
+    }
+
+    /// What is wrong with the records from `start` to `end`, the last of which has this UUID, if they reach the bound: there the
+    /// last one is known.
+    fn other_last(&self, start: u64, end: u64, last: [u8; UUID_BYTES]) -> Option<Finding> {
+        let reaches = |bound: &Bound| start < bound.offset && bound.offset <= end;
+        self.bound.filter(reaches)?.other_last(last)
+    }
+
+    /// Goes on where the file ends: what it lacks of what it has to reach is damage.
+    fn at_end(&mut self) -> Result<Advance> {
+        let cut = self.cut_at(self.state.at);
+        let (Some(fault), Eof::Final) = (cut, self.options.eof) else {
+            return Ok(self.options.eof.reached());
+        };
+        if self.options.strict {
+            return Err(self.damage_error(fault));
+        }
+        self.cover(
+            expected_len(&*self.source),
+            Kind::Corrupt,
+            Some(fault.cause()),
+        );
+        Ok(Advance::On)
     }
 
     fn cover_damage(&mut self, end: u64, kind: Kind, cause: Cause) {
         match self.counts(self.state.at) {
             true => self.cover(end, kind, Some(cause)),
-            false => self.cover(end, Kind::Unused, None),
+            false => self.cover(end, Kind::Unproven, None),
         }
     }
 
@@ -445,7 +496,10 @@ impl ActiveScan {
     }
 
     fn damage_error(&self, fault: Fault) -> Error {
-        let finding = fault.finding();
+        self.damage_of(fault.finding())
+    }
+
+    fn damage_of(&self, finding: Finding) -> Error {
         Error::Damage(Box::new(Damage {
             wrong_key: self.state.suspects_key,
             ..Damage::new(self.source.path(), self.state.at, finding)
@@ -483,15 +537,21 @@ impl Scan for ActiveScan {
     fn advance(&mut self) -> Result<Advance> {
         let (at, len) = (self.state.at, self.source.len());
         if at >= len {
-            return Ok(self.options.eof.reached());
+            return self.at_end();
         }
+        let limit = self.state.batch_limit.min(self.options.window_bytes as u64);
+        // The last record in front of the bound is the last one of its group.
+        let limit = match self.bound.filter(|bound| at < bound.offset) {
+            Some(bound) => limit.min(bound.offset - at),
+            None => limit,
+        };
         let header_bytes = saturating_usize(len - at).min(MAX_HEADER_BYTES);
         self.window
             .load(&*self.source, at, header_bytes, self.options.window_bytes)?;
         self.group.parse(&Input {
             bytes: self.window.bytes(&*self.source, at),
             left: len - at,
-            limit: self.state.batch_limit.min(self.options.window_bytes as u64),
+            limit,
             last: self.state.last,
         });
         self.base = at;

@@ -156,6 +156,9 @@ impl Case<'_> {
         if let Some(found) = reason::of_cause(span, has_checksums) {
             return Ok(found);
         }
+        if let Some(found) = shift::short(self.source.len(), span) {
+            return Ok(found);
+        }
         if let Some(found) = self.by_proof(span)? {
             return Ok(found);
         }

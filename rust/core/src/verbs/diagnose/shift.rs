@@ -230,6 +230,17 @@ fn followed_by_zeros(excerpt: &Excerpt, span: &Span, is_cut: bool) -> Explanatio
     interrupted(certainty, evidence)
 }
 
+/// Detects a segment of a log that ends in front of what it has to reach, so that a part of the range is not in the file.
+pub(super) fn short(len: u64, span: &Span) -> Option<Explanation> {
+    (len < span.end).then(|| {
+        let evidence = format!(
+            "the file ends at {len}, and its log says that it was on the disk up to {}",
+            span.end
+        );
+        Explanation::new(Reason::Truncated, Certainty::Likely, evidence)
+    })
+}
+
 /// Detects a file that ends too early: an unfinished write, or a truncated copy. `stated` is the end of the last record
 /// by its own lengths.
 pub(super) fn torn(
