@@ -175,18 +175,60 @@ def test_what_the_mark_says_and_the_file_lacks_is_damage(path: Path, how: str) -
             file.write(bytes(size - lengths[-2] - 5))
         else:
             file.truncate(0)
-    with pytest.raises(seglake.DamageError):
+    with pytest.raises(seglake.DamageError) as raised:
         seglake.scan(path).count()
+    with pytest.raises(seglake.DamageError) as read:
+        list(SegmentLog(path, readonly=True))
+    assert str(raised.value) == str(read.value)
+    # A record that is there and wrong keeps its own cause.
+    cause = "checksum_mismatch" if how == "zeros" else "length_out_of_bounds"
+    assert raised.value.cause == cause
+    if how != "zeros":
+        assert raised.value.expected == f"records up to offset {size}, as the synced mark says"
+        assert raised.value.actual == f"the end of the file at offset {newest.stat().st_size}"
     skipped = seglake.scan(path, on_damage="skip")
     with pytest.warns(seglake.DamageWarning):
         kept = values(skipped)
     assert kept == list(range(20 if how == "gone to zero" else 28))
     [lost] = skipped.damage()
-    assert (lost.end, lost.kind) == (size, "corrupt")
+    assert (lost.start, lost.end, lost.kind) == (raised.value.byte_offset, size, "corrupt")
+    assert lost.cause == cause
     done = run("verify", "--json", path)
     assert done.status == 1
     report = [json.loads(line) for line in done.out.splitlines()][-1]
     assert (report["nbytes"], report["ok"], report["damage"][0]["end"]) == (size, False, size)
+    assert report["damage"][0]["cause"] == cause
+    assert sum(total["nbytes"] for total in report["totals"]) == size
+    alike(path, 1)
+
+
+def alike(path: Path, status: int) -> list[dict[str, Any]]:
+    """What `verify --json` says of a log, which is what `log verify` says."""
+    done, of_log = run("verify", "--json", path), run("log", "verify", "--json", path)
+    assert (done.status, done.out) == (of_log.status, of_log.out)
+    assert done.status == status
+    assert run("log", "verify", path).out == run("verify", path).out
+    return [json.loads(line) for line in done.out.splitlines()]
+
+
+def test_a_segment_says_which_it_is(path: Path) -> None:
+    reports = alike(path, 0)
+    infos = [json.loads(line) for line in run("info", "--json", path).out.splitlines()]
+    expected = [
+        {"path": str(path), "sequence": sequence, "kind": kind, "is_frozen": False}
+        for sequence, kind in ((1, "sealed"), (2, "sealed"), (3, "active"))
+    ]
+    assert [line["log"] for line in reports] == [line["log"] for line in infos] == expected
+    [newest] = segments(path, "active")
+    assert json.loads(run("verify", "--json", newest).out)["log"] is None
+    assert json.loads(run("info", "--json", newest).out)["log"] is None
+
+
+def test_an_empty_log_is_sound(tmp_path: Path) -> None:
+    path = tmp_path / "log"
+    SegmentLog(path).close()
+    assert alike(path, 0) == []
+    assert "a log without segments" in run("verify", path).out
 
 
 def frozen(path: Path) -> None:
@@ -205,7 +247,15 @@ def test_a_frozen_segment_gives_what_is_valid_and_is_read_up_to_where_it_was_syn
     expected = [*range(30), 1000, 1001, 1003, 1004, 50, 51]
     assert values(scan) == expected == [int(record.value) for record in SegmentLog(path, readonly=True)]
     assert list(scan.damage()) == []
-    assert run("verify", path).status == 0
+    # What is damaged after that is told, but is no damage.
+    report = alike(path, 0)[-2]
+    assert report["log"]["is_frozen"]
+    [unproven] = [total for total in report["totals"] if total["kind"] == "unproven"]
+    [newest, _] = segments(path, "active")
+    positions = [record.position for record in seglake.open(newest, on_damage="skip")]
+    assert (unproven["cause"], unproven["ranges"]) == (None, 1)
+    assert unproven["nbytes"] == positions[-2] - positions[-3] - (positions[-1] - positions[-2])
+    assert f"{unproven['nbytes']} bytes that no reader was promised" in run("verify", path).out
     # In front of that it is damage.
     with segments(path, "active")[0].open("r+b") as file:
         file.seek(30)
@@ -213,7 +263,7 @@ def test_a_frozen_segment_gives_what_is_valid_and_is_read_up_to_where_it_was_syn
     with pytest.raises(seglake.DamageError):
         scan.count()
     assert len(list(scan.damage())) == 1
-    assert run("verify", path).status == 1
+    alike(path, 1)
 
 
 def test_a_lost_mark_proves_nothing_of_the_newest_segment(path: Path) -> None:
@@ -235,6 +285,7 @@ def test_missing_segments_are_named(path: Path) -> None:
         seglake.scan(path)
     done = run("verify", path)
     assert (done.status, "expected segment 2" in done.err) == (2, True)
+    assert run("log", "verify", path).status == 2
     # The files by themselves are read as before.
     assert values(seglake.scan(str(path / "*.sealed"))) == list(range(10))
 

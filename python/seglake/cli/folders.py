@@ -137,7 +137,8 @@ def _within(folder: str, globs: Sequence[str], key: str | None) -> FileListing:
         say(f"{printable(path)}: passed over: {reason}")
     for error in listing.not_listed:
         tell(error, label=folder)
-    if not listing.files and not listing.not_listed:
+    is_empty_log = listing.logs and not listing.left_out
+    if not listing.files and not listing.not_listed and not is_empty_log:
         left = f": {count(listing.left_out, 'file')} there do not match --glob" if listing.left_out else ""
         raise Trouble(f"{printable(folder)}: no files to read in this folder{left}")
     return listing
@@ -155,6 +156,8 @@ def _as_named(folder: str) -> Callable[[str], str]:
 def log_line(log: FoundLog) -> str:
     """A line on a log: how far it was known to be on the disk."""
     segments = count(log.segments, "segment")
+    if not log.segments:
+        return f"{printable(log.path)}: a log without segments"
     if log.synced is None:
         return f"{printable(log.path)}: a log of {segments}, of which no mark says how far it is synced"
     sequence, offset, last = log.synced

@@ -116,6 +116,7 @@ def _facts(file: Input, advance: Advance | None, how: dict[str, Any], *, whole: 
         format, confidence, reason = detection.format, detection.confidence, detection.reason
     facts: dict[str, Any] = {
         "path": file.path,
+        "log": file.log,
         "nbytes": file.size,
         "format": format,
         "confidence": confidence,

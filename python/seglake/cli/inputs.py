@@ -11,7 +11,7 @@ from collections.abc import Callable, Generator, Iterable, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path, PurePath
-from typing import TYPE_CHECKING, BinaryIO, Protocol
+from typing import TYPE_CHECKING, Any, BinaryIO, Protocol
 
 import click
 
@@ -45,6 +45,14 @@ class Readable(Protocol):
         ...
 
 
+def log_facts(segment: ListedSegment | None) -> dict[str, Any] | None:
+    """Which segment of which log it was when the log was listed, ready for JSON."""
+    if segment is None:
+        return None
+    kind = "sealed" if segment.is_sealed else "active"
+    return {"path": segment.log, "sequence": segment.sequence, "kind": kind, "is_frozen": segment.is_frozen}
+
+
 @dataclass(frozen=True)
 class Input:
     """One file to read. `label` is its name as it was given: escape it before showing it.
@@ -70,6 +78,11 @@ class Input:
             return os.stat(self.source).st_size  # noqa: PTH116 - no path is made for each of many
         with self.bytes() as content:
             return content.seek(0, os.SEEK_END)
+
+    @property
+    def log(self) -> dict[str, Any] | None:
+        """Of a segment of a log: which it is, ready for JSON."""
+        return log_facts(self.segment)
 
     def from_start(self) -> str | BinaryIO | ListedSegment:
         """What to hand to the library, a stream wound back to its beginning."""

@@ -18,7 +18,7 @@ import click
 from seglake import _values as values
 
 from . import options
-from .failure import OutputClosedError, Status, Trouble, describe, say
+from .failure import OutputClosedError, Status, Trouble, say
 from .log_write import LongLineError, RefusedError, write_input
 from .render import (
     Fields,
@@ -38,7 +38,7 @@ from .render import (
 if TYPE_CHECKING:
     from uuid import UUID
 
-    from seglake import LogSegment, Record, Report, SegmentLog, Tail
+    from seglake import LogSegment, Record, SegmentLog, Tail
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])
 
@@ -466,71 +466,21 @@ Examples:
 
 @command.command(epilog=_VERIFY_EXAMPLES)
 @click.argument("path", metavar="DIR", type=click.Path(exists=True, file_okay=False))
-@options.as_json("One JSON object a line for each segment.")
+@options.as_json("One JSON object a line for each segment: the report.")
 @options.key_file
 @options.debug
 def verify(path: str, as_json: bool, key: str | None) -> int:
-    """Check each record of a log, and that none is missing in front of the synced mark.
+    """Check every byte of a log's segments, and that none is missing: `seglake verify DIR`, of a log alone.
 
-    What a writer has not synced yet is not damage. `seglake verify FILE` explains the damage of one segment.
+    What a writer has not synced yet is not read. `seglake verify FILE` explains the damage of one segment.
 
     Exit status: 0 all sound, 1 damage was found, 2 error.
     """
-    import seglake
+    from .verify import command as verify_files
 
-    status = Status.SOUND
-    records = 0
-    with _reading(path, key) as log:
-        # The mark first: what it says is in the segments that are listed then.
-        synced, segments = log.synced, log.segments()
-        for segment in segments:
-            path_now = _file(segment)
-            if path_now is None:
-                continue  # removed by the log's retention
-            is_open = segment == segments[-1] and segment.kind == "active" and not segment.is_frozen
-            limit = (
-                (0 if synced is None or synced.sequence != segment.sequence else synced.byte_offset)
-                if is_open
-                else None
-            )
-            report = seglake.verify(path_now, key=key)
-            problem = _problem(report, limit)
-            records += report.records
-            status = max(status, Status.SOUND if problem is None else Status.DAMAGED)
-            if as_json:
-                facts = {**_facts(segment), "ok": problem is None, "records": report.records, "problem": problem}
-                click.echo(json_text({**facts, "pending_bytes": _pending(report, limit)}))
-            elif problem is not None:
-                click.echo(f"{printable(segment.path)}: {printable(problem)}")
-        # What lies between the segments, and the zeros in front of the mark: reading all says it.
-        try:
-            for _ in log:
-                pass
-        except seglake.DamageError as error:
-            if status == Status.SOUND:
-                say(describe(error))
-            status = Status.DAMAGED
-    if not as_json:
-        word = "sound" if status == Status.SOUND else "damaged"
-        click.echo(f"{printable(path)}: {word}, {count(len(segments), 'segment')}, {count(records, 'record')}")
-    return status
-
-
-def _problem(report: Report, limit: int | None) -> str | None:
-    """What is wrong with a segment, up to where it has to be sound."""
-    if report.wrong_key:
-        return "nothing checks: probably the wrong key"
-    for span in report.damage:
-        if limit is None or span.start < limit:
-            return f"{span.cause} at offset {span.start}"
-    return None
-
-
-def _pending(report: Report, limit: int | None) -> int:
-    """How many bytes a writer may still be writing."""
-    if limit is None:
-        return 0
-    return sum(span.end - span.start for span in report.damage if span.start >= limit)
+    _reading(path, key).close()
+    context = click.get_current_context()
+    return context.invoke(verify_files, files=(path,), as_json=as_json, key=key, index=None, limits=None)
 
 
 _SEAL_EXAMPLES = """

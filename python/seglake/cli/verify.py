@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import PurePath
-from typing import TYPE_CHECKING, Any, NamedTuple, TextIO
+from typing import TYPE_CHECKING, Any, NamedTuple, TextIO, TypeAlias
 
 import click
 
@@ -17,7 +17,7 @@ from seglake._values import instant_us, is_uri
 
 from . import folders, options
 from .failure import Status, describe, report_status, tell
-from .inputs import Input, each
+from .inputs import Input, each, log_facts
 from .render import count, exact_size, json_text, printable, size, table
 from .report import advice, explained, index_facts, index_in_words, index_of, index_rebuilding, meaning
 from .terminal import Advance, byte_progress, console, is_unicode
@@ -89,6 +89,9 @@ def command(
     What damage probably comes from is looked for in a second reading of damaged files, and where a single flipped bit
     explains it, that is proposed: never applied.
 
+    A folder that is a log has one line a segment. What is not synced yet is not read. A segment has to reach what its
+    log says. Bytes that no reader was promised are counted, and are no damage.
+
     Exit status: 0 all sound, 1 something is damaged, 2 error: a file cannot be read or its key is probably wrong. The
     index of a chunked file is checked, too, but holds nothing of its own: damage to it alone is said, with status 0.
     """
@@ -110,7 +113,7 @@ def command(
             found = index_of(reader)
         return Checked(report, None if found is None else index_facts(found))
 
-    def tell_of(found: Checked, label: str, path: str | None, *, in_one_line: bool) -> int:
+    def tell_of(found: Checked, label: str, path: str | None, log: Log, *, in_one_line: bool) -> int:
         report, index = found
         tally.add(report)
         if quiet and report.ok and (index is None or index["ok"]):
@@ -118,7 +121,7 @@ def command(
         verdict = None if index is None else _of_index(index, path, how["index"])
         if as_json:
             # The path as it was given: the report's own has lost what is not UTF-8.
-            click.echo(json_text({**report.to_dict(), "path": path, "index": index}))
+            click.echo(json_text({**report.to_dict(), "path": path, "log": log, "index": index}))
         elif in_one_line:
             click.echo(one_line(report, verdict, label))
         else:
@@ -128,12 +131,13 @@ def command(
     def check(file: Input) -> int:
         with byte_progress(PurePath(file.label).name) as advance:
             found = checked(file, cores, explain, advance)
-        return tell_of(found, file.label, file.path, in_one_line=len(files) > 1 and found.report.ok)
+        return tell_of(found, file.label, file.path, file.log, in_one_line=len(files) > 1 and found.report.ok)
 
     def failed(name: str, error: Exception) -> None:
         tally.unreadable += 1
         if as_json:
-            click.echo(json_text({"ok": False, "path": name, "error": describe(error)}))
+            log = log_facts(named.segments.get(name))
+            click.echo(json_text({"ok": False, "path": name, "log": log, "error": describe(error)}))
 
     def check_beside_others(file: Input, go_on: Advance) -> Checked:
         # Large ones by several threads, so that the last is not read by one alone.
@@ -152,7 +156,8 @@ def command(
                     failed(name, found)
                     worst = max(worst, tell(found, label=name))
                 else:
-                    worst = max(worst, tell_of(found, name, name, in_one_line=True))
+                    log = log_facts(named.segments.get(name))
+                    worst = max(worst, tell_of(found, name, name, log, in_one_line=True))
     for log in () if as_json or (quiet and worst == Status.SOUND) else named.logs:
         click.echo(folders.log_line(log))
     if (len(files) > 1 or named.in_folders) and named.files and not as_json and not (quiet and worst == Status.SOUND):
@@ -160,6 +165,10 @@ def command(
         if tally.damaged and named.in_folders:
             click.echo("`seglake verify FILE` shows where a file is damaged, why, and what to do")
     return worst
+
+
+Log: TypeAlias = "dict[str, Any] | None"
+"""The segment of a log that a file is."""
 
 
 class Checked(NamedTuple):
@@ -176,6 +185,8 @@ def _of_index(index: dict[str, Any], log: str | None, named: str | None) -> Inde
 def one_line(report: Report, index: IndexVerdict | None, label: str) -> str:
     """A file in one line, in two more what is wrong with its index."""
     structure = "" if report.checked == "checksum" else ", structure only"
+    unproven = _nbytes(report, "unproven")
+    structure += f", {size(unproven)} that no reader was promised" if unproven else ""
     what = f"{count(report.records, 'record')}, {size(report.nbytes)}{structure}"
     if report.wrong_key:
         line = f"wrong key?  {printable(label)}  {size(report.nbytes)}: nothing checks, but the structure is sound"
@@ -186,6 +197,10 @@ def one_line(report: Report, index: IndexVerdict | None, label: str) -> str:
     if index is None or index.ok:
         return line
     return f"{line}\n    index {index.text}; to rebuild it:\n    {index.rebuilding}"
+
+
+def _nbytes(report: Report, kind: str) -> int:
+    return sum(total.nbytes for total in report.totals if total.kind == kind)
 
 
 def _damage_in_short(report: Report) -> str:
@@ -350,7 +365,7 @@ def cells(report: Report, width: int) -> list[Mark]:
         return []
     width = min(width, report.nbytes)
     marks = [SOUND] * width
-    unused = sum(total.nbytes for total in report.totals if total.kind == "unused")
+    unused = _nbytes(report, "unused")
     if unused:
         # Only cells that hold nothing else.
         for cell in range(-(-(report.nbytes - unused) * width // report.nbytes), width):
