@@ -41,8 +41,8 @@ Fault = Callable[[Request], "str | None"]
 class ObjectStore:
     """A running server. Set `fault` to a function that names what happens to a request.
 
-    `503` and `403` are answered as such, `cut` sends half of the body, `reset` hangs up, `slow` waits a little; None is
-    as ever.
+    `503` and `403` are answered as such, `cut` sends half of the body, `reset` hangs up, `lost` does what is asked and
+    hangs up, `slow` waits a little; None is as ever.
     """
 
     host: str
@@ -121,6 +121,9 @@ class _Application:
             words = {"403": "403 Forbidden", "503": "503 Slow Down"}[fault]
             start_response(words, [("Content-Length", "0")])
             return []
+        if fault == "lost":
+            list(self._moto(environ, lambda *_: None))
+            hang_up(environ)
         body: Iterable[bytes] = self._moto(environ, start_response)
         return self._sent(body, request, environ if fault == "cut" else None)
 

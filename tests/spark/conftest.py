@@ -41,6 +41,7 @@ WITHOUT_SESSION: Final = {
     "test_spark_options.py",
     "test_spark_write_commit.py",
     "test_spark_write_options.py",
+    "test_spark_write_stores.py",
     "test_spark_write_task.py",
     "test_stores.py",
     "test_stream_log.py",

@@ -66,7 +66,7 @@ class Target(ABC):
                 self._rename_into(local, path, name, create=create)
         except FileExistsError:
             # The client may have repeated a request whose answer was lost: then what is there is ours.
-            if not self._holds(local, path, name):
+            if not self.holds(local, path, name):
                 raise _exists(name) from None
         except Exception as error:
             raise self.store.failure(name, error) from None
@@ -155,7 +155,7 @@ class Target(ABC):
                 self._remove(staged)
             raise
 
-    def _holds(self, local: Path, path: str, name: str) -> bool:
+    def holds(self, local: Path, path: str, name: str) -> bool:
         """Tells whether a file of the store has the bytes of a local one."""
         try:
             there = self.store.open(path, name)

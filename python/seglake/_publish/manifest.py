@@ -56,21 +56,17 @@ class Manifest:
             OSError: a file is not there, or could not be placed, or one that is replaced could not be removed. The
                 message says what is visible.
         """
-        for staged, _ in (*self.place, *self.records):
-            if not store.exists(staging / staged):
-                raise FileNotFoundError(
-                    f"{_shown(staging / staged, store)}: expected the file that a task of this {kind} has put there, "
-                    f"there is none. Nothing was changed; {kind} again, where all machines see the same folder"
-                )
-        content = {
-            "publisher": self.publisher,
-            "place": self.place,
-            "records": self.records,
-            "remove": self.remove,
-        }
-        # Make the staged names durable before the manifest exists: settling takes a missing one as placed already.
-        store.sync_names(destination, [staging / staged for staged, _ in self.records or self.place])
-        store.write_durably(destination, staging / MANIFEST, json.dumps(content).encode())
+        try:
+            missing = self._write_down(destination, staging, store)
+        except OSError as error:
+            raise _failed(
+                destination, error, "writing its manifest failed", f"Nothing of it is visible: {kind} again", store
+            ) from error
+        if missing is not None:
+            raise FileNotFoundError(
+                f"{_shown(missing, store)}: expected the file that a task of this {kind} has put there, "
+                f"there is none. Nothing was changed; {kind} again, where all machines see the same folder"
+            )
         try:
             self._place(destination, staging, self.place, store)
             self._place(destination, staging, self.records, store)
@@ -137,6 +133,22 @@ class Manifest:
             raise _foreign(path, kind, f"it is of {kind} {printable(publisher)}", store)
         return cls(publisher, place, records, remove)
 
+    def _write_down(self, destination: Path, staging: Path, store: Store) -> Path | None:
+        """Writes the manifest, unless a staged file is missing: returns that."""
+        for staged, _ in (*self.place, *self.records):
+            if not store.exists(staging / staged):
+                return staging / staged
+        content = {
+            "publisher": self.publisher,
+            "place": self.place,
+            "records": self.records,
+            "remove": self.remove,
+        }
+        # Make the staged names durable before the manifest exists: settling takes a missing one as placed already.
+        store.sync_names(destination, [staging / staged for staged, _ in self.records or self.place])
+        store.write_durably(destination, staging / MANIFEST, json.dumps(content).encode())
+        return None
+
     def _is_committed(self, destination: Path, staging: Path, store: Store) -> bool:
         if self.records:
             return self._is_visible(destination, self.records, store)
@@ -159,11 +171,10 @@ class Manifest:
 
     def _after_failure(self, destination: Path, staging: Path, kind: str, store: Store) -> str:
         """Puts in order at once what can be, and says what is visible."""
-        if self.records and self._is_committed(destination, staging, store):
-            with contextlib.suppress(OSError):
+        with contextlib.suppress(OSError):  # what cannot be asked now is not known
+            if self.records and self._is_committed(destination, staging, store):
                 self.settle(destination, staging, kind=kind, store=store)
                 return "All of it is visible all the same"
-        else:
             with contextlib.suppress(OSError):
                 self._move_back(destination, staging, store)
             if not self._is_visible(destination, self.place, store):

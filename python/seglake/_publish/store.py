@@ -75,6 +75,10 @@ class Store(Protocol):
         """Removes a staging folder and all in it. From the first step on its manifest is not found any more."""
         ...
 
+    def is_put_away(self, staging: Path) -> bool:
+        """Tells whether what is in a staging folder is left of putting it away: nobody needs it."""
+        ...
+
     def scratch(self, staging: Path) -> contextlib.AbstractContextManager[Path]:
         """A folder of this machine, in which a file is written that is staged when it is complete."""
         ...
@@ -204,6 +208,10 @@ class LocalStore(Store):
         self.sync_names(staging.parent, [aside])
         self.remove_tree(aside)
         self.remove_empty(staging.parent)
+
+    def is_put_away(self, staging: Path) -> bool:
+        """Tells whether a staging folder has the other name."""
+        return staging.name.startswith(".")
 
     @contextlib.contextmanager
     def scratch(self, staging: Path) -> Generator[Path]:

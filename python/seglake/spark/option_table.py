@@ -475,7 +475,7 @@ def purposes(given: Collection[str]) -> set[Purpose]:
     return {
         purpose
         for purpose, options in _options().items()
-        if all(name in options or _is_from_spark(name) or _is_for_store(name, purpose) for name in given)
+        if all(name in options or _is_from_spark(name) or _is_for_store(name) for name in given)
     }
 
 
@@ -487,7 +487,7 @@ def refuse_unknown(given: Collection[str]) -> None:
     """
     known = {name: option.name for options in _options().values() for name, option in options.items()}
     for name in given:
-        if name in known or _is_from_spark(name) or _is_for_store(name, "reading"):
+        if name in known or _is_from_spark(name) or _is_for_store(name):
             continue
         near = difflib.get_close_matches(name, known, n=1)
         reading = [option.name for option in options_of("reading")]
@@ -511,9 +511,6 @@ def _refuse_foreign(given: Collection[str], purpose: Purpose) -> None:
         ValueError: there is one. The message says whether it is one of the other.
     """
     refuse_unknown(given)
-    for name in given:
-        if name.startswith(STORE_PREFIX) and not _is_for_store(name, purpose):
-            raise ValueError(f"option {name} is for reading, and this is {purpose}: leave it out")
     for other, options in _options().items():
         for name in given:
             if name in options and name not in _options()[purpose]:
@@ -526,9 +523,9 @@ def camel_case(name: str) -> str:
     return first + "".join(word.capitalize() for word in others)
 
 
-def _is_for_store(name: str, purpose: Purpose) -> bool:
-    """Tells whether an option is one of a store: those are read from only."""
-    return purpose != "writing" and name.startswith(STORE_PREFIX)
+def _is_for_store(name: str) -> bool:
+    """Tells whether an option is one of a store."""
+    return name.startswith(STORE_PREFIX)
 
 
 def _is_from_spark(name: str) -> bool:

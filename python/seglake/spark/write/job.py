@@ -6,7 +6,7 @@ own. Which of these files get names in the folder itself only the driver decides
 
 import contextlib
 import uuid
-from collections.abc import Sequence, Set
+from collections.abc import Generator, Sequence, Set
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final, NamedTuple
@@ -76,7 +76,7 @@ class Job:
                 f"{_shown(folder, store)}: expected a folder to write files into, or nothing; this is a file"
             )
         for staging in left_over(folder / _STAGING, kind=_KIND, store=store):
-            if staging.name.startswith("."):
+            if store.is_put_away(staging):
                 store.remove_tree(staging)  # its write had ended, and died removing it
             else:
                 _settle(folder, staging, store)
@@ -103,10 +103,14 @@ class Job:
         filled = [file for file in files if file.records] or files[:1]
         place = [move for file in filled for move in file.moves]
         store = self.store
-        with store.lock(self.staging / _LOCK) as is_ours:
-            if not is_ours:
-                raise BlockingIOError(f"{_shown(self.staging, store)}: expected to be alone in committing this write")
-            remove = Existing.of(self.folder, extensions(), store).segments if self.overwrites else []
+        with contextlib.ExitStack() as held:
+            with _not_begun(self.folder, store):
+                is_ours = held.enter_context(store.lock(self.staging / _LOCK))
+                if not is_ours:
+                    raise BlockingIOError(
+                        f"{_shown(self.staging, store)}: expected to be alone in committing this write"
+                    )
+                remove = Existing.of(self.folder, extensions(), store).segments if self.overwrites else []
             Manifest(self.id, place, remove=remove).carry_out(self.folder, self.staging, kind=_KIND, store=store)
             try:
                 if self.overwrites:
@@ -143,6 +147,17 @@ def _settle(folder: Path, staging: Path, store: Store) -> None:
         if is_ours and Manifest.read(staging, kind=_KIND, store=store) is not None:
             manifest.settle(folder, staging, kind=_KIND, store=store)
             store.put_away(staging, MANIFEST)
+
+
+@contextlib.contextmanager
+def _not_begun(folder: Path, store: Store) -> Generator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise OSError(
+            error.errno,
+            f"{_shown(folder, store)}: the commit could not begin: {error}. Nothing of it is visible: write again",
+        ) from error
 
 
 def _shown(path: Path, store: Store) -> str:

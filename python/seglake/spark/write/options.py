@@ -16,6 +16,7 @@ from seglake._types import DialectName
 
 from ..formats import write_options
 from ..option_table import OptionValues, Secret, camel_case
+from ..stores import Stores, is_elsewhere
 
 __all__ = ["FormatFacts", "WriteOptions", "extensions"]
 
@@ -44,7 +45,8 @@ class WriteOptions:
     """What one write was asked for.
 
     Attributes:
-        folder: the absolute path of the folder that files are written into.
+        folder: the absolute path, or the URI, of the folder that files are written into.
+        stores: reaches the folder where that is a URI; None where it is mounted.
         segment_format: the format to write.
         create: how files are laid out, as arguments of `seglake.create`.
         facts: what the library says of the format.
@@ -57,6 +59,7 @@ class WriteOptions:
     """
 
     folder: str
+    stores: Stores | None
     segment_format: str
     create: Mapping[str, Any]
     facts: FormatFacts
@@ -78,6 +81,7 @@ class WriteOptions:
         given = {name.lower(): value for name, value in options.items()}
         read = OptionValues(given, "writing")
         folder = _folder(given)
+        stores = Stores.parse(given, [folder])
         format = read.get("segmentFormat")
         if format is None:
             known = ", ".join(seglake.formats())
@@ -91,6 +95,7 @@ class WriteOptions:
             raise ValueError(f"option {name} does not concern format {format}: its checksums take no key")
         return cls(
             folder=folder,
+            stores=stores if is_elsewhere(folder) else None,
             segment_format=format,
             create=create,
             facts=facts,
@@ -163,11 +168,10 @@ def _folder(given: Mapping[str, str]) -> str:
         )
     text = mounted_path(named, "folder")
     if text is None:
-        scheme = named.partition(":")[0]
-        raise ValueError(
-            f"{printable_path(named)}: expected a folder of a mounted file system; {scheme}:// cannot be written "
-            "yet. Write to a mounted folder, and copy the files from there"
-        )
+        path = named.partition("://")[2]
+        if not path.strip("/") or {"", ".", ".."} & set(path.strip("/").split("/")[1:]):
+            raise ValueError(f"{printable_path(named)}: expected a path, or the URI of a folder as in s3://bucket/logs")
+        return named.rstrip("/")
     folder = Path(text).absolute()
     # Spark gives the Python of such a session a working folder of its own, which it removes with the session.
     if not Path(text).is_absolute() and os.environ.get(_SESSION, _NO_SESSION) != _NO_SESSION:

@@ -9,6 +9,9 @@ from pyspark import TaskContext
 from pyspark.sql.datasource import DataSourceArrowWriter, WriterCommitMessage
 from pyspark.sql.types import StructType
 
+from seglake._publish.remote import RemoteStore
+from seglake._publish.store import LOCAL
+
 from ..versions import reduced
 from .job import Job
 from .options import WriteOptions
@@ -41,7 +44,11 @@ class SegmentDataSourceWriter(DataSourceArrowWriter):
         if importlib.util.find_spec("fcntl") is None:
             raise OSError("writing segments with Spark needs Linux or macOS: this system lacks the file locks it takes")
         checked = WriteSchema.check(schema, options)
-        job = Job.begin(Path(options.folder), overwrites=overwrite, success_file=options.success_file)
+        folder, store = Path(options.folder), LOCAL
+        if options.stores is not None:
+            store = RemoteStore(options.stores, options.folder)
+            folder = store.root
+        job = Job.begin(folder, overwrites=overwrite, success_file=options.success_file, store=store)
         return cls(options, checked, job)
 
     def __reduce__(self) -> tuple[object, ...]:

@@ -1,0 +1,324 @@
+"""Stores elsewhere as a storage to publish in: object stores, which copy and delete, and file systems, which rename.
+
+A request may be carried out although its answer is lost. So after an error the store is asked what is there: what was
+to be done and is done counts as done, and nothing is done twice. All objects have names that no other publisher gives.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import json
+import os
+import shutil
+import tempfile
+import time
+import uuid
+from collections.abc import Generator, Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from seglake._files import Entry
+
+from .elsewhere import target_of
+from .store import LockTakenError, Store, json_object
+
+if TYPE_CHECKING:
+    from seglake._files import RemoteFile
+    from seglake._files.file import Connecting
+
+    from .elsewhere import Target
+
+__all__ = ["RemoteStore"]
+
+# A lock that its holder has not renewed for so long is that of a dead process. It is renewed much more often.
+_LEASE_SECONDS: Final = 600.0
+_RENEWAL_SECONDS: Final = 30.0
+# Says that a staging folder has begun: object stores have no folders without objects in them.
+_BEGUN: Final = "begun"
+_PIECE_BYTES: Final = 8 << 20
+
+
+@dataclass
+class _Held:
+    """A lock that this process holds: what the object says, and when it was last seen to say so."""
+
+    content: bytes
+    renewed: float
+
+
+class RemoteStore(Store):
+    """A store of `pyarrow.fs` or `fsspec`. Paths are those within it. It is reached again where it is unpickled.
+
+    There are no locks that end with their process. A lock is an object that says who holds it. Its holder renews it,
+    and one that is not renewed for ten minutes, by the store's clock, is anybody's.
+
+    Args:
+        stores: what reaches the store.
+        uri: the folder that is published to.
+    """
+
+    def __init__(self, stores: Connecting, uri: str) -> None:
+        self._stores = stores
+        self._uri = uri.rstrip("/")
+        self._connected: tuple[Target, Path] | None = None
+        self._held: dict[Path, _Held] = {}
+
+    def __getstate__(self) -> object:
+        return {"_stores": self._stores, "_uri": self._uri, "_connected": None, "_held": {}}
+
+    @property
+    def root(self) -> Path:
+        """The path of the folder that is published to."""
+        return self._connect()[1]
+
+    @property
+    def _target(self) -> Target:
+        return self._connect()[0]
+
+    def _connect(self) -> tuple[Target, Path]:
+        if self._connected is None:
+            store, path = self._stores.connect(self._uri)
+            self._connected = target_of(store), Path(path)
+        return self._connected
+
+    def name(self, path: Path) -> str:
+        """Returns the URI."""
+        root = self.root
+        if path == root:
+            return self._uri
+        return f"{self._uri}/{path.relative_to(root).as_posix()}" if path.is_relative_to(root) else path.as_posix()
+
+    def exists(self, path: Path) -> bool:
+        """Tells whether a file or folder is there."""
+        return self._find(path) is not None
+
+    def is_folder(self, path: Path) -> bool:
+        """Tells whether a folder is there: in an object store whether anything is below it."""
+        found = self._find(path)
+        return found is not None and not found.is_file
+
+    def is_link(self, path: Path) -> bool:
+        """Tells that there are none."""
+        return False
+
+    def children(self, folder: Path) -> list[Path]:
+        """Returns what is in a folder, sorted; nothing where there is no such folder."""
+        return sorted(folder / name for name in self.names_in(folder))
+
+    def names_in(self, folder: Path) -> dict[str, bool]:
+        """Returns the names in a folder, and whether each is that of a file."""
+        entries = self._target.children(_key(folder), self.name(folder))
+        return {entry.path.rstrip("/").rpartition("/")[2]: entry.is_file for entry in entries}
+
+    def source(self, path: Path) -> RemoteFile:
+        """Opens a file for reading."""
+        return self._target.store.open(_key(path), self.name(path))
+
+    def make_folder(self, folder: Path) -> None:
+        """Makes a folder, where the store has such."""
+        self._target.make_folder(_key(folder), self.name(folder))
+
+    def make_staging(self, folder: Path) -> None:
+        """Puts an object into the folder, which says that it has begun."""
+        self._put(folder / _BEGUN, b"")
+
+    def put_away(self, staging: Path, manifest: str) -> None:
+        """Removes the manifest of a staging folder, and then all in it."""
+        for path in [path for path in self._held if path.is_relative_to(staging)]:
+            del self._held[path]
+        self.remove(staging / manifest)
+        self.remove(staging / _BEGUN)
+        self.remove_tree(staging)
+
+    def is_put_away(self, staging: Path) -> bool:
+        """Tells whether the object is gone that says that the folder has begun."""
+        # File systems have the folder before they have the file in it.
+        return self._target.is_objects and not self.exists(staging / _BEGUN)
+
+    @contextlib.contextmanager
+    def scratch(self, staging: Path) -> Generator[Path]:
+        """A temporary folder of this machine."""
+        with tempfile.TemporaryDirectory(prefix="seglake-") as folder:
+            yield Path(folder)
+
+    def stage(self, written: Path, staged: Path) -> None:
+        """Uploads a complete file, and removes it here."""
+        try:
+            self._target.upload(written, _key(staged), self.name(staged))
+        except OSError:
+            if not self._target.holds(written, _key(staged), self.name(staged)):
+                raise
+        written.unlink()
+
+    def sync_names(self, root: Path, files: Iterable[Path]) -> None:
+        """Does nothing: what a store has acknowledged is durable."""
+
+    def place(self, staged: Path, final: Path) -> None:
+        """Renames a staged file, or copies it and deletes what was staged."""
+        self._renew()
+        self._transfer(staged, final)
+
+    def move_back(self, final: Path, staged: Path) -> None:
+        """Takes the final name of a file away again, if it has it, and stages the file as before."""
+        self._renew()
+        if not self.exists(final):
+            return
+        if self.exists(staged):
+            self.remove(final)
+        else:
+            self._transfer(final, staged)
+
+    def write_durably(self, root: Path, path: Path, content: bytes) -> None:
+        """Stores a small file in one step."""
+        self._put(path, content)
+
+    def read_json(self, path: Path) -> dict[str, Any] | None:
+        """Reads a file's JSON object; None where there is no such file.
+
+        Raises:
+            ValueError: something else is in the file. The message says what, as half of a sentence about the file.
+            OSError: the file could not be read.
+        """
+        content = self._get(path)
+        return None if content is None else json_object(content)
+
+    def remove(self, path: Path) -> None:
+        """Removes a file, if it is there."""
+        self._renew()
+        try:
+            self._target.remove(_key(path), self.name(path))
+        except OSError:
+            if self.exists(path):
+                raise
+
+    def remove_empty(self, folder: Path) -> None:
+        """Does nothing: stores remove folders with all in them, be it what another has put there just now."""
+
+    def remove_tree(self, folder: Path) -> None:
+        """Removes a folder with all below it."""
+        with contextlib.suppress(OSError):
+            if self.exists(folder):
+                self._target.remove_tree(_key(folder), self.name(folder))
+
+    @contextlib.contextmanager
+    def lock(self, path: Path, holder: bytes = b"") -> Generator[bool]:
+        """Holds a lock while the block runs, unless somebody else does who has renewed it lately."""
+        content = json.dumps({"token": uuid.uuid4().hex, "holder": holder.decode()}).encode()
+        if not self._take(path, content):
+            yield False
+            return
+        self._held[path] = _Held(content, time.monotonic())
+        try:
+            yield True
+        finally:
+            # Gone with the staging folder that it was in, or free for others.
+            if self._held.pop(path, None) is not None:
+                with contextlib.suppress(OSError):
+                    if self._get(path) == content:
+                        self.remove(path)
+
+    def confirm(self) -> None:
+        """Makes sure that the locks that this object holds are still its own.
+
+        Raises:
+            LockTakenError: another has taken one, or it is gone.
+        """
+        for path, held in self._held.items():
+            if self._get(path) != held.content:
+                raise LockTakenError(
+                    errno.ESTALE, "expected the lock of this process, another has taken it for dead", self.name(path)
+                )
+            held.renewed = time.monotonic()
+
+    def _take(self, path: Path, content: bytes) -> bool:
+        there = self._get(path)
+        if there is not None and not self._is_stale(path):
+            return False
+        try:
+            self._put(path, content, create=there is None)
+        except FileExistsError:
+            return False
+        return self._get(path) == content
+
+    def _is_stale(self, path: Path) -> bool:
+        """Tells whether a lock has not been renewed for too long, by the clock of the store."""
+        probe = path.with_name(f"{path.name}.{uuid.uuid4().hex}")
+        self._put(probe, b"")
+        now, then = self._find(probe), self._find(path)
+        self.remove(probe)
+        if then is None:
+            return True
+        times = (now.modified if now is not None else None, then.modified)
+        return None not in times and times[0] - times[1] > _LEASE_SECONDS  # pyright: ignore
+
+    def _renew(self) -> None:
+        for path, held in self._held.items():
+            if time.monotonic() - held.renewed > _RENEWAL_SECONDS:
+                self.confirm()
+                self._put(path, held.content)
+
+    def _transfer(self, source: Path, target: Path) -> None:
+        """Moves a file to a name that no other file has, now or later."""
+        if not self._target.is_objects:
+            try:
+                self._target.move(_key(source), _key(target), self.name(source))
+            except OSError:
+                if self.exists(source) or not self.exists(target):
+                    raise
+            return
+        found = self._find(source)
+        if found is None:
+            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), self.name(source))
+        self._copy(source, target, found.size)
+        self.remove(source)
+
+    def _copy(self, source: Path, target: Path, size: int) -> None:
+        failure: OSError | None = None
+        try:
+            most = self._target.most_copied
+            if most is not None and size > most:
+                self._copy_through(source, target)
+            else:
+                self._target.copy(_key(source), _key(target), self.name(target))
+        except OSError as error:
+            failure = error
+        there = self._find(target)
+        if there is None or there.size != size:
+            has = "nothing" if there is None else f"{there.size} bytes"
+            raise failure or OSError(
+                errno.EIO,
+                f"expected a copy of the {size} bytes of {self.name(source)}, there is {has}",
+                self.name(target),
+            )
+
+    def _copy_through(self, source: Path, target: Path) -> None:
+        """Copies what is larger than the store copies itself."""
+        from seglake._files import stream
+
+        with self.scratch(source.parent) as folder:
+            local = folder / "content"
+            with local.open("wb") as file, stream(self.source(source)) as content:
+                shutil.copyfileobj(content, file, _PIECE_BYTES)
+            self._target.upload(local, _key(target), self.name(target))
+
+    def _find(self, path: Path) -> Entry | None:
+        return self._target.store.find(_key(path), self.name(path))
+
+    def _get(self, path: Path) -> bytes | None:
+        return self._target.get(_key(path), self.name(path))
+
+    def _put(self, path: Path, content: bytes, *, create: bool = False) -> None:
+        try:
+            self._target.put(content, _key(path), self.name(path), create=create)
+        except FileExistsError:
+            raise
+        except OSError:
+            if self._get(path) != content:
+                raise
+
+
+def _key(path: Path) -> str:
+    key = path.as_posix()
+    return "" if key == "." else key
