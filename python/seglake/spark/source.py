@@ -55,7 +55,7 @@ class SegmentDataSource(DataSource):
         names = {name.lower() for name in options}
         refuse_unknown(names)
         wanted = purposes(names)
-        self._purpose: Purpose = "reading" if "reading" in wanted else "streaming"
+        self._purpose: Purpose = "streaming" if "streaming" in wanted and "reading" not in wanted else "reading"
         if "streaming" in wanted and names & {"path", "paths", "location"} and not self._options.segment_format:
             try:
                 self._find()
