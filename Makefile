@@ -18,6 +18,7 @@ CRASH_ROUNDS ?= 1000
 MODEL_CASES ?= 5000
 KILL_ROUNDS ?= 1000
 SOAK_SECONDS ?= 600
+FUSE_LOSSES ?= 1000
 CRASH_LOSSES ?= 1000000
 # The files that `make mutants` changes: those that write files, make the ledger, or decide whether a record, block or chunk is good.
 MUTATED ?= $(addprefix rust/core/src/,output/*.rs disk/*.rs ledger/*.rs uuid6.rs checksum/mod.rs \
@@ -59,7 +60,7 @@ export PROPTEST_RNG_SEED
 MAKEFLAGS += --no-builtin-rules
 .DELETE_ON_ERROR:
 .DEFAULT_GOAL := help
-.PHONY: help develop build java demo test oracles test-clusters test-spark-versions test-rust example properties interop damage crash kills soak fuzz corpus mutants sanitize lint structure coverage audit format bench bench-spark bench-guard criterion kaitai lock clean
+.PHONY: help develop build java demo test oracles test-clusters test-spark-versions test-rust example properties interop damage crash fuse kills soak fuzz corpus mutants sanitize lint structure coverage audit format bench bench-spark bench-guard criterion kaitai lock clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -131,6 +132,9 @@ crash: $(VENV)/.requirements ## Lose power in CRASH_LOSSES (1000000) ways while 
 	PROPTEST_RNG_SEED=$$seed PROPTEST_CASES=$(MODEL_CASES) $(CARGO) test --locked --manifest-path tests/shuttle/Cargo.toml model:: && \
 	SEGLAKE_CRASH_LOSSES=$(CRASH_LOSSES) $(CARGO) test --locked --manifest-path tests/shuttle/Cargo.toml crash:: -- --nocapture && \
 	SEGLAKE_CRASH_ROUNDS=$(CRASH_ROUNDS) $(CARGO) test --locked --package seglake --all-features --test integration crash_ -- --nocapture
+
+fuse: $(VENV)/.extension ## Lose power FUSE_LOSSES (1000) times below each writer, in a file system of its own (Linux)
+	$(BIN)/python -m tests.losing_disk --losses $(FUSE_LOSSES) --mutants
 
 kills: $(VENV)/.extension ## Kill writers of a log, KILL_ROUNDS (1000) times, with readers in other processes
 	$(BIN)/python -m tests.log_kills --rounds $(KILL_ROUNDS)
