@@ -3,7 +3,7 @@
 use std::io::{self, ErrorKind, Seek, SeekFrom, Write};
 use std::sync::Arc;
 
-use super::{DiskFile, Stat};
+use super::{DiskFile, Owner, Stat};
 use crate::bug::OrBug;
 
 /// An open file. Only the process that opened it writes to it: a fork has the same buffers, and would write their bytes
@@ -154,38 +154,6 @@ impl Seek for Handle {
         };
         self.position = position.ok_or(ErrorKind::InvalidInput)?;
         Ok(self.position)
-    }
-}
-
-/// The process that owns something. A fork of it shares its files, but must not change them.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Owner(u32);
-
-impl Owner {
-    /// This process.
-    pub(crate) fn here() -> Self {
-        Self(std::process::id())
-    }
-
-    /// Another process.
-    #[cfg(test)]
-    pub(crate) const fn elsewhere() -> Self {
-        Self(0)
-    }
-
-    /// Whether this is the owner.
-    pub(crate) fn is_here(self) -> bool {
-        self == Self::here()
-    }
-
-    fn check(self) -> io::Result<()> {
-        if self.is_here() {
-            return Ok(());
-        }
-        Err(io::Error::other(format!(
-            "process {} opened it, and this one is a fork of that: write there, or open a file of its own here",
-            self.0
-        )))
     }
 }
 

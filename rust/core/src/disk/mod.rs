@@ -6,6 +6,7 @@
 
 pub mod durable;
 mod handle;
+mod owner;
 mod system;
 
 use std::fmt;
@@ -15,7 +16,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::SystemTime;
 
-pub(crate) use handle::{Handle, Owner};
+pub(crate) use handle::Handle;
+pub(crate) use owner::Owner;
 pub(crate) use system::System;
 
 /// The operations of a file system that this crate uses.
