@@ -20,9 +20,8 @@ use crate::bug::OrBug;
 use crate::disk::{DiskRef, Owner};
 use crate::engine::{WriteOptions, Writer as _};
 use crate::error::{Error, Result};
-use crate::format::active;
+use crate::format::active::{self, Sequence};
 use crate::sync::{Condvar, Instant, Mutex};
-use crate::uuid6::Generator;
 
 /// What a record takes beside its type and value: UUID, two lengths, checksum.
 const RECORD_BYTES: u64 = 16 + 1 + 4 + 8;
@@ -96,8 +95,7 @@ impl SegmentLog {
             state: Mutex::new(State {
                 segment,
                 next_sequence,
-                last,
-                generator: Generator::default(),
+                sequence: Sequence::of_log(last),
                 batch: Arc::default(),
                 batch_records: 0,
                 is_committing: false,
@@ -375,7 +373,7 @@ impl SegmentLog {
             current.preallocate(bytes, self.options.segment_bytes);
         }
         current.writer.push(&uuid, type_, value)?;
-        state.last = Some(uuid.into_bytes());
+        state.sequence.set_last(uuid.into_bytes());
         state.batch_records += 1;
         if state.is_committing {
             self.appended.notify_one();

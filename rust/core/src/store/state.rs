@@ -12,17 +12,15 @@ use super::options::LogOptions;
 use crate::disk::Handle;
 use crate::engine::Writer as _;
 use crate::error::{Error, Result};
-use crate::format::active;
+use crate::format::active::{self, Sequence};
 use crate::sync::{Instant, MutexGuard};
-use crate::uuid6::{Generator, is_v6};
 
 #[derive(Debug)]
 pub(super) struct State {
     pub(super) segment: Option<Current>,
     pub(super) next_sequence: u64,
-    /// The greatest UUID that was appended or found.
-    pub(super) last: Option<[u8; 16]>,
-    pub(super) generator: Generator,
+    /// After the greatest UUID that was appended or found, also of records that were taken back.
+    pub(super) sequence: Sequence,
     /// What becomes of the records since the last commit began.
     pub(super) batch: Arc<Batch>,
     /// How many records those are.
@@ -88,28 +86,9 @@ pub(super) type Guard<'a> = MutexGuard<'a, State>;
 impl State {
     /// The UUID of the next record.
     pub(super) fn next_uuid(&self, given: Option<Uuid>) -> Result<Uuid> {
-        let Some(uuid) = given else {
-            return match &self.last {
-                None => Ok(self.generator.now()),
-                Some(last) => self.generator.after(last).ok_or_else(|| {
-                    Error::Usage(format!(
-                        "no UUID of version 6 has a later time than the last one of the log, {}",
-                        Uuid::from_bytes(*last)
-                    ))
-                }),
-            };
-        };
-        if !is_v6(uuid.as_bytes()) {
-            return Err(Error::Usage(format!(
-                "the UUID {uuid} is not of version 6, variant 10"
-            )));
-        }
-        match self.last {
-            Some(last) if *uuid.as_bytes() <= last => Err(Error::Usage(format!(
-                "the UUID {uuid} does not ascend: the last one of the log is {}. Write records sorted by uuid, each once",
-                Uuid::from_bytes(last)
-            ))),
-            _ => Ok(uuid),
+        match given {
+            None => self.sequence.next(),
+            Some(uuid) => self.sequence.check(&uuid).map(|()| uuid),
         }
     }
 

@@ -28,7 +28,7 @@ mod writer;
 pub(super) use layout::encode_message;
 pub use layout::{MAX_TYPE_BYTES, MAX_VALUE_BYTES, encode};
 pub(crate) use rows::Record;
-pub(super) use sequence::Sequence;
+pub(crate) use sequence::Sequence;
 pub(super) use unhashed::Unhashed;
 pub(crate) use walk::ActiveWalk;
 pub use writer::Writer;

@@ -1,4 +1,4 @@
-//! What writers of active and sealed segments share: ascending UUIDs, and the fields of a record.
+//! What writers of active and sealed segments and of logs share: ascending UUIDs, and the fields of a record.
 
 use uuid::Uuid;
 
@@ -8,21 +8,43 @@ use crate::error::{Error, Result};
 use crate::record::Value;
 use crate::uuid6::{Generator, is_v6, timestamp_micros};
 
-/// The UUIDs of a segment that is being written.
-#[derive(Debug, Default)]
-pub(in crate::format) struct Sequence {
+/// The UUIDs of a segment or a log that is being written.
+#[derive(Debug)]
+pub(crate) struct Sequence {
     generator: Generator,
     last: Option<[u8; UUID_BYTES]>,
+    /// What they are of, for errors: `segment` or `log`.
+    of: &'static str,
+}
+
+impl Default for Sequence {
+    /// Those of a new segment.
+    fn default() -> Self {
+        Self {
+            generator: Generator::default(),
+            last: None,
+            of: "segment",
+        }
+    }
 }
 
 impl Sequence {
+    /// Those of a log, the last of which was this.
+    pub(crate) fn of_log(last: Option<[u8; UUID_BYTES]>) -> Self {
+        Self {
+            last,
+            of: "log",
+            ..Self::default()
+        }
+    }
+
     /// The last UUID, in network byte order.
     pub(in crate::format) const fn last(&self) -> Option<[u8; UUID_BYTES]> {
         self.last
     }
 
     /// Sets the last UUID.
-    pub(in crate::format) const fn set_last(&mut self, uuid: [u8; UUID_BYTES]) {
+    pub(crate) const fn set_last(&mut self, uuid: [u8; UUID_BYTES]) {
         self.last = Some(uuid);
     }
 
@@ -35,17 +57,18 @@ impl Sequence {
     ///
     /// # Errors
     /// [`Error::Usage`] for a UUID that is not of version 6 or does not ascend.
-    pub(in crate::format) fn check(&self, uuid: &Uuid) -> Result<()> {
+    pub(crate) fn check(&self, uuid: &Uuid) -> Result<()> {
         let bytes = uuid.as_bytes();
         if !is_v6(bytes) {
             return Err(Error::Usage(format!(
-                "the UUID {uuid} is not of version 6, variant 10: use next_uuid or a generator of version 6"
+                "the UUID {uuid} is not of version 6, variant 10: use a generator of version 6"
             )));
         }
         // Compared in place: a copy would wait until the last record's UUID leaves the store buffer.
         match &self.last {
             Some(last) if bytes <= last => Err(Error::Usage(format!(
-                "the UUID {uuid} does not ascend: the last one in the segment is {}. Write records sorted by uuid, each once",
+                "the UUID {uuid} does not ascend: the last one of the {} is {}. Write records sorted by uuid, each once",
+                self.of,
                 Uuid::from_bytes(*last)
             ))),
             _ => Ok(()),
@@ -56,12 +79,13 @@ impl Sequence {
     ///
     /// # Errors
     /// [`Error::Usage`] if the last UUID has the latest time that a UUID can have.
-    pub(in crate::format) fn next(&self) -> Result<Uuid> {
+    pub(crate) fn next(&self) -> Result<Uuid> {
         match &self.last {
             None => Ok(self.generator.now()),
             Some(last) => self.generator.after(last).ok_or_else(|| {
                 Error::Usage(format!(
-                    "no UUID of version 6 has a later time than the last one, {}",
+                    "no UUID of version 6 has a later time than the last one of the {}, {}",
+                    self.of,
                     Uuid::from_bytes(*last)
                 ))
             }),
