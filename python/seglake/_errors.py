@@ -106,15 +106,35 @@ class OutcomeUnknownError(SeglakeError):
     Attributes:
         path: the log's folder.
         uuids: the UUIDs of the records.
+        written: those of the records of the same batch that are in the log. They come before these; what comes after is
+            not in the log.
     """
 
-    def __init__(self, *, reason: str, path: str, uuids: Sequence[UUID]) -> None:
+    def __init__(self, *, reason: str, path: str, uuids: Sequence[UUID], written: Sequence[UUID] = ()) -> None:
         super().__init__(
             f"cannot tell whether {len(uuids)} record(s) are in the log: {reason}",
             path=path,
             next="see to the disk, open the log again and look the UUIDs up",
         )
         self.uuids: list[UUID] = list(uuids)
+        self.written: list[UUID] = list(written)
+
+
+class PartialWriteError(SeglakeError):
+    """The first records of a batch are in the log, and the others are not. `__cause__` is what hindered the next.
+
+    Attributes:
+        path: the log's folder.
+        written: the UUIDs of the records that are in the log.
+    """
+
+    def __init__(self, *, reason: str, path: str, written: Sequence[UUID]) -> None:
+        super().__init__(
+            f"{len(written)} record(s) of the batch are in the log, the others are not: {reason}",
+            path=path,
+            next="put that right, and write the others",
+        )
+        self.written: list[UUID] = list(written)
 
 
 class SegmentGoneError(SeglakeError):

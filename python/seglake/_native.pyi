@@ -1806,6 +1806,7 @@ class SegmentLog:
         segment_bytes: int = 67108864,
         segment_age: float | timedelta | None = None,
         durability: Literal["fsync", "flush", "none"] = "fsync",
+        mark_interval: float | timedelta | None = None,
         retention: Retention | None = None,
         seal: bool = True,
         readonly: bool = False,

@@ -109,15 +109,69 @@ def test_a_refused_row_of_a_batch_is_numbered_and_those_before_it_are_written(pa
             with pytest.raises(seglake.RowError, match=words) as error:
                 log.write_batch([good, good, record, good])
             assert error.value.row == 2
-            log.sync()
             assert len(values(log)) == 2 * number
         before = len(values(log))
         table = pa.table({"type": ["a"] * 30 + ["b" * 256], "value": [b""] * 31})
         with pytest.raises(seglake.RowError) as error:
             log.write_batch(pa.Table.from_batches(table.to_batches(max_chunksize=20)))
         assert error.value.row == 30
-        log.sync()
         assert len(values(log)) == before + 30
+
+
+@pytest.mark.parametrize("is_arrow", [False, True])
+def test_the_first_records_of_a_batch_are_named_where_the_others_cannot_be_written(path: Path, is_arrow: bool) -> None:
+    uuids = [seglake.uuid6() for _ in range(6)]
+    # Each batch of Arrow is written by itself.
+    batches = [
+        pa.record_batch({"uuid": [uuid.bytes for uuid in uuids[at : at + 3]], "type": ["a"] * 3, "value": [b"1"] * 3})
+        for at in (0, 3)
+    ]
+    rows = [{"uuid": uuid, "type": "a", "value": b"1"} for uuid in uuids]
+    with SegmentLog(path, segment_bytes=80) as log:  # two records
+        (path / f"{3:020}-{uuids[4]}.active").touch()
+        with pytest.raises(seglake.PartialWriteError, match=r"4 record\(s\) of the batch are in the log") as error:
+            log.write_batch(pa.Table.from_batches(batches) if is_arrow else rows)
+        assert error.value.written == uuids[:4]
+        assert error.value.path == str(path)
+        assert isinstance(error.value.__cause__, FileExistsError)
+        assert pickle.loads(pickle.dumps(error.value)).written == uuids[:4]
+        assert log.write_batch(rows[4:]) == uuids[4:]
+        assert [record.uuid for record in log] == uuids
+
+
+INTERRUPTED = """
+import signal, sys
+import seglake
+
+with seglake.SegmentLog(sys.argv[1], seal=False, durability="none") as log:
+    for _ in range(300):
+        log.write("a", b"1")
+        log.roll()
+log = seglake.SegmentLog(sys.argv[1])  # they are sealed now
+signal.signal(signal.SIGALRM, signal.default_int_handler)
+for wait in (log.wait_sealed, log.close, log.close):
+    signal.setitimer(signal.ITIMER_REAL, 0.01)
+    try:
+        wait()
+    except KeyboardInterrupt:
+        print("interrupted", flush=True)
+try:
+    seglake.SegmentLog(sys.argv[1])
+except OSError as error:
+    print("has it open" in str(error), flush=True)
+log.close()
+with seglake.SegmentLog(sys.argv[1]) as log:
+    print({segment.kind for segment in log.segments()}, sum(1 for _ in log), flush=True)
+"""
+
+
+@pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="there are no timers that send signals")
+def test_waiting_for_sealing_can_be_interrupted_and_closing_goes_on(path: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", INTERRUPTED, path], capture_output=True, text=True, timeout=120, check=False
+    )
+    assert done.stderr == ""
+    assert done.stdout.splitlines() == ["interrupted"] * 3 + ["True", "{'sealed'} 300"]
 
 
 def test_one_writer(path: Path) -> None:

@@ -105,6 +105,7 @@ mod store_files;
 mod store_snapshot;
 mod store_source;
 mod store_trouble;
+mod store_write;
 mod tenant;
 mod tenant_ledger;
 mod tenant_limits;

@@ -75,22 +75,24 @@ impl History {
 
     /// Notes what came of records that were written together.
     pub(crate) fn end(&mut self, places: &[usize], told: &seglake::Result<Vec<Uuid>>, at: usize) {
-        let (uuids, fate) = match told {
-            Ok(uuids) => (&uuids[..], Fate::Acknowledged),
+        // An error names those that are in the log, and after them those that may be. No others are.
+        let (written, unknown) = match told {
+            Ok(uuids) => (&uuids[..], &[][..]),
+            Err(Error::OutcomeUnknown { uuids, written, .. }) => (&written[..], &uuids[..]),
+            Err(Error::Partial { written, .. }) => (&written[..], &[][..]),
             Err(error) => {
-                let uuids = match error {
-                    Error::OutcomeUnknown { uuids, .. } => &uuids[..],
-                    _ => &[],
-                };
-                (uuids, Fate::of(error))
+                assert_eq!(Fate::of(error), Fate::Refused);
+                (&[][..], &[][..])
             }
         };
-        for (number, place) in places.iter().enumerate() {
+        assert!(written.len() + unknown.len() <= places.len());
+        let written = written.iter().map(|own| (Some(*own), Fate::Acknowledged));
+        let unknown = unknown.iter().map(|own| (Some(*own), Fate::Unknown));
+        let refused = std::iter::repeat((None, Fate::Refused));
+        for (place, (uuid, fate)) in places.iter().zip(written.chain(unknown).chain(refused)) {
             let entry = &mut self.entries[*place];
-            entry.uuid = uuids.get(number).copied();
-            // An error names those that may be in the log, and no others are.
-            let own = entry.uuid.map_or(Fate::Refused, |_| fate);
-            entry.ended = Some((at, own));
+            entry.uuid = uuid;
+            entry.ended = Some((at, fate));
         }
     }
 }

@@ -183,6 +183,18 @@ impl Live {
         }
     }
 
+    /// That these of some records are written, as durably as was promised.
+    fn keep(&mut self, records: &[(Uuid, Vec<u8>)], written: &[Uuid]) {
+        let known = match self.durability {
+            Durability::Fsync => Known::Durable,
+            _ => Known::Taken,
+        };
+        let is_written = |(uuid, _): &&(Uuid, Vec<u8>)| written.contains(uuid);
+        for (uuid, value) in records.iter().filter(is_written) {
+            self.records.insert(*uuid, (value.clone(), known));
+        }
+    }
+
     fn write(&mut self, sizes: &[usize]) {
         let first = self.begun;
         self.begun += sizes.len();
@@ -210,15 +222,17 @@ impl Live {
         let (uuids, known) = match told {
             Ok(uuids) => {
                 assert!(uuids.iter().eq(records.iter().map(|(uuid, _)| uuid)));
-                let is_synced = self.durability == Durability::Fsync;
-                let known = if is_synced {
-                    Known::Durable
-                } else {
-                    Known::Taken
-                };
-                (uuids, known)
+                self.keep(&records, &uuids);
+                (Vec::new(), Known::Maybe)
             }
-            Err(Error::OutcomeUnknown { uuids, .. }) => (uuids, Known::Maybe),
+            Err(Error::OutcomeUnknown { uuids, written, .. }) => {
+                self.keep(&records, &written);
+                (uuids, Known::Maybe)
+            }
+            Err(Error::Partial { written, .. }) => {
+                self.keep(&records, &written);
+                (Vec::new(), Known::Maybe)
+            }
             Err(Error::Io { .. }) => (Vec::new(), Known::Maybe),
             Err(other) => panic!("{other}"),
         };

@@ -91,10 +91,23 @@ pub enum Error {
     OutcomeUnknown {
         /// The log's folder.
         path: PathBuf,
-        /// The UUIDs of the records.
+        /// The UUIDs of these records.
         uuids: Vec<Uuid>,
+        /// The UUIDs of those that were to be written with them and are in the log. They come before these; what comes after
+        /// is not in the log.
+        written: Vec<Uuid>,
         /// What the system said.
         reason: String,
+    },
+    /// The first records of a batch are in a [log](crate::store), and the others are not.
+    #[error("{}: {} record(s) of the batch are in the log, the others are not. {source}", text::path(path), written.len())]
+    Partial {
+        /// The log's folder.
+        path: PathBuf,
+        /// The UUIDs of those that are in the log.
+        written: Vec<Uuid>,
+        /// What hindered the first of the others.
+        source: Box<Error>,
     },
     /// A segment of a [log](crate::store) was removed, as its retention says, before it was read.
     #[error(

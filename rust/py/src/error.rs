@@ -15,7 +15,7 @@ use seglake::text::printable;
 use seglake::{Damage, Error};
 
 use crate::interrupt;
-use crate::value::uuid_to_python;
+use crate::value::to_uuids;
 
 /// The module that defines the exceptions, in Python so that they pickle and subclass like any other.
 const ERRORS: &str = "seglake._errors";
@@ -101,14 +101,27 @@ fn exception(py: Python<'_>, error: Error) -> PyResult<PyErr> {
         Error::OutcomeUnknown {
             path,
             uuids,
+            written,
             reason,
         } => {
-            let own = uuids.iter();
-            let own = own.map(|uuid| uuid_to_python(py, uuid.as_bytes()));
             fields.set_item("reason", printable(&reason))?;
             fields.set_item("path", path.as_os_str())?;
-            fields.set_item("uuids", own.collect::<PyResult<Vec<_>>>()?)?;
+            fields.set_item("uuids", to_uuids(py, &uuids)?)?;
+            fields.set_item("written", to_uuids(py, &written)?)?;
             "OutcomeUnknownError"
+        }
+        Error::Partial {
+            path,
+            written,
+            source,
+        } => {
+            fields.set_item("reason", printable(&source.to_string()))?;
+            fields.set_item("path", path.as_os_str())?;
+            fields.set_item("written", to_uuids(py, &written)?)?;
+            let class = py.import(ERRORS)?.getattr("PartialWriteError")?;
+            let partial = PyErr::from_value(class.call((), Some(&fields))?);
+            partial.set_cause(py, Some(raise(py, *source)));
+            return Ok(partial);
         }
         Error::SegmentGone { path, sequence } => {
             fields.set_item("path", path.as_os_str())?;

@@ -1,13 +1,14 @@
 //! `SegmentLog` and `Tail`: a durable log.
 
 use std::ffi::OsStr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyCapsule, PyDict, PyString, PyTuple};
+use seglake::Error;
 use seglake::columns::{Batches as CoreBatches, Limits, Selection, UuidType};
 use seglake::format::{ColumnKind, Filter, Options, active};
 use seglake::store::{
@@ -27,6 +28,7 @@ use crate::field_in::{FieldIn, from_python, wrong_type};
 use crate::field_in_arrow::from_arrow;
 use crate::fields::Fields;
 use crate::filters::Filters;
+use crate::interrupt;
 use crate::key::{KeyArgument, keys};
 use crate::listed::mark_to_python;
 use crate::open::uuids;
@@ -34,7 +36,7 @@ use crate::passes::Shared;
 use crate::read_options::at_least_one;
 use crate::record::{Record, RecordMaker};
 use crate::records::Records;
-use crate::value::{uuid_at, uuid_to_python};
+use crate::value::{to_uuids, uuid_at, uuid_to_python};
 
 /// How long a thread waits before signal handlers may run.
 const SIGNAL_INTERVAL: Duration = Duration::from_millis(50);
@@ -51,6 +53,8 @@ const SIGNAL_INTERVAL: Duration = Duration::from_millis(50);
 /// durability: what `write` waits for. "fsync": the record is on the disk, and survives a loss of power; threads that write at the
 ///     same time share a sync. "flush": the operating system has it, and it survives the end of the process. "none": it may be
 ///     in the memory of the process alone.
+/// mark_interval: so many seconds after a write, or a timedelta, the mark survives a loss of power as well: damage in front of it is never
+///     taken for the end of the log. Readers see it at once. None is 0.1.
 /// retention: a dict of what is removed, whenever a segment is sealed: `age`, sealed segments that are older than so many seconds
 ///     or a timedelta; `bytes`, the oldest ones while all sealed segments together have more bytes.
 /// seal: whether segments that are full are sealed.
@@ -220,11 +224,50 @@ fn bytes<'a>(field: &'a FieldIn<'_>) -> &'a [u8] {
     }
 }
 
-fn to_uuids<'py>(py: Python<'py>, uuids: &[Uuid]) -> PyResult<Vec<Bound<'py, PyAny>>> {
-    let uuids = uuids.iter();
-    uuids
-        .map(|uuid| uuid_to_python(py, uuid.as_bytes()))
-        .collect()
+/// The exception for a batch of which these records were written before.
+fn unwritten(py: Python<'_>, path: &Path, before: &mut Vec<Uuid>, error: Error) -> PyErr {
+    let (path, source) = match error {
+        Error::Partial {
+            path,
+            written,
+            source,
+        } => {
+            before.extend(written);
+            (path, source)
+        }
+        Error::OutcomeUnknown {
+            path,
+            uuids,
+            written,
+            reason,
+        } => {
+            before.extend(written);
+            let written = std::mem::take(before);
+            let unknown = Error::OutcomeUnknown {
+                path,
+                uuids,
+                written,
+                reason,
+            };
+            return raise(py, unknown);
+        }
+        error => (path.to_path_buf(), Box::new(error)),
+    };
+    if before.is_empty() {
+        return of_row(py, 0, raise(py, *source));
+    }
+    if matches!(*source, Error::Usage(_)) {
+        return of_row(py, before.len(), raise(py, *source));
+    }
+    let written = std::mem::take(before);
+    raise(
+        py,
+        Error::Partial {
+            path,
+            written,
+            source,
+        },
+    )
 }
 
 impl SegmentLog {
@@ -245,14 +288,15 @@ impl SegmentLog {
         })
     }
 
-    /// Writes rows up to the first that is refused, the first of which has this number.
-    fn write_all<'py, 'a>(
+    /// Writes rows up to the first that is refused, and adds their UUIDs to those of rows that were written before.
+    fn write_all<'a>(
         &self,
-        py: Python<'py>,
-        first: usize,
+        py: Python<'_>,
+        uuids: &mut Vec<Uuid>,
         rows: impl Iterator<Item = PyResult<NewRecord<'a>>>,
-    ) -> PyResult<Vec<Bound<'py, PyAny>>> {
+    ) -> PyResult<()> {
         let writer = self.writer()?;
+        let first = uuids.len();
         let (mut records, mut refused) = (Vec::new(), Ok(()));
         for row in rows {
             match row {
@@ -263,15 +307,12 @@ impl SegmentLog {
                 }
             }
         }
-        let mut taken = 0;
-        let parts = records.iter().inspect(|_| taken += 1).map(NewRecord::parts);
-        let written = py.detach(|| writer.write_batch(parts));
-        let uuids = written.map_err(|error| {
-            // The one that was taken last.
-            of_row(py, (first + taken).saturating_sub(1), raise(py, error))
-        })?;
-        refused?;
-        to_uuids(py, &uuids)
+        let parts = records.iter().map(NewRecord::parts);
+        match py.detach(|| writer.write_batch(parts)) {
+            Ok(written) => uuids.extend(written),
+            Err(error) => return Err(unwritten(py, &self.path, uuids, error)),
+        }
+        refused
     }
 
     fn records(&self, py: Python<'_>, filter: &Filter) -> PyResult<Records> {
@@ -314,8 +355,8 @@ impl SegmentLog {
 impl SegmentLog {
     #[new]
     #[pyo3(signature = (
-        path, *, key=None, segment_bytes=67_108_864, segment_age=None, durability="fsync", retention=None, seal=true,
-        readonly=false,
+        path, *, key=None, segment_bytes=67_108_864, segment_age=None, durability="fsync", mark_interval=None,
+        retention=None, seal=true, readonly=false,
     ))]
     #[allow(clippy::too_many_arguments, reason = "keyword arguments")]
     fn new(
@@ -325,6 +366,7 @@ impl SegmentLog {
         segment_bytes: u64,
         segment_age: Option<Bound<'_, PyAny>>,
         durability: &str,
+        mark_interval: Option<Bound<'_, PyAny>>,
         retention: Option<Bound<'_, PyDict>>,
         seal: bool,
         readonly: bool,
@@ -336,13 +378,16 @@ impl SegmentLog {
         };
         let age = segment_age.map(|age| duration("segment_age", &age));
         let retention = retention.map(|given| self::retention(&given));
-        let options = LogOptions::default()
+        let mut options = LogOptions::default()
             .key(key)
             .segment_bytes(segment_bytes)
             .segment_age(age.transpose()?)
             .durability(Durability::by_name(durability).map_err(core)?)
             .retention(retention.transpose()?)
             .seal(seal);
+        if let Some(interval) = mark_interval {
+            options = options.mark_interval(duration("mark_interval", &interval)?);
+        }
         let opened = py.detach(|| {
             let writer = (!readonly).then(|| Log::open(&path, options)).transpose()?;
             let reading = Options::default().keys(vec![key]);
@@ -453,7 +498,9 @@ impl SegmentLog {
     ///     of Records, mappings with these names, or tuples of type and value.
     ///
     /// The batch is not a transaction: after a crash some of its records may be in the log. Raises RowError for what `write` refuses: its `row`
-    /// is the number of the row, and those before it are in the log, and on the disk after the next `sync`. Otherwise raises what `write` raises.
+    /// is the number of the row, and those before it are in the log. Raises PartialWriteError where only the first records could be written,
+    /// such as to a full disk, and OutcomeUnknownError as `write` does: the attribute `written` of both has the UUIDs of those that are in the
+    /// log. Otherwise raises what `write` raises, and none of the records is in the log.
     ///
     /// >>> with seglake.SegmentLog("new") as log:
     /// ...     len(log.write_batch([("order.created", b"1"), ("order.paid", b"2")]))
@@ -464,8 +511,8 @@ impl SegmentLog {
         py: Python<'py>,
         records: &Bound<'py, PyAny>,
     ) -> PyResult<Vec<Bound<'py, PyAny>>> {
+        let mut uuids = Vec::new();
         if records.hasattr("__arrow_c_stream__")? || records.hasattr("__arrow_c_array__")? {
-            let mut uuids = Vec::new();
             for batch in import(records)? {
                 let batch = batch.map_err(failed)?;
                 let schema = batch.schema();
@@ -480,10 +527,10 @@ impl SegmentLog {
                     NewRecord::new(fields.collect::<PyResult<_>>()?)
                 };
                 let rows = (0..batch.num_rows()).map(row);
-                uuids.extend(self.write_all(py, uuids.len(), rows)?);
+                self.write_all(py, &mut uuids, rows)?;
                 py.check_signals()?;
             }
-            return Ok(uuids);
+            return to_uuids(py, &uuids);
         }
         let given = records.try_iter()?.map(|record| {
             let record = record?;
@@ -501,7 +548,8 @@ impl SegmentLog {
             };
             NewRecord::new(fields)
         });
-        self.write_all(py, 0, given)
+        self.write_all(py, &mut uuids, given)?;
+        to_uuids(py, &uuids)
     }
 
     /// Makes all records that were written survive a loss of power, and visible to readers. Raises what `write` raises.
@@ -542,7 +590,8 @@ impl SegmentLog {
     /// 'sealed'
     fn wait_sealed(&self, py: Python<'_>) -> PyResult<()> {
         let writer = self.writer()?;
-        py.detach(|| writer.wait_sealed())
+        let interrupt = interrupt::signals();
+        py.detach(|| writer.wait_sealed_unless(Some(&interrupt)))
             .map_err(|error| raise(py, error))
     }
 
@@ -591,7 +640,8 @@ impl SegmentLog {
     }
 
     /// Makes all records survive a loss of power and closes the log. Segments that are full are sealed before this returns. Closing twice
-    /// does nothing. Raises what `write` raises; the log is closed all the same.
+    /// does nothing. Raises what `write` raises; the log is closed all the same. Ctrl-C interrupts the wait for segments to be sealed:
+    /// nothing more is written then, but other writers are kept out until `close` is called again and waits on, or the log is freed.
     ///
     /// >>> log = seglake.SegmentLog("new")
     /// >>> log.close()
@@ -602,7 +652,8 @@ impl SegmentLog {
         let Some(writer) = &self.writer else {
             return Ok(());
         };
-        py.detach(|| writer.close())
+        let interrupt = interrupt::signals();
+        py.detach(|| writer.close_unless(Some(&interrupt)))
             .map_err(|error| raise(py, error))
     }
 

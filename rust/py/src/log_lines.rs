@@ -3,6 +3,7 @@
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
+use seglake::Error;
 use seglake::format::ColumnKind;
 use uuid::Uuid;
 
@@ -49,7 +50,12 @@ pub(crate) fn write_lines<'py>(
         let uuids = writer.write_batch(taken.map(|line| (None::<Uuid>, &*kind, line)));
         uuids.map(|uuids| (uuids.len(), uuids.last().copied(), longer))
     });
-    let (count, last, longer) = written.map_err(|error| raise(py, error))?;
+    let written = written.map_err(|error| match error {
+        // Those before it are written, as is said above.
+        Error::Partial { source, .. } if matches!(*source, Error::Usage(_)) => raise(py, *source),
+        error => raise(py, error),
+    });
+    let (count, last, longer) = written?;
     if let Some(bytes) = longer {
         return Err(PyValueError::new_err(format!(
             "the line has {bytes} bytes: at most {line_bytes} are allowed"

@@ -52,6 +52,14 @@ pub(crate) fn uuid_to_python<'py>(py: Python<'py>, uuid: &[u8; 16]) -> PyResult<
     uuid_class(py)?.call((), Some(&fields))
 }
 
+/// A list of `uuid.UUID`.
+pub(crate) fn to_uuids<'py>(py: Python<'py>, uuids: &[Uuid]) -> PyResult<Vec<Bound<'py, PyAny>>> {
+    let uuids = uuids.iter();
+    uuids
+        .map(|uuid| uuid_to_python(py, uuid.as_bytes()))
+        .collect()
+}
+
 /// A value that a record is found by: a `uuid.UUID`, an int, or text.
 pub(crate) fn scalar_to_python<'py>(
     py: Python<'py>,

@@ -75,6 +75,8 @@ pub(crate) enum Trouble {
     Full,
     /// A write takes only its first byte.
     Short,
+    /// A bug: the call panics.
+    Panic,
 }
 
 /// What went on.
@@ -405,6 +407,7 @@ impl State {
                 Err(io::Error::other("the power is off"))
             }
             Some(Trouble::Broken) if call != Call::Sync => Err(io::Error::from_raw_os_error(EIO)),
+            Some(Trouble::Panic) => panic!("as told"),
             Some(Trouble::Full) if needs_room => {
                 self.is_full = true;
                 Err(io::Error::from_raw_os_error(ENOSPC))

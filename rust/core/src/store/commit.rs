@@ -1,4 +1,8 @@
 //! Group commit: one thread hands the records of many to the disk.
+//!
+//! The records since the last commit began are a batch. The first thread that waits for a batch leads it: it commits the batch when
+//! the commit before it has ended. The others wait for the batch's outcome alone, so that the end of a commit wakes those whose
+//! records it covers, and the leader of the next.
 
 use std::sync::{Arc, PoisonError};
 use std::time::Duration;
@@ -8,112 +12,141 @@ use uuid::Uuid;
 use super::frozen::remove_synced;
 use super::log::SegmentLog;
 use super::options::Durability;
-use super::state::{Batch, Guard, Outcome, State, again};
+use super::state::{Batch, Does, End, Guard, Outcome, Settled, State, again};
+use crate::disk::Handle;
 use crate::engine::Writer as _;
 use crate::error::{Error, Result};
 use crate::sync::Instant;
 
-/// The mark is synced at most this often, but for rolls and closing.
-const MARK_SYNC_INTERVAL: Duration = Duration::from_millis(100);
 /// The longest that a commit waits for as many records as the last one had.
 const MOST_GATHERING: Duration = Duration::from_millis(1);
+const PANICKED: &str = "a thread that wrote to it panicked";
+
+/// What a thread does to the log. Where it panics nobody knows how far it came, so the log is failed, and others stop waiting for
+/// it. Declared before the state is locked, and so dropped after.
+#[derive(Debug)]
+pub(super) struct Unwinding<'a> {
+    log: &'a SegmentLog,
+    does: Does,
+    /// It was unwinding before: what is dropped then may close a log.
+    is_unwinding: bool,
+}
+
+impl Drop for Unwinding<'_> {
+    fn drop(&mut self) {
+        if !std::thread::panicking() || self.is_unwinding {
+            return;
+        }
+        let mut state = self.log.state();
+        self.log.fail(&mut state, PANICKED);
+        match self.does {
+            Does::Write => {}
+            Does::Commit => state.committing = None,
+            Does::Roll => state.is_rolling = false,
+        }
+    }
+}
 
 impl SegmentLog {
-    /// Waits for what `durability` promises of records that were appended to these batches.
+    #[inline]
+    pub(super) fn unwinding(&self, does: Does) -> Unwinding<'_> {
+        Unwinding {
+            log: self,
+            does,
+            is_unwinding: std::thread::panicking(),
+        }
+    }
+
+    /// The state, for this thread alone.
+    pub(super) fn state(&self) -> Guard<'_> {
+        self.state.lock().unwrap_or_else(|poisoned| {
+            let mut state = poisoned.into_inner();
+            self.fail(&mut state, PANICKED);
+            state
+        })
+    }
+
+    /// Refuses to go on, and wakes all who wait.
+    pub(super) fn fail(&self, state: &mut State, reason: &str) {
+        state.fail(reason);
+        self.committed.notify_all();
+        self.appended.notify_all();
+    }
+
+    /// Waits until a commit or a roll ends.
+    pub(super) fn wait_committed<'a>(&self, state: Guard<'a>) -> Guard<'a> {
+        let waited = self.committed.wait(state);
+        waited.unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Waits for what `durability` promises of records that were appended to this batch.
     pub(super) fn settle<'a>(
         &'a self,
         mut state: Guard<'a>,
-        batches: &[Arc<Batch>],
-        uuids: &[Uuid],
-    ) -> Result<()> {
-        let settled = match self.options.durability {
+        batch: &Arc<Batch>,
+        gather: bool,
+    ) -> Settled {
+        match self.options.durability {
             Durability::None => Ok(()),
-            Durability::Flush => self.flush(&mut state, batches, uuids),
-            Durability::Fsync => {
-                let mut failed = None;
-                for batch in batches {
-                    let waited = self.wait(state, batch, uuids);
-                    failed = failed.or(waited.err());
-                    state = self.state();
-                }
-                failed.map_or(Ok(()), Err)
-            }
-        };
-        match settled {
-            // Other batches of these records may be in the log.
-            Err(error @ Error::Io { .. }) if batches.len() > 1 => {
-                Err(self.unknown(uuids, &error.to_string()))
-            }
-            settled => settled,
+            Durability::Flush => self.flush(&mut state, batch),
+            Durability::Fsync => self.wait(state, batch, gather),
         }
     }
 
     /// Hands all records to the operating system.
-    fn flush(&self, state: &mut State, batches: &[Arc<Batch>], uuids: &[Uuid]) -> Result<()> {
+    pub(super) fn flush(&self, state: &mut State, batch: &Batch) -> Settled {
         if let Some(current) = &mut state.segment {
             if let Err(error) = current.writer.flush() {
-                return Err(self.refuse_batch(state, error, uuids));
+                return Err(self.refuse_batch(state, error));
             }
             current.flushed = (current.writer.position(), current.last());
         }
         // Another thread may have found no room for what it flushed.
-        batches.iter().try_for_each(|batch| match batch.0.get() {
-            Some(Outcome::Refused(error)) => Err(again(error)),
-            _ => Ok(()),
-        })
+        match batch.0.get() {
+            Some(Outcome::Durable) | None => Ok(()),
+            Some(failed) => Err(failed.clone()),
+        }
     }
 
-    /// Waits until a batch is committed; commits it where no other thread does.
+    /// Waits until a batch is committed; commits it where no other thread is about to.
     pub(super) fn wait<'a>(
         &'a self,
         mut state: Guard<'a>,
-        batch: &Batch,
-        uuids: &[Uuid],
-    ) -> Result<()> {
-        loop {
-            if let Some(outcome) = batch.0.get() {
-                return match outcome {
-                    Outcome::Durable => Ok(()),
-                    Outcome::Refused(error) => Err(again(error)),
-                    Outcome::Unknown(reason) => Err(self.unknown(uuids, reason)),
-                };
+        batch: &Arc<Batch>,
+        gather: bool,
+    ) -> Settled {
+        if Arc::ptr_eq(batch, &state.batch) && !state.is_led {
+            state.is_led = true;
+            while state.committing.is_some() && batch.0.get().is_none() {
+                state = self.wait_committed(state);
             }
-            if let Some(poison) = &state.poison {
-                return Err(self.unknown(uuids, poison));
-            }
-            state = if state.is_committing {
-                self.wait_committed(state)
+            // It was not taken by a thread that commits all, or taken back.
+            if batch.0.get().is_none() && Arc::ptr_eq(batch, &state.batch) {
+                self.commit(state, gather);
             } else {
-                self.commit(state, uuids.len() == 1)
-            };
+                drop(state);
+            }
+        } else {
+            drop(state);
         }
-    }
-
-    pub(super) fn unknown(&self, uuids: &[Uuid], reason: &str) -> Error {
-        Error::OutcomeUnknown {
-            path: self.folder.clone(),
-            uuids: uuids.to_vec(),
-            reason: reason.to_owned(),
+        match batch.0.wait() {
+            Outcome::Durable => Ok(()),
+            failed => Err(failed.clone()),
         }
-    }
-
-    pub(super) fn wait_committed<'a>(&self, state: Guard<'a>) -> Guard<'a> {
-        self.committed
-            .wait(state)
-            .unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Commits all that was appended, and leaves nothing to commit.
     pub(super) fn commit_all<'a>(&'a self, mut state: Guard<'a>) -> Result<Guard<'a>> {
         loop {
             self.check_poison(&state)?;
-            if state.is_committing {
+            if state.committing.is_some() {
                 state = self.wait_committed(state);
             } else if state.is_settled() {
                 return Ok(state);
             } else {
                 let batch = state.batch.clone();
-                state = self.commit(state, false);
+                self.commit(state, false);
+                state = self.state();
                 if let Some(Outcome::Refused(error)) = batch.0.get() {
                     return Err(again(error));
                 }
@@ -122,13 +155,16 @@ impl SegmentLog {
     }
 
     /// Hands what was appended so far to the disk, and moves the mark. Other threads append meanwhile.
-    fn commit<'a>(&'a self, mut state: Guard<'a>, gather: bool) -> Guard<'a> {
-        state.is_committing = true;
+    fn commit<'a>(&'a self, state: Guard<'a>, gather: bool) {
+        let _unwinding = self.unwinding(Does::Commit);
+        let mut state = state;
+        state.committing = Some(state.batch.clone());
         if gather {
             state = self.gather(state);
         }
-        let batch = std::mem::take(&mut state.batch);
-        let records = std::mem::take(&mut state.batch_records);
+        let (batch, records) = state.take_batch();
+        // Another one where that was taken back meanwhile.
+        state.committing = Some(batch.clone());
         let Some(current) = &mut state.segment else {
             // Nothing was appended since the last segment ended with a commit, unless the log was closed meanwhile.
             let outcome = match records {
@@ -146,27 +182,22 @@ impl SegmentLog {
             return self.end_commit(state, &batch, outcome);
         }
         let (file, is_named) = (current.file.clone(), current.is_named);
-        let (sequence, end) = (
-            current.id.sequence,
-            (current.writer.position(), current.last()),
-        );
+        let sequence = current.id.sequence;
+        let end = (current.writer.position(), current.last());
         current.syncing = Some(end);
         drop(state);
         let began = Instant::now();
-        let synced = file.sync_data().and_then(|()| {
-            if is_named {
-                return Ok(());
-            }
-            self.options.disk.sync_folder(&self.folder)
-        });
+        let synced = self.sync_segment(&file, is_named);
         let took = began.elapsed();
+        // Without the state, so that others append while the mark is being synced.
+        let done = synced.and_then(|()| self.mark(sequence, end));
         state = self.state();
-        if let Err(error) = synced {
-            return self.poison(state, &batch, &error.to_string());
+        if let Err(error) = done {
+            self.fail(&mut state, &error);
         }
-        if let Some(reason) = state.poison.clone() {
-            // A sync of another thread failed meanwhile. The system tells only one of them that bytes were lost.
-            return self.end_commit(state, &batch, Outcome::Unknown(reason));
+        if let Some(reason) = &state.poison {
+            let unknown = Outcome::Unknown(reason.clone());
+            return self.end_commit(state, &batch, unknown);
         }
         state.last_commit = (records, took);
         if let Some(current) = &mut state.segment {
@@ -174,18 +205,28 @@ impl SegmentLog {
             current.synced = end;
             current.syncing = None;
         }
-        if let (offset, Some(last)) = end
-            && let Err(error) = state.mark.advance(sequence, offset, last)
-        {
-            return self.poison(state, &batch, &error.to_string());
-        }
-        let _ = batch.0.set(Outcome::Durable); // nobody else sets it
-        if state.mark_synced.elapsed() >= MARK_SYNC_INTERVAL {
-            // Those whose records are on the disk need not wait for this.
-            self.committed.notify_all();
-            state = self.sync_mark(state);
-        }
         self.end_commit(state, &batch, Outcome::Durable)
+    }
+
+    fn sync_segment(&self, file: &Handle, is_named: bool) -> std::result::Result<(), String> {
+        let synced = file.sync_data().and_then(|()| match is_named {
+            true => Ok(()),
+            false => self.options.disk.sync_folder(&self.folder),
+        });
+        synced.map_err(|error| error.to_string())
+    }
+
+    /// Moves the mark after what is on the disk. Not where a sync of another thread failed meanwhile: the system tells only one of
+    /// them that bytes were lost.
+    fn mark(&self, sequence: u64, end: End) -> std::result::Result<(), String> {
+        let (offset, Some(last)) = end else {
+            return Ok(());
+        };
+        if self.state().poison.is_some() {
+            return Ok(());
+        }
+        let marked = self.marker.advance(sequence, offset, last);
+        marked.map_err(|error| error.to_string())
     }
 
     /// Waits for as many records as the last commit had, but for a part of what a sync takes at most: the threads of that one are
@@ -193,38 +234,25 @@ impl SegmentLog {
     fn gather<'a>(&self, mut state: Guard<'a>) -> Guard<'a> {
         let (records, took) = state.last_commit;
         let deadline = Instant::now() + (took / 2).min(MOST_GATHERING);
-        while state.batch_records < records {
+        while state.batch_records < records && state.poison.is_none() {
             let left = deadline.saturating_duration_since(Instant::now());
             if left.is_zero() {
                 break;
             }
+            state.awaited = records;
             let waited = self.appended.wait_timeout(state, left);
             state = waited.unwrap_or_else(PoisonError::into_inner).0;
         }
+        state.awaited = 0;
         state
     }
 
-    pub(super) fn sync_mark<'a>(&self, mut state: Guard<'a>) -> Guard<'a> {
-        state.mark_synced = Instant::now();
-        let synced = self.check_lock(&mut state).and_then(|()| state.mark.sync());
-        if let Err(error) = synced {
-            state.poison = Some(error.to_string().into());
-        }
-        state
-    }
-
-    fn end_commit<'a>(&self, mut state: Guard<'a>, batch: &Batch, outcome: Outcome) -> Guard<'a> {
-        let _ = batch.0.set(outcome); // set before where the mark was synced
-        state.is_committing = false;
+    /// Tells those who wait for a batch. The leader of the next one goes on at once, while these are woken.
+    fn end_commit(&self, mut state: Guard<'_>, batch: &Batch, outcome: Outcome) {
+        state.committing = None;
+        drop(state);
         self.committed.notify_all();
-        state
-    }
-
-    /// Refuses to go on after a failed sync.
-    fn poison<'a>(&self, mut state: Guard<'a>, batch: &Batch, error: &str) -> Guard<'a> {
-        let reason: Arc<str> = error.into();
-        state.poison = Some(reason.clone());
-        self.end_commit(state, batch, Outcome::Unknown(reason))
+        batch.end(outcome);
     }
 
     /// Takes back the records that could not be written and whose writes have not returned.
@@ -249,28 +277,40 @@ impl SegmentLog {
             Ok(()) => Outcome::Refused(Arc::new(error)),
             Err(failed) => {
                 let reason: Arc<str> = failed.to_string().into();
-                state.poison = Some(reason.clone());
+                self.fail(state, &reason);
                 Outcome::Unknown(reason)
             }
         }
     }
 
-    /// Takes back what was appended since the last commit began, tells all who wait for it, and returns the error for a writer of
-    /// these UUIDs.
-    pub(super) fn refuse_batch(&self, state: &mut State, error: Error, uuids: &[Uuid]) -> Error {
+    /// Takes back what was appended since the last commit began, and tells all who wait for it. Returns what became of it.
+    pub(super) fn refuse_batch(&self, state: &mut State, error: Error) -> Outcome {
         if self.options.durability == Durability::None {
-            return error; // the buffer keeps what was taken, and writes it when there is room
+            // The buffer keeps what was taken, and writes it when there is room.
+            return Outcome::Refused(Arc::new(error));
         }
+        let (batch, _) = state.take_batch();
         let outcome = self.roll_back(state, error);
-        let batch = std::mem::take(&mut state.batch);
-        state.batch_records = 0;
-        let told = match &outcome {
-            Outcome::Unknown(reason) => self.unknown(uuids, reason),
-            Outcome::Refused(error) => again(error),
-            Outcome::Durable => Error::Usage("a batch that was refused is on the disk".to_owned()),
-        };
-        let _ = batch.0.set(outcome); // nobody else sets it
+        batch.end(outcome.clone());
         self.committed.notify_all();
-        told
+        outcome
+    }
+
+    /// The error for a writer of these records.
+    pub(super) fn failed(&self, outcome: &Outcome, uuids: &[Uuid]) -> Error {
+        match outcome {
+            Outcome::Refused(error) => again(error),
+            Outcome::Unknown(reason) => self.unknown(uuids, &[], reason),
+            Outcome::Durable => Error::Usage("a batch that failed is on the disk".to_owned()),
+        }
+    }
+
+    pub(super) fn unknown(&self, uuids: &[Uuid], written: &[Uuid], reason: &str) -> Error {
+        Error::OutcomeUnknown {
+            path: self.folder.clone(),
+            uuids: uuids.to_vec(),
+            written: written.to_vec(),
+            reason: reason.to_owned(),
+        }
     }
 }

@@ -1,27 +1,24 @@
 //! The writer of a log: appending, and ending segments.
 
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use uuid::Uuid;
 
-use super::end::write_end;
 use super::folder::Segment;
-use super::frozen::remove_synced;
 use super::lock::Lock;
-use super::mark::Mark;
-use super::name::{SegmentId, SegmentKind};
+use super::marking::Marker;
 use super::options::{Durability, LogOptions};
 use super::recovery::{self, Recovered, Recovery};
 use super::sealing::{Retention, Sealer};
-use super::state::{Batch, Current, Guard, State, again};
+use super::state::{Batch, Current, Does, Guard, Outcome, Stage, State, again};
 use crate::bug::OrBug;
 use crate::disk::{DiskRef, Owner};
-use crate::engine::{WriteOptions, Writer as _};
+use crate::engine::Interrupt;
 use crate::error::{Error, Result};
 use crate::format::active::{self, Sequence};
-use crate::sync::{Condvar, Instant, Mutex};
+use crate::sync::{Condvar, Mutex};
 
 /// What a record takes beside its type and value: UUID, two lengths, checksum.
 const RECORD_BYTES: u64 = 16 + 1 + 4 + 8;
@@ -44,14 +41,16 @@ const RECORD_BYTES: u64 = 16 + 1 + 4 + 8;
 /// ```
 #[derive(Debug)]
 pub struct SegmentLog {
+    // Its thread ends before the marker is dropped, which holds the lock that keeps other writers out.
+    pub(super) sealer: Sealer,
+    pub(super) marker: Marker,
     pub(super) folder: PathBuf,
     pub(super) options: LogOptions,
-    state: Mutex<State>,
-    /// A commit or a roll ended.
+    pub(super) state: Mutex<State>,
+    /// A commit or a roll ended, or the log failed.
     pub(super) committed: Condvar,
-    /// A record was appended while a commit gathers.
+    /// So many records were appended as a commit waits for.
     pub(super) appended: Condvar,
-    sealer: Sealer,
     recovered: Vec<Recovery>,
     owner: Owner,
 }
@@ -84,6 +83,7 @@ impl SegmentLog {
         let segment = writer
             .map(|(id, writer)| Current::resume(id, writer))
             .transpose()?;
+        let marker = Marker::start(mark, lock, &folder, options.mark_interval)?;
         let sealer = Sealer::start(disk, &folder, options.key, options.retention)?;
         if options.seal {
             unsealed
@@ -91,6 +91,8 @@ impl SegmentLog {
                 .for_each(|(segment, end)| sealer.add(segment, end));
         }
         Ok(Self {
+            sealer,
+            marker,
             folder,
             state: Mutex::new(State {
                 segment,
@@ -98,18 +100,17 @@ impl SegmentLog {
                 sequence: Sequence::of_log(last),
                 batch: Arc::default(),
                 batch_records: 0,
-                is_committing: false,
+                awaited: 0,
+                is_led: false,
+                committing: None,
                 is_rolling: false,
                 last_commit: (0, Duration::ZERO),
                 poison: None,
-                is_closed: false,
-                mark,
-                mark_synced: Instant::now(),
-                lock: Some(lock),
+                stage: Stage::Open,
+                close_error: None,
             }),
             committed: Condvar::new(),
             appended: Condvar::new(),
-            sealer,
             recovered: steps,
             owner: Owner::here(),
             options,
@@ -151,46 +152,32 @@ impl SegmentLog {
     /// open the log again.
     pub fn write_as(&self, uuid: Option<Uuid>, type_: &[u8], value: &[u8]) -> Result<Uuid> {
         self.check_owner()?;
-        let (state, uuid) = self.append(self.state(), uuid, type_, value)?;
+        let _unwinding = self.unwinding(Does::Write);
+        let (state, uuid) = self.append(self.state(), uuid, type_, value, None)?;
+        if self.options.durability == Durability::None {
+            return Ok(uuid);
+        }
         let batch = state.batch.clone();
-        self.settle(state, &[batch], &[uuid])?;
+        let settled = self.settle(state, &batch, true);
+        settled.map_err(|outcome| self.failed(&outcome, &[uuid]))?;
         Ok(uuid)
     }
 
     /// Appends records of the present time, and waits once for all. Returns their UUIDs. The batch is not a transaction: after a
-    /// crash some of its records may be in the log.
+    /// crash some of its records may be in the log. All records are taken from the iterator before the first is written.
     ///
     /// # Errors
-    /// As [`write_as`](Self::write_as). Where a record is refused for its UUID or its length, those before it are written, without
-    /// waiting for them. Where the records need several segments and some cannot be written,
-    /// [`Error::OutcomeUnknown`]: each of those that it names may be in the log or not, the others are not.
+    /// As [`write_as`](Self::write_as) where none of the records is in the log. Where the first ones are, and the others are not,
+    /// [`Error::Partial`]. Where a sync failed, [`Error::OutcomeUnknown`]. Both say which records are in the log.
     pub fn write_batch<'a>(
         &self,
         records: impl IntoIterator<Item = (Option<Uuid>, &'a [u8], &'a [u8])>,
     ) -> Result<Vec<Uuid>> {
         self.check_owner()?;
-        let (mut uuids, mut batches) = (Vec::new(), Vec::<Arc<Batch>>::new());
-        let mut state = self.state();
-        for (uuid, type_, value) in records {
-            let appended;
-            (state, appended) = match self.append(state, uuid, type_, value) {
-                // Those before it may be in the log.
-                Err(error @ Error::Io { .. }) if !uuids.is_empty() => {
-                    return Err(self.unknown(&uuids, &error.to_string()));
-                }
-                appended => appended?,
-            };
-            uuids.push(appended);
-            // Where a segment ends in between, other threads may commit what was appended so far.
-            if batches
-                .last()
-                .is_none_or(|last| !Arc::ptr_eq(last, &state.batch))
-            {
-                batches.push(state.batch.clone());
-            }
-        }
-        self.settle(state, &batches, &uuids)?;
-        Ok(uuids)
+        // The caller's iterator may wait, panic, or write to this log: none of that with the state held.
+        let records: Vec<_> = records.into_iter().collect();
+        let _unwinding = self.unwinding(Does::Write);
+        self.write_all(&records)
     }
 
     /// Makes all records that were written before survive a loss of power, and visible to readers.
@@ -199,13 +186,18 @@ impl SegmentLog {
     /// As [`write_as`](Self::write_as).
     pub fn sync(&self) -> Result<()> {
         self.check_owner()?;
-        let state = self.state();
-        self.check(&state)?;
-        let batch = state.batch.clone();
+        let _unwinding = self.unwinding(Does::Write);
+        let mut state = self.state();
+        self.check(&mut state)?;
         if state.is_settled() {
             return Ok(());
         }
-        self.wait(state, &batch, &[])
+        let batch = match &state.committing {
+            Some(committing) if state.batch_records == 0 => committing.clone(),
+            _ => state.batch.clone(),
+        };
+        let settled = self.wait(state, &batch, false);
+        settled.map_err(|outcome| self.failed(&outcome, &[]))
     }
 
     /// Ends the active segment, so that the next record begins a new one, and the old one is sealed.
@@ -214,8 +206,9 @@ impl SegmentLog {
     /// As [`sync`](Self::sync).
     pub fn roll(&self) -> Result<()> {
         self.check_owner()?;
-        let state = self.state();
-        self.check(&state)?;
+        let _unwinding = self.unwinding(Does::Write);
+        let mut state = self.state();
+        self.check(&mut state)?;
         self.end_segment(state).map(drop)
     }
 
@@ -225,8 +218,16 @@ impl SegmentLog {
     /// What hindered sealing one: it stays an active segment, which is sealed when the log is opened again. Or what hindered removing
     /// one, which is tried again when the next segment ends.
     pub fn wait_sealed(&self) -> Result<()> {
+        self.wait_sealed_unless(None)
+    }
+
+    /// As [`wait_sealed`](Self::wait_sealed), unless the caller does not want to wait any longer.
+    ///
+    /// # Errors
+    /// [`Error::Interrupted`], and those of `wait_sealed`.
+    pub fn wait_sealed_unless(&self, interrupt: Option<&Interrupt>) -> Result<()> {
         self.check_owner()?;
-        match self.sealer.drain() {
+        match self.sealer.drain(interrupt)? {
             None => Ok(()),
             Some(error) => Err(again(&error)),
         }
@@ -238,7 +239,7 @@ impl SegmentLog {
     /// [`Error::Io`].
     pub fn retain(&self, retention: &Retention) -> Result<Vec<Segment>> {
         self.check_owner()?;
-        self.check(&self.state())?;
+        self.check(&mut self.state())?;
         self.sealer.retain(retention)
     }
 
@@ -248,44 +249,55 @@ impl SegmentLog {
     /// # Errors
     /// As [`sync`](Self::sync); the log is closed all the same. What hindered sealing is not an error here.
     pub fn close(&self) -> Result<()> {
+        self.close_unless(None)
+    }
+
+    /// As [`close`](Self::close), unless the caller does not want to wait any longer for segments to be sealed. Nothing more is
+    /// written then, but other writers are still kept out: close again to wait on, or drop the log. What is not sealed then is sealed
+    /// when the log is opened again.
+    ///
+    /// # Errors
+    /// [`Error::Interrupted`], and those of `close`.
+    pub fn close_unless(&self, interrupt: Option<&Interrupt>) -> Result<()> {
         if !self.owner.is_here() {
             return Ok(()); // a fork has no part in it
         }
+        let _unwinding = self.unwinding(Does::Write);
         let mut state = self.state();
-        if state.is_closed {
+        if state.stage == Stage::Released {
             return Ok(());
         }
-        // Nothing is appended any more.
-        state.is_closed = true;
-        let synced = self.commit_all(state);
-        let closed = match synced {
-            Ok(own) => {
-                state = own;
-                self.check_lock(&mut state).and_then(|()| state.mark.sync())
-            }
-            Err(error) => {
-                state = self.state();
-                Err(error)
-            }
-        };
-        while state.is_committing || state.is_rolling {
+        state.stage = Stage::Closed;
+        let closed = self.commit_all(state).and_then(|state| {
+            drop(state);
+            self.marker.sync()
+        });
+        state = self.state();
+        while state.committing.is_some() || state.is_rolling {
             state = self.wait_committed(state);
         }
         state.segment = None;
+        if state.close_error.is_none() {
+            state.close_error = closed.err();
+        }
         drop(state);
-        let _ = self.sealer.drain(); // sealed when the log is opened again
-        self.state().lock = None;
-        closed
-    }
-
-    pub(super) fn state(&self) -> Guard<'_> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.marker.stop();
+        // What hindered sealing: it is done when the log is opened again.
+        let _ = self.sealer.drain(interrupt)?;
+        self.marker.release();
+        let mut state = self.state();
+        state.stage = Stage::Released;
+        state.close_error.take().map_or(Ok(()), Err)
     }
 
     /// Refuses to write to a log that is closed or failed.
-    pub(super) fn check(&self, state: &State) -> Result<()> {
+    #[inline]
+    pub(super) fn check(&self, state: &mut State) -> Result<()> {
+        if let Some(reason) = self.marker.failed() {
+            self.fail(state, &reason);
+        }
         self.check_poison(state)?;
-        if state.is_closed {
+        if state.stage != Stage::Open {
             return Err(self.refused("it is closed"));
         }
         Ok(())
@@ -299,15 +311,6 @@ impl SegmentLog {
                 "an earlier error ({poison}) ended it, so what the disk holds is unknown. See to that, then open the log again"
             ))),
         }
-    }
-
-    /// Refuses to go on where another process may write to the log by now.
-    pub(super) fn check_lock(&self, state: &mut State) -> Result<()> {
-        let Some(lock) = &state.lock else {
-            return Ok(());
-        };
-        lock.check()
-            .inspect_err(|error| state.poison = Some(error.to_string().into()))
     }
 
     /// Refuses a fork of the process that opened the log, before anything is waited for: another thread may have held the lock
@@ -324,17 +327,19 @@ impl SegmentLog {
         Error::io(Some(&self.folder), "cannot write to the log", error)
     }
 
-    /// Appends a record to the buffer of the active segment, which it begins or ends where it has to.
-    fn append<'a>(
+    /// Appends a record to the buffer of the active segment, which it begins or ends where it has to. Refuses that where earlier
+    /// records that it was to follow were refused.
+    pub(super) fn append<'a>(
         &'a self,
         mut state: Guard<'a>,
         uuid: Option<Uuid>,
         type_: &[u8],
         value: &[u8],
+        before: Option<&Batch>,
     ) -> Result<(Guard<'a>, Uuid)> {
         let bytes = RECORD_BYTES + type_.len() as u64 + value.len() as u64;
         loop {
-            self.check(&state)?;
+            self.check(&mut state)?;
             if state.is_rolling {
                 state = self.wait_committed(state);
                 continue;
@@ -347,6 +352,11 @@ impl SegmentLog {
                 break;
             }
             state = self.end_segment(state)?;
+        }
+        if let Some(failed @ (Outcome::Refused(_) | Outcome::Unknown(_))) =
+            before.and_then(|before| before.0.get())
+        {
+            return Err(self.failed(failed, &[]));
         }
         let uuid = state.next_uuid(uuid)?;
         if type_.len() > active::MAX_TYPE_BYTES || value.len() as u64 > active::MAX_VALUE_BYTES {
@@ -366,7 +376,8 @@ impl SegmentLog {
         if current.writer.is_full() {
             // Room first: a record that does not come into the file is not taken.
             if let Err(error) = current.writer.flush() {
-                return Err(self.refuse_batch(&mut state, error, &[]));
+                let outcome = self.refuse_batch(&mut state, error);
+                return Err(self.failed(&outcome, &[]));
             }
         }
         if self.options.durability == Durability::Fsync {
@@ -375,123 +386,17 @@ impl SegmentLog {
         current.writer.push(&uuid, type_, value)?;
         state.sequence.set_last(uuid.into_bytes());
         state.batch_records += 1;
-        if state.is_committing {
+        if state.awaited > 0 && state.batch_records >= state.awaited {
             self.appended.notify_one();
         }
         Ok((state, uuid))
     }
-
-    /// Begins a segment, whose first record has this UUID.
-    fn begin_segment(&self, state: &mut State, first: Uuid) -> Result<()> {
-        let id = SegmentId {
-            sequence: state.next_sequence,
-            first,
-        };
-        if id.sequence == u64::MAX {
-            return Err(Error::Usage(
-                "the log has no more room for segments".to_owned(),
-            ));
-        }
-        self.check_lock(state)?;
-        let path = self.folder.join(id.file_name(SegmentKind::Active));
-        let options = WriteOptions::default()
-            .on_disk(&self.options.disk)
-            .key(self.options.key);
-        let writer = active::Writer::open(&path, &options).inspect_err(|_| {
-            // The next try is under another name. If this one came back after a loss of power, there would be two segments.
-            if let Err(error) = remove_synced(&self.options.disk, &self.folder, &path) {
-                state.poison = Some(error.to_string().into());
-            }
-        })?;
-        state.segment = Some(Current {
-            id,
-            file: Arc::new(writer.handle()),
-            writer,
-            began: Instant::now(),
-            is_named: false,
-            filled: 0,
-            synced: (0, None),
-            syncing: None,
-            flushed: (0, None),
-        });
-        state.next_sequence = id.sequence.saturating_add(1); // a name with the greatest number is none of a segment
-        Ok(())
-    }
-
-    /// Commits the active segment wholly and ends it: nothing is appended to it any more, and the next record begins another.
-    fn end_segment<'a>(&'a self, mut state: Guard<'a>) -> Result<Guard<'a>> {
-        while state.is_rolling {
-            state = self.wait_committed(state);
-        }
-        let Some(sequence) = state.segment.as_ref().map(|current| current.id.sequence) else {
-            return Ok(state);
-        };
-        state.is_rolling = true;
-        let committed = self.commit_all(state);
-        let mut state = match committed {
-            Ok(state) => state,
-            Err(error) => {
-                let mut state = self.state();
-                state.is_rolling = false;
-                self.committed.notify_all();
-                return Err(error);
-            }
-        };
-        state.is_rolling = false;
-        if let Err(error) = self.write_end(&mut state) {
-            self.committed.notify_all();
-            return Err(error);
-        }
-        // The mark is on the disk before there is a next segment: what is in front of that is complete.
-        state = self.sync_mark(state);
-        self.committed.notify_all();
-        self.check(&state)?;
-        if let Some(current) = state
-            .segment
-            .take_if(|current| current.id.sequence == sequence)
-        {
-            let path = current.writer.path().to_path_buf();
-            if self.options.seal {
-                let segment = Segment {
-                    id: current.id,
-                    kind: SegmentKind::Active,
-                    path,
-                    is_frozen: false,
-                };
-                self.sealer.add(segment, Some(current.synced.0));
-            }
-        }
-        Ok(state)
-    }
-
-    /// Writes down where the active segment ends, all of which is on the disk. The zeros ahead of its records are dropped before: where
-    /// they come back after a loss of power, they do no harm.
-    fn write_end(&self, state: &mut State) -> Result<()> {
-        let counter = state.mark.mark().counter;
-        let Some(current) = &mut state.segment else {
-            return Ok(());
-        };
-        let (offset, Some(last)) = current.synced else {
-            return Ok(());
-        };
-        if current.filled > offset && current.file.set_len(offset).is_ok() {
-            current.filled = offset;
-        }
-        let end = Mark {
-            counter,
-            sequence: current.id.sequence,
-            offset,
-            last,
-        };
-        let options = &self.options;
-        write_end(&options.disk, &self.folder, current.id, &end, &options.key)
-    }
 }
 
 impl Drop for SegmentLog {
-    /// Closes the log without reporting errors, where nobody did.
+    /// Closes the log without reporting errors, where nobody did. Where closing was interrupted, sealing is, too.
     fn drop(&mut self) {
-        if self.owner.is_here() {
+        if self.owner.is_here() && self.state().stage == Stage::Open {
             let _ = self.close(); // who wants to know calls `close`
         }
     }

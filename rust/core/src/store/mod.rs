@@ -6,6 +6,7 @@
 //!
 //! [`SegmentLog`] writes: one process, any number of threads. [`LogReader`] reads beside it, [`Tail`] follows.
 
+mod batch;
 mod commit;
 mod end;
 mod folder;
@@ -13,10 +14,12 @@ mod frozen;
 mod lock;
 mod log;
 mod mark;
+mod marking;
 mod name;
 mod options;
 mod reader;
 mod recovery;
+mod rolling;
 mod sealing;
 mod snapshot;
 mod source;

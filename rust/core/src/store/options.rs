@@ -62,6 +62,9 @@ pub struct LogOptions {
     pub segment_age: Option<Duration>,
     /// What a write waits for.
     pub durability: Durability,
+    /// So long after a commit the synced mark survives a loss of power as well. Readers see it at once. It is what damage cannot be
+    /// taken for the end of the log in front of; the records themselves are as durable as [`durability`](Self::durability) says.
+    pub mark_interval: Duration,
     /// Which sealed segments are removed, whenever another one is sealed.
     pub retention: Option<Retention>,
     /// Whether complete segments are sealed in the background.
@@ -74,6 +77,7 @@ setters!(LogOptions {
     segment_bytes: u64;
     segment_age: Option<Duration>, from;
     durability: Durability;
+    mark_interval: Duration;
     retention: Option<Retention>, from;
     seal: bool;
 });
@@ -95,6 +99,7 @@ impl Default for LogOptions {
             segment_bytes: 64 << 20,
             segment_age: None,
             durability: Durability::default(),
+            mark_interval: Duration::from_millis(100),
             retention: None,
             seal: true,
             disk: DiskRef::default(),

@@ -1,6 +1,7 @@
 //! Sealing segments that are complete, in the background, and removing old ones. docs/formats/log.md, "Sealing".
 
 use std::collections::VecDeque;
+use std::panic::{self, AssertUnwindSafe};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, PoisonError};
@@ -35,6 +36,9 @@ crate::setters::setters!(Retention {
     age: Option<Duration>, from;
     bytes: Option<u64>, from;
 });
+
+/// How long a thread waits for sealing before it asks whether to go on.
+const INTERRUPT_INTERVAL: Duration = Duration::from_millis(50);
 
 /// What became of a segment that was to be sealed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -183,8 +187,10 @@ impl Shared {
             };
             work.is_busy = true;
             drop(work);
-            let sealed = self.seal(&segment, end);
-            let retained = self.keep_retention();
+            // Others wait for this thread, which therefore survives a panic.
+            let work_on = || (self.seal(&segment, end), self.keep_retention());
+            let (sealed, retained) = panic::catch_unwind(AssertUnwindSafe(work_on))
+                .unwrap_or_else(|_| (Err(self.panicked()), Ok(())));
             work = self.work();
             work.is_busy = false;
             // What became of the segment stays known, whatever becomes of others.
@@ -196,6 +202,11 @@ impl Shared {
             }
             self.changed.notify_all();
         }
+    }
+
+    fn panicked(&self) -> Error {
+        let error = std::io::Error::other("the thread that seals panicked");
+        Error::io(Some(&self.folder), "cannot seal a segment", error)
     }
 
     fn seal(&self, segment: &Segment, end: Option<u64>) -> Result<Sealed> {
@@ -276,12 +287,27 @@ impl Sealer {
     }
 
     /// Waits until nothing is left to seal. Returns what hindered sealing or removing last, once.
-    pub(super) fn drain(&self) -> Option<Arc<Error>> {
+    ///
+    /// # Errors
+    /// [`Error::Interrupted`]: the thread goes on.
+    pub(super) fn drain(&self, interrupt: Option<&Interrupt>) -> Result<Option<Arc<Error>>> {
         let mut work = self.shared.work();
-        while work.is_busy || !work.waiting.is_empty() {
-            work = self.shared.wait(work);
+        let is_left = |work: &mut Work| work.is_busy || !work.waiting.is_empty();
+        while is_left(&mut work) {
+            let Some(interrupt) = interrupt else {
+                work = self.shared.wait(work);
+                continue;
+            };
+            let changed = &self.shared.changed;
+            let waited = changed.wait_timeout_while(work, INTERRUPT_INTERVAL, is_left);
+            drop(waited.unwrap_or_else(PoisonError::into_inner).0);
+            // With nothing held: it may call anything.
+            if interrupt.0() {
+                return Err(Error::Interrupted);
+            }
+            work = self.shared.work();
         }
-        work.error.take()
+        Ok(work.error.take())
     }
 
     /// Removes old sealed segments, after the segment that is being sealed, if any.

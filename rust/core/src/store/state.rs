@@ -1,19 +1,17 @@
 //! What a log's writer knows: the active segment, and the batches of records that are committed together.
 
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 use std::time::Duration;
 
 use uuid::Uuid;
 
-use super::lock::Lock;
-use super::mark::MarkFile;
 use super::name::SegmentId;
 use super::options::LogOptions;
 use crate::disk::Handle;
 use crate::engine::Writer as _;
 use crate::error::{Error, Result};
 use crate::format::active::{self, Sequence};
-use crate::sync::{Instant, MutexGuard};
+use crate::sync::{Instant, MutexGuard, OnceLock};
 
 #[derive(Debug)]
 pub(super) struct State {
@@ -25,19 +23,21 @@ pub(super) struct State {
     pub(super) batch: Arc<Batch>,
     /// How many records those are.
     pub(super) batch_records: usize,
-    /// A thread is committing: only one does.
-    pub(super) is_committing: bool,
+    /// A thread waits for so many; 0 if none does.
+    pub(super) awaited: usize,
+    /// A thread waits to commit them. Others only wait for that.
+    pub(super) is_led: bool,
+    /// What a thread is committing: only one does.
+    pub(super) committing: Option<Arc<Batch>>,
     /// A thread waits for all commits to begin a new segment, so nothing is appended.
     pub(super) is_rolling: bool,
     /// How many records the last commit had, and how long its sync took.
     pub(super) last_commit: (usize, Duration),
     /// Why nothing can be written any more.
     pub(super) poison: Option<Arc<str>>,
-    pub(super) is_closed: bool,
-    pub(super) mark: MarkFile,
-    pub(super) mark_synced: Instant,
-    /// Held until the log is closed.
-    pub(super) lock: Option<Lock>,
+    pub(super) stage: Stage,
+    /// What closing ended with, while the log is still being sealed.
+    pub(super) close_error: Option<Error>,
 }
 
 /// The segment that is being written.
@@ -62,9 +62,17 @@ pub(super) struct Current {
 /// An offset in a segment, and the UUID of the last record before it.
 pub(super) type End = (u64, Option<[u8; 16]>);
 
-/// What became of records that were committed together.
+/// Records that are committed together, and what became of them: each batch has its own waiters. Once it is no more
+/// [`State::batch`], a thread sets the outcome.
 #[derive(Debug, Default)]
 pub(super) struct Batch(pub(super) OnceLock<Outcome>);
+
+impl Batch {
+    /// Tells all who wait. What was told before stays.
+    pub(super) fn end(&self, outcome: Outcome) {
+        let _ = self.0.set(outcome);
+    }
+}
 
 #[derive(Clone, Debug)]
 pub(super) enum Outcome {
@@ -75,6 +83,27 @@ pub(super) enum Outcome {
     /// Each of them may be in the log or not.
     Unknown(Arc<str>),
 }
+
+/// How far a log is closed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Stage {
+    Open,
+    /// Nothing is appended any more.
+    Closed,
+    /// Other writers are let in.
+    Released,
+}
+
+/// What a thread does to a log.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Does {
+    Write,
+    Commit,
+    Roll,
+}
+
+/// That records are as durable as was promised, or why not: never [`Outcome::Durable`].
+pub(super) type Settled = std::result::Result<(), Outcome>;
 
 /// How far the active segment is filled with zeros ahead of its records, in bytes: a sync of bytes that are in the file already
 /// need not write the file's length.
@@ -90,6 +119,23 @@ impl State {
             None => self.sequence.next(),
             Some(uuid) => self.sequence.check(&uuid).map(|()| uuid),
         }
+    }
+
+    /// Takes what was appended since the last commit began. Who takes it has to [end](Batch::end) it.
+    pub(super) fn take_batch(&mut self) -> (Arc<Batch>, usize) {
+        self.is_led = false;
+        let records = std::mem::take(&mut self.batch_records);
+        (std::mem::take(&mut self.batch), records)
+    }
+
+    /// Refuses to go on: nobody knows what the disk holds, or what this state is. Tells all who wait for a commit.
+    pub(super) fn fail(&mut self, reason: &str) {
+        let reason = self.poison.get_or_insert_with(|| reason.into());
+        let unknown = Outcome::Unknown(reason.clone());
+        if let Some(committing) = &self.committing {
+            committing.end(unknown.clone());
+        }
+        self.batch.end(unknown);
     }
 
     /// Whether all that was appended is on the disk.

@@ -120,6 +120,48 @@ impl Condvar {
     }
 }
 
+/// As [`std::sync::OnceLock`].
+#[derive(Debug)]
+pub(crate) struct OnceLock<T> {
+    value: std::sync::OnceLock<T>,
+    mutex: shuttle::sync::Mutex<()>,
+    is_set: shuttle::sync::Condvar,
+}
+
+impl<T> Default for OnceLock<T> {
+    fn default() -> Self {
+        Self {
+            value: std::sync::OnceLock::new(),
+            mutex: shuttle::sync::Mutex::new(()),
+            is_set: shuttle::sync::Condvar::new(),
+        }
+    }
+}
+
+impl<T> OnceLock<T> {
+    pub(crate) fn get(&self) -> Option<&T> {
+        self.value.get()
+    }
+
+    pub(crate) fn set(&self, value: T) -> Result<(), T> {
+        let guard = self.mutex.lock().unwrap();
+        let set = self.value.set(value);
+        drop(guard);
+        self.is_set.notify_all();
+        set
+    }
+
+    pub(crate) fn wait(&self) -> &T {
+        let mut guard = self.mutex.lock().unwrap();
+        loop {
+            if let Some(value) = self.value.get() {
+                return value;
+            }
+            guard = self.is_set.wait(guard).unwrap();
+        }
+    }
+}
+
 shuttle::lazy_static! {
     /// Nanoseconds since the run began.
     static ref CLOCK: AtomicU64 = AtomicU64::new(0);

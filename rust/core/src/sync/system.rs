@@ -1,7 +1,7 @@
 //! Those of the standard library.
 
 use std::io;
-pub(crate) use std::sync::{Condvar, Mutex, MutexGuard};
+pub(crate) use std::sync::{Condvar, Mutex, MutexGuard, OnceLock};
 pub(crate) use std::thread::{Builder, JoinHandle, Scope, scope, sleep};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 

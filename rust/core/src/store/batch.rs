@@ -1,0 +1,111 @@
+//! Writing many records at once, and what is said of those where some cannot be written.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use uuid::Uuid;
+
+use super::log::SegmentLog;
+use super::options::Durability;
+use super::state::{Batch, Outcome, Settled};
+use crate::error::{Error, Result};
+
+/// A record that is to be written. Without a UUID it is one of the present time.
+pub(super) type NewRecord<'a> = (Option<Uuid>, &'a [u8], &'a [u8]);
+
+/// Records that were appended, and what each part of them is committed with. Where a segment ends between two of them, they are
+/// committed apart.
+#[derive(Debug, Default)]
+struct Appended {
+    uuids: Vec<Uuid>,
+    parts: Vec<(Arc<Batch>, Range<usize>)>,
+}
+
+impl Appended {
+    fn push(&mut self, uuid: Uuid, batch: &Arc<Batch>) {
+        let at = self.uuids.len();
+        self.uuids.push(uuid);
+        match self.parts.last_mut() {
+            Some((last, range)) if Arc::ptr_eq(last, batch) => range.end = at + 1,
+            _ => self.parts.push((batch.clone(), at..at + 1)),
+        }
+    }
+
+    fn of(&self, range: &Range<usize>) -> &[Uuid] {
+        self.uuids.get(range.clone()).unwrap_or_default()
+    }
+}
+
+impl SegmentLog {
+    /// Appends records up to the first that is refused, and waits for all of these.
+    pub(super) fn write_all(&self, records: &[NewRecord<'_>]) -> Result<Vec<Uuid>> {
+        let mut appended = Appended {
+            uuids: Vec::with_capacity(records.len()),
+            parts: Vec::new(),
+        };
+        let is_taken_back = self.options.durability != Durability::None;
+        let mut failed = None;
+        let mut state = self.state();
+        for (uuid, type_, value) in records {
+            let before = appended.parts.last().filter(|_| is_taken_back);
+            let before = before.map(|(batch, _)| &**batch);
+            match self.append(state, *uuid, type_, value, before) {
+                Ok((own, uuid)) => {
+                    state = own;
+                    appended.push(uuid, &state.batch);
+                }
+                Err(error) => {
+                    state = self.state();
+                    failed = Some(error);
+                    break;
+                }
+            }
+        }
+        if self.options.durability == Durability::Flush
+            && let Some((last, _)) = appended.parts.last()
+        {
+            let _ = self.flush(&mut state, last); // told of each part below
+        }
+        drop(state);
+        self.told(appended, failed)
+    }
+
+    /// What became of records that were appended, where `failed` hindered the next.
+    fn told(&self, appended: Appended, mut failed: Option<Error>) -> Result<Vec<Uuid>> {
+        let (mut written, mut unknown) = (Vec::new(), Vec::new());
+        let mut reason = None;
+        for (batch, range) in &appended.parts {
+            let uuids = appended.of(range);
+            match self.part(batch) {
+                Ok(()) => written.extend_from_slice(uuids),
+                Err(Outcome::Unknown(own)) => {
+                    unknown.extend_from_slice(uuids);
+                    reason = reason.or(Some(own));
+                }
+                Err(refused) => failed = Some(self.failed(&refused, &[])),
+            }
+        }
+        if let Some(reason) = reason {
+            return Err(self.unknown(&unknown, &written, &reason));
+        }
+        match failed {
+            None => Ok(appended.uuids),
+            Some(error) if written.is_empty() => Err(error),
+            Some(error) => Err(Error::Partial {
+                path: self.folder.clone(),
+                written,
+                source: Box::new(error),
+            }),
+        }
+    }
+
+    /// Waits for what was promised of records that were appended together.
+    fn part(&self, batch: &Arc<Batch>) -> Settled {
+        match (self.options.durability, batch.0.get()) {
+            (Durability::Fsync, None) => self.wait(self.state(), batch, false),
+            (Durability::None, Some(Outcome::Refused(_))) => Ok(()), // they are still in the buffer
+            (_, None | Some(Outcome::Durable)) => Ok(()),
+            (_, Some(failed)) => Err(failed.clone()),
+        }
+    }
+}

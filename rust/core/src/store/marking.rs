@@ -1,0 +1,234 @@
+//! The mark of a log that is being written. Readers see each one at once; a thread makes it survive a loss of power soon after.
+
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, PoisonError};
+use std::time::Duration;
+
+use super::lock::Lock;
+use super::mark::MarkFile;
+use super::state::again;
+use crate::disk::Owner;
+use crate::error::{Error, Result};
+use crate::sync::{self, Condvar, Instant, JoinHandle, Mutex, MutexGuard};
+
+/// What the thread and those who write marks share. Who has the log's state may wait for this lock, not the other way round.
+#[derive(Debug)]
+struct Shared {
+    marks: Mutex<Marks>,
+    changed: Condvar,
+    interval: Duration,
+    /// As [`Marks::error`], for those who do not want to wait while a mark is synced.
+    has_failed: AtomicBool,
+}
+
+#[derive(Debug)]
+struct Marks {
+    file: MarkFile,
+    /// Held until the log is closed.
+    lock: Option<Lock>,
+    /// Since when there is a mark that is not synced.
+    unsynced: Option<Instant>,
+    /// What a sync or a write of a mark ended with: what the disk holds is unknown from then on.
+    error: Option<Error>,
+    is_stopped: bool,
+}
+
+impl Marks {
+    fn check(&self) -> Result<()> {
+        self.error
+            .as_ref()
+            .map_or(Ok(()), |error| Err(again(error)))
+    }
+
+    /// Refuses to go on where another process may write to the log by now.
+    fn check_lock(&mut self) -> Result<()> {
+        self.lock.as_ref().map_or(Ok(()), Lock::check)
+    }
+
+    fn sync(&mut self) -> Result<()> {
+        self.check_lock()?;
+        self.unsynced = None;
+        self.file.sync()
+    }
+}
+
+impl Shared {
+    fn marks(&self) -> MutexGuard<'_, Marks> {
+        // After a panic nobody knows which mark is in which slot.
+        self.marks.lock().unwrap_or_else(|poisoned| {
+            let mut marks = poisoned.into_inner();
+            let panicked = std::io::Error::other("a thread that wrote the synced mark panicked");
+            let error = || Error::io(None, "cannot write the synced mark", panicked);
+            marks.error.get_or_insert_with(error);
+            self.has_failed.store(true, Ordering::Release);
+            marks
+        })
+    }
+
+    /// Writes or syncs a mark, unless that failed before.
+    fn change(&self, change: impl FnOnce(&mut Marks) -> Result<()>) -> Result<()> {
+        let mut marks = self.marks();
+        marks.check()?;
+        change(&mut marks).inspect_err(|error| {
+            marks.error = Some(again(error));
+            self.has_failed.store(true, Ordering::Release);
+        })
+    }
+
+    /// Syncs the mark whenever there is an unsynced one for as long as the interval.
+    fn run(&self) {
+        loop {
+            let mut marks = self.marks();
+            loop {
+                if marks.is_stopped || marks.error.is_some() {
+                    return;
+                }
+                let left = match marks.unsynced {
+                    None => None,
+                    Some(since) => match self.interval.saturating_sub(since.elapsed()) {
+                        Duration::ZERO => break,
+                        left => Some(left),
+                    },
+                };
+                marks = match left {
+                    None => self
+                        .changed
+                        .wait(marks)
+                        .unwrap_or_else(PoisonError::into_inner),
+                    Some(left) => {
+                        let waited = self.changed.wait_timeout(marks, left);
+                        waited.unwrap_or_else(PoisonError::into_inner).0
+                    }
+                };
+            }
+            drop(marks);
+            // The next write of the log raises the error.
+            let _ = self.change(Marks::sync);
+        }
+    }
+}
+
+/// Writes a log's mark, and has a thread that syncs it.
+#[derive(Debug)]
+pub(super) struct Marker {
+    shared: Arc<Shared>,
+    thread: Mutex<Option<JoinHandle<()>>>,
+    owner: Owner,
+}
+
+impl Marker {
+    /// Starts the thread. A mark is synced so long after it was written.
+    ///
+    /// # Errors
+    /// [`Error::Io`].
+    pub(super) fn start(
+        file: MarkFile,
+        lock: Lock,
+        folder: &Path,
+        interval: Duration,
+    ) -> Result<Self> {
+        let shared = Arc::new(Shared {
+            marks: Mutex::new(Marks {
+                file,
+                lock: Some(lock),
+                unsynced: None,
+                error: None,
+                is_stopped: false,
+            }),
+            changed: Condvar::new(),
+            interval,
+            has_failed: AtomicBool::new(false),
+        });
+        let own = shared.clone();
+        let thread = sync::Builder::new()
+            .name("seglake-mark".to_owned())
+            .spawn(move || own.run());
+        let thread =
+            thread.map_err(|error| Error::io(Some(folder), "cannot start a thread", error))?;
+        Ok(Self {
+            shared,
+            thread: Mutex::new(Some(thread)),
+            owner: Owner::here(),
+        })
+    }
+
+    /// The counter of the last mark.
+    pub(super) fn counter(&self) -> u64 {
+        self.shared.marks().file.mark().counter
+    }
+
+    /// As [`MarkFile::advance`], after which the mark is synced soon.
+    ///
+    /// # Errors
+    /// [`Error::Io`], also where an earlier write or sync failed.
+    pub(super) fn advance(&self, sequence: u64, offset: u64, last: [u8; 16]) -> Result<()> {
+        let mut is_first = false;
+        self.shared.change(|marks| {
+            marks.file.advance(sequence, offset, last)?;
+            is_first = marks.unsynced.is_none();
+            if is_first {
+                marks.unsynced = Some(Instant::now());
+            }
+            Ok(())
+        })?;
+        if is_first {
+            self.shared.changed.notify_one();
+        }
+        Ok(())
+    }
+
+    /// Makes the last mark survive a loss of power now.
+    ///
+    /// # Errors
+    /// As [`advance`](Self::advance).
+    pub(super) fn sync(&self) -> Result<()> {
+        self.shared.change(Marks::sync)
+    }
+
+    /// Refuses to go on where another process may write to the log by now.
+    ///
+    /// # Errors
+    /// [`Error::Io`].
+    pub(super) fn check_lock(&self) -> Result<()> {
+        self.shared.change(Marks::check_lock)
+    }
+
+    /// Lets other writers in.
+    pub(super) fn release(&self) {
+        self.shared.marks().lock = None;
+    }
+
+    /// Why a mark could not be written or synced. It is asked with each record.
+    #[inline]
+    pub(super) fn failed(&self) -> Option<String> {
+        if !self.shared.has_failed.load(Ordering::Acquire) {
+            return None;
+        }
+        let marks = self.shared.marks();
+        marks.error.as_ref().map(ToString::to_string)
+    }
+
+    /// Ends the thread.
+    pub(super) fn stop(&self) {
+        if !self.owner.is_here() {
+            return; // a fork has no such thread, and perhaps a lock that nobody will free
+        }
+        self.shared.marks().is_stopped = true;
+        self.shared.changed.notify_one();
+        let thread = self
+            .thread
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .take();
+        if let Some(thread) = thread {
+            let _ = thread.join(); // a panic of it was noticed
+        }
+    }
+}
+
+impl Drop for Marker {
+    fn drop(&mut self) {
+        self.stop();
+    }
+}

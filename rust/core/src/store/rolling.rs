@@ -1,0 +1,129 @@
+//! Beginning and ending a log's segments.
+
+use std::sync::Arc;
+
+use uuid::Uuid;
+
+use super::end::write_end;
+use super::folder::Segment;
+use super::frozen::remove_synced;
+use super::log::SegmentLog;
+use super::mark::Mark;
+use super::name::{SegmentId, SegmentKind};
+use super::state::{Current, Does, Guard, State};
+use crate::engine::{WriteOptions, Writer as _};
+use crate::error::{Error, Result};
+use crate::format::active;
+use crate::sync::Instant;
+
+impl SegmentLog {
+    /// Begins a segment, whose first record has this UUID.
+    pub(super) fn begin_segment(&self, state: &mut State, first: Uuid) -> Result<()> {
+        let id = SegmentId {
+            sequence: state.next_sequence,
+            first,
+        };
+        if id.sequence == u64::MAX {
+            return Err(Error::Usage(
+                "the log has no more room for segments".to_owned(),
+            ));
+        }
+        let checked = self.marker.check_lock();
+        checked.inspect_err(|error| self.fail(state, &error.to_string()))?;
+        let path = self.folder.join(id.file_name(SegmentKind::Active));
+        let options = WriteOptions::default()
+            .on_disk(&self.options.disk)
+            .key(self.options.key);
+        let writer = active::Writer::open(&path, &options).inspect_err(|_| {
+            // The next try is under another name. If this one came back after a loss of power, there would be two segments.
+            if let Err(error) = remove_synced(&self.options.disk, &self.folder, &path) {
+                self.fail(state, &error.to_string());
+            }
+        })?;
+        state.segment = Some(Current {
+            id,
+            file: Arc::new(writer.handle()),
+            writer,
+            began: Instant::now(),
+            is_named: false,
+            filled: 0,
+            synced: (0, None),
+            syncing: None,
+            flushed: (0, None),
+        });
+        state.next_sequence = id.sequence.saturating_add(1); // a name with the greatest number is none of a segment
+        Ok(())
+    }
+
+    /// Commits the active segment wholly and ends it: nothing is appended to it any more, and the next record begins another.
+    pub(super) fn end_segment<'a>(&'a self, mut state: Guard<'a>) -> Result<Guard<'a>> {
+        while state.is_rolling {
+            state = self.wait_committed(state);
+        }
+        let Some(sequence) = state.segment.as_ref().map(|current| current.id.sequence) else {
+            return Ok(state);
+        };
+        let mut state = self.roll_alone(state)?;
+        if let Some(current) = state
+            .segment
+            .take_if(|current| current.id.sequence == sequence)
+        {
+            let path = current.writer.path().to_path_buf();
+            if self.options.seal {
+                let segment = Segment {
+                    id: current.id,
+                    kind: SegmentKind::Active,
+                    path,
+                    is_frozen: false,
+                };
+                self.sealer.add(segment, Some(current.synced.0));
+            }
+        }
+        Ok(state)
+    }
+
+    /// Commits the active segment wholly and writes down where it ends, while others wait to append.
+    fn roll_alone<'a>(&'a self, state: Guard<'a>) -> Result<Guard<'a>> {
+        let _unwinding = self.unwinding(Does::Roll);
+        let mut state = state;
+        state.is_rolling = true;
+        let committed = self.commit_all(state);
+        let (mut state, committed) = match committed {
+            Ok(state) => (state, Ok(())),
+            Err(error) => (self.state(), Err(error)),
+        };
+        state.is_rolling = false;
+        self.committed.notify_all();
+        committed?;
+        self.write_end(&mut state)?;
+        // The mark is on the disk before there is a next segment: what is in front of that is complete.
+        if let Err(error) = self.marker.sync() {
+            self.fail(&mut state, &error.to_string());
+        }
+        self.check(&mut state)?;
+        Ok(state)
+    }
+
+    /// Writes down where the active segment ends, all of which is on the disk. The zeros ahead of its records are dropped before: where
+    /// they come back after a loss of power, they do no harm.
+    fn write_end(&self, state: &mut State) -> Result<()> {
+        let counter = self.marker.counter();
+        let Some(current) = &mut state.segment else {
+            return Ok(());
+        };
+        let (offset, Some(last)) = current.synced else {
+            return Ok(());
+        };
+        if current.filled > offset && current.file.set_len(offset).is_ok() {
+            current.filled = offset;
+        }
+        let end = Mark {
+            counter,
+            sequence: current.id.sequence,
+            offset,
+            last,
+        };
+        let options = &self.options;
+        write_end(&options.disk, &self.folder, current.id, &end, &options.key)
+    }
+}
