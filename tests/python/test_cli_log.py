@@ -304,7 +304,8 @@ def test_damage_is_found_and_named(log: Path) -> None:
         path.write_bytes(data)
         done = run("verify", log)
         assert done.returncode == 1
-        assert [line for line in done.stdout.decode().splitlines() if line.startswith(f"damaged  {path}  ")]
+        assert f"\n{path}: damaged\n" in f"\n{done.stdout.decode()}"
+        assert "flipped bit (proven)" in done.stdout.decode()
         lines = [json.loads(line) for line in run("verify", "--json", log).stdout.splitlines()]
         assert [line["path"] for line in lines if not line["ok"]] == [os.fspath(path)]
         data[place] ^= 1

@@ -8,6 +8,7 @@ use seglake::Error;
 use seglake::checksum::Key;
 use seglake::format::Options;
 use seglake::store::{LogOptions, LogReader, SegmentLog};
+use uuid::Uuid;
 
 const SLOT_BYTES: usize = 64;
 const SECOND_SLOT: usize = 4096;
@@ -180,6 +181,35 @@ fn a_reader_looks_at_the_mark_once() {
     let opened = disk.reads();
     reader.segments().unwrap();
     assert_eq!(opened - before, disk.reads() - opened);
+}
+
+/// A look-up that finds nothing reads an active segment once, as one that finds the last record does.
+#[test]
+fn a_missing_record_is_looked_for_once() {
+    for is_complete in [true, false] {
+        let disk = Simulated::new();
+        let path = Path::new("/data/log");
+        let options = LogOptions::default().disk(disk.disk()).seal(false);
+        let log = SegmentLog::open(path, options).unwrap();
+        let last = (0..50).map(|_| log.write(b"type", &[7; 4000]).unwrap());
+        let last = last.last().unwrap();
+        if is_complete {
+            log.roll().unwrap();
+            log.write(b"type", b"of the next segment").unwrap();
+        }
+        let options = Options::default().disk(disk.disk()).window_bytes(16 << 10);
+        let reader = LogReader::with(path, options).unwrap();
+        let mut missing = last.into_bytes();
+        missing[15] -= 1;
+        let reads = [last.into_bytes(), missing].map(|uuid| {
+            let before = disk.reads();
+            let found = reader.get(&Uuid::from_bytes(uuid)).unwrap();
+            assert_eq!(found.is_some(), uuid != missing);
+            disk.reads() - before
+        });
+        assert_eq!(reads[0], reads[1], "{is_complete}");
+        assert!(reads[0] > 10, "{reads:?}");
+    }
 }
 
 /// Puts something at a path.

@@ -89,8 +89,8 @@ def command(
     What damage probably comes from is looked for in a second reading of damaged files, and where a single flipped bit
     explains it, that is proposed: never applied.
 
-    A folder that is a log has one line a segment. What is not synced yet is not read. A segment has to reach what its
-    log says. Bytes that no reader was promised are counted, and are no damage.
+    A folder that is a log has one line for each sound segment. What is not synced yet is not read. A segment has to
+    reach what its log says. Bytes that no reader was promised are counted, and are no damage.
 
     Exit status: 0 all sound, 1 something is damaged, 2 error: a file cannot be read or its key is probably wrong. The
     index of a chunked file is checked, too, but holds nothing of its own: damage to it alone is said, with status 0.
@@ -142,7 +142,9 @@ def command(
     def check_beside_others(file: Input, go_on: Advance) -> Checked:
         # Large ones by several threads, so that the last is not read by one alone.
         large = file.path is not None and not is_uri(file.path) and file.size > _LARGE_BYTES
-        return checked(file, cores if large else 1, explain if as_json else 0, go_on)
+        # By itself, the file of a segment does not tell what its log says of it: then it is explained here.
+        is_explained = as_json or file.segment is not None
+        return checked(file, cores if large else 1, explain if is_explained else 0, go_on)
 
     if not named.in_folders:
         worst = each(files, spool_limit=spool_limit, action=check, failed=failed)
@@ -157,12 +159,13 @@ def command(
                     worst = max(worst, tell(found, label=name))
                 else:
                     log = log_facts(named.segments.get(name))
-                    worst = max(worst, tell_of(found, name, name, log, in_one_line=True))
+                    is_short = log is None or found.report.ok
+                    worst = max(worst, tell_of(found, name, name, log, in_one_line=is_short))
     for log in () if as_json or (quiet and worst == Status.SOUND) else named.logs:
         click.echo(folders.log_line(log))
     if (len(files) > 1 or named.in_folders) and named.files and not as_json and not (quiet and worst == Status.SOUND):
         click.echo(tally.summary())
-        if tally.damaged and named.in_folders:
+        if tally.damaged and named.in_folders and len(named.segments) < len(named.files):
             click.echo("`seglake verify FILE` shows where a file is damaged, why, and what to do")
     return worst
 
