@@ -327,6 +327,24 @@ def test_glob_and_format_choose_among_the_segments(path: Path) -> None:
         seglake.scan(path, format="sealed").count()
 
 
+def test_segments_are_looked_up_again_only_for_their_times(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from seglake._files import FileFilter, FileListing, local
+
+    looked: list[str] = []
+    modified = local._modified  # pyright: ignore[reportPrivateUsage]
+
+    def looking(path: str) -> float:
+        looked.append(path)
+        return modified(path)
+
+    monkeypatch.setattr(local, "_modified", looking)
+    paths = list(map(str, segments(path)))
+    for chosen, expected in ((FileFilter(), []), (FileFilter(modified_after=1.0), paths)):
+        found = [file.path for file in local.find_local(str(path), chosen, FileListing())]
+        assert (found, sorted(looked)) == (paths, expected)
+    assert list(local.find_local(str(path), FileFilter(modified_before=1.0), FileListing())) == []
+
+
 def test_logs_and_files_below_a_folder_are_read_together(path: Path, tmp_path: Path) -> None:
     shutil.copytree(path, tmp_path / "other")
     with seglake.create(tmp_path / "plain.active", format="active") as segment:

@@ -65,6 +65,11 @@ class FileFilter:
     modified_before: float | None = None
     goes_on: bool = False
 
+    @property
+    def is_by_time(self) -> bool:
+        """Whether it asks when files were modified."""
+        return self.modified_after is not None or self.modified_before is not None
+
     def accepts(self, name: str, modified: float) -> bool:
         """Tells whether a file of this name and modification time (seconds since 1970) is to be read."""
         if self.modified_after is not None and not modified > self.modified_after:

@@ -149,7 +149,8 @@ def _of_log(
     listing.logs.append(FoundLog(str(folder), len(segments), synced))
     for segment in segments:
         name = os.path.basename(segment.path)  # noqa: PTH119 - no path is made
-        if chosen.accepts(name, _modified(segment.path)):
+        # What the log's own listing has not is looked up only if it is asked for.
+        if chosen.accepts(name, _modified(segment.path) if chosen.is_by_time else 0.0):
             yield SegmentFile(segment.path, f"{real_folder}{name}", segment.nbytes, None, segment)
         else:
             listing.left_out += 1
