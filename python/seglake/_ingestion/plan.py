@@ -33,4 +33,10 @@ def write_plan(staging: Path, task: int, files: Sequence[SegmentFile]) -> None:
 def read_plan(staging: Path, task: int) -> list[PlannedFile]:
     """Reads what `write_plan` wrote."""
     plan: list[tuple[str, Any]] = json.loads((staging / "plan" / f"{task}.json").read_bytes())
-    return [PlannedFile(path, None if segment is None else ListedSegment(*segment)) for path, segment in plan]
+    return [PlannedFile(path, None if fields is None else _segment(*fields)) for path, fields in plan]
+
+
+def _segment(path: str, nbytes: int, bound: list[Any] | None, is_open: bool, is_frozen: bool) -> ListedSegment:
+    """Makes what `__getnewargs__` gave, of which JSON makes lists."""
+    fields: Any = None if bound is None else tuple(bound)
+    return ListedSegment(path, nbytes, fields, is_open, is_frozen)
