@@ -1783,6 +1783,8 @@ class SegmentLog:
     durability: what `write` waits for. "fsync": the record is on the disk, and survives a loss of power; threads
         that write at the same time share a sync. "flush": the operating system has it, and it survives the end of
         the process. "none": it may be in the memory of the process alone.
+    mark_interval: so many seconds after a write, or a timedelta, the mark survives a loss of power as well:
+        damage in front of it is never taken for the end of the log. Readers see it at once. None is 0.1.
     retention: a dict of what is removed, whenever a segment is sealed: `age`, sealed segments that are older than
         so many seconds or a timedelta; `bytes`, the oldest ones while all sealed segments together have more
         bytes.
@@ -1887,8 +1889,10 @@ class SegmentLog:
             `timestamp`; or an iterable of Records, mappings with these names, or tuples of type and value.
 
         The batch is not a transaction: after a crash some of its records may be in the log. Raises RowError for
-        what `write` refuses: its `row` is the number of the row, and those before it are in the log, and on the
-        disk after the next `sync`. Otherwise raises what `write` raises.
+        what `write` refuses: its `row` is the number of the row, and those before it are in the log. Raises
+        PartialWriteError where only the first records could be written, such as to a full disk, and
+        OutcomeUnknownError as `write` does: the attribute `written` of both has the UUIDs of those that are in
+        the log. Otherwise raises what `write` raises, and none of the records is in the log.
 
         >>> with seglake.SegmentLog("new") as log:
         ...     len(log.write_batch([("order.created", b"1"), ("order.paid", b"2")]))
@@ -1941,6 +1945,8 @@ class SegmentLog:
     def close(self) -> None:
         """Makes all records survive a loss of power and closes the log. Segments that are full are sealed before
         this returns. Closing twice does nothing. Raises what `write` raises; the log is closed all the same.
+        Ctrl-C interrupts the wait for segments to be sealed: nothing more is written then, but other writers are
+        kept out until `close` is called again and waits on, or the log is freed.
 
         >>> log = seglake.SegmentLog("new")
         >>> log.close()
