@@ -238,8 +238,10 @@ class RemoteStore(Store):
             return False
         try:
             self._put(path, content, create=there is None)
-        except FileExistsError:
-            return False
+        except OSError:
+            # Another may have been first, or have put its own in the place of this one.
+            if self._get(path) is None:
+                raise
         return self._get(path) == content
 
     def _is_stale(self, path: Path) -> bool:
