@@ -4,7 +4,9 @@ use std::path::Path;
 
 use crate::simulated::{Call, Done, Simulated, Trouble};
 use seglake::faults::Opening;
-use seglake::store::{LogOptions, Retention, SegmentLog};
+use seglake::format::Options;
+use seglake::store::{LogOptions, LogReader, Recovery, Retention, SegmentLog};
+use seglake::{Error, Record};
 
 fn folder() -> &'static Path {
     Path::new("/data/log")
@@ -97,4 +99,130 @@ fn old_segments_are_removed_though_sealing_fails() {
         .filter(|own| own.ends_with(".sealed"))
         .collect();
     assert_eq!(left, Vec::<String>::new());
+}
+
+const PAGE_BYTES: u64 = 4096;
+const RECORDS: usize = 8;
+
+/// Enough for all records; the zeros ahead of these take up to so much.
+fn large_segments(disk: &Simulated) -> LogOptions {
+    options(disk).segment_bytes(40_000)
+}
+
+/// Larger than a half of a page, so that a page has parts of two or three.
+fn large(number: usize) -> Vec<u8> {
+    format!("value {number} ").repeat(300).into_bytes()
+}
+
+/// The range of bytes that each record has.
+fn extents() -> Vec<std::ops::Range<u64>> {
+    let mut at = 0;
+    let next = |number: usize| {
+        let start = at;
+        at += 16 + 1 + 4 + 8 + 4 + large(number).len() as u64;
+        start..at
+    };
+    (0..RECORDS).map(next).collect()
+}
+
+fn write_large(log: &SegmentLog, numbers: std::ops::Range<usize>) {
+    for number in numbers {
+        log.write(b"type", &large(number)).unwrap();
+    }
+}
+
+/// The numbers of the records that are read, and the error that ends that.
+fn read(disk: &Simulated, strict: bool) -> (Vec<usize>, Option<Error>) {
+    let options = Options::default().disk(disk.disk()).strict(strict);
+    let reader = LogReader::with(folder(), options).unwrap();
+    let number = |record: &Record| {
+        let number = (0..100).find(|number| large(*number) == record.value());
+        number.unwrap_or_else(|| panic!("not written: {record:?}"))
+    };
+    let mut numbers = Vec::new();
+    for record in reader.records().unwrap() {
+        match record {
+            Ok(record) => numbers.push(number(&record)),
+            Err(error) => return (numbers, Some(error)),
+        }
+    }
+    (numbers, None)
+}
+
+/// A sector that the disk cannot read takes the records along that are in it, and nothing else: the log opens, and is written.
+#[test]
+fn a_page_that_cannot_be_read_freezes_the_newest_segment() {
+    let pages = extents().last().unwrap().end.div_ceil(PAGE_BYTES);
+    for (page, is_marked) in (0..pages).flat_map(|page| [(page, true), (page, false)]) {
+        let case = format!("page {page}, marked {is_marked}");
+        let disk = Simulated::new();
+        let log = open(large_segments(&disk));
+        write_large(&log, 0..RECORDS);
+        log.close().unwrap();
+        if !is_marked {
+            disk.disk().unlink(Path::new("/data/log/_mark")).unwrap();
+        }
+        let path = only(&disk, ".active");
+        let broken = page * PAGE_BYTES..(page + 1) * PAGE_BYTES;
+        disk.break_range(&path, broken.start + 512..broken.start + 1024);
+        let before = disk.files()[path.trim_start_matches("/data/")].clone();
+        let lost = |own: &std::ops::Range<u64>| own.start < broken.end && broken.start < own.end;
+        let left: Vec<_> = (0..RECORDS).filter(|own| !lost(&extents()[*own])).collect();
+
+        let log = open(large_segments(&disk));
+        let [Recovery::Frozen { reason, .. }] = log.recovered() else {
+            panic!("{case}: {:?}", log.recovered())
+        };
+        let said = format!("cannot read the page at offset {}", broken.start);
+        assert!(reason.contains(&said), "{case}: {reason}");
+        write_large(&log, RECORDS..RECORDS + 1);
+        log.close().unwrap();
+        assert_eq!(disk.files()[path.trim_start_matches("/data/")], before);
+
+        let with_new: Vec<_> = left.iter().copied().chain([RECORDS]).collect();
+        assert_eq!(read(&disk, false).0, with_new, "{case}");
+        let (numbers, error) = read(&disk, true);
+        if is_marked {
+            // What was acknowledged is not passed over.
+            let first = left
+                .iter()
+                .copied()
+                .take_while(|own| extents()[*own].end <= broken.start);
+            assert_eq!(numbers, first.collect::<Vec<_>>(), "{case}");
+            let Some(Error::Damage(damage)) = error else {
+                panic!("{case}: {error:?}")
+            };
+            assert!(damage.offset < broken.end, "{case}: {damage}");
+        } else {
+            assert_eq!(numbers, with_new, "{case}");
+            assert!(error.is_none(), "{case}: {error:?}");
+        }
+        // And it opens again, also with nothing after the frozen segment.
+        let log = open(large_segments(&disk));
+        assert_eq!(log.recovered(), []);
+        write_large(&log, RECORDS + 1..RECORDS + 2);
+        log.close().unwrap();
+        assert_eq!(read(&disk, false).0.last(), Some(&(RECORDS + 1)), "{case}");
+    }
+}
+
+#[test]
+fn a_page_that_is_read_at_the_second_try_freezes_nothing() {
+    let disk = Simulated::new();
+    let log = open(large_segments(&disk));
+    write_large(&log, 0..RECORDS);
+    log.close().unwrap();
+    let start = disk.reads();
+    drop(open(large_segments(&disk.copy())));
+    let mut opened = 0;
+    for at in start..disk.reads() + 60 {
+        let disk = disk.copy();
+        disk.break_read(at);
+        if let Ok(log) = SegmentLog::open(folder(), large_segments(&disk)) {
+            opened += 1;
+            assert_eq!(log.recovered(), [], "{at}");
+            write_large(&log, RECORDS..RECORDS + 1);
+        }
+    }
+    assert!(opened > 0);
 }

@@ -20,6 +20,7 @@ mod random;
 use std::collections::BTreeMap;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::io::{self, ErrorKind};
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -103,6 +104,8 @@ struct State {
     is_off: bool,
     is_full: bool,
     locks_no_folders: bool,
+    /// Bytes of files that cannot be read.
+    unreadable: Vec<(usize, Range<u64>)>,
     random: Random,
     /// How often something was read, and at which time an error comes of it, once.
     reads: usize,
@@ -281,6 +284,13 @@ impl Simulated {
     /// As on file systems that cannot lock folders.
     pub(crate) fn lock_no_folders(&self) {
         self.state().locks_no_folders = true;
+    }
+
+    /// Has a range of a file be unreadable from now on.
+    pub(crate) fn break_range(&self, path: &str, range: Range<u64>) {
+        let mut state = self.state();
+        let id = state.names.find(Path::new(path)).unwrap();
+        state.unreadable.push((id, range));
     }
 
     /// What lost syncs leave.
@@ -631,6 +641,12 @@ impl DiskFile for Opened {
     }
 
     fn read_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
+        let end = offset + buffer.len() as u64;
+        let is_within =
+            |(id, own): &(usize, Range<u64>)| *id == self.id && offset < own.end && own.start < end;
+        if self.disk.state().unreadable.iter().any(is_within) {
+            return Err(io::Error::from_raw_os_error(EIO));
+        }
         self.with(None, |content, _, _| {
             let rest = usize::try_from(offset).ok();
             let rest = rest.and_then(|start| content.now().get(start..));

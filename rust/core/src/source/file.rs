@@ -5,6 +5,7 @@ use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use super::broken::Unreadable;
 use super::{Source, file_beside};
 use crate::disk::{DiskRef, Handle, Kind, Opening, System};
 use crate::error::{Error, Result};
@@ -16,6 +17,8 @@ pub struct FileSource {
     disk: DiskRef,
     path: PathBuf,
     len: u64,
+    /// Set where it is read around what the disk cannot read.
+    unreadable: Option<Arc<Unreadable>>,
 }
 
 impl FileSource {
@@ -54,6 +57,7 @@ impl FileSource {
             disk: disk.clone(),
             path: path.to_path_buf(),
             len,
+            unreadable: None,
         })
     }
 
@@ -70,7 +74,36 @@ impl FileSource {
     /// # Errors
     /// As [`new`](Self::new).
     pub(crate) fn again(&self) -> Result<Self> {
-        Self::of(self.file.another(), &self.disk, &self.path)
+        let again = Self::of(self.file.another(), &self.disk, &self.path)?;
+        Ok(Self {
+            unreadable: self.unreadable.clone(),
+            ..again
+        })
+    }
+
+    /// The same file, read around pages that the disk cannot read. They have bytes that are no record: so walks find damage there, and
+    /// the records around it.
+    pub(crate) fn around_unreadable(self) -> Self {
+        Self {
+            unreadable: Some(Arc::default()),
+            ..self
+        }
+    }
+
+    /// The offset of the first page that the disk could not read so far, and why.
+    pub(crate) fn unreadable(&self) -> Option<(u64, String)> {
+        self.unreadable.as_ref()?.first()
+    }
+
+    fn read(&self, offset: u64, buffer: &mut [u8]) -> Result<()> {
+        self.file.read_exact_at(buffer, offset).map_err(|error| {
+            let len = buffer.len();
+            if error.kind() == ErrorKind::UnexpectedEof {
+                return self.shrunk(offset.saturating_add(len as u64));
+            }
+            let action = format!("cannot read {len} bytes at offset {offset}");
+            Error::io(Some(&self.path), action, error)
+        })
     }
 
     /// Makes what was written of the file survive a loss of power. It may be open for reading only.
@@ -106,14 +139,11 @@ impl Source for FileSource {
     }
 
     fn read_exact_at(&self, offset: u64, buffer: &mut [u8]) -> Result<()> {
-        self.file.read_exact_at(buffer, offset).map_err(|error| {
-            let len = buffer.len();
-            if error.kind() == ErrorKind::UnexpectedEof {
-                return self.shrunk(offset.saturating_add(len as u64));
-            }
-            let action = format!("cannot read {len} bytes at offset {offset}");
-            Error::io(Some(&self.path), action, error)
-        })
+        let read = |offset, buffer: &mut [u8]| self.read(offset, buffer);
+        match &self.unreadable {
+            Some(unreadable) => unreadable.read_around(offset, buffer, read),
+            None => read(offset, buffer),
+        }
     }
 
     fn beside(&self, extension: &str) -> Result<Option<Arc<dyn Source>>> {

@@ -2,6 +2,7 @@
 
 mod ahead;
 mod bound;
+mod broken;
 mod file;
 mod memory;
 mod patched;
@@ -15,6 +16,7 @@ use std::sync::Arc;
 pub use ahead::{PieceSizes, ReadAhead};
 pub use bound::{Bound, SaidBy};
 pub(crate) use bound::{BoundSource, expected_len};
+pub(crate) use broken::up_to_page;
 pub use file::{FileSource, open_regular};
 pub use memory::{BytesSource, MappedSource};
 pub(crate) use patched::PatchedSource;

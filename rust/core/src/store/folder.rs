@@ -160,7 +160,8 @@ impl Listing {
     }
 }
 
-/// Opens the file of a segment, of the kind that was listed or of the other by now, and returns which.
+/// Opens the file of a segment, of the kind that was listed or of the other by now, and returns which. A frozen one is read around
+/// what the disk cannot read: that is damage.
 ///
 /// # Errors
 /// [`Error::SegmentGone`] if it was removed; [`Error::Io`].
@@ -170,10 +171,14 @@ pub(super) fn open_file(
     id: SegmentId,
     listed: SegmentKind,
 ) -> Result<(FileSource, SegmentKind)> {
+    let is_frozen = || disk.is_taken(&folder.join(id.frozen_name()));
     let mut missing = None;
     for kind in [listed, SegmentKind::Sealed, SegmentKind::Active] {
         let path = folder.join(id.file_name(kind));
         match FileSource::open(disk, &path) {
+            Ok(source) if kind == SegmentKind::Active && is_frozen() => {
+                return Ok((source.around_unreadable(), kind));
+            }
             Ok(source) => return Ok((source, kind)),
             Err(Error::Io { source, .. }) if source.kind() == ErrorKind::NotFound => {
                 missing = Some(path);

@@ -21,7 +21,7 @@ use crate::format::sealed;
 use crate::ledger::{Cause, Kind, Span};
 use crate::record::Value;
 use crate::saturating::saturating_usize;
-use crate::source::{Bound, BoundSource, FileSource, Source};
+use crate::source::{Bound, BoundSource, FileSource, Source, up_to_page};
 
 /// How many bytes are copied at once.
 const PIECE_BYTES: usize = 1 << 20;
@@ -169,6 +169,8 @@ struct Surveyed {
     /// The last range that is not unused space.
     tail: Option<Span>,
     len: u64,
+    /// The first page that the disk cannot read, and why.
+    unreadable: Option<(u64, String)>,
 }
 
 struct Recovering<'a> {
@@ -193,30 +195,35 @@ impl Recovering<'_> {
             .values(false)
     }
 
-    /// A segment's file, which has to reach what is known of it.
-    fn source(&self, segment: &Segment) -> Result<Arc<dyn Source>> {
-        let file = Arc::new(FileSource::open(self.disk, &segment.path)?);
-        Ok(match segment.kind {
-            SegmentKind::Active => Arc::new(BoundSource::whole(file, self.bound(segment.id))),
-            SegmentKind::Sealed => file,
-        })
+    /// A segment's file, and the same as what has to reach what is known of it. It is read around what the disk cannot read.
+    fn source(&self, segment: &Segment) -> Result<(Arc<FileSource>, Arc<dyn Source>)> {
+        let file = FileSource::open(self.disk, &segment.path)?;
+        let file = Arc::new(file.around_unreadable());
+        let source: Arc<dyn Source> = match segment.kind {
+            SegmentKind::Active => {
+                Arc::new(BoundSource::whole(file.clone(), self.bound(segment.id)))
+            }
+            SegmentKind::Sealed => file.clone(),
+        };
+        Ok((file, source))
     }
 
     /// Reads a segment to its end. Of a sealed one only the last UUID is looked for.
     fn survey(&self, segment: &Segment) -> Result<Surveyed> {
-        let source = self.source(segment)?;
+        let (file, source) = self.source(segment)?;
         let options = self.options();
         let walk = match segment.kind {
             SegmentKind::Active => active::FORMAT.walk,
             SegmentKind::Sealed => sealed::FORMAT.walk,
         };
-        let mut walk = walk(source.clone(), &options, Start::Beginning)?;
+        let mut walk = walk(source, &options, Start::Beginning)?;
         let mut end = Surveyed {
             records: 0,
             last: None,
             first_damage: None,
             tail: None,
-            len: source.len(),
+            len: file.len(),
+            unreadable: None,
         };
         while walk.step()? == Step::More {
             let run = walk.record_run().map(|run| [run.span()]);
@@ -240,6 +247,7 @@ impl Recovering<'_> {
         if walk.suspects_key() && !self.is_key_known {
             return Err(self.wrong_key(segment));
         }
+        end.unreadable = file.unreadable();
         Ok(end)
     }
 
@@ -284,7 +292,8 @@ impl Recovering<'_> {
         let (synced, bound) = (self.synced(segment.id), self.bound(segment.id));
         if let Some(reason) = self.reason_to_freeze(segment, end, &bound)? {
             // What is shown of it from now on has to be on the disk.
-            self.rewrite(segment, synced.min(end.len), end.len)?;
+            let skips = end.unreadable.is_some();
+            self.rewrite(segment, synced.min(end.len), end.len, skips)?;
             let known = Some(bound.offset);
             freeze(self.disk, self.folder, segment.id, &reason, known)?;
             recovered.steps.push(Recovery::Frozen {
@@ -307,7 +316,7 @@ impl Recovering<'_> {
             return remove_synced(self.disk, self.folder, &segment.path);
         };
         if end.records > synced || end.first_damage.is_some() {
-            self.rewrite(segment, synced, end.records)?;
+            self.rewrite(segment, synced, end.records, false)?;
             let mark = &mut recovered.mark;
             mark.advance(segment.id.sequence, end.records, last)?;
             mark.sync()?;
@@ -329,6 +338,12 @@ impl Recovering<'_> {
         end: &Surveyed,
         bound: &Bound,
     ) -> Result<Option<String>> {
+        if let Some((offset, error)) = &end.unreadable {
+            // Nothing is known of what is there: a later record may be, also one that was acknowledged.
+            return Ok(Some(format!(
+                "the disk cannot read the page at offset {offset}: {error}"
+            )));
+        }
         let Some(damage) = end.first_damage else {
             return Ok(None);
         };
@@ -345,7 +360,7 @@ impl Recovering<'_> {
         if end.tail != Some(damage) || !is_torn {
             return Ok(Some(format!("{at}, and more after it")));
         }
-        let source = self.source(segment)?;
+        let (_, source) = self.source(segment)?;
         let within = ActiveWalk::from(source, &self.options(), damage.start + 1, end.last)?;
         if has_records(within)? {
             return Ok(Some(format!("{at}, and sound records within it")));
@@ -356,7 +371,7 @@ impl Recovering<'_> {
     /// What reading a segment raises first.
     fn first_error(&self, segment: &Segment) -> Result<String> {
         let options = self.options().strict(true);
-        let mut walk = ActiveWalk::open(self.source(segment)?, &options, Start::Beginning)?;
+        let mut walk = ActiveWalk::open(self.source(segment)?.1, &options, Start::Beginning)?;
         loop {
             match walk.step() {
                 Ok(Step::More) => {}
@@ -396,14 +411,27 @@ impl Recovering<'_> {
     }
 
     /// Writes sound bytes again that may be in memory alone: after a failed sync the operating system may show what the disk
-    /// does not have.
-    fn rewrite(&self, segment: &Segment, from: u64, to: u64) -> Result<()> {
+    /// does not have. Where the disk cannot read some pages, these are skipped.
+    fn rewrite(&self, segment: &Segment, from: u64, to: u64, skips: bool) -> Result<()> {
         let failed = |error| Error::io(Some(&segment.path), "cannot write again", error);
         let file = self
             .disk
             .handle(&segment.path, Opening::Write)
             .map_err(failed)?;
-        copy(&file, from, to, |bytes, at| file.write_all_at(bytes, at)).map_err(failed)?;
+        let again = |bytes: &[u8], at| file.write_all_at(bytes, at);
+        if skips {
+            let mut at = from;
+            let mut page = Vec::new();
+            while at < to {
+                page.resize(up_to_page(at).min(saturating_usize(to - at)), 0);
+                if file.read_exact_at(&mut page, at).is_ok() {
+                    again(&page, at).map_err(failed)?;
+                }
+                at += page.len() as u64;
+            }
+        } else {
+            copy(&file, from, to, again).map_err(failed)?;
+        }
         file.sync_data().map_err(failed)?;
         self.sync_folder()
     }
@@ -422,7 +450,9 @@ impl Recovering<'_> {
         let (own, other) = (self.survey(&active)?, self.survey(&sealed)?);
         let bound = self.bound(id);
         let needed = own.last.max(bound.last);
-        if other.first_damage.is_none() && other.last.is_some() && other.last >= needed {
+        // Of the newest segment there may be records that cannot be read, and that the sealed file lacks.
+        let is_whole = other.first_damage.is_none() && (own.unreadable.is_none() || !is_newest);
+        if is_whole && other.last.is_some() && other.last >= needed {
             remove_synced(self.disk, self.folder, &active.path)?;
             forget_end(self.disk, self.folder, id);
             return Ok(true);
