@@ -2,7 +2,8 @@
 
 Certain is the content of a file up to its last sync, and the names in a folder up to the last sync of that folder; a
 name that was moved belongs to the folder that it moved to. Anything else may be lost: each 512 bytes of a write, each
-change of a length, each name. A rename is one step. Closing syncs nothing.
+change of a length, each name. A rename is one step. If a new folder is lost, so are its names that are not certain.
+Closing syncs nothing.
 """
 
 from __future__ import annotations
@@ -102,7 +103,9 @@ class Journal:
         for at, event in enumerate(self.events[:moment]):
             match event:
                 case Names():
-                    if at < max(self.begun, last.get(event.folder, 0)) or keeps(at):
+                    is_certain = at < max(self.begun, last.get(event.folder, 0))
+                    # What was to be moved into a folder that is lost is where it was.
+                    if is_certain or (keeps(at) and event.folder in (ROOT, *names.values())):
                         for folder, name, node in event.removed:
                             if names.get((folder, name)) == node:
                                 del names[folder, name]

@@ -47,6 +47,16 @@ def test_a_rename_is_one_step_of_the_folder_that_it_goes_to() -> None:
     assert states(Journal(folders, [*made, moved, Sync(B, "f/")])) == {after}
 
 
+def test_nothing_is_moved_into_a_folder_that_is_lost() -> None:
+    folders = {1, B}
+    made = [Names(1, (), ((1, "a", A),)), Sync(1, "/"), Names(1, (), ((1, "f", B),))]
+    moved = [*made, Names(B, ((1, "a", A),), ((B, "b", A),))]
+    kept, before, after = (("a", b""),), (("a", b""), ("f", None)), (("f", None), ("f/b", b""))
+    assert states(Journal(folders, moved)) == {kept, before, after}
+    # A name that is certain is not taken back, though no path leads to it.
+    assert states(Journal(folders, [*moved, Sync(B, "f/")])) == {(), after}
+
+
 def test_what_was_told_before_the_loss_counts() -> None:
     journal = Journal(events=[Told(b"1"), Write(A, 0, b"x"), Told(b"2")], before=b"0")
     assert [journal.told(moment) for moment in range(4)] == [b"0", b"01", b"01", b"012"]
