@@ -30,8 +30,8 @@ impl Avx2 {
         is_x86_feature_detected!("avx2").then_some(Self(()))
     }
 
-    /// Hashes messages in lockstep. The first `HEAD` bytes of each are one of the heads.
-    pub(crate) fn hash<const HEAD: usize>(
+    /// Hashes messages in lockstep. The first `HEAD` bytes of each are one of the heads. If `KEYED`, each has a key.
+    pub(crate) fn hash<const HEAD: usize, const KEYED: bool>(
         self,
         key: &Key,
         messages: Messages<'_>,
@@ -39,14 +39,14 @@ impl Avx2 {
         hashes: &mut [u64],
     ) {
         #[target_feature(enable = "avx2")]
-        fn run<const HEAD: usize>(
+        fn run<const HEAD: usize, const KEYED: bool>(
             avx2: Avx2,
             key: &Key,
             messages: Messages<'_>,
             scratch: &mut Scratch,
             hashes: &mut [u64],
         ) {
-            lockstep::hash_windows::<_, 1, STATES, HEAD>(
+            lockstep::hash_windows::<_, 1, STATES, HEAD, KEYED>(
                 Registers::new(avx2),
                 key,
                 messages,
@@ -55,7 +55,7 @@ impl Avx2 {
             );
         }
         // SAFETY: `self` exists only if all of these features were detected.
-        unsafe { run::<HEAD>(self, key, messages, scratch, hashes) }
+        unsafe { run::<HEAD, KEYED>(self, key, messages, scratch, hashes) }
     }
 
     /// Hashes one message.

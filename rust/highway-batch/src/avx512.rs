@@ -40,8 +40,8 @@ impl Avx512 {
         self.0
     }
 
-    /// Hashes messages in lockstep. The first `HEAD` bytes of each are one of the heads.
-    pub(crate) fn hash<const HEAD: usize>(
+    /// Hashes messages in lockstep. The first `HEAD` bytes of each are one of the heads. If `KEYED`, each has a key.
+    pub(crate) fn hash<const HEAD: usize, const KEYED: bool>(
         self,
         key: &Key,
         messages: Messages<'_>,
@@ -49,14 +49,14 @@ impl Avx512 {
         hashes: &mut [u64],
     ) {
         #[target_feature(enable = "avx2,avx512f,avx512bw")]
-        fn run<const HEAD: usize>(
+        fn run<const HEAD: usize, const KEYED: bool>(
             avx512: Avx512,
             key: &Key,
             messages: Messages<'_>,
             scratch: &mut Scratch,
             hashes: &mut [u64],
         ) {
-            lockstep::hash_windows::<_, 2, STATES, HEAD>(
+            lockstep::hash_windows::<_, 2, STATES, HEAD, KEYED>(
                 Registers::new(avx512),
                 key,
                 messages,
@@ -65,7 +65,7 @@ impl Avx512 {
             );
         }
         // SAFETY: `self` exists only if all of these features were detected.
-        unsafe { run::<HEAD>(self, key, messages, scratch, hashes) }
+        unsafe { run::<HEAD, KEYED>(self, key, messages, scratch, hashes) }
     }
 }
 

@@ -121,7 +121,7 @@ impl Batch {
             heads: &[],
             keys: &[],
         };
-        self.hash_all::<0>(key, messages, hashes);
+        self.hash_all::<0, false>(key, messages, hashes);
     }
 
     /// As [`hash`](Self::hash), for messages whose first 16 bytes are elsewhere. They are one of `heads`, and the rest
@@ -157,7 +157,7 @@ impl Batch {
             heads: heads.get(..count).always("no fewer heads"),
             keys: &[],
         };
-        self.hash_all::<HEAD_BYTES>(key, messages, hashes);
+        self.hash_all::<HEAD_BYTES, false>(key, messages, hashes);
     }
 
     /// As [`hash`](Self::hash), with a key for each message. There is one hash for each pair of a key and an extent.
@@ -186,10 +186,10 @@ impl Batch {
             heads: &[],
             keys: keys.get(..count).always("no fewer keys"),
         };
-        self.hash_all::<0>(&Key::ZERO, messages, hashes);
+        self.hash_all::<0, true>(&Key::ZERO, messages, hashes);
     }
 
-    fn hash_all<const HEAD: usize>(
+    fn hash_all<const HEAD: usize, const KEYED: bool>(
         &mut self,
         key: &Key,
         messages: Messages<'_>,
@@ -210,7 +210,7 @@ impl Batch {
                     }),
                 );
             }
-            Dispatch::Portable if !keys.is_empty() => {
+            Dispatch::Portable if KEYED => {
                 let pairs = keys.iter().zip(extents);
                 hashes.extend(pairs.map(|(key, extent)| key::by_crate(key, part(bytes, *extent))));
             }
@@ -222,12 +222,12 @@ impl Batch {
             #[cfg(target_arch = "x86_64")]
             Dispatch::Avx2(avx2) => {
                 hashes.resize(extents.len(), 0);
-                avx2.hash::<HEAD>(key, messages, &mut self.scratch, hashes);
+                avx2.hash::<HEAD, KEYED>(key, messages, &mut self.scratch, hashes);
             }
             #[cfg(target_arch = "x86_64")]
             Dispatch::Avx512(avx512) => {
                 hashes.resize(extents.len(), 0);
-                avx512.hash::<HEAD>(key, messages, &mut self.scratch, hashes);
+                avx512.hash::<HEAD, KEYED>(key, messages, &mut self.scratch, hashes);
             }
         }
     }

@@ -372,7 +372,13 @@ fn step_first<S: Simd<M>, const M: usize, const N: usize, const ACTIVE: usize>(
 /// Hashes messages, window after window. The first `HEAD` bytes of each message are one of `heads`, and the rest is at
 /// its extent of `bytes`.
 #[inline(always)]
-pub(crate) fn hash_windows<S: Simd<M>, const M: usize, const N: usize, const HEAD: usize>(
+pub(crate) fn hash_windows<
+    S: Simd<M>,
+    const M: usize,
+    const N: usize,
+    const HEAD: usize,
+    const KEYED: bool,
+>(
     simd: S,
     key: &Key,
     Messages {
@@ -384,25 +390,29 @@ pub(crate) fn hash_windows<S: Simd<M>, const M: usize, const N: usize, const HEA
     scratch: &mut Scratch,
     mut hashes: &mut [u64],
 ) {
-    let (mut rest, mut heads, mut keys) = (extents, heads, keys);
+    // Known when this is compiled: what looks for keys that are never there takes 2.7 % more instructions for short messages.
+    let mut keys: &[Key] = if KEYED { keys } else { &[] };
+    let (mut rest, mut heads) = (extents, heads);
     while !rest.is_empty() {
         debug_assert!(hashes.len() >= rest.len(), "a place for each hash");
         debug_assert!(HEAD == 0 || heads.len() >= rest.len(), "a head for each");
         let before = rest.len();
         let (window, behind) = scratch.window::<HEAD>(bytes, rest, heads, keys);
-        hash_window::<S, M, N, HEAD>(simd, key, &window, hashes);
+        hash_window::<S, M, N, HEAD, KEYED>(simd, key, &window, hashes);
         hash_singly(key, &window, window.others(), hashes);
         rest = behind;
         hashes = hashes.get_mut(before - rest.len()..).unwrap_or_default();
         heads = heads.get(before - rest.len()..).unwrap_or_default();
-        keys = keys.get(before - rest.len()..).unwrap_or_default();
+        if KEYED {
+            keys = keys.get(before - rest.len()..).unwrap_or_default();
+        }
     }
 }
 
 /// Hashes the messages of a window, `N` vectors of `M` messages at a time. Meanwhile it prefetches the bytes after the
 /// window.
 #[inline(always)]
-fn hash_window<S: Simd<M>, const M: usize, const N: usize, const HEAD: usize>(
+fn hash_window<S: Simd<M>, const M: usize, const N: usize, const HEAD: usize, const KEYED: bool>(
     simd: S,
     key: &Key,
     window: &Window<'_, HEAD>,
@@ -412,7 +422,7 @@ fn hash_window<S: Simd<M>, const M: usize, const N: usize, const HEAD: usize>(
     let (vectors, _) = window.order().as_chunks::<M>();
     let (groups, _) = vectors.as_chunks::<N>();
     for group in groups {
-        hash_group(simd, key, window, group, &mut ahead, hashes);
+        hash_group::<S, M, N, HEAD, KEYED>(simd, key, window, group, &mut ahead, hashes);
     }
     let rest = window
         .order()
@@ -420,17 +430,17 @@ fn hash_window<S: Simd<M>, const M: usize, const N: usize, const HEAD: usize>(
         .unwrap_or_default();
     match rest.len().div_ceil(M) {
         0 => {}
-        1 => hash_rest::<S, M, 1, HEAD>(simd, key, window, rest, hashes),
-        2 if N > 2 => hash_rest::<S, M, 2, HEAD>(simd, key, window, rest, hashes),
-        3 if N > 3 => hash_rest::<S, M, 3, HEAD>(simd, key, window, rest, hashes),
-        _ => hash_rest::<S, M, N, HEAD>(simd, key, window, rest, hashes),
+        1 => hash_rest::<S, M, 1, HEAD, KEYED>(simd, key, window, rest, hashes),
+        2 if N > 2 => hash_rest::<S, M, 2, HEAD, KEYED>(simd, key, window, rest, hashes),
+        3 if N > 3 => hash_rest::<S, M, 3, HEAD, KEYED>(simd, key, window, rest, hashes),
+        _ => hash_rest::<S, M, N, HEAD, KEYED>(simd, key, window, rest, hashes),
     }
 }
 
 /// Hashes the messages of these indices of the window's order. They do not fill the vectors, so the last one is hashed
 /// several times.
 #[inline(always)]
-fn hash_rest<S: Simd<M>, const M: usize, const N: usize, const HEAD: usize>(
+fn hash_rest<S: Simd<M>, const M: usize, const N: usize, const HEAD: usize, const KEYED: bool>(
     simd: S,
     key: &Key,
     window: &Window<'_, HEAD>,
@@ -442,12 +452,12 @@ fn hash_rest<S: Simd<M>, const M: usize, const N: usize, const HEAD: usize>(
     for (place, index) in filled.as_flattened_mut().iter_mut().zip(indices) {
         *place = *index;
     }
-    hash_group(simd, key, window, &filled, &mut Ahead(&[]), hashes);
+    hash_group::<S, M, N, HEAD, KEYED>(simd, key, window, &filled, &mut Ahead(&[]), hashes);
 }
 
 /// Hashes the messages of these indices of the window's order.
 #[inline(always)]
-fn hash_group<S: Simd<M>, const M: usize, const N: usize, const HEAD: usize>(
+fn hash_group<S: Simd<M>, const M: usize, const N: usize, const HEAD: usize, const KEYED: bool>(
     simd: S,
     key: &Key,
     window: &Window<'_, HEAD>,
@@ -478,7 +488,8 @@ fn hash_group<S: Simd<M>, const M: usize, const N: usize, const HEAD: usize>(
         }
     }
     let heads = (HEAD > 0).then_some(heads);
-    let keys = window.key(0).map(|first| {
+    let first = if KEYED { window.key(0) } else { None };
+    let keys = first.map(|first| {
         let mut keys = [[first; M]; N];
         for (key, index) in keys
             .as_flattened_mut()
