@@ -89,10 +89,7 @@ Examples:
 @options.wanted
 @options.on_damage
 @options.index
-@options.layout
-@options.limits
-@options.spool_limit
-@options.debug
+@options.reading
 def command(
     files: tuple[str, ...],
     globs: tuple[str, ...],

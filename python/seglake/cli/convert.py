@@ -72,10 +72,7 @@ def _names(_context: click.Context, _parameter: click.Parameter, given: Sequence
 @options.as_json("One JSON object: what was written, and the report on SRC.")
 @options.wanted
 @options.on_damage
-@options.layout
-@options.limits
-@options.spool_limit
-@options.debug
+@options.reading
 def command(
     source: str,
     destination: str,

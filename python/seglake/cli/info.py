@@ -47,10 +47,7 @@ Examples:
 @options.as_json("One JSON object a line, one line a file.")
 @folders.glob
 @options.index
-@options.layout
-@options.limits
-@options.spool_limit
-@options.debug
+@options.reading
 def command(
     files: tuple[str, ...], whole: bool, as_json: bool, globs: tuple[str, ...], spool_limit: int, **how: Any
 ) -> int:

@@ -89,6 +89,13 @@ def segment_format(command: Command) -> Command:
     )
 
 
+def reading(command: Command) -> Command:
+    """What all that read a file take: its layout, `--limits`, `--spool-limit` and `--debug`."""
+    for option in (debug, spool_limit, limits, layout):
+        command = option(command)
+    return command
+
+
 def spool_limit(command: Command) -> Command:
     """`--spool-limit`: how much of a pipe is copied to a temporary file."""
     return click.option(

@@ -49,10 +49,7 @@ _OPTIONS = {"key": "--key-file", "limits": "--limits"}
 )
 @click.option("--undo", is_flag=True, help="The other way round: write to DST the file that SRC was recovered from.")
 @options.as_json("One JSON object: what was written, and the report on SRC.")
-@options.layout
-@options.limits
-@options.spool_limit
-@options.debug
+@options.reading
 def command(
     source: str,
     destination: str,

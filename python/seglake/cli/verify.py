@@ -65,11 +65,8 @@ Examples:
     help=f"Read sealed, tenant and chunked files with N threads. [default: one a core, {folders.MOST_THREADS} at most]",
 )
 @folders.glob
-@options.layout
 @options.index
-@options.limits
-@options.spool_limit
-@options.debug
+@options.reading
 def command(
     files: tuple[str, ...],
     globs: tuple[str, ...],
