@@ -278,6 +278,10 @@ def test_info_verify_seal_and_retain(log: Path) -> None:
     assert done.returncode == 0
     assert facts["segments"][-1]["kind"] == "active"
     assert facts["synced"]["sequence"] == len(facts["segments"])
+    # What is filled with zeros ahead of the records is none of it.
+    *sealed, active = facts["segments"]
+    assert active["nbytes"] == facts["synced"]["byte_offset"]
+    assert [own["nbytes"] for own in sealed] == [Path(own["path"]).stat().st_size for own in sealed]
     assert b"synced up to offset" in run("info", log).stdout
     done = run("verify", log)
     *segments, folder, total = done.stdout.decode().splitlines()

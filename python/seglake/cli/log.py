@@ -38,7 +38,8 @@ from .render import (
 if TYPE_CHECKING:
     from uuid import UUID
 
-    from seglake import LogSegment, Record, SegmentLog, Tail
+    from seglake import Record, SegmentLog, Tail
+    from seglake._native import ListedSegment
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])
 
@@ -63,6 +64,9 @@ def _seconds(text: str) -> float:
 
 
 _DURATION = options.Typed(_seconds)
+
+
+_folder = click.argument("path", metavar="DIR", type=click.Path(exists=True, file_okay=False))
 
 
 class _Group(click.Group):
@@ -311,7 +315,7 @@ Examples:
 
 
 @command.command(epilog=_TAIL_EXAMPLES)
-@click.argument("path", metavar="DIR", type=click.Path(exists=True, file_okay=False))
+@_folder
 @click.option(
     "--from",
     "from_",
@@ -410,7 +414,7 @@ Examples:
 
 
 @command.command(epilog=_INFO_EXAMPLES)
-@click.argument("path", metavar="DIR", type=click.Path(exists=True, file_okay=False))
+@_folder
 @options.as_json("One JSON object.")
 @options.key_file
 @options.debug
@@ -419,20 +423,27 @@ def info(path: str, as_json: bool, key: str | None) -> int:
 
     Exit status: 0 nothing is wrong with the folder, 1 a segment is frozen, since it is damaged, 2 error.
     """
-    with _reading(path, key) as log:
-        synced, segments = log.synced, log.segments()
-    sizes = [_size(segment) for segment in segments]
+    from seglake._native import list_log
+
+    _reading(path, key).close()
+    segments, synced = list_log(path, key=key)
+    shown = [_facts(segment) for segment in segments]
     if as_json:
-        shown = [{**_facts(segment), "nbytes": size} for segment, size in zip(segments, sizes, strict=True)]
         mark = None if synced is None else {**synced._asdict(), "last": str(synced.last)}
         click.echo(json_text({"path": path, "synced": mark, "segments": shown}))
     else:
-        click.echo(f"{printable(path)}: {count(len(segments), 'segment')}, {exact_size(sum(sizes))}")
+        nbytes = sum(segment.nbytes for segment in segments)
+        click.echo(f"{printable(path)}: {count(len(segments), 'segment')}, {exact_size(nbytes)}")
         if synced is not None:
             click.echo(f"synced up to offset {synced.byte_offset:,} of segment {synced.sequence}, {synced.last}")
         rows = [
-            (str(own.sequence), own.kind + (", frozen" if own.is_frozen else ""), f"{size:,}", str(own.first))
-            for own, size in zip(segments, sizes, strict=True)
+            (
+                str(own["sequence"]),
+                own["kind"] + (", frozen" if own["is_frozen"] else ""),
+                f"{own['nbytes']:,}",
+                own["first"],
+            )
+            for own in shown
         ]
         if rows:
             click.echo("")
@@ -440,19 +451,15 @@ def info(path: str, as_json: bool, key: str | None) -> int:
     return Status.DAMAGED if any(segment.is_frozen for segment in segments) else Status.SOUND
 
 
-def _file(segment: LogSegment) -> Path | None:
-    """The file of a segment: by now it may be sealed, or removed by the log's retention."""
-    listed = Path(segment.path)
-    return next((path for path in (listed, listed.with_suffix(".sealed")) if path.exists()), None)
-
-
-def _size(segment: LogSegment) -> int:
-    path = _file(segment)
-    return 0 if path is None else path.stat().st_size
-
-
-def _facts(segment: LogSegment) -> dict[str, Any]:
-    return {**segment._asdict(), "first": str(segment.first)}
+def _facts(segment: ListedSegment) -> dict[str, Any]:
+    return {
+        "sequence": segment.sequence,
+        "first": str(segment.first),
+        "kind": "sealed" if segment.is_sealed else "active",
+        "path": segment.path,
+        "is_frozen": segment.is_frozen,
+        "nbytes": segment.nbytes,
+    }
 
 
 _VERIFY_EXAMPLES = """
@@ -465,7 +472,7 @@ Examples:
 
 
 @command.command(epilog=_VERIFY_EXAMPLES)
-@click.argument("path", metavar="DIR", type=click.Path(exists=True, file_okay=False))
+@_folder
 @options.as_json("One JSON object a line for each segment: the report.")
 @options.key_file
 @options.debug
@@ -493,7 +500,7 @@ Examples:
 
 
 @command.command(epilog=_SEAL_EXAMPLES)
-@click.argument("path", metavar="DIR", type=click.Path(exists=True, file_okay=False))
+@_folder
 @options.key_file
 @options.debug
 def seal(path: str, key: str | None) -> int:
@@ -521,7 +528,7 @@ Examples:
 
 
 @command.command(epilog=_SNAPSHOT_EXAMPLES)
-@click.argument("path", metavar="DIR", type=click.Path(exists=True, file_okay=False))
+@_folder
 @click.argument("to", metavar="DST", type=click.Path())
 @options.key_file
 @options.debug
@@ -551,7 +558,7 @@ Examples:
 
 
 @command.command(epilog=_RETAIN_EXAMPLES)
-@click.argument("path", metavar="DIR", type=click.Path(exists=True, file_okay=False))
+@_folder
 @click.option("--age", metavar="TIME", type=_DURATION, help="Remove sealed segments that are older: 12h, 30d.")
 @click.option(
     "--bytes",
