@@ -57,7 +57,7 @@ def run(folder: Path, flights: pd.DataFrame, console: Console) -> int:
     with console.status("  starting Spark") as status, session("local[*]", {}) as spark:
         status.stop()
         with screen.ingest_progress(console) as progress:
-            result = ingest(segment_folder, lake_folder, spark=spark, dialect=DIALECT, progress=progress)
+            result = ingest(segment_folder, lake_folder, spark=spark, dialect=DIALECT, final=True, progress=progress)
         by_sql = delays.delays_by_sql(spark, {each.format: lake_folder / each.format / "records" for each in FORMATS})
     lakes = {each.format: read_lake(lake_folder, each) for each in FORMATS}
     by_format = {each.format: [segment for segment in segments if isinstance(segment, each)] for each in FORMATS}

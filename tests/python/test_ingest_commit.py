@@ -9,7 +9,6 @@ import time
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
@@ -22,6 +21,7 @@ from seglake._ingestion.driver import IngestDriver
 from seglake._ingestion.layout import LOCK, STAGING
 from seglake._ingestion.outcome import TaskOutcome
 from seglake._ingestion.result import IngestError
+from seglake._ingestion.state import State
 from seglake._publish.manifest import Manifest
 from seglake._publish.store import LOCAL
 
@@ -212,6 +212,7 @@ def test_a_rename_that_fails_is_completed_by_the_next_run(
 
     monkeypatch.setattr(IngestDriver, "_read", read)
     monkeypatch.setattr(driver, "_by_format", lambda *_: {})
+    monkeypatch.setattr(driver, "new_run_id", lambda _: RUN)
     monkeypatch.setattr(IngestDriver, "_manifest", lambda *_: Manifest(RUN, [*DATA, *FILES]))
     place, calls = LOCAL.place, list[Path]()
 
@@ -221,11 +222,11 @@ def test_a_rename_that_fails_is_completed_by_the_next_run(
             raise OSError(5, "Input/output error")
         place(staged, final)
 
-    run = IngestDriver([], destination, None, FormatOptions(), None, None, 1, "record", None)
+    run = IngestDriver([], destination, None, FormatOptions(), None, None, 1, "record", False, None)
     with monkeypatch.context() as patched:
         patched.setattr(LOCAL, "place", failing)
         with pytest.raises(IngestError, match=r"names failed: .*Input/output error\. A part of it .* completes it"):
-            run._run(cast("Any", None), destination, RUN, cast("Any", SimpleNamespace(files=[])))
+            run._run(cast("Any", None), destination, State(), [])
     assert len([path for path in visible(destination) if "/files/" in path]) == max(0, step - 1 - len(DATA))
     settle_dead_runs(destination)
     assert visible(destination) == {final: staged for staged, final in (*DATA, *FILES)}
@@ -280,7 +281,7 @@ def test_a_link_in_the_place_of_the_lock_is_not_written_to(tmp_path: Path) -> No
     (tmp_path / "victim").write_text("of somebody else")
     (tmp_path / "lake").mkdir()
     (tmp_path / "lake" / LOCK).symlink_to(tmp_path / "victim")
-    with pytest.raises(IngestError, match="the lock cannot be opened"), locked(tmp_path / "lake", "mine"):
+    with pytest.raises(IngestError, match="the lock cannot be opened"), locked(tmp_path / "lake"):
         pass
     assert (tmp_path / "victim").read_text() == "of somebody else"
 
@@ -294,7 +295,7 @@ def test_there_may_be_nothing_to_clear(tmp_path: Path) -> None:
 def other_process(tmp_path: Path) -> Iterator[subprocess.Popen[str]]:
     script = (
         "import sys, pathlib; from seglake._ingestion.commit import locked\n"
-        "with locked(pathlib.Path(sys.argv[1]), 'run-of-the-other'):\n"
+        "with locked(pathlib.Path(sys.argv[1])):\n"
         "    print('locked', flush=True); sys.stdin.read()\n"
     )
     command = [sys.executable, "-c", script, str(tmp_path)]
@@ -306,16 +307,16 @@ def other_process(tmp_path: Path) -> Iterator[subprocess.Popen[str]]:
 
 
 def test_one_run_at_a_time(tmp_path: Path, other_process: subprocess.Popen[str]) -> None:
-    holder = rf"process {other_process.pid} on .*, run run-of-the-other"
-    with pytest.raises(IngestError, match=f"another ingest is writing here .{holder}"), locked(tmp_path, "mine"):
+    holder = rf"process {other_process.pid} on .*"
+    with pytest.raises(IngestError, match=f"another ingest is writing here .{holder}"), locked(tmp_path):
         pass
     os.kill(other_process.pid, signal.SIGKILL)
     other_process.wait()
     with (
-        locked(tmp_path, "mine"),
-        pytest.raises(IngestError, match="run mine"),
-        locked(tmp_path, "in the same process"),
+        locked(tmp_path),
+        pytest.raises(IngestError, match="another ingest is writing here"),
+        locked(tmp_path),
     ):
         pass
-    with locked(tmp_path, "again"):
+    with locked(tmp_path):
         pass

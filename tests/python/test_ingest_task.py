@@ -12,10 +12,9 @@ import pytest
 from segments import OTHER_KEY, flip, write_segment
 
 import seglake
-from seglake._files import SegmentFile
 from seglake._formats import FormatOptions
 from seglake._ingestion import progress as progress_module
-from seglake._ingestion import task as task_module
+from seglake._ingestion import sink as sink_module
 from seglake._ingestion.layout import NULL_DATE
 from seglake._ingestion.outcome import FileOutcome, TaskOutcome
 from seglake._ingestion.plan import PlannedFile, write_plan
@@ -26,7 +25,7 @@ from seglake._text import path_text
 
 def run(staging: Path, paths: Sequence[Path], **settings: Any) -> TaskOutcome:
     (staging / "progress").mkdir(parents=True, exist_ok=True)
-    write_plan(staging, 0, [SegmentFile(str(path), str(path), 0) for path in paths])
+    write_plan(staging, 0, [PlannedFile(str(path)) for path in paths])
     format_options = FormatOptions(dialect=settings.get("dialect"))
     runner = TaskRunner(
         str(staging),
@@ -154,7 +153,7 @@ def test_a_wrong_key_stops_this_task_and_the_others(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("held", [4096, 0], ids=["held back", "written"])
 def test_a_wrong_key_leaves_no_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, held: int) -> None:
-    monkeypatch.setattr(task_module, "_HELD_RANGES", held)
+    monkeypatch.setattr(sink_module, "_HELD_RANGES", held)
     for name, key in (("a", None), ("k", OTHER_KEY), ("z", None)):
         write_segment(tmp_path / f"{name}.active", 5, key=key)
     outcome = run(tmp_path / "s", sorted(tmp_path.glob("*.active")))
@@ -195,7 +194,7 @@ def test_a_report_that_does_not_add_up_is_refused() -> None:
         totals = (seglake.Total("record", None, 99, 1),)
 
     with pytest.raises(RuntimeError, match="/a: of 100 bytes 99 are accounted for"):
-        FileOutcome.of(PlannedFile("/a", None), Report())  # pyright: ignore
+        FileOutcome.of(PlannedFile("/a"), Report(), None, is_growing=False)  # pyright: ignore
 
 
 def test_paths_that_are_no_text() -> None:
@@ -268,9 +267,8 @@ def test_buffered_rows_and_open_files_are_bounded(tmp_path: Path) -> None:
 def test_damage_is_written_many_rows_at_a_time(tmp_path: Path) -> None:
     writer = DamageWriter(RollingWriter(tmp_path, "d", "damage", DAMAGE_SCHEMA, 1 << 30))
     for number in range(5000):
-        writer.append(
-            {"path": "/a", "start": number, "end": number + 1, "kind": "corrupt", "cause": "x", "part": 0, "raw": b"r"}
-        )
+        place = {"segment": "/a", "run": "r", "path": "/a", "start": number, "end": number + 1}
+        writer.append({**place, "kind": "corrupt", "cause": "x", "part": 0, "raw": b"r"})
     (file,) = writer.finish()
     metadata = pq.read_metadata(file.path)
     assert (metadata.num_rows, metadata.num_row_groups) == (5000, 1)

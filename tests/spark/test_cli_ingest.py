@@ -42,7 +42,7 @@ def logs(temporary: Path) -> list[Path]:
 
 def test_json_is_all_that_a_pipe_gets(temporary: Path, tmp_path: Path) -> None:
     stems = ["typical", "flip_message", "torn_in_body_preallocated"]
-    done = run(temporary, *(VECTORS / f"{stem}.bin" for stem in stems), "--to", tmp_path / "lake", "--json")
+    done = run(temporary, *(VECTORS / f"{stem}.bin" for stem in stems), "--to", tmp_path / "lake", "--final", "--json")
     assert (done.status, done.err) == (1, "")
     result = json.loads(done.out)
     truths = [truth(stem) for stem in stems]

@@ -75,7 +75,13 @@ def test_every_option_is_described_as_the_table_of_options_has_it(heading: str, 
 
 
 def test_every_column_is_described() -> None:
-    assert names_in("ingest.md", "## Tables") == ["path", "position", *DAMAGE_SCHEMA.names, *FILES_SCHEMA.names]
+    assert names_in("ingest.md", "## Tables") == [
+        "segment",
+        "path",
+        "position",
+        *DAMAGE_SCHEMA.names,
+        *FILES_SCHEMA.names,
+    ]
 
 
 @pytest.mark.parametrize(

@@ -83,7 +83,7 @@ def lake(tmp_path_factory: pytest.TempPathFactory, spark: SparkSession) -> Lake:
     (sources / "nowhere.active").symlink_to(root / "none")
     os.mkfifo(sources / "pipe\x1b[5;45m.active")
     (sources / "no segment \x1b[5;45m\n").write_bytes(b"neither a segment nor anything else")
-    result = ingest(str(sources), root / "a" / "b" / "lake", spark=spark)
+    result = ingest(str(sources), root / "a" / "b" / "lake", spark=spark, final=True)
     return Lake(root, segments, result)
 
 

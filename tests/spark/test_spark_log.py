@@ -17,7 +17,8 @@ from seglake import SegmentLog
 from seglake._files import FileFilter, find_files
 from seglake._formats import FormatOptions
 from seglake._ingestion.outcome import TaskOutcome
-from seglake._ingestion.plan import write_plan
+from seglake._ingestion.plan import plan_files, write_plan
+from seglake._ingestion.state import State
 from seglake._ingestion.task import TaskRunner
 from seglake.spark.source import SegmentDataSource
 
@@ -157,7 +158,8 @@ def test_an_ingest_reads_what_was_planned_also_when_it_is_sealed_since(path: Pat
     listing = find_files([str(path)], FileFilter(recursive=True))
     staging = tmp_path / "staging"
     (staging / "progress").mkdir(parents=True)
-    write_plan(staging, 0, listing.files)
+    planned, _ = plan_files(listing.files, State(), final=False)
+    write_plan(staging, 0, planned)
     seal(path, 40, 50)
     runner = TaskRunner(str(staging), None, FormatOptions(), None, None, 1 << 30)
     outcome = TaskOutcome.from_json(runner.run(0).to_json())

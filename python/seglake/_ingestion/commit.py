@@ -29,14 +29,14 @@ _KEPT_S: Final = 24 * 60 * 60
 
 
 @contextlib.contextmanager
-def locked(destination: Path, run_id: str) -> Generator[None]:
+def locked(destination: Path) -> Generator[None]:
     """Holds the destination's lock: one run at a time writes to it.
 
     Raises:
         IngestError: another run holds it, or it cannot be opened.
     """
     path = destination / LOCK
-    holder = {"host": socket.gethostname(), "pid": os.getpid(), "run": run_id}
+    holder = {"host": socket.gethostname(), "pid": os.getpid()}
     with contextlib.ExitStack() as held:
         try:
             is_ours = held.enter_context(LOCAL.lock(path, json.dumps(holder).encode()))
@@ -148,6 +148,6 @@ def _last_changed(folder: Path) -> float:
 def _holder(path: Path) -> str:
     try:
         holder = json.loads(path.read_bytes())
-        return printable(f"process {holder['pid']} on {holder['host']}, run {holder['run']}")
+        return printable(f"process {holder['pid']} on {holder['host']}")
     except (OSError, ValueError, LookupError, TypeError):
         return "it has not said which"

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 import seglake
-from seglake._files import FileFilter, FileListing, SegmentFile, find_files
+from seglake._files import FileFilter, FileListing, find_files
 from seglake._formats import FormatOptions, column_names
 from seglake._publish.manifest import Manifest, Move
 from seglake._publish.store import LOCAL
@@ -28,13 +28,12 @@ from .layout import (
     STAGING,
     data_path,
     files_path,
-    files_tables,
     new_run_id,
     records_files,
     records_folder,
 )
 from .outcome import WRONG_KEY, FileOutcome, TaskOutcome
-from .plan import write_plan
+from .plan import PlannedFile, plan_files, write_plan
 from .result import (
     INGESTED,
     DamageTotal,
@@ -46,6 +45,7 @@ from .result import (
     OnWrongKey,
     no_files,
 )
+from .state import State, load_state
 from .tables import DAMAGE_SCHEMA, FILES_SCHEMA, is_dated, records_schema, write_table
 from .task import TaskRunner
 
@@ -69,6 +69,7 @@ class IngestDriver:
     key_file: str | None
     target_file_bytes: int
     on_wrong_key: OnWrongKey
+    final: bool
     progress: Callable[[IngestProgress], object] | None
 
     def run(self, choice: EngineChoice) -> IngestResult:
@@ -81,14 +82,17 @@ class IngestDriver:
         if not listing.files:
             return IngestResult(run_id=None, destination=str(destination), skipped=_skipped(listing))
         LOCAL.make_folder(destination)
-        run_id = new_run_id()
-        with locked(destination, run_id):
+        with locked(destination):
             settle_dead_runs(destination)
-            refuse_ingested(destination, listing)
             if self.format is not None:
                 refuse_other_columns(destination, [self.format], self.format_options)
+            state = load_state(destination)
+            planned, unchanged = plan_files(listing.files, state, final=self.final)
+            if not planned:
+                return IngestResult(None, str(destination), unchanged=unchanged, skipped=_skipped(listing))
             with choice.start() as engine:
-                return self._run(engine, destination, run_id, listing)
+                result = self._run(engine, destination, state, planned)
+        return replace(result, unchanged=unchanged, skipped=_skipped(listing))
 
     def _check_format(self) -> None:
         dialect, dialects = self.format_options.dialect, get_args(DialectName)
@@ -110,25 +114,31 @@ class IngestDriver:
         except (OSError, ValueError) as error:
             raise IngestError(f"the key cannot be used: {error}") from None
 
-    def _run(self, engine: Engine, destination: Path, run_id: str, listing: FileListing) -> IngestResult:
+    def _run(self, engine: Engine, destination: Path, state: State, planned: Sequence[PlannedFile]) -> IngestResult:
         started = time.monotonic()
+        run_id = new_run_id(state.last_run)
         staging = destination / STAGING / run_id
         (staging / "progress").mkdir(parents=True)
         try:
-            outcomes = self._read(engine, staging, listing.files)
-            by_format = _by_format(self.format, outcomes)
+            outcomes = self._read(engine, staging, planned)
+            files = [file for outcome in outcomes for file in outcome.files]
+            if not state.ingested:
+                _refuse_wrong_key(files)
+            by_format = _by_format(self.format, destination, files)
             refuse_other_columns(destination, by_format, self.format_options)
-            manifest = self._manifest(destination, staging, run_id, outcomes, by_format)
+            news = {format: [file for file in own if _is_news(file, state)] for format, own in by_format.items()}
+            news = {format: own for format, own in news.items() if own}
+            manifest = self._manifest(destination, staging, run_id, outcomes, news)
         except BaseException:
             LOCAL.remove_tree(staging)
             raise
         # If it fails, the next run needs what is staged to complete it.
-        commit(destination, manifest)
+        if manifest.place:
+            commit(destination, manifest)
         LOCAL.remove_tree(staging)
-        files = [file for outcome in outcomes for file in outcome.files]
-        return _result(run_id, destination, listing, by_format, files, time.monotonic() - started)
+        return _result(run_id if manifest.place else None, destination, by_format, files, time.monotonic() - started)
 
-    def _read(self, engine: Engine, staging: Path, files: Sequence[SegmentFile]) -> list[TaskOutcome]:
+    def _read(self, engine: Engine, staging: Path, files: Sequence[PlannedFile]) -> list[TaskOutcome]:
         """Has the engine read all files; returns what the tasks say, in the order of the files."""
         limit = task_bytes(
             files,
@@ -148,6 +158,7 @@ class IngestDriver:
             key_file,
             self.target_file_bytes,
             stops_on_wrong_key=self.on_wrong_key == "stop",
+            final=self.final,
         )
         report = self.progress
         watch = None if report is None else lambda: report(_progress(staging, files))
@@ -160,7 +171,6 @@ class IngestDriver:
                     f"{printable_path(outcome.wrong_key)}: {WRONG_KEY}. Nothing was ingested. Give the right key (key "
                     "file or SEGLAKE_KEY), leave the file out, or have it recorded (on_wrong_key)"
                 )
-        _refuse_wrong_key([file for outcome in outcomes for file in outcome.files])
         return outcomes
 
     def _manifest(
@@ -183,7 +193,8 @@ class IngestDriver:
         files: list[Move] = []
         for format, entries in by_format.items():
             name = f"files-{format}{STAGED_SUFFIX}"
-            write_table(staging / name, pa.Table.from_pylist([asdict(entry) for entry in entries], FILES_SCHEMA))
+            rows = [{**asdict(entry), "run": run_id} for entry in entries]
+            write_table(staging / name, pa.Table.from_pylist(rows, FILES_SCHEMA))
             files.append((name, files_path(format, run_id)))
         return Manifest(run_id, [*data, *files])
 
@@ -225,14 +236,14 @@ def _refuse_wrong_key(files: Sequence[FileOutcome]) -> None:
         )
 
 
-def _by_format(format: str | None, outcomes: Sequence[TaskOutcome]) -> dict[str, list[FileOutcome]]:
+def _by_format(format: str | None, destination: Path, files: Sequence[FileOutcome]) -> dict[str, list[FileOutcome]]:
     """Sorts the files by the format under which they are listed.
 
     Raises:
         IngestError: no file's format is known.
     """
-    files = [file for outcome in outcomes for file in outcome.files]
     known = [format] if format is not None else sorted({file.format for file in files if file.format is not None})
+    known = known or [each for each in seglake.formats() if (destination / each / "files").is_dir()]
     if not known:
         more = f" (and {len(files) - 1} more)" if len(files) > 1 else ""
         raise IngestError(f"no file could be read: {files[0].error}{more}")
@@ -243,7 +254,14 @@ def _by_format(format: str | None, outcomes: Sequence[TaskOutcome]) -> dict[str,
     return by_format
 
 
-def _progress(staging: Path, files: Sequence[SegmentFile]) -> IngestProgress:
+def _is_news(file: FileOutcome, state: State) -> bool:
+    """Tells whether a file needs a row: not one that says what the last one of its segment did."""
+    if file.error is None:
+        return file.is_news or file.segment in state.refused
+    return state.refused.get(file.segment) != (file.status, file.error)
+
+
+def _progress(staging: Path, files: Sequence[PlannedFile]) -> IngestProgress:
     states = [json.loads(path.read_bytes()) for path in (staging / "progress").glob("*.json")]
     return IngestProgress(
         files_done=sum(done for done, _, _ in states),
@@ -259,9 +277,8 @@ def _skipped(listing: FileListing) -> tuple[tuple[str, str], ...]:
 
 
 def _result(
-    run_id: str,
+    run_id: str | None,
     destination: Path,
-    listing: FileListing,
     by_format: Mapping[str, object],
     files: Sequence[FileOutcome],
     seconds: float,
@@ -276,11 +293,11 @@ def _result(
         destination=str(destination),
         formats=tuple(by_format),
         statuses=_statuses(files),
-        records=sum(file.records for file in files),
+        pending_bytes=sum(file.pending_bytes or 0 for file in files),
+        records=sum(file.added for file in files),
         nbytes=sum(file.nbytes or 0 for file in files),
         damage=damage,
         errors=tuple(FileError(file.path, file.status, file.error) for file in files if file.error is not None),
-        skipped=_skipped(listing),
         seconds=seconds,
     )
 
@@ -332,26 +349,6 @@ def find_inputs(sources: Sequence[str], destination: Path, key_file: str | None)
                 "ingested; the next ingest would take the tables for segments. Write to a folder beside it"
             )
     return listing
-
-
-def refuse_ingested(destination: Path, listing: FileListing) -> None:
-    """Sees to it that no file is ingested twice.
-
-    Raises:
-        IngestError: a file has been ingested by an earlier run. One of which nothing was ingested may be.
-    """
-    done: set[str] = set()
-    for table in files_tables(destination):
-        parquet: Any = pq.ParquetFile(table)  # typed in part only
-        rows: list[dict[str, Any]] = parquet.read(columns=["path", "status"]).to_pylist()
-        done.update(row["path"] for row in rows if row["status"] in INGESTED)
-    again = [path for file in listing.files if (path := path_text(file.real_path)) in done]
-    if again:
-        more = f" and {len(again) - 1} more" if len(again) > 1 else ""
-        raise IngestError(
-            f"{printable_path(again[0])}{more}: already ingested into {printable_path(destination)}, a second time "
-            "would double the records. Name only the new files, or another destination"
-        )
 
 
 def refuse_other_columns(destination: Path, formats: Iterable[str], options: FormatOptions) -> None:

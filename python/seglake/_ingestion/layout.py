@@ -10,7 +10,7 @@
 
 import secrets
 from collections.abc import Iterator
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Final
 
@@ -39,9 +39,16 @@ NULL_DATE: Final = "__HIVE_DEFAULT_PARTITION__"
 """How Hive, and with it Spark, DuckDB and polars, name the partition of null."""
 
 
-def new_run_id() -> str:
-    """Returns a name that no other run has, in the order of their starts to the second."""
-    return f"{datetime.now(UTC):%Y%m%dT%H%M%SZ}-{secrets.token_hex(4)}"
+_TIME: Final = "%Y%m%dT%H%M%SZ"
+
+
+def new_run_id(last: str | None = None) -> str:
+    """Returns a name that no other run has, and that comes after the one of the last, whatever the clock says."""
+    started = datetime.now(UTC)
+    if last is not None:
+        before = datetime.strptime(last.partition("-")[0], _TIME).replace(tzinfo=UTC)
+        started = max(started, before + timedelta(seconds=1))
+    return f"{started:{_TIME}}-{secrets.token_hex(4)}"
 
 
 def records_folder(date: str | None, *, dated: bool) -> str:

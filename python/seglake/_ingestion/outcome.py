@@ -9,6 +9,7 @@ from seglake._text import path_text, printable_path
 
 from .plan import PlannedFile
 from .result import FileStatus
+from .sink import FileSink
 
 __all__ = ["WRONG_KEY", "FileOutcome", "StagedData", "TaskOutcome"]
 
@@ -35,13 +36,19 @@ _BYTE_COLUMNS: Final = {
 class FileOutcome:
     """What became of one input file: a row of `files`, and its damage by cause.
 
-    The timestamps are microseconds since 1970; `damage` has for each cause its ranges and bytes.
+    All numbers of the row are of the whole segment up to `end`, of which this run has read from `start` on. The
+    timestamps are microseconds since 1970. Not in the row: `added`, the records that this run has added; `damage`, the
+    ranges and bytes that it has added for each cause; `is_news`, whether the row says anything that the last did not.
     """
 
+    segment: str
     path: str
     status: FileStatus
     format: str | None = None
     checked: str | None = None
+    start: int | None = None
+    end: int | None = None
+    pending_bytes: int | None = None
     nbytes: int | None = None
     records: int = 0
     record_bytes: int | None = None
@@ -52,41 +59,62 @@ class FileOutcome:
     corrupt_bytes: int | None = None
     first_timestamp: int | None = None
     last_timestamp: int | None = None
+    size: int | None = None
+    modified: int | None = None
+    carry: str | None = None
     error: str | None = None
+    added: int = 0
+    is_news: bool = True
     damage: dict[str, tuple[int, int]] = field(default_factory=dict[str, tuple[int, int]])
 
     @classmethod
-    def of(cls, file: "PlannedFile", report: seglake.Report) -> Self:
+    def of(cls, file: PlannedFile, report: seglake.Report, sink: FileSink, *, is_growing: bool) -> Self:
         """Makes the row of a file that was read to its end.
 
         Raises:
             RuntimeError: its parts do not add up to the file.
+            UnreadableError: its first or last bytes cannot be read.
         """
         sizes = dict.fromkeys(_BYTE_COLUMNS.values(), 0)
-        damage: dict[str, tuple[int, int]] = {}
         for total in report.totals:
             sizes[_BYTE_COLUMNS[total.kind]] += total.nbytes
-            if total.cause is not None:
-                ranges, size = damage.get(total.cause, (0, 0))
-                damage[total.cause] = (ranges + total.ranges, size + total.nbytes)
         nbytes = sum(sizes.values())
         # A segment of a log that was sealed since it was planned is not read to its end.
         if nbytes != report.nbytes and file.segment is None:
             raise RuntimeError(
                 f"{printable_path(file.path)}: of {report.nbytes} bytes {nbytes} are accounted for: {sizes}"
             )
-        return cls(
+        for span in sink.pending:
+            sizes[_BYTE_COLUMNS[span.kind]] -= span.end - span.start
+        end = report.nbytes
+        if is_growing:
+            end = sink.pending[0].start if sink.pending else report.nbytes - sizes["unused_bytes"]
+        before = file.before
+        row = cls(
+            segment=file.identity,
             path=path_text(file.path),
-            status="sound" if report.ok else "damaged",
+            status="damaged" if sink.ranges else "sound",
             format=report.format,
             checked=report.checked,
+            start=before.end if before is not None and before.format == report.format else 0,
+            end=end,
+            pending_bytes=sum(span.end - span.start for span in sink.pending),
             nbytes=nbytes,
             records=report.records,
             first_timestamp=report.first_timestamp_us,
             last_timestamp=report.last_timestamp_us,
-            damage=damage,
+            size=file.size,
+            modified=file.modified,
+            carry=sink.carry(end).to_json(),
+            added=sink.records,
+            damage=sink.damage,
             **cast("Any", sizes),
         )
+        row.is_news = before is None or any(
+            getattr(row, name) != getattr(before, name)
+            for name in ("status", "format", "end", "pending_bytes", "records", "size", "modified")
+        )
+        return row
 
 
 @dataclass(frozen=True)

@@ -19,7 +19,7 @@ __all__ = [
     "no_files",
 ]
 
-FileStatus = Literal["sound", "damaged", "wrong_key", "limit", "unreadable", "not_a_segment"]
+FileStatus = Literal["sound", "damaged", "wrong_key", "limit", "unreadable", "not_a_segment", "replaced"]
 """What became of an input file. All rows of the first two are in the tables, of the others none."""
 
 INGESTED: Final[tuple[FileStatus, ...]] = ("sound", "damaged")
@@ -39,7 +39,7 @@ class FileError(NamedTuple):
 
     Attributes:
         path: its path.
-        status: `wrong_key`, `limit`, `unreadable` or `not_a_segment`.
+        status: `wrong_key`, `limit`, `unreadable`, `not_a_segment` or `replaced`.
         error: why.
 
     Example:
@@ -120,7 +120,9 @@ class IngestResult:
         statuses: how many input files have each status. `sound`; `damaged`: read, and something in it is damaged.
             Nothing is ingested of a file that is `wrong_key`: no record checks although the structure is sound;
             `limit`: a limit refuses it; `unreadable`: reading it failed; `not_a_segment`: it is of no format, or not of
-            the one named.
+            the one named; `replaced`: what earlier runs ingested of it is not in it any more.
+        unchanged: how many files more there were, which earlier runs have ingested and nobody has changed since.
+        pending_bytes: bytes of unfinished tails, which later runs take once they are finished.
         records: records written.
         nbytes: bytes of the files that were read; each is accounted for.
         damage: the damage by its cause, in the ledger's words.
@@ -139,6 +141,8 @@ class IngestResult:
     destination: str
     formats: tuple[str, ...] = ()
     statuses: dict[FileStatus, int] = field(default_factory=no_files)
+    unchanged: int = 0
+    pending_bytes: int = 0
     records: int = 0
     nbytes: int = 0
     damage: dict[str, DamageTotal] = field(default_factory=dict[str, DamageTotal])

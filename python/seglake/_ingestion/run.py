@@ -31,6 +31,7 @@ def ingest(
     limits: Mapping[str, int] | None = None,
     target_file_bytes: int = TARGET_FILE_BYTES,
     on_wrong_key: OnWrongKey = "record",
+    final: bool = False,
     progress: Callable[[IngestProgress], object] | None = None,
 ) -> IngestResult:
     """Reads segments, checks every record and writes Parquet tables below `dst`.
@@ -62,6 +63,8 @@ def ingest(
         on_wrong_key: what is done about a file for which the key seems to be wrong, as no record checks although the
             structure is sound. `record`: nothing of it is ingested, `files` says so, and the other files are. `stop`:
             the run stops, and nothing is ingested. If every segment is such a file, the run stops in any case.
+        final: whether no file grows any more. Of a file to which records may still be appended, an unfinished tail is
+            `pending_bytes`, and the next run reads it again. With `final` it is damage.
         progress: called now and then, in the calling thread, with how far the ingest is.
 
     Returns:
@@ -92,6 +95,7 @@ def ingest(
         "limits": limits,
         "target_file_bytes": target_file_bytes,
         "on_wrong_key": on_wrong_key,
+        "final": final,
         "progress": progress,
     }
     if engine == "spark":
@@ -117,6 +121,7 @@ def run(
     limits: Mapping[str, int] | None,
     target_file_bytes: int,
     on_wrong_key: OnWrongKey,
+    final: bool,
     progress: Callable[[IngestProgress], object] | None,
 ) -> IngestResult:
     """Checks the arguments that all engines have, and ingests."""
@@ -144,6 +149,7 @@ def run(
         key_file=None if key is None else os.fspath(key),
         target_file_bytes=target_file_bytes,
         on_wrong_key=on_wrong_key,
+        final=final,
         progress=progress,
     )
     return driver.run(engine)

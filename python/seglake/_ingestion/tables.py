@@ -44,8 +44,11 @@ _compute: Final = cast("Any", pc)  # typed in part only
 
 _TIMESTAMP: Final = pa.timestamp("us", "UTC")
 
+_PLACE: Final = (pa.field("segment", pa.string(), nullable=False), pa.field("run", pa.string(), nullable=False))
+
 DAMAGE_SCHEMA: Final = pa.schema(
     [
+        *_PLACE,
         pa.field("path", pa.string(), nullable=False),
         pa.field("start", pa.int64(), nullable=False),
         pa.field("end", pa.int64(), nullable=False),
@@ -59,10 +62,14 @@ DAMAGE_SCHEMA: Final = pa.schema(
 
 FILES_SCHEMA: Final = pa.schema(
     [
+        *_PLACE,
         pa.field("path", pa.string(), nullable=False),
         pa.field("status", pa.string(), nullable=False),
         pa.field("format", pa.string()),
         pa.field("checked", pa.string()),
+        pa.field("start", pa.int64()),
+        pa.field("end", pa.int64()),
+        pa.field("pending_bytes", pa.int64()),
         pa.field("nbytes", pa.int64()),
         pa.field("records", pa.int64(), nullable=False),
         pa.field("record_bytes", pa.int64()),
@@ -73,15 +80,20 @@ FILES_SCHEMA: Final = pa.schema(
         pa.field("corrupt_bytes", pa.int64()),
         pa.field("first_timestamp", _TIMESTAMP),
         pa.field("last_timestamp", _TIMESTAMP),
+        pa.field("size", pa.int64()),
+        pa.field("modified", pa.int64()),
+        pa.field("carry", pa.string()),
         pa.field("error", pa.string()),
     ]
 )
-"""`files`: one row for each input file. Of one of which nothing was ingested, `path`, `status` and `error` say why."""
+"""`files`: a row for each input file and run. If nothing was ingested, `path`, `status` and `error` say why."""
 
 
 def records_schema(format: str, options: FormatOptions) -> pa.Schema:
-    """Returns the schema of `records`: the columns of the format, and the place of the record."""
-    return native_schema(format, [*column_names(format, options), *LOCATION_COLUMNS], "string", options)
+    """Returns the schema of `records`: the columns of the format, and the segment and place of the record."""
+    native: Any = native_schema(format, [*column_names(format, options), *LOCATION_COLUMNS], "string", options)
+    # Nullable, as all columns of records are: readers find no reason to tell it from the others.
+    return native.insert(native.get_field_index("path"), pa.field("segment", pa.string()))
 
 
 def is_dated(schema: pa.Schema) -> bool:

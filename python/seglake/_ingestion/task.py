@@ -4,7 +4,7 @@ import uuid
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final, Self, cast
+from typing import Any, Self, cast
 
 import pyarrow as pa
 
@@ -17,13 +17,9 @@ from .output import Output
 from .plan import PlannedFile, read_plan
 from .progress import StopError, TaskProgress
 from .result import FileStatus
-from .tables import RAW_PART_BYTES
+from .sink import FileSink, ReplacedError, UnreadableError
 
 __all__ = ["TaskRunner"]
-
-
-# How much is held back of a file while its key may be wrong, a few hundred bytes each.
-_HELD_RANGES: Final = 4096
 
 
 class _RefusedError(Exception):
@@ -66,6 +62,7 @@ class TaskRunner:
         key_file: the file of the key; None takes it from the environment of the process, or the default key.
         target_bytes: the size from which on an output file is not added to.
         stops_on_wrong_key: whether all tasks stop at a file for which the key seems to be wrong.
+        final: whether no file grows any more, so that an unfinished tail is damage.
     """
 
     staging: str
@@ -75,6 +72,7 @@ class TaskRunner:
     key_file: str | None
     target_bytes: int
     stops_on_wrong_key: bool = False
+    final: bool = False
 
     def run(self, task: int, is_stopped: Callable[[], bool] = lambda: False) -> TaskOutcome:
         """Runs one task.
@@ -132,9 +130,7 @@ class TaskRunner:
                         if error.wrote:
                             output.discard()
                             output = Output(attempt, f"{number:05d}-rest", self.format_options, self.target_bytes)
-                        file = FileOutcome(
-                            path_text(planned.path), error.status, error.format, error=path_text(str(error))
-                        )
+                        file = _refused(planned, error)
                     outcome.files.append(file)
                     progress.file_done(file.nbytes)
                 for format, staged in output.finish():
@@ -159,27 +155,25 @@ class TaskRunner:
         except (OSError, seglake.SeglakeError) as error:
             raise _RefusedError.by(error, format, wrote=False) from None
         with reader:
-            sink = _FileSink(path_text(file.path), reader, output)
-            batches = reader.batches(warn=False)  # damage has a table of its own
-            while True:
-                try:
-                    batch = next(batches, None)
-                except (OSError, seglake.SeglakeError) as error:
-                    raise _RefusedError.by(error, reader.format, wrote=sink.wrote) from None
-                if batch is None:
-                    break
-                if batch.num_rows:
-                    rows = pa.record_batch(cast("Any", batch))
-                    sink.add_records(rows)
-                    progress.read_to(_last(rows, "position"), batch.num_rows)
-                for span in batch.damage:
-                    sink.add_damage(span)
-                    progress.read_to(span.end, 0)
-            if batches.report.wrong_key:
-                reason = f"{path_text(file.path)}: {WRONG_KEY}"
-                raise _RefusedError("wrong_key", reason, reader.format, wrote=sink.wrote)
-            sink.finish()
-            return FileOutcome.of(file, batches.report)
+            sink = FileSink(file, Path(self.staging).name, reader, output)
+            try:
+                sink.check_edges()
+                report = _read(reader, sink, progress)
+                if report.wrong_key:
+                    raise _RefusedError(
+                        "wrong_key", f"{path_text(file.path)}: {WRONG_KEY}", reader.format, wrote=sink.wrote
+                    )
+                is_growing = not self.final and _may_grow(file, reader.format)
+                sink.finish(is_growing=is_growing)
+                return FileOutcome.of(file, report, sink, is_growing=is_growing)
+            except ReplacedError as error:
+                reason = (
+                    f"{path_text(file.path)}: {error}. Its rows of earlier runs stay. Give the new file another "
+                    "name, or ingest into another destination"
+                )
+                raise _RefusedError("replaced", reason, reader.format, wrote=sink.wrote) from None
+            except UnreadableError as error:
+                raise _RefusedError.by(error.error, reader.format, wrote=sink.wrote) from None
 
     def _detect(self, path: str) -> str:
         found = seglake.detect(path, dialect=self.format_options.dialect, key=self.key_file)
@@ -199,59 +193,43 @@ class TaskRunner:
         )
 
 
-def _last(rows: pa.RecordBatch, column: str) -> int:
-    return cast("Any", rows).column(column)[-1].as_py()
+def _read(reader: seglake.Reader, sink: FileSink, progress: TaskProgress) -> seglake.Report:
+    """Reads a file to its end; returns its report.
 
-
-class _FileSink:
-    """Puts the records and the damage of one input file into the output.
-
-    A file for which the key is wrong has no record. So damage in front of the first record is held back, as far as it
-    goes into little memory: nothing has to be taken out of the output again, once the key is known to be wrong.
+    Raises:
+        ReplacedError: it is not the file that earlier runs have ingested.
+        UnreadableError: it cannot be read.
     """
+    last_record = -1
+    batches = reader.batches(warn=False)  # damage has a table of its own
+    while True:
+        try:
+            batch = next(batches, None)
+        except (OSError, seglake.SeglakeError) as error:
+            raise UnreadableError(error) from None
+        if batch is None:
+            return batches.report
+        if batch.num_rows:
+            last_record = sink.add_records(pa.record_batch(cast("Any", batch)))
+            progress.read_to(last_record, batch.num_rows)
+        for span in batch.damage:
+            sink.add_damage(span, last_record)
+            progress.read_to(span.end, 0)
 
-    def __init__(self, path: str, reader: seglake.Reader, output: Output) -> None:
-        self.wrote = False
-        self._path = path
-        self._reader = reader
-        self._format = reader.format
-        self._output = output
-        self._held: list[seglake.Span] | None = []
 
-    def add_records(self, rows: pa.RecordBatch) -> None:
-        """Adds records, whose last column is `position`; `path` comes in front of it."""
-        self.finish()
-        column = pa.repeat(pa.scalar(self._path), rows.num_rows)
-        with_path = cast("Any", rows).add_column(rows.num_columns - 1, "path", column)
-        self.wrote = True
-        self._output.add_records(self._format, with_path)
+def _may_grow(file: PlannedFile, format: str) -> bool:
+    """Tells whether records may be appended to a file: that is so of its format, and it is not closed."""
+    is_closed = file.segment is not None and file.segment.is_frozen
+    return not is_closed and "zero_torn_tail" in seglake.formats()[format].create_options
 
-    def add_damage(self, span: seglake.Span) -> None:
-        """Adds a damaged range.
 
-        Raises:
-            _RefusedError: its bytes cannot be read.
-        """
-        if self._held is None:
-            self._write(span)
-            return
-        self._held.append(span)
-        if len(self._held) > _HELD_RANGES:
-            self.finish()
-
-    def finish(self) -> None:
-        """Writes what is held back; from now on, nothing is."""
-        held, self._held = self._held or [], None
-        for span in held:
-            self._write(span)
-
-    def _write(self, span: seglake.Span) -> None:
-        self.wrote = True
-        # A range without bytes (a file that has none and must have some) is a row all the same.
-        for part, start in enumerate(range(span.start, max(span.end, span.start + 1), RAW_PART_BYTES)):
-            try:
-                raw = self._reader.read_bytes(start, min(start + RAW_PART_BYTES, span.end))
-            except (OSError, seglake.SeglakeError) as error:
-                raise _RefusedError.by(error, self._format, wrote=True) from None
-            row = {"path": self._path, "start": span.start, "end": span.end, "kind": span.kind, "cause": span.cause}
-            self._output.add_damage(self._format, {**row, "part": part, "raw": raw})
+def _refused(file: PlannedFile, error: _RefusedError) -> FileOutcome:
+    return FileOutcome(
+        file.identity,
+        path_text(file.path),
+        error.status,
+        error.format,
+        size=file.size,
+        modified=file.modified,
+        error=path_text(str(error)),
+    )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import tempfile
+import time
 from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 
     from seglake import IngestProgress, IngestResult
 
+_FOLLOW_S = 2
 _SPARK_PACKAGES = {"pyspark", "pyarrow", "pandas", "py4j"}
 
 _EXAMPLES = """
@@ -68,6 +70,8 @@ Examples:
     type=click.Choice(["record", "stop"]),
     help="What a file does that looks like a wrong key: have its row in files, or stop the ingest. [default: record]",
 )
+@click.option("--follow", is_flag=True, help="Look for more every two seconds, until Ctrl-C. Not with Spark.")
+@click.option("--final", is_flag=True, help="No file grows any more: an unfinished tail is damage.")
 @options.layout
 @options.limits
 @options.as_json("One JSON object: what was done.")
@@ -81,6 +85,8 @@ def command(
     settings: dict[str, str],
     target_file_bytes: int | None,
     on_wrong_key: str | None,
+    follow: bool,
+    final: bool,
     as_json: bool,
     **how: Any,
 ) -> int:
@@ -93,20 +99,37 @@ def command(
     Exit status: 0 all sound, 1 finished, but something is damaged or was not read, 2 error: nothing was ingested.
     """
     given = options.given({**how, "target_file_bytes": target_file_bytes, "on_wrong_key": on_wrong_key})
+    given["final"] = final
     of_spark = options.given({"master": master, "conf": settings or None})
     if engine == "local" and of_spark:
         raise click.UsageError("--master and --conf are for Spark: leave them out, or --engine local")
+    if follow and final:
+        raise click.UsageError("--follow waits for files to grow, and --final says that none does: leave one out")
     if engine == "spark" or of_spark:
+        if follow:
+            raise click.UsageError("--follow is for --engine local: with Spark, run the ingest again")
         if threads is not None:
             raise click.UsageError("--threads is for --engine local: with Spark it is --master 'local[N]'")
         result = _with_spark(sources, destination, {**of_spark, **given})
-    else:
-        result = _locally(sources, destination, {**options.given({"threads": threads}), **given})
+        _print(result, as_json=as_json)
+        return result.exit_status
+    given = {**options.given({"threads": threads}), **given}
+    result = _locally(sources, destination, given)
+    _print(result, as_json=as_json)
+    while follow:
+        time.sleep(_FOLLOW_S)
+        result = _locally(sources, destination, given)
+        if result.run_id is not None:
+            _print(result, as_json=as_json)
+    return result.exit_status
+
+
+def _print(result: IngestResult, *, as_json: bool) -> None:
     if as_json:
         click.echo(json_text(result.to_dict()))
     else:
         show(result, sys.stdout)
-    return result.exit_status
+    sys.stdout.flush()  # with --follow somebody may read along
 
 
 def _locally(sources: Sequence[str], destination: str, given: dict[str, Any]) -> IngestResult:
@@ -211,8 +234,10 @@ def show(result: IngestResult, stream: TextIO) -> None:
             for status, number in result.statuses.items()
             if number or status == "sound"
         ),
+        *([("  unchanged", f"{result.unchanged:,}")] if result.unchanged else []),
         ("records", f"{result.records:,}"),
         ("bytes", f"{result.nbytes:,}"),
+        *([("  pending", f"{result.pending_bytes:,}")] if result.pending_bytes else []),
         ("seconds", f"{result.seconds:,.1f}"),
         ("records/s", f"{result.records_per_second:,.0f}"),
     ]
@@ -230,7 +255,7 @@ def show(result: IngestResult, stream: TextIO) -> None:
     for name in result.formats:
         out.print(printable(f"{result.destination.rstrip('/')}/{name}/{{records,damage,files}}/"), soft_wrap=True)
     if not result.files:
-        out.print("nothing to ingest: no files were found")
+        out.print("nothing to ingest: " + ("no file is new" if result.unchanged else "no files were found"))
 
 
 def _word(status: str) -> str:

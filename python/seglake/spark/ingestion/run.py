@@ -31,6 +31,7 @@ def ingest(
     limits: Mapping[str, int] | None = None,
     target_file_bytes: int = TARGET_FILE_BYTES,
     on_wrong_key: OnWrongKey = "record",
+    final: bool = False,
     progress: Callable[[IngestProgress], object] | None = None,
 ) -> IngestResult:
     """Reads segments with Spark, checks every record and writes Parquet tables below `dst`.
@@ -59,6 +60,8 @@ def ingest(
         on_wrong_key: what is done about a file for which the key seems to be wrong, as no record checks although the
             structure is sound. `record`: nothing of it is ingested, `files` says so, and the other files are. `stop`:
             the run stops, and nothing is ingested. If every segment is such a file, the run stops in any case.
+        final: whether no file grows any more. Of a file to which records may still be appended, an unfinished tail is
+            `pending_bytes`, and the next run reads it again. With `final` it is damage.
         progress: called now and then, in the calling thread, with how far the ingest is.
 
     Returns:
@@ -90,6 +93,7 @@ def ingest(
         limits=limits,
         target_file_bytes=target_file_bytes,
         on_wrong_key=on_wrong_key,
+        final=final,
         progress=progress,
     )
 
