@@ -321,6 +321,27 @@ fn the_last_record_up_to_the_bound_is_the_one_that_was_there() {
     }
 }
 
+/// Records after the bound are not taken for the last one up to it.
+#[test]
+fn records_after_the_bound_are_not_the_last_up_to_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    let path = log(folder, Said::Mark);
+    let mark = fs::read(folder.join("_mark")).unwrap();
+    let log = SegmentLog::open(folder, LogOptions::default().seal(false)).unwrap();
+    write(&log, RECORDS..RECORDS + 4);
+    log.roll().unwrap();
+    write(&log, RECORDS + 4..RECORDS + 5);
+    log.close().unwrap();
+    // The mark of before is in a complete segment, and nothing else says how far that reaches.
+    fs::write(folder.join("_mark"), mark).unwrap();
+    let stem = path.file_stem().unwrap().to_str().unwrap();
+    fs::remove_file(folder.join(format!("_{stem}.end"))).unwrap();
+    let (records, spans, result) = ranges(folder, true);
+    result.unwrap();
+    assert_eq!((records, spans.len()), (RECORDS + 4, RECORDS + 4));
+}
+
 /// A segment of which nothing is said has at least the record that it is named after. Where else it is cut between records cannot
 /// be noticed.
 #[test]

@@ -197,14 +197,16 @@ fn a_missing_record_is_looked_for_once() {
             log.roll().unwrap();
             log.write(b"type", b"of the next segment").unwrap();
         }
+        // Nothing else reads meanwhile.
+        log.close().unwrap();
+        drop(log);
         let options = Options::default().disk(disk.disk()).window_bytes(16 << 10);
         let reader = LogReader::with(path, options).unwrap();
-        let mut missing = last.into_bytes();
-        missing[15] -= 1;
-        let reads = [last.into_bytes(), missing].map(|uuid| {
+        let missing = Uuid::from_u128(last.as_u128() - 1);
+        let reads = [last, missing].map(|uuid| {
             let before = disk.reads();
-            let found = reader.get(&Uuid::from_bytes(uuid)).unwrap();
-            assert_eq!(found.is_some(), uuid != missing);
+            let found = reader.get(&uuid).unwrap();
+            assert_eq!(found.is_some(), uuid == last);
             disk.reads() - before
         });
         assert_eq!(reads[0], reads[1], "{is_complete}");
