@@ -81,7 +81,7 @@ def visible(destination: Path) -> dict[str, str]:
 
 
 def written(publisher: str = RUN, **content: Any) -> str:
-    return json.dumps({"publisher": publisher, "place": [], "records": [], "remove": [], **content})
+    return json.dumps({"publisher": publisher, "place": [], "remove": [], **content})
 
 
 NOTHING = {EARLIER: "earlier"}
@@ -249,7 +249,7 @@ def test_a_rename_that_fails_is_completed_by_the_next_run(
         written(remove=[EARLIER]),
         written(place=[["a", f"active/others/{RUN}.parquet"]]),
         written(place=[["a", f"{RUN}.parquet"]]),
-        written(records=[["/etc/passwd", f"active/files/{RUN}.parquet"]]),
+        written(place=[["/etc/passwd", f"active/files/{RUN}.parquet"]]),
         written("20230131T000000Z-0000beef"),
     ],
 )

@@ -15,7 +15,6 @@ from seglake._publish.store import LocalStore
 
 PUBLISHER = "p-1"
 PLACE = [("a", f"deep/{PUBLISHER}-a"), ("b", f"{PUBLISHER}-b")]
-RECORDS = [("r", f"{PUBLISHER}-r"), ("s", f"{PUBLISHER}-s")]
 OLD = ["old-1", "old-2"]
 STEPS = ("write_durably", "place", "move_back", "remove", "sync_names")
 
@@ -40,16 +39,14 @@ class CopyingStore(LocalStore):
         self.remove(source)
 
 
-def published(*, with_records: bool) -> Manifest:
-    if with_records:
-        return Manifest(PUBLISHER, PLACE, RECORDS)
-    return Manifest(PUBLISHER, PLACE, remove=OLD)
+def published(*, replaces: bool) -> Manifest:
+    return Manifest(PUBLISHER, PLACE, remove=OLD if replaces else ())
 
 
 def staged_in(root: Path) -> Path:
     staging = root / "_staging" / PUBLISHER
     staging.mkdir(parents=True)
-    for name, _ in (*PLACE, *RECORDS):
+    for name, _ in PLACE:
         (staging / name).write_text(name)
     for name in OLD:
         (root / name).write_text(name)
@@ -68,13 +65,13 @@ def killed(work: Callable[[], object]) -> bool:
     return status != 0
 
 
-@pytest.mark.parametrize("with_records", [False, True])
+@pytest.mark.parametrize("replaces", [False, True])
 @pytest.mark.parametrize("kind", [LocalStore, CopyingStore])
 def test_all_or_nothing_is_published_wherever_it_is_killed(
-    tmp_path: Path, kind: type[LocalStore], with_records: bool
+    tmp_path: Path, kind: type[LocalStore], replaces: bool
 ) -> None:
-    manifest = published(with_records=with_records)
-    new = {final for _, final in (*manifest.place, *manifest.records)}
+    manifest = published(replaces=replaces)
+    new = {final for _, final in manifest.place}
     kept = set() if manifest.remove else set(OLD)
     outcomes: list[bool] = []
     for fatal in range(1, 100):
@@ -89,14 +86,10 @@ def test_all_or_nothing_is_published_wherever_it_is_killed(
         if not killed(carry_out):
             assert visible(root) == new | kept
             break
-        if visible(root) & {final for _, final in manifest.records}:  # what is committed is complete
-            assert {final for _, final in manifest.place} <= visible(root)
         for left in left_over(root / "_staging", kind="test"):
             found = Manifest.read(left, kind="test")
             if found is not None:
-                assert (found.place, found.records, found.remove) == tuple(
-                    map(list, (manifest.place, manifest.records, manifest.remove))
-                )
+                assert (found.place, found.remove) == (list(manifest.place), list(manifest.remove))
                 found.settle(root, left, kind="test", store=kind())
         assert visible(root) in (set(OLD), new | kept)
         outcomes.append(visible(root) == new | kept)
@@ -107,11 +100,11 @@ def test_all_or_nothing_is_published_wherever_it_is_killed(
     assert 0 < sum(outcomes) < len(outcomes)
 
 
-@pytest.mark.parametrize("with_records", [False, True])
-def test_a_step_that_fails_is_told_with_what_is_visible(tmp_path: Path, with_records: bool) -> None:
-    manifest = published(with_records=with_records)
+@pytest.mark.parametrize("replaces", [False, True])
+def test_a_step_that_fails_is_told_with_what_is_visible(tmp_path: Path, replaces: bool) -> None:
+    manifest = published(replaces=replaces)
     states: list[str] = []
-    for step in range(1, len(manifest.place) + len(manifest.records) + 1):
+    for step in range(1, len(manifest.place) + 1):
         root = tmp_path / str(step)
         staging = staged_in(root)
         store, calls = LocalStore(), iter(range(1, 100))
@@ -124,18 +117,16 @@ def test_a_step_that_fails_is_told_with_what_is_visible(tmp_path: Path, with_rec
         store.place = place
         with pytest.raises(OSError, match=r"giving the files their names failed: .*No space left") as raised:
             manifest.carry_out(root, staging, kind="test", store=store)
-        is_whole = "All of it is visible all the same" in str(raised.value)
         states.append(str(raised.value).rpartition(". ")[2])
-        assert visible(root) == set(OLD) | ({final for _, final in (*PLACE, *RECORDS)} if is_whole else set())
-    nothing, whole = "Nothing of it is visible", "All of it is visible all the same"
-    assert states == ([nothing, nothing, nothing, whole] if with_records else [nothing, nothing])
+        assert visible(root) == set(OLD)
+    assert states == ["Nothing of it is visible"] * 2
 
 
 def test_a_staged_file_that_is_missing_stops_it_before_anything_is_changed(tmp_path: Path) -> None:
     staging = staged_in(tmp_path)
-    (staging / "s").unlink()
-    with pytest.raises(FileNotFoundError, match=r"s: expected the file that a task of this ingest has put there"):
-        published(with_records=True).carry_out(tmp_path, staging, kind="ingest")
+    (staging / "b").unlink()
+    with pytest.raises(FileNotFoundError, match=r"b: expected the file that a task of this ingest has put there"):
+        published(replaces=True).carry_out(tmp_path, staging, kind="ingest")
     assert visible(tmp_path) == set(OLD)
     assert not (staging / MANIFEST).exists()
 

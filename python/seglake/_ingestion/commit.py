@@ -11,7 +11,6 @@ import os
 import socket
 import time
 from collections.abc import Generator
-from dataclasses import asdict
 from pathlib import Path
 from typing import Final
 
@@ -57,17 +56,10 @@ def commit(destination: Path, manifest: Manifest) -> None:
         IngestError: that failed. The message says what becomes of the run.
     """
     staging = destination / STAGING / manifest.publisher
-    for staged, _ in manifest.place:
-        if not LOCAL.exists(staging / staged):
-            raise IngestError(
-                f"{printable_path(staging / staged)}: expected the file that a task has put there, there is none. "
-                "Nothing was ingested; ingest again, where all machines see the same folder"
-            )
     try:
-        # Names that a loss of power could undo would be missing where the manifest is rolled forward.
-        LOCAL.sync_names(destination, [staging / staged for staged, _ in manifest.place])
-        LOCAL.write_durably(destination, staging / MANIFEST, json.dumps(asdict(manifest)).encode())
-        _roll_forward(destination, staging, manifest)
+        missing = manifest.write_down(destination, staging)
+        if missing is None:
+            _roll_forward(destination, staging, manifest)
     except OSError as error:
         where = printable_path(destination)
         if LOCAL.exists(staging / MANIFEST):
@@ -77,6 +69,11 @@ def commit(destination: Path, manifest: Manifest) -> None:
             ) from error
         LOCAL.remove_tree(staging)
         raise IngestError(f"{where}: writing the manifest of the run failed: {error}. Nothing was ingested") from error
+    if missing is not None:
+        raise IngestError(
+            f"{printable_path(missing)}: expected the file that a task has put there, there is none. Nothing was "
+            "ingested; ingest again, where all machines see the same folder"
+        )
 
 
 def settle_dead_runs(destination: Path) -> None:
@@ -116,7 +113,7 @@ def _roll_forward(destination: Path, staging: Path, manifest: Manifest) -> None:
         OSError: a file could not be given its name.
     """
     groups = {table: [move for move in manifest.place if Path(move[1]).parts[1:2] == (table,)] for table in TABLES}
-    if manifest.records or manifest.remove or sum(map(len, groups.values())) != len(manifest.place):
+    if manifest.remove or sum(map(len, groups.values())) != len(manifest.place):
         raise ValueError(
             f"{printable_path(staging / MANIFEST)}: expected the manifest of an ingest that died, with files of "
             f"the tables {', '.join(TABLES)}; it has others. Nothing was changed; look at what is there and remove "

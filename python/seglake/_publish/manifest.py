@@ -32,15 +32,12 @@ class Manifest:
 
     Attributes:
         publisher: a name that no other has. The name of its staging folder, and part of the names of all its files.
-        place: the files, in the order in which they get their names.
-        records: the commit records, files that are placed after all others. The first that has its name commits: what
-            it lists is complete. Where there are none, all is committed once all of `place` have their names.
+        place: the files, in the order in which they get their names. All is committed once all of them have these.
         remove: the names of the files in the destination that are replaced, which are removed in the end.
     """
 
     publisher: str
     place: Sequence[Move]
-    records: Sequence[Move] = ()
     remove: Sequence[str] = ()
 
     def carry_out(self, destination: Path, staging: Path, *, kind: str, store: Store = LOCAL) -> None:
@@ -57,7 +54,7 @@ class Manifest:
                 message says what is visible.
         """
         try:
-            missing = self._write_down(destination, staging, store)
+            missing = self.write_down(destination, staging, store)
         except OSError as error:
             raise _failed(
                 destination, error, "writing its manifest failed", f"Nothing of it is visible: {kind} again", store
@@ -68,8 +65,7 @@ class Manifest:
                 f"there is none. Nothing was changed; {kind} again, where all machines see the same folder"
             )
         try:
-            self._place(destination, staging, self.place, store)
-            self._place(destination, staging, self.records, store)
+            self._place(destination, staging, store)
         except LockTakenError as error:
             state = f"All of it becomes visible, or nothing: look before you {kind} again"
             raise _failed(destination, error, "this process was held for dead", state, store) from error
@@ -87,8 +83,6 @@ class Manifest:
             OSError: a file could not be placed or removed.
         """
         if self._is_committed(destination, staging, store):
-            waiting = [move for move in self.records if store.exists(staging / move[0])]
-            self._place(destination, staging, waiting, store)
             self._remove_replaced(destination, kind, store)
         else:
             # What was moved back stays so, whatever becomes of the folder that it is in.
@@ -111,73 +105,69 @@ class Manifest:
             return None
         try:
             publisher = str(content["publisher"])
-            place, records = (
-                [(str(staged), str(final)) for staged, final in content[name]] for name in ("place", "records")
-            )
+            place = [(str(staged), str(final)) for staged, final in content["place"]]
             remove = [str(name) for name in content["remove"]]
         except (LookupError, TypeError, ValueError):
             raise _foreign(path, kind, f"it does not name {_a(kind)} and its files", store) from None
         # Files are going to be removed by it, so that it has to be about nothing but this destination.
-        for name in (*(name for move in (*place, *records) for name in move), *remove):
+        for name in (*(name for move in place for name in move), *remove):
             if not name or Path(name).is_absolute() or ".." in Path(name).parts:
                 raise _foreign(path, kind, f"{printable_path(name)} is no path below a folder", store)
         for name in remove:
             if Path(name).name != name:
                 raise _foreign(path, kind, f"{printable_path(name)} is no name of a file in a folder", store)
-        for _, final in (*place, *records):
+        for _, final in place:
             if publisher not in Path(final).name:
                 raise _foreign(
                     path, kind, f"{printable_path(final)} is no file of {kind} {printable(publisher)}", store
                 )
         if publisher != staging.name:
             raise _foreign(path, kind, f"it is of {kind} {printable(publisher)}", store)
-        return cls(publisher, place, records, remove)
+        return cls(publisher, place, remove)
 
-    def _write_down(self, destination: Path, staging: Path, store: Store) -> Path | None:
-        """Writes the manifest, unless a staged file is missing: returns that."""
-        for staged, _ in (*self.place, *self.records):
+    def write_down(self, destination: Path, staging: Path, store: Store = LOCAL) -> Path | None:
+        """Writes the manifest, unless a staged file is missing: returns that.
+
+        Raises:
+            OSError: that failed.
+        """
+        for staged, _ in self.place:
             if not store.exists(staging / staged):
                 return staging / staged
         content = {
             "publisher": self.publisher,
             "place": self.place,
-            "records": self.records,
             "remove": self.remove,
         }
         # Make the staged names durable before the manifest exists: settling takes a missing one as placed already.
-        store.sync_names(destination, [staging / staged for staged, _ in self.records or self.place])
+        store.sync_names(destination, [staging / staged for staged, _ in self.place])
         store.write_durably(destination, staging / MANIFEST, json.dumps(content).encode())
         return None
 
     def _is_committed(self, destination: Path, staging: Path, store: Store) -> bool:
-        if self.records:
-            return self._is_visible(destination, self.records, store)
         if any(store.exists(staging / staged) for staged, _ in self.place):
             return False
         # Nothing is removed for files that are neither here nor there.
-        return not self.place or self._is_visible(destination, self.place, store)
+        return not self.place or self._is_visible(destination, store)
 
-    def _is_visible(self, destination: Path, moves: Sequence[Move], store: Store) -> bool:
+    def _is_visible(self, destination: Path, store: Store) -> bool:
         """Whether any of the files has its name."""
-        return any(store.exists(destination / final) for _, final in moves)
+        return any(store.exists(destination / final) for _, final in self.place)
 
-    def _place(self, destination: Path, staging: Path, moves: Sequence[Move], store: Store) -> None:
-        if moves:
-            for staged, final in moves:
+    def _place(self, destination: Path, staging: Path, store: Store) -> None:
+        if self.place:
+            for staged, final in self.place:
                 store.place(staging / staged, destination / final)
-            store.sync_names(destination, [destination / final for _, final in moves])
+            store.sync_names(destination, [destination / final for _, final in self.place])
             # Whoever takes the lock looks at what is staged after that. So one of the two knows of the other.
             store.confirm()
 
     def _after_failure(self, destination: Path, staging: Path, kind: str, store: Store) -> str:
         """Puts in order at once what can be, and says what is visible."""
         with contextlib.suppress(OSError):  # what cannot be asked now is not known
-            if self.records and self._is_committed(destination, staging, store):
-                self.settle(destination, staging, kind=kind, store=store)
-                return "All of it is visible all the same"
             with contextlib.suppress(OSError):
                 self._move_back(destination, staging, store)
-            if not self._is_visible(destination, self.place, store):
+            if not self._is_visible(destination, store):
                 return "Nothing of it is visible"
         return f"A part of it may be visible: the next {kind} into the folder puts it in order"
 
