@@ -48,6 +48,8 @@ mod crash_log;
 #[cfg(all(unix, feature = "faults"))]
 mod crash_parity;
 #[cfg(all(unix, feature = "faults"))]
+mod crash_repair;
+#[cfg(all(unix, feature = "faults"))]
 mod crash_snapshot;
 #[cfg(all(unix, feature = "faults"))]
 mod crash_whole;

@@ -2,6 +2,7 @@
 
 use std::io::{self, ErrorKind, Seek, SeekFrom, Write};
 use std::sync::Arc;
+use std::time::SystemTime;
 
 use super::{DiskFile, Owner, Stat};
 use crate::bug::OrBug;
@@ -48,6 +49,11 @@ impl Handle {
     /// Properties of the file.
     pub(crate) fn stat(&self) -> io::Result<Stat> {
         self.file.stat()
+    }
+
+    pub(crate) fn set_modified(&self, time: SystemTime) -> io::Result<()> {
+        self.owner.check()?;
+        self.file.set_modified(time)
     }
 
     /// Locks the file: [`ErrorKind::ResourceBusy`] if another one holds the lock.

@@ -2,6 +2,7 @@
 
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
+use std::time::SystemTime;
 
 use crate::disk::{DiskRef, Handle, Opening};
 use crate::error::{Error, Result};
@@ -75,6 +76,26 @@ impl InPlace {
         self.file
             .len()
             .map_err(|error| self.failed("cannot stat", error))
+    }
+
+    /// When it was modified, if the system knows that.
+    ///
+    /// # Errors
+    /// [`Error::Io`].
+    pub(crate) fn modified(&self) -> Result<Option<SystemTime>> {
+        let stat = self.file.stat();
+        let stat = stat.map_err(|error| self.failed("cannot stat", error))?;
+        Ok(stat.modified)
+    }
+
+    /// Sets when it was modified.
+    ///
+    /// # Errors
+    /// [`Error::Io`].
+    pub(crate) fn set_modified(&self, time: SystemTime) -> Result<()> {
+        self.file
+            .set_modified(time)
+            .map_err(|error| self.failed("cannot set when it was modified", error))
     }
 
     /// Writes bytes at an offset. The file grows if they end after it.

@@ -76,6 +76,9 @@ fn give_frame(
 ) -> Result<()> {
     let current = &band.current;
     let head = current.frame.head(current.set, false);
+    give(Change::Frame {
+        start: current.frame.start,
+    })?;
     encoding.frame(
         &head,
         &mut |start, buffer| {

@@ -7,6 +7,7 @@ use crate::engine::{Filter, Options, Start, Step, Walk};
 use crate::error::Result;
 use crate::format::open;
 use crate::ledger::Span;
+use crate::record::Checked;
 use crate::source::Source;
 
 /// Iterates over the ranges of a file, in file order, each once. Files with an index or table of contents are walked
@@ -46,6 +47,12 @@ impl Ledger {
         };
         ledger.fill()?;
         Ok(ledger)
+    }
+
+    /// How records are verified, as far as the file was read.
+    #[must_use]
+    pub fn checked(&self) -> Checked {
+        self.walk.checked()
     }
 
     /// Finds the next ranges, if there are any.

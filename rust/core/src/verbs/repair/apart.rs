@@ -1,0 +1,71 @@
+//! Repairing to another path: a file and its sidecar that both are new.
+
+use std::io::{BufWriter, Write as _};
+use std::path::Path;
+
+use super::plan::Plan;
+use super::proof::{Patched, refuse_proven};
+use super::{Job, Repaired};
+use crate::engine::each_piece;
+use crate::error::{Error, Result};
+use crate::output::{NewFile, commit_together};
+use crate::parity::{self, Files};
+use crate::source::{FileSource, Source};
+use crate::verbs::watched::Watched;
+
+impl Job<'_> {
+    pub(super) fn repair_apart(
+        &self,
+        to: &Path,
+        new_sidecar: &Path,
+        progress: &mut dyn FnMut(u64) -> Result<()>,
+    ) -> Result<Repaired> {
+        let create = |path: &Path| NewFile::create(self.disk, path, self.repairing.overwrite);
+        let (mut new, mut new_par) = (create(to)?, create(new_sidecar)?);
+        let file = FileSource::open(self.disk, self.path)?;
+        let sidecar = FileSource::open(self.disk, self.sidecar)?;
+        let mut stages = self.stages(&file, progress);
+        let mut plan = Plan::new(self.disk, to)?;
+        let watched = Watched::new(&file, self.options);
+        let files = Files::new(&watched, &sidecar);
+        let report = parity::repair(files, self.judging(), &mut |change| {
+            plan.add(&file, change)?;
+            stages.tell(watched.read())
+        })?;
+        self.check_refused(&report)?;
+        plan.sort();
+        if !plan.file.is_empty() && !self.repairing.raw && !self.repairing.force {
+            refuse_proven(&file, &plan, self.options)?;
+        }
+        let patched = Patched {
+            file: &file,
+            plan: &plan,
+        };
+        let failed = |error| Error::io(Some(to), "cannot write the repaired file", error);
+        let mut out = BufWriter::new(new.file().another());
+        each_piece(&patched, self.options, 0..patched.len(), |bytes| {
+            out.write_all(bytes).map_err(failed)
+        })?;
+        out.flush().map_err(failed)?;
+        drop(out);
+        plan.write_sidecar(&sidecar, &mut new_par)?;
+        stages.next();
+        let (written, written_par) = (new.source()?, new_par.source()?);
+        let watched = Watched::new(&written, self.options);
+        let files = Files::new(&watched, &written_par);
+        let after = parity::repair(files, self.judging(), &mut |_| stages.tell(watched.read()))?;
+        self.check_repaired(to, &report, &after)?;
+        stages.finish()?;
+        let changed = plan.changed();
+        commit_together(self.disk, vec![new_par, new])?;
+        Ok(Repaired {
+            path: to.to_path_buf(),
+            sidecar: new_sidecar.to_path_buf(),
+            report,
+            changed,
+            undo: None,
+            manifest: None,
+            continued: false,
+        })
+    }
+}

@@ -1,0 +1,201 @@
+//! Repairs a file and its parity sidecar, in place or to another path.
+
+mod apart;
+mod in_place;
+mod manifest;
+mod pair;
+mod plan;
+mod proof;
+mod undo;
+
+use std::path::{Path, PathBuf};
+
+pub use undo::undo_repair;
+
+use super::paths::refuse_same;
+use super::protect::default_sidecar;
+use super::stages::Stages;
+use crate::disk::DiskRef;
+use crate::engine::Options;
+use crate::error::{Error, Result, name};
+use crate::parity::{self, FileKind, Outcome, Refused, Report, SidecarKind};
+use crate::setters::setters;
+use crate::source::Source;
+
+/// The number of passes over the file: judge, verify.
+const STAGES: u64 = 2;
+
+/// How much is compared and written at a time. A range of a plan is not longer.
+const PIECE_BYTES: usize = 1 << 20;
+
+/// Options of a repair.
+#[derive(Clone, Debug, Default)]
+#[non_exhaustive]
+pub struct Repairing {
+    /// Where the sidecar is. `None` is the file's name with `.par` appended.
+    pub sidecar: Option<PathBuf>,
+    /// Where the repaired file goes, with its sidecar beside it. `None` repairs both where they are.
+    pub to: Option<PathBuf>,
+    /// Whether to replace existing files at `to`. Otherwise they are an error.
+    pub overwrite: bool,
+    /// Where the replaced bytes go. `None` is the file's name with `.undo` appended, and a number if that is taken.
+    /// The manifest is beside it, with `.manifest.jsonl` appended to its name.
+    pub undo: Option<PathBuf>,
+    /// Whether to repair also a file of which no block is as it was protected, one that was modified after its sidecar,
+    /// and records that their own checksums prove.
+    pub force: bool,
+    /// Whether the file has no format. Then no record is proven.
+    pub raw: bool,
+}
+
+setters!(Repairing {
+    sidecar: Option<PathBuf>, from;
+    to: Option<PathBuf>, from;
+    overwrite: bool;
+    undo: Option<PathBuf>, from;
+    force: bool;
+    raw: bool;
+});
+
+/// The result of a repair.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct Repaired {
+    /// The repaired file.
+    pub path: PathBuf,
+    /// Its sidecar.
+    pub sidecar: PathBuf,
+    /// What was found before. Ranges that are `repaired` in it are as they were protected now; `lost` and `unverified`
+    /// ones are as they were found.
+    pub report: Report,
+    /// How many bytes of the file changed or were added.
+    pub changed: u64,
+    /// The replaced bytes, if any changed in place.
+    pub undo: Option<PathBuf>,
+    /// The manifest that says where they belong.
+    pub manifest: Option<PathBuf>,
+    /// Whether an earlier repair was interrupted, and this one completed it.
+    pub continued: bool,
+}
+
+impl Repaired {
+    /// Whether bytes could not be repaired, or cannot be verified any more.
+    #[must_use]
+    pub fn is_lossy(&self) -> bool {
+        self.report.outcome == Outcome::Lost
+    }
+}
+
+/// Repairs a file and its sidecar, each from the other. `progress` is called at intervals with how many bytes of the
+/// file are done, over both passes together. An error that it returns ends the work.
+///
+/// In place, the bytes that change are first kept in another file, synced, from which [`undo_repair`] restores both
+/// files. Then the file is written, then the sidecar, and both are verified. Each byte is the old one or the right one
+/// at every moment, so a repair that is interrupted does no harm: repair again, and it is completed. The file keeps the
+/// time at which it was modified. Bytes that cannot be repaired stay as they are.
+///
+/// # Errors
+/// - [`Error::Usage`] if the sidecar is probably that of another file, or of an earlier state of it, without
+///   [`force`](Repairing::force); if two of the files are the same.
+/// - [`Error::Format`] if the sidecar is none.
+/// - [`Error::Io`]; also if another writer has one of the files open.
+/// - [`Error::Limit`], [`Error::Interrupted`].
+pub fn repair(
+    path: &Path,
+    options: &Options,
+    repairing: &Repairing,
+    mut progress: impl FnMut(u64) -> Result<()>,
+) -> Result<Repaired> {
+    let sidecar = match &repairing.sidecar {
+        Some(sidecar) => sidecar.clone(),
+        None => default_sidecar(path),
+    };
+    let new_sidecar = repairing.to.as_deref().map(default_sidecar);
+    refuse_same(
+        options.on(),
+        &[
+            ("the file", Some(path)),
+            ("its sidecar", Some(&sidecar)),
+            ("the repaired file", repairing.to.as_deref()),
+            ("its sidecar", new_sidecar.as_deref()),
+            ("the replaced bytes", repairing.undo.as_deref()),
+        ],
+    )?;
+    let job = Job {
+        path,
+        sidecar: &sidecar,
+        disk: options.on(),
+        options,
+        repairing,
+    };
+    match (&repairing.to, &new_sidecar) {
+        (Some(to), Some(new_sidecar)) => job.repair_apart(to, new_sidecar, &mut progress),
+        _ => job.repair_in_place(&mut progress),
+    }
+}
+
+/// The parameters of all steps.
+struct Job<'a> {
+    path: &'a Path,
+    sidecar: &'a Path,
+    disk: &'a DiskRef,
+    options: &'a Options,
+    repairing: &'a Repairing,
+}
+
+impl Job<'_> {
+    fn stages<'b>(
+        &self,
+        file: &dyn Source,
+        progress: &'b mut dyn FnMut(u64) -> Result<()>,
+    ) -> Stages<'b> {
+        Stages::new(file.len(), STAGES, progress)
+    }
+
+    fn judging(&self) -> parity::Options {
+        parity::Options::default().force(self.repairing.force)
+    }
+
+    /// The error for a sidecar that is refused.
+    fn check_refused(&self, report: &Report) -> Result<()> {
+        let sidecar = Some(self.sidecar.to_path_buf());
+        match report.refused {
+            None => Ok(()),
+            Some(Refused::NoFrame) => Err(Error::Format {
+                path: sidecar,
+                message: "expected a frame in the sidecar, found none".to_owned(),
+                next: Some(
+                    "it is none, or nothing of it is left: name another (sidecar, --sidecar)",
+                ),
+            }),
+            Some(Refused::AnotherFile) => Err(Error::Usage(format!(
+                "{}: no block of the file is as {} has it: this is probably the sidecar of another file. Nothing was changed. force (--force) repairs the file all the same",
+                name(&Some(self.path.to_path_buf())),
+                name(&sidecar)
+            ))),
+        }
+    }
+
+    /// Checks that what was repaired reads back as that.
+    fn check_repaired(&self, path: &Path, before: &Report, after: &Report) -> Result<()> {
+        let lost = |report: &Report| -> u64 {
+            let kinds = [FileKind::Lost, FileKind::Unverified];
+            let lost = report.file.iter().filter(|span| kinds.contains(&span.kind));
+            lost.map(|span| span.end - span.start).sum()
+        };
+        let is_left = after
+            .file
+            .iter()
+            .any(|span| span.kind == FileKind::Repaired)
+            || after
+                .sidecar
+                .iter()
+                .any(|span| span.kind == SidecarKind::Repaired);
+        if !is_left && lost(after) == lost(before) && after.refused.is_none() {
+            return Ok(());
+        }
+        let action = "the file or its sidecar does not read back as it was repaired: check the disk, then repair again";
+        let error = std::io::ErrorKind::InvalidData.into();
+        Err(Error::io(Some(path), action, error))
+    }
+}

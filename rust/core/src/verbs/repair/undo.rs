@@ -1,0 +1,261 @@
+//! Undoes a repair: both files are as they were before it.
+
+use std::io::{ErrorKind, Write as _};
+use std::path::{Path, PathBuf};
+
+use super::manifest::{Header, Lengths, Manifest, Piece, Place, State, manifest_of};
+use super::pair::Pair;
+use super::{Job, Repairing};
+use crate::checksum::{Key, hash};
+use crate::disk::DiskRef;
+use crate::engine::Options;
+use crate::error::{Error, Result};
+use crate::output::{InPlace, NewFile, folder};
+use crate::saturating::saturating_usize;
+use crate::source::{FileSource, Source};
+use crate::verbs::paths::{behind, refuse_same};
+use crate::verbs::protect::default_sidecar;
+
+/// The suffix of replaced bytes after the name of the file.
+const SUFFIX: &str = ".undo";
+
+/// The names of replaced bytes: this one, then with numbers from 2 on.
+fn names(job: &Job<'_>) -> impl Iterator<Item = PathBuf> {
+    let first = match &job.repairing.undo {
+        Some(undo) => undo.clone(),
+        None => behind(job.path, SUFFIX),
+    };
+    let others = first.clone();
+    let others = (2u64..).map(move |number| behind(&others, &format!(".{number}")));
+    std::iter::once(first).chain(others)
+}
+
+/// Whether there are replaced bytes of this name, or the manifest of some.
+fn is_taken(disk: &DiskRef, undo: &Path) -> bool {
+    disk.is_taken(undo) || disk.is_taken(&manifest_of(undo))
+}
+
+/// The first name that is free.
+pub(super) fn next(job: &Job<'_>) -> Option<PathBuf> {
+    names(job).find(|undo| !is_taken(job.disk, undo))
+}
+
+/// The replaced bytes of the latest repair.
+pub(super) fn latest(job: &Job<'_>) -> Option<PathBuf> {
+    let taken = names(job).take_while(|undo| is_taken(job.disk, undo));
+    // Without a manifest they are what a loss of power left.
+    taken
+        .filter(|undo| job.disk.is_taken(&manifest_of(undo)))
+        .last()
+}
+
+/// Undoes the latest repair of a file, and of its sidecar: both are as they were before. If that repair completed one
+/// that was interrupted, that one is undone, too. The replaced bytes are removed. Gives the length of the file. Of
+/// `repairing`, only [`sidecar`](Repairing::sidecar) and [`undo`](Repairing::undo) are used.
+///
+/// Before anything is written, all replaced bytes are checked, and so is that the repaired bytes are still there.
+/// Undoing that is interrupted is run again.
+///
+/// # Errors
+/// - [`Error::Format`] if the manifest is none, if the replaced bytes are damaged, or if one of the files changed after
+///   the repair.
+/// - [`Error::Io`]; also if there is nothing to undo, or if another writer has one of the files open.
+pub fn undo_repair(path: &Path, options: &Options, repairing: &Repairing) -> Result<u64> {
+    let sidecar = match &repairing.sidecar {
+        Some(sidecar) => sidecar.clone(),
+        None => default_sidecar(path),
+    };
+    refuse_same(
+        options.on(),
+        &[("the file", Some(path)), ("its sidecar", Some(&sidecar))],
+    )?;
+    let job = Job {
+        path,
+        sidecar: &sidecar,
+        disk: options.on(),
+        options,
+        repairing,
+    };
+    let nothing = || {
+        let error = ErrorKind::NotFound.into();
+        Error::io(Some(path), "there is no repair of it to undo", error)
+    };
+    let mut undo = latest(&job).ok_or_else(nothing)?;
+    let mut is_first = true;
+    loop {
+        let pair = Pair::open(&job)?;
+        let manifest = Manifest::read(job.disk, &undo)?;
+        let undoing = Undoing {
+            job: &job,
+            bytes: FileSource::open(job.disk, &undo)?,
+            manifest: &manifest,
+            pair: &pair,
+        };
+        // A repair that another one completed was interrupted: any bytes may be there.
+        undoing.undo(is_first && manifest.state == State::Repaired)?;
+        drop(pair);
+        job.remove(&undo)?;
+        match manifest.header.continues {
+            Some(name) => undo = folder(&undo).join(name),
+            None => return Ok(manifest.header.file.nbytes_before),
+        }
+        is_first = false;
+    }
+}
+
+impl Job<'_> {
+    /// Removes replaced bytes. Their manifest goes first: without it they are of no use.
+    fn remove(&self, undo: &Path) -> Result<()> {
+        let failed = |error| {
+            Error::io(
+                Some(undo),
+                "undone, but cannot remove the replaced bytes",
+                error,
+            )
+        };
+        self.disk.unlink(&manifest_of(undo)).map_err(failed)?;
+        self.disk.sync_folder(folder(undo)).map_err(failed)?;
+        self.disk.unlink(undo).map_err(failed)
+    }
+}
+
+struct Undoing<'a> {
+    job: &'a Job<'a>,
+    bytes: FileSource,
+    manifest: &'a Manifest,
+    pair: &'a Pair,
+}
+
+impl Undoing<'_> {
+    fn undo(&self, is_complete: bool) -> Result<()> {
+        let Header { file, sidecar, .. } = &self.manifest.header;
+        self.check_kept()?;
+        if is_complete {
+            self.check_repaired(Place::File, file)?;
+            self.check_repaired(Place::Sidecar, sidecar)?;
+        }
+        self.manifest.mark(self.job.disk, State::Undoing)?;
+        if self.manifest.header.sidecar_anew {
+            self.write_sidecar()?;
+        } else {
+            self.restore(Place::Sidecar, sidecar)?;
+        }
+        self.restore(Place::File, file)
+    }
+
+    fn file(&self, place: Place) -> &InPlace {
+        match place {
+            Place::File => &self.pair.file,
+            Place::Sidecar => &self.pair.sidecar,
+        }
+    }
+
+    fn pieces(&self, place: Place) -> impl Iterator<Item = &Piece> {
+        let pieces = self.manifest.pieces.iter();
+        pieces.filter(move |piece| piece.place == place)
+    }
+
+    /// The old bytes of a range.
+    fn old(&self, piece: &Piece) -> Result<Vec<u8>> {
+        let is_there = piece
+            .at
+            .checked_add(piece.nbytes)
+            .is_some_and(|end| end <= self.bytes.len());
+        let mut old = vec![
+            0;
+            if is_there {
+                saturating_usize(piece.nbytes)
+            } else {
+                0
+            }
+        ];
+        self.bytes
+            .read_exact_at(piece.at.min(self.bytes.len()), &mut old)?;
+        if is_there && piece.has_old(hash(&Key::DEFAULT, &old)) {
+            return Ok(old);
+        }
+        Err(self.refuse(
+            self.bytes.path(),
+            format!("the replaced bytes at offset {} are damaged", piece.at),
+        ))
+    }
+
+    fn check_kept(&self) -> Result<()> {
+        let mut pieces = self.manifest.pieces.iter();
+        pieces.try_for_each(|piece| self.old(piece).map(drop))
+    }
+
+    /// Checks that a file is as the repair left it.
+    fn check_repaired(&self, place: Place, lengths: &Lengths) -> Result<()> {
+        let source = self.file(place).source()?;
+        let anew = place == Place::Sidecar && self.manifest.header.sidecar_anew;
+        // What is appended to after a repair that changed no length stays.
+        let is_fixed = anew || lengths.nbytes_before != lengths.nbytes_after;
+        let is_long = if is_fixed {
+            source.len() == lengths.nbytes_after
+        } else {
+            source.len() >= lengths.nbytes_after
+        };
+        if !is_long {
+            return Err(self.changed(&source));
+        }
+        if anew {
+            return Ok(());
+        }
+        for piece in self.pieces(place) {
+            if piece.start >= lengths.nbytes_after {
+                continue; // it was cut off
+            }
+            let mut own = vec![0; saturating_usize(piece.end.min(source.len()) - piece.start)];
+            source.read_exact_at(piece.start, &mut own)?;
+            if !piece.has_new(hash(&Key::DEFAULT, &own)) {
+                return Err(self.changed(&source));
+            }
+        }
+        Ok(())
+    }
+
+    fn changed(&self, source: &FileSource) -> Error {
+        self.refuse(
+            source.path(),
+            "it changed after it was repaired: undoing would change other bytes than the repair did".to_owned(),
+        )
+    }
+
+    fn refuse(&self, path: Option<&Path>, message: String) -> Error {
+        Error::Format {
+            path: path.map(Into::into),
+            message,
+            next: None,
+        }
+    }
+
+    fn restore(&self, place: Place, lengths: &Lengths) -> Result<()> {
+        let is_same = lengths.nbytes_before == lengths.nbytes_after;
+        if is_same && self.pieces(place).next().is_none() {
+            return Ok(());
+        }
+        let file = self.file(place);
+        for piece in self.pieces(place).filter(|piece| piece.nbytes > 0) {
+            file.write(&self.old(piece)?, piece.start)?;
+        }
+        if lengths.nbytes_after > lengths.nbytes_before && file.len()? > lengths.nbytes_before {
+            file.set_len(lengths.nbytes_before)?;
+        }
+        if let (Place::File, Some(modified)) = (place, self.manifest.header.modified()) {
+            file.set_modified(modified)?;
+        }
+        file.sync()
+    }
+
+    fn write_sidecar(&self) -> Result<()> {
+        let path = self.pair.sidecar.path();
+        let failed = |error| Error::io(Some(path), "cannot write the old sidecar", error);
+        let mut new = NewFile::create(self.job.disk, path, true)?;
+        for piece in self.pieces(Place::Sidecar) {
+            let old = self.old(piece)?;
+            new.file().write_all(&old).map_err(failed)?;
+        }
+        new.commit()
+    }
+}
