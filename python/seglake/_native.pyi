@@ -39,10 +39,12 @@ __all__ = [
     "Ledger",
     "ListedSegment",
     "Part",
+    "Protected",
     "Reader",
     "Record",
     "Records",
     "Recovered",
+    "Repaired",
     "Report",
     "Schema",
     "SegmentLog",
@@ -61,13 +63,16 @@ __all__ = [
     "is_log_name",
     "list_log",
     "open",
+    "protect",
     "recover",
     "rename",
     "rename_new",
+    "repair",
     "seal",
     "sync_file",
     "sync_folder",
     "undo_recover",
+    "undo_repair",
     "uuid6",
     "verify",
     "write_lines",
@@ -355,6 +360,121 @@ def undo_recover(
     >>> recovered = seglake.recover("damaged.active", "sound.active")
     >>> seglake.undo_recover("sound.active", "as-it-was.active") == seglake.verify("damaged.active").nbytes
     True
+    """
+
+def protect(
+    path: str | PathLike[str],
+    *,
+    profile: Literal["128+8", "128+4", "128+16", "128+8-long"] | None = None,
+    as_it_is: bool = False,
+    lazy: bool = False,
+    sidecar: str | PathLike[str] | None = None,
+    format: str | None = None,
+    dialect: DialectName | None = None,
+    key: _Key | None = None,
+    limits: Limits | None = None,
+    progress: Callable[[int, int], object] | None = None,
+) -> Protected:
+    """Makes the parity sidecar of a file, from which `repair` restores damaged bytes, or extends it if the file has
+    grown. The file itself is never written to.
+
+    First the file is verified by its format; a damaged one is refused. All of it is covered, but for unused space
+    and a torn tail of a file that is appended to. What is covered must not change afterwards: append to the file,
+    and protect it again.
+
+    profile: data and parity blocks of a group: "128+8", "128+4", "128+16" or "128+8-long". None: that of an
+        existing sidecar, "128+8" for a new one.
+    as_it_is: begin a new sidecar for the file as it is, damaged or not. An existing one is replaced.
+    lazy: leave the last 16 MiB as they are until what is not covered of them is 1/16 of what is.
+    sidecar: where the sidecar is. None: `path` with `.par` behind it.
+    format: as in `verify`, or "raw" for a file of any other kind: it is not verified, and covered whole.
+    progress: called as in `verify`. The other arguments are as there.
+
+    Raises DamageError where the file is damaged, by its format or by what the sidecar covers; WrongKeyError;
+    FormatError where the format cannot be told, or the sidecar is none; ValueError where the sidecar has another
+    profile; OSError, also where another process writes the sidecar.
+
+    >>> seglake.protect("orders.active").change
+    'created'
+    >>> seglake.protect("orders.active").change
+    'unchanged'
+    """
+
+def repair(
+    path: str | PathLike[str],
+    *,
+    to: str | PathLike[str] | None = None,
+    overwrite: bool = False,
+    undo: str | PathLike[str] | None = None,
+    force: bool = False,
+    sidecar: str | PathLike[str] | None = None,
+    format: str | None = None,
+    dialect: DialectName | None = None,
+    key: _Key | None = None,
+    limits: Limits | None = None,
+    progress: Callable[[int, int], object] | None = None,
+) -> Repaired:
+    """Repairs a file and its parity sidecar, each from the other, in place or to another path.
+
+    In place, the bytes that change are first kept in another file, from which `undo_repair` restores both. A
+    repair that was interrupted is run again. The file keeps the time at which it was modified. What cannot be
+    repaired stays as it is, and is in
+    `damage`: `recover` writes what is good of such a file to a new one.
+
+    to: where the repaired file goes, with its sidecar beside it. Then nothing else changes. None: in place.
+    overwrite: replace existing files at `to`. Otherwise they raise FileExistsError.
+    undo: where the replaced bytes go; their manifest gets `.manifest.jsonl` behind its name. None: `path` with
+        `.undo` behind it, and a number where that is taken.
+    force: repair also a file of which nothing is as it was protected, records that their own checksums prove, and
+        a file without checksums that was modified after it was protected.
+    sidecar, format: as in `protect`. progress: called as in `verify`. The other arguments are as there.
+
+    Raises ValueError where the sidecar is probably that of another file, or of an earlier state of it;
+    FormatError where it is no sidecar; OSError, also where there is none, and where another process writes one of
+    the files.
+
+    >>> import shutil
+    >>> shutil.copy("orders.active", "new.active")
+    'new.active'
+    >>> seglake.protect("new.active").change
+    'created'
+    >>> with open("new.active", "r+b") as orders:
+    ...     orders.seek(60), orders.write(b"?")
+    (60, 1)
+    >>> seglake.repair("new.active").outcome, seglake.verify("new.active").ok
+    ('repaired', True)
+    """
+
+def undo_repair(
+    path: str | PathLike[str],
+    *,
+    undo: str | PathLike[str] | None = None,
+    sidecar: str | PathLike[str] | None = None,
+) -> int:
+    """Undoes the latest repair of a file and its sidecar, which are then as they were before it, and returns the
+    length of the file in bytes. The replaced bytes are removed.
+
+    They are checked before anything is written, and so is that both files are still as the repair left them.
+    Undoing that was interrupted is run again.
+
+    undo: where the replaced bytes are. None: as in `repair`.
+    sidecar: as in `protect`.
+
+    Raises FormatError where the replaced bytes are damaged, or one of the files changed after it was repaired;
+    OSError, also where there is nothing to undo.
+
+    >>> import shutil
+    >>> shutil.copy("orders.active", "new.active")
+    'new.active'
+    >>> seglake.protect("new.active").change
+    'created'
+    >>> with open("new.active", "r+b") as orders:
+    ...     orders.seek(60), orders.write(b"?")
+    (60, 1)
+    >>> seglake.repair("new.active").undo
+    'new.active.undo'
+    >>> seglake.undo_repair("new.active") == seglake.verify("orders.active").nbytes, seglake.verify("new.active").ok
+    (True, False)
     """
 
 def arrow_stream(schema: Schema, batches: Iterable[Batch]) -> object:
@@ -1439,6 +1559,206 @@ class Report:
         >>> report = seglake.verify("damaged.active")
         >>> report.to_dict()["records"]
         2
+        """
+
+@final
+class Protected:
+    """What `protect` covered of a file, and what became of its sidecar.
+
+    >>> protected = seglake.protect("orders.active")
+    >>> protected.change, protected.covered_bytes == protected.nbytes
+    ('created', True)
+    """
+    @property
+    def path(self) -> str:
+        """The file.
+
+        >>> seglake.protect("orders.active").path
+        'orders.active'
+        """
+    @property
+    def sidecar(self) -> str:
+        """Its sidecar.
+
+        >>> seglake.protect("orders.active").sidecar
+        'orders.active.par'
+        """
+    @property
+    def change(self) -> Literal["created", "extended", "rewritten", "unchanged"]:
+        """What became of the sidecar: "created", "extended", "rewritten" (it had more superseded bytes than others),
+        or "unchanged".
+
+        >>> seglake.protect("orders.active").change, seglake.protect("orders.active").change
+        ('created', 'unchanged')
+        """
+    @property
+    def healed(self) -> bool:
+        """Whether the sidecar was damaged, and repaired before that.
+
+        >>> seglake.protect("orders.active").healed
+        False
+        """
+    @property
+    def profile(self) -> str:
+        """The profile: how many data and parity blocks a group has.
+
+        >>> seglake.protect("orders.active", profile="128+4").profile
+        '128+4'
+        """
+    @property
+    def nbytes(self) -> int:
+        """The length of the file in bytes.
+
+        >>> seglake.protect("orders.active").nbytes == seglake.verify("orders.active").nbytes
+        True
+        """
+    @property
+    def covered_bytes(self) -> int:
+        """How many bytes of the file are covered, from its beginning: all, but for unused space and a torn tail.
+
+        >>> protected = seglake.protect("orders.active")
+        >>> protected.covered_bytes == protected.nbytes
+        True
+        """
+    @property
+    def sidecar_bytes(self) -> int:
+        """The length of the sidecar in bytes.
+
+        >>> seglake.protect("orders.active").sidecar_bytes
+        800
+        """
+    @property
+    def report(self) -> Report | None:
+        """What was found in the file by its own format, or None where it was not verified (`format="raw"`).
+
+        >>> seglake.protect("orders.active").report.ok
+        True
+        """
+    def to_dict(self) -> dict[str, Any]:
+        """All attributes as a dict of the same names, fit for JSON: `report` is that of Report.to_dict.
+
+        >>> seglake.protect("orders.active").to_dict()["sidecar"]
+        'orders.active.par'
+        """
+
+@final
+class Repaired:
+    """What `repair` found in a file and its sidecar, and what it changed.
+
+    >>> seglake.protect("orders.active").change
+    'created'
+    >>> repaired = seglake.repair("orders.active")
+    >>> repaired.outcome, repaired.changed_bytes
+    ('sound', 0)
+    """
+    @property
+    def path(self) -> str:
+        """The repaired file.
+
+        >>> seglake.protect("orders.active").change
+        'created'
+        >>> seglake.repair("orders.active").path
+        'orders.active'
+        """
+    @property
+    def sidecar(self) -> str:
+        """Its sidecar.
+
+        >>> seglake.protect("orders.active").change
+        'created'
+        >>> seglake.repair("orders.active").sidecar
+        'orders.active.par'
+        """
+    @property
+    def outcome(self) -> Literal["sound", "repaired", "lost"]:
+        """What was found: "sound", "repaired" (all damage was repaired) or "lost" (some could not be).
+
+        >>> seglake.protect("orders.active").change
+        'created'
+        >>> seglake.repair("orders.active").outcome
+        'sound'
+        """
+    @property
+    def lost(self) -> bool:
+        """Whether bytes could not be repaired, or can no longer be verified: those that `damage` calls "lost" and
+        "unverified".
+
+        >>> seglake.protect("orders.active").change
+        'created'
+        >>> seglake.repair("orders.active").lost
+        False
+        """
+    @property
+    def damage(self) -> list[Span]:
+        """The ranges of the file that were damaged, with kind "repaired", "lost" or "unverified".
+
+        >>> seglake.protect("orders.active").change
+        'created'
+        >>> seglake.repair("orders.active").damage
+        []
+        """
+    @property
+    def sidecar_damage(self) -> list[Span]:
+        """The same of the sidecar.
+
+        >>> seglake.protect("orders.active").change
+        'created'
+        >>> seglake.repair("orders.active").sidecar_damage
+        []
+        """
+    @property
+    def worst(self) -> dict[str, int] | None:
+        """The group of blocks with the most damage: its `band`, its number (`group`), how many parity blocks it
+        `needs` and how many it has (`of`). None where nothing was damaged.
+
+        >>> seglake.protect("orders.active").change
+        'created'
+        >>> print(seglake.repair("orders.active").worst)
+        None
+        """
+    @property
+    def changed_bytes(self) -> int:
+        """How many bytes of the file changed or were added.
+
+        >>> seglake.protect("orders.active").change
+        'created'
+        >>> seglake.repair("orders.active").changed_bytes
+        0
+        """
+    @property
+    def undo(self) -> str | None:
+        """The file with the bytes that were replaced; None where nothing changed in place.
+
+        >>> seglake.protect("orders.active").change
+        'created'
+        >>> print(seglake.repair("orders.active").undo)
+        None
+        """
+    @property
+    def manifest(self) -> str | None:
+        """The file that says where those belong.
+
+        >>> seglake.protect("orders.active").change
+        'created'
+        >>> print(seglake.repair("orders.active").manifest)
+        None
+        """
+    @property
+    def continued(self) -> bool:
+        """Whether an earlier repair was interrupted, and this one completed it.
+
+        >>> seglake.protect("orders.active").change
+        'created'
+        >>> seglake.repair("orders.active").continued
+        False
+        """
+    def to_dict(self) -> dict[str, Any]:
+        """All attributes as a dict of the same names, fit for JSON: ranges are `[start, end, kind, cause]`.
+
+        >>> seglake.protect("orders.active").change
+        'created'
+        >>> seglake.repair("orders.active").to_dict()["outcome"]
+        'sound'
         """
 
 @final

@@ -11,7 +11,21 @@ from cli_process import TIMEOUT_S, command, environment, here, seglake
 
 import seglake as library
 
-COMMANDS = ("info", "cat", "verify", "recover", "extract", "convert", "seal", "index", "export", "log", "ingest")
+COMMANDS = (
+    "info",
+    "cat",
+    "verify",
+    "protect",
+    "repair",
+    "recover",
+    "extract",
+    "convert",
+    "seal",
+    "index",
+    "export",
+    "log",
+    "ingest",
+)
 READERS = ("info", "cat", "verify")
 
 

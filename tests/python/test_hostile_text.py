@@ -72,6 +72,8 @@ FOR_PEOPLE: dict[str, list[list[str]]] = {
         ["--get", "\x1b[5;45m/\n/0", "FILE"],
     ],
     "verify": [["FILE"], ["FILE", "MISSING"]],
+    "protect": [["FILE"], ["--as-it-is", "FILE", "MISSING"]],
+    "repair": [["FILE"], ["--undo", "FILE"], ["MISSING"]],
     "recover": [
         ["FILE", "NEW"],
         ["--force", "FILE", "NEW", "--quarantine", "QUARANTINE"],
@@ -107,6 +109,8 @@ FOR_PROGRAMS: dict[str, list[list[str]]] = {
         ["--json", "--value", "text", "--columns", "path,cause,value", "FILE"],
     ],
     "verify": [["--json", "FILE", "MISSING"]],
+    "protect": [["--json", "--as-it-is", "FILE", "MISSING"]],
+    "repair": [["--json", "FILE"]],
     "recover": [["--json", "FILE", "NEW"], ["--json", "FILE", "NEW", "--quarantine", "QUARANTINE"]],
     "convert": [["--json", "--on-damage", "skip", "FILE", "NEW"]],
     "seal": [["--json", "FILE", "NEW"]],

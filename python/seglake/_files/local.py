@@ -13,7 +13,7 @@ from seglake._native import is_log_name, list_log
 from seglake._text import printable_path
 
 from .listing import FileFilter, FileListing, FoundLog, SegmentFile
-from .patterns import alternatives, is_hidden, is_pattern, log_of_index, passes_hidden
+from .patterns import alternatives, is_hidden, is_pattern, owner_of, passes_hidden
 
 if TYPE_CHECKING:
     from seglake._native import _Key  # pyright: ignore[reportPrivateUsage]
@@ -165,7 +165,7 @@ def _modified(path: str) -> float:
 
 def _is_index(path: str) -> bool:
     """Tells whether a file is the index of a log that stands beside it."""
-    log = log_of_index(path)
+    log = owner_of(path)
     return log is not None and os.path.isfile(log)  # noqa: PTH113 - no path is made
 
 

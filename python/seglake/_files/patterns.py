@@ -8,11 +8,12 @@ from typing import Final
 import seglake
 from seglake._text import printable_path
 
-__all__ = ["alternatives", "is_hidden", "is_pattern", "log_of_index", "mounted_path", "passes_hidden"]
+__all__ = ["alternatives", "is_hidden", "is_pattern", "mounted_path", "owner_of", "passes_hidden"]
 
 _SCHEME: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:(?=/)")
 _GLOB: Final = re.compile(r"[*?\[{]")
 _BRACES: Final = re.compile(r"\{([^{}]*)\}")
+_KEPT: Final = re.compile(r"(.+?)\.(?:par|undo(?:\.\d+)?(?:\.manifest\.jsonl)?)", re.DOTALL)
 _OTHERS: Final = re.compile(r"\[\^(\]?[^\]]*\])")
 
 
@@ -58,8 +59,14 @@ def mounted_path(named: str, what: str) -> str | None:
     return rest[2:] if rest.startswith("///") else rest
 
 
-def log_of_index(path: str) -> str | None:
-    """Returns the path of the log that a file is the index of if that log is there; None for what is no index."""
+def owner_of(path: str) -> str | None:
+    """Returns the path of the file that one belongs to if that is there; None for what has no such name.
+
+    A log's index, a parity sidecar and what a repair kept belong to other files.
+    """
+    kept = _KEPT.fullmatch(path)
+    if kept is not None:
+        return kept[1]
     log, _, extension = path.rpartition(".")
     own = _logs().get(extension) if log else None
     return None if own is None else f"{log}.{own}"

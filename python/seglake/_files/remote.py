@@ -10,7 +10,7 @@ from seglake._text import printable_path
 
 from .file import Entry, Store
 from .listing import FileFilter, FileListing, SegmentFile
-from .patterns import alternatives, is_hidden, is_pattern, log_of_index, passes_hidden
+from .patterns import alternatives, is_hidden, is_pattern, owner_of, passes_hidden
 
 if TYPE_CHECKING:
     from .file import Connecting
@@ -170,11 +170,11 @@ def _chosen(
 
 def _is_index(store: Store, place: _Place, listed: set[str]) -> bool:
     """Tells whether a file is the index of a log that stands beside it: most often that has been listed, too."""
-    log = log_of_index(place.path)
+    log = owner_of(place.path)
     if log is None:
         return False
     if log in listed:
         return True
-    uri = log_of_index(place.uri) or place.uri
+    uri = owner_of(place.uri) or place.uri
     beside = store.find(log, uri)
     return beside is not None and beside.is_file

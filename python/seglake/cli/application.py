@@ -14,7 +14,21 @@ import click
 
 from . import failure, options
 
-_COMMANDS = ("info", "cat", "verify", "recover", "extract", "convert", "seal", "index", "export", "log", "ingest")
+_COMMANDS = (
+    "info",
+    "cat",
+    "verify",
+    "protect",
+    "repair",
+    "recover",
+    "extract",
+    "convert",
+    "seal",
+    "index",
+    "export",
+    "log",
+    "ingest",
+)
 
 
 class _LazyGroup(click.Group):

@@ -146,7 +146,7 @@ def describe(error: BaseException, *, label: str | None = None) -> str:
         next = error.next and printable(error.next)
         if isinstance(error, LimitError):
             next = f"raise the limit with --limits {error.option}=SIZE"
-        elif isinstance(error, FormatError) and next is not None:
+        elif isinstance(error, FormatError) and next is not None and "--" not in next:
             next = "name it with --format, or by the file's extension, if you know it"
         return about if next is None else f"{about}\n  next      {next}"
     text = printable(str(error))
@@ -169,6 +169,9 @@ def _damage(error: DamageError, label: str | None) -> str:
 
     wrong_key = isinstance(error, WrongKeyError)
     where = printable(label or error.path or "the input")
+    next = KEY_NEXT if wrong_key else DAMAGE_NEXT
+    if error.next is not None and "seglake repair" in error.next:
+        next = error.next  # it differs from what a parity sidecar covers
     headline = "nothing checks, but the structure is sound: probably the wrong key" if wrong_key else "damaged"
     return "\n".join(
         [
@@ -178,7 +181,7 @@ def _damage(error: DamageError, label: str | None) -> str:
             f"  expected  {printable(error.expected)}",
             f"  actual    {printable(error.actual)}",
             *(f"  note      {printable(note)}" for note in getattr(error, "__notes__", [])),
-            f"  next      {KEY_NEXT if wrong_key else DAMAGE_NEXT}",
+            f"  next      {printable(next)}",
         ]
     )
 

@@ -36,6 +36,7 @@ mod message;
 mod open;
 mod part;
 mod passes;
+mod protect;
 mod read_options;
 mod reader;
 mod reading;
@@ -48,6 +49,7 @@ mod records;
 mod recover;
 mod remote;
 mod reopening;
+mod repair;
 mod report;
 mod seal;
 mod source;
@@ -96,6 +98,8 @@ mod _native {
     #[pymodule_export]
     use super::part::Part;
     #[pymodule_export]
+    use super::protect::{Protected, protect};
+    #[pymodule_export]
     use super::reader::Reader;
     #[pymodule_export]
     use super::record::Record;
@@ -103,6 +107,8 @@ mod _native {
     use super::records::Records;
     #[pymodule_export]
     use super::recover::{Recovered, recover, undo_recover};
+    #[pymodule_export]
+    use super::repair::{Repaired, repair, undo_repair};
     #[pymodule_export]
     use super::report::Report;
     #[pymodule_export]

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 import seglake
-from seglake._files.patterns import is_hidden, log_of_index
+from seglake._files.patterns import is_hidden, owner_of
 from seglake._publish.manifest import MANIFEST, Manifest, left_over
 from seglake._publish.store import LOCAL, Store
 from seglake._text import printable_path
@@ -185,8 +185,8 @@ class Existing:
         """
         existing = cls()
         found = {name: is_file for name, is_file in store.names_in(folder).items() if not is_hidden(name)}
-        for name, is_file in sorted(found.items(), key=lambda item: (log_of_index(item[0]) is None, item[0])):
-            belongs = log_of_index(name) in found
+        for name, is_file in sorted(found.items(), key=lambda item: (owner_of(item[0]) is None, item[0])):
+            belongs = owner_of(name) in found
             if is_file and (belongs or name.rpartition(".")[2] in extensions or _is_segment(folder / name, store)):
                 existing.segments.append(name)
             else:

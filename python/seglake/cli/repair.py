@@ -1,0 +1,145 @@
+"""`seglake repair`: a file restored from its parity sidecar, and back."""
+
+from __future__ import annotations
+
+import shlex
+from pathlib import PurePath
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from . import options
+from .failure import Status, telling_of_existing
+from .render import count, exact_size, json_text, printable
+from .terminal import byte_progress
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from seglake import Repaired, Span
+
+# What a person can take in; --json lists them all.
+_MOST_RANGES = 40
+
+_EXAMPLES = """
+\b
+Examples:
+  seglake repair today.active
+  seglake repair --to /other/disk/today.active today.active
+  seglake repair --undo today.active
+"""
+
+
+@click.command(epilog=_EXAMPLES)
+@click.argument("file", metavar="FILE", type=click.Path())
+@click.option("--to", metavar="PATH", type=click.Path(), help="Write the repaired file here, and PATH.par beside it.")
+@click.option("--overwrite", is_flag=True, help="Replace files at PATH that exist, once the new ones are complete.")
+@click.option("--sidecar", metavar="PATH", type=click.Path(), help="Where the sidecar is. [default: FILE.par]")
+@click.option(
+    "--replaced",
+    metavar="PATH",
+    type=click.Path(),
+    help="Where the bytes go that are replaced, or with --undo: where they are. [default: FILE.undo]",
+)
+@click.option(
+    "--force",
+    is_flag=True,
+    help="Repair also a file of which nothing is as it was protected, one without checksums that was modified since, "
+    "and records that their own checksums prove.",
+)
+@click.option("--undo", is_flag=True, help="The other way round: FILE and its sidecar as before the last repair.")
+@options.as_json("One JSON object: what was found, and what changed.")
+@options.layout
+@options.limits
+@options.debug
+def command(
+    file: str,
+    to: str | None,
+    overwrite: bool,
+    sidecar: str | None,
+    replaced: str | None,
+    force: bool,
+    undo: bool,
+    as_json: bool,
+    **how: Any,
+) -> int:
+    """Restore FILE and its parity sidecar, each from the other, bit for bit.
+
+    In place, the bytes that change are first kept in FILE.undo; FILE.undo.manifest.jsonl says where they belong. A
+    repair that was interrupted is run again. FILE keeps the time at which it was modified. What cannot be repaired
+    stays as it is and is listed: `seglake recover` writes what is good of such a file to a new one.
+
+    Exit status: 0 FILE is as it was protected, 1 something could not be repaired, 2 error: nothing was changed, or the
+    repair is to be run again.
+    """
+    import seglake
+
+    if undo:
+        given = {"--to": to, "--overwrite": overwrite, "--force": force}
+        given.update({f"--{name}": value for name, value in how.items()})
+        for name, value in given.items():
+            if value:
+                raise click.UsageError(f"{name.replace('_', '-')} does not concern --undo: the manifest says all")
+        nbytes = seglake.undo_repair(file, undo=replaced, sidecar=sidecar)
+        if as_json:
+            click.echo(json_text({"path": file, "nbytes": nbytes}))
+        else:
+            click.echo(f"{printable(file)}: {exact_size(nbytes)}, as before it was repaired")
+        return Status.SOUND
+    options.check_key(how["key"])
+    with telling_of_existing(), byte_progress(PurePath(file).name) as advance:
+        repaired = seglake.repair(
+            file,
+            to=to,
+            overwrite=overwrite,
+            undo=replaced,
+            force=force,
+            sidecar=sidecar,
+            progress=advance,
+            **options.given(how),
+        )
+    if as_json:
+        click.echo(json_text({**repaired.to_dict(), "path": to or file}))
+    else:
+        click.echo(_summary(repaired, file, to, replaced, sidecar))
+    return Status.DAMAGED if repaired.lost else Status.SOUND
+
+
+def _summary(repaired: Repaired, file: str, to: str | None, replaced: str | None, sidecar: str | None) -> str:
+    """What was found and done, for people."""
+    lines: list[str] = []
+
+    def line(name: str, text: str) -> None:
+        lines.append(f"  {name:<11} {text}")
+
+    def ranges(spans: Sequence[Span], of: str) -> None:
+        for span in spans[:_MOST_RANGES]:
+            where = f"{span.start:,} to {span.end:,}"
+            line(span.kind, f"{of}{where} ({exact_size(span.nbytes)}): {span.cause}")
+        if len(spans) > _MOST_RANGES:
+            line("", f"and {count(len(spans) - _MOST_RANGES, 'other range')}: --json lists them all")
+
+    ranges(repaired.damage, "bytes ")
+    ranges(repaired.sidecar_damage, "sidecar, bytes ")
+    worst = repaired.worst
+    if worst is not None:
+        where = f"group {worst['group']} of band {worst['band']}"
+        line("worst group", f"needs {worst['needs']} blocks of {worst['of']} ({where})")
+    if repaired.lost:
+        line("next", printable(f"seglake recover writes what is good of {to or file} to a new file"))
+    if repaired.undo is not None and repaired.manifest is not None:
+        line("replaced", f"{printable(repaired.undo)}: the bytes that changed")
+        line("manifest", f"{printable(repaired.manifest)}: where they belong")
+        undo = ["seglake", "repair", "--undo", file]
+        undo += [] if replaced is None else ["--replaced", replaced]
+        undo += [] if sidecar is None else ["--sidecar", sidecar]
+        line("to undo", printable(shlex.join(undo)))
+    done = {
+        "sound": "sound",
+        "repaired": "repaired, as it was protected",
+        "lost": "not all of it could be repaired",
+    }[repaired.outcome]
+    if repaired.continued:
+        done = f"{done}; this completed a repair that was interrupted"
+    changed = f"{exact_size(repaired.changed_bytes)} changed"
+    return "\n".join([f"{printable(repaired.path)}: {done}; {changed}", *lines])

@@ -1,0 +1,238 @@
+//! `protect`.
+
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
+
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+use seglake::format::Options;
+use seglake::parity::Parameters;
+use seglake::verbs::{self, Protection};
+
+use crate::destination::Destination;
+use crate::error::raise;
+use crate::key::KeyArgument;
+use crate::keywords::with_keywords;
+use crate::limits::Settings;
+use crate::read_options::ReadArguments;
+use crate::report::Report;
+use crate::verify::teller;
+
+/// The name of a format for files that have none of the others.
+const RAW: &str = "raw";
+
+/// The options that say what a file is, and whether it has no format.
+pub(crate) fn options_for(
+    py: Python<'_>,
+    format: Option<&str>,
+    dialect: Option<&str>,
+    key: Option<KeyArgument>,
+    limits: Option<Settings>,
+) -> PyResult<(Options, bool)> {
+    let is_raw = format == Some(RAW);
+    let arguments = ReadArguments {
+        format: format.filter(|_| !is_raw),
+        dialect,
+        key,
+        limits,
+        ..ReadArguments::default()
+    };
+    let (options, _, _) = arguments.options(py)?;
+    Ok((options, is_raw))
+}
+
+/// The length of a file, for progress. What cannot be read is raised later.
+pub(crate) fn nbytes(path: &Path) -> u64 {
+    std::fs::metadata(path).map_or(0, |metadata| metadata.len())
+}
+
+/// What `protect` covered of a file, and what became of its sidecar.
+///
+/// >>> protected = seglake.protect("orders.active")
+/// >>> protected.change, protected.covered_bytes == protected.nbytes
+/// ('created', True)
+#[pyclass(frozen, module = "seglake")]
+pub(crate) struct Protected {
+    path: PathBuf,
+    protected: verbs::Protected,
+    report: Option<Py<Report>>,
+}
+
+#[pymethods]
+impl Protected {
+    /// The file.
+    ///
+    /// >>> seglake.protect("orders.active").path
+    /// 'orders.active'
+    #[getter]
+    fn path(&self) -> &OsStr {
+        self.path.as_os_str()
+    }
+
+    /// Its sidecar.
+    ///
+    /// >>> seglake.protect("orders.active").sidecar
+    /// 'orders.active.par'
+    #[getter]
+    fn sidecar(&self) -> &OsStr {
+        self.protected.sidecar.as_os_str()
+    }
+
+    /// What became of the sidecar: "created", "extended", "rewritten" (it had more superseded bytes than others), or "unchanged".
+    ///
+    /// >>> seglake.protect("orders.active").change, seglake.protect("orders.active").change
+    /// ('created', 'unchanged')
+    #[getter]
+    fn change(&self) -> &'static str {
+        self.protected.change.as_str()
+    }
+
+    /// Whether the sidecar was damaged, and repaired before that.
+    ///
+    /// >>> seglake.protect("orders.active").healed
+    /// False
+    #[getter]
+    fn healed(&self) -> bool {
+        self.protected.healed
+    }
+
+    /// The profile: how many data and parity blocks a group has.
+    ///
+    /// >>> seglake.protect("orders.active", profile="128+4").profile
+    /// '128+4'
+    #[getter]
+    fn profile(&self) -> String {
+        self.protected.parameters.to_string()
+    }
+
+    /// The length of the file in bytes.
+    ///
+    /// >>> seglake.protect("orders.active").nbytes == seglake.verify("orders.active").nbytes
+    /// True
+    #[getter]
+    fn nbytes(&self) -> u64 {
+        self.protected.size
+    }
+
+    /// How many bytes of the file are covered, from its beginning: all, but for unused space and a torn tail.
+    ///
+    /// >>> protected = seglake.protect("orders.active")
+    /// >>> protected.covered_bytes == protected.nbytes
+    /// True
+    #[getter]
+    fn covered_bytes(&self) -> u64 {
+        self.protected.covered
+    }
+
+    /// The length of the sidecar in bytes.
+    ///
+    /// >>> seglake.protect("orders.active").sidecar_bytes
+    /// 800
+    #[getter]
+    fn sidecar_bytes(&self) -> u64 {
+        self.protected.sidecar_bytes
+    }
+
+    /// What was found in the file by its own format, or None where it was not verified (`format="raw"`).
+    ///
+    /// >>> seglake.protect("orders.active").report.ok
+    /// True
+    #[getter]
+    fn report(&self, py: Python<'_>) -> Option<Py<Report>> {
+        self.report.as_ref().map(|report| report.clone_ref(py))
+    }
+
+    /// All attributes as a dict of the same names, fit for JSON: `report` is that of Report.to_dict.
+    ///
+    /// >>> seglake.protect("orders.active").to_dict()["sidecar"]
+    /// 'orders.active.par'
+    fn to_dict<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let dict = PyDict::new(py);
+        dict.set_item("path", self.path())?;
+        dict.set_item("sidecar", self.sidecar())?;
+        dict.set_item("change", self.change())?;
+        dict.set_item("healed", self.healed())?;
+        dict.set_item("profile", self.profile())?;
+        dict.set_item("nbytes", self.nbytes())?;
+        dict.set_item("covered_bytes", self.covered_bytes())?;
+        dict.set_item("sidecar_bytes", self.sidecar_bytes())?;
+        let report = self.report.as_ref();
+        let report = report.map(|report| report.bind(py).call_method0("to_dict"));
+        dict.set_item("report", report.transpose()?)?;
+        Ok(dict)
+    }
+
+    fn __repr__(&self) -> String {
+        format!(
+            "Protected({:?}, sidecar={:?}, change={:?}, covered_bytes={}, sidecar_bytes={})",
+            self.path(),
+            self.sidecar(),
+            self.change(),
+            self.covered_bytes(),
+            self.sidecar_bytes()
+        )
+    }
+}
+
+with_keywords! {
+/// Makes the parity sidecar of a file, from which `repair` restores damaged bytes, or extends it if the file has grown. The file
+/// itself is never written to.
+///
+/// First the file is verified by its format; a damaged one is refused. All of it is covered, but for unused space and a torn tail
+/// of a file that is appended to. What is covered must not change afterwards: append to the file, and protect it again.
+///
+/// profile: data and parity blocks of a group: "128+8", "128+4", "128+16" or "128+8-long". None: that of an existing sidecar,
+///     "128+8" for a new one.
+/// as_it_is: begin a new sidecar for the file as it is, damaged or not. An existing one is replaced.
+/// lazy: leave the last 16 MiB as they are until what is not covered of them is 1/16 of what is.
+/// sidecar: where the sidecar is. None: `path` with `.par` behind it.
+/// format: as in `verify`, or "raw" for a file of any other kind: it is not verified, and covered whole.
+/// progress: called as in `verify`. The other arguments are as there.
+///
+/// Raises DamageError where the file is damaged, by its format or by what the sidecar covers; WrongKeyError; FormatError where the
+/// format cannot be told, or the sidecar is none; ValueError where the sidecar has another profile; OSError, also where another
+/// process writes the sidecar.
+///
+/// >>> seglake.protect("orders.active").change
+/// 'created'
+/// >>> seglake.protect("orders.active").change
+/// 'unchanged'
+fn protect(path: &Bound<'_, PyAny>; ProtectArguments<'a> {
+    profile: Option<&'a str> = None,
+    as_it_is: bool = false,
+    lazy: bool = false,
+    sidecar: Option<Destination> = None,
+    format: Option<&'a str> = None,
+    dialect: Option<&'a str> = None,
+    key: Option<KeyArgument> = None,
+    limits: Option<Settings> = None,
+    progress: Option<Py<PyAny>> = None,
+}) -> Protected;
+}
+
+impl ProtectArguments<'_> {
+    fn protect(self, path: &Bound<'_, PyAny>) -> PyResult<Protected> {
+        let py = path.py();
+        let path: Destination = path.extract()?;
+        let (options, is_raw) = options_for(py, self.format, self.dialect, self.key, self.limits)?;
+        let parameters = self.profile.map(Parameters::by_name).transpose();
+        let parameters = parameters.map_err(|error| raise(py, error))?;
+        let protection = Protection::default()
+            .sidecar(self.sidecar.map(|sidecar| sidecar.0))
+            .parameters(parameters)
+            .as_it_is(self.as_it_is)
+            .lazy(self.lazy)
+            .raw(is_raw);
+        let tell = teller(self.progress, nbytes(path.as_ref()));
+        let protected = py
+            .detach(|| verbs::protect(path.as_ref(), &options, &protection, tell))
+            .map_err(|error| raise(py, error))?;
+        let report = protected.report.clone();
+        let report = report.map(|report| Py::new(py, Report(report)));
+        Ok(Protected {
+            path: path.0,
+            report: report.transpose()?,
+            protected,
+        })
+    }
+}

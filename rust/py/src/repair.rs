@@ -1,0 +1,321 @@
+//! `repair` and `undo_repair`.
+
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
+
+use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
+use pyo3::types::{PyDict, PyList, PyType};
+use seglake::parity::WorstGroup;
+use seglake::verbs::{self, Repairing};
+
+use crate::destination::Destination;
+use crate::error::raise;
+use crate::key::KeyArgument;
+use crate::keywords::with_keywords;
+use crate::limits::Settings;
+use crate::protect::{nbytes, options_for};
+use crate::verify::teller;
+
+/// What `repair` found in a file and its sidecar, and what it changed.
+///
+/// >>> seglake.protect("orders.active").change
+/// 'created'
+/// >>> repaired = seglake.repair("orders.active")
+/// >>> repaired.outcome, repaired.changed_bytes
+/// ('sound', 0)
+#[pyclass(frozen, module = "seglake")]
+pub(crate) struct Repaired(verbs::Repaired);
+
+/// A `seglake.Span`.
+fn span<'py>(
+    py: Python<'py>,
+    range: (u64, u64),
+    kind: &str,
+    cause: Option<&str>,
+) -> PyResult<Bound<'py, PyAny>> {
+    static CLASS: PyOnceLock<Py<PyType>> = PyOnceLock::new();
+    let class = CLASS.import(py, "seglake._types", "Span")?;
+    class.call1((range.0, range.1, kind, cause))
+}
+
+#[pymethods]
+impl Repaired {
+    /// The repaired file.
+    ///
+    /// >>> seglake.protect("orders.active").change
+    /// 'created'
+    /// >>> seglake.repair("orders.active").path
+    /// 'orders.active'
+    #[getter]
+    fn path(&self) -> &OsStr {
+        self.0.path.as_os_str()
+    }
+
+    /// Its sidecar.
+    ///
+    /// >>> seglake.protect("orders.active").change
+    /// 'created'
+    /// >>> seglake.repair("orders.active").sidecar
+    /// 'orders.active.par'
+    #[getter]
+    fn sidecar(&self) -> &OsStr {
+        self.0.sidecar.as_os_str()
+    }
+
+    /// What was found: "sound", "repaired" (all damage was repaired) or "lost" (some could not be).
+    ///
+    /// >>> seglake.protect("orders.active").change
+    /// 'created'
+    /// >>> seglake.repair("orders.active").outcome
+    /// 'sound'
+    #[getter]
+    fn outcome(&self) -> &'static str {
+        self.0.report.outcome.as_str()
+    }
+
+    /// Whether bytes could not be repaired, or can no longer be verified: those that `damage` calls "lost" and "unverified".
+    ///
+    /// >>> seglake.protect("orders.active").change
+    /// 'created'
+    /// >>> seglake.repair("orders.active").lost
+    /// False
+    #[getter]
+    fn lost(&self) -> bool {
+        self.0.is_lossy()
+    }
+
+    /// The ranges of the file that were damaged, with kind "repaired", "lost" or "unverified".
+    ///
+    /// >>> seglake.protect("orders.active").change
+    /// 'created'
+    /// >>> seglake.repair("orders.active").damage
+    /// []
+    #[getter]
+    fn damage<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
+        let damaged = self.0.report.file.iter().filter_map(|own| {
+            let cause = own.cause?;
+            let range = (own.start, own.end);
+            Some(span(py, range, own.kind.as_str(), Some(cause.as_str())))
+        });
+        PyList::new(py, damaged.collect::<PyResult<Vec<_>>>()?)
+    }
+
+    /// The same of the sidecar.
+    ///
+    /// >>> seglake.protect("orders.active").change
+    /// 'created'
+    /// >>> seglake.repair("orders.active").sidecar_damage
+    /// []
+    #[getter]
+    fn sidecar_damage<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
+        let damaged = self.0.report.sidecar.iter().filter_map(|own| {
+            let cause = own.cause?;
+            let range = (own.start, own.end);
+            Some(span(py, range, own.kind.as_str(), Some(cause.as_str())))
+        });
+        PyList::new(py, damaged.collect::<PyResult<Vec<_>>>()?)
+    }
+
+    /// The group of blocks with the most damage: its `band`, its number (`group`), how many parity blocks it `needs` and how many
+    /// it has (`of`). None where nothing was damaged.
+    ///
+    /// >>> seglake.protect("orders.active").change
+    /// 'created'
+    /// >>> print(seglake.repair("orders.active").worst)
+    /// None
+    #[getter]
+    fn worst<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyDict>>> {
+        let Some(worst) = self.0.report.worst else {
+            return Ok(None);
+        };
+        let WorstGroup {
+            band,
+            group,
+            damaged,
+            parity,
+            ..
+        } = worst;
+        let dict = PyDict::new(py);
+        dict.set_item("band", band)?;
+        dict.set_item("group", group)?;
+        dict.set_item("needs", damaged)?;
+        dict.set_item("of", parity)?;
+        Ok(Some(dict))
+    }
+
+    /// How many bytes of the file changed or were added.
+    ///
+    /// >>> seglake.protect("orders.active").change
+    /// 'created'
+    /// >>> seglake.repair("orders.active").changed_bytes
+    /// 0
+    #[getter]
+    fn changed_bytes(&self) -> u64 {
+        self.0.changed
+    }
+
+    /// The file with the bytes that were replaced; None where nothing changed in place.
+    ///
+    /// >>> seglake.protect("orders.active").change
+    /// 'created'
+    /// >>> print(seglake.repair("orders.active").undo)
+    /// None
+    #[getter]
+    fn undo(&self) -> Option<&OsStr> {
+        self.0.undo.as_deref().map(Path::as_os_str)
+    }
+
+    /// The file that says where those belong.
+    ///
+    /// >>> seglake.protect("orders.active").change
+    /// 'created'
+    /// >>> print(seglake.repair("orders.active").manifest)
+    /// None
+    #[getter]
+    fn manifest(&self) -> Option<&OsStr> {
+        self.0.manifest.as_deref().map(Path::as_os_str)
+    }
+
+    /// Whether an earlier repair was interrupted, and this one completed it.
+    ///
+    /// >>> seglake.protect("orders.active").change
+    /// 'created'
+    /// >>> seglake.repair("orders.active").continued
+    /// False
+    #[getter]
+    fn continued(&self) -> bool {
+        self.0.continued
+    }
+
+    /// All attributes as a dict of the same names, fit for JSON: ranges are `[start, end, kind, cause]`.
+    ///
+    /// >>> seglake.protect("orders.active").change
+    /// 'created'
+    /// >>> seglake.repair("orders.active").to_dict()["outcome"]
+    /// 'sound'
+    fn to_dict<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let dict = PyDict::new(py);
+        dict.set_item("path", self.path())?;
+        dict.set_item("sidecar", self.sidecar())?;
+        dict.set_item("outcome", self.outcome())?;
+        dict.set_item("lost", self.lost())?;
+        dict.set_item("damage", self.damage(py)?)?;
+        dict.set_item("sidecar_damage", self.sidecar_damage(py)?)?;
+        dict.set_item("worst", self.worst(py)?)?;
+        dict.set_item("changed_bytes", self.changed_bytes())?;
+        dict.set_item("undo", self.undo())?;
+        dict.set_item("manifest", self.manifest())?;
+        dict.set_item("continued", self.continued())?;
+        Ok(dict)
+    }
+
+    fn __repr__(&self) -> String {
+        format!(
+            "Repaired({:?}, outcome={:?}, changed_bytes={})",
+            self.path(),
+            self.outcome(),
+            self.changed_bytes()
+        )
+    }
+}
+
+with_keywords! {
+/// Repairs a file and its parity sidecar, each from the other, in place or to another path.
+///
+/// In place, the bytes that change are first kept in another file, from which `undo_repair` restores both. A repair that was
+/// interrupted is run again. The file keeps the time at which it was modified. What cannot be repaired stays as it is, and is in
+/// `damage`: `recover` writes what is good of such a file to a new one.
+///
+/// to: where the repaired file goes, with its sidecar beside it. Then nothing else changes. None: in place.
+/// overwrite: replace existing files at `to`. Otherwise they raise FileExistsError.
+/// undo: where the replaced bytes go; their manifest gets `.manifest.jsonl` behind its name. None: `path` with `.undo` behind it,
+///     and a number where that is taken.
+/// force: repair also a file of which nothing is as it was protected, records that their own checksums prove, and a file without
+///     checksums that was modified after it was protected.
+/// sidecar, format: as in `protect`. progress: called as in `verify`. The other arguments are as there.
+///
+/// Raises ValueError where the sidecar is probably that of another file, or of an earlier state of it; FormatError where it is no
+/// sidecar; OSError, also where there is none, and where another process writes one of the files.
+///
+/// >>> import shutil
+/// >>> shutil.copy("orders.active", "new.active")
+/// 'new.active'
+/// >>> seglake.protect("new.active").change
+/// 'created'
+/// >>> with open("new.active", "r+b") as orders:
+/// ...     orders.seek(60), orders.write(b"?")
+/// (60, 1)
+/// >>> seglake.repair("new.active").outcome, seglake.verify("new.active").ok
+/// ('repaired', True)
+fn repair(path: &Bound<'_, PyAny>; RepairArguments<'a> {
+    to: Option<Destination> = None,
+    overwrite: bool = false,
+    undo: Option<Destination> = None,
+    force: bool = false,
+    sidecar: Option<Destination> = None,
+    format: Option<&'a str> = None,
+    dialect: Option<&'a str> = None,
+    key: Option<KeyArgument> = None,
+    limits: Option<Settings> = None,
+    progress: Option<Py<PyAny>> = None,
+}) -> Repaired;
+}
+
+impl RepairArguments<'_> {
+    fn repair(self, path: &Bound<'_, PyAny>) -> PyResult<Repaired> {
+        let py = path.py();
+        let path: Destination = path.extract()?;
+        let (options, is_raw) = options_for(py, self.format, self.dialect, self.key, self.limits)?;
+        let path_of = |path: Option<Destination>| path.map(|path| path.0);
+        let repairing = Repairing::default()
+            .to(path_of(self.to))
+            .overwrite(self.overwrite)
+            .undo(path_of(self.undo))
+            .force(self.force)
+            .sidecar(path_of(self.sidecar))
+            .raw(is_raw);
+        let tell = teller(self.progress, nbytes(path.as_ref()));
+        py.detach(|| verbs::repair(path.as_ref(), &options, &repairing, tell))
+            .map(Repaired)
+            .map_err(|error| raise(py, error))
+    }
+}
+
+/// Undoes the latest repair of a file and its sidecar, which are then as they were before it, and returns the length of the file
+/// in bytes. The replaced bytes are removed.
+///
+/// They are checked before anything is written, and so is that both files are still as the repair left them. Undoing that was
+/// interrupted is run again.
+///
+/// undo: where the replaced bytes are. None: as in `repair`.
+/// sidecar: as in `protect`.
+///
+/// Raises FormatError where the replaced bytes are damaged, or one of the files changed after it was repaired; OSError, also where
+/// there is nothing to undo.
+///
+/// >>> import shutil
+/// >>> shutil.copy("orders.active", "new.active")
+/// 'new.active'
+/// >>> seglake.protect("new.active").change
+/// 'created'
+/// >>> with open("new.active", "r+b") as orders:
+/// ...     orders.seek(60), orders.write(b"?")
+/// (60, 1)
+/// >>> seglake.repair("new.active").undo
+/// 'new.active.undo'
+/// >>> seglake.undo_repair("new.active") == seglake.verify("orders.active").nbytes, seglake.verify("new.active").ok
+/// (True, False)
+#[pyfunction]
+#[pyo3(signature = (path, *, undo=None, sidecar=None))]
+pub(crate) fn undo_repair(
+    py: Python<'_>,
+    path: Destination,
+    undo: Option<PathBuf>,
+    sidecar: Option<PathBuf>,
+) -> PyResult<u64> {
+    let repairing = Repairing::default().undo(undo).sidecar(sidecar);
+    let options = seglake::format::Options::default().interrupt(crate::interrupt::signals());
+    py.detach(|| verbs::undo_repair(path.as_ref(), &options, &repairing))
+        .map_err(|error| raise(py, error))
+}

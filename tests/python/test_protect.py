@@ -1,0 +1,250 @@
+"""`seglake.protect`, `repair` and `undo_repair`, and their commands."""
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from cli_process import here
+from cli_samples import EXTENSIONS, RECORDS, damage, sample
+
+import seglake
+
+
+def flip(path: Path, *places: int) -> None:
+    """Changes a byte at each of these places, and leaves the time at which the file was modified."""
+    stat = path.stat()
+    content = bytearray(path.read_bytes())
+    for place in places:
+        content[place] ^= 0x55
+    path.write_bytes(content)
+    os.utime(path, ns=(stat.st_atime_ns, stat.st_mtime_ns))
+
+
+@pytest.mark.parametrize("format", EXTENSIONS)
+def test_a_file_of_each_format_is_repaired_and_that_undone(tmp_path: Path, format: str) -> None:
+    path = sample(tmp_path, format)
+    whole, modified = path.read_bytes(), path.stat().st_mtime_ns
+    protected = seglake.protect(path)
+    assert (protected.path, protected.sidecar) == (str(path), f"{path}.par")
+    assert (protected.change, protected.healed, protected.profile) == ("created", False, "128+8")
+    assert protected.covered_bytes == protected.nbytes == len(whole)
+    assert protected.sidecar_bytes == Path(protected.sidecar).stat().st_size
+    assert protected.report is not None
+    assert protected.report.records == RECORDS
+    assert seglake.protect(path).change == "unchanged"
+    flip(path, 5, len(whole) - 1)
+    damaged = path.read_bytes()
+    told: list[tuple[int, ...]] = []
+    repaired = seglake.repair(path, progress=lambda *bytes: told.append(bytes))
+    assert (repaired.outcome, repaired.lost, repaired.continued) == ("repaired", False, False)
+    assert told[-1] == (len(whole), len(whole))
+    assert (path.read_bytes(), path.stat().st_mtime_ns) == (whole, modified)
+    assert repaired.changed_bytes >= 2
+    assert {span.kind for span in repaired.damage} == {"repaired"}
+    assert repaired.worst is not None
+    assert repaired.worst["needs"] <= repaired.worst["of"] == 8
+    assert (repaired.undo, repaired.manifest) == (f"{path}.undo", f"{path}.undo.manifest.jsonl")
+    assert repaired.to_dict()["undo"] == repaired.undo
+    assert repr(repaired).startswith(f"Repaired({str(path)!r}".replace("'", '"'))
+    assert seglake.repair(path).outcome == "sound"
+    assert seglake.undo_repair(path) == len(damaged)
+    assert (path.read_bytes(), path.stat().st_mtime_ns) == (damaged, modified)
+    assert sorted(tmp_path.glob("*.undo*")) == []
+
+
+def test_a_file_that_grew_is_covered_again(tmp_path: Path) -> None:
+    path = sample(tmp_path, "active")
+    seglake.protect(path, profile="128+4")
+    with seglake.create(path, format="active", if_exists="append") as writer:
+        writer.write(type="new", value=bytes(1000))
+    protected = seglake.protect(path, lazy=True)
+    assert (protected.change, protected.profile) == ("extended", "128+4")
+    assert protected.covered_bytes == path.stat().st_size
+    with pytest.raises(ValueError, match=r"has the profile 128\+4"):
+        seglake.protect(path, profile="128+8")
+
+
+def test_a_repair_may_go_elsewhere(tmp_path: Path) -> None:
+    path, new = sample(tmp_path, "active"), tmp_path / "new.active"
+    whole = path.read_bytes()
+    seglake.protect(path)
+    flip(path, 100)
+    damaged = path.read_bytes()
+    repaired = seglake.repair(path, to=new)
+    assert (repaired.path, repaired.sidecar, repaired.undo) == (str(new), f"{new}.par", None)
+    assert (path.read_bytes(), new.read_bytes()) == (damaged, whole)
+    assert seglake.repair(new).outcome == "sound"
+    with pytest.raises(FileExistsError):
+        seglake.repair(path, to=new)
+    seglake.repair(path, to=new, overwrite=True)
+
+
+def test_what_is_lost_is_named_and_stays(tmp_path: Path) -> None:
+    path = tmp_path / "file"
+    content = os.urandom(300_000)
+    path.write_bytes(content)
+    seglake.protect(path, format="raw")
+    # One group of 74 blocks.
+    lost = [block * 4096 for block in range(0, 36, 4)]
+    flip(path, *lost, 4097)
+    repaired = seglake.repair(path, format="raw")
+    assert (repaired.outcome, repaired.lost) == ("lost", True)
+    assert repaired.worst is not None
+    assert repaired.worst["needs"] > repaired.worst["of"]
+    named = [span for span in repaired.damage if span.kind == "lost"]
+    assert named
+    assert all(span.cause == "checksum_mismatch" for span in named)
+
+
+def test_wrong_use_is_refused(tmp_path: Path) -> None:
+    path = sample(tmp_path, "active")
+    with pytest.raises(FileNotFoundError):
+        seglake.repair(path)
+    with pytest.raises(FileNotFoundError, match="no repair of it to undo"):
+        seglake.undo_repair(path)
+    with pytest.raises(ValueError, match="there is no profile"):
+        seglake.protect(path, profile="1+1")  # pyright: ignore[reportArgumentType]
+    with pytest.raises(ValueError, match="only files on this machine"):
+        seglake.protect("s3://bucket/key")
+    damage(path, 3)
+    with pytest.raises(seglake.DamageError):
+        seglake.protect(path)
+    report = seglake.protect(path, as_it_is=True).report
+    assert report is not None
+    assert not report.ok
+    other = tmp_path / "other"
+    other.write_bytes(b"text")
+    with pytest.raises(seglake.FormatError, match="--format raw"):
+        seglake.protect(other)
+    other.with_suffix(".par").write_bytes(b"no sidecar")
+    with pytest.raises(seglake.FormatError, match="found none"):
+        seglake.repair(other, format="raw")
+
+
+def test_a_file_without_checksums_that_was_changed_on_purpose_is_not_changed_back(tmp_path: Path) -> None:
+    path = tmp_path / "notes"
+    path.write_bytes(bytes(range(256)) * 40)
+    seglake.protect(path, format="raw")
+    content = bytearray(path.read_bytes())
+    content[7] = 0
+    path.write_bytes(content)
+    os.utime(path, ns=(0, Path(f"{path}.par").stat().st_mtime_ns + 1_000_000_000))
+    with pytest.raises(ValueError, match="modified after it was protected"):
+        seglake.repair(path, format="raw")
+    assert path.read_bytes() == content
+    assert seglake.repair(path, format="raw", force=True).outcome == "repaired"
+
+
+def test_a_record_that_its_checksum_proves_is_not_changed_back(tmp_path: Path) -> None:
+    path = sample(tmp_path, "active")
+    first = path.read_bytes()
+    again = tmp_path / "again"
+    again.mkdir()
+    seglake.protect(path)
+    other = sample(again, "active").read_bytes()
+    assert len(other) == len(first)
+    with seglake.open(path) as reader:
+        end = list(reader)[1].position
+    # The first record is another, which is as good.
+    path.write_bytes(other[:end] + first[end:])
+    assert seglake.verify(path).records >= 1
+    before = path.read_bytes()
+    with pytest.raises(ValueError, match="its own checksum proves"):
+        seglake.repair(path)
+    assert path.read_bytes() == before
+    seglake.repair(path, force=True)
+    assert path.read_bytes() == first
+
+
+def test_the_commands(tmp_path: Path) -> None:
+    path = sample(tmp_path, "active")
+    whole = path.read_bytes()
+    done = here("protect", path)
+    assert (done.status, done.err) == (0, "")
+    assert done.out.startswith(f"{path}: protected: ")
+    assert f"{path}.par: " in done.out
+    assert here("protect", "--json", path).json_lines()[0]["change"] == "unchanged"
+    flip(path, 100)
+    done = here("protect", path)
+    assert (done.status, done.out) == (1, "")
+    assert "checksum_mismatch" in done.err
+    done = here("repair", path)
+    assert (done.status, done.err) == (0, "")
+    assert "repaired, as it was protected" in done.out
+    assert f"seglake repair --undo {path}" in done.out
+    assert path.read_bytes() == whole
+    done = here("repair", "--undo", "--json", path)
+    assert (done.status, done.json_lines()[0]["nbytes"]) == (0, len(whole))
+    assert here("repair", "--undo", path).status == 2
+    assert here("repair", "--json", path).json_lines()[0]["outcome"] == "repaired"
+    assert here("repair", "--undo", "--force", path).status == 2
+
+
+def test_a_folder_is_protected_and_read_without_its_sidecars(tmp_path: Path) -> None:
+    for format in ("active", "sealed"):
+        sample(tmp_path, format)
+    done = here("protect", "--json", tmp_path)
+    assert (done.status, len(done.json_lines())) == (0, 2)
+    flip(tmp_path / "sample.active", 100)
+    assert here("repair", tmp_path / "sample.active").status == 0
+    assert len(sorted(tmp_path.iterdir())) == 6
+    # Neither the sidecars nor what the repair kept are files to read.
+    assert len(here("protect", "--json", tmp_path).json_lines()) == 2
+    assert len(here("verify", "--json", tmp_path).json_lines()) == 2
+    assert here("protect", "--sidecar", tmp_path / "one", tmp_path).status == 2
+    (tmp_path / "notes").write_bytes(b"text")
+    done = here("protect", "--json", tmp_path)
+    assert (done.status, len(done.json_lines())) == (2, 3)
+    assert "--format raw" in done.err
+
+
+def test_undoing_is_refused_where_other_bytes_would_change(tmp_path: Path) -> None:
+    path = sample(tmp_path, "active")
+    whole = path.read_bytes()
+    seglake.protect(path)
+    flip(path, 100)
+    first = path.read_bytes()
+    seglake.repair(path)
+    flip(path, 100)
+    with pytest.raises(seglake.FormatError, match="changed after it was repaired"):
+        seglake.undo_repair(path)
+    flip(path, 100)
+    # Of several repairs each keeps what it replaced, and the last one is undone first.
+    flip(path, 200)
+    second = path.read_bytes()
+    assert seglake.repair(path).undo == f"{path}.undo.2"
+    seglake.undo_repair(path)
+    assert path.read_bytes() == second
+    seglake.repair(path, undo=tmp_path / "elsewhere")
+    seglake.undo_repair(path, undo=tmp_path / "elsewhere")
+    assert path.read_bytes() == second
+    path.write_bytes(whole)
+    seglake.undo_repair(path)
+    assert path.read_bytes() == first
+    assert sorted(tmp_path.iterdir()) == [path, Path(f"{path}.par")]
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (lambda text: "", "not a manifest"),
+        (lambda text: text.replace('"version":1', '"version":9'), "another version"),
+        (lambda text: text.replace('"start":100,"end":101', '"start":100,"end":1000000'), "not a range"),
+        (lambda text: text.replace('"continues":null', '"continues":"../other"'), "not beside it"),
+        (lambda text: text.replace('"old_hash":"', '"old_hash":"0'), "are damaged"),
+    ],
+)
+def test_a_hostile_manifest_is_refused(tmp_path: Path, change: Callable[[str], str], said: str) -> None:
+    path = sample(tmp_path, "active")
+    seglake.protect(path)
+    flip(path, 100)
+    repaired = seglake.repair(path)
+    assert repaired.manifest is not None
+    manifest, before = Path(repaired.manifest), path.read_bytes()
+    changed = change(manifest.read_text())
+    assert changed != manifest.read_text()
+    manifest.write_text(changed)
+    with pytest.raises(seglake.FormatError, match=said):
+        seglake.undo_repair(path)
+    assert path.read_bytes() == before
