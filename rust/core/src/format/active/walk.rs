@@ -213,6 +213,7 @@ impl ActiveScan {
         let too_large = self.options.values && len > self.options.record_bytes;
         // UUIDs ascend, so if the first and the last match, all between them do.
         let matches = self.bounds.contains(first) && self.bounds.contains(last);
+        // A group that reaches over the bound is judged record by record.
         let is_other = self.other_last(self.base, self.base + len, *last).is_some();
         if !self.group.is_sound() || !matches || too_large || is_other {
             return false;
@@ -539,19 +540,13 @@ impl Scan for ActiveScan {
         if at >= len {
             return self.at_end();
         }
-        let limit = self.state.batch_limit.min(self.options.window_bytes as u64);
-        // The last record in front of the bound is the last one of its group.
-        let limit = match self.bound.filter(|bound| at < bound.offset) {
-            Some(bound) => limit.min(bound.offset - at),
-            None => limit,
-        };
         let header_bytes = saturating_usize(len - at).min(MAX_HEADER_BYTES);
         self.window
             .load(&*self.source, at, header_bytes, self.options.window_bytes)?;
         self.group.parse(&Input {
             bytes: self.window.bytes(&*self.source, at),
             left: len - at,
-            limit,
+            limit: self.state.batch_limit.min(self.options.window_bytes as u64),
             last: self.state.last,
         });
         self.base = at;
