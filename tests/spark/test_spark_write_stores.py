@@ -12,7 +12,7 @@ import pyarrow.fs as pafs
 import pytest
 from dying import deadly, in_a_process
 from fsspec.implementations.local import LocalFileSystem
-from object_store import ACCESS_KEY, SECRET_KEY, ObjectStore, Request, object_store
+from object_store import ACCESS_KEY, SECRET_KEY, Fault, ObjectStore, Request, object_store
 
 from seglake._files import Stores
 from seglake._publish import remote
@@ -138,6 +138,18 @@ FAULTS = {
 }
 
 
+def committed(server: ObjectStore, job: Job, files: list[PartFile], fault: Fault) -> OSError | None:
+    """Commits while requests meet a fault; returns what was raised."""
+    server.fault = fault
+    try:
+        job.commit(files)
+    except OSError as error:
+        return error
+    finally:
+        server.fault = None
+    return None
+
+
 def check(store: RemoteStore, job: Job, files: list[PartFile], error: OSError | None) -> bool:
     """Checks what is there after a commit; returns whether it is what was written."""
     shown = visible(store)
@@ -183,13 +195,7 @@ def test_each_request_in_turn(server: ObjectStore, fault: str) -> None:
             hit.append(request)
             return kind
 
-        server.fault = act
-        error: OSError | None = None
-        try:
-            job.commit(files)
-        except OSError as raised:
-            error = raised
-        server.fault = None
+        error = committed(server, job, files, act)
         outcomes.append((check(connected(server, uri), job, files, error), error is None))
         if not hit:
             break
@@ -214,13 +220,9 @@ def test_a_store_that_is_gone_from_some_request_on(server: ObjectStore) -> None:
         job = begin(store, overwrites=True)
         files = staged(job)
         made = iter(range(1, 1000))
-        server.fault = lambda request, fatal=fatal, made=made: "503" if next(made) >= fatal else None
-        error: OSError | None = None
-        try:
-            job.commit(files)
-        except OSError as raised:
-            error = raised
-        server.fault = None
+        error = committed(
+            server, job, files, lambda request, fatal=fatal, made=made: "503" if next(made) >= fatal else None
+        )
         outcomes.append(check(connected(server, uri), job, files, error))
         if error is None and next(made) <= fatal:
             break
@@ -244,7 +246,7 @@ class Objects(LocalFileSystem):
         Path(f"{path2}.part").replace(path2)
 
     def _open(self, path: str, mode: str = "rb", **options: Any) -> Any:
-        return super()._open(path, mode, **options) if mode == "rb" else Upload(path)
+        return super()._open(path, mode, **options) if mode == "rb" else Upload(path, mode)
 
     def rm_file(self, path: str) -> None:
         super().rm_file(path)
@@ -256,8 +258,10 @@ class Objects(LocalFileSystem):
 
 
 class Upload:
-    def __init__(self, path: str) -> None:
-        self.path, self.parts, self.closed = path, [b""], False
+    before: Callable[[str], None] | None = None
+
+    def __init__(self, path: str, mode: str) -> None:
+        self.path, self.mode, self.parts, self.closed = path, mode, [b""], False
 
     def write(self, part: bytes) -> int:
         self.parts.append(bytes(part))
@@ -265,6 +269,10 @@ class Upload:
 
     def close(self) -> None:
         Path(self.path).parent.mkdir(parents=True, exist_ok=True)
+        if Upload.before is not None:
+            Upload.before(self.path)
+        if "x" in self.mode and Path(self.path).exists():
+            raise FileExistsError(self.path)
         Path(f"{self.path}.part").write_bytes(b"".join(self.parts))
         Path(f"{self.path}.part").replace(self.path)
 
@@ -424,6 +432,14 @@ def test_of_two_that_take_a_lock_at_once_one_has_it(server: ObjectStore) -> None
         assert not is_ours
     assert server.fault is None
     assert store.exists(store.root / "lock")
+
+
+def test_a_store_with_conditions_says_who_has_the_lock(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    store = on_disk(Objects, tmp_path)
+    monkeypatch.setattr(Upload, "before", lambda path: Path(path).write_bytes(b"of another"))
+    with store.lock(store.root / "lock") as is_ours:
+        assert not is_ours
+    assert (tmp_path / "lock").read_bytes() == b"of another"
 
 
 @pytest.mark.parametrize("make", KINDS)
