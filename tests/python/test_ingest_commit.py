@@ -222,11 +222,14 @@ def test_a_rename_that_fails_is_completed_by_the_next_run(
             raise OSError(5, "Input/output error")
         place(staged, final)
 
-    run = IngestDriver([], destination, None, FormatOptions(), None, None, 1, "record", False, None)
+    run = IngestDriver([], destination, None, FormatOptions(), None, None, 1, "record", False, "parquet", None, None)
     with monkeypatch.context() as patched:
         patched.setattr(LOCAL, "place", failing)
-        with pytest.raises(IngestError, match=r"names failed: .*Input/output error\. A part of it .* completes it"):
-            run._run(cast("Any", None), destination, State(), [])
+        with pytest.raises(
+            IngestError,
+            match=r"publishing the files .*Input/output error\. A part of it .* completes it",
+        ):
+            run._run(cast("Any", None), destination, None, State(), [])
     assert len([path for path in visible(destination) if "/files/" in path]) == max(0, step - 1 - len(DATA))
     settle_dead_runs(destination)
     assert visible(destination) == {final: staged for staged, final in (*DATA, *FILES)}

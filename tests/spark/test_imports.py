@@ -16,6 +16,7 @@ PUBLIC = {
     "pyspark.sql",
     "pyspark.sql.datasource",
     "pyspark.sql.functions",
+    "pyspark.sql.streaming.datasource",
     "pyspark.sql.types",
 }
 
@@ -29,8 +30,10 @@ import seglake.spark, pyspark_seglake
 modules = [each.name for each in pkgutil.walk_packages(seglake.spark.__path__, "seglake.spark.")]
 assert "seglake.spark.ingestion.job" in modules and "seglake.spark.write.job" in modules, modules
 for name in modules:
-    # PySpark 4.0 has no filters.
-    if name != "seglake.spark.filters" or hasattr(pyspark.sql.datasource, "Filter"):
+    # PySpark 4.0 has no filters, and no limits of what a batch of a stream may take before 4.2.
+    has_filters, has_limits = (hasattr(pyspark.sql.datasource, own) for own in ("Filter", "ReadLimit"))
+    lacks = {"seglake.spark.filters": not has_filters, "seglake.spark.stream.reader": not has_limits}
+    if not lacks.get(name):
         importlib.import_module(name)
 
 from pyspark.sql.types import BinaryType, StringType, StructField, StructType

@@ -345,7 +345,18 @@ def test_the_folder_of_an_ingest_is_on_the_disk(root: Path, monkeypatch: pytest.
     with monkeypatch.context() as patched:
         disk.watch(patched)
         driver = IngestDriver(
-            [str(root / "a.active")], destination, None, FormatOptions(), None, None, 1, "record", False, None
+            [str(root / "a.active")],
+            destination,
+            None,
+            FormatOptions(),
+            None,
+            None,
+            1,
+            "record",
+            False,
+            "parquet",
+            None,
+            None,
         )
         driver.run(EngineChoice(start=lambda: nullcontext(cast("Engine", None)), is_here=True))
     for _, state in disk.states(begun[0]):

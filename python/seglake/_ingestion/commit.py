@@ -5,25 +5,41 @@ A manifest that lists all of them is on the disk before the first has its name. 
 dies, the next one gives the other files their names. It never reads an input again for that, nor takes anything back.
 """
 
+from __future__ import annotations
+
 import contextlib
 import json
 import os
 import socket
 import time
-from collections.abc import Generator
+from collections.abc import Generator, Sequence
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Any, Final, cast
+
+import pyarrow.parquet as pq
 
 from seglake._publish.manifest import MANIFEST, Manifest, left_over
 from seglake._publish.store import LOCAL
 from seglake._text import printable, printable_path
 
-from .layout import LOCK, STAGING, TABLES
+from .lake.table import DataFile, TableChangedError
+from .layout import LOCK, NULL_DATE, STAGING, TABLES
 from .result import IngestError
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from .lake.tables import LakeTables
 
 __all__ = ["commit", "locked", "settle_dead_runs"]
 
 _KIND: Final = "ingest"
+# In the staging folder: the number of the run in tables that keep track of files.
+_NUMBER: Final = "number.json"
+# Where Delta Lake and Iceberg keep track of files.
+_LOG_FOLDERS: Final = ("_delta_log", "metadata")
+# File systems take the times of files from a clock that is coarser than ours.
+_CLOCK_S: Final = 1.0
 _KEPT_S: Final = 24 * 60 * 60
 
 
@@ -49,22 +65,30 @@ def locked(destination: Path) -> Generator[None]:
         yield
 
 
-def commit(destination: Path, manifest: Manifest) -> None:
+def commit(destination: Path, manifest: Manifest, tables: LakeTables | None = None, number: int = 0) -> None:
     """Makes a run visible. Its staging folder stays for the caller to remove.
+
+    Args:
+        destination: the folder of the tables.
+        manifest: the files of the run.
+        tables: what keeps track of files, if not their folders alone.
+        number: the run's number in these tables.
 
     Raises:
         IngestError: that failed. The message says what becomes of the run.
     """
     staging = destination / STAGING / manifest.publisher
     try:
+        if tables is not None:
+            LOCAL.write_durably(destination, staging / _NUMBER, json.dumps({"number": number}).encode())
         missing = manifest.write_down(destination, staging)
         if missing is None:
-            _roll_forward(destination, staging, manifest)
-    except OSError as error:
+            _roll_forward(destination, staging, manifest, tables, number)
+    except (OSError, TableChangedError) as error:
         where = printable_path(destination)
         if LOCAL.exists(staging / MANIFEST):
             raise IngestError(
-                f"{where}: giving the files of the run their names failed: {error}. A part of it may be visible; the "
+                f"{where}: publishing the files of the run failed: {error}. A part of it may be visible; the "
                 "next ingest into the folder completes it"
             ) from error
         LOCAL.remove_tree(staging)
@@ -76,7 +100,7 @@ def commit(destination: Path, manifest: Manifest) -> None:
         )
 
 
-def settle_dead_runs(destination: Path) -> None:
+def settle_dead_runs(destination: Path, tables: LakeTables | None = None) -> None:
     """Completes runs that died after writing their manifest, and removes what others left.
 
     Only for the holder of the lock.
@@ -92,20 +116,27 @@ def settle_dead_runs(destination: Path) -> None:
         for staging in left_over(destination / STAGING, kind=_KIND):
             manifest = Manifest.read(staging, kind=_KIND)
             if manifest is not None:
-                _roll_forward(destination, staging, manifest)
+                _roll_forward(destination, staging, manifest, tables, _number(staging))
                 LOCAL.remove_tree(staging)
             elif time.time() - _last_changed(staging) > _KEPT_S:
                 LOCAL.remove_tree(staging)
     except (ValueError, NotADirectoryError) as error:
         raise IngestError(str(error)) from None
-    except OSError as error:
+    except (OSError, TableChangedError) as error:
         raise IngestError(
             f"{printable_path(destination)}: completing a run that died failed: {error}. Nothing was ingested"
         ) from error
 
 
-def _roll_forward(destination: Path, staging: Path, manifest: Manifest) -> None:
-    """Gives the files of a run their names, as far as they do not have them. Once all have, it does nothing.
+def _number(staging: Path) -> int:
+    content = LOCAL.read_json(staging / _NUMBER)
+    return 0 if content is None else int(content["number"])
+
+
+def _roll_forward(destination: Path, staging: Path, manifest: Manifest, tables: LakeTables | None, number: int) -> None:
+    """Gives the files of a run their names, as far as they do not have them, and has tables keep track of them.
+
+    Once that is done, it does nothing.
 
     Raises:
         IngestError: a file is neither staged nor in its place.
@@ -132,6 +163,41 @@ def _roll_forward(destination: Path, staging: Path, manifest: Manifest) -> None:
         # Also the names that were given before: the run that gave them may have died in front of this.
         if moves:
             LOCAL.sync_names(destination, [destination / final for _, final in moves])
+        if tables is not None:
+            _append(destination, tables, number, [final for _, final in moves])
+
+
+def _append(destination: Path, tables: LakeTables, number: int, paths: Sequence[str]) -> None:
+    """Appends the files of one table, of all formats, as the run of this number."""
+    started = time.time() - _CLOCK_S
+    by_table: dict[tuple[str, str], list[str]] = {}
+    for path in paths:
+        format, table, rest = path.split("/", 2)
+        by_table.setdefault((format, table), []).append(rest)
+    for (format, table), own in by_table.items():
+        folder = destination / format / table
+        files = [_data_file(folder, path) for path in own]
+        # A file without rows is there for the sake of its columns.
+        schema: pa.Schema = cast("Any", pq).read_schema(folder / own[0])
+        tables.of(format, table).append(number, schema, [file for file in files if file.rows])
+        for kept in _LOG_FOLDERS:
+            _sync_since(destination, folder / kept, started)
+
+
+def _sync_since(destination: Path, folder: Path, started: float) -> None:
+    """Has what was written to a folder since then be durable: `deltalake` and `pyiceberg` sync nothing of theirs."""
+    new = [path for path in LOCAL.children(folder) if path.is_file() and path.stat().st_mtime >= started]
+    for path in new:
+        LOCAL.sync_file(path)
+    LOCAL.sync_names(destination, new)
+
+
+def _data_file(folder: Path, path: str) -> DataFile:
+    status = (folder / path).stat()
+    rows: int = cast("Any", pq).read_metadata(folder / path).num_rows
+    named = [part.split("=", 1) for part in path.split("/")[:-1]]
+    partition = {name: None if value == NULL_DATE else value for name, value in named}
+    return DataFile(path, status.st_size, rows, status.st_mtime_ns // 1_000_000, partition)
 
 
 def _last_changed(folder: Path) -> float:

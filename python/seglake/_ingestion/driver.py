@@ -6,10 +6,9 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any, Final, cast, get_args
+from typing import Final, get_args
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 import seglake
 from seglake._files import FileFilter, FileListing, find_files
@@ -23,13 +22,13 @@ from seglake._values import is_uri
 
 from .commit import commit, locked, settle_dead_runs
 from .engine import Engine, EngineChoice
+from .lake.tables import LakeTables, lake_tables, settle_kind
 from .layout import (
     STAGED_SUFFIX,
     STAGING,
     data_path,
     files_path,
     new_run_id,
-    records_files,
     records_folder,
 )
 from .outcome import WRONG_KEY, FileOutcome, TaskOutcome
@@ -43,9 +42,10 @@ from .result import (
     IngestProgress,
     IngestResult,
     OnWrongKey,
+    TableKind,
     no_files,
 )
-from .state import State, load_state
+from .state import State, load_state, refuse_other_columns
 from .tables import DAMAGE_SCHEMA, FILES_SCHEMA, is_dated, records_schema, write_table
 from .task import TaskRunner
 
@@ -70,6 +70,8 @@ class IngestDriver:
     target_file_bytes: int
     on_wrong_key: OnWrongKey
     final: bool
+    table: TableKind
+    catalog: str | Mapping[str, str] | None
     progress: Callable[[IngestProgress], object] | None
 
     def run(self, choice: EngineChoice) -> IngestResult:
@@ -83,15 +85,17 @@ class IngestDriver:
             return IngestResult(run_id=None, destination=str(destination), skipped=_skipped(listing))
         LOCAL.make_folder(destination)
         with locked(destination):
-            settle_dead_runs(destination)
+            settle_kind(destination, self.table)
+            tables = lake_tables(self.table, destination, self.catalog)
+            settle_dead_runs(destination, tables)
             if self.format is not None:
-                refuse_other_columns(destination, [self.format], self.format_options)
-            state = load_state(destination)
+                refuse_other_columns(destination, tables, [self.format], self.format_options)
+            state = load_state(destination, tables)
             planned, unchanged = plan_files(listing.files, state, final=self.final)
             if not planned:
                 return IngestResult(None, str(destination), unchanged=unchanged, skipped=_skipped(listing))
             with choice.start() as engine:
-                result = self._run(engine, destination, state, planned)
+                result = self._run(engine, destination, tables, state, planned)
         return replace(result, unchanged=unchanged, skipped=_skipped(listing))
 
     def _check_format(self) -> None:
@@ -114,7 +118,14 @@ class IngestDriver:
         except (OSError, ValueError) as error:
             raise IngestError(f"the key cannot be used: {error}") from None
 
-    def _run(self, engine: Engine, destination: Path, state: State, planned: Sequence[PlannedFile]) -> IngestResult:
+    def _run(
+        self,
+        engine: Engine,
+        destination: Path,
+        tables: LakeTables | None,
+        state: State,
+        planned: Sequence[PlannedFile],
+    ) -> IngestResult:
         started = time.monotonic()
         run_id = new_run_id(state.last_run)
         staging = destination / STAGING / run_id
@@ -125,7 +136,7 @@ class IngestDriver:
             if not state.ingested:
                 _refuse_wrong_key(files)
             by_format = _by_format(self.format, destination, files)
-            refuse_other_columns(destination, by_format, self.format_options)
+            refuse_other_columns(destination, tables, by_format, self.format_options)
             news = {format: [file for file in own if _is_news(file, state)] for format, own in by_format.items()}
             news = {format: own for format, own in news.items() if own}
             manifest = self._manifest(destination, staging, run_id, outcomes, news)
@@ -134,7 +145,7 @@ class IngestDriver:
             raise
         # If it fails, the next run needs what is staged to complete it.
         if manifest.place:
-            commit(destination, manifest)
+            commit(destination, manifest, tables, 0 if tables is None else tables.next_run())
         LOCAL.remove_tree(staging)
         return _result(run_id if manifest.place else None, destination, by_format, files, time.monotonic() - started)
 
@@ -159,6 +170,7 @@ class IngestDriver:
             self.target_file_bytes,
             stops_on_wrong_key=self.on_wrong_key == "stop",
             final=self.final,
+            uint64_type="uint64" if self.table == "parquet" else "decimal",
         )
         report = self.progress
         watch = None if report is None else lambda: report(_progress(staging, files))
@@ -209,7 +221,7 @@ class IngestDriver:
         """Writes an empty file for each table that there would not be at all: a query of no damage is no error."""
         staged = {(file.format, file.folder.partition("/")[0]) for outcome in outcomes for file in outcome.staged}
         for format in formats:
-            records = records_schema(format, self.format_options)
+            records = records_schema(format, self.format_options, "uint64" if self.table == "parquet" else "decimal")
             for folder, schema in (
                 (records_folder(None, dated=is_dated(records)), records),
                 ("damage", DAMAGE_SCHEMA),
@@ -349,34 +361,3 @@ def find_inputs(sources: Sequence[str], destination: Path, key_file: str | None)
                 "ingested; the next ingest would take the tables for segments. Write to a folder beside it"
             )
     return listing
-
-
-def refuse_other_columns(destination: Path, formats: Iterable[str], options: FormatOptions) -> None:
-    """Sees to it that all records of a table have the same columns.
-
-    Raises:
-        IngestError: an earlier run has written records with other columns, as those of another dialect are.
-    """
-    for format in formats:
-        table = next(records_files(destination, format), None)
-        if table is None:
-            continue
-        found: pa.Schema = cast("Any", pq).read_schema(table)
-        if found.equals(records_schema(format, options)):
-            continue
-        dialects = [
-            dialect
-            for dialect in get_args(DialectName)
-            if found.equals(records_schema(format, replace(options, dialect=dialect)))
-        ]
-        if dialects:
-            asked = options.dialect or get_args(DialectName)[0]
-            raise IngestError(
-                f"{printable_path(destination / format / 'records')}: its records are of dialect "
-                f"{dialects[0]} and so have other columns than those of dialect {asked}. Name the dialect of the "
-                "files, or another destination"
-            )
-        raise IngestError(
-            f"{printable_path(destination / format / 'records')}: its records have other columns than {format} "
-            f"records, {', '.join(found.names)}: write to another destination"
-        )

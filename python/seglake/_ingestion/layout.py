@@ -6,6 +6,7 @@
 - `<format>/files/<run>.parquet`
 - `_staging/<run>/`: files on their way, none of them named `*.parquet`
 - `_lock`: held by the run that writes
+- `_tables.json`: of which kind the tables are; missing where they are plain Parquet
 """
 
 import secrets
@@ -15,6 +16,7 @@ from pathlib import Path
 from typing import Final
 
 __all__ = [
+    "KIND",
     "LOCK",
     "NULL_DATE",
     "STAGED_SUFFIX",
@@ -30,6 +32,7 @@ __all__ = [
 
 STAGING: Final = "_staging"
 LOCK: Final = "_lock"
+KIND: Final = "_tables.json"
 STAGED_SUFFIX: Final = ".inprogress"
 
 TABLES: Final = ("records", "damage", "files")

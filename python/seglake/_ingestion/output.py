@@ -7,7 +7,7 @@ import pyarrow as pa
 
 from seglake._formats import FormatOptions
 
-from .tables import DAMAGE_SCHEMA, DamageWriter, DateWriter, RollingWriter, StagedFile, records_schema
+from .tables import DAMAGE_SCHEMA, DamageWriter, DateWriter, RollingWriter, StagedFile, Uint64Type, records_schema
 
 __all__ = ["Output"]
 
@@ -15,11 +15,14 @@ __all__ = ["Output"]
 class Output:
     """The output files of a group of input files, by format."""
 
-    def __init__(self, folder: Path, name: str, format_options: FormatOptions, target_bytes: int) -> None:
+    def __init__(
+        self, folder: Path, name: str, format_options: FormatOptions, target_bytes: int, uint64_type: Uint64Type
+    ) -> None:
         self._folder = folder
         self._name = name
         self._format_options = format_options
         self._target_bytes = target_bytes
+        self._uint64_type: Uint64Type = uint64_type
         self._records: dict[str, DateWriter] = {}
         self._damage: dict[str, DamageWriter] = {}
 
@@ -27,7 +30,7 @@ class Output:
         """Adds records with their `path` and `position`."""
         writer = self._records.get(format)
         if writer is None:
-            schema = records_schema(format, self._format_options)
+            schema = records_schema(format, self._format_options, self._uint64_type)
             name = f"{self._name}-{format}-records"
             writer = self._records[format] = DateWriter(self._folder, name, schema, self._target_bytes)
         writer.append(rows)

@@ -16,6 +16,7 @@ __all__ = [
     "IngestProgress",
     "IngestResult",
     "OnWrongKey",
+    "TableKind",
     "no_files",
 ]
 
@@ -24,6 +25,9 @@ FileStatus = Literal["sound", "damaged", "wrong_key", "limit", "unreadable", "no
 
 INGESTED: Final[tuple[FileStatus, ...]] = ("sound", "damaged")
 """The files of which all rows are in the tables."""
+
+TableKind = Literal["parquet", "delta", "iceberg"]
+"""What keeps track of a table's files: their folder alone, Delta Lake, or Apache Iceberg."""
 
 OnWrongKey = Literal["record", "stop"]
 """What is done about a file for which the key seems to be wrong: it has its row in `files`, or the run stops."""

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, Literal, get_args
 
 from .engine import EngineChoice
-from .result import IngestError, IngestProgress, IngestResult, OnWrongKey
+from .result import IngestError, IngestProgress, IngestResult, OnWrongKey, TableKind
 
 if TYPE_CHECKING:
     from seglake._types import DialectName
@@ -32,6 +32,8 @@ def ingest(
     target_file_bytes: int = TARGET_FILE_BYTES,
     on_wrong_key: OnWrongKey = "record",
     final: bool = False,
+    table: TableKind = "parquet",
+    catalog: str | Mapping[str, str] | None = None,
     progress: Callable[[IngestProgress], object] | None = None,
 ) -> IngestResult:
     """Reads segments, checks every record and writes Parquet tables below `dst`.
@@ -65,6 +67,10 @@ def ingest(
             the run stops, and nothing is ingested. If every segment is such a file, the run stops in any case.
         final: whether no file grows any more. Of a file to which records may still be appended, an unfinished tail is
             `pending_bytes`, and the next run reads it again. With `final` it is damage.
+        table: what keeps track of the tables' files. `parquet`: their folders alone. `delta`: Delta Lake, which needs
+            deltalake. `iceberg`: Apache Iceberg, which needs pyiceberg.
+        catalog: the catalog of Iceberg tables: the URI of an SQL database, or properties as `pyiceberg` takes them,
+            with `namespace` for a namespace above those of the formats. By default the file `_catalog.db` in `dst`.
         progress: called now and then, in the calling thread, with how far the ingest is.
 
     Returns:
@@ -96,6 +102,8 @@ def ingest(
         "target_file_bytes": target_file_bytes,
         "on_wrong_key": on_wrong_key,
         "final": final,
+        "table": table,
+        "catalog": catalog,
         "progress": progress,
     }
     if engine == "spark":
@@ -122,6 +130,8 @@ def run(
     target_file_bytes: int,
     on_wrong_key: OnWrongKey,
     final: bool,
+    table: TableKind,
+    catalog: str | Mapping[str, str] | None,
     progress: Callable[[IngestProgress], object] | None,
 ) -> IngestResult:
     """Checks the arguments that all engines have, and ingests."""
@@ -129,6 +139,13 @@ def run(
 
     from .driver import IngestDriver
 
+    if table not in get_args(TableKind):
+        raise ValueError(f"table is one of {', '.join(get_args(TableKind))}, not {table!r}")
+    if table != "iceberg" and catalog is not None:
+        raise ValueError(f'catalog is for table="iceberg", and table is "{table}"')
+    if table != "parquet":
+        package = {"delta": "deltalake", "iceberg": "pyiceberg"}[table]
+        require((package,), f"'seglake[{table}]'")
     own = dict(limits or {})
     for name, number in (("target_file_bytes", target_file_bytes), *own.items()):
         if number < 1:
@@ -150,6 +167,8 @@ def run(
         target_file_bytes=target_file_bytes,
         on_wrong_key=on_wrong_key,
         final=final,
+        table=table,
+        catalog=catalog,
         progress=progress,
     )
     return driver.run(engine)

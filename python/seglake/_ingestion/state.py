@@ -1,18 +1,25 @@
 """What earlier runs have ingested: the rows of `files`. The latest of each segment says how far it was read."""
 
 import json
-from dataclasses import asdict, dataclass, field
+from collections.abc import Iterable, Iterator
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Self, cast, get_args
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 
+import seglake
+from seglake._formats import FormatOptions
 from seglake._text import printable_path
+from seglake._types import DialectName
 
-from .layout import files_tables
+from .lake.tables import LakeTables
+from .layout import files_tables, records_files
 from .result import INGESTED, IngestError
+from .tables import Uint64Type, records_schema
 
-__all__ = ["Carry", "Ingested", "State", "load_state"]
+__all__ = ["Carry", "Ingested", "State", "load_state", "refuse_other_columns"]
 
 
 @dataclass(frozen=True)
@@ -93,22 +100,25 @@ _COLUMNS = (
 )
 
 
-def load_state(destination: Path) -> State:
+def load_state(destination: Path, tables: LakeTables | None = None) -> State:
     """Reads the state from the tables `files`, in the order of the runs.
+
+    Args:
+        destination: the folder of the tables.
+        tables: what keeps track of their files, if not their folders alone.
 
     Raises:
         IngestError: a table has other columns.
     """
     rows: list[dict[str, Any]] = []
-    for table in files_tables(destination):
-        parquet: Any = pq.ParquetFile(table)  # typed in part only
-        missing = [name for name in _COLUMNS if name not in parquet.schema_arrow.names]
+    for name, table in _files(destination, tables):
+        missing = [column for column in _COLUMNS if column not in table.column_names]
         if missing:
             raise IngestError(
-                f"{printable_path(table)}: expected the table of an ingest, which has a column {missing[0]}: write "
-                "to another destination"
+                f"{name}: expected the table of an ingest, which has a column {missing[0]}: write to another "
+                "destination"
             )
-        rows.extend(parquet.read(columns=list(_COLUMNS)).to_pylist())
+        rows.extend(table.select(list(_COLUMNS)).to_pylist())
     state = State()
     for row in sorted(rows, key=lambda row: row["run"]):
         segment = row["segment"]
@@ -128,3 +138,70 @@ def load_state(destination: Path) -> State:
             Carry.from_json(row["carry"]),
         )
     return state
+
+
+def _files(destination: Path, tables: LakeTables | None) -> Iterator[tuple[str, Any]]:
+    """Yields the names and rows of the tables `files`."""
+    if tables is None:
+        for path in files_tables(destination):
+            parquet: Any = pq.ParquetFile(path)  # typed in part only
+            names = [name for name in _COLUMNS if name in parquet.schema_arrow.names]
+            yield printable_path(path), parquet.read(columns=names)
+        return
+    for format in seglake.formats():
+        table = tables.of(format, "files")
+        schema = table.schema()
+        if schema is not None:
+            rows = table.read([name for name in _COLUMNS if name in schema.names])
+            yield printable_path(destination / format / "files"), rows
+
+
+def refuse_other_columns(
+    destination: Path, tables: LakeTables | None, formats: Iterable[str], options: FormatOptions
+) -> None:
+    """Sees to it that all records of a table have the same columns.
+
+    Raises:
+        IngestError: an earlier run has written records with other columns, as those of another dialect are.
+    """
+    uint64_type: Uint64Type = "uint64" if tables is None else "decimal"
+    for format in formats:
+        found = _records_schema(destination, tables, format)
+        if found is None or _has(found, records_schema(format, options, uint64_type)):
+            continue
+        folder = printable_path(destination / format / "records")
+        dialects = [
+            dialect
+            for dialect in get_args(DialectName)
+            if _has(found, records_schema(format, replace(options, dialect=dialect), uint64_type))
+        ]
+        if dialects:
+            asked = options.dialect or get_args(DialectName)[0]
+            raise IngestError(
+                f"{folder}: its records are of dialect {dialects[0]} and so have other columns than those of "
+                f"dialect {asked}. Name the dialect of the files, or another destination"
+            )
+        raise IngestError(
+            f"{folder}: its records have other columns than {format} records, {', '.join(found.names)}: write to "
+            "another destination"
+        )
+
+
+def _records_schema(destination: Path, tables: LakeTables | None, format: str) -> pa.Schema | None:
+    if tables is not None:
+        return tables.of(format, "records").schema()
+    table = next(records_files(destination, format), None)
+    return None if table is None else cast("Any", pq).read_schema(table)
+
+
+def _has(found: pa.Schema, expected: pa.Schema) -> bool:
+    """Tells whether a table has these columns: their names and types, whatever else its own library keeps of them."""
+    return _shape(pa.struct(found)) == _shape(pa.struct(expected))
+
+
+def _shape(type: Any) -> Any:
+    if pa.types.is_struct(type):
+        return [(name, _shape(inner)) for name, inner in ((each.name, each.type) for each in list[Any](type))]
+    if pa.types.is_list(type) or pa.types.is_large_list(type):
+        return ["list", _shape(type.value_type)]
+    return str(type).removeprefix("large_")

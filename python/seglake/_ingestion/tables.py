@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import date, timedelta
 from pathlib import Path
-from typing import Any, Final, NamedTuple, cast
+from typing import Any, Final, Literal, NamedTuple, cast
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -13,7 +13,8 @@ import pyarrow.parquet as pq
 from seglake._formats import LOCATION_COLUMNS, FormatOptions, column_names, native_schema
 from seglake._publish.store import LOCAL
 
-from .layout import STAGED_SUFFIX, records_folder
+from .lake.table import lake_schema
+from .layout import NULL_DATE, STAGED_SUFFIX, records_folder
 
 __all__ = [
     "DAMAGE_SCHEMA",
@@ -23,6 +24,7 @@ __all__ = [
     "DateWriter",
     "RollingWriter",
     "StagedFile",
+    "Uint64Type",
     "is_dated",
     "records_schema",
     "write_table",
@@ -89,11 +91,16 @@ FILES_SCHEMA: Final = pa.schema(
 """`files`: a row for each input file and run. If nothing was ingested, `path`, `status` and `error` say why."""
 
 
-def records_schema(format: str, options: FormatOptions) -> pa.Schema:
+Uint64Type = Literal["uint64", "decimal"]
+"""How unsigned integers of 64 bits are written: as they are, or as `decimal(20, 0)` for tables that lack them."""
+
+
+def records_schema(format: str, options: FormatOptions, uint64_type: Uint64Type = "uint64") -> pa.Schema:
     """Returns the schema of `records`: the columns of the format, and the segment and place of the record."""
     native: Any = native_schema(format, [*column_names(format, options), *LOCATION_COLUMNS], "string", options)
     # Nullable, as all columns of records are: readers find no reason to tell it from the others.
-    return native.insert(native.get_field_index("path"), pa.field("segment", pa.string()))
+    schema = native.insert(native.get_field_index("path"), pa.field("segment", pa.string()))
+    return lake_schema(schema) if uint64_type == "decimal" else schema
 
 
 def is_dated(schema: pa.Schema) -> bool:
@@ -110,9 +117,20 @@ class StagedFile(NamedTuple):
 
 def write_table(path: Path, table: pa.Table) -> None:
     """Writes a Parquet file and has it written to the disk."""
-    with LOCAL.open_output(path) as stream, pq.ParquetWriter(stream, table.schema, compression="zstd") as writer:
+    with LOCAL.open_output(path) as stream, _parquet(stream, table.schema, any_time=True) as writer:
         writer.write_table(table)
     LOCAL.sync_file(path)
+
+
+def _parquet(stream: pa.NativeFile, schema: pa.Schema, *, any_time: bool) -> pq.ParquetWriter:
+    """Begins a Parquet file. Where times may be outside of the years 1 to 9999, it has no statistics of them.
+
+    Readers that put statistics into the calendar types of Python fail on such times, as Iceberg's does.
+    """
+    fields: Any = schema  # typed in part only
+    names: list[str] = [each.name for each in fields if not pa.types.is_timestamp(each.type)]
+    is_partial = any_time and len(names) < len(schema.names)
+    return pq.ParquetWriter(stream, schema, compression="zstd", write_statistics=names if is_partial else True)
 
 
 @dataclass
@@ -158,7 +176,7 @@ class RollingWriter:
         if self._open is None:
             path = self.staging / f"{self.name}-{len(self._finished):05d}{STAGED_SUFFIX}"
             stream = LOCAL.open_output(path)
-            self._open = (path, stream, pq.ParquetWriter(stream, self.schema, compression="zstd"))
+            self._open = (path, stream, _parquet(stream, self.schema, any_time=NULL_DATE in self.folder))
         _, stream, writer = self._open
         table = pa.Table.from_batches(self._buffer, self.schema)
         writer.write_table(table, row_group_size=table.num_rows)

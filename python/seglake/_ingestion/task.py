@@ -18,6 +18,7 @@ from .plan import PlannedFile, read_plan
 from .progress import StopError, TaskProgress
 from .result import FileStatus
 from .sink import FileSink, ReplacedError, UnreadableError
+from .tables import Uint64Type
 
 __all__ = ["TaskRunner"]
 
@@ -63,6 +64,7 @@ class TaskRunner:
         target_bytes: the size from which on an output file is not added to.
         stops_on_wrong_key: whether all tasks stop at a file for which the key seems to be wrong.
         final: whether no file grows any more, so that an unfinished tail is damage.
+        uint64_type: how unsigned integers of 64 bits are written.
     """
 
     staging: str
@@ -73,6 +75,7 @@ class TaskRunner:
     target_bytes: int
     stops_on_wrong_key: bool = False
     final: bool = False
+    uint64_type: Uint64Type = "uint64"
 
     def run(self, task: int, is_stopped: Callable[[], bool] = lambda: False) -> TaskOutcome:
         """Runs one task.
@@ -117,7 +120,7 @@ class TaskRunner:
         attempt.mkdir()
         progress = TaskProgress(staging, task, is_stopped)
         for number, files in enumerate(groups):
-            output = Output(attempt, f"{number:05d}", self.format_options, self.target_bytes)
+            output = self._output(attempt, f"{number:05d}")
             try:
                 for planned in files:
                     try:
@@ -129,7 +132,7 @@ class TaskRunner:
                             raise
                         if error.wrote:
                             output.discard()
-                            output = Output(attempt, f"{number:05d}-rest", self.format_options, self.target_bytes)
+                            output = self._output(attempt, f"{number:05d}-rest")
                         file = _refused(planned, error)
                     outcome.files.append(file)
                     progress.file_done(file.nbytes)
@@ -140,6 +143,9 @@ class TaskRunner:
                 raise
         progress.write()
         return outcome
+
+    def _output(self, folder: Path, name: str) -> Output:
+        return Output(folder, name, self.format_options, self.target_bytes, self.uint64_type)
 
     def _ingest(self, file: PlannedFile, output: Output, progress: TaskProgress) -> FileOutcome:
         """Reads one file to its end, once.
@@ -158,7 +164,7 @@ class TaskRunner:
             sink = FileSink(file, Path(self.staging).name, reader, output)
             try:
                 sink.check_edges()
-                report = _read(reader, sink, progress)
+                report = _read(reader, sink, progress, self.uint64_type)
                 if report.wrong_key:
                     raise _RefusedError(
                         "wrong_key", f"{path_text(file.path)}: {WRONG_KEY}", reader.format, wrote=sink.wrote
@@ -193,7 +199,7 @@ class TaskRunner:
         )
 
 
-def _read(reader: seglake.Reader, sink: FileSink, progress: TaskProgress) -> seglake.Report:
+def _read(reader: seglake.Reader, sink: FileSink, progress: TaskProgress, uint64_type: Uint64Type) -> seglake.Report:
     """Reads a file to its end; returns its report.
 
     Raises:
@@ -201,7 +207,7 @@ def _read(reader: seglake.Reader, sink: FileSink, progress: TaskProgress) -> seg
         UnreadableError: it cannot be read.
     """
     last_record = -1
-    batches = reader.batches(warn=False)  # damage has a table of its own
+    batches = reader.batches(warn=False, uint64_type=uint64_type)  # damage has a table of its own
     while True:
         try:
             batch = next(batches, None)

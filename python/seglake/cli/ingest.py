@@ -72,6 +72,14 @@ Examples:
 )
 @click.option("--follow", is_flag=True, help="Look for more every two seconds, until Ctrl-C. Not with Spark.")
 @click.option("--final", is_flag=True, help="No file grows any more: an unfinished tail is damage.")
+@click.option(
+    "--table",
+    type=click.Choice(["parquet", "delta", "iceberg"]),
+    help="What keeps track of the tables' files: folders alone, Delta Lake, or Apache Iceberg. [default: parquet]",
+)
+@click.option(
+    "--catalog", metavar="URI", help="The SQL database with the catalog of Iceberg tables. [default: DST/_catalog.db]"
+)
 @options.layout
 @options.limits
 @options.as_json("One JSON object: what was done.")
@@ -87,6 +95,8 @@ def command(
     on_wrong_key: str | None,
     follow: bool,
     final: bool,
+    table: str | None,
+    catalog: str | None,
     as_json: bool,
     **how: Any,
 ) -> int:
@@ -100,6 +110,15 @@ def command(
     """
     given = options.given({**how, "target_file_bytes": target_file_bytes, "on_wrong_key": on_wrong_key})
     given["final"] = final
+    given = options.given(
+        {
+            **how,
+            "target_file_bytes": target_file_bytes,
+            "on_wrong_key": on_wrong_key,
+            "table": table,
+            "catalog": catalog,
+        }
+    )
     of_spark = options.given({"master": master, "conf": settings or None})
     if engine == "local" and of_spark:
         raise click.UsageError("--master and --conf are for Spark: leave them out, or --engine local")

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from seglake._ingestion.engine import EngineChoice
-from seglake._ingestion.result import IngestError, IngestProgress, IngestResult, OnWrongKey
+from seglake._ingestion.result import IngestError, IngestProgress, IngestResult, OnWrongKey, TableKind
 from seglake._ingestion.run import TARGET_FILE_BYTES, require, run
 
 if TYPE_CHECKING:
@@ -32,6 +32,8 @@ def ingest(
     target_file_bytes: int = TARGET_FILE_BYTES,
     on_wrong_key: OnWrongKey = "record",
     final: bool = False,
+    table: TableKind = "parquet",
+    catalog: str | Mapping[str, str] | None = None,
     progress: Callable[[IngestProgress], object] | None = None,
 ) -> IngestResult:
     """Reads segments with Spark, checks every record and writes Parquet tables below `dst`.
@@ -62,6 +64,10 @@ def ingest(
             the run stops, and nothing is ingested. If every segment is such a file, the run stops in any case.
         final: whether no file grows any more. Of a file to which records may still be appended, an unfinished tail is
             `pending_bytes`, and the next run reads it again. With `final` it is damage.
+        table: what keeps track of the tables' files. `parquet`: their folders alone. `delta`: Delta Lake, which needs
+            deltalake. `iceberg`: Apache Iceberg, which needs pyiceberg. The driver commits, without a jar.
+        catalog: the catalog of Iceberg tables: the URI of an SQL database, or properties as `pyiceberg` takes them,
+            with `namespace` for a namespace above those of the formats. By default the file `_catalog.db` in `dst`.
         progress: called now and then, in the calling thread, with how far the ingest is.
 
     Returns:
@@ -94,6 +100,8 @@ def ingest(
         target_file_bytes=target_file_bytes,
         on_wrong_key=on_wrong_key,
         final=final,
+        table=table,
+        catalog=catalog,
         progress=progress,
     )
 

@@ -1,0 +1,130 @@
+"""Tables of Delta Lake, by the package `deltalake`.
+
+The protocol: https://github.com/delta-io/delta/blob/master/PROTOCOL.md, "Transaction Identifiers".
+"""
+
+import errno
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any, Final, cast
+
+import pyarrow as pa
+from deltalake import DeltaTable, Transaction
+from deltalake.exceptions import CommitFailedError, DeltaError, TableNotFoundError
+from deltalake.transaction import AddAction, CommitProperties
+
+from .table import DataFile, LakeTable, retried
+
+__all__ = ["DeltaLakeTable"]
+
+_APPLICATION: Final = "seglake"
+
+
+class DeltaLakeTable(LakeTable):
+    """A table of Delta Lake. A run is a transaction of the application `seglake` whose version is the run's number.
+
+    Args:
+        uri: the table's folder.
+        partitions: names and types of the columns that are in the paths of files alone.
+        storage_options: what `deltalake` takes to reach the folder.
+    """
+
+    def __init__(
+        self,
+        uri: str,
+        partitions: Mapping[str, pa.DataType] | None = None,
+        storage_options: Mapping[str, str] | None = None,
+    ) -> None:
+        self._uri = uri
+        self._partitions = dict(partitions or {})
+        self._storage_options = dict(storage_options or {})
+
+    def committed(self) -> int:
+        """Returns the number of the last run that the table has, 0 where it has none."""
+        table = self._open()
+        return 0 if table is None else _committed(table)
+
+    def append(self, run: int, schema: pa.Schema, files: Sequence[DataFile]) -> None:
+        """Appends the files of a run, once."""
+
+        def attempt() -> bool:
+            # Asked and committed with one handle: without retries it commits on top of the state that it was asked
+            # about, or fails. With another handle the run would be added twice.
+            table = self._open() or self._create(schema)
+            if _committed(table) >= run:
+                return True
+            try:
+                table.create_write_transaction(
+                    [_added(file) for file in files],
+                    "append",
+                    table.schema(),
+                    list(self._partitions),
+                    commit_properties=CommitProperties(
+                        max_commit_retries=0, app_transactions=[Transaction(_APPLICATION, run)]
+                    ),
+                )
+            except CommitFailedError:
+                return False
+            except DeltaError as error:
+                # It may have been committed all the same.
+                if self.committed() >= run:
+                    return True
+                raise OSError(errno.EIO, f"the table cannot be written: {error}", self._uri) from error
+            return True
+
+        retried(attempt, self._uri)
+
+    def schema(self) -> pa.Schema | None:
+        """Returns the schema of the rows, without the partition columns; None where there is no table."""
+        table = self._open()
+        if table is None:
+            return None
+        whole: Any = pa.schema(cast("Any", table.schema().to_arrow()))  # typed in part only
+        return pa.schema([each for each in whole if each.name not in self._partitions])
+
+    def read(self, columns: Sequence[str]) -> pa.Table | None:
+        """Reads columns of all rows; None where there is no table."""
+        table = self._open()
+        return None if table is None else cast("Any", table).to_pyarrow_table(columns=list(columns))
+
+    def _open(self) -> DeltaTable | None:
+        try:
+            return DeltaTable(self._uri, storage_options=self._storage_options)
+        except TableNotFoundError:
+            return None
+        except DeltaError as error:
+            raise OSError(errno.EIO, f"the table cannot be read: {error}", self._uri) from error
+
+    def _create(self, schema: pa.Schema) -> DeltaTable:
+        columns: Any = schema
+        for name, type in self._partitions.items():
+            columns = columns.append(pa.field(name, type))
+        try:
+            return DeltaTable.create(
+                self._uri,
+                columns,
+                mode="error",
+                partition_by=list(self._partitions),
+                storage_options=self._storage_options,
+            )
+        except DeltaError as error:
+            # Made by others meanwhile, or by us without an answer.
+            table = self._open()
+            if table is None:
+                raise OSError(errno.EIO, f"the table cannot be made: {error}", self._uri) from error
+            return table
+
+
+def _committed(table: DeltaTable) -> int:
+    return table.transaction_version(_APPLICATION) or 0
+
+
+def _added(file: DataFile) -> AddAction:
+    return AddAction(
+        path=file.path,
+        size=file.nbytes,
+        partition_values=file.partition,
+        modification_time=file.modified_ms,
+        data_change=True,
+        stats=json.dumps({"numRecords": file.rows}),
+    )

@@ -1,0 +1,108 @@
+"""A table to which the runs of an ingest append files, whatever keeps track of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final, Protocol
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+__all__ = ["DataFile", "LakeTable", "TableChangedError", "lake_schema", "retried"]
+
+_ATTEMPTS: Final = 10
+
+
+@dataclass(frozen=True)
+class DataFile:
+    """A finished Parquet file of a table.
+
+    Attributes:
+        path: its path below the table's folder, with `/`.
+        nbytes: its size in bytes.
+        rows: how many rows it has.
+        modified_ms: when it was finished, in milliseconds since 1970.
+        partition: the values of those columns that are in the paths of files alone; None is null.
+    """
+
+    path: str
+    nbytes: int
+    rows: int
+    modified_ms: int
+    partition: Mapping[str, str | None] = field(default_factory=dict[str, "str | None"])
+
+
+class TableChangedError(Exception):
+    """Others changed the table each time that a run was to be appended. The table does not have the run."""
+
+
+class LakeTable(Protocol):
+    """A table of an ingest. One ingest at a time appends to it, while others may read it and rewrite its files."""
+
+    def committed(self) -> int:
+        """Returns the number of the last run that the table has; 0 where it has none, or is not there."""
+        ...
+
+    def append(self, run: int, schema: pa.Schema, files: Sequence[DataFile]) -> None:
+        """Appends the files of a run, all at once and only once; makes the table where it is missing.
+
+        The files are in their places. It may be called again for the same run: after an error that does not say what
+        became of it, or after the end of a process that had begun it.
+
+        Args:
+            run: the run's number, greater than those of the runs before.
+            schema: the schema of the rows, without the columns that are in paths alone.
+            files: the files; there may be none.
+
+        Raises:
+            TableChangedError: others changed the table each time that it was tried.
+            OSError: the table cannot be read or written.
+        """
+        ...
+
+    def schema(self) -> pa.Schema | None:
+        """Returns the schema of the rows, without the columns that are in paths alone; None where there is no table."""
+        ...
+
+    def read(self, columns: Sequence[str]) -> pa.Table | None:
+        """Reads columns of all rows; None where there is no table."""
+        ...
+
+
+def retried(attempt: Callable[[], bool], name: str) -> None:
+    """Calls `attempt` until it says that it is done.
+
+    Args:
+        attempt: looks whether the run is in the table, and if not, commits on top of what it looked at. It returns
+            False if the table was changed in between.
+        name: the table, for the error.
+
+    Raises:
+        TableChangedError: it never was done.
+    """
+    if not any(attempt() for _ in range(_ATTEMPTS)):
+        raise TableChangedError(
+            f"{name}: others changed the table each of {_ATTEMPTS} times that the run was to be appended. Ingest again "
+            "when they are done: the run goes on"
+        )
+
+
+def lake_schema(schema: pa.Schema) -> pa.Schema:
+    """Returns the schema with `decimal(20, 0)` for unsigned integers of 64 bits, which Delta Lake and Iceberg lack."""
+    import pyarrow as pa
+
+    fields: Any = schema  # typed in part only
+    return pa.schema([each.with_type(_lake_type(each.type)) for each in fields])
+
+
+def _lake_type(type: Any) -> Any:
+    import pyarrow as pa
+
+    if pa.types.is_uint64(type):
+        return pa.decimal128(20, 0)
+    if pa.types.is_list(type):
+        return pa.list_(type.value_field.with_type(_lake_type(type.value_type)))
+    if pa.types.is_struct(type):
+        return pa.struct([each.with_type(_lake_type(each.type)) for each in list[Any](type)])
+    return type

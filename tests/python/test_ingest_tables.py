@@ -1,0 +1,223 @@
+"""An ingest into tables of Delta Lake and Apache Iceberg: the rows of plain Parquet, once, whatever is killed."""
+
+import json
+import signal
+import subprocess
+import sys
+from collections import Counter
+from pathlib import Path
+from typing import Any, cast
+
+import pyarrow as pa
+import pyarrow.dataset as ds
+import pytest
+from cli_process import seglake as command
+from deltalake import DeltaTable
+from pyiceberg.catalog.sql import SqlCatalog
+from segments import flip, write_segment
+
+import seglake
+from seglake import IngestError
+from seglake._ingestion.lake.tables import lake_tables
+from seglake._ingestion.layout import STAGING
+
+pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="the ingest runs on Linux and macOS")
+
+VECTORS = Path(__file__).parents[1] / "vectors"
+KINDS: Any = ["delta", "iceberg"]
+
+
+def rows(lake: Path, kind: Any, format: str, table: str) -> Counter[str]:
+    """The rows of a table, whatever keeps track of its files, but for the names of the files."""
+    if kind == "parquet":
+        files = [str(path) for path in (lake / format / table).rglob("*.parquet")]
+        read = ds.dataset(files).to_table()
+    elif kind == "delta":
+        read = DeltaTable(str(lake / format / table)).to_pyarrow_table()
+        read = read.drop_columns([name for name in ("date",) if name in read.column_names])
+    else:
+        catalog = SqlCatalog("seglake", uri=f"sqlite:///{lake / '_catalog.db'}", warehouse=lake.as_uri())
+        read = catalog.load_table((format, table)).scan().to_arrow()
+    assert "uint64" not in str(read.schema) or kind == "parquet"
+    # Those of the run: its name, and whether a file was old enough that its time says something.
+    read = read.drop_columns([name for name in ("run", "modified") if name in read.column_names])
+    # Not as objects of Python, which have no times outside of their calendar.
+    for place, name in enumerate(read.column_names):
+        if pa.types.is_timestamp(read.schema.field(name).type):
+            read = read.set_column(place, name, cast("Any", read.column(name)).cast(pa.int64()))
+    return Counter(repr([(name, simple(row[name])) for name in sorted(row)]) for row in read.to_pylist())
+
+
+def simple(value: Any) -> Any:
+    """A number of 64 bits and a decimal alike."""
+    if isinstance(value, dict):
+        fields = cast("dict[str, Any]", value)
+        return {name: simple(fields[name]) for name in sorted(fields)}
+    if isinstance(value, list):
+        return [simple(each) for each in cast("list[Any]", value)]
+    return str(value) if not isinstance(value, (bytes, str, type(None))) else value
+
+
+@pytest.fixture
+def source(tmp_path: Path) -> Path:
+    folder = tmp_path / "src"
+    folder.mkdir()
+    for format in ("active", "sealed", "tenant", "chunked", "oplog"):
+        for path in sorted((VECTORS / format).glob("*.bin"))[:12]:
+            (folder / f"{format}-{path.stem}.{format}").write_bytes(path.read_bytes())
+    return folder
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_rows_are_those_of_plain_parquet(source: Path, tmp_path: Path, kind: Any) -> None:
+    plain = seglake.ingest(source, tmp_path / "plain")
+    kept = seglake.ingest(source, tmp_path / "kept", table=kind)
+    assert (kept.statuses, kept.records, kept.damage) == (plain.statuses, plain.records, plain.damage)
+    assert len(plain.formats) == 5
+    for format in plain.formats:
+        for table in ("records", "damage", "files"):
+            expected = rows(tmp_path / "plain", "parquet", format, table)
+            assert rows(tmp_path / "kept", kind, format, table) == expected, (format, table)
+    assert list((tmp_path / "kept" / STAGING).iterdir()) == []
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_runs_add_to_the_tables(tmp_path: Path, kind: Any) -> None:
+    lake = tmp_path / "lake"
+    write_segment(tmp_path / "src/a.active", 5)
+    seglake.ingest(tmp_path / "src/a.active", lake, table=kind)
+    written = write_segment(tmp_path / "src/b.active", 7)
+    flip(tmp_path / "src/b.active", written[3].end - 9)
+    seglake.ingest(tmp_path / "src/b.active", lake, table=kind)
+    numbers = {table: sum(rows(lake, kind, "active", table).values()) for table in ("records", "damage", "files")}
+    assert numbers == {"records": 11, "damage": 1, "files": 2}
+
+
+@pytest.mark.parametrize("kind", ["parquet", *KINDS])
+def test_all_tables_of_a_destination_are_of_one_kind(tmp_path: Path, kind: Any) -> None:
+    write_segment(tmp_path / "src/a.active", 5)
+    write_segment(tmp_path / "src/b.active", 5)
+    seglake.ingest(tmp_path / "src/a.active", tmp_path / "lake", table=kind)
+    for other in {"parquet", *KINDS} - {kind}:
+        with pytest.raises(IngestError, match=f"its tables are of the kind {kind}, and {other} is asked for"):
+            seglake.ingest(tmp_path / "src/b.active", tmp_path / "lake", table=other)
+    assert sum(rows(tmp_path / "lake", kind, "active", "records").values()) == 5
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_oplogs_of_one_dialect_are_in_a_table(tmp_path: Path, kind: Any) -> None:
+    folder = tmp_path / "src"
+    folder.mkdir()
+    for name, path in zip("ab", sorted((VECTORS / "oplog").glob("*.bin")), strict=False):
+        (folder / f"{name}.oplog").write_bytes(path.read_bytes())
+    seglake.ingest(folder / "a.oplog", tmp_path / "lake", table=kind, format="oplog", dialect="draft")
+    with pytest.raises(IngestError, match=r"its records are of dialect draft"):
+        seglake.ingest(folder / "b.oplog", tmp_path / "lake", table=kind, format="oplog", dialect="autobase")
+
+
+# Dies in front of the n-th step that changes something that others see.
+SCRIPT = """
+import os, signal, sys
+from deltalake import DeltaTable
+from pyiceberg.catalog.sql import SqlCatalog
+from pyiceberg.table import Table
+import seglake
+from seglake._publish.store import LOCAL
+
+source, lake, kind, fatal = *sys.argv[1:4], int(sys.argv[4])
+calls = 0
+
+def deadly(owner, name, is_static=False):
+    function = getattr(owner, name)
+
+    def call(*arguments, **named):
+        global calls
+        calls += 1
+        if calls == fatal:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return function(*arguments, **named)
+
+    setattr(owner, name, staticmethod(call) if is_static else call)
+
+deadly(LOCAL, "write_durably")
+deadly(LOCAL, "place")
+deadly(LOCAL, "remove_tree")
+deadly(DeltaTable, "create", True)
+deadly(DeltaTable, "create_write_transaction")
+deadly(SqlCatalog, "create_table")
+deadly(Table, "_do_commit")
+print(seglake.ingest(source, lake, table=kind).records, calls)
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", KINDS)
+def test_killed_in_front_of_any_step_it_is_completed(tmp_path: Path, kind: Any) -> None:
+    source = tmp_path / "src"
+    written = write_segment(source / "a.active", 6)
+    flip(source / "a.active", written[3].end - 9)
+    more = tmp_path / "more/b.active"
+    write_segment(more, 4)
+    expected = None
+    for fatal in range(100):  # without a step of this number it ends
+        lake = tmp_path / f"lake-{fatal}"
+        arguments = [str(source), str(lake), kind, str(fatal)]
+        done = subprocess.run([sys.executable, "-c", SCRIPT, *arguments], check=False, capture_output=True, text=True)
+        assert done.returncode in (0, -signal.SIGKILL), done.stderr
+        if fatal and done.returncode == 0:
+            break
+        # The next run completes it, or reads it anew where nothing of it was certain.
+        if done.returncode:
+            again = [source] if not (lake / STAGING).exists() or not manifests(lake) else []
+            seglake.ingest([*again, more], lake, table=kind)
+        else:
+            seglake.ingest(more, lake, table=kind)
+        found = {table: rows(lake, kind, "active", table) for table in ("records", "damage", "files")}
+        expected = expected or found
+        assert found == expected, fatal
+        tables = lake_tables(kind, lake)
+        assert tables is not None
+    else:
+        pytest.fail("it does not end")
+    assert fatal > 8
+
+
+def manifests(lake: Path) -> list[Path]:
+    return list((lake / STAGING).glob("*/manifest.json"))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_on_the_command_line(tmp_path: Path, kind: str) -> None:
+    write_segment(tmp_path / "src/a.active", 5)
+    done = command("ingest", tmp_path / "src", "--to", tmp_path / "lake", "--table", kind, "--json")
+    assert (done.status, json.loads(done.out)["records"]) == (0, 5), done.err
+    assert sum(rows(tmp_path / "lake", kind, "active", "records").values()) == 5
+
+
+def test_a_catalog_of_ones_own(tmp_path: Path) -> None:
+    write_segment(tmp_path / "src/a.active", 5)
+    database = f"sqlite:///{tmp_path / 'own.db'}"
+    given = {"uri": database, "namespace": "logs.raw"}
+    seglake.ingest(tmp_path / "src", tmp_path / "lake", table="iceberg", catalog=given)
+    catalog = SqlCatalog("seglake", uri=database)
+    assert catalog.load_table(("logs", "raw", "active", "records")).scan().to_arrow().num_rows == 5
+    assert not (tmp_path / "lake/_catalog.db").exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"table": "csv"}, "table is one of parquet, delta, iceberg, not 'csv'"),
+        ({"table": "delta", "catalog": "sqlite:///x"}, 'catalog is for table="iceberg", and table is "delta"'),
+    ],
+)
+def test_wrong_arguments(tmp_path: Path, arguments: Any, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        seglake.ingest(tmp_path, tmp_path / "lake", **arguments)
+
+
+def test_a_missing_package_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    find_spec = __import__("importlib.util").util.find_spec
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None if name == "deltalake" else find_spec(name))
+    with pytest.raises(IngestError, match=r"the ingest needs deltalake: pip install 'seglake\[delta\]'"):
+        seglake.ingest(tmp_path, tmp_path / "lake", table="delta")
