@@ -6,7 +6,6 @@ use std::sync::{Mutex, PoisonError};
 
 use uuid::{Timestamp, Uuid};
 
-use crate::saturating::saturating_u64;
 use crate::sync;
 
 /// 100 ns ticks from 1582-10-15 to 1970-01-01 UTC.
@@ -106,6 +105,14 @@ impl Generator {
         (floor <= MAX_TICKS).then(|| self.at_or_behind(present().max(floor)))
     }
 
+    /// As [`now`](Self::now) and [`after`](Self::after), for a caller that has the generator to itself: it need not lock.
+    pub(crate) fn next_alone(&mut self, last: Option<&[u8; 16]>) -> Option<Uuid> {
+        let floor = last.map_or(0, |last| ticks(last) + 1);
+        let own = self.last.get_mut().unwrap_or_else(PoisonError::into_inner);
+        *own = following(*own, present().max(floor));
+        (floor <= MAX_TICKS).then(|| of(*own, self.clock_sequence, &self.node))
+    }
+
     /// A UUID with the time `micros` (microseconds since 1970-01-01 UTC), greater than those of earlier calls with the
     /// same time. `None` if 60 bits of ticks since 1582-10-15 UTC cannot store it, or after 163,840 successive calls
     /// with one time.
@@ -129,17 +136,27 @@ impl Generator {
 
     fn at_or_behind(&self, ticks: u64) -> Uuid {
         let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
-        *last = ticks.max(*last + 1).min(MAX_TICKS);
-        Uuid::new_v6(
-            Timestamp::from_gregorian_time(*last, self.clock_sequence),
-            &self.node,
-        )
+        *last = following(*last, ticks);
+        of(*last, self.clock_sequence, &self.node)
     }
+}
+
+/// These ticks, or those after the last ones.
+fn following(last: u64, ticks: u64) -> u64 {
+    ticks.max(last + 1).min(MAX_TICKS)
+}
+
+fn of(ticks: u64, clock_sequence: u16, node: &[u8; 6]) -> Uuid {
+    Uuid::new_v6(Timestamp::from_gregorian_time(ticks, clock_sequence), node)
 }
 
 /// The present time as ticks since 1582-10-15 UTC. A clock before 1970 gives 1970.
 fn present() -> u64 {
-    saturating_u64(sync::since_epoch().as_nanos() / 100)
+    // In parts: nanoseconds as one number would need a division of 128 bits.
+    let now = sync::since_epoch();
+    let seconds = now.as_secs().saturating_mul(10_000_000);
+    seconds
+        .saturating_add(u64::from(now.subsec_nanos() / 100))
         .saturating_add(UNIX_EPOCH_TICKS)
         .min(MAX_TICKS)
 }
@@ -168,6 +185,21 @@ mod tests {
                 .is_some_and(|next| next > far)
         );
         assert_eq!(generator.after(&[0xff; 16]), None);
+    }
+
+    #[test]
+    fn one_that_is_used_alone_ascends_as_well() {
+        let mut generator = Generator::default();
+        let first = generator.next_alone(None).unwrap();
+        let second = generator.next_alone(None).unwrap();
+        let far = Uuid::new_v6(
+            Timestamp::from_gregorian_time(present() + 50_000_000, 7),
+            &[0xff; 6],
+        );
+        let third = generator.next_alone(Some(far.as_bytes())).unwrap();
+        assert!(first < second && second < far && far < third);
+        assert!(generator.now() > third);
+        assert_eq!(generator.next_alone(Some(&[0xff; 16])), None);
     }
 
     #[test]

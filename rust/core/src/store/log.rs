@@ -383,7 +383,8 @@ impl SegmentLog {
         if self.options.durability == Durability::Fsync {
             current.preallocate(bytes, self.options.segment_bytes);
         }
-        current.writer.push(&uuid, type_, value)?;
+        // The log's sequence has said that the UUID comes next, also in the segment.
+        current.writer.push_next(&uuid, type_, value)?;
         state.sequence.set_last(uuid.into_bytes());
         state.batch_records += 1;
         if state.awaited > 0 && state.batch_records >= state.awaited {

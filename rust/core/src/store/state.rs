@@ -114,9 +114,10 @@ pub(super) type Guard<'a> = MutexGuard<'a, State>;
 
 impl State {
     /// The UUID of the next record.
-    pub(super) fn next_uuid(&self, given: Option<Uuid>) -> Result<Uuid> {
+    #[inline]
+    pub(super) fn next_uuid(&mut self, given: Option<Uuid>) -> Result<Uuid> {
         match given {
-            None => self.sequence.next(),
+            None => self.sequence.next_alone(),
             Some(uuid) => self.sequence.check(&uuid).map(|()| uuid),
         }
     }

@@ -167,8 +167,17 @@ impl Writer {
     /// [`Error::Usage`](crate::Error::Usage): nothing is appended.
     #[inline]
     pub(crate) fn push(&mut self, uuid: &Uuid, type_: &[u8], value: &[u8]) -> Result<()> {
-        self.out.check_synced()?;
         self.sequence.check(uuid)?;
+        self.push_next(uuid, type_, value)
+    }
+
+    /// As [`push`](Self::push), where it is known that the UUID comes next.
+    ///
+    /// # Errors
+    /// [`Error::Usage`](crate::Error::Usage) for a type or a value that is too long: nothing is appended.
+    #[inline]
+    pub(crate) fn push_next(&mut self, uuid: &Uuid, type_: &[u8], value: &[u8]) -> Result<()> {
+        self.out.check_synced()?;
         let record = encode_unhashed(self.out.buffer(), uuid.as_bytes(), type_, value)?;
         self.unhashed.push(record);
         self.sequence.set_last(uuid.into_bytes());
