@@ -38,12 +38,13 @@ impl Drop for Unwinding<'_> {
             return;
         }
         let mut state = self.log.state();
-        self.log.fail(&mut state, PANICKED);
+        state.fail(PANICKED);
         match self.does {
             Does::Write => {}
             Does::Commit => state.committing = None,
             Does::Roll => state.is_rolling = false,
         }
+        self.log.committed.notify_all();
     }
 }
 
@@ -61,16 +62,9 @@ impl SegmentLog {
     pub(super) fn state(&self) -> Guard<'_> {
         self.state.lock().unwrap_or_else(|poisoned| {
             let mut state = poisoned.into_inner();
-            self.fail(&mut state, PANICKED);
+            state.fail(PANICKED);
             state
         })
-    }
-
-    /// Refuses to go on, and wakes all who wait.
-    pub(super) fn fail(&self, state: &mut State, reason: &str) {
-        state.fail(reason);
-        self.committed.notify_all();
-        self.appended.notify_all();
     }
 
     /// Waits until a commit or a roll ends.
@@ -193,7 +187,7 @@ impl SegmentLog {
         let done = synced.and_then(|()| self.mark(sequence, end));
         state = self.state();
         if let Err(error) = done {
-            self.fail(&mut state, &error);
+            state.fail(&error);
         }
         if let Some(reason) = &state.poison {
             let unknown = Outcome::Unknown(reason.clone());
@@ -277,7 +271,7 @@ impl SegmentLog {
             Ok(()) => Outcome::Refused(Arc::new(error)),
             Err(failed) => {
                 let reason: Arc<str> = failed.to_string().into();
-                self.fail(state, &reason);
+                state.fail(&reason);
                 Outcome::Unknown(reason)
             }
         }
@@ -292,7 +286,6 @@ impl SegmentLog {
         let (batch, _) = state.take_batch();
         let outcome = self.roll_back(state, error);
         batch.end(outcome.clone());
-        self.committed.notify_all();
         outcome
     }
 

@@ -294,7 +294,7 @@ impl SegmentLog {
     #[inline]
     pub(super) fn check(&self, state: &mut State) -> Result<()> {
         if let Some(reason) = self.marker.failed() {
-            self.fail(state, &reason);
+            state.fail(&reason);
         }
         self.check_poison(state)?;
         if state.stage != Stage::Open {

@@ -29,7 +29,7 @@ impl SegmentLog {
             ));
         }
         let checked = self.marker.check_lock();
-        checked.inspect_err(|error| self.fail(state, &error.to_string()))?;
+        checked.inspect_err(|error| state.fail(&error.to_string()))?;
         let path = self.folder.join(id.file_name(SegmentKind::Active));
         let options = WriteOptions::default()
             .on_disk(&self.options.disk)
@@ -37,7 +37,7 @@ impl SegmentLog {
         let writer = active::Writer::open(&path, &options).inspect_err(|_| {
             // The next try is under another name. If this one came back after a loss of power, there would be two segments.
             if let Err(error) = remove_synced(&self.options.disk, &self.folder, &path) {
-                self.fail(state, &error.to_string());
+                state.fail(&error.to_string());
             }
         })?;
         state.segment = Some(Current {
@@ -98,7 +98,7 @@ impl SegmentLog {
         self.write_end(&mut state)?;
         // The mark is on the disk before there is a next segment: what is in front of that is complete.
         if let Err(error) = self.marker.sync() {
-            self.fail(&mut state, &error.to_string());
+            state.fail(&error.to_string());
         }
         self.check(&mut state)?;
         Ok(state)
