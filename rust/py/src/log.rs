@@ -518,9 +518,11 @@ impl SegmentLog {
                 let schema = batch.schema();
                 let names = schema.fields().iter().map(|field| field.name().as_str());
                 self.fields.refuse_unknown(names)?;
+                let columns = self.fields.columns.iter();
+                let columns = columns.map(|column| (column, batch.column_by_name(column.name)));
+                let columns: Vec<_> = columns.collect();
                 let row = |row| {
-                    let columns = self.fields.columns.iter();
-                    let fields = columns.map(|column| match batch.column_by_name(column.name) {
+                    let fields = columns.iter().map(|(column, array)| match array {
                         Some(array) => from_arrow(array, row, column.kind, column.name),
                         None => Ok(FieldIn::Null),
                     });

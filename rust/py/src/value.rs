@@ -45,8 +45,57 @@ fn microsecond(py: Python<'_>) -> PyResult<&Bound<'_, PyAny>> {
     Ok(microsecond.bind(py))
 }
 
+/// What makes a `uuid.UUID` without its `__init__`, which is Python and takes four times as long.
+struct UuidMaker {
+    class: Py<PyType>,
+    /// `object.__new__`.
+    new: Py<PyAny>,
+    /// The setters of its slots: an instance refuses to be changed, these do not.
+    set_int: Py<PyAny>,
+    set_is_safe: Py<PyAny>,
+    /// `uuid.SafeUUID.unknown`.
+    unknown: Py<PyAny>,
+}
+
+impl UuidMaker {
+    /// That of this version of Python; `None` if the class has other slots.
+    fn find(py: Python<'_>) -> PyResult<Option<Self>> {
+        let class = uuid_class(py)?;
+        let slots: Vec<String> = class.getattr("__slots__")?.extract()?;
+        if slots != ["int", "is_safe", "__weakref__"] {
+            return Ok(None);
+        }
+        let setter = |name| class.getattr(name)?.getattr("__set__");
+        let new = py
+            .import("builtins")?
+            .getattr("object")?
+            .getattr("__new__")?;
+        let safe = py.import("uuid")?.getattr("SafeUUID")?;
+        Ok(Some(Self {
+            class: class.clone().unbind(),
+            new: new.unbind(),
+            set_int: setter("int")?.unbind(),
+            set_is_safe: setter("is_safe")?.unbind(),
+            unknown: safe.getattr("unknown")?.unbind(),
+        }))
+    }
+
+    fn make<'py>(&self, py: Python<'py>, uuid: &[u8; 16]) -> PyResult<Bound<'py, PyAny>> {
+        let made = self.new.bind(py).call1((&self.class,))?;
+        self.set_int
+            .bind(py)
+            .call1((&made, u128::from_be_bytes(*uuid)))?;
+        self.set_is_safe.bind(py).call1((&made, &self.unknown))?;
+        Ok(made)
+    }
+}
+
 /// A `uuid.UUID` of 16 bytes in network byte order.
 pub(crate) fn uuid_to_python<'py>(py: Python<'py>, uuid: &[u8; 16]) -> PyResult<Bound<'py, PyAny>> {
+    static MAKER: PyOnceLock<Option<UuidMaker>> = PyOnceLock::new();
+    if let Some(maker) = MAKER.get_or_try_init(py, || UuidMaker::find(py))? {
+        return maker.make(py, uuid);
+    }
     let fields = PyDict::new(py);
     fields.set_item(intern!(py, "bytes"), PyBytes::new(py, uuid))?;
     uuid_class(py)?.call((), Some(&fields))
