@@ -47,7 +47,7 @@ pub(super) fn run(comparison: &mut Comparison) {
     let handed = Handed::new(&path("handed"));
     comparison.turns(
         &name,
-        Beside::Limit("the same threads, handed to one fdatasync by hand"),
+        Beside::Itself("the same threads, handed to one fdatasync by hand"),
         UNIT,
         None,
         || (),
@@ -159,7 +159,7 @@ fn preallocated(path: &Path) -> File {
     file
 }
 
-/// What a group commit has to do at least: each thread puts its record into a buffer. One writes and syncs those that are
+/// A group commit without a log, which is no limit: each thread puts its record into a buffer. One writes and syncs those that are
 /// there, while the others wait, each for its own.
 struct Handed {
     file: File,
