@@ -50,7 +50,7 @@ def show_formats(console: Console, lakes: Mapping[str, Lake], segments: Mapping[
         table.add_row(
             name,
             f"{lake.files.num_rows}",
-            f"{lake.files['ok'].to_pylist().count(False)}",
+            f"{lake.files['status'].to_pylist().count('damaged')}",
             f"{size / 1e6:.1f}",
             f"{size / flights:.0f}",
             f"{lake.records.num_rows:,}",
