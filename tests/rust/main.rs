@@ -63,6 +63,8 @@ mod faults;
 mod faults_append;
 mod filter;
 mod golden;
+mod growth;
+mod growth_whole;
 mod hostile;
 mod misses;
 mod oplog;

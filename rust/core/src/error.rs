@@ -120,6 +120,21 @@ pub enum Error {
         /// The segment's place in the log.
         sequence: u64,
     },
+    /// A file is not the one that was read before, or less of it is left than was read.
+    #[error(
+        "{}: the file was replaced or cut since it was read: at offset {offset}, expected {expected}, found {found}: read it from the beginning, as another file",
+        name(path)
+    )]
+    Replaced {
+        /// The file, if it has a name.
+        path: Option<PathBuf>,
+        /// The offset of what differs, in bytes.
+        offset: u64,
+        /// What was there when it was read.
+        expected: String,
+        /// What is there now.
+        found: String,
+    },
     /// The caller's [`Interrupt`](crate::format::Interrupt) asked to stop.
     #[error("interrupted")]
     Interrupted,

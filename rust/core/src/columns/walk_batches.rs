@@ -200,7 +200,10 @@ impl WalkBatches {
                     self.damage.extend(spans.filter(|span| span.is_damage()));
                 }
             }
-            Ok(Step::Wait | Step::Done) => self.ended = true,
+            Ok(Step::Wait | Step::Done) => {
+                self.report.note(&*self.walk);
+                self.ended = true;
+            }
             Err(error) => self.failed = Some(error),
         }
     }

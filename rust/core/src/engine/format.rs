@@ -9,6 +9,7 @@ use super::confirmed::{ConfirmedLookup, Confirming};
 use super::empty::EmptyWalk;
 use super::filter::Applied;
 use super::filtered::Filtering;
+use super::growth::Growing;
 use super::lookup::Guarded;
 use super::part::PlannedPart;
 use super::salvage::SalvageFile;
@@ -39,6 +40,8 @@ pub struct Format {
     /// The conditions of a [`Filter`](super::Filter) that its walks apply by themselves, by column. Other conditions
     /// are applied to the rows of the walk.
     pub(crate) applies: &'static [(&'static str, Applied)],
+    /// How its files grow, and what identifies one.
+    pub(crate) growing: Growing,
     pub(crate) columns: fn(&Options) -> &'static [Column],
     pub(crate) detect: fn(&dyn Source, &Options) -> Result<Likelihood>,
     pub(crate) walk: OpenWalk,
@@ -155,6 +158,20 @@ impl Format {
         options: &Options,
         start: Start<'_>,
     ) -> Result<Box<dyn Walk>> {
+        match start {
+            Start::Growth(growth) => growth.walk(self, source, options),
+            start => self.open_around(source, options, start, |walk, _| walk),
+        }
+    }
+
+    /// The same, of what `around` makes of the format's own walk with the options that it was opened with.
+    pub(crate) fn open_around(
+        &self,
+        source: Arc<dyn Source>,
+        options: &Options,
+        start: Start<'_>,
+        around: impl FnOnce(Box<dyn Walk>, &Options) -> Box<dyn Walk>,
+    ) -> Result<Box<dyn Walk>> {
         let columns = self.columns(options);
         let rest = options.filter.rest(self, columns)?;
         let start = match start {
@@ -184,7 +201,7 @@ impl Format {
         } else {
             (self.walk)(source.clone(), options, start)?
         };
-        let walk = Filtering::around(walk, rest);
+        let walk = Filtering::around(around(walk, options), rest);
         Ok(if source.is_replaceable() {
             Confirming::around(walk, source)
         } else {

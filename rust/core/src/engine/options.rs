@@ -104,6 +104,16 @@ impl fmt::Debug for IndexSource {
     }
 }
 
+/// What is read of a growing file that has no checksums.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum OfUnproven {
+    /// What follows damage too, if it leads to where the file ends now.
+    #[default]
+    All,
+    /// What is in front of the first damage: where the file ends now may prove something else than its end.
+    SoundPrefix,
+}
+
 /// Options for reading: fields that concern all formats, and options that some formats declare in
 /// [`Format::open_options`], which [`set`](Self::set) sets by name.
 #[derive(Clone, Debug)]
@@ -144,6 +154,8 @@ pub struct Options {
     settings: Settings,
     /// What pruned reads and look-ups learned of the file that is read with these options and their clones.
     pub(crate) memory: Memory,
+    /// What is read of a growing file that has no checksums.
+    pub(crate) unproven: OfUnproven,
 }
 
 setters!(Options {
@@ -236,6 +248,7 @@ impl Default for Options {
             disk: DiskRef::default(),
             settings: Settings::default(),
             memory: Memory::default(),
+            unproven: OfUnproven::default(),
         }
     }
 }

@@ -4,6 +4,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use super::Part;
+use super::growth::Growth;
 use crate::error::{Error, Result};
 use crate::ledger::{RecordRun, Span, Summary};
 use crate::own::Own;
@@ -45,6 +46,12 @@ impl Carry {
         Self(serde_json::to_string(state).unwrap_or_default())
     }
 
+    /// The same carry, with the members of its JSON in the order in which they are compared; `None` if it is empty.
+    pub(crate) fn compared(&self) -> Option<Self> {
+        let state: serde_json::Value = serde_json::from_str(&self.0).ok()?;
+        Some(Self(state.to_string()))
+    }
+
     /// The state of a walk through `what`, for instance "an oplog".
     ///
     /// # Errors
@@ -72,6 +79,8 @@ pub enum Start<'a> {
     Carry(&'a Carry),
     /// At the beginning of this part. The walk ends at the part's end.
     Part(&'a Part),
+    /// After what was read of the file before: see [`Growth`].
+    Growth(&'a Growth),
 }
 
 /// Reads one file, from its beginning or from a [`Carry`], to its end. Only walks parse and verify records.
@@ -123,6 +132,12 @@ pub trait Walk: Own + Send {
 
     /// The point from which another walk can resume.
     fn carry(&self) -> Carry;
+
+    /// Ends a walk that [waits](Step::Wait): settles the ranges that more bytes might have extended. They are those of a
+    /// last step, if there are any, and [`carry`](Self::carry) has none of them.
+    fn settle(&mut self) -> Step {
+        Step::Done
+    }
 
     /// Whether no record was verified so far although the structure is sound to the end: the key is probably wrong.
     fn suspects_key(&self) -> bool {

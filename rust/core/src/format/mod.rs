@@ -4,6 +4,7 @@ pub mod active;
 #[cfg(feature = "chunked")]
 pub mod chunked;
 mod detect;
+mod growth;
 pub mod oplog;
 mod part;
 pub mod sealed;
@@ -15,11 +16,13 @@ use std::path::Path;
 use std::sync::Arc;
 
 pub use detect::{Detection, detect, resolve};
+pub use growth::identity;
 pub use part::split;
 
 pub use crate::engine::{
-    Carry, Dialect, Eof, Filter, Format, FormatOption, Hits, IfExists, IndexSource, Interrupt,
-    Lookup, OptionKind, Options, Part, Setting, Start, Step, Unproven, Walk, WriteOptions, Writer,
+    Carry, Dialect, Eof, Filter, Format, FormatOption, Growth, Hits, Identity, IfExists,
+    IndexSource, Interrupt, Lookup, OptionKind, Options, Part, Position, Setting, Start, Step,
+    Unproven, Walk, WriteOptions, Writer,
 };
 use crate::error::{Error, Result};
 use crate::own::Own;

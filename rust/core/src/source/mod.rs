@@ -3,6 +3,7 @@
 mod ahead;
 mod bound;
 mod broken;
+mod capped;
 mod file;
 mod memory;
 mod patched;
@@ -17,10 +18,11 @@ pub use ahead::{PieceSizes, ReadAhead};
 pub use bound::{Bound, SaidBy};
 pub(crate) use bound::{BoundSource, expected_len};
 pub(crate) use broken::up_to_page;
+pub use capped::CappedSource;
 pub use file::{FileSource, open_regular};
 pub use memory::{BytesSource, MappedSource};
 pub(crate) use patched::PatchedSource;
-pub(crate) use tail::data_end;
+pub(crate) use tail::{data_end, data_end_after};
 pub(crate) use window::Window;
 
 use crate::disk::{DiskRef, Kind};

@@ -11,12 +11,24 @@ const PIECE_BYTES: usize = 1 << 20;
 ///
 /// # Errors
 /// [`Error::Io`](crate::Error::Io), and those of `poll`.
-pub(crate) fn data_end(source: &dyn Source, mut poll: impl FnMut() -> Result<()>) -> Result<u64> {
+pub(crate) fn data_end(source: &dyn Source, poll: impl FnMut() -> Result<()>) -> Result<u64> {
+    data_end_after(source, 0, poll)
+}
+
+/// The same, without looking at what is before `first`; `first` if all bytes from there on are zero.
+///
+/// # Errors
+/// As [`data_end`].
+pub(crate) fn data_end_after(
+    source: &dyn Source,
+    first: u64,
+    mut poll: impl FnMut() -> Result<()>,
+) -> Result<u64> {
     let mut window = Window::default();
     let mut end = source.len();
-    while end > 0 {
+    while end > first {
         poll()?;
-        let piece = saturating_usize(end).min(PIECE_BYTES);
+        let piece = saturating_usize(end - first).min(PIECE_BYTES);
         let start = end - piece as u64;
         let bytes = window.exact(source, start, piece, piece)?;
         if let Some(last) = last_nonzero(bytes) {
@@ -24,7 +36,7 @@ pub(crate) fn data_end(source: &dyn Source, mut poll: impl FnMut() -> Result<()>
         }
         end = start;
     }
-    Ok(0)
+    Ok(first)
 }
 
 fn last_nonzero(bytes: &[u8]) -> Option<usize> {

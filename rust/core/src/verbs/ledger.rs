@@ -28,16 +28,24 @@ impl Ledger {
     /// # Errors
     /// As [`open`], and those of a whole walk.
     pub fn new(source: Arc<dyn Source>, options: &Options) -> Result<Self> {
+        Self::starting(source, options, Start::Beginning)
+    }
+
+    /// The ranges of a file from `start` on.
+    ///
+    /// # Errors
+    /// As [`new`](Self::new).
+    pub fn starting(source: Arc<dyn Source>, options: &Options, start: Start<'_>) -> Result<Self> {
         let options = options
             .clone()
             .strict(false)
             .values(false)
             .filter(Filter::default());
-        let walk = open(source.clone(), &options, Start::Beginning)?;
+        let walk = open(source.clone(), &options, start)?;
         let front_end = walk.front_end();
         let second = match front_end {
             0 => None,
-            _ => Some(open(source, &options, Start::Beginning)?),
+            _ => Some(open(source, &options, start)?),
         };
         let mut ledger = Self {
             walk,

@@ -33,6 +33,7 @@ pub(super) use unhashed::Unhashed;
 pub(crate) use walk::ActiveWalk;
 pub use writer::Writer;
 
+use crate::engine::growth::{FirstUnit, Growing, Tail};
 use crate::engine::lookup::WalkingLookup;
 use crate::engine::settings::{APPENDS, FormatOption, KEY, ZERO_TORN_TAIL};
 use crate::engine::{Applied, Format, Start};
@@ -61,6 +62,11 @@ pub static FORMAT: Format = Format {
         ("timestamp", Applied::Range),
         ("type", Applied::Among),
     ],
+    growing: Growing {
+        family: "segment",
+        first: FirstUnit::Record,
+        tail: Tail::Zeros,
+    },
     columns: |_| COLUMNS,
     detect: detect::detect,
     walk: |source, options, start| Ok(Box::new(walk::ActiveWalk::open(source, options, start)?)),

@@ -118,6 +118,7 @@ impl ActiveScan {
             Start::Beginning | Start::Part(_) => fresh(0),
             Start::Offset(offset) => fresh(offset),
             Start::Carry(carry) => carry.state("an active segment")?,
+            Start::Growth(growth) => return Err(growth.unplanned()),
         };
         let key = match state.key {
             Some(place) => options.keys.get(place),

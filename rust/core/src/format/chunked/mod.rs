@@ -39,6 +39,7 @@ pub use layout::{ITEM_BYTES, Item};
 pub use writer::Writer;
 
 use crate::compress;
+use crate::engine::growth::{FirstUnit, Growing, Tail};
 use crate::engine::settings::{APPENDS, FormatOption, OptionKind, ZERO_TORN_TAIL};
 use crate::engine::{Applied, Format, IndexFile, Likelihood, Options};
 use crate::error::Result;
@@ -120,6 +121,11 @@ pub static FORMAT: Format = Format {
         WITH_INDEX,
     ],
     applies: &[("offset", Applied::Range), ("timestamp", Applied::Range)],
+    growing: Growing {
+        family: "chunked",
+        first: FirstUnit::Bytes,
+        tail: Tail::Zeros,
+    },
     columns: |_| COLUMNS,
     detect,
     walk: |source, options, start| Ok(Box::new(walk::ChunkedWalk::open(source, options, start)?)),

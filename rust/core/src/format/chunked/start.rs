@@ -44,6 +44,7 @@ impl ChunkedScan {
                 )));
             }
             Start::Carry(carry) => carry.state("a chunked segment")?,
+            Start::Growth(growth) => return Err(growth.unplanned()),
         };
         Self::from_state(source, options, state)
     }

@@ -41,6 +41,7 @@ mod writer;
 pub use single::{Single, System, decode_message, decode_system, encode_message};
 pub use writer::Writer;
 
+use crate::engine::growth::{FirstUnit, Growing, Tail};
 use crate::engine::lookup::WalkingLookup;
 use crate::engine::settings::{APPENDS, FormatOption, OptionKind, ZERO_TORN_TAIL};
 use crate::engine::{Dialect, Format};
@@ -64,6 +65,11 @@ pub static FORMAT: Format = Format {
     open_options: &[DIALECT],
     create_options: &[APPENDS, ZERO_TORN_TAIL, DIALECT],
     applies: &[],
+    growing: Growing {
+        family: "oplog",
+        first: FirstUnit::Bytes,
+        tail: Tail::Bytes,
+    },
     columns: |options| layout::columns::columns(options.dialect),
     detect: detect::detect,
     walk: |source, options, start| Ok(Box::new(walk::OplogWalk::open(source, options, start)?)),

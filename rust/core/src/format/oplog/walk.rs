@@ -11,7 +11,7 @@ use super::layout::compact::{Body, Fault, MAX_UINT_BYTES, Stop};
 use super::message::{Frame, Record, dangling_finding};
 use super::resolved::Resolved;
 use super::rows::{Bodies, Large, OplogRows, changed};
-use crate::engine::{Advance, Carry, Driver, Eof, Options, Scan, Start, check_start};
+use crate::engine::{Advance, Carry, Driver, Eof, OfUnproven, Options, Scan, Start, check_start};
 use crate::error::{Damage, Error, Finding, Result};
 use crate::ledger::{Kind, Span, Tiling};
 use crate::limits::LIMITS;
@@ -69,10 +69,18 @@ impl OplogScan {
     fn new(source: Arc<dyn Source>, options: &Options, start: Start<'_>) -> Result<Self> {
         let state = match start {
             Start::Carry(carry) => carry.state("an oplog")?,
+            Start::Growth(growth) => return Err(growth.unplanned()),
             // An oplog has one part, the whole.
             Start::Beginning | Start::Offset(_) | Start::Part(_) => State::default(),
         };
         check_start(state.at, &*source)?;
+        if state.seq > state.at {
+            // A carry may come from anywhere, and each message has a byte at least.
+            return Err(Error::Usage(format!(
+                "no message {} begins at offset {}: read from the beginning",
+                state.seq, state.at
+            )));
+        }
         let walk = Self {
             window: Window::default(),
             search: Window::default(),
@@ -250,6 +258,9 @@ impl OplogScan {
     /// Handles a whole buffer that does not decode.
     pub(super) fn corrupt(&mut self, fault: Fault) -> Result<Advance> {
         let growing = self.options.eof == Eof::Growing;
+        if growing && self.options.unproven == OfUnproven::SoundPrefix {
+            return Ok(Advance::Wait);
+        }
         if self.options.strict && !growing {
             return Err(self.damage_error(fault.finding()));
         }

@@ -47,6 +47,7 @@ mod writer;
 pub use writer::Writer;
 
 use super::active::COLUMNS;
+use crate::engine::growth::{FirstUnit, Growing, Tail};
 use crate::engine::settings::{FormatOption, KEY, OVERWRITES};
 use crate::engine::{Applied, Format};
 use crate::record::Checked;
@@ -81,6 +82,11 @@ pub static FORMAT: Format = Format {
         ("timestamp", Applied::Range),
         ("type", Applied::Among),
     ],
+    growing: Growing {
+        family: "segment",
+        first: FirstUnit::Message,
+        tail: Tail::Complete,
+    },
     columns: |_| COLUMNS,
     detect: detect::detect,
     walk: |source, options, start| Ok(Box::new(open::walk(source, options, start)?)),

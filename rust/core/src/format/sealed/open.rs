@@ -187,6 +187,7 @@ impl Segment {
                 })
             }
             Start::Part(part) => self.in_part(part.plan()?),
+            Start::Growth(growth) => Err(growth.unplanned()),
             Start::Carry(carry) => {
                 let state: State = carry.state("a sealed segment")?;
                 if state.fits(front) {

@@ -23,6 +23,7 @@ mod writer;
 use walk::ShardedWalk;
 pub(crate) use writer::Writer;
 
+use crate::engine::growth::{FirstUnit, Growing, Tail};
 use crate::engine::lookup::WalkingLookup;
 use crate::engine::settings::{APPENDS, FormatOption, ZERO_TORN_TAIL};
 use crate::engine::{Format, Likelihood, Start};
@@ -47,6 +48,11 @@ pub(crate) static FORMAT: Format = Format {
     open_options: &[BODY_BYTES],
     create_options: &[APPENDS, ZERO_TORN_TAIL, BODY_BYTES],
     applies: &[],
+    growing: Growing {
+        family: "sharded",
+        first: FirstUnit::Bytes,
+        tail: Tail::Zeros,
+    },
     columns: |_| COLUMNS,
     detect: |source, options| {
         Ok(match judge::first_is_sound(source, options)? {

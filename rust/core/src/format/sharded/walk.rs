@@ -59,6 +59,7 @@ impl ShardedScan {
     fn new(source: Arc<dyn Source>, options: &Options, start: Start<'_>) -> Result<Self> {
         let state = match start {
             Start::Carry(carry) => carry.state("a sharded file")?,
+            Start::Growth(growth) => return Err(growth.unplanned()),
             Start::Offset(at) => State {
                 at,
                 ..State::default()

@@ -61,6 +61,7 @@ mod writer;
 pub use contents::{Block, Contents, blocks};
 pub use writer::Writer;
 
+use crate::engine::growth::{FirstUnit, Growing, Tail};
 use crate::engine::settings::{FormatOption, OVERWRITES};
 use crate::engine::{Applied, Format, Likelihood, Options};
 use crate::error::Result;
@@ -95,6 +96,11 @@ pub static FORMAT: Format = Format {
         ("partition", Applied::Range),
         ("tenant", Applied::Among),
     ],
+    growing: Growing {
+        family: "tenant",
+        first: FirstUnit::Bytes,
+        tail: Tail::Complete,
+    },
     columns: |_| COLUMNS,
     detect,
     walk: |source, options, start| Ok(Box::new(walk::TenantWalk::open(source, options, start)?)),

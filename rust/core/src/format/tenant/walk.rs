@@ -65,6 +65,7 @@ impl TenantWalk {
                 TenantScan::from_message(Input::new(source, options, front), offset).map(Self::new)
             }
             Start::Carry(carry) => TenantScan::resume(Input::new(source, options, front), carry),
+            Start::Growth(growth) => Err(growth.unplanned()),
         }
     }
 }

@@ -1,0 +1,429 @@
+//! What a file grew by since it was read.
+
+use std::fmt;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use super::around::{Around, Change};
+use super::empty::EmptyWalk;
+use super::position::{CarryHead, Identity, Last, Place, Position};
+use super::{Carry, Eof, Filter, Format, OfUnproven, Options, Start, Step, Walk};
+use crate::error::{Bug, Error, Result};
+use crate::ledger::{Kind, Span};
+use crate::record::Value;
+use crate::source::{Source, data_end_after};
+
+/// A larger state of a walk is not stored: the file is read again up to where it goes on.
+pub(crate) const MAX_CARRY_BYTES: usize = 48 << 10;
+/// How much is read at once to find the first unit.
+const FIRST_WINDOW_BYTES: usize = 64 << 10;
+
+/// At most so many bytes of several records are compared later, so that it is about the last one of them and its checksum.
+const LAST_OF_RUN_BYTES: u64 = 64;
+
+/// How the files of a format grow, and what identifies one.
+pub(crate) struct Growing {
+    /// A name for all formats that the same file may have in turn.
+    pub(crate) family: &'static str,
+    pub(crate) first: FirstUnit,
+    pub(crate) tail: Tail,
+}
+
+/// What the first unit of a file is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum FirstUnit {
+    /// Any bytes.
+    Bytes,
+    /// A UUID, a message, and their checksum.
+    Record,
+    /// A message whose UUID is elsewhere.
+    Message,
+}
+
+/// What may be after the last unit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Tail {
+    /// Nothing: such a file is written whole.
+    Complete,
+    /// The beginning of the next unit.
+    Bytes,
+    /// The same, and zeros that were never written to.
+    Zeros,
+}
+
+/// Reads what a file grew by since it was read up to a [`Position`], up to the length of its source. Walks with
+/// [`Start::Growth`](super::Start::Growth) give it. After such a walk ended, [`position`](Self::position) says where to go on.
+///
+/// The records, the damage and the bytes of one growth after the other add up to those of one walk of the whole file:
+/// - Of an oplog, which has no checksums, only what is in front of the first damage is read, unless the file is final. What follows proves
+///   itself by the end of the file.
+/// - An unfinished unit at the end is pending, and not damage, unless [`since`](Self::since) was told that the file is final.
+/// - Damage is settled at the end of each growth, so touching ranges of the same kind and cause may come in two.
+/// - The cause of damage is what was found when it was read. Lengths that led beyond the end of the file may lead to a place within it
+///   later.
+///
+/// No more is read than the new bytes, the first unit and the last one that was read, of at most 64 KiB and 4 KiB. There are two exceptions.
+/// Zeros at the end of a preallocated file are looked at each time. An oplog of the dialect `draft-1.1` with many keys is
+/// read from the beginning each time, because later messages refer to them.
+#[derive(Clone)]
+pub struct Growth {
+    pub(crate) source: Arc<dyn Source>,
+    pub(crate) options: Options,
+    pub(crate) format: &'static Format,
+    pub(crate) since: Option<Position>,
+    pub(crate) plan: Plan,
+    pub(crate) is_final: bool,
+    /// Of a sealed segment only records up to this one are read.
+    pub(crate) up_to: Option<[u8; 16]>,
+    pub(crate) outcome: Arc<Mutex<Option<Outcome>>>,
+}
+
+/// How the rest of a file is read.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Plan {
+    /// All of it.
+    All,
+    /// From where another walk stopped.
+    Carry(Carry),
+    /// From this offset on.
+    Offset(u64),
+    /// The records after this one.
+    After([u8; 16]),
+    /// It is complete, and nothing is left.
+    Nothing,
+}
+
+/// Where a walk ended.
+#[derive(Clone, Debug)]
+pub(crate) struct Outcome {
+    position: Position,
+    pending_bytes: u64,
+}
+
+impl Growth {
+    /// The bytes that are read, up to the end.
+    #[must_use]
+    pub fn source(&self) -> Arc<dyn Source> {
+        self.source.clone()
+    }
+
+    /// The format of the file by now.
+    #[must_use]
+    pub const fn format(&self) -> &'static Format {
+        self.format
+    }
+
+    /// The options for reading it, with the format.
+    #[must_use]
+    pub const fn options(&self) -> &Options {
+        &self.options
+    }
+
+    /// Where to go on. `None` until a walk has ended without an error.
+    #[must_use]
+    pub fn position(&self) -> Option<Position> {
+        self.outcome().map(|outcome| outcome.position)
+    }
+
+    /// How many bytes of an unfinished unit are at the end, of those that were listed. `None` until a walk has ended.
+    #[must_use]
+    pub fn pending_bytes(&self) -> Option<u64> {
+        self.outcome().map(|outcome| outcome.pending_bytes)
+    }
+
+    /// The error of a format that was asked for a walk of a growth: [`walk`](Self::walk) asks for one of its plan.
+    #[cold]
+    pub(crate) fn unplanned(&self) -> Error {
+        Bug::error("a growth that was planned", Some(format!("{self:?}")))
+    }
+
+    fn outcome(&self) -> Option<Outcome> {
+        let outcome = self.outcome.lock();
+        outcome.unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Opens a walk of what the file grew by.
+    pub(crate) fn walk(
+        &self,
+        format: &Format,
+        source: Arc<dyn Source>,
+        options: &Options,
+    ) -> Result<Box<dyn Walk>> {
+        let mut options = options.clone().prune(false);
+        if self.grows() {
+            options = options.eof(Eof::Growing);
+            options.unproven = OfUnproven::SoundPrefix;
+        }
+        let start = match &self.plan {
+            Plan::All => Start::Beginning,
+            Plan::Carry(carry) => Start::Carry(carry),
+            Plan::Offset(offset) => Start::Offset(*offset),
+            Plan::After(uuid) => {
+                options.filter = options.filter.above("uuid", *uuid);
+                options.prune = true;
+                Start::Beginning
+            }
+            Plan::Nothing => {
+                let walk = Box::new(EmptyWalk::new(format, &*source));
+                return Ok(self.track(walk, &options));
+            }
+        };
+        format.open_around(source, &options, start, |walk, options| {
+            self.track(walk, options)
+        })
+    }
+
+    /// Whether the end of the source is one after which more may come. What a log says of how far a segment was synced is final.
+    fn grows(&self) -> bool {
+        self.format.growing.tail != Tail::Complete && self.source.bound().is_none()
+    }
+
+    fn track(&self, walk: Box<dyn Walk>, options: &Options) -> Box<dyn Walk> {
+        Box::new(Around(Tracking {
+            walk,
+            growth: self.clone(),
+            options: options.clone(),
+            last: None,
+            state: Tracked::Reading,
+        }))
+    }
+
+    /// Where a walk of a growing file goes on, from this state.
+    fn position_after(
+        &self,
+        offset: u64,
+        carry: Carry,
+        last: Option<(u64, u64)>,
+    ) -> Result<Position> {
+        let source = &*self.source;
+        let before = self.since.as_ref();
+        let (first, identity) = self.identity(last.is_some())?;
+        let last = match last {
+            Some((start, end)) => Last::of(source, start, end)?,
+            None => before.and_then(|before| before.last),
+        };
+        Ok(Position {
+            format: self.format,
+            identity,
+            first,
+            offset,
+            last,
+            uuid: CarryHead::of(&carry)?.last,
+            carry: carry
+                .compared()
+                .filter(|carry| carry.0.len() <= MAX_CARRY_BYTES),
+        })
+    }
+
+    /// The position at the end of a complete file.
+    fn position_at_end(&self) -> Result<Position> {
+        let source = &*self.source;
+        if let (Plan::Nothing, Some(before)) = (&self.plan, &self.since) {
+            return Ok(before.clone());
+        }
+        let (first, identity) = self.identity(true)?;
+        let (offset, last) = match self.up_to {
+            Some(_) => (0, None),
+            None => (source.len(), Last::of(source, 0, source.len())?),
+        };
+        Ok(Position {
+            format: self.format,
+            identity,
+            first,
+            offset,
+            last,
+            uuid: self.up_to,
+            carry: None,
+        })
+    }
+
+    /// The identity that is known, or that of the first unit if there may be one.
+    fn identity(&self, may_be: bool) -> Result<(Option<Place>, Option<Identity>)> {
+        if let Some(before) = &self.since
+            && before.format == self.format
+            && before.identity.is_some()
+        {
+            return Ok((before.first, before.identity.clone()));
+        }
+        let found = match may_be {
+            true => first_unit(self.format, &self.source, &self.options)?,
+            false => None,
+        };
+        Ok(found.map_or((None, None), |(first, identity)| {
+            (Some(first), Some(identity))
+        }))
+    }
+}
+
+impl fmt::Debug for Growth {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Growth")
+            .field("path", &self.source.path())
+            .field("format", &self.format)
+            .field("plan", &self.plan)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Finds the first sound unit of a file, and the identity by it.
+pub(crate) fn first_unit(
+    format: &Format,
+    source: &Arc<dyn Source>,
+    options: &Options,
+) -> Result<Option<(Place, Identity)>> {
+    let window_bytes = options.window_bytes.min(FIRST_WINDOW_BYTES);
+    let options = options
+        .clone()
+        .strict(false)
+        .values(false)
+        .filter(Filter::default())
+        .prune(false)
+        .eof(Eof::Growing)
+        .window_bytes(window_bytes);
+    let mut walk = format.open(source.clone(), &options, Start::Beginning)?;
+    while walk.step()? == Step::More {
+        let is_sound = |span: &&Span| is_unit(span) && !span.is_damage();
+        let Some(unit) = walk.spans().iter().find(is_sound) else {
+            continue;
+        };
+        let rows = walk.rows();
+        let uuid = match (!rows.is_empty()).then(|| rows.field(0, 0)) {
+            Some(Value::Uuid(uuid)) if rows.position(0) == unit.start => Some(uuid),
+            _ => None,
+        };
+        let first = Place::of_first(format, unit);
+        let identity = Identity::at(&**source, format, first, uuid)?;
+        return Ok(identity.map(|identity| (first, identity)));
+    }
+    Ok(None)
+}
+
+const fn is_unit(span: &Span) -> bool {
+    matches!(span.kind, Kind::Record | Kind::Chunk | Kind::Block)
+}
+
+/// Finds out where a walk ends.
+struct Tracking {
+    walk: Box<dyn Walk>,
+    growth: Growth,
+    options: Options,
+    /// The start and end of the last unit, or of several.
+    last: Option<(u64, u64)>,
+    state: Tracked,
+}
+
+enum Tracked {
+    Reading,
+    /// The end is read as that of a file that does not grow.
+    Finishing(Box<Outcome>),
+    /// What was pending is settled, and nothing is left.
+    Settled(Box<Outcome>),
+    Ended,
+}
+
+impl Tracking {
+    /// The walk waits, or is at its end.
+    fn end(&mut self, step: Step) -> Result<Step> {
+        match std::mem::replace(&mut self.state, Tracked::Ended) {
+            Tracked::Reading => {}
+            Tracked::Finishing(outcome) | Tracked::Settled(outcome) => {
+                self.set(*outcome);
+                return Ok(Step::Done);
+            }
+            Tracked::Ended => return Ok(Step::Done),
+        }
+        let growth = &self.growth;
+        if growth.format.growing.tail == Tail::Complete {
+            let outcome = Outcome {
+                position: growth.position_at_end()?,
+                pending_bytes: 0,
+            };
+            self.set(outcome);
+            return Ok(Step::Done);
+        }
+        let (offset, carry) = (self.walk.offset(), self.walk.carry());
+        let waits = step == Step::Wait;
+        if waits && self.options.strict && self.walk.suspects_key() {
+            // Waiting would not help, so it is raised.
+            let mut walk = self.finishing(&carry)?;
+            while walk.step()? == Step::More {}
+        }
+        let settled = self.walk.settle();
+        let position = self
+            .growth
+            .position_after(offset, self.walk.carry(), self.last)?;
+        let is_final = waits && self.growth.is_final;
+        let outcome = Box::new(Outcome {
+            position,
+            pending_bytes: match waits && !is_final {
+                true => self.pending(offset)?,
+                false => 0,
+            },
+        });
+        if is_final {
+            self.walk = self.finishing(&carry)?;
+            self.state = Tracked::Finishing(outcome);
+            return self.step();
+        }
+        self.state = Tracked::Settled(outcome);
+        match settled {
+            Step::More => Ok(Step::More),
+            _ => self.end(step),
+        }
+    }
+
+    /// Goes on as in a file that does not grow.
+    fn finishing(&self, carry: &Carry) -> Result<Box<dyn Walk>> {
+        let options = self.options.clone().eof(Eof::Final);
+        let growth = &self.growth;
+        (growth.format.walk)(growth.source.clone(), &options, Start::Carry(carry))
+    }
+
+    fn pending(&self, offset: u64) -> Result<u64> {
+        let source = &*self.growth.source;
+        let end = match self.growth.format.growing.tail {
+            Tail::Zeros => data_end_after(source, offset, || self.options.poll())?,
+            Tail::Bytes | Tail::Complete => source.len(),
+        };
+        Ok(end.saturating_sub(offset))
+    }
+
+    fn set(&self, outcome: Outcome) {
+        let own = self.growth.outcome.lock();
+        *own.unwrap_or_else(PoisonError::into_inner) = Some(outcome);
+    }
+
+    fn note_last(&mut self) {
+        let last = match self.walk.record_run() {
+            Some(run) => {
+                let start = run.end.saturating_sub(LAST_OF_RUN_BYTES);
+                Some((start.max(run.start), run.end))
+            }
+            None => {
+                let unit = self.walk.spans().iter().rev().find(|span| is_unit(span));
+                unit.map(|unit| (unit.start, unit.end))
+            }
+        };
+        self.last = last.or(self.last);
+    }
+}
+
+impl Change for Tracking {
+    fn walk(&self) -> &dyn Walk {
+        &*self.walk
+    }
+
+    fn step(&mut self) -> Result<Step> {
+        if matches!(self.state, Tracked::Settled(_) | Tracked::Ended) {
+            return self.end(Step::Done);
+        }
+        match self.walk.step()? {
+            Step::More => {
+                if matches!(self.state, Tracked::Reading) {
+                    self.note_last();
+                }
+                Ok(Step::More)
+            }
+            step => self.end(step),
+        }
+    }
+}

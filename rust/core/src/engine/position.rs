@@ -1,0 +1,299 @@
+//! Where reading a file goes on after it grew, and what identifies the file.
+
+use std::fmt;
+use std::path::Path;
+use std::str::FromStr;
+
+use serde::Deserialize;
+use uuid::Uuid;
+
+use super::growth::FirstUnit;
+use super::{Carry, Format};
+use crate::checksum::{Key, hash};
+use crate::error::{Error, Result};
+use crate::ledger::Span;
+use crate::saturating::saturating_usize;
+use crate::source::Source;
+
+/// At most so many bytes of the first unit identify a file.
+pub(crate) const FIRST_BYTES: u64 = 64 << 10;
+/// At most so many bytes, up to the end of the last unit that was read, tell whether it is still there.
+pub(crate) const LAST_BYTES: u64 = 4 << 10;
+const UUID_BYTES: usize = 16;
+const CHECKSUM_BYTES: u64 = 8;
+/// What the name of a family, a UUID and a hash take as text, and more.
+const MAX_IDENTITY_TEXT: usize = 128;
+
+/// What identifies a file while it grows and when it is sealed: the family of its format, the UUID of its first sound unit where
+/// records have UUIDs, and a hash of that unit. Active and sealed segments are one family.
+///
+/// Files whose first units are the same have the same identity, so equal identities alone do not make two files copies:
+/// [`Growth::since`](super::Growth::since) with the position of one refuses another.
+///
+/// As text it is `segment:<UUID>:<hash>`, or `<family>:<hash>` without UUIDs, the hash in 16 hexadecimal digits. It is
+/// HighwayHash-64 under the public default key, of the first 64 KiB of the unit. Of an active or sealed segment the unit is taken
+/// without its checksum as an active segment has it. So up to 64 KiB the hash is the checksum that the record has under that key.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Identity {
+    family: Box<str>,
+    uuid: Option<[u8; UUID_BYTES]>,
+    hash: u64,
+}
+
+impl Identity {
+    /// The family of the file's format.
+    #[must_use]
+    pub fn family(&self) -> &str {
+        &self.family
+    }
+
+    /// The UUID of the first record, where records have UUIDs.
+    #[must_use]
+    pub fn uuid(&self) -> Option<Uuid> {
+        self.uuid.map(Uuid::from_bytes)
+    }
+
+    /// The identity by the first unit's bytes that are at `first`. `uuid` is that of a record whose bytes do not have it.
+    ///
+    /// # Errors
+    /// [`Error::Io`].
+    pub(crate) fn at(
+        source: &dyn Source,
+        format: &Format,
+        first: Place,
+        uuid: Option<[u8; UUID_BYTES]>,
+    ) -> Result<Option<Self>> {
+        let Some(bytes) = first.read(source)? else {
+            return Ok(None);
+        };
+        let (uuid, hash) = match (format.growing.first, uuid) {
+            (FirstUnit::Bytes, _) => (None, hash(&Key::DEFAULT, &bytes)),
+            (FirstUnit::Record, _) => {
+                let Some(uuid) = bytes.first_chunk() else {
+                    return Ok(None);
+                };
+                (Some(*uuid), hash(&Key::DEFAULT, &bytes))
+            }
+            (FirstUnit::Message, Some(uuid)) => {
+                (Some(uuid), hash(&Key::DEFAULT, &[&uuid, &*bytes].concat()))
+            }
+            (FirstUnit::Message, None) => return Ok(None),
+        };
+        Ok(Some(Self {
+            family: format.growing.family.into(),
+            uuid,
+            hash,
+        }))
+    }
+}
+
+impl fmt::Display for Identity {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { family, uuid, hash } = self;
+        match uuid {
+            Some(uuid) => write!(f, "{family}:{}:{hash:016x}", Uuid::from_bytes(*uuid)),
+            None => write!(f, "{family}:{hash:016x}"),
+        }
+    }
+}
+
+impl FromStr for Identity {
+    type Err = Error;
+
+    fn from_str(text: &str) -> Result<Self> {
+        let parse = || {
+            let (family, rest) = text.split_once(':')?;
+            let (uuid, hash) = match rest.split_once(':') {
+                Some((uuid, hash)) => (Some(Uuid::try_parse(uuid).ok()?.into_bytes()), hash),
+                None => (None, rest),
+            };
+            let own = Self {
+                family: family.into(),
+                uuid,
+                hash: u64::from_str_radix(hash, 16).ok()?,
+            };
+            // Each identity has one text.
+            (own.to_string() == text).then_some(own)
+        };
+        let short = text.len() <= MAX_IDENTITY_TEXT;
+        short.then(parse).flatten().ok_or_else(|| {
+            Error::Usage("this is not the identity of a file: take it as it was given".to_owned())
+        })
+    }
+}
+
+/// Bytes of a file that are compared when it is read on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Place {
+    pub(crate) at: u64,
+    pub(crate) nbytes: u64,
+}
+
+impl Place {
+    pub(crate) const fn end(self) -> u64 {
+        self.at.saturating_add(self.nbytes)
+    }
+
+    /// What identifies a file of which this is the first unit.
+    pub(crate) fn of_first(format: &Format, unit: &Span) -> Self {
+        let nbytes = match format.growing.first {
+            FirstUnit::Bytes => unit.len().min(FIRST_BYTES),
+            FirstUnit::Record => unit.len().saturating_sub(CHECKSUM_BYTES).min(FIRST_BYTES),
+            FirstUnit::Message => unit.len().min(FIRST_BYTES - UUID_BYTES as u64),
+        };
+        Self {
+            at: unit.start,
+            nbytes,
+        }
+    }
+
+    /// The bytes; `None` if the file ends before them.
+    fn read(self, source: &dyn Source) -> Result<Option<Vec<u8>>> {
+        if self.end() > source.len() || self.nbytes > FIRST_BYTES {
+            return Ok(None);
+        }
+        let mut bytes = vec![0; saturating_usize(self.nbytes)];
+        source.read_exact_at(self.at, &mut bytes)?;
+        Ok(Some(bytes))
+    }
+}
+
+/// The end of the last unit that was read, as it was then.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Last {
+    pub(crate) place: Place,
+    pub(crate) hash: u64,
+}
+
+impl Last {
+    /// What is there now.
+    ///
+    /// # Errors
+    /// [`Error::Io`].
+    pub(crate) fn of(source: &dyn Source, start: u64, end: u64) -> Result<Option<Self>> {
+        let nbytes = end.saturating_sub(start).min(LAST_BYTES);
+        let place = Place {
+            at: end.saturating_sub(nbytes),
+            nbytes,
+        };
+        let bytes = place.read(source)?;
+        Ok(bytes.map(|bytes| Self {
+            place,
+            hash: hash(&Key::DEFAULT, &bytes),
+        }))
+    }
+
+    /// Refuses a file that does not have it.
+    ///
+    /// # Errors
+    /// [`Error::Replaced`], [`Error::Io`].
+    pub(crate) fn check(&self, source: &dyn Source) -> Result<()> {
+        let Place { at, nbytes } = self.place;
+        let found = Self::of(source, at, self.place.end())?;
+        match found {
+            Some(found) if found.hash == self.hash => Ok(()),
+            found => Err(replaced(
+                source.path(),
+                self.place.end(),
+                format!(
+                    "{nbytes} bytes before it with the hash {:016x}, the end of what was read last",
+                    self.hash
+                ),
+                found.map_or_else(
+                    || "the end of the file".to_owned(),
+                    |found| format!("the hash {:016x}", found.hash),
+                ),
+            )),
+        }
+    }
+}
+
+pub(crate) fn replaced(path: Option<&Path>, offset: u64, expected: String, found: String) -> Error {
+    Error::Replaced {
+        path: path.map(Path::to_path_buf),
+        offset,
+        expected,
+        found,
+    }
+}
+
+/// Up to where a file was read, and what reading on needs to know. [`Growth`](super::Growth) gives it and takes it.
+///
+/// As JSON it can be stored. It holds no key and no value of a record.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Position {
+    pub(crate) format: &'static Format,
+    pub(crate) identity: Option<Identity>,
+    /// Where the first unit is.
+    pub(crate) first: Option<Place>,
+    pub(crate) offset: u64,
+    pub(crate) last: Option<Last>,
+    /// The UUID of the last sound record, where records have UUIDs.
+    pub(crate) uuid: Option<[u8; UUID_BYTES]>,
+    /// The state of the walk, which begins at `offset` again. `None` in complete files, and if it was too large.
+    pub(crate) carry: Option<Carry>,
+}
+
+impl Position {
+    /// The format that the file had.
+    #[must_use]
+    pub const fn format(&self) -> &'static Format {
+        self.format
+    }
+
+    /// What identifies the file; `None` as long as it had no whole unit.
+    #[must_use]
+    pub const fn identity(&self) -> Option<&Identity> {
+        self.identity.as_ref()
+    }
+
+    /// The offset up to which the file was read, in bytes. 0 for a sealed segment that was read up to a record.
+    #[must_use]
+    pub const fn offset(&self) -> u64 {
+        self.offset
+    }
+
+    /// The UUID of the last sound record, where records have UUIDs.
+    #[must_use]
+    pub fn uuid(&self) -> Option<Uuid> {
+        self.uuid.map(Uuid::from_bytes)
+    }
+
+    /// Whether nothing was read.
+    pub(crate) const fn is_beginning(&self) -> bool {
+        self.offset == 0 && self.identity.is_none()
+    }
+
+    /// Refuses a file that does not have what was read.
+    ///
+    /// # Errors
+    /// [`Error::Replaced`], [`Error::Io`].
+    pub(crate) fn check_read(&self, source: &dyn Source) -> Result<()> {
+        let (len, offset) = (source.len(), self.offset);
+        if len < offset {
+            return Err(replaced(
+                source.path(),
+                len,
+                format!("at least the {offset} bytes that were read"),
+                "the end of the file".to_owned(),
+            ));
+        }
+        self.last.as_ref().map_or(Ok(()), |last| last.check(source))
+    }
+}
+
+/// What every walk's state has that a file can grow after.
+#[derive(Deserialize)]
+pub(crate) struct CarryHead {
+    pub(crate) at: u64,
+    pub(crate) pending: Option<Span>,
+    /// Only states of formats whose records have UUIDs.
+    #[serde(default)]
+    pub(crate) last: Option<[u8; UUID_BYTES]>,
+}
+
+impl CarryHead {
+    pub(crate) fn of(carry: &Carry) -> Result<Self> {
+        carry.state("a file")
+    }
+}

@@ -1,0 +1,277 @@
+//! Plans how a file is read on, and converts positions to and from JSON.
+
+use std::sync::{Arc, Mutex};
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use uuid::Uuid;
+
+use super::{by_name, resolve};
+use crate::engine::growth::{MAX_CARRY_BYTES, Plan, Tail, first_unit};
+use crate::engine::position::{CarryHead, FIRST_BYTES, LAST_BYTES, Last, Place, replaced};
+use crate::engine::{Carry, Format, Growth, Identity, Options, Position};
+use crate::error::{Error, Result};
+use crate::source::Source;
+
+/// The version of a position's JSON.
+const VERSION: u32 = 1;
+/// No position is longer.
+const MAX_JSON_BYTES: usize = MAX_CARRY_BYTES + (4 << 10);
+
+/// A position in its JSON form.
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Json {
+    version: u32,
+    format: String,
+    identity: Option<String>,
+    /// Offset and number of bytes.
+    first: Option<(u64, u64)>,
+    offset: u64,
+    /// Offset, number of bytes, and their hash in hexadecimal digits.
+    last: Option<(u64, u64, String)>,
+    uuid: Option<String>,
+    carry: Option<Value>,
+}
+
+/// What identifies a file; `None` as long as it has no whole unit that is sound.
+///
+/// # Errors
+/// [`Error::Format`] if the format cannot be detected; [`Error::Io`].
+pub fn identity(source: &Arc<dyn Source>, options: &Options) -> Result<Option<Identity>> {
+    let format = resolve(&**source, options)?;
+    let found = first_unit(format, source, options)?;
+    Ok(found.map(|(_, identity)| identity))
+}
+
+impl Position {
+    /// Parses a position from the JSON that [`to_json`](Self::to_json) returned. Whether it is of a file, [`Growth::since`] finds out.
+    ///
+    /// # Errors
+    /// [`Error::Usage`] if the JSON is not a position.
+    pub fn from_json(json: &str) -> Result<Self> {
+        let refused = |why: &str| {
+            Error::Usage(format!(
+                "this is not a position in a file: {why}. Read the file from the beginning"
+            ))
+        };
+        if json.len() > MAX_JSON_BYTES {
+            return Err(refused(&format!(
+                "it has {} bytes, and none has more than {MAX_JSON_BYTES}",
+                json.len()
+            )));
+        }
+        let own: Json = serde_json::from_str(json).map_err(|error| refused(&error.to_string()))?;
+        if own.version != VERSION {
+            let why = format!("its version is {}, expected {VERSION}", own.version);
+            return Err(refused(&why));
+        }
+        own.checked()
+            .ok_or_else(|| refused("its fields do not fit together"))
+    }
+
+    /// Returns the position as JSON.
+    #[must_use]
+    pub fn to_json(&self) -> String {
+        let place = |place: Place| (place.at, place.nbytes);
+        let carry = self.carry.as_ref();
+        let json = Json {
+            version: VERSION,
+            format: self.format.name.to_owned(),
+            identity: self.identity.as_ref().map(ToString::to_string),
+            first: self.first.map(place),
+            offset: self.offset,
+            last: self
+                .last
+                .map(|Last { place, hash }| (place.at, place.nbytes, format!("{hash:016x}"))),
+            uuid: self.uuid().map(|uuid| uuid.to_string()),
+            carry: carry.and_then(|carry| serde_json::from_str(&carry.0).ok()),
+        };
+        // Text, numbers and a value always have a JSON form.
+        serde_json::to_string(&json).unwrap_or_default()
+    }
+}
+
+impl Json {
+    /// The position, if what its fields say of one another is true.
+    fn checked(self) -> Option<Position> {
+        let format = by_name(&self.format).ok()?;
+        let grows = format.growing.tail != Tail::Complete;
+        let identity: Option<Identity> = match self.identity {
+            Some(text) => Some(text.parse().ok()?),
+            None => None,
+        };
+        let own_family = |own: &Identity| own.family() == format.growing.family;
+        let first = self.first.map(|(at, nbytes)| Place { at, nbytes });
+        let fits = |place: Place, most: u64| {
+            place.nbytes <= most
+                && place.at.checked_add(place.nbytes).is_some()
+                && (!grows || place.end() <= self.offset)
+        };
+        if !identity.as_ref().is_none_or(own_family)
+            || identity.is_some() != first.is_some()
+            || !first.is_none_or(|first| fits(first, FIRST_BYTES))
+        {
+            return None;
+        }
+        let last = match self.last {
+            Some((at, nbytes, hash)) => Some(Last {
+                place: Place { at, nbytes },
+                hash: u64::from_str_radix(&hash, 16).ok()?,
+            }),
+            None => None,
+        };
+        let uuid = match self.uuid {
+            Some(text) => Some(Uuid::try_parse(&text).ok()?.into_bytes()),
+            None => None,
+        };
+        let carry = self.carry.map(|carry| Carry(carry.to_string()));
+        if let Some(carry) = &carry {
+            let head = CarryHead::of(carry).ok()?;
+            if !grows || head.at != self.offset || head.pending.is_some() || head.last != uuid {
+                return None;
+            }
+        }
+        if !last.is_none_or(|last| fits(last.place, LAST_BYTES)) {
+            return None;
+        }
+        Some(Position {
+            format,
+            identity,
+            first,
+            offset: self.offset,
+            last,
+            uuid,
+            carry,
+        })
+    }
+}
+
+impl Growth {
+    /// Plans to read what a file has since this position; all of it without one. `source` has as much of it as is to be read.
+    ///
+    /// A file that was active and is sealed by now goes on after the last record that was read, by its UUID. Pruning and parts do not
+    /// concern it.
+    ///
+    /// # Errors
+    /// - [`Error::Replaced`] if it is another file, or has less than was read of it.
+    /// - [`Error::Usage`] if the options name another format.
+    /// - [`Error::Format`] if the format cannot be detected; [`Error::Io`].
+    pub fn since(
+        source: Arc<dyn Source>,
+        options: &Options,
+        position: Option<&Position>,
+    ) -> Result<Self> {
+        let position = position.filter(|position| !position.is_beginning());
+        let (format, plan) = match position {
+            Some(position) => plan(&source, options, position)?,
+            None => (resolve(&*source, options)?, Plan::All),
+        };
+        Ok(Self {
+            source,
+            options: options.clone().format(format),
+            format,
+            since: position.cloned(),
+            plan,
+            is_final: false,
+            up_to: None,
+            outcome: Arc::new(Mutex::new(None)),
+        })
+    }
+
+    /// Whether the file grows no more, so that an unfinished unit at its end is damage. The position stays in front of it all the same:
+    /// if it is finished after all, it is read then.
+    #[must_use]
+    pub const fn is_final(mut self, is_final: bool) -> Self {
+        self.is_final = is_final;
+        self
+    }
+
+    /// If the file is a sealed segment, the filter of the options keeps records after this one from being read, because it was listed
+    /// before they were there. The position is then after this record.
+    #[must_use]
+    pub fn up_to(mut self, uuid: Option<Uuid>) -> Self {
+        self.up_to = uuid.map(Uuid::into_bytes);
+        self
+    }
+}
+
+/// The format of a file that was read up to a position, and how it goes on.
+fn plan(
+    source: &Arc<dyn Source>,
+    options: &Options,
+    position: &Position,
+) -> Result<(&'static Format, Plan)> {
+    let own = position.format;
+    let is_named = options.format.is_none_or(|named| *named == *own);
+    if is_named && has_first(&**source, position)? {
+        return Ok((own, go_on(source, position)?));
+    }
+    let format = resolve(&**source, options)?;
+    let expected = || match &position.identity {
+        Some(identity) => format!("the {} segment {identity}", own.name),
+        None => format!("a {} segment", own.name),
+    };
+    if format.growing.family != own.growing.family {
+        let found = format!("a {} file", format.name);
+        return Err(replaced(source.path(), 0, expected(), found));
+    }
+    let found = first_unit(format, source, options)?;
+    let is_same = match (&position.identity, &found) {
+        (Some(known), Some((_, found))) => known == found,
+        (Some(_), None) => false,
+        (None, _) => true,
+    };
+    let is_sealed = format.growing.tail == Tail::Complete && *format != *own;
+    if is_sealed && is_same {
+        let rest = position.uuid.map_or(Plan::All, Plan::After);
+        return Ok((format, rest));
+    }
+    // If the first unit is damaged by now, the last one that was read tells.
+    let is_damaged = match &found {
+        Some((first, _)) => position.first.is_some_and(|own| own.at < first.at),
+        None => true,
+    };
+    if *format == *own && (is_same || is_damaged) {
+        return Ok((own, go_on(source, position)?));
+    }
+    let offset = position.first.map_or(0, |first| first.at);
+    let found = match found {
+        Some((_, identity)) => format!("the {} segment {identity}", format.name),
+        None => format!("a {} segment without a sound unit", format.name),
+    };
+    Err(replaced(source.path(), offset, expected(), found))
+}
+
+/// Whether the first unit is where it was, as it was.
+fn has_first(source: &dyn Source, position: &Position) -> Result<bool> {
+    let (Some(identity), Some(first)) = (&position.identity, position.first) else {
+        return Ok(false);
+    };
+    let uuid = identity.uuid().map(Uuid::into_bytes);
+    let found = Identity::at(source, position.format, first, uuid)?;
+    Ok(found.as_ref() == Some(identity))
+}
+
+/// How the file of a position goes on, if it is as it was up to there.
+fn go_on(source: &Arc<dyn Source>, position: &Position) -> Result<Plan> {
+    position.check_read(&**source)?;
+    if position.format.growing.tail != Tail::Complete {
+        return Ok(match &position.carry {
+            Some(carry) => Plan::Carry(carry.clone()),
+            None => Plan::Offset(position.offset),
+        });
+    }
+    if let (0, Some(uuid)) = (position.offset, position.uuid) {
+        return Ok(Plan::After(uuid));
+    }
+    let (len, offset) = (source.len(), position.offset);
+    if len != offset {
+        let (expected, found) = (
+            format!("the end of the file, which is complete with {offset} bytes"),
+            format!("{} more bytes", len - offset),
+        );
+        return Err(replaced(source.path(), offset, expected, found));
+    }
+    Ok(Plan::Nothing)
+}
