@@ -152,6 +152,27 @@ class SegmentGoneError(SeglakeError):
         self.sequence = sequence
 
 
+class ReplacedError(SeglakeError):
+    """The file is not the one that was read before, or less is left of it than was read.
+
+    Attributes:
+        byte_offset: the offset in the file, in bytes, of what differs.
+        expected: what was there when it was read.
+        actual: what is there now.
+    """
+
+    def __init__(self, *, path: str | None, byte_offset: int, expected: str, actual: str) -> None:
+        super().__init__(
+            "the file was replaced or cut since it was read: "
+            f"at offset {byte_offset}, expected {expected}, found {actual}",
+            path=path,
+            next="read it from the beginning, as another file",
+        )
+        self.byte_offset = byte_offset
+        self.expected = expected
+        self.actual = actual
+
+
 class DamageWarning(UserWarning):
     """Damage was skipped while reading; the reader's `report` says what and where."""
 

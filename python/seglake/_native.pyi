@@ -39,6 +39,7 @@ __all__ = [
     "Ledger",
     "ListedSegment",
     "Part",
+    "Position",
     "Protected",
     "Reader",
     "Record",
@@ -59,6 +60,7 @@ __all__ = [
     "detect",
     "encode_message",
     "formats",
+    "identity",
     "index",
     "is_log_name",
     "list_log",
@@ -68,6 +70,7 @@ __all__ = [
     "rename",
     "rename_new",
     "repair",
+    "resume",
     "seal",
     "sync_file",
     "sync_folder",
@@ -169,6 +172,68 @@ def open(
     >>> with seglake.open("orders.active", filters=filters) as orders:
     ...     [record.type for record in orders]
     ['order.paid', 'order.shipped']
+    """
+
+def resume(
+    source: _Source,
+    position: Position | None,
+    *,
+    size: int | None = None,
+    final: bool = False,
+    format: str | None = None,
+    dialect: DialectName | None = None,
+    columns: Sequence[str] | None = None,
+    filters: _Filters | None = None,
+    on_damage: Literal["raise", "skip"] = "raise",
+    key: _Key | None = None,
+    index: _Index | None = None,
+    uuid_type: Literal["uuid", "arrow.uuid", "binary", "string"] = "uuid",
+    batch_rows: int = 131072,
+    limits: Limits | None = None,
+    filesystem: _FileSystem | None = None,
+) -> Reader:
+    """Opens a file to read what it grew by since a position; all of it where that is None. Each pass of the reader,
+    and its `ledger()` and `damage()`, are of that alone. Once a pass has read to the end, `Reader.position` says
+    where to go on, and `Reader.pending_bytes` how much of an unfinished record is left. `source` is as in `open`.
+
+    Records, damage and bytes of one call after the other add up to those of one reading of the file. An active
+    file that was sealed since goes on after the last record that was read. No more is read than the new bytes,
+    and a look at the first record and the last one that was read; but zeros at the end of a preallocated file are
+    looked at each time, and an oplog of the dialect "draft-1.1" with many keys is read from its beginning.
+
+    size: read no more than this many bytes of the file: as many as were listed.
+    final: the file grows no more, so that an unfinished record at its end is damage. The position stays in front
+        of it: if it is finished after all, it is read then. The others are as in `open`.
+
+    Raises ReplacedError where it is another file than the position is of, or less of it is left, and what `open`
+    raises.
+
+    >>> orders = seglake.resume("orders.active", None, size=150)
+    >>> [record.type for record in orders], orders.pending_bytes
+    (['order.created', 'order.paid'], 45)
+    >>> [record.type for record in seglake.resume("orders.active", orders.position)]
+    ['order.shipped']
+    """
+
+def identity(
+    source: _Source,
+    *,
+    size: int | None = None,
+    format: str | None = None,
+    dialect: DialectName | None = None,
+    key: _Key | None = None,
+    limits: Limits | None = None,
+    filesystem: _FileSystem | None = None,
+) -> str | None:
+    """What identifies a file while it grows and when it is sealed, as text; None as long as it has no whole record
+    that is sound. It is made of the first one: of the format's family ("segment" for active and sealed), the UUID
+    where it has one, and a hash.
+
+    Files whose first records are the same have the same identity. So files of one identity may be two: `resume`
+    with the position of one raises ReplacedError for the other. The arguments are as in `resume`.
+
+    >>> seglake.identity("orders.active").split(":")[0], seglake.identity("orders.active", size=10)
+    ('segment', None)
     """
 
 def verify(
@@ -714,6 +779,24 @@ class Reader:
         (3, True)
         """
     @property
+    def position(self) -> Position | None:
+        """Of a reader that `resume` gave: where to go on, once a pass has read to the end. None before that, and for
+        other readers.
+
+        >>> orders = seglake.resume("orders.active", None)
+        >>> orders.count(), orders.position.byte_offset
+        (3, 159)
+        """
+    @property
+    def pending_bytes(self) -> int | None:
+        """Of a reader that `resume` gave: how many bytes of an unfinished record are at the end, once a pass has
+        read to there. They are read when it is finished. None before that, and for other readers.
+
+        >>> orders = seglake.resume("orders.active", None, size=150)
+        >>> orders.count(), orders.pending_bytes
+        (2, 45)
+        """
+    @property
     def closed(self) -> bool:
         """Whether the reader is closed.
 
@@ -1084,6 +1167,72 @@ class Part:
         >>> [part] = seglake.open("orders.sealed").split()
         >>> part.is_whole
         True
+        """
+    def __eq__(self, other: object, /) -> bool: ...
+    def __hash__(self) -> int: ...
+    def __reduce__(self) -> tuple[Any, ...]: ...
+
+@final
+class Position:
+    """Up to where a file was read, and what reading on needs: `resume` takes it, and `Reader.position` gives it. It
+    holds no key and no value of a record, and pickles as the JSON that `to_json` gives.
+
+    >>> orders = seglake.resume("orders.active", None)
+    >>> orders.count(), orders.position.byte_offset
+    (3, 159)
+    """
+    @staticmethod
+    def from_json(json: str) -> Position:
+        """A position from what `to_json` gave, which may come from anywhere: it is checked. Raises ValueError where
+        it is none.
+
+        >>> orders = seglake.resume("orders.active", None)
+        >>> orders.count()
+        3
+        >>> seglake.Position.from_json(orders.position.to_json()) == orders.position
+        True
+        """
+    def to_json(self) -> str:
+        """The position as JSON, which is opaque but for its member `version`. It has at most 52 KiB, most often some
+        500 bytes.
+
+        >>> orders = seglake.resume("orders.active", None)
+        >>> orders.count(), type(orders.position.to_json())
+        (3, <class 'str'>)
+        """
+    @property
+    def format(self) -> str:
+        """The name of the format that the file had.
+
+        >>> orders = seglake.resume("orders.active", None)
+        >>> orders.count(), orders.position.format
+        (3, 'active')
+        """
+    @property
+    def identity(self) -> str | None:
+        """What identifies the file, as `identity` gives it; None as long as it had no whole record that is sound.
+
+        >>> orders = seglake.resume("orders.active", None)
+        >>> orders.count(), orders.position.identity == seglake.identity("orders.active")
+        (3, True)
+        """
+    @property
+    def byte_offset(self) -> int:
+        """The offset up to which the file was read. 0 for a segment of a log that was sealed since it was listed:
+        see `uuid`.
+
+        >>> orders = seglake.resume("orders.active", None)
+        >>> orders.count(), orders.position.byte_offset
+        (3, 159)
+        """
+    @property
+    def uuid(self) -> _uuid.UUID | None:
+        """The UUID of the last sound record that was read; None in complete files, and for formats whose records
+        have none.
+
+        >>> orders = seglake.resume("orders.active", None)
+        >>> orders.count(), orders.position.uuid == list(seglake.open("orders.active"))[-1].uuid
+        (3, True)
         """
     def __eq__(self, other: object, /) -> bool: ...
     def __hash__(self) -> int: ...

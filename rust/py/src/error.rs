@@ -128,6 +128,18 @@ fn exception(py: Python<'_>, error: Error) -> PyResult<PyErr> {
             fields.set_item("sequence", sequence)?;
             "SegmentGoneError"
         }
+        Error::Replaced {
+            path,
+            offset,
+            expected,
+            found,
+        } => {
+            fields.set_item("path", path.as_deref().map(Path::as_os_str))?;
+            fields.set_item("byte_offset", offset)?;
+            fields.set_item("expected", expected)?;
+            fields.set_item("actual", found)?;
+            "ReplacedError"
+        }
         // The class of what only this library raises: readers of many files go on with the others.
         Error::Bug(bug) => {
             fields.set_item("reason", bug.to_string())?;

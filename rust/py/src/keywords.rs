@@ -19,7 +19,7 @@ macro_rules! with_keywords {
         impl<$life> $arguments<$life> {
             fn keywords<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
                 let keywords = PyDict::new(py);
-                $(keywords.set_item(stringify!($name), &self.$name)?;)+
+                $(keywords.set_item(stringify!($name).trim_start_matches("r#"), &self.$name)?;)+
                 Ok(keywords)
             }
         }

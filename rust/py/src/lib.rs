@@ -21,6 +21,7 @@ mod fields;
 mod filters;
 mod fork;
 mod formats;
+mod growth;
 mod ids;
 mod index;
 mod interrupt;
@@ -36,6 +37,7 @@ mod message;
 mod open;
 mod part;
 mod passes;
+mod position;
 mod protect;
 mod read_options;
 mod reader;
@@ -82,6 +84,8 @@ mod _native {
     #[pymodule_export]
     use super::formats::formats;
     #[pymodule_export]
+    use super::growth::{identity, resume};
+    #[pymodule_export]
     use super::index::{Index, index};
     #[pymodule_export]
     use super::ledger::Ledger;
@@ -98,6 +102,7 @@ mod _native {
     #[pymodule_export]
     use super::part::Part;
     #[pymodule_export]
+    use super::position::Position;
     use super::protect::{Protected, protect};
     #[pymodule_export]
     use super::reader::Reader;

@@ -133,20 +133,27 @@ impl OpenArguments<'_> {
                 )
             })?;
         }
-        let mut bounds = Limits::default().rows(self.batch_rows);
-        if let Some(bytes) = limits.batch_bytes {
-            bounds = bounds.bytes(usize::try_from(bytes).unwrap_or(usize::MAX));
-        }
+        let bounds = bounds(self.batch_rows, limits.batch_bytes);
         let reopening = Reopening {
             path,
             has_key: matches!(origin, Origin::Given),
+            function: "open",
             keywords: keywords.unbind(),
         };
         let part = self.part.map(|part| part.get().0.clone());
-        let passes = Passes { part, threads };
+        let passes = Passes::over(part, threads);
         Ok(Reader::new(
             source, format, options, selection, bounds, passes, reopening,
         ))
+    }
+}
+
+/// The bounds of a batch.
+pub(crate) fn bounds(rows: usize, bytes: Option<u64>) -> Limits {
+    let bounds = Limits::default().rows(rows);
+    match bytes {
+        Some(bytes) => bounds.bytes(usize::try_from(bytes).unwrap_or(usize::MAX)),
+        None => bounds,
     }
 }
 

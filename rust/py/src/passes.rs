@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
-use seglake::format::Part;
+use seglake::format::{Growth, Part};
 use seglake::verbs;
 
 use crate::error::{damage_warning, warn};
@@ -16,8 +16,21 @@ use crate::exclusive::InUse;
 pub(crate) struct Passes {
     /// A part of the file; `None` for all of it.
     pub(crate) part: Option<Part>,
+    /// What the file grew by; `None` for all of it.
+    pub(crate) growth: Option<Growth>,
     /// How many threads make batches.
     pub(crate) threads: usize,
+}
+
+impl Passes {
+    /// Passes over a part of the file, or over all of it.
+    pub(crate) const fn over(part: Option<Part>, threads: usize) -> Self {
+        Self {
+            part,
+            growth: None,
+            threads,
+        }
+    }
 }
 
 /// A pass over the file that can say what it has read.

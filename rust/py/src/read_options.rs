@@ -47,6 +47,17 @@ pub(crate) struct Opened {
     pub(crate) limits: Limits,
 }
 
+/// A source whose format is not looked for yet.
+pub(crate) struct OpenSource {
+    pub(crate) source: Arc<dyn Source>,
+    pub(crate) path: Option<PathBuf>,
+    pub(crate) is_elsewhere: bool,
+    /// With the format as far as it is named or listed, and the filter of a segment that was listed.
+    pub(crate) options: Options,
+    pub(crate) origin: Origin,
+    pub(crate) limits: Limits,
+}
+
 impl ReadArguments<'_, '_> {
     /// The options, the format as far as it is named. Raises ValueError for what does not concern a format that is named:
     /// where the format is to be told, the arguments are for the files that they concern.
@@ -100,14 +111,31 @@ impl ReadArguments<'_, '_> {
     /// Opens a source, and tells its format where it is not named.
     pub(crate) fn open(&self, object: &Bound<'_, PyAny>) -> PyResult<Opened> {
         let py = object.py();
+        let given = self.give(object)?;
+        let format = py
+            .detach(|| resolve(&*given.source, &given.options))
+            .map_err(|error| raise(py, error))?;
+        Ok(Opened {
+            source: given.source,
+            is_elsewhere: given.is_elsewhere,
+            path: given.path,
+            format,
+            options: given.options.format(format),
+            origin: given.origin,
+            limits: given.limits,
+        })
+    }
+
+    /// Opens a source.
+    pub(crate) fn give(&self, object: &Bound<'_, PyAny>) -> PyResult<OpenSource> {
+        let py = object.py();
         let (options, origin, limits) = self.options(py)?;
         if let Ok(segment) = object.cast::<ListedSegment>() {
             let opened = segment.get().open(py, &options)?;
-            return Ok(Opened {
+            return Ok(OpenSource {
                 source: opened.source,
                 is_elsewhere: false,
                 path: None,
-                format: opened.format,
                 options: options.format(opened.format).filter(opened.filter),
                 origin,
                 limits,
@@ -123,16 +151,11 @@ impl ReadArguments<'_, '_> {
                 "mmap=True needs a path: a buffer is in memory already, and a file object or a file elsewhere cannot be mapped",
             ));
         }
-        let source = given.open(py, self.mmap)?;
-        let format = py
-            .detach(|| resolve(&*source, &options))
-            .map_err(|error| raise(py, error))?;
-        Ok(Opened {
-            source,
+        Ok(OpenSource {
+            source: given.open(py, self.mmap)?,
             is_elsewhere: given.is_elsewhere(),
             path: given.into_path(),
-            format,
-            options: options.format(format),
+            options,
             origin,
             limits,
         })

@@ -25,6 +25,7 @@ use crate::index::Index;
 use crate::ledger::Ledger;
 use crate::lookup::LazyLookup;
 use crate::passes::{Pass, Passes, Shared};
+use crate::position::Position;
 use crate::record::{Record, RecordMaker};
 use crate::records::Records;
 use crate::reopening::Reopening;
@@ -74,7 +75,11 @@ impl Reader {
 
     fn spans(&self, py: Python<'_>, damaged_only: bool) -> PyResult<Ledger> {
         self.shared.check_open()?;
-        let ledger = py.detach(|| verbs::Ledger::new(self.source.clone(), &self.options));
+        // The ledger is of the whole file, or of what it grew by.
+        let start = self.passes.growth.as_ref();
+        let start = start.map_or(Start::Beginning, Start::Growth);
+        let ledger =
+            py.detach(|| verbs::Ledger::starting(self.source.clone(), &self.options, start));
         Ok(Ledger::new(
             ledger.map_err(|error| raise(py, error))?,
             self.shared.clone(),
@@ -107,10 +112,16 @@ impl Reader {
 
     /// Where a pass begins.
     fn start(&self) -> Start<'_> {
-        self.passes
-            .part
-            .as_ref()
-            .map_or(Start::Beginning, Start::Part)
+        match &self.passes {
+            Passes {
+                growth: Some(growth),
+                ..
+            } => Start::Growth(growth),
+            Passes {
+                part: Some(part), ..
+            } => Start::Part(part),
+            _ => Start::Beginning,
+        }
     }
 
     fn columns(&self) -> &'static [Column] {
@@ -222,7 +233,7 @@ impl Reader {
         self.shared.check_open()?;
         let source = self.source.clone();
         let batches = py.detach(|| {
-            if self.passes.part.is_none() {
+            if matches!(self.start(), Start::Beginning) {
                 return columns::Batches::threaded(
                     source,
                     &self.options,
@@ -305,6 +316,27 @@ impl Reader {
             None => verbs::Report::of(self.format, &*self.source),
         };
         Ok(Report(report))
+    }
+
+    /// Of a reader that `resume` gave: where to go on, once a pass has read to the end. None before that, and for other readers.
+    ///
+    /// >>> orders = seglake.resume("orders.active", None)
+    /// >>> orders.count(), orders.position.byte_offset
+    /// (3, 159)
+    #[getter]
+    fn position(&self) -> Option<Position> {
+        self.passes.growth.as_ref()?.position().map(Position)
+    }
+
+    /// Of a reader that `resume` gave: how many bytes of an unfinished record are at the end, once a pass has read to there. They
+    /// are read when it is finished. None before that, and for other readers.
+    ///
+    /// >>> orders = seglake.resume("orders.active", None, size=150)
+    /// >>> orders.count(), orders.pending_bytes
+    /// (2, 45)
+    #[getter]
+    fn pending_bytes(&self) -> Option<u64> {
+        self.passes.growth.as_ref()?.pending_bytes()
     }
 
     /// Whether the reader is closed.

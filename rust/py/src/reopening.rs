@@ -11,12 +11,14 @@ pub(crate) struct Reopening {
     pub(crate) path: Option<PathBuf>,
     /// Whether a key was given as bytes.
     pub(crate) has_key: bool,
+    /// The function that opens it, of the package.
+    pub(crate) function: &'static str,
     /// The keyword arguments, without such a key.
     pub(crate) keywords: Py<PyDict>,
 }
 
 impl Reopening {
-    /// What `__reduce__` gives: `open` with the same arguments, and the path.
+    /// What `__reduce__` gives: the function with the same arguments, and the path.
     pub(crate) fn reduce<'py>(
         &self,
         py: Python<'py>,
@@ -24,6 +26,7 @@ impl Reopening {
         let Reopening {
             path,
             has_key,
+            function,
             keywords,
         } = self;
         let path = path.as_ref().ok_or_else(|| {
@@ -34,7 +37,7 @@ impl Reopening {
                 "a reader whose key was given as bytes cannot be pickled: give the path of a file that holds it, or set SEGLAKE_KEY",
             ));
         }
-        let open = py.import("seglake")?.getattr("open")?;
+        let open = py.import("seglake")?.getattr(*function)?;
         let partial = py
             .import("functools")?
             .getattr("partial")?

@@ -1,0 +1,186 @@
+//! `resume` and `identity`: reading what a file grew by.
+
+use std::sync::Arc;
+
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+use seglake::columns::Selection;
+use seglake::format::{self, Growth};
+use seglake::source::CappedSource;
+use uuid::Uuid;
+
+use crate::error::raise;
+use crate::filters::Filters;
+use crate::key::{KeyArgument, Origin};
+use crate::keywords::with_keywords;
+use crate::limits::{General, Settings};
+use crate::listed::ListedSegment;
+use crate::open::{bounds, is_strict, uuids};
+use crate::passes::Passes;
+use crate::position::Position;
+use crate::read_options::{OpenSource, ReadArguments, at_least_one};
+use crate::reader::Reader;
+use crate::reopening::Reopening;
+
+with_keywords! {
+/// Opens a file to read what it grew by since a position; all of it where that is None. Each pass of the reader, and its
+/// `ledger()` and `damage()`, are of that alone. Once a pass has read to the end, `Reader.position` says where to go on, and
+/// `Reader.pending_bytes` how much of an unfinished record is left. `source` is as in `open`.
+///
+/// Records, damage and bytes of one call after the other add up to those of one reading of the file. An active file that was
+/// sealed since goes on after the last record that was read. No more is read than the new bytes, and a look at the first record
+/// and the last one that was read; but zeros at the end of a preallocated file are looked at each time, and an oplog of the
+/// dialect "draft-1.1" with many keys is read from its beginning.
+///
+/// size: read no more than this many bytes of the file: as many as were listed.
+/// final: the file grows no more, so that an unfinished record at its end is damage. The position stays in front of it: if it is
+///     finished after all, it is read then.
+/// The others are as in `open`.
+///
+/// Raises ReplacedError where it is another file than the position is of, or less of it is left, and what `open` raises.
+///
+/// >>> orders = seglake.resume("orders.active", None, size=150)
+/// >>> [record.type for record in orders], orders.pending_bytes
+/// (['order.created', 'order.paid'], 45)
+/// >>> [record.type for record in seglake.resume("orders.active", orders.position)]
+/// ['order.shipped']
+fn resume(source: &Bound<'_, PyAny>, position: Option<Bound<'_, Position>>; ResumeArguments<'a> [keywords] {
+    size: Option<u64> = None,
+    r#final: bool = false,
+    format: Option<&'a str> = None,
+    dialect: Option<&'a str> = None,
+    columns: Option<Vec<String>> = None,
+    filters: Option<Filters> = None,
+    on_damage: &'a str = "raise",
+    key: Option<KeyArgument> = None,
+    index: Option<Py<PyAny>> = None,
+    uuid_type: &'a str = "uuid",
+    batch_rows: usize = 131072,
+    limits: Option<Settings> = None,
+    filesystem: Option<Py<PyAny>> = None,
+}) -> Reader;
+}
+
+impl ResumeArguments<'_> {
+    fn resume(
+        self,
+        source: &Bound<'_, PyAny>,
+        position: Option<Bound<'_, Position>>,
+    ) -> PyResult<Reader> {
+        let py = source.py();
+        let core = |error| raise(py, error);
+        let strict = is_strict(self.on_damage)?;
+        let uuids = uuids(self.uuid_type)?;
+        at_least_one("batch_rows", self.batch_rows)?;
+        let keywords = self.keywords(py)?;
+        keywords.set_item("position", &position)?;
+        let arguments = ReadArguments {
+            format: self.format,
+            dialect: self.dialect,
+            index: self.index.as_ref().map(|index| index.bind(py)),
+            key: self.key,
+            limits: self.limits,
+            general: &[General::RecordBytes, General::BatchBytes],
+            filesystem: self.filesystem.as_ref().map(|own| own.bind(py)),
+            ..ReadArguments::default()
+        };
+        let given = arguments.give(source)?;
+        let listed = listed_last(source, &given, self.size)?;
+        let options = given.options.strict(strict);
+        let source = match self.size {
+            Some(size) => Arc::new(CappedSource::new(given.source, size)),
+            None => given.source,
+        };
+        let since = position.as_ref().map(|position| &position.get().0);
+        let growth = py.detach(|| Growth::since(source.clone(), &options, since));
+        let growth = growth.map_err(core)?.is_final(self.r#final).up_to(listed);
+        let (format, options) = (growth.format(), growth.options().clone());
+        let filter = Filters::filter(self.filters.as_ref(), py, format, format.columns(&options))?;
+        let filter = options.filter.clone().both(&filter);
+        let options = options.filter(filter);
+        let selection = Selection::new(format, &options, self.columns.as_deref(), uuids);
+        let reopening = Reopening {
+            path: given.path,
+            has_key: matches!(given.origin, Origin::Given),
+            function: "resume",
+            keywords: keywords.unbind(),
+        };
+        let passes = Passes {
+            part: None,
+            growth: Some(growth),
+            threads: 1,
+        };
+        let bounds = bounds(self.batch_rows, given.limits.batch_bytes);
+        let selection = selection.map_err(core)?;
+        Ok(Reader::new(
+            source, format, options, selection, bounds, passes, reopening,
+        ))
+    }
+}
+
+/// The last record of a segment of a log that was sealed since it was listed. Refuses a size beside that of the listing.
+fn listed_last(
+    source: &Bound<'_, PyAny>,
+    given: &OpenSource,
+    size: Option<u64>,
+) -> PyResult<Option<Uuid>> {
+    let Ok(segment) = source.cast::<ListedSegment>() else {
+        return Ok(None);
+    };
+    if size.is_some() {
+        return Err(PyValueError::new_err(
+            "size does not concern a segment of a log: it was listed with its size",
+        ));
+    }
+    let is_sealed = given.options.format == Some(&format::sealed::FORMAT);
+    let own = &segment.get().0;
+    let bound = own.bound.filter(|_| own.is_open && is_sealed);
+    Ok(bound.and_then(|bound| bound.last).map(Uuid::from_bytes))
+}
+
+with_keywords! {
+/// What identifies a file while it grows and when it is sealed, as text; None as long as it has no whole record that is sound.
+/// It is made of the first one: of the format's family ("segment" for active and sealed), the UUID where it has one, and a hash.
+///
+/// Files whose first records are the same have the same identity. So files of one identity may be two: `resume` with the position
+/// of one raises ReplacedError for the other. The arguments are as in `resume`.
+///
+/// >>> seglake.identity("orders.active").split(":")[0], seglake.identity("orders.active", size=10)
+/// ('segment', None)
+fn identity(source: &Bound<'_, PyAny>; IdentityArguments<'a> {
+    size: Option<u64> = None,
+    format: Option<&'a str> = None,
+    dialect: Option<&'a str> = None,
+    key: Option<KeyArgument> = None,
+    limits: Option<Settings> = None,
+    filesystem: Option<Py<PyAny>> = None,
+}) -> Option<String>;
+}
+
+impl IdentityArguments<'_> {
+    fn identity(self, source: &Bound<'_, PyAny>) -> PyResult<Option<String>> {
+        let py = source.py();
+        let arguments = ReadArguments {
+            format: self.format,
+            dialect: self.dialect,
+            key: self.key,
+            limits: self.limits,
+            filesystem: self.filesystem.as_ref().map(|own| own.bind(py)),
+            ..ReadArguments::default()
+        };
+        let OpenSource {
+            source, options, ..
+        } = arguments.give(source)?;
+        let found = py.detach(|| match self.size {
+            Some(size) => {
+                let capped: Arc<dyn seglake::source::Source> =
+                    Arc::new(CappedSource::new(source, size));
+                format::identity(&capped, &options)
+            }
+            None => format::identity(&source, &options),
+        });
+        let found = found.map_err(|error| raise(py, error))?;
+        Ok(found.map(|identity| identity.to_string()))
+    }
+}
