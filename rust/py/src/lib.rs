@@ -103,6 +103,7 @@ mod _native {
     use super::part::Part;
     #[pymodule_export]
     use super::position::Position;
+    #[pymodule_export]
     use super::protect::{Protected, protect};
     #[pymodule_export]
     use super::reader::Reader;
