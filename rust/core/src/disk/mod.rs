@@ -211,6 +211,10 @@ pub enum Opening {
     WriteOwn,
 }
 
+#[cfg_attr(
+    not(feature = "faults"),
+    allow(unreachable_pub, reason = "the feature `faults` makes it public")
+)]
 impl Opening {
     /// Whether the file has to be there.
     #[must_use]
