@@ -15,11 +15,11 @@ const CALLS: [&str; 6] = [
 ];
 
 /// How many such calls each file has, and where they are left out. A new one belongs here, and into a scenario.
-const PLACES: [(&str, usize, &str); 12] = [
+const PLACES: [(&str, usize, &str); 13] = [
     // `sync`: the data, and the folder.
     ("output/appender.rs", 2, "crash_append"),
     // `sync`: a sidecar, or a file that is repaired.
-    ("output/in_place.rs", 1, "crash_parity"),
+    ("output/in_place.rs", 1, "crash_parity, crash_repair"),
     // `commit`: the folder. `sync`: the data. `place`: both ways to rename.
     (
         "output/new_file.rs",
@@ -47,6 +47,8 @@ const PLACES: [(&str, usize, &str); 12] = [
     ("store/recovery.rs", 6, "crash_log"),
     // `snapshot`: the rename, and the folder around it. `link`.
     ("store/snapshot.rs", 3, "crash_snapshot"),
+    // `remove`: the folder.
+    ("verbs/repair/undo.rs", 1, "crash_repair"),
 ];
 
 fn count(folder: &Path, root: &Path, found: &mut BTreeMap<String, usize>) {
