@@ -226,7 +226,7 @@ fn no_call_of_protecting_can_be_left_out() {
         let is_needed = |calls: &[Done], at: usize| {
             is_needed(calls, at) && (has_grown || calls[at].path != Path::new(FILE))
         };
-        let tried = protecting.with(|crashes| crashes.mutate(0..60, is_needed));
+        let tried = protecting.with(|crashes| crashes.mutate(0..400, is_needed));
         assert!(tried >= 3, "{}: {tried}", protecting.name);
     }
 }
