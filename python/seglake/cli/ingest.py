@@ -108,8 +108,6 @@ def command(
 
     Exit status: 0 all sound, 1 finished, but something is damaged or was not read, 2 error: nothing was ingested.
     """
-    given = options.given({**how, "target_file_bytes": target_file_bytes, "on_wrong_key": on_wrong_key})
-    given["final"] = final
     given = options.given(
         {
             **how,
@@ -117,6 +115,7 @@ def command(
             "on_wrong_key": on_wrong_key,
             "table": table,
             "catalog": catalog,
+            "final": final or None,
         }
     )
     of_spark = options.given({"master": master, "conf": settings or None})
