@@ -12,7 +12,7 @@ use crate::error::Result;
 /// there are no changes.
 ///
 /// # Errors
-/// [`Error::Io`] if bytes cannot be read; errors of `give`. What was given until then is right.
+/// [`Error::Io`](crate::Error::Io) if bytes cannot be read; errors of `give`. What was given until then is right.
 pub fn repair(
     files: Files<'_>,
     options: Options,
