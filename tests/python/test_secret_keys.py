@@ -334,6 +334,8 @@ COMMANDS: dict[str, list[list[str]]] = {
         ["foreign.active", "new-f.sealed"],
     ],
     "index": [["a.active"]],
+    "protect": [["--json", "a.active"], ["foreign.active"], ["damaged.active"]],
+    "repair": [["a.active"], ["--json", "damaged.active"], ["foreign.active"]],
     "export": [
         ["a.active", "a.sealed", "--to", "new.csv"],
         ["--json", "a.sealed", "--to", "new.jsonl"],
@@ -373,7 +375,9 @@ def test_all_commands_are_tried() -> None:
 
 @pytest.mark.parametrize("command", COMMANDS)
 def test_no_command_takes_a_key_as_an_argument(command: str) -> None:
-    assert {name for name in option_names(command) if "key" in name or "secret" in name} <= {"--key-file"}
+    # What becomes of a file with another key is not a key.
+    known = {"--key-file", "--on-wrong-key"}
+    assert {name for name in option_names(command) if "key" in name or "secret" in name} <= known
 
 
 @pytest.mark.parametrize("command", COMMANDS)
