@@ -106,7 +106,7 @@ macro_rules! passed_on {
         }
     };
 }
-use passed_on;
+pub(crate) use passed_on;
 
 /// The file beside a file, as [`Source::beside`].
 fn file_beside(

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::engine::Options;
 use crate::error::Result;
-use crate::source::Source;
+use crate::source::{Source, passed_on};
 
 /// Another source. It counts the bytes that are read, and asks at each read whether to stop.
 pub(super) struct Watched<'a> {
@@ -35,10 +35,6 @@ impl Source for Watched<'_> {
         self.source.len()
     }
 
-    fn path(&self) -> Option<&Path> {
-        self.source.path()
-    }
-
     fn read_exact_at(&self, offset: u64, buffer: &mut [u8]) -> Result<()> {
         self.options.poll()?;
         self.source.read_exact_at(offset, buffer)?;
@@ -46,15 +42,5 @@ impl Source for Watched<'_> {
         Ok(())
     }
 
-    fn beside(&self, extension: &str) -> Result<Option<Arc<dyn Source>>> {
-        self.source.beside(extension)
-    }
-
-    fn is_replaceable(&self) -> bool {
-        self.source.is_replaceable()
-    }
-
-    fn confirm(&self) -> Result<()> {
-        self.source.confirm()
-    }
+    passed_on!();
 }
