@@ -33,6 +33,11 @@ pub(super) fn default_sidecar(path: &Path) -> PathBuf {
     behind(path, SUFFIX)
 }
 
+/// The path of a file's sidecar: the one that is named, or else the default.
+pub(super) fn sidecar_of(path: &Path, named: Option<&Path>) -> PathBuf {
+    named.map_or_else(|| default_sidecar(path), Path::to_path_buf)
+}
+
 /// Options of protecting a file.
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
@@ -117,10 +122,7 @@ pub fn protect(
     mut progress: impl FnMut(u64) -> Result<()>,
 ) -> Result<Protected> {
     let disk = options.on();
-    let sidecar = match &protection.sidecar {
-        Some(sidecar) => sidecar.clone(),
-        None => default_sidecar(path),
-    };
+    let sidecar = sidecar_of(path, protection.sidecar.as_deref());
     refuse_same(
         disk,
         &[("the file", Some(path)), ("its sidecar", Some(&sidecar))],

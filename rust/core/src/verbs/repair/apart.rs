@@ -27,13 +27,7 @@ impl Job<'_> {
         let mut stages = self.stages(&file, progress);
         let mut plan = Plan::new(self.disk, to)?;
         let watched = Watched::new(&file, self.options);
-        let files = Files::new(&watched, &sidecar);
-        let report = parity::repair(files, self.judging(), &mut |change| {
-            plan.add(&file, change)?;
-            stages.tell(watched.read())
-        })?;
-        self.check_refused(&report)?;
-        plan.sort();
+        let report = self.judge(&mut plan, &file, &watched, &sidecar, &mut stages)?;
         if !plan.file.is_empty() && !self.repairing.raw && !self.repairing.force {
             refuse_proven(&file, &plan, self.options)?;
         }

@@ -80,14 +80,8 @@ impl Job<'_> {
     ) -> Result<(Planned, Report)> {
         let mut plan = Plan::new(self.disk, self.path)?;
         let watched = Watched::new(&file, self.options);
-        let files = Files::new(&watched, &sidecar);
-        let coverage = Coverage::read(files)?;
-        let report = parity::repair(files, self.judging(), &mut |change| {
-            plan.add(&file, change)?;
-            stages.tell(watched.read())
-        })?;
-        self.check_refused(&report)?;
-        plan.sort();
+        let coverage = Coverage::read(Files::new(&watched, &sidecar))?;
+        let report = self.judge(&mut plan, &file, &watched, &sidecar, stages)?;
         let planned = Planned {
             before: self.interrupted(coverage.as_ref())?,
             sidecar: plan.sidecar(&sidecar)?,

@@ -12,15 +12,18 @@ use std::path::{Path, PathBuf};
 
 pub use undo::undo_repair;
 
+use plan::Plan;
+
 use super::paths::refuse_same;
-use super::protect::default_sidecar;
+use super::protect::{default_sidecar, sidecar_of};
 use super::stages::Stages;
+use super::watched::Watched;
 use crate::disk::DiskRef;
 use crate::engine::Options;
 use crate::error::{Error, Result, name};
-use crate::parity::{self, FileKind, Outcome, Refused, Report, SidecarKind};
+use crate::parity::{self, FileKind, Files, Outcome, Refused, Report, SidecarKind};
 use crate::setters::setters;
-use crate::source::Source;
+use crate::source::{FileSource, Source};
 
 /// The number of passes over the file: judge, verify.
 const STAGES: u64 = 2;
@@ -106,10 +109,7 @@ pub fn repair(
     repairing: &Repairing,
     mut progress: impl FnMut(u64) -> Result<()>,
 ) -> Result<Repaired> {
-    let sidecar = match &repairing.sidecar {
-        Some(sidecar) => sidecar.clone(),
-        None => default_sidecar(path),
-    };
+    let sidecar = sidecar_of(path, repairing.sidecar.as_deref());
     let new_sidecar = repairing.to.as_deref().map(default_sidecar);
     refuse_same(
         options.on(),
@@ -121,13 +121,7 @@ pub fn repair(
             ("the replaced bytes", repairing.undo.as_deref()),
         ],
     )?;
-    let job = Job {
-        path,
-        sidecar: &sidecar,
-        disk: options.on(),
-        options,
-        repairing,
-    };
+    let job = Job::new(path, &sidecar, options, repairing);
     match (&repairing.to, &new_sidecar) {
         (Some(to), Some(new_sidecar)) => job.repair_apart(to, new_sidecar, &mut progress),
         _ => job.repair_in_place(&mut progress),
@@ -143,7 +137,22 @@ struct Job<'a> {
     repairing: &'a Repairing,
 }
 
-impl Job<'_> {
+impl<'a> Job<'a> {
+    fn new(
+        path: &'a Path,
+        sidecar: &'a Path,
+        options: &'a Options,
+        repairing: &'a Repairing,
+    ) -> Self {
+        Self {
+            path,
+            sidecar,
+            disk: options.on(),
+            options,
+            repairing,
+        }
+    }
+
     fn stages<'b>(
         &self,
         file: &dyn Source,
@@ -154,6 +163,25 @@ impl Job<'_> {
 
     fn judging(&self) -> parity::Options {
         parity::Options::default().force(self.repairing.force)
+    }
+
+    /// Judges both files, and plans what to change.
+    fn judge(
+        &self,
+        plan: &mut Plan,
+        file: &FileSource,
+        watched: &Watched<'_>,
+        sidecar: &FileSource,
+        stages: &mut Stages<'_>,
+    ) -> Result<Report> {
+        let files = Files::new(watched, sidecar);
+        let report = parity::repair(files, self.judging(), &mut |change| {
+            plan.add(file, change)?;
+            stages.tell(watched.read())
+        })?;
+        self.check_refused(&report)?;
+        plan.sort();
+        Ok(report)
     }
 
     /// The error for a sidecar that is refused.

@@ -14,7 +14,7 @@ use crate::output::{InPlace, NewFile, folder};
 use crate::saturating::saturating_usize;
 use crate::source::{FileSource, Source};
 use crate::verbs::paths::{behind, refuse_same};
-use crate::verbs::protect::default_sidecar;
+use crate::verbs::protect::sidecar_of;
 
 /// The suffix of replaced bytes after the name of the file.
 const SUFFIX: &str = ".undo";
@@ -61,21 +61,12 @@ pub(super) fn latest(job: &Job<'_>) -> Option<PathBuf> {
 ///   the repair.
 /// - [`Error::Io`]; also if there is nothing to undo, or if another writer has one of the files open.
 pub fn undo_repair(path: &Path, options: &Options, repairing: &Repairing) -> Result<u64> {
-    let sidecar = match &repairing.sidecar {
-        Some(sidecar) => sidecar.clone(),
-        None => default_sidecar(path),
-    };
+    let sidecar = sidecar_of(path, repairing.sidecar.as_deref());
     refuse_same(
         options.on(),
         &[("the file", Some(path)), ("its sidecar", Some(&sidecar))],
     )?;
-    let job = Job {
-        path,
-        sidecar: &sidecar,
-        disk: options.on(),
-        options,
-        repairing,
-    };
+    let job = Job::new(path, &sidecar, options, repairing);
     let nothing = || {
         let error = ErrorKind::NotFound.into();
         Error::io(Some(path), "there is no repair of it to undo", error)
