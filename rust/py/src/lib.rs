@@ -25,6 +25,7 @@ mod growth;
 mod ids;
 mod index;
 mod interrupt;
+mod json;
 mod key;
 mod keywords;
 mod ledger;

@@ -5,6 +5,7 @@ use pyo3::types::PyTuple;
 use seglake::format;
 
 use crate::error::raise;
+use crate::json::{hash_of, reduced};
 
 /// A part of a file, from `Reader.split`: `open(..., part=...)` reads it by itself. It holds no bytes of records and no key, and
 /// pickles as the JSON that `to_json` gives.
@@ -60,18 +61,13 @@ impl Part {
     }
 
     fn __hash__(&self) -> u64 {
-        use std::hash::{DefaultHasher, Hash, Hasher};
-        let mut hasher = DefaultHasher::new();
-        self.0.to_json().hash(&mut hasher);
-        hasher.finish()
+        hash_of(&self.0.to_json())
     }
 
     fn __reduce__<'py>(
         slf: &Bound<'py, Self>,
     ) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyTuple>)> {
-        let json = slf.get().0.to_json();
-        let from_json = slf.get_type().getattr("from_json")?;
-        Ok((from_json, PyTuple::new(slf.py(), [json])?))
+        reduced(slf, slf.get().0.to_json())
     }
 
     fn __repr__(&self) -> String {

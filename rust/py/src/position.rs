@@ -5,6 +5,7 @@ use pyo3::types::PyTuple;
 use seglake::format;
 
 use crate::error::raise;
+use crate::json::{hash_of, reduced};
 use crate::value::uuid_to_python;
 
 /// Up to where a file was read, and what reading on needs: `resume` takes it, and `Reader.position` gives it. It holds no key
@@ -84,18 +85,13 @@ impl Position {
     }
 
     fn __hash__(&self) -> u64 {
-        use std::hash::{DefaultHasher, Hash, Hasher};
-        let mut hasher = DefaultHasher::new();
-        self.0.to_json().hash(&mut hasher);
-        hasher.finish()
+        hash_of(&self.0.to_json())
     }
 
     fn __reduce__<'py>(
         slf: &Bound<'py, Self>,
     ) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyTuple>)> {
-        let json = slf.get().0.to_json();
-        let from_json = slf.get_type().getattr("from_json")?;
-        Ok((from_json, PyTuple::new(slf.py(), [json])?))
+        reduced(slf, slf.get().0.to_json())
     }
 
     fn __repr__(&self) -> String {
