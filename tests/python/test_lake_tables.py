@@ -214,9 +214,7 @@ def append_foreign(kind: Kind, file: DataFile) -> None:
         from deltalake import write_deltalake
 
         rows = pq.ParquetFile(kind.folder / file.path).read()
-        write_deltalake(
-            kind.table().__dict__["_uri"], rows.append_column("date", pa.array([DAY.date()])), mode="append"
-        )
+        write_deltalake(str(kind.folder), rows.append_column("date", pa.array([DAY.date()])), mode="append")
     else:
         kind.catalog.load_table("active.records").add_files([f"{kind.folder.as_uri()}/{file.path}"])
 

@@ -3,7 +3,6 @@
 The protocol: https://github.com/delta-io/delta/blob/master/PROTOCOL.md, "Transaction Identifiers".
 """
 
-import errno
 import json
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, cast
@@ -13,14 +12,14 @@ from deltalake import DeltaTable, Transaction
 from deltalake.exceptions import CommitFailedError, DeltaError, TableNotFoundError
 from deltalake.transaction import AddAction, CommitProperties
 
-from .table import DataFile, LakeTable, retried
+from .table import DataFile, LakeTable
 
 __all__ = ["DeltaLakeTable"]
 
 _APPLICATION: Final = "seglake"
 
 
-class DeltaLakeTable(LakeTable):
+class DeltaLakeTable(LakeTable[DeltaTable]):
     """A table of Delta Lake. A run is a transaction of the application `seglake` whose version is the run's number.
 
     Args:
@@ -35,44 +34,9 @@ class DeltaLakeTable(LakeTable):
         partitions: Mapping[str, pa.DataType] | None = None,
         storage_options: Mapping[str, str] | None = None,
     ) -> None:
-        self._uri = uri
+        super().__init__(uri)
         self._partitions = dict(partitions or {})
         self._storage_options = dict(storage_options or {})
-
-    def committed(self) -> int:
-        """Returns the number of the last run that the table has, 0 where it has none."""
-        table = self._open()
-        return 0 if table is None else _committed(table)
-
-    def append(self, run: int, schema: pa.Schema, files: Sequence[DataFile]) -> None:
-        """Appends the files of a run, once."""
-
-        def attempt() -> bool:
-            # Asked and committed with one handle: without retries it commits on top of the state that it was asked
-            # about, or fails. With another handle the run would be added twice.
-            table = self._open() or self._create(schema)
-            if _committed(table) >= run:
-                return True
-            try:
-                table.create_write_transaction(
-                    [_added(file) for file in files],
-                    "append",
-                    table.schema(),
-                    list(self._partitions),
-                    commit_properties=CommitProperties(
-                        max_commit_retries=0, app_transactions=[Transaction(_APPLICATION, run)]
-                    ),
-                )
-            except CommitFailedError:
-                return False
-            except DeltaError as error:
-                # It may have been committed all the same.
-                if self.committed() >= run:
-                    return True
-                raise OSError(errno.EIO, f"the table cannot be written: {error}", self._uri) from error
-            return True
-
-        retried(attempt, self._uri)
 
     def schema(self) -> pa.Schema | None:
         """Returns the schema of the rows, without the partition columns; None where there is no table."""
@@ -89,11 +53,11 @@ class DeltaLakeTable(LakeTable):
 
     def _open(self) -> DeltaTable | None:
         try:
-            return DeltaTable(self._uri, storage_options=self._storage_options)
+            return DeltaTable(self._name, storage_options=self._storage_options)
         except TableNotFoundError:
             return None
         except DeltaError as error:
-            raise OSError(errno.EIO, f"the table cannot be read: {error}", self._uri) from error
+            raise self._failed("cannot be read", error) from error
 
     def _create(self, schema: pa.Schema) -> DeltaTable:
         columns: Any = schema
@@ -101,7 +65,7 @@ class DeltaLakeTable(LakeTable):
             columns = columns.append(pa.field(name, type))
         try:
             return DeltaTable.create(
-                self._uri,
+                self._name,
                 columns,
                 mode="error",
                 partition_by=list(self._partitions),
@@ -111,12 +75,26 @@ class DeltaLakeTable(LakeTable):
             # Made by others meanwhile, or by us without an answer.
             table = self._open()
             if table is None:
-                raise OSError(errno.EIO, f"the table cannot be made: {error}", self._uri) from error
+                raise self._failed("cannot be made", error) from error
             return table
 
+    def _last_run(self, table: DeltaTable) -> int:
+        return table.transaction_version(_APPLICATION) or 0
 
-def _committed(table: DeltaTable) -> int:
-    return table.transaction_version(_APPLICATION) or 0
+    def _commit(self, table: DeltaTable, run: int, files: Sequence[DataFile]) -> bool:
+        try:
+            table.create_write_transaction(
+                [_added(file) for file in files],
+                "append",
+                table.schema(),
+                list(self._partitions),
+                commit_properties=CommitProperties(
+                    max_commit_retries=0, app_transactions=[Transaction(_APPLICATION, run)]
+                ),
+            )
+        except CommitFailedError:
+            return False
+        return True
 
 
 def _added(file: DataFile) -> AddAction:

@@ -1,7 +1,6 @@
 """Tables of Apache Iceberg, by the package `pyiceberg`."""
 
 import contextlib
-import errno
 from collections.abc import Sequence
 from typing import Final
 
@@ -15,14 +14,14 @@ from pyiceberg.exceptions import (
 )
 from pyiceberg.table import Table, TableProperties
 
-from .table import DataFile, LakeTable, retried
+from .table import DataFile, LakeTable
 
 __all__ = ["IcebergLakeTable"]
 
 _RUN: Final = "seglake.run"
 
 
-class IcebergLakeTable(LakeTable):
+class IcebergLakeTable(LakeTable[Table]):
     """A table of Apache Iceberg, without partitions: its files keep to one date each, which their statistics show.
 
     The number of the last run is the table's property `seglake.run`, set in the commit that adds the run's files. The
@@ -35,46 +34,10 @@ class IcebergLakeTable(LakeTable):
     """
 
     def __init__(self, catalog: Catalog, identifier: tuple[str, ...], location: str) -> None:
+        super().__init__(".".join(identifier))
         self._catalog = catalog
         self._identifier = identifier
         self._location = location.rstrip("/")
-
-    def committed(self) -> int:
-        """Returns the number of the last run that the table has, 0 where it has none."""
-        table = self._open()
-        return 0 if table is None else _committed(table)
-
-    def append(self, run: int, schema: pa.Schema, files: Sequence[DataFile]) -> None:
-        """Appends the files of a run, once."""
-
-        def attempt() -> bool:
-            table = self._open() or self._create(schema)
-            if _committed(table) >= run:
-                return True
-            if table.properties.get(TableProperties.COMMIT_NUM_RETRIES) != "0":
-                # A retry of the package adds the files to whatever the table is by then, also to a table that has them.
-                with table.transaction() as settings:
-                    settings.set_properties({TableProperties.COMMIT_NUM_RETRIES: "0"})
-                return False
-            try:
-                with table.transaction() as transaction:
-                    transaction.set_properties({_RUN: str(run)})
-                    if files:
-                        paths = [f"{self._location}/{file.path}" for file in files]
-                        # Their names are those of the run, so that looking for them in all manifests is for nothing.
-                        transaction.add_files(paths, {_RUN: str(run)}, check_duplicate_files=False)
-            except CommitFailedException:
-                return False
-            except OSError:
-                raise
-            except Exception as error:
-                # It may have been committed all the same.
-                if self.committed() >= run:
-                    return True
-                raise self._failed("cannot be written", error) from error
-            return True
-
-        retried(attempt, ".".join(self._identifier))
 
     def schema(self) -> pa.Schema | None:
         """Returns the schema of the rows; None where there is no table."""
@@ -112,9 +75,22 @@ class IcebergLakeTable(LakeTable):
             # Made by others meanwhile, or by us without an answer.
             return self._catalog.load_table(self._identifier)
 
-    def _failed(self, what: str, error: Exception) -> OSError:
-        return OSError(errno.EIO, f"the table {what}: {error}", ".".join(self._identifier))
+    def _last_run(self, table: Table) -> int:
+        return int(table.properties.get(_RUN, "0"))
 
-
-def _committed(table: Table) -> int:
-    return int(table.properties.get(_RUN, "0"))
+    def _commit(self, table: Table, run: int, files: Sequence[DataFile]) -> bool:
+        if table.properties.get(TableProperties.COMMIT_NUM_RETRIES) != "0":
+            # A retry of the package adds the files to whatever the table is by then, also to a table that has them.
+            with table.transaction() as settings:
+                settings.set_properties({TableProperties.COMMIT_NUM_RETRIES: "0"})
+            return False
+        try:
+            with table.transaction() as transaction:
+                transaction.set_properties({_RUN: str(run)})
+                if files:
+                    paths = [f"{self._location}/{file.path}" for file in files]
+                    # Their names are those of the run, so that looking for them in all manifests is for nothing.
+                    transaction.add_files(paths, {_RUN: str(run)}, check_duplicate_files=False)
+        except CommitFailedException:
+            return False
+        return True

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import errno
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["DataFile", "LakeTable", "TableChangedError", "lake_schema", "retried"]
+__all__ = ["DataFile", "LakeTable", "TableChangedError", "lake_schema"]
 
 _ATTEMPTS: Final = 10
 
@@ -37,12 +39,23 @@ class TableChangedError(Exception):
     """Others changed the table each time that a run was to be appended. The table does not have the run."""
 
 
-class LakeTable(Protocol):
-    """A table of an ingest. One ingest at a time appends to it, while others may read it and rewrite its files."""
+_Table = TypeVar("_Table")
+
+
+class LakeTable(ABC, Generic[_Table]):
+    """A table of an ingest. One ingest at a time appends to it, while others may read it and rewrite its files.
+
+    Args:
+        name: what errors call it.
+    """
+
+    def __init__(self, name: str) -> None:
+        self._name = name
 
     def committed(self) -> int:
         """Returns the number of the last run that the table has; 0 where it has none, or is not there."""
-        ...
+        table = self._open()
+        return 0 if table is None else self._last_run(table)
 
     def append(self, run: int, schema: pa.Schema, files: Sequence[DataFile]) -> None:
         """Appends the files of a run, all at once and only once; makes the table where it is missing.
@@ -59,33 +72,53 @@ class LakeTable(Protocol):
             TableChangedError: others changed the table each time that it was tried.
             OSError: the table cannot be read or written.
         """
-        ...
+        for _ in range(_ATTEMPTS):
+            # Asked and committed with one handle, on top of the state that it was asked about. With another handle the
+            # run could be added twice.
+            table = self._open() or self._create(schema)
+            if self._last_run(table) >= run:
+                return
+            try:
+                if self._commit(table, run, files):
+                    return
+            except OSError:
+                raise
+            except Exception as error:
+                # It may have been committed all the same.
+                if self.committed() >= run:
+                    return
+                raise self._failed("cannot be written", error) from error
+        raise TableChangedError(
+            f"{self._name}: others changed the table each of {_ATTEMPTS} times that the run was to be appended. Ingest "
+            "again when they are done: the run goes on"
+        )
 
+    @abstractmethod
     def schema(self) -> pa.Schema | None:
         """Returns the schema of the rows, without the columns that are in paths alone; None where there is no table."""
-        ...
 
+    @abstractmethod
     def read(self, columns: Sequence[str]) -> pa.Table | None:
         """Reads columns of all rows; None where there is no table."""
-        ...
 
+    @abstractmethod
+    def _open(self) -> _Table | None:
+        """Opens the table as it is now; None where there is none."""
 
-def retried(attempt: Callable[[], bool], name: str) -> None:
-    """Calls `attempt` until it says that it is done.
+    @abstractmethod
+    def _create(self, schema: pa.Schema) -> _Table:
+        """Makes the table, or opens the one that was made meanwhile."""
 
-    Args:
-        attempt: looks whether the run is in the table, and if not, commits on top of what it looked at. It returns
-            False if the table was changed in between.
-        name: the table, for the error.
+    @abstractmethod
+    def _last_run(self, table: _Table) -> int:
+        """Returns the number of the last run that an open table has; 0 where it has none."""
 
-    Raises:
-        TableChangedError: it never was done.
-    """
-    if not any(attempt() for _ in range(_ATTEMPTS)):
-        raise TableChangedError(
-            f"{name}: others changed the table each of {_ATTEMPTS} times that the run was to be appended. Ingest again "
-            "when they are done: the run goes on"
-        )
+    @abstractmethod
+    def _commit(self, table: _Table, run: int, files: Sequence[DataFile]) -> bool:
+        """Commits a run on top of the state that was opened, without retries; returns False if others changed it."""
+
+    def _failed(self, what: str, error: Exception) -> OSError:
+        return OSError(errno.EIO, f"the table {what}: {error}", self._name)
 
 
 def lake_schema(schema: pa.Schema) -> pa.Schema:

@@ -27,7 +27,7 @@ class LakeTables(ABC):
     """The tables of a destination, where something else than their folders keeps track of files."""
 
     @abstractmethod
-    def of(self, format: str, table: str) -> LakeTable:
+    def of(self, format: str, table: str) -> LakeTable[Any]:
         """Returns the table `records`, `damage` or `files` of a format. It need not be there."""
 
     def next_run(self) -> int:
@@ -39,7 +39,7 @@ class _DeltaTables(LakeTables):
     def __init__(self, destination: Path) -> None:
         self._destination = destination
 
-    def of(self, format: str, table: str) -> LakeTable:
+    def of(self, format: str, table: str) -> LakeTable[Any]:
         import pyarrow as pa
 
         from .delta import DeltaLakeTable
@@ -53,7 +53,7 @@ class _IcebergTables(LakeTables):
         self._destination = destination
         self._given = catalog
 
-    def of(self, format: str, table: str) -> LakeTable:
+    def of(self, format: str, table: str) -> LakeTable[Any]:
         from .iceberg import IcebergLakeTable
 
         location = (self._destination / format / table).as_uri()
@@ -103,10 +103,9 @@ def settle_kind(destination: Path, kind: TableKind) -> None:
         found = "parquet" if said is None else str(said["table"])
     except (ValueError, KeyError) as error:
         raise IngestError(f"{printable_path(path)}: expected what kind of tables is there: {error!r}") from None
-    is_new = said is None and next(files_tables(destination), None) is None
     if found == kind:
         return
-    if not is_new:
+    if said is not None or next(files_tables(destination), None) is not None:
         raise IngestError(
             f"{printable_path(destination)}: its tables are of the kind {found}, and {kind} is asked for. Ask for "
             f"{found}, or ingest into another destination"
