@@ -8,10 +8,13 @@ import pyarrow as pa
 import seglake
 from seglake._formats import FormatOptions, format_named, native_schema
 
-__all__ = ["Uint64Type", "contains_uint64", "gives_out_damage", "has_uint64", "write_options"]
+__all__ = ["FORMAT_OF_LOGS", "Uint64Type", "contains_uint64", "gives_out_damage", "has_uint64", "write_options"]
 
 Uint64Type = Literal["bigint", "decimal"]
 """How unsigned integers of 64 bits come, which Spark has not: as `bigint` where they fit, or as `decimal(20,0)`."""
+
+FORMAT_OF_LOGS: Final = "active"
+"""Stands for the segments of logs, which are active and sealed: their records have the same columns."""
 
 # Options for files that exist, and for appending: Spark writes new files, each once.
 _NOT_WRITTEN: Final = ("dialect", "if_exists", "preallocate", "zero_torn_tail")

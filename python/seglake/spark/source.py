@@ -15,6 +15,7 @@ from seglake._tasks import Slice
 from seglake._text import printable_path
 
 from .decode import Decoder
+from .formats import FORMAT_OF_LOGS
 from .option_table import Purpose, purposes, refuse_unknown
 from .options import ReadOptions
 from .partitions import SegmentPartition, partitions
@@ -29,9 +30,6 @@ if TYPE_CHECKING:
     from pyspark.sql.datasource import DataSourceStreamReader, Filter
 
 __all__ = ["SegmentDataSource"]
-
-_OF_LOGS: Final = "active"
-"""Segments of logs are active and sealed, whose records have the same columns."""
 
 # How many files elsewhere are looked at at a time, and how many of them wait for that.
 _LOOKS: Final = 32
@@ -82,7 +80,7 @@ class SegmentDataSource(DataSource):
         if self._format is None:
             listing = self._find()
             if listing.logs and not listing.files:
-                return inferred_schema(_OF_LOGS, self._options)
+                return inferred_schema(FORMAT_OF_LOGS, self._options)
             if not listing.files:
                 raise FileNotFoundError(
                     f"{_no_files(self._options, listing)}. With option segmentFormat or a schema that is no error"

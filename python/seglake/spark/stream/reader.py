@@ -17,6 +17,7 @@ from pyspark.sql.streaming.datasource import (
 from seglake._files import FileFilter
 
 from ..decode import Decoder
+from ..formats import FORMAT_OF_LOGS
 from ..partitions import SegmentPartition, partitions
 from ..schema import ReadSchema
 from ..versions import reduced
@@ -30,9 +31,6 @@ if TYPE_CHECKING:
     from ..options import ReadOptions, StreamOptions
 
 __all__ = ["LogStreamReader"]
-
-_FORMAT: Final = "active"
-"""Segments of logs are active and sealed, whose records have the same columns."""
 
 _NO_QUOTA: Final = Quota()
 
@@ -53,7 +51,7 @@ class LogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         Raises:
             ValueError: it is not the folder of a log, or an option or the schema does not fit.
         """
-        options.check_format(_FORMAT)
+        options.check_format(FORMAT_OF_LOGS)
         if len(options.paths) != 1:
             raise ValueError(f"expected the folder of one log to stream from, {len(options.paths)} paths are given")
         if options.filter != FileFilter() or options.ignore_missing_files:
@@ -63,7 +61,7 @@ class LogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             )
         stream = LogStream(options.paths[0], options)
         stream.end()
-        return cls(stream, Decoder(_FORMAT, options, ReadSchema.check(schema, _FORMAT, options)))
+        return cls(stream, Decoder(FORMAT_OF_LOGS, options, ReadSchema.check(schema, FORMAT_OF_LOGS, options)))
 
     def __reduce__(self) -> tuple[object, ...]:
         return reduced(LogStreamReader, self._stream, self._decoder)
