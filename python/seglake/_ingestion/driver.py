@@ -46,7 +46,7 @@ from .result import (
     no_files,
 )
 from .state import State, load_state, refuse_other_columns
-from .tables import DAMAGE_SCHEMA, FILES_SCHEMA, is_dated, records_schema, write_table
+from .tables import DAMAGE_SCHEMA, FILES_SCHEMA, is_dated, records_schema, uint64_type_of, write_table
 from .task import TaskRunner
 
 __all__ = ["IngestDriver"]
@@ -89,7 +89,7 @@ class IngestDriver:
             tables = lake_tables(self.table, destination, self.catalog)
             settle_dead_runs(destination, tables)
             if self.format is not None:
-                refuse_other_columns(destination, tables, [self.format], self.format_options)
+                refuse_other_columns(destination, tables, [self.format], self.format_options, self.table)
             state = load_state(destination, tables)
             planned, unchanged = plan_files(listing.files, state, final=self.final)
             if not planned:
@@ -136,7 +136,7 @@ class IngestDriver:
             if not state.ingested:
                 _refuse_wrong_key(files)
             by_format = _by_format(self.format, destination, files)
-            refuse_other_columns(destination, tables, by_format, self.format_options)
+            refuse_other_columns(destination, tables, by_format, self.format_options, self.table)
             news = {format: [file for file in own if _is_news(file, state)] for format, own in by_format.items()}
             news = {format: own for format, own in news.items() if own}
             manifest = self._manifest(destination, staging, run_id, outcomes, news)
@@ -170,7 +170,7 @@ class IngestDriver:
             self.target_file_bytes,
             stops_on_wrong_key=self.on_wrong_key == "stop",
             final=self.final,
-            uint64_type="uint64" if self.table == "parquet" else "decimal",
+            uint64_type=uint64_type_of(self.table),
         )
         report = self.progress
         watch = None if report is None else lambda: report(_progress(staging, files))
@@ -221,7 +221,7 @@ class IngestDriver:
         """Writes an empty file for each table that there would not be at all: a query of no damage is no error."""
         staged = {(file.format, file.folder.partition("/")[0]) for outcome in outcomes for file in outcome.staged}
         for format in formats:
-            records = records_schema(format, self.format_options, "uint64" if self.table == "parquet" else "decimal")
+            records = records_schema(format, self.format_options, uint64_type_of(self.table))
             for folder, schema in (
                 (records_folder(None, dated=is_dated(records)), records),
                 ("damage", DAMAGE_SCHEMA),

@@ -78,7 +78,7 @@ def ingest(
 
     Raises:
         IngestError: it could not start, or had to stop; nothing of it is visible then, unless the message says so.
-            Among the reasons: a source is missing or has been ingested before, `dst` is below a source or is being
+            Among the reasons: a source is missing, `dst` is below a source or is being
             written to by another run, its tables have other columns, an argument does not concern `format`, the key is
             wrong for every segment, a task failed, or the disk is full.
         ValueError: `engine` has no such value, `threads` is given to Spark, or a number is not positive.

@@ -16,8 +16,8 @@ from seglake._types import DialectName
 
 from .lake.tables import LakeTables
 from .layout import files_tables, records_files
-from .result import INGESTED, IngestError
-from .tables import Uint64Type, records_schema
+from .result import INGESTED, IngestError, TableKind
+from .tables import records_schema, uint64_type_of
 
 __all__ = ["Carry", "Ingested", "State", "load_state", "refuse_other_columns"]
 
@@ -157,14 +157,14 @@ def _files(destination: Path, tables: LakeTables | None) -> Iterator[tuple[str, 
 
 
 def refuse_other_columns(
-    destination: Path, tables: LakeTables | None, formats: Iterable[str], options: FormatOptions
+    destination: Path, tables: LakeTables | None, formats: Iterable[str], options: FormatOptions, kind: TableKind
 ) -> None:
     """Sees to it that all records of a table have the same columns.
 
     Raises:
         IngestError: an earlier run has written records with other columns, as those of another dialect are.
     """
-    uint64_type: Uint64Type = "uint64" if tables is None else "decimal"
+    uint64_type = uint64_type_of(kind)
     for format in formats:
         found = _records_schema(destination, tables, format)
         if found is None or _has(found, records_schema(format, options, uint64_type)):

@@ -15,6 +15,7 @@ from seglake._publish.store import LOCAL
 
 from .lake.table import lake_schema
 from .layout import NULL_DATE, STAGED_SUFFIX, records_folder
+from .result import TableKind
 
 __all__ = [
     "DAMAGE_SCHEMA",
@@ -27,6 +28,7 @@ __all__ = [
     "Uint64Type",
     "is_dated",
     "records_schema",
+    "uint64_type_of",
     "write_table",
 ]
 
@@ -93,6 +95,11 @@ FILES_SCHEMA: Final = pa.schema(
 
 Uint64Type = Literal["uint64", "decimal"]
 """How unsigned integers of 64 bits are written: as they are, or as `decimal(20, 0)` for tables that lack them."""
+
+
+def uint64_type_of(table: TableKind) -> Uint64Type:
+    """Returns how tables of a kind have unsigned integers of 64 bits."""
+    return "uint64" if table == "parquet" else "decimal"
 
 
 def records_schema(format: str, options: FormatOptions, uint64_type: Uint64Type = "uint64") -> pa.Schema:

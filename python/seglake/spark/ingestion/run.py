@@ -75,7 +75,7 @@ def ingest(
 
     Raises:
         IngestError: it could not start, or had to stop; nothing of it is visible then, unless the message says so.
-            Among the reasons: a source is missing or has been ingested before, `dst` is below a source or is being
+            Among the reasons: a source is missing, `dst` is below a source or is being
             written to by another run, its tables have other columns, an argument does not concern `format`, the key
             is wrong for every segment, the job failed.
         seglake.spark.java.JavaNotFoundError: there is no Java that Spark can use.
