@@ -33,11 +33,13 @@ EXAMPLES = [
 
 @pytest.mark.parametrize("code", EXAMPLES)
 def test_examples_run(spark: SparkSession, tmp_path: Path, code: str, capfd: pytest.CaptureFixture[str]) -> None:
+    if "readStream" in code:
+        pytest.importorskip("pyspark.sql.streaming.datasource", reason="streams need PySpark 4.2")
     data = tmp_path / "demo-data"
     for vector, name in FILES.items():
         (data / name).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(ROOT / "tests/vectors" / vector, data / name)
-    assert "demo-data/segments" in code
+    assert '"demo-data/' in code
     exec(code.replace("demo-data", str(data)), {})
     assert capfd.readouterr().out
 
