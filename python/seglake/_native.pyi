@@ -50,6 +50,7 @@ __all__ = [
     "Schema",
     "SegmentLog",
     "Tail",
+    "Uuids",
     "Writer",
     "__version__",
     "arrow_stream",
@@ -2351,8 +2352,9 @@ class SegmentLog:
         self,
         records: _ArrowStream | _ArrowArray | Iterable[Record | Mapping[str, Any] | tuple[str | Buffer, str | Buffer]],
         /,
-    ) -> list[_uuid.UUID]:
-        """Appends many records and waits once for all of them. Returns their UUIDs as a list.
+    ) -> Uuids:
+        """Appends many records and waits once for all of them. Returns their UUIDs, a sequence that makes each one
+        when it is asked for.
 
         records: an Arrow table, record batch or stream with the columns `type` and `value`, and perhaps `uuid` or
             `timestamp`; or an iterable of Records, mappings with these names, or tuples of type and value.
@@ -2506,6 +2508,60 @@ class SegmentLog:
         traceback: TracebackType | None,
         /,
     ) -> None: ...
+
+@final
+class Uuids(Sequence[_uuid.UUID]):
+    """UUIDs in an order, as `SegmentLog.write_batch` returns them: a sequence that compares equal to a list of them.
+    Each `uuid.UUID` is made when it is asked for, since making one takes longer than writing its record.
+
+    pyarrow takes it as a column of UUIDs, without an object for each: `pyarrow.array(uuids)`.
+
+    >>> with seglake.SegmentLog("new") as log:
+    ...     uuids = log.write_batch([("order.created", b"1"), ("order.paid", b"2")])
+    ...     [record.uuid for record in log] == uuids
+    True
+    """
+    @staticmethod
+    def from_bytes(data: bytes) -> Uuids:
+        """UUIDs from what `to_bytes` gave. Raises ValueError where that is no multiple of 16 bytes.
+
+        >>> len(seglake.Uuids.from_bytes(bytes(32)))
+        2
+        """
+    def to_bytes(self) -> bytes:
+        """The 16 bytes of each, in network byte order.
+
+        >>> with seglake.SegmentLog("new") as log:
+        ...     uuids = log.write_batch([("order.created", b"1"), ("order.paid", b"2")])
+        ...     uuids.to_bytes() == uuids[0].bytes + uuids[1].bytes
+        True
+        """
+    def index(self, value: object, start: int = 0, stop: int | None = None) -> int:
+        """The offset of the first one that is `value`. Raises ValueError where there is none.
+
+        >>> with seglake.SegmentLog("new") as log:
+        ...     uuids = log.write_batch([("order.created", b"1"), ("order.paid", b"2")])
+        ...     uuids.index(uuids[1])
+        1
+        """
+    def count(self, value: object) -> int:
+        """How many of them are `value`.
+
+        >>> with seglake.SegmentLog("new") as log:
+        ...     uuids = log.write_batch([("order.created", b"1"), ("order.paid", b"2")])
+        ...     uuids.count(uuids[1])
+        1
+        """
+    def __len__(self) -> int: ...
+    @overload
+    def __getitem__(self, index: int, /) -> _uuid.UUID: ...
+    @overload
+    def __getitem__(self, index: slice, /) -> Uuids: ...
+    def __iter__(self) -> Iterator[_uuid.UUID]: ...
+    def __contains__(self, value: object, /) -> bool: ...
+    def __eq__(self, other: object, /) -> bool: ...
+    __hash__: None  # type: ignore[assignment]
+    def __arrow_c_array__(self, requested_schema: object | None = None) -> tuple[object, object]: ...
 
 @final
 class Tail:

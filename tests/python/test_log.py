@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import os
 import pickle
 import signal
@@ -9,6 +10,7 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from uuid import UUID
@@ -395,3 +397,87 @@ def test_a_snapshot_is_a_log_of_its_own(path: Path, tmp_path: Path) -> None:
         assert values(log) == [*(f"value {number}".encode() for number in range(8)), b"own"]
     assert values(SegmentLog(path, readonly=True))[-1] == b"later"
     assert sorted(tmp_path.iterdir()) == [path, taken]
+
+
+def test_the_uuids_of_a_batch_are_a_sequence(path: Path) -> None:
+    with SegmentLog(path, durability="none") as log:
+        uuids = log.write_batch([("a", b"")] * 9)
+        log.sync()
+        expected = [record.uuid for record in log]
+    assert isinstance(uuids, seglake.Uuids)
+    assert isinstance(uuids, Sequence)
+    assert len(uuids) == 9
+    assert list(uuids) == [uuids[number] for number in range(9)] == expected
+    assert [uuids[number] for number in range(-9, 0)] == expected
+    for cut in (slice(2, 5), slice(None, None, -2), slice(-2, 99), slice(5, 2), slice(None, None, 10**18)):
+        assert isinstance(uuids[cut], seglake.Uuids)
+        assert list(uuids[cut]) == expected[cut]
+    assert list(reversed(uuids)) == expected[::-1]
+    assert uuids.index(expected[3]) == uuids.index(expected[3], -6, 4) == 3
+    assert (uuids.count(expected[3]), uuids.count("other")) == (1, 0)
+    assert expected[3] in uuids
+    for missing in (seglake.uuid6(), str(expected[3]), None):
+        assert missing not in uuids
+        with pytest.raises(ValueError, match="not among"):
+            uuids.index(missing)
+    for bounds in ((4,), (0, 3), (0, -6)):
+        with pytest.raises(ValueError, match="not among"):
+            uuids.index(expected[3], *bounds)
+    for beyond in (9, -10):
+        with pytest.raises(IndexError):
+            uuids[beyond]
+    with pytest.raises(TypeError):
+        uuids["1"]  # pyright: ignore[reportArgumentType, reportCallIssue]
+
+
+def test_the_uuids_of_a_batch_compare_and_travel(path: Path) -> None:
+    with SegmentLog(path, durability="none") as log:
+        uuids = log.write_batch([("a", b"")] * 7)
+    expected = list(uuids)
+    assert uuids == expected
+    assert expected == uuids
+    assert uuids == uuids[:]
+    for other in (expected[:-1], [*expected[:-1], expected[0]], tuple(expected), uuids[1:], uuids[:-1], None):
+        assert uuids != other
+        assert not uuids == other  # noqa: SIM201
+    with pytest.raises(TypeError):
+        hash(uuids)
+    assert pickle.loads(pickle.dumps(uuids)) == uuids == copy.copy(uuids)
+    assert seglake.Uuids.from_bytes(uuids.to_bytes()) == uuids
+    with pytest.raises(ValueError, match="multiple of 16"):
+        seglake.Uuids.from_bytes(bytes(17))
+    array = pa.array(uuids)
+    assert array.type == pa.uuid()
+    assert array.to_pylist() == expected
+    assert pa.array(uuids[:0]).to_pylist() == []
+    shown = [repr(uuid) for uuid in expected]
+    assert repr(uuids) == f"Uuids([{', '.join(shown[:3])}, ..., {', '.join(shown[-3:])}])"
+    assert repr(uuids[:6]) == f"Uuids([{', '.join(shown[:6])}])"
+    assert repr(uuids[:0]) == "Uuids([])"
+
+
+def test_rows_of_arrow_are_as_those_of_tuples(path: Path) -> None:
+    types = ["a", "", "b\\x41", "\\x5c", "c" * 255]
+    values = [b"1", b"", b"\\x41", bytes(300), b"5"]
+    columns: list[tuple[pa.DataType, pa.DataType]] = [
+        (pa.string(), pa.binary()),
+        (pa.large_string(), pa.large_binary()),
+        (pa.string_view(), pa.binary_view()),
+        (pa.dictionary(pa.int32(), pa.string()), pa.binary()),
+    ]
+    with SegmentLog(path, durability="none") as log:
+        log.write_batch(list(zip(types, values, strict=True)))
+        for text, binary in columns[:3]:
+            table = pa.table({"type": pa.array(types, text), "value": pa.array(values, binary)})
+            assert len(log.write_batch(table.slice(0, 2))) == 2
+            assert len(log.write_batch(table.slice(2))) == 3
+        with pytest.raises(seglake.RowError, match="cast it to") as error:
+            log.write_batch(pa.table({"type": pa.array(types, columns[3][0]), "value": pa.array(values, pa.binary())}))
+        assert error.value.row == 0
+        with pytest.raises(seglake.RowError, match="value is missing") as error:
+            log.write_batch(pa.table({"type": ["a", "a"], "value": [b"1", None]}))
+        assert error.value.row == 1
+        log.sync()
+        found = [(record.type_bytes, record.value) for record in log]
+    assert [type_ for type_, _ in found[:5]] == [b"a", b"", b"bA", b"\\", b"c" * 255]
+    assert found == found[:5] * 4 + [(b"a", b"1")]

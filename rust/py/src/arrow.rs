@@ -7,7 +7,7 @@ use arrow_array::ffi::{FFI_ArrowArray, FFI_ArrowSchema, to_ffi};
 use arrow_array::ffi_stream::{FFI_ArrowArrayStream, RecordBatchStreamReader};
 use arrow_array::{Array, ArrayRef, RecordBatch, RecordBatchReader, StructArray, make_array};
 use arrow_data::ArrayData;
-use arrow_schema::{ArrowError, DataType, Fields, Schema as ArrowSchema, SchemaRef};
+use arrow_schema::{ArrowError, DataType, Field, Fields, Schema as ArrowSchema, SchemaRef};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyCapsule, PyTuple};
@@ -120,6 +120,25 @@ pub(crate) fn array_capsules<'py>(
         _ => StructArray::from(batch.clone()),
     };
     let (array, schema) = to_ffi(&rows.into_data()).map_err(failed)?;
+    capsules(py, schema, array)
+}
+
+/// One column that is no record batch.
+pub(crate) fn column_capsules<'py>(
+    py: Python<'py>,
+    array: &dyn Array,
+    field: &Field,
+) -> PyResult<Bound<'py, PyTuple>> {
+    let (array, _) = to_ffi(&array.to_data()).map_err(failed)?;
+    let schema = FFI_ArrowSchema::try_from(field).map_err(failed)?;
+    capsules(py, schema, array)
+}
+
+fn capsules(
+    py: Python<'_>,
+    schema: FFI_ArrowSchema,
+    array: FFI_ArrowArray,
+) -> PyResult<Bound<'_, PyTuple>> {
     let (schema, array) = (
         PyCapsule::new_with_value(py, schema, SCHEMA)?,
         PyCapsule::new_with_value(py, array, ARRAY)?,

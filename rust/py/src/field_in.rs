@@ -73,7 +73,13 @@ impl AsRef<[u8]> for Bytes<'_> {
 impl Bytes<'_> {
     /// Text as UTF-8, or any buffer.
     fn of(object: &Bound<'_, PyAny>, name: &str) -> PyResult<Self> {
-        if let Ok(text) = object.extract() {
+        // Casts and not `extract`, which makes an exception of what it does not take.
+        if let Ok(bytes) = object.cast::<PyBytes>() {
+            return Ok(Self::Shared(bytes.clone().into()));
+        }
+        if let Ok(text) = object.cast::<PyString>()
+            && let Ok(text) = PyBackedStr::try_from(text.clone())
+        {
             return Ok(Self::Text(text));
         }
         if let Ok(bytes) = object.extract() {

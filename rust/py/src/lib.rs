@@ -32,6 +32,7 @@ mod ledger;
 mod limits;
 mod listed;
 mod log;
+mod log_batch;
 mod log_lines;
 mod lookup;
 mod message;
@@ -57,6 +58,7 @@ mod report;
 mod seal;
 mod source;
 mod texts;
+mod uuids;
 mod value;
 mod verify;
 mod write_options;
@@ -121,13 +123,15 @@ mod _native {
     #[pymodule_export]
     use super::seal::seal;
     #[pymodule_export]
+    use super::uuids::Uuids;
+    #[pymodule_export]
     use super::value::uuid6;
     #[pymodule_export]
     use super::verify::verify;
     #[pymodule_export]
     use super::writer::{Writer, create};
 
-    use pyo3::types::IntoPyDict;
+    use pyo3::types::{IntoPyDict, PySequence};
 
     use super::*;
 
@@ -141,6 +145,7 @@ mod _native {
                 Some(&[("after_in_child", forked)].into_py_dict(module.py())?),
             )?;
         }
+        PySequence::register::<Uuids>(module.py())?;
         module.add("__version__", env!("CARGO_PKG_VERSION"))
     }
 }

@@ -1,42 +1,41 @@
 //! `SegmentLog` and `Tail`: a durable log.
 
 use std::ffi::OsStr;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
-use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyCapsule, PyDict, PyString, PyTuple};
-use seglake::Error;
 use seglake::columns::{Batches as CoreBatches, Limits, Selection, UuidType};
 use seglake::format::{ColumnKind, Filter, Options, active};
 use seglake::store::{
     Durability, LogOptions, LogReader, Recovery, Retention, Segment, SegmentLog as Log,
     Tail as CoreTail, TailFrom,
 };
-use seglake::uuid6;
 use seglake::verbs::Report;
 use uuid::Uuid;
 
-use crate::arrow::{self, failed, import};
+use crate::arrow;
 use crate::batches::{Batches, Stream};
 use crate::destination::Destination;
-use crate::error::{of_row, raise, unclosed};
+use crate::error::{raise, unclosed};
 use crate::exclusive::{Exclusive, InUse, forks};
 use crate::field_in::{FieldIn, from_python, wrong_type};
-use crate::field_in_arrow::from_arrow;
 use crate::fields::Fields;
 use crate::filters::Filters;
 use crate::interrupt;
 use crate::key::{KeyArgument, keys};
 use crate::listed::mark_to_python;
+use crate::log_batch::{NewRecord, write_records};
 use crate::open::uuids;
 use crate::passes::Shared;
 use crate::read_options::at_least_one;
 use crate::record::{Record, RecordMaker};
 use crate::records::Records;
-use crate::value::{to_uuids, uuid_at, uuid_to_python};
+use crate::uuids::Uuids;
+use crate::value::uuid_to_python;
 
 /// How long a thread waits before signal handlers may run.
 const SIGNAL_INTERVAL: Duration = Duration::from_millis(50);
@@ -177,99 +176,6 @@ fn uuid_of(value: &Bound<'_, PyAny>) -> PyResult<Uuid> {
     }
 }
 
-/// A record to be written.
-struct NewRecord<'a> {
-    uuid: Option<Uuid>,
-    type_: FieldIn<'a>,
-    value: FieldIn<'a>,
-}
-
-impl<'a> NewRecord<'a> {
-    /// Of the fields of an active segment's record, in their order.
-    fn new(fields: Vec<FieldIn<'a>>) -> PyResult<Self> {
-        let Ok([uuid, timestamp, type_, value]) = <[FieldIn<'a>; 4]>::try_from(fields) else {
-            return Err(PyTypeError::new_err("a record has four fields"));
-        };
-        let uuid = match (uuid, timestamp) {
-            (FieldIn::Uuid(uuid), FieldIn::Timestamp(micros))
-                if uuid6::timestamp_micros(&uuid) != micros =>
-            {
-                return Err(PyValueError::new_err(format!(
-                    "timestamp {micros} is not that of the UUID {}: leave timestamp out",
-                    Uuid::from_bytes(uuid)
-                )));
-            }
-            (FieldIn::Uuid(uuid), _) => Some(Uuid::from_bytes(uuid)),
-            (_, FieldIn::Timestamp(micros)) => Some(uuid_at(micros)?),
-            _ => None,
-        };
-        for (field, name) in [(&type_, "type"), (&value, "value")] {
-            if matches!(field, FieldIn::Null) {
-                let message = format!("{name} is missing: a record needs one");
-                return Err(PyValueError::new_err(message));
-            }
-        }
-        Ok(Self { uuid, type_, value })
-    }
-
-    fn parts(&self) -> (Option<Uuid>, &[u8], &[u8]) {
-        (self.uuid, bytes(&self.type_), bytes(&self.value))
-    }
-}
-
-fn bytes<'a>(field: &'a FieldIn<'_>) -> &'a [u8] {
-    match field {
-        FieldIn::Text(bytes) | FieldIn::Binary(bytes) => bytes,
-        _ => &[],
-    }
-}
-
-/// The exception for a batch of which these records were written before.
-fn unwritten(py: Python<'_>, path: &Path, before: &mut Vec<Uuid>, error: Error) -> PyErr {
-    let (path, source) = match error {
-        Error::Partial {
-            path,
-            written,
-            source,
-        } => {
-            before.extend(written);
-            (path, source)
-        }
-        Error::OutcomeUnknown {
-            path,
-            uuids,
-            written,
-            reason,
-        } => {
-            before.extend(written);
-            let written = std::mem::take(before);
-            let unknown = Error::OutcomeUnknown {
-                path,
-                uuids,
-                written,
-                reason,
-            };
-            return raise(py, unknown);
-        }
-        error => (path.to_path_buf(), Box::new(error)),
-    };
-    if before.is_empty() {
-        return of_row(py, 0, raise(py, *source));
-    }
-    if matches!(*source, Error::Usage(_)) {
-        return of_row(py, before.len(), raise(py, *source));
-    }
-    let written = std::mem::take(before);
-    raise(
-        py,
-        Error::Partial {
-            path,
-            written,
-            source,
-        },
-    )
-}
-
 impl SegmentLog {
     fn check_open(&self) -> PyResult<()> {
         match self.is_closed.get() {
@@ -286,33 +192,6 @@ impl SegmentLog {
                 "the log is open with readonly=True: open it without that to write",
             )
         })
-    }
-
-    /// Writes rows up to the first that is refused, and adds their UUIDs to those of rows that were written before.
-    fn write_all<'a>(
-        &self,
-        py: Python<'_>,
-        uuids: &mut Vec<Uuid>,
-        rows: impl Iterator<Item = PyResult<NewRecord<'a>>>,
-    ) -> PyResult<()> {
-        let writer = self.writer()?;
-        let first = uuids.len();
-        let (mut records, mut refused) = (Vec::new(), Ok(()));
-        for row in rows {
-            match row {
-                Ok(record) => records.push(record),
-                Err(error) => {
-                    refused = Err(of_row(py, first + records.len(), error));
-                    break;
-                }
-            }
-        }
-        let parts = records.iter().map(NewRecord::parts);
-        match py.detach(|| writer.write_batch(parts)) {
-            Ok(written) => uuids.extend(written),
-            Err(error) => return Err(unwritten(py, &self.path, uuids, error)),
-        }
-        refused
     }
 
     fn records(&self, py: Python<'_>, filter: &Filter) -> PyResult<Records> {
@@ -473,7 +352,7 @@ impl SegmentLog {
         timestamp: Option<&Bound<'py, PyAny>>,
     ) -> PyResult<Bound<'py, PyAny>> {
         let null = || FieldIn::Null;
-        let fields = vec![
+        let fields = [
             uuid.map_or_else(
                 || Ok(null()),
                 |uuid| from_python(uuid, ColumnKind::Uuid, "uuid"),
@@ -492,7 +371,8 @@ impl SegmentLog {
         uuid_to_python(py, written.map_err(|error| raise(py, error))?.as_bytes())
     }
 
-    /// Appends many records and waits once for all of them. Returns their UUIDs as a list.
+    /// Appends many records and waits once for all of them. Returns their UUIDs, a sequence that makes each one when it is
+    /// asked for.
     ///
     /// records: an Arrow table, record batch or stream with the columns `type` and `value`, and perhaps `uuid` or `timestamp`; or an iterable
     ///     of Records, mappings with these names, or tuples of type and value.
@@ -506,52 +386,9 @@ impl SegmentLog {
     /// ...     len(log.write_batch([("order.created", b"1"), ("order.paid", b"2")]))
     /// 2
     #[pyo3(signature = (records, /))]
-    fn write_batch<'py>(
-        &self,
-        py: Python<'py>,
-        records: &Bound<'py, PyAny>,
-    ) -> PyResult<Vec<Bound<'py, PyAny>>> {
-        let mut uuids = Vec::new();
-        if records.hasattr("__arrow_c_stream__")? || records.hasattr("__arrow_c_array__")? {
-            for batch in import(records)? {
-                let batch = batch.map_err(failed)?;
-                let schema = batch.schema();
-                let names = schema.fields().iter().map(|field| field.name().as_str());
-                self.fields.refuse_unknown(names)?;
-                let columns = self.fields.columns.iter();
-                let columns = columns.map(|column| (column, batch.column_by_name(column.name)));
-                let columns: Vec<_> = columns.collect();
-                let row = |row| {
-                    let fields = columns.iter().map(|(column, array)| match array {
-                        Some(array) => from_arrow(array, row, column.kind, column.name),
-                        None => Ok(FieldIn::Null),
-                    });
-                    NewRecord::new(fields.collect::<PyResult<_>>()?)
-                };
-                let rows = (0..batch.num_rows()).map(row);
-                self.write_all(py, &mut uuids, rows)?;
-                py.check_signals()?;
-            }
-            return to_uuids(py, &uuids);
-        }
-        let given = records.try_iter()?.map(|record| {
-            let record = record?;
-            let fields = match record.cast::<PyTuple>() {
-                Ok(pair) => {
-                    let (type_, value): (Bound<'_, PyAny>, Bound<'_, PyAny>) = pair.extract()?;
-                    vec![
-                        FieldIn::Null,
-                        FieldIn::Null,
-                        from_python(&type_, ColumnKind::Text, "type")?,
-                        from_python(&value, ColumnKind::Binary, "value")?,
-                    ]
-                }
-                Err(_) => self.fields.of_arguments(py, Some(&record), None)?,
-            };
-            NewRecord::new(fields)
-        });
-        self.write_all(py, &mut uuids, given)?;
-        to_uuids(py, &uuids)
+    fn write_batch(&self, py: Python<'_>, records: &Bound<'_, PyAny>) -> PyResult<Uuids> {
+        let uuids = write_records(py, self.writer()?, &self.fields, records)?;
+        Ok(Uuids::new(uuids))
     }
 
     /// Makes all records that were written survive a loss of power, and visible to readers. Raises what `write` raises.

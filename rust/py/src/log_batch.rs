@@ -1,0 +1,199 @@
+//! Records that are written to a log: one, or many at once.
+
+use std::path::Path;
+
+use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::prelude::*;
+use pyo3::types::PyTuple;
+use seglake::Error;
+use seglake::format::ColumnKind;
+use seglake::store::SegmentLog;
+use seglake::uuid6;
+use uuid::Uuid;
+
+use crate::arrow::{failed, import};
+use crate::error::{of_row, raise};
+use crate::field_in::{Bytes, FieldIn, from_python};
+use crate::field_in_arrow::from_arrow;
+use crate::fields::Fields;
+use crate::value::uuid_at;
+
+/// A record to be written.
+pub(crate) struct NewRecord<'a> {
+    uuid: Option<Uuid>,
+    type_: Bytes<'a>,
+    value: Bytes<'a>,
+}
+
+impl<'a> NewRecord<'a> {
+    /// Of the fields of an active segment's record, in their order.
+    pub(crate) fn new(fields: [FieldIn<'a>; 4]) -> PyResult<Self> {
+        let [uuid, timestamp, type_, value] = fields;
+        let uuid = match (uuid, timestamp) {
+            (FieldIn::Null, FieldIn::Null) => None,
+            (FieldIn::Uuid(uuid), FieldIn::Timestamp(micros))
+                if uuid6::timestamp_micros(&uuid) != micros =>
+            {
+                return Err(PyValueError::new_err(format!(
+                    "timestamp {micros} is not that of the UUID {}: leave timestamp out",
+                    Uuid::from_bytes(uuid)
+                )));
+            }
+            (FieldIn::Uuid(uuid), _) => Some(Uuid::from_bytes(uuid)),
+            (_, FieldIn::Timestamp(micros)) => Some(uuid_at(micros)?),
+            _ => None,
+        };
+        Ok(Self {
+            uuid,
+            type_: bytes(type_, "type")?,
+            value: bytes(value, "value")?,
+        })
+    }
+
+    /// Of a tuple of type and value.
+    fn of_pair(pair: &Bound<'_, PyTuple>) -> PyResult<Self> {
+        let (type_, value): (Bound<'_, PyAny>, Bound<'_, PyAny>) = pair.extract()?;
+        Self::new([
+            FieldIn::Null,
+            FieldIn::Null,
+            from_python(&type_, ColumnKind::Text, "type")?,
+            from_python(&value, ColumnKind::Binary, "value")?,
+        ])
+    }
+
+    pub(crate) fn parts(&self) -> (Option<Uuid>, &[u8], &[u8]) {
+        (self.uuid, &self.type_, &self.value)
+    }
+}
+
+fn bytes<'a>(field: FieldIn<'a>, name: &str) -> PyResult<Bytes<'a>> {
+    match field {
+        FieldIn::Text(bytes) | FieldIn::Binary(bytes) => Ok(bytes),
+        _ => Err(PyValueError::new_err(format!(
+            "{name} is missing: a record needs one"
+        ))),
+    }
+}
+
+/// The four fields of a record.
+fn four(fields: Vec<FieldIn<'_>>) -> PyResult<[FieldIn<'_>; 4]> {
+    let fields = fields.try_into();
+    fields.map_err(|_| PyTypeError::new_err("a record has four fields"))
+}
+
+/// The exception for a batch of which these records were written before.
+fn unwritten(py: Python<'_>, path: &Path, before: &mut Vec<Uuid>, error: Error) -> PyErr {
+    let (path, source) = match error {
+        Error::Partial {
+            path,
+            written,
+            source,
+        } => {
+            before.extend(written);
+            (path, source)
+        }
+        Error::OutcomeUnknown {
+            path,
+            uuids,
+            written,
+            reason,
+        } => {
+            before.extend(written);
+            let written = std::mem::take(before);
+            let unknown = Error::OutcomeUnknown {
+                path,
+                uuids,
+                written,
+                reason,
+            };
+            return raise(py, unknown);
+        }
+        error => (path.to_path_buf(), Box::new(error)),
+    };
+    if before.is_empty() {
+        return of_row(py, 0, raise(py, *source));
+    }
+    if matches!(*source, Error::Usage(_)) {
+        return of_row(py, before.len(), raise(py, *source));
+    }
+    let written = std::mem::take(before);
+    raise(
+        py,
+        Error::Partial {
+            path,
+            written,
+            source,
+        },
+    )
+}
+
+/// Writes the records of an Arrow object or an iterable. Returns their UUIDs.
+pub(crate) fn write_records(
+    py: Python<'_>,
+    writer: &SegmentLog,
+    columns: &Fields,
+    records: &Bound<'_, PyAny>,
+) -> PyResult<Vec<Uuid>> {
+    let mut uuids = Vec::new();
+    if records.hasattr("__arrow_c_stream__")? || records.hasattr("__arrow_c_array__")? {
+        for batch in import(records)? {
+            let batch = batch.map_err(failed)?;
+            let schema = batch.schema();
+            let names = schema.fields().iter().map(|field| field.name().as_str());
+            columns.refuse_unknown(names)?;
+            let [uuid, timestamp, type_, value] = columns.columns else {
+                return Err(PyTypeError::new_err("a record has four fields"));
+            };
+            let own = [uuid, timestamp, type_, value];
+            let own = own.map(|column| (column, batch.column_by_name(column.name)));
+            let row = |row| {
+                let mut fields = [const { FieldIn::Null }; 4];
+                for ((column, array), field) in own.iter().zip(&mut fields) {
+                    if let Some(array) = array {
+                        *field = from_arrow(array, row, column.kind, column.name)?;
+                    }
+                }
+                NewRecord::new(fields)
+            };
+            let rows = (0..batch.num_rows()).map(row);
+            write_all(py, writer, &mut uuids, rows)?;
+            py.check_signals()?;
+        }
+        return Ok(uuids);
+    }
+    let given = records.try_iter()?.map(|record| {
+        let record = record?;
+        match record.cast::<PyTuple>() {
+            Ok(pair) => NewRecord::of_pair(pair),
+            Err(_) => NewRecord::new(four(columns.of_arguments(py, Some(&record), None)?)?),
+        }
+    });
+    write_all(py, writer, &mut uuids, given)?;
+    Ok(uuids)
+}
+
+/// Writes rows up to the first that is refused, and adds their UUIDs to those of rows that were written before.
+fn write_all<'a>(
+    py: Python<'_>,
+    writer: &SegmentLog,
+    uuids: &mut Vec<Uuid>,
+    rows: impl Iterator<Item = PyResult<NewRecord<'a>>>,
+) -> PyResult<()> {
+    let first = uuids.len();
+    let (mut records, mut refused) = (Vec::new(), Ok(()));
+    for row in rows {
+        match row {
+            Ok(record) => records.push(record),
+            Err(error) => {
+                refused = Err(of_row(py, first + records.len(), error));
+                break;
+            }
+        }
+    }
+    let parts = records.iter().map(NewRecord::parts);
+    match py.detach(|| writer.write_batch(parts)) {
+        Ok(written) => uuids.extend(written),
+        Err(error) => return Err(unwritten(py, writer.path(), uuids, error)),
+    }
+    refused
+}
