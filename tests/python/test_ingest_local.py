@@ -115,7 +115,7 @@ class LongReader:
 
     def __init__(self, reader: seglake.Reader, failed: threading.Event, given: list[int], most: int) -> None:
         self._reader, self._failed, self._given, self._most = reader, failed, given, most
-        self.format = reader.format
+        self.format, self.nbytes = reader.format, reader.nbytes
 
     def __enter__(self) -> "LongReader":
         return self
@@ -137,16 +137,15 @@ def test_an_error_in_one_task_stops_the_others_in_the_middle_of_a_file(
 ) -> None:
     for name in ("fails", "goes on"):
         write_segment(tmp_path / f"src/{name}.active", 5)
-    failed, given, real_open = threading.Event(), list[int](), seglake.open
+    failed, given, real_resume = threading.Event(), list[int](), seglake.resume
 
-    def open_(source: Any, **options: Any) -> Any:
-        if source != b"" and Path(source).stem == "fails":
+    def resume(source: Any, position: Any, **options: Any) -> Any:
+        if Path(source).stem == "fails":
             failed.set()
             raise RuntimeError("a bug")
-        reader = real_open(source, **options)
-        return LongReader(reader, failed, given, 5_000) if source != b"" else reader
+        return LongReader(real_resume(source, position, **options), failed, given, 5_000)
 
-    monkeypatch.setattr(seglake, "open", open_)
+    monkeypatch.setattr(seglake, "resume", resume)
     monkeypatch.setattr(progress_module, "_REPORT_INTERVAL_S", 0)
     with pytest.raises(IngestError, match=r"a task failed, nothing was ingested: RuntimeError: a bug"):
         seglake.ingest(tmp_path / "src", tmp_path / "lake", threads=2)
@@ -158,16 +157,16 @@ import os, signal, sys, threading
 import seglake
 from seglake.cli import main
 
-real_open, entered = seglake.open, threading.Event()
+real_resume, entered = seglake.resume, threading.Event()
 
-def open_(source, **options):
-    reader = real_open(source, **options)
-    if source != b"" and not entered.is_set():
+def resume(source, position, **options):
+    reader = real_resume(source, position, **options)
+    if not entered.is_set():
         entered.set()
         os.kill(os.getpid(), signal.SIGINT)  # as Ctrl-C: to the main thread, while this one works
     return reader
 
-seglake.open = open_
+seglake.resume = resume
 sys.exit(main(["ingest", sys.argv[1], "--to", sys.argv[2]]))
 """
 

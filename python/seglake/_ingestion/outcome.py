@@ -2,11 +2,11 @@
 
 import json
 from dataclasses import asdict, dataclass, field
-from typing import Any, Final, Self, cast
+from typing import Final, Self
 
-import seglake
-from seglake._text import path_text, printable_path
+from seglake._text import path_text
 
+from .growth import Grown
 from .plan import PlannedFile
 from .result import FileStatus
 from .sink import FileSink
@@ -16,20 +16,6 @@ __all__ = ["WRONG_KEY", "FileOutcome", "StagedData", "TaskOutcome"]
 WRONG_KEY: Final = (
     "no record checks although the structure is sound, so the key is probably not the one that it was written with"
 )
-
-_BYTE_COLUMNS: Final = {
-    "record": "record_bytes",
-    "chunk": "record_bytes",
-    "block": "record_bytes",
-    "header": "header_bytes",
-    "trailer": "header_bytes",
-    "padding": "padding_bytes",
-    "unused": "unused_bytes",
-    "unproven": "unused_bytes",
-    "torn_tail": "torn_bytes",
-    "corrupt": "corrupt_bytes",
-}
-"""The kinds of the ledger, and the columns of `files` that their bytes count for."""
 
 
 @dataclass
@@ -68,47 +54,28 @@ class FileOutcome:
     damage: dict[str, tuple[int, int]] = field(default_factory=dict[str, tuple[int, int]])
 
     @classmethod
-    def of(cls, file: PlannedFile, report: seglake.Report, sink: FileSink, *, is_growing: bool) -> Self:
-        """Makes the row of a file that was read to its end.
-
-        Raises:
-            RuntimeError: its parts do not add up to the file.
-            UnreadableError: its first or last bytes cannot be read.
-        """
-        sizes = dict.fromkeys(_BYTE_COLUMNS.values(), 0)
-        for total in report.totals:
-            sizes[_BYTE_COLUMNS[total.kind]] += total.nbytes
-        nbytes = sum(sizes.values())
-        # A segment of a log that was sealed since it was planned is not read to its end.
-        if nbytes != report.nbytes and file.segment is None:
-            raise RuntimeError(
-                f"{printable_path(file.path)}: of {report.nbytes} bytes {nbytes} are accounted for: {sizes}"
-            )
-        for span in sink.pending:
-            sizes[_BYTE_COLUMNS[span.kind]] -= span.end - span.start
-        end = report.nbytes
-        if is_growing:
-            end = sink.pending[0].start if sink.pending else report.nbytes - sizes["unused_bytes"]
+    def of(cls, file: PlannedFile, grown: Grown, sink: FileSink) -> Self:
+        """Makes the row of a file that was read to its end."""
         before = file.before
+        is_same_format = before is not None and before.format == grown.format
+        sums = asdict(grown.sums)
+        ranges = sums.pop("ranges")
         row = cls(
             segment=file.identity,
             path=path_text(file.path),
-            status="damaged" if sink.ranges else "sound",
-            format=report.format,
-            checked=report.checked,
-            start=before.end if before is not None and before.format == report.format else 0,
-            end=end,
-            pending_bytes=sum(span.end - span.start for span in sink.pending),
-            nbytes=nbytes,
-            records=report.records,
-            first_timestamp=report.first_timestamp_us,
-            last_timestamp=report.last_timestamp_us,
+            status="damaged" if ranges else "sound",
+            format=grown.format,
+            checked=grown.checked,
+            start=before.end if before is not None and is_same_format else 0,
+            end=grown.end,
+            pending_bytes=grown.pending_bytes,
+            nbytes=grown.sums.nbytes + grown.pending_bytes,
             size=file.size,
             modified=file.modified,
-            carry=sink.carry(end).to_json(),
+            carry=grown.carry.to_json(),
             added=sink.records,
             damage=sink.damage,
-            **cast("Any", sizes),
+            **sums,
         )
         row.is_news = before is None or any(
             getattr(row, name) != getattr(before, name)

@@ -1,8 +1,7 @@
 """What earlier runs have ingested: the rows of `files`. The latest of each segment says how far it was read."""
 
-import json
 from collections.abc import Iterable, Iterator
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any, Self, cast, get_args
 
@@ -11,48 +10,25 @@ import pyarrow.parquet as pq
 
 import seglake
 from seglake._formats import FormatOptions
-from seglake._text import printable_path
+from seglake._text import printable, printable_path
 from seglake._types import DialectName
 
+from .carry import Carry
 from .lake.tables import LakeTables
 from .layout import files_tables, records_files
 from .result import INGESTED, IngestError, TableKind
 from .tables import records_schema, uint64_type_of
 
-__all__ = ["Carry", "Ingested", "State", "load_state", "refuse_other_columns"]
-
-
-@dataclass(frozen=True)
-class Carry:
-    """What a later run needs to go on with a segment, beside its row.
-
-    Attributes:
-        ranges: how many damaged ranges of it are in `damage`.
-        edges: a hash of its first and last bytes that were read. None for a segment of a log, which has an identity.
-        last: the UUID of its last record, where records have one.
-    """
-
-    ranges: int = 0
-    edges: str | None = None
-    last: str | None = None
-
-    def to_json(self) -> str:
-        """Returns it as the column `carry` has it."""
-        return json.dumps(asdict(self))
-
-    @classmethod
-    def from_json(cls, text: str) -> Self:
-        """Reads what `to_json` wrote."""
-        return cls(**json.loads(text))
+__all__ = ["Ingested", "State", "load_state", "refuse_other_columns"]
 
 
 @dataclass(frozen=True)
 class Ingested:
-    """How far a segment was ingested. `end` is the place in the file of that time up to which it was, in bytes."""
+    """How far a segment was ingested, as its latest row of `files` says."""
 
     status: str
     format: str
-    end: int
+    end: int | None
     pending_bytes: int
     records: int
     size: int
@@ -61,12 +37,13 @@ class Ingested:
 
     def to_plan(self) -> dict[str, Any]:
         """Returns it in types that JSON has."""
-        return asdict(self)
+        own: dict[str, Any] = {each.name: getattr(self, each.name) for each in fields(self)}
+        return {**own, "carry": self.carry.to_json()}
 
     @classmethod
     def from_plan(cls, content: dict[str, Any]) -> Self:
         """Reads what `to_plan` returned."""
-        fields: dict[str, Any] = {**content, "carry": Carry(**content["carry"])}
+        fields: dict[str, Any] = {**content, "carry": Carry.from_json(content["carry"])}
         return cls(**fields)
 
 
@@ -88,6 +65,7 @@ class State:
 _COLUMNS = (
     "segment",
     "run",
+    "path",
     "status",
     "format",
     "end",
@@ -110,7 +88,7 @@ def load_state(destination: Path, tables: LakeTables | None = None) -> State:
     Raises:
         IngestError: a table has other columns.
     """
-    rows: list[dict[str, Any]] = []
+    rows: list[tuple[str, dict[str, Any]]] = []
     for name, table in _files(destination, tables):
         missing = [column for column in _COLUMNS if column not in table.column_names]
         if missing:
@@ -118,26 +96,31 @@ def load_state(destination: Path, tables: LakeTables | None = None) -> State:
                 f"{name}: expected the table of an ingest, which has a column {missing[0]}: write to another "
                 "destination"
             )
-        rows.extend(table.select(list(_COLUMNS)).to_pylist())
+        rows.extend((name, row) for row in table.select(list(_COLUMNS)).to_pylist())
     state = State()
-    for row in sorted(rows, key=lambda row: row["run"]):
+    latest: dict[str, tuple[str, dict[str, Any]]] = {}
+    for name, row in sorted(rows, key=lambda each: each[1]["run"]):
         segment = row["segment"]
         state.last_run = row["run"]
         if row["status"] not in INGESTED:
             state.refused[segment] = (row["status"], row["error"])
             continue
         state.refused.pop(segment, None)
-        state.ingested[segment] = Ingested(
-            row["status"],
-            row["format"],
-            row["end"],
-            row["pending_bytes"],
-            row["records"],
-            row["size"],
-            row["modified"],
-            Carry.from_json(row["carry"]),
-        )
+        latest[segment] = (name, row)
+    state.ingested = {segment: _ingested(name, row) for segment, (name, row) in latest.items()}
     return state
+
+
+def _ingested(name: str, row: dict[str, Any]) -> Ingested:
+    try:
+        carry = Carry.from_json(row["carry"])
+    except (TypeError, ValueError) as error:
+        raise IngestError(
+            f"{name}: expected in its column carry what the ingest goes on with in {printable(row['path'])}: {error}. "
+            f"Another version of seglake has written it: write to another destination"
+        ) from None
+    columns = ("status", "format", "end", "pending_bytes", "records", "size", "modified")
+    return Ingested(**{column: row[column] for column in columns}, carry=carry)
 
 
 def _files(destination: Path, tables: LakeTables | None) -> Iterator[tuple[str, Any]]:

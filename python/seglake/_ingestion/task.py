@@ -4,14 +4,13 @@ import uuid
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Self, cast
-
-import pyarrow as pa
+from typing import Final, Self
 
 import seglake
 from seglake._formats import FormatOptions, column_names
 from seglake._text import path_text
 
+from .growth import WrongKeyFoundError, read_growth
 from .outcome import WRONG_KEY, FileOutcome, StagedData, TaskOutcome
 from .output import Output
 from .plan import PlannedFile, read_plan
@@ -21,6 +20,10 @@ from .sink import FileSink, ReplacedError, UnreadableError
 from .tables import Uint64Type
 
 __all__ = ["TaskRunner"]
+
+_AFTER_REPLACED: Final = (
+    "Its rows of earlier runs stay. Give the new file another name, or ingest into another destination"
+)
 
 
 class _RefusedError(Exception):
@@ -44,6 +47,8 @@ class _RefusedError(Exception):
             status = "limit"
         elif isinstance(error, seglake.FormatError):
             status = "not_a_segment"
+        elif isinstance(error, seglake.ReplacedError):
+            return cls("replaced", f"{error}. {_AFTER_REPLACED}", format, wrote=wrote)
         return cls(status, str(error), format, wrote=wrote)
 
 
@@ -148,85 +153,65 @@ class TaskRunner:
         return Output(folder, name, self.format_options, self.target_bytes, self.uint64_type)
 
     def _ingest(self, file: PlannedFile, output: Output, progress: TaskProgress) -> FileOutcome:
-        """Reads one file to its end, once.
+        """Reads what is new of one file to its end.
 
         Raises:
             _RefusedError: nothing of it is to be ingested.
         """
         format = self.format
+        before = None if file.before is None else file.before.carry.position
+        is_final = self.final or (file.segment is not None and file.segment.is_frozen)
+
+        def opening(position: seglake.Position | None, *, final: bool) -> seglake.Reader:
+            return self._open(file, str(format), position, final=final)
+
         try:
-            # A segment of a log says itself which format it has by now.
-            format = format or (file.segment.format if file.segment is not None else self._detect(file.path))
-            reader = self._open(file, format)
+            format = format or self._format_of(file)
+            reader = opening(before, final=False)
         except (OSError, seglake.SeglakeError) as error:
             raise _RefusedError.by(error, format, wrote=False) from None
         with reader:
-            sink = FileSink(file, Path(self.staging).name, reader, output)
+            sink = FileSink(file, Path(self.staging).name, output)
             try:
-                sink.check_edges()
-                report = _read(reader, sink, progress, self.uint64_type)
-                if report.wrong_key:
-                    raise _RefusedError(
-                        "wrong_key", f"{path_text(file.path)}: {WRONG_KEY}", reader.format, wrote=sink.wrote
-                    )
-                is_growing = not self.final and _may_grow(file, reader.format)
-                sink.finish(is_growing=is_growing)
-                return FileOutcome.of(file, report, sink, is_growing=is_growing)
+                grown = read_growth(file, reader, opening, sink, progress, final=is_final, uint64_type=self.uint64_type)
+                return FileOutcome.of(file, grown, sink)
+            except WrongKeyFoundError:
+                reason = f"{path_text(file.path)}: {WRONG_KEY}"
+                raise _RefusedError("wrong_key", reason, reader.format, wrote=sink.wrote) from None
             except ReplacedError as error:
-                reason = (
-                    f"{path_text(file.path)}: {error}. Its rows of earlier runs stay. Give the new file another "
-                    "name, or ingest into another destination"
-                )
+                reason = f"{path_text(file.path)}: {error}. {_AFTER_REPLACED}"
                 raise _RefusedError("replaced", reason, reader.format, wrote=sink.wrote) from None
             except UnreadableError as error:
                 raise _RefusedError.by(error.error, reader.format, wrote=sink.wrote) from None
 
-    def _detect(self, path: str) -> str:
-        found = seglake.detect(path, dialect=self.format_options.dialect, key=self.key_file)
+    def _format_of(self, file: PlannedFile) -> str:
+        """Returns the format of a file, from which follows how it is read."""
+        if file.segment is not None:  # it says itself which format it has by now
+            return file.segment.format
+        if file.before is not None and file.before.carry.position.identity is not None:
+            # It is of that one, or of one with the same columns.
+            return file.before.format
+        found = seglake.detect(file.path, dialect=self.format_options.dialect, key=self.key_file)
         if found.format is None:
-            raise seglake.FormatError(f"cannot tell the format: {found.reason}", path=path)
+            raise seglake.FormatError(f"cannot tell the format: {found.reason}", path=file.path)
         return found.format
 
-    def _open(self, file: PlannedFile, format: str) -> seglake.Reader:
-        return seglake.open(
+    def _open(
+        self, file: PlannedFile, format: str, position: seglake.Position | None, *, final: bool
+    ) -> seglake.Reader:
+        is_known = position is not None and position.identity is not None
+        return seglake.resume(
             file.source,
-            format=format if file.segment is None else self.format,
+            position,
+            size=file.size if file.segment is None else None,
+            final=final,
+            format=self.format if file.segment is not None or is_known else format,
             key=self.key_file,
             on_damage="skip",
             columns=[*column_names(format, self.format_options), "position"],
             uuid_type="string",
             **self.format_options.arguments(format, record_bytes=self.record_bytes),
         )
-
-
-def _read(reader: seglake.Reader, sink: FileSink, progress: TaskProgress, uint64_type: Uint64Type) -> seglake.Report:
-    """Reads a file to its end; returns its report.
-
-    Raises:
-        ReplacedError: it is not the file that earlier runs have ingested.
-        UnreadableError: it cannot be read.
-    """
-    last_record = -1
-    batches = reader.batches(warn=False, uint64_type=uint64_type)  # damage has a table of its own
-    while True:
-        try:
-            batch = next(batches, None)
-        except (OSError, seglake.SeglakeError) as error:
-            raise UnreadableError(error) from None
-        if batch is None:
-            return batches.report
-        if batch.num_rows:
-            last_record = sink.add_records(pa.record_batch(cast("Any", batch)))
-            progress.read_to(last_record, batch.num_rows)
-        for span in batch.damage:
-            sink.add_damage(span, last_record)
-            progress.read_to(span.end, 0)
-
-
-def _may_grow(file: PlannedFile, format: str) -> bool:
-    """Tells whether records may be appended to a file: that is so of its format, and it is not closed."""
-    is_closed = file.segment is not None and file.segment.is_frozen
-    return not is_closed and "zero_torn_tail" in seglake.formats()[format].create_options
 
 
 def _refused(file: PlannedFile, error: _RefusedError) -> FileOutcome:

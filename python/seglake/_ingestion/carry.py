@@ -1,0 +1,136 @@
+"""What a later run needs to go on with a segment: the column `carry` of `files`."""
+
+import json
+from dataclasses import asdict, dataclass, fields, replace
+from typing import Any, Final, Self
+
+import seglake
+
+__all__ = ["BYTE_COLUMNS", "Carry", "Sums", "Tail"]
+
+_VERSION: Final = 2
+
+BYTE_COLUMNS: Final = {
+    "record": "record_bytes",
+    "chunk": "record_bytes",
+    "block": "record_bytes",
+    "header": "header_bytes",
+    "trailer": "header_bytes",
+    "padding": "padding_bytes",
+    "unused": "unused_bytes",
+    "unproven": "unused_bytes",
+    "torn_tail": "torn_bytes",
+    "corrupt": "corrupt_bytes",
+}
+"""The kinds of the ledger, and the columns of `files` that their bytes count for."""
+
+
+@dataclass(frozen=True)
+class Sums:
+    """What was read of a segment: the records, the damaged ranges, and what its bytes are.
+
+    The timestamps are microseconds since 1970, of the first and the last moment that a record has.
+    """
+
+    records: int = 0
+    ranges: int = 0
+    record_bytes: int = 0
+    header_bytes: int = 0
+    padding_bytes: int = 0
+    unused_bytes: int = 0
+    torn_bytes: int = 0
+    corrupt_bytes: int = 0
+    first_timestamp: int | None = None
+    last_timestamp: int | None = None
+
+    @property
+    def nbytes(self) -> int:
+        """How many bytes these are."""
+        return sum(getattr(self, name) for name in set(BYTE_COLUMNS.values()))
+
+    @classmethod
+    def of(cls, report: seglake.Report, ranges: int) -> Self:
+        """Returns those of one pass, which found as many damaged ranges."""
+        sizes = dict.fromkeys(BYTE_COLUMNS.values(), 0)
+        for total in report.totals:
+            sizes[BYTE_COLUMNS[total.kind]] += total.nbytes
+        first, last = report.first_timestamp_us, report.last_timestamp_us
+        return cls(report.records, ranges, first_timestamp=first, last_timestamp=last, **sizes)
+
+    def plus(self, more: "Sums") -> "Sums":
+        """Returns the sums of both."""
+        known = [each for each in (self, more) if each.first_timestamp is not None]
+        counted = [each.name for each in fields(self) if not each.name.endswith("_timestamp")]
+        return Sums(
+            **{name: getattr(self, name) + getattr(more, name) for name in counted},
+            first_timestamp=min((each.first_timestamp for each in known), default=None),  # pyright: ignore
+            last_timestamp=max((each.last_timestamp for each in known), default=None),  # pyright: ignore
+        )
+
+
+@dataclass(frozen=True)
+class Tail:
+    """What a run that was told that the file is final has taken from after the position.
+
+    The position stays in front of it, as it is certain only if the file really grows no more.
+
+    Attributes:
+        end: up to where the damage is in `damage`, in bytes.
+        ranges: how many damaged ranges it has.
+        records: how many records it has: only an oplog has any after its first damage.
+        digest: a hash of the places of these records.
+    """
+
+    end: int
+    ranges: int = 0
+    records: int = 0
+    digest: str = ""
+
+
+@dataclass(frozen=True)
+class Carry:
+    """What a later run needs to go on with a segment.
+
+    Attributes:
+        position: up to where it was read.
+        sums: what was read up to there.
+        tail: what is in the tables of the bytes after that; None if that is nothing.
+    """
+
+    position: seglake.Position
+    sums: Sums = Sums()
+    tail: Tail | None = None
+
+    def to_json(self) -> str:
+        """Returns it as the column `carry` has it."""
+        own: dict[str, Any] = {"version": _VERSION, "position": json.loads(self.position.to_json())}
+        return json.dumps({**own, "sums": asdict(self.sums), "tail": self.tail and asdict(self.tail)})
+
+    @classmethod
+    def from_json(cls, text: str) -> Self:
+        """Reads what `to_json` wrote.
+
+        Raises:
+            ValueError: it is not that.
+        """
+        try:
+            content = json.loads(text)
+            if content.get("version") != _VERSION:
+                raise ValueError(f"its version is {content.get('version', 1)}, expected {_VERSION}")
+            position = seglake.Position.from_json(json.dumps(content["position"]))
+            tail = content["tail"]
+            return cls(position, Sums(**content["sums"]), None if tail is None else Tail(**tail))
+        except (TypeError, LookupError, AttributeError) as error:
+            raise ValueError(f"it is not the state of a segment: {error!r}") from None
+
+    def is_final(self, size: int) -> bool:
+        """Tells whether a file of this size is to be read as final, because an earlier run was told that it is.
+
+        What that run has taken after the position would be pending otherwise.
+        """
+        return self.tail is not None and (self.tail.records > 0 or size <= self.tail.end)
+
+    def at(self, position: seglake.Position, more: Sums) -> Self:
+        """Returns that of a later position, up to which there is so much more."""
+        tail = self.tail if self.tail is not None and position.byte_offset < self.tail.end else None
+        return replace(self, position=position, sums=self.sums.plus(more), tail=tail)
