@@ -2,7 +2,6 @@
 
 use std::time::Duration;
 
-use super::sealing::Retention;
 use crate::checksum::Key;
 use crate::disk::DiskRef;
 use crate::error::{Error, Result};
@@ -49,6 +48,21 @@ impl Durability {
         })
     }
 }
+
+/// Which sealed segments are removed. The newest segment always stays, and so does the newest that is known to be on the disk.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Retention {
+    /// Segments whose records are all older than this.
+    pub age: Option<Duration>,
+    /// The oldest ones, as long as all sealed segments together have more bytes than this.
+    pub bytes: Option<u64>,
+}
+
+setters!(Retention {
+    age: Option<Duration>, from;
+    bytes: Option<u64>, from;
+});
 
 /// How a log is written.
 #[derive(Clone, Debug)]

@@ -12,6 +12,7 @@ use super::folder::{Listing, Segment};
 use super::frozen::{freeze, remove_synced};
 use super::mark::Mark;
 use super::name::SegmentKind;
+use super::options::Retention;
 use crate::checksum::Key;
 use crate::disk::{DiskRef, Owner};
 use crate::engine::{Interrupt, Options};
@@ -21,21 +22,6 @@ use crate::source::{Bound, BoundSource, FileSource, SaidBy};
 use crate::sync::{self, Condvar, JoinHandle, Mutex, MutexGuard};
 use crate::uuid6;
 use crate::verbs::{self, SealOptions};
-
-/// Which sealed segments are removed. The newest segment always stays, and so does the newest that is known to be on the disk.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct Retention {
-    /// Segments whose records are all older than this.
-    pub age: Option<Duration>,
-    /// The oldest ones, as long as all sealed segments together have more bytes than this.
-    pub bytes: Option<u64>,
-}
-
-crate::setters::setters!(Retention {
-    age: Option<Duration>, from;
-    bytes: Option<u64>, from;
-});
 
 /// How long a thread waits for sealing before it asks whether to go on.
 const INTERRUPT_INTERVAL: Duration = Duration::from_millis(50);
