@@ -2259,6 +2259,9 @@ class SegmentLog:
         so many seconds or a timedelta; `bytes`, the oldest ones while all sealed segments together have more
         bytes.
     seal: whether segments that are full are sealed.
+    protect: a profile as in `seglake.protect`, such as "128+8": each sealed segment gets a parity sidecar, from
+        which `repair` restores damaged bytes. Those that have none yet get one in the background. None: no
+        sidecars are made.
     readonly: open the log to read, beside its writer. Nothing is locked or changed.
 
     Raises OSError where the folder cannot be used, or another writer has it open (the error names its process);
@@ -2281,6 +2284,7 @@ class SegmentLog:
         mark_interval: float | timedelta | None = None,
         retention: Retention | None = None,
         seal: bool = True,
+        protect: Literal["128+8", "128+4", "128+16", "128+8-long"] | None = None,
         readonly: bool = False,
     ) -> Self: ...
     @property
@@ -2391,9 +2395,9 @@ class SegmentLog:
         2
         """
     def wait_sealed(self) -> None:
-        """Waits until all segments that are full are sealed, and those that `retention` names are removed. Raises
-        what hindered sealing, which is tried again when the log is opened next, or removing, which is tried again
-        when the next segment ends.
+        """Waits until all segments that are full are sealed, with `protect` until sealed ones have their sidecar,
+        and those that `retention` names are removed. Raises what hindered sealing or protecting, which is tried
+        again when the log is opened next, or removing, which is tried again when the next segment ends.
 
         >>> with seglake.SegmentLog("new") as log:
         ...     uuid = log.write("order.paid", b"...")

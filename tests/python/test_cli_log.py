@@ -298,6 +298,21 @@ def test_info_verify_seal_and_retain(log: Path) -> None:
     assert run("verify", log).returncode == 0
 
 
+def test_sealed_segments_are_protected_if_asked(log: Path, tmp_path: Path) -> None:
+    def bare() -> list[Path]:
+        return [path for path in log.glob("*.sealed") if not Path(f"{path}.par").exists()]
+
+    assert len(bare()) > 1
+    assert run("seal", "--protect", "--profile", "128+4", log).returncode == 0
+    assert bare() == []
+    assert seglake.protect(next(log.glob("*.sealed"))).profile == "128+4"
+    assert run("verify", log).returncode == 0
+    assert run("seal", "--profile", "128+4", log).returncode == 2
+    path = tmp_path / "new"
+    assert run("write", "--protect", "--segment-bytes", "100", path, given=b"line\n" * 20).returncode == 0
+    assert len(list(path.glob("*.sealed.par"))) == len(list(path.glob("*.sealed"))) > 1
+
+
 def test_damage_is_found_and_named(log: Path) -> None:
     active = next(log.glob("*.active"))
     sealed = sorted(log.glob("*.sealed"))[1]

@@ -1,5 +1,6 @@
 """`seglake seal` and `seglake index`."""
 
+import json
 from pathlib import Path
 
 import pytest
@@ -26,6 +27,29 @@ def test_the_trailer_is_left_out_if_asked(tmp_path: Path) -> None:
     assert library.verify(sealed).checked == "structure"
     assert "structure only" in here("verify", sealed, sealed).out
     assert "by structure only" in here("info", sealed).out
+
+
+def test_a_sidecar_is_written_if_asked(tmp_path: Path) -> None:
+    path, sealed = sample(tmp_path, "active"), tmp_path / "sample.sealed"
+    done = here("seal", "--protect", path, sealed)
+    sidecar = Path(f"{sealed}.par")
+    assert (done.status, done.err) == (0, "")
+    assert done.out.endswith(f"{sidecar}: {exact_size(sidecar.stat().st_size)}, a parity sidecar of profile 128+8\n")
+    content = sealed.read_bytes()
+    sealed.write_bytes(content[:100] + b"?" + content[101:])
+    assert here("repair", sealed).status == 0
+    assert sealed.read_bytes() == content
+    # That of another file is not replaced unless asked, and then nothing is written at all.
+    sealed.unlink()
+    sidecar.write_bytes(b"of another file")
+    done = here("seal", "--protect", path, sealed)
+    assert (done.status, sealed.exists()) == (2, False)
+    assert "--overwrite" in done.err
+    done = here("seal", "--protect", "--profile", "128+4", "--overwrite", "--json", path, sealed)
+    assert done.status == 0
+    assert json.loads(done.out)["protected"]["profile"] == "128+4"
+    assert library.protect(sealed).change == "unchanged"
+    assert here("seal", "--profile", "128+4", path, tmp_path / "x.sealed").status == 2
 
 
 def test_an_existing_file_stays_unless_asked(tmp_path: Path) -> None:

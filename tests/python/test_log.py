@@ -196,6 +196,20 @@ def test_an_unclosed_log_warns_and_is_closed(path: Path) -> None:
     assert values(SegmentLog(path, readonly=True)) == [b"1"]
 
 
+def test_sealed_segments_are_protected(path: Path) -> None:
+    with pytest.raises(ValueError, match=r"128\+9"):
+        SegmentLog(path, protect="128+9")  # pyright: ignore[reportArgumentType]
+    with SegmentLog(path, segment_bytes=100, protect="128+16") as log:
+        for number in range(9):
+            log.write("type", f"value {number}")
+        log.wait_sealed()
+        sealed = [segment.path for segment in log.segments() if segment.kind == "sealed"]
+        assert len(sealed) > 1
+        for name in sealed:
+            protected = seglake.protect(name)
+            assert (protected.change, protected.profile) == ("unchanged", "128+16")
+
+
 def test_retention(path: Path) -> None:
     with SegmentLog(path, segment_bytes=100, retention={"bytes": 1000}) as log:
         log.write_batch([("a", bytes(50))] * 100)

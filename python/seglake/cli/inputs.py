@@ -23,7 +23,7 @@ from .report import skipped
 from .terminal import Advance, byte_progress
 
 if TYPE_CHECKING:
-    from seglake import Report
+    from seglake import Protected, Report
     from seglake._files import RemoteFile
     from seglake._native import ListedSegment
 
@@ -157,14 +157,18 @@ def check_destination(source: Input, path: str) -> None:
         raise Trouble(f"{shown}: is the file that is being read: name another one")
 
 
-def tell_written(report: Report, source: Input, path: str, *, as_json: bool) -> int:
+def tell_written(report: Report, source: Input, path: str, protected: Protected | None = None, *, as_json: bool) -> int:
     """Say what was written where, and what of the source was skipped; return the exit status."""
     size = Path(path).stat().st_size
     if as_json:
         written = {"path": path, "nbytes": size}
-        click.echo(json_text({"written": written, "source": {**report.to_dict(), "path": source.path}}))
+        said = {"written": written, "source": {**report.to_dict(), "path": source.path}}
+        click.echo(json_text(said if protected is None else {**said, "protected": protected.to_dict()}))
     else:
         click.echo(f"{printable(path)}: {count(report.records, 'record')}, {exact_size(size)}")
+        if protected is not None:
+            sidecar = f"{printable(protected.sidecar)}: {exact_size(protected.sidecar_bytes)}"
+            click.echo(f"{sidecar}, a parity sidecar of profile {protected.profile}")
     if not report.ok:
         say(skipped(report, source.label))
     return report_status(report)

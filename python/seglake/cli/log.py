@@ -171,6 +171,7 @@ Examples:
     help="What is waited for before more lines are read: the disk, the operating system, or nothing.",
 )
 @_segment_options
+@options.protection
 @click.option(
     "--line-bytes",
     metavar="SIZE",
@@ -188,6 +189,8 @@ def write(
     durability: str,
     segment_bytes: int,
     segment_age: float | None,
+    protect: bool,
+    profile: str | None,
     line_bytes: int,
     key: str | None,
 ) -> int:
@@ -214,7 +217,12 @@ def write(
             raise LongLineError(line_bytes) from error  # nothing else of a line is refused
 
     with _opened(
-        path, key, durability=cast("Any", durability), segment_bytes=segment_bytes, segment_age=segment_age
+        path,
+        key,
+        durability=cast("Any", durability),
+        segment_bytes=segment_bytes,
+        segment_age=segment_age,
+        protect=cast("Any", options.chosen_profile(protect=protect, profile=profile)),
     ) as log:
         _tell_recovered(log, path)
         write = partial(_write_json, line_bytes=line_bytes) if as_json else plain
@@ -494,6 +502,7 @@ _SEAL_EXAMPLES = """
 \b
 Examples:
   seglake log seal logs
+  seglake log seal --protect logs
   seglake log seal --key-file key logs
   seglake log seal logs && seglake log info logs
 """
@@ -501,14 +510,18 @@ Examples:
 
 @command.command(epilog=_SEAL_EXAMPLES)
 @_folder
+@options.protection
 @options.key_file
 @options.debug
-def seal(path: str, key: str | None) -> int:
+def seal(path: str, protect: bool, profile: str | None, key: str | None) -> int:
     """End the active segment of a log, and wait until all segments are sealed.
+
+    With --protect, sealed segments that have no parity sidecar yet get one, too.
 
     Exit status: 0 all are sealed, 1 one is damaged and stays as it is, 2 error, such as another writer.
     """
-    with _opened(path, key) as log:
+    protection = options.chosen_profile(protect=protect, profile=profile)
+    with _opened(path, key, protect=cast("Any", protection)) as log:
         _tell_recovered(log, path)
         log.roll()
         log.wait_sealed()

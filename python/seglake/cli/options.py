@@ -144,6 +144,34 @@ NULL = "null"
 DEFAULT_DIALECT = "draft"
 
 
+PROFILES = ("128+8", "128+4", "128+16", "128+8-long")
+
+
+def protection(command: Command) -> Command:
+    """`--protect` and `--profile`: a parity sidecar beside each sealed segment that is written."""
+    for option in (
+        click.option(
+            "--profile",
+            type=click.Choice(PROFILES),
+            help="With --protect: data and parity blocks of a group. [default: 128+8]",
+        ),
+        click.option(
+            "--protect",
+            is_flag=True,
+            help="Write a parity sidecar beside each sealed segment, as `seglake protect` does.",
+        ),
+    ):
+        command = option(command)
+    return command
+
+
+def chosen_profile(*, protect: bool, profile: str | None) -> str | None:
+    """The profile of the sidecars that are asked for; None if none are."""
+    if profile is not None and not protect:
+        raise click.UsageError("--profile says how sidecars are made: give --protect, too")
+    return (profile or PROFILES[0]) if protect else None
+
+
 def given(options: dict[str, Any]) -> dict[str, Any]:
     """The options that are on the command line, as the library's arguments."""
     arguments = {name: value for name, value in options.items() if value is not None and name not in FILTER_OPTIONS}

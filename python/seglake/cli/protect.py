@@ -37,7 +37,7 @@ _CHANGES = {
 @click.argument("files", metavar="FILE...", nargs=-1, required=True, type=click.Path())
 @click.option(
     "--profile",
-    type=click.Choice(["128+8", "128+4", "128+16", "128+8-long"]),
+    type=click.Choice(options.PROFILES),
     help="Data and parity blocks of a group. [default: that of the sidecar, 128+8 for a new one]",
 )
 @click.option("--as-it-is", is_flag=True, help="Begin a new sidecar for a file as it is, damaged or not.")

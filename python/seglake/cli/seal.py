@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
-from typing import Any
+import os
+from pathlib import PurePath
+from typing import Any, cast
 
 import click
 
 from . import options
+from .failure import Trouble
 from .inputs import opened_to_rewrite, tell_written
+from .render import printable
+from .terminal import byte_progress
 
 _EXAMPLES = """
 \b
 Examples:
   seglake seal yesterday.active yesterday.sealed
   seglake seal --on-damage skip damaged.active sound.sealed
+  seglake seal --protect yesterday.active yesterday.sealed
   seglake seal --no-trailer --overwrite yesterday.active yesterday.sealed
 """
 
@@ -25,6 +31,7 @@ Examples:
     "--no-trailer", is_flag=True, help="Leave the checksums out: changed bytes can then not be told any more."
 )
 @options.overwrite
+@options.protection
 @options.as_json("One JSON object: what was written, and the report on SRC.")
 @options.on_damage
 @options.key_file
@@ -35,6 +42,8 @@ def command(
     destination: str,
     no_trailer: bool,
     overwrite: bool,
+    protect: bool,
+    profile: str | None,
     as_json: bool,
     spool_limit: int,
     **how: Any,
@@ -43,12 +52,20 @@ def command(
 
     A sealed segment is indexed by UUID and never changed again. The checksum of each message is checked and carried
     over, so that damage between the two is found. SRC stays as it is. DST appears when it is complete and on the disk.
+    With --protect DST.par is written then, from which `seglake repair` restores damaged bytes of DST.
 
     Exit status: 0 all sound, 1 SRC is damaged (nothing is written; with --on-damage skip, what is sound), 2 error.
     """
     import seglake
 
     options.check_key(how["key"])
+    profile = options.chosen_profile(protect=protect, profile=profile)
+    sidecar = f"{destination}.par"
+    if profile is not None and not overwrite and os.path.lexists(sidecar):
+        raise Trouble(
+            f"{printable(sidecar)}: it exists, so it may be the sidecar of another file\n"
+            "  next      --overwrite replaces it, and DST; or name another DST"
+        )
     with opened_to_rewrite(source, destination, spool_limit=spool_limit) as (file, advance):
         report = seglake.seal(
             file.from_start(),
@@ -58,4 +75,11 @@ def command(
             progress=advance,
             **options.given(how),
         )
-    return tell_written(report, file, destination, as_json=as_json)
+    protected = None
+    if profile is not None:
+        with byte_progress(PurePath(destination).name) as advance:
+            # DST is new, and sealing has compared what was written: a sidecar that is there is of another file.
+            protected = seglake.protect(
+                destination, profile=cast("Any", profile), as_it_is=True, key=how["key"], progress=advance
+            )
+    return tell_written(report, file, destination, protected, as_json=as_json)

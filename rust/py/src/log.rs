@@ -10,6 +10,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyCapsule, PyDict, PyString, PyTuple};
 use seglake::columns::{Batches as CoreBatches, Limits, Selection, UuidType};
 use seglake::format::{ColumnKind, Filter, Options, active};
+use seglake::parity::Parameters;
 use seglake::store::{
     Durability, LogOptions, LogReader, Recovery, Retention, Segment, SegmentLog as Log,
     Tail as CoreTail, TailFrom,
@@ -57,6 +58,8 @@ const SIGNAL_INTERVAL: Duration = Duration::from_millis(50);
 /// retention: a dict of what is removed, whenever a segment is sealed: `age`, sealed segments that are older than so many seconds
 ///     or a timedelta; `bytes`, the oldest ones while all sealed segments together have more bytes.
 /// seal: whether segments that are full are sealed.
+/// protect: a profile as in `seglake.protect`, such as "128+8": each sealed segment gets a parity sidecar, from which `repair` restores
+///     damaged bytes. Those that have none yet get one in the background. None: no sidecars are made.
 /// readonly: open the log to read, beside its writer. Nothing is locked or changed.
 ///
 /// Raises OSError where the folder cannot be used, or another writer has it open (the error names its process); FormatError
@@ -235,7 +238,7 @@ impl SegmentLog {
     #[new]
     #[pyo3(signature = (
         path, *, key=None, segment_bytes=67_108_864, segment_age=None, durability="fsync", mark_interval=None,
-        retention=None, seal=true, readonly=false,
+        retention=None, seal=true, protect=None, readonly=false,
     ))]
     #[allow(clippy::too_many_arguments, reason = "keyword arguments")]
     fn new(
@@ -248,6 +251,7 @@ impl SegmentLog {
         mark_interval: Option<Bound<'_, PyAny>>,
         retention: Option<Bound<'_, PyDict>>,
         seal: bool,
+        protect: Option<&str>,
         readonly: bool,
     ) -> PyResult<Self> {
         let core = |error| raise(py, error);
@@ -263,7 +267,8 @@ impl SegmentLog {
             .segment_age(age.transpose()?)
             .durability(Durability::by_name(durability).map_err(core)?)
             .retention(retention.transpose()?)
-            .seal(seal);
+            .seal(seal)
+            .protect(protect.map(Parameters::by_name).transpose().map_err(core)?);
         if let Some(interval) = mark_interval {
             options = options.mark_interval(duration("mark_interval", &interval)?);
         }
@@ -418,8 +423,9 @@ impl SegmentLog {
             .map_err(|error| raise(py, error))
     }
 
-    /// Waits until all segments that are full are sealed, and those that `retention` names are removed. Raises what hindered sealing, which
-    /// is tried again when the log is opened next, or removing, which is tried again when the next segment ends.
+    /// Waits until all segments that are full are sealed, with `protect` until sealed ones have their sidecar, and those that `retention`
+    /// names are removed. Raises what hindered sealing or protecting, which is tried again when the log is opened next, or removing,
+    /// which is tried again when the next segment ends.
     ///
     /// >>> with seglake.SegmentLog("new") as log:
     /// ...     uuid = log.write("order.paid", b"...")

@@ -37,6 +37,8 @@ pub(super) struct Listing {
     pub(super) doubled: Vec<Segment>,
     /// Segments with a file that says where they end.
     pub(super) ended: Vec<SegmentId>,
+    /// Segments with a parity sidecar of their sealed file.
+    pub(super) protected: HashSet<SegmentId>,
     pub(super) temporary: Vec<PathBuf>,
 }
 
@@ -76,6 +78,8 @@ impl Listing {
                 });
             } else if let Some(id) = SegmentId::parse_end(name) {
                 listing.ended.push(id);
+            } else if let Some(id) = SegmentId::parse_sidecar(name) {
+                listing.protected.insert(id);
             } else if SegmentId::is_temporary(name) {
                 listing.temporary.push(path);
             } else if name.ends_with(FROZEN) {
@@ -152,6 +156,29 @@ impl Listing {
                 "expected the segments up to {sequence}, as the synced mark says, found those up to {newest}: the newest segments are missing. Restore their files"
             ),
         })
+    }
+
+    /// Segments without a parity sidecar, in their order. That it is not sealed, or not yet, is not known of those that have two files.
+    pub(super) fn unprotected(&self) -> Vec<SegmentId> {
+        let twice: HashSet<_> = self.doubled.iter().map(|own| own.id).collect();
+        let may_be_sealed =
+            |own: &&Segment| own.kind == SegmentKind::Sealed || twice.contains(&own.id);
+        let bare = self
+            .segments
+            .iter()
+            .filter(|own| !own.is_frozen && !self.protected.contains(&own.id));
+        bare.filter(may_be_sealed).map(|own| own.id).collect()
+    }
+
+    /// Removes the sidecars of segments that were removed. Those of segments that are missing stay: these may be restored. What hinders
+    /// this hinders nobody, as names are never used again.
+    pub(super) fn forget_sidecars(&self, disk: &DiskRef, folder: &Path) {
+        let Some(oldest) = self.segments.first() else {
+            return;
+        };
+        let removed = self.protected.iter();
+        let removed = removed.filter(|id| id.sequence < oldest.id.sequence);
+        removed.for_each(|id| drop(disk.unlink(&folder.join(id.sidecar_name()))));
     }
 
     /// The last segment, to which records may be appended.

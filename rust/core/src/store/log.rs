@@ -12,7 +12,7 @@ use super::marking::Marker;
 use super::options::{Durability, LogOptions, Retention};
 use super::recovery::{self, Recovered, Recovery};
 use super::sealing::Sealer;
-use super::state::{Batch, Current, Does, Guard, Outcome, Stage, State, again};
+use super::state::{Batch, Current, Does, Guard, Outcome, Stage, State};
 use crate::bug::OrBug;
 use crate::disk::{DiskRef, Owner};
 use crate::engine::Interrupt;
@@ -78,13 +78,17 @@ impl SegmentLog {
             next_sequence,
             last,
             unsealed,
+            unprotected,
             steps,
         } = recovery::recover(disk, &folder, options.key)?;
         let segment = writer
             .map(|(id, writer)| Current::resume(id, writer))
             .transpose()?;
         let marker = Marker::start(mark, lock, &folder, options.mark_interval)?;
-        let sealer = Sealer::start(disk, &folder, options.key, options.retention)?;
+        let sealer = Sealer::start(&folder, &options)?;
+        if options.protect.is_some() {
+            unprotected.into_iter().for_each(|id| sealer.protect(id));
+        }
         if options.seal {
             unsealed
                 .into_iter()
@@ -212,11 +216,13 @@ impl SegmentLog {
         self.end_segment(state).map(drop)
     }
 
-    /// Waits until all complete segments are sealed, and those that [`LogOptions::retention`] names removed.
+    /// Waits until all complete segments are sealed, with [`LogOptions::protect`] until sealed ones have their sidecar, and those that
+    /// [`LogOptions::retention`] names removed.
     ///
     /// # Errors
-    /// What hindered sealing one: it stays an active segment, which is sealed when the log is opened again. Or what hindered removing
-    /// one, which is tried again when the next segment ends.
+    /// What hindered sealing one: it stays an active segment, which is sealed when the log is opened again. Or what hindered protecting
+    /// one, which is tried then, too: [`Error::Damage`] if it is damaged. Or what hindered removing one, which is tried again when the
+    /// next segment ends.
     pub fn wait_sealed(&self) -> Result<()> {
         self.wait_sealed_unless(None)
     }
@@ -229,7 +235,7 @@ impl SegmentLog {
         self.check_owner()?;
         match self.sealer.drain(interrupt)? {
             None => Ok(()),
-            Some(error) => Err(again(&error)),
+            Some(error) => Err(error),
         }
     }
 

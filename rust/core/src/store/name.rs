@@ -9,6 +9,8 @@ const SEQUENCE_DIGITS: usize = 20;
 const UUID_CHARACTERS: usize = 36;
 /// How the name ends of a file that says where a segment ends.
 const END: &str = ".end";
+/// How the name ends of the parity sidecar of a sealed segment.
+const SIDECAR: &str = ".sealed.par";
 /// How many hexadecimal digits the name of a temporary file has.
 const TEMPORARY_DIGITS: usize = 16;
 
@@ -65,6 +67,16 @@ impl SegmentId {
         Self::parse_stem(stem)
     }
 
+    /// The name of the parity sidecar of its sealed file.
+    pub(super) fn sidecar_name(&self) -> String {
+        format!("{self}{SIDECAR}")
+    }
+
+    /// What a file's name says, if it is that of the sidecar of a sealed segment.
+    pub(super) fn parse_sidecar(name: &str) -> Option<Self> {
+        Self::parse_stem(name.strip_suffix(SIDECAR)?)
+    }
+
     /// The name of the file that keeps what recovery removed from its end.
     pub(super) fn quarantine_name(&self, offset: u64, number: u64) -> String {
         match number {
@@ -118,6 +130,9 @@ impl SegmentId {
     fn is_made_whole(name: &str) -> bool {
         if let Some((_, kind)) = Self::parse(name) {
             return kind == SegmentKind::Sealed;
+        }
+        if Self::parse_sidecar(name).is_some() {
+            return true;
         }
         let Some((stem, rest)) = name.strip_prefix('_').and_then(|own| own.split_once('.')) else {
             return false;

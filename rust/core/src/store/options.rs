@@ -5,6 +5,7 @@ use std::time::Duration;
 use crate::checksum::Key;
 use crate::disk::DiskRef;
 use crate::error::{Error, Result};
+use crate::parity::Parameters;
 use crate::setters::setters;
 
 /// What a write of a log waits for.
@@ -83,6 +84,9 @@ pub struct LogOptions {
     pub retention: Option<Retention>,
     /// Whether complete segments are sealed in the background.
     pub seal: bool,
+    /// How a parity sidecar divides each sealed segment, which it restores damaged bytes of; `None` means that there are none. They are
+    /// written in the background as segments are sealed, and for sealed segments that have none when the log is opened.
+    pub protect: Option<Parameters>,
     pub(super) disk: DiskRef,
 }
 
@@ -94,6 +98,7 @@ setters!(LogOptions {
     mark_interval: Duration;
     retention: Option<Retention>, from;
     seal: bool;
+    protect: Option<Parameters>, from;
 });
 
 impl LogOptions {
@@ -116,6 +121,7 @@ impl Default for LogOptions {
             mark_interval: Duration::from_millis(100),
             retention: None,
             seal: true,
+            protect: None,
             disk: DiskRef::default(),
         }
     }

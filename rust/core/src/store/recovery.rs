@@ -65,6 +65,8 @@ pub(super) struct Recovered {
     pub(super) last: Option<[u8; 16]>,
     /// Active segments that are complete, and the offset that their records have to reach, if that is known.
     pub(super) unsealed: Vec<(Segment, Option<u64>)>,
+    /// Segments without a parity sidecar that are sealed, but for those whose sealed file was removed since.
+    pub(super) unprotected: Vec<SegmentId>,
     pub(super) steps: Vec<Recovery>,
 }
 
@@ -108,6 +110,8 @@ pub(super) fn recover(disk: &DiskRef, folder: &Path, key: Key) -> Result<Recover
     }
     mark.begin(disk, folder)?;
     recovery.forget_ends(&listing);
+    listing.forget_sidecars(disk, folder);
+    let unprotected = listing.unprotected();
     let mut is_sealed = false;
     for doubled in std::mem::take(&mut listing.doubled) {
         let is_newest = newest
@@ -124,6 +128,7 @@ pub(super) fn recover(disk: &DiskRef, folder: &Path, key: Key) -> Result<Recover
             .map_or(1, |newest| newest.id.sequence.saturating_add(1)),
         last: (synced.sequence > 0).then_some(synced.last),
         unsealed: Vec::new(),
+        unprotected,
         steps: Vec::new(),
         mark,
     };

@@ -1,6 +1,8 @@
-//! Sealing segments that are complete, in the background, and removing old ones. docs/formats/log.md, "Sealing".
+//! Sealing segments that are complete and protecting sealed ones, in the background, and removing old ones. docs/formats/log.md,
+//! "Sealing".
 
 use std::collections::VecDeque;
+use std::io::ErrorKind;
 use std::panic::{self, AssertUnwindSafe};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -11,17 +13,18 @@ use super::end::forget_end;
 use super::folder::{Listing, Segment};
 use super::frozen::{freeze, remove_synced};
 use super::mark::Mark;
-use super::name::SegmentKind;
-use super::options::Retention;
+use super::name::{SegmentId, SegmentKind};
+use super::options::{LogOptions, Retention};
 use crate::checksum::Key;
 use crate::disk::{DiskRef, Owner};
 use crate::engine::{Interrupt, Options};
 use crate::error::{Error, Result};
+use crate::parity::Parameters;
 use crate::saturating::saturating_u64;
 use crate::source::{Bound, BoundSource, FileSource, SaidBy};
 use crate::sync::{self, Condvar, JoinHandle, Mutex, MutexGuard};
 use crate::uuid6;
-use crate::verbs::{self, SealOptions};
+use crate::verbs::{self, Protection, SealOptions};
 
 /// How long a thread waits for sealing before it asks whether to go on.
 const INTERRUPT_INTERVAL: Duration = Duration::from_millis(50);
@@ -114,23 +117,71 @@ fn retain(disk: &DiskRef, folder: &Path, key: &Key, retention: &Retention) -> Re
         for own in active.chain([segment]) {
             remove_synced(disk, folder, &own.path)?;
         }
+        if listing.protected.contains(&segment.id) {
+            remove_synced(disk, folder, &folder.join(segment.id.sidecar_name()))?;
+        }
         total -= bytes;
         removed.push(segment.clone());
     }
     Ok(removed)
 }
 
+/// Makes the parity sidecar of a sealed segment. Nothing is done if there is none, as where old ones were removed meanwhile.
+///
+/// # Errors
+/// [`Error::Damage`]: what is damaged is not protected. [`Error::Io`], [`Error::Interrupted`].
+fn protect(
+    disk: &DiskRef,
+    folder: &Path,
+    id: SegmentId,
+    key: Key,
+    parameters: Parameters,
+    interrupt: Interrupt,
+) -> Result<()> {
+    let path = folder.join(id.file_name(SegmentKind::Sealed));
+    let options = Options::default()
+        .on_disk(disk)
+        .keys(vec![key])
+        .interrupt(Some(interrupt));
+    let how = Protection::default().parameters(parameters);
+    match verbs::protect(&path, &options, &how, |_| Ok(())) {
+        Err(Error::Io { source, .. })
+            if source.kind() == ErrorKind::NotFound && !disk.is_taken(&path) =>
+        {
+            Ok(())
+        }
+        protected => protected.map(drop),
+    }
+}
+
+/// What the thread is to do next.
+#[derive(Debug)]
+enum Job {
+    /// Seal this segment, whose records have to reach this offset if it is known.
+    Seal(Segment, Option<u64>),
+    /// Make the sidecar of this sealed segment.
+    Protect(SegmentId),
+}
+
+/// How a job went.
+#[derive(Debug, Default)]
+struct Done {
+    /// The segment, if it was frozen.
+    frozen: Option<Segment>,
+    error: Option<Error>,
+}
+
 /// What the thread that seals is to do, and how it went.
 #[derive(Debug, Default)]
 struct Work {
-    waiting: VecDeque<(Segment, Option<u64>)>,
+    waiting: VecDeque<Job>,
     is_busy: bool,
     is_closed: bool,
     /// Segments that were frozen, since they were damaged.
     frozen: Vec<Segment>,
-    /// What hindered sealing last, which is tried again when the log is opened again, or removing old segments, which is tried
-    /// again with the next segment that ends.
-    error: Option<Arc<Error>>,
+    /// What hindered sealing or protecting last, which is tried again when the log is opened again, or removing old segments, which is
+    /// tried again with the next segment that ends.
+    error: Option<Error>,
 }
 
 fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -143,9 +194,11 @@ struct Shared {
     folder: PathBuf,
     key: Key,
     retention: Option<Retention>,
+    protect: Option<Parameters>,
     work: Mutex<Work>,
     changed: Condvar,
-    /// Held while a segment is sealed, and while old ones are removed: both remove files of segments that are complete.
+    /// Held while a segment is sealed or protected, and while old ones are removed: all of them make or remove files of segments that
+    /// are complete.
     arranging: Mutex<()>,
     stopped: Arc<AtomicBool>,
 }
@@ -164,7 +217,7 @@ impl Shared {
     fn run(&self) {
         let mut work = self.work();
         loop {
-            let Some((segment, end)) = work.waiting.pop_front() else {
+            let Some(job) = work.waiting.pop_front() else {
                 if work.is_closed {
                     return;
                 }
@@ -174,18 +227,16 @@ impl Shared {
             work.is_busy = true;
             drop(work);
             // Others wait for this thread, which therefore survives a panic.
-            let work_on = || (self.seal(&segment, end), self.keep_retention());
-            let (sealed, retained) = panic::catch_unwind(AssertUnwindSafe(work_on))
-                .unwrap_or_else(|_| (Err(self.panicked()), Ok(())));
+            let done = panic::catch_unwind(AssertUnwindSafe(|| self.work_on(job)));
+            let done = done.unwrap_or_else(|_| Done {
+                error: Some(self.panicked()),
+                ..Done::default()
+            });
             work = self.work();
             work.is_busy = false;
             // What became of the segment stays known, whatever becomes of others.
-            work.error = retained.err().map(Arc::new).or(work.error.take());
-            match sealed {
-                Ok(Sealed::Sealed) => {}
-                Ok(Sealed::Frozen) => work.frozen.push(segment),
-                Err(error) => work.error = Some(Arc::new(error)),
-            }
+            work.frozen.extend(done.frozen);
+            work.error = done.error.or(work.error.take());
             self.changed.notify_all();
         }
     }
@@ -193,6 +244,29 @@ impl Shared {
     fn panicked(&self) -> Error {
         let error = std::io::Error::other("the thread that seals panicked");
         Error::io(Some(&self.folder), "cannot seal a segment", error)
+    }
+
+    /// Does a job, and then what is always done after one.
+    fn work_on(&self, job: Job) -> Done {
+        let (id, sealed) = match job {
+            Job::Protect(id) => (id, Ok(Sealed::Sealed)),
+            Job::Seal(segment, end) => match self.seal(&segment, end) {
+                Ok(Sealed::Frozen) => {
+                    let error = self.keep_retention().err();
+                    return Done {
+                        frozen: Some(segment),
+                        error,
+                    };
+                }
+                sealed => (segment.id, sealed),
+            },
+        };
+        let protected = sealed.and_then(|_| self.protect(id));
+        let retained = self.keep_retention();
+        Done {
+            frozen: None,
+            error: protected.err().or(retained.err()),
+        }
     }
 
     fn seal(&self, segment: &Segment, end: Option<u64>) -> Result<Sealed> {
@@ -206,6 +280,17 @@ impl Shared {
             Some(Interrupt::once(&self.stopped)),
             end,
         )
+    }
+
+    /// Makes the sidecar of a sealed segment, if segments have one.
+    fn protect(&self, id: SegmentId) -> Result<()> {
+        let Some(parameters) = self.protect else {
+            return Ok(());
+        };
+        let _alone = locked(&self.arranging);
+        let interrupt = Interrupt::once(&self.stopped);
+        let (disk, folder) = (&self.disk, &self.folder);
+        protect(disk, folder, id, self.key, parameters, interrupt)
     }
 
     /// Removes what is too old or too much, also where a segment was not sealed: that may have been for lack of room.
@@ -237,17 +322,13 @@ impl Sealer {
     ///
     /// # Errors
     /// [`Error::Io`].
-    pub(super) fn start(
-        disk: &DiskRef,
-        folder: &Path,
-        key: Key,
-        retention: Option<Retention>,
-    ) -> Result<Self> {
+    pub(super) fn start(folder: &Path, options: &LogOptions) -> Result<Self> {
         let shared = Arc::new(Shared {
-            disk: disk.clone(),
+            disk: options.disk.clone(),
             folder: folder.to_path_buf(),
-            key,
-            retention,
+            key: options.key,
+            retention: options.retention,
+            protect: options.protect,
             work: Mutex::default(),
             changed: Condvar::new(),
             arranging: Mutex::default(),
@@ -268,7 +349,16 @@ impl Sealer {
 
     /// Seals a complete segment soon, whose records have to reach `end` if that is known.
     pub(super) fn add(&self, segment: Segment, end: Option<u64>) {
-        self.shared.work().waiting.push_back((segment, end));
+        self.begin(Job::Seal(segment, end));
+    }
+
+    /// Makes the sidecar of a sealed segment soon.
+    pub(super) fn protect(&self, id: SegmentId) {
+        self.begin(Job::Protect(id));
+    }
+
+    fn begin(&self, job: Job) {
+        self.shared.work().waiting.push_back(job);
         self.shared.changed.notify_all();
     }
 
@@ -276,7 +366,7 @@ impl Sealer {
     ///
     /// # Errors
     /// [`Error::Interrupted`]: the thread goes on.
-    pub(super) fn drain(&self, interrupt: Option<&Interrupt>) -> Result<Option<Arc<Error>>> {
+    pub(super) fn drain(&self, interrupt: Option<&Interrupt>) -> Result<Option<Error>> {
         let mut work = self.shared.work();
         let is_left = |work: &mut Work| work.is_busy || !work.waiting.is_empty();
         while is_left(&mut work) {

@@ -72,7 +72,13 @@ impl LogReader {
             let limit = limit.map(|bound| bound.offset);
             last = Some(segment);
             match segment.kind {
-                SegmentKind::Sealed => self.link(segment, folder)?,
+                SegmentKind::Sealed => {
+                    self.link(&segment.id.file_name(segment.kind), folder)?;
+                    let sidecar = segment.id.sidecar_name();
+                    if self.disk().is_taken(&self.path().join(&sidecar)) {
+                        if_there(self.link(&sidecar, folder))?;
+                    }
+                }
                 SegmentKind::Active => {
                     self.copy(&segment.id.file_name(segment.kind), folder, limit)?
                 }
@@ -82,10 +88,7 @@ impl LogReader {
                 continue;
             }
             for name in [segment.id.end_name(), segment.id.frozen_name()] {
-                match self.copy(&name, folder, None) {
-                    Err(Error::Io { source, .. }) if source.kind() == ErrorKind::NotFound => {}
-                    copied => copied?,
-                }
+                if_there(self.copy(&name, folder, None))?;
             }
         }
         self.check_mark(&view, last)?;
@@ -118,12 +121,14 @@ impl LogReader {
         })
     }
 
-    fn link(&self, segment: &Segment, folder: &Path) -> Result<()> {
-        let name = segment.id.file_name(segment.kind);
-        match self.disk().hard_link(&segment.path, &folder.join(&name)) {
+    fn link(&self, name: &str, folder: &Path) -> Result<()> {
+        match self
+            .disk()
+            .hard_link(&self.path().join(name), &folder.join(name))
+        {
             Ok(()) => Ok(()),
             // Another file system, or one without links.
-            Err(_) => self.copy(&name, folder, None),
+            Err(_) => self.copy(name, folder, None),
         }
     }
 
@@ -137,6 +142,14 @@ impl LogReader {
         write_new(self.disk(), &folder.join(name), |out| {
             copy(&file, 0, end, |bytes, at| out.write_all_at(bytes, at))
         })
+    }
+}
+
+/// Passes over a file that there is none of.
+fn if_there(taken: Result<()>) -> Result<()> {
+    match taken {
+        Err(Error::Io { source, .. }) if source.kind() == ErrorKind::NotFound => Ok(()),
+        taken => taken,
     }
 }
 
