@@ -1,10 +1,11 @@
 """What is looked for in folders, and what was found."""
 
 import fnmatch
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from .patterns import alternatives
 
@@ -13,6 +14,9 @@ if TYPE_CHECKING:
     from seglake._types import LogMark
 
 __all__ = ["FileFilter", "FileListing", "FoundLog", "SegmentFile"]
+
+# A file system may give two writes one time. A file that changed so recently is looked at again the next time.
+_YOUNG_NS: Final = 2_000_000_000
 
 
 class SegmentFile(NamedTuple):
@@ -24,6 +28,7 @@ class SegmentFile(NamedTuple):
         size: its size in bytes.
         modified: when it was modified, in seconds since 1970, as far as its store says; None on mounted file systems.
         segment: of a segment of a log, that segment as it was listed, which is to be opened instead of the path.
+        modified_ns: on mounted file systems when it was modified, in nanoseconds since 1970; None of a segment of a log.
     """
 
     path: str
@@ -31,6 +36,13 @@ class SegmentFile(NamedTuple):
     size: int
     modified: float | None = None
     segment: "ListedSegment | None" = None
+    modified_ns: int | None = None
+
+    @property
+    def settled_ns(self) -> int | None:
+        """When it was modified; None if it may have changed since at the same time, by the clock of this machine."""
+        modified = self.modified_ns
+        return modified if modified is not None and time.time_ns() - modified > _YOUNG_NS else None
 
 
 class FoundLog(NamedTuple):

@@ -77,7 +77,7 @@ def _below(
         if not literal and _is_index(str(path)):
             return
         if chosen.accepts(path.name, status.st_mtime):
-            yield SegmentFile(str(path), str(path.resolve()), status.st_size)
+            yield SegmentFile(str(path), str(path.resolve()), status.st_size, modified_ns=status.st_mtime_ns)
         else:
             listing.left_out += 1
     elif literal:
@@ -129,7 +129,7 @@ def _in_folder(top: Path, chosen: FileFilter, listing: FileListing, key: "_Key |
                 elif chosen.accepts(entry.name, status.st_mtime):
                     # Joined as texts: paths as objects take as long as all else here.
                     real = str(Path(entry.path).resolve()) if entry.is_symlink() else f"{real_folder}{entry.name}"
-                    yield SegmentFile(entry.path, real, status.st_size)
+                    yield SegmentFile(entry.path, real, status.st_size, modified_ns=status.st_mtime_ns)
                 else:
                     listing.left_out += 1
         if is_log:

@@ -64,7 +64,8 @@ def owner_of(path: str) -> str | None:
 
     A log's index, a parity sidecar and what a repair kept belong to other files.
     """
-    kept = _KEPT.fullmatch(path)
+    # Most of many files have no such name, which is seen without the pattern.
+    kept = _KEPT.fullmatch(path) if ".par" in path or ".undo" in path else None
     if kept is not None:
         return kept[1]
     log, _, extension = path.rpartition(".")

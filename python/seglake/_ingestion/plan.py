@@ -1,11 +1,9 @@
 """Which files a run reads, and which task reads what."""
 
 import json
-import os
-import time
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Any, NamedTuple
 
 from seglake._files import SegmentFile
 from seglake._native import ListedSegment
@@ -14,9 +12,6 @@ from seglake._text import path_text
 from .state import Ingested, State
 
 __all__ = ["PlannedFile", "plan_files", "read_plan", "write_plan"]
-
-# A file system may give two writes one time. A file that changed so recently is looked at again by the next run.
-_YOUNG_NS: Final = 2_000_000_000
 
 
 class PlannedFile(NamedTuple):
@@ -52,7 +47,7 @@ def plan_files(files: Iterable[SegmentFile], state: State, *, final: bool) -> tu
     planned: list[PlannedFile] = []
     unchanged = 0
     for file in files:
-        found = PlannedFile(file.real_path, file.segment, file.size, _modified(file))
+        found = PlannedFile(file.real_path, file.segment, file.size, file.settled_ns)
         before = state.ingested.get(found.identity)
         if before is None or _may_have_changed(found, before, final=final):
             planned.append(found._replace(before=before))
@@ -68,16 +63,6 @@ def _may_have_changed(file: PlannedFile, before: Ingested, *, final: bool) -> bo
         # A log never changes what was synced, so its size says all.
         return (file.segment.format, file.size) != (before.format, before.size)
     return before.modified is None or (file.modified, file.size) != (before.modified, before.size)
-
-
-def _modified(file: SegmentFile) -> int | None:
-    if file.segment is not None:
-        return None
-    try:
-        modified = os.stat(file.real_path).st_mtime_ns  # noqa: PTH116 - no path is made
-    except OSError:
-        return None  # opening it says why
-    return modified if time.time_ns() - modified > _YOUNG_NS else None
 
 
 def write_plan(staging: Path, task: int, files: Sequence[PlannedFile]) -> None:
