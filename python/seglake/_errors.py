@@ -161,12 +161,20 @@ class ReplacedError(SeglakeError):
         actual: what is there now.
     """
 
-    def __init__(self, *, path: str | None, byte_offset: int, expected: str, actual: str) -> None:
+    def __init__(
+        self,
+        *,
+        path: str | None,
+        byte_offset: int,
+        expected: str,
+        actual: str,
+        next: str = "read it from the beginning, as another file",
+    ) -> None:
         super().__init__(
             "the file was replaced or cut since it was read: "
             f"at offset {byte_offset}, expected {expected}, found {actual}",
             path=path,
-            next="read it from the beginning, as another file",
+            next=next,
         )
         self.byte_offset = byte_offset
         self.expected = expected

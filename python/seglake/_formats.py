@@ -16,6 +16,7 @@ __all__ = [
     "UuidType",
     "column_names",
     "format_named",
+    "grows",
     "limit_options",
     "native_schema",
 ]
@@ -117,3 +118,8 @@ def format_named(name: str) -> seglake.Format:
     if name not in formats:
         raise ValueError(f"there is no format {name!r}: it is one of {', '.join(formats)}")
     return formats[name]
+
+
+def grows(name: str) -> bool:
+    """Tells whether records may be appended to files of a format. The others are written whole."""
+    return "zero_torn_tail" in format_named(name).create_options

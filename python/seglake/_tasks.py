@@ -7,8 +7,9 @@ from typing import Final, NamedTuple, Protocol, TypeVar
 
 import seglake
 from seglake._files import SegmentFile
+from seglake._formats import grows
 
-__all__ = ["After", "Slice", "pack", "split", "task_bytes"]
+__all__ = ["After", "Growth", "Slice", "pack", "split", "task_bytes"]
 
 
 class _Sized(Protocol):
@@ -59,6 +60,22 @@ class After(NamedTuple):
     last: uuid.UUID
 
 
+class Growth(NamedTuple):
+    """What a file has between two positions.
+
+    Attributes:
+        path: the file, as it was called when the second position was found.
+        start: the JSON of the `seglake.Position` after which it begins; None is the beginning of the file.
+        end: the JSON of the one at which it ends.
+        nbytes: about how many bytes that is.
+    """
+
+    path: str
+    start: str | None
+    end: str
+    nbytes: int
+
+
 class Slice(NamedTuple):
     """What is read of a file.
 
@@ -67,12 +84,14 @@ class Slice(NamedTuple):
         size: about how many bytes that is.
         part: the part of the file; None is the whole file.
         after: of a segment of a log, only what comes after this.
+        growth: of a stream of files, only this, and in the file that has it by now.
     """
 
     file: SegmentFile
     size: int
     part: seglake.Part | None = None
     after: After | None = None
+    growth: Growth | None = None
 
 
 def split(
@@ -81,18 +100,18 @@ def split(
     """Yields the slices of files, in their order, the larger ones split to about `limit_bytes`. Opens these only.
 
     A file that cannot be opened, or whose index cannot be read, is not split: who reads it says what is wrong. Nor is
-    one that is not read from its beginning.
+    one that is not read from its beginning, or that may grow while it is read.
     """
 
     def parts_of(slice: Slice) -> list[Slice]:
-        if slice.size <= limit_bytes or slice.after is not None:
+        if slice.size <= limit_bytes or slice.after is not None or not _is_whole(slice.growth):
             return [slice]
         try:
             with open_file(slice.file) as reader:
                 parts = reader.split(limit_bytes)
         except (seglake.SeglakeError, OSError, ValueError):
             parts = []
-        return [slice] if len(parts) < 2 else [Slice(slice.file, part.nbytes, part) for part in parts]
+        return [slice] if len(parts) < 2 else [slice._replace(size=part.nbytes, part=part) for part in parts]
 
     if all(slice.size <= limit_bytes for slice in slices):
         yield from slices
@@ -100,3 +119,8 @@ def split(
     with ThreadPoolExecutor(_THREADS) as threads:
         for own in threads.map(parts_of, slices):
             yield from own
+
+
+def _is_whole(growth: Growth | None) -> bool:
+    """Tells whether a growth, if it is one, is all of a complete file."""
+    return growth is None or (growth.start is None and not grows(seglake.Position.from_json(growth.end).format))

@@ -44,6 +44,7 @@ WITHOUT_SESSION: Final = {
     "test_spark_write_stores.py",
     "test_spark_write_task.py",
     "test_stores.py",
+    "test_stream_files.py",
     "test_stream_log.py",
     "test_versions.py",
 }

@@ -158,7 +158,7 @@ def test_an_ingest_reads_what_was_planned_also_when_it_is_sealed_since(path: Pat
     listing = find_files([str(path)], FileFilter(recursive=True))
     staging = tmp_path / "staging"
     (staging / "progress").mkdir(parents=True)
-    planned, _ = plan_files(listing.files, State(), final=False)
+    planned, _ = plan_files(listing, State(), final=False)
     write_plan(staging, 0, planned)
     seal(path, 40, 50)
     runner = TaskRunner(str(staging), None, FormatOptions(), None, None, 1 << 30)

@@ -8,6 +8,7 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 
+import seglake
 from seglake import SegmentLog
 
 pytest.importorskip("seglake.spark.stream.reader", reason="streams need PySpark 4.2")
@@ -19,16 +20,17 @@ def write(log: SegmentLog, first: int, end: int) -> None:
 
 
 class Sink:
-    """A query that appends the numbers of a log to a Parquet table."""
+    """A query that appends the numbers of a log, or of other files, to a Parquet table."""
 
-    def __init__(self, spark: SparkSession, log: Path, folder: Path) -> None:
+    def __init__(self, spark: SparkSession, log: Path, folder: Path, **options: str) -> None:
         self.spark = spark
         self.log = log
+        self.options = options
         self.table = folder / "table"
         self.checkpoint = folder / "checkpoint"
 
     def begin(self, options: dict[str, str], *, available: bool = True) -> Any:
-        stream = self.spark.readStream.format("seglake").options(**options).load(str(self.log))
+        stream = self.spark.readStream.format("seglake").options(**self.options, **options).load(str(self.log))
         written = stream.selectExpr("int(string(value)) AS number").writeStream.format("parquet")
         written = written.option("checkpointLocation", str(self.checkpoint))
         written = written.trigger(availableNow=True) if available else written.trigger(processingTime="0 seconds")
@@ -119,6 +121,61 @@ def test_it_follows_a_writer(sink: Sink) -> None:
         finally:
             query.stop()
     assert sink.numbers() == list(range(130))
+
+
+def append(path: Path, first: int, end: int) -> None:
+    with seglake.create(path, format="active", if_exists="append") as writer:
+        for number in range(first, end):
+            writer.write(type="t", value=str(number).encode())
+
+
+def test_files_that_are_no_log(spark: SparkSession, tmp_path: Path) -> None:
+    folder = tmp_path / "files"
+    folder.mkdir()
+    sink = Sink(spark, folder, tmp_path, stateLocation=str(tmp_path / "states"))
+    append(folder / "a.active", 0, 5)
+    sink.run()
+    assert sink.numbers() == list(range(5))
+    append(folder / "a.active", 5, 8)
+    append(folder / "b.active", 8, 10)
+    sink.run(maxFilesPerTrigger="1")
+    assert (sink.numbers(), sink.batches()) == (list(range(10)), 3)
+    # Back to where the last batch was planned, and its rows lost.
+    sink.forget(2)
+    (folder / "a.active").rename(folder / "c.active")
+    append(folder / "c.active", 10, 12)
+    for _ in range(2):
+        sink.run()
+        assert sink.numbers() == [5, 6, 7, 10, 11]
+    with pytest.raises(Exception, match=r"option segmentFormat is 'chunked': expected 'active'"):
+        sink.begin({"segmentFormat": "chunked"}).awaitTermination(120)
+    sink.options["stateLocation"] = str(tmp_path / "others")
+    with pytest.raises(Exception, match=r"option stateLocation.*expected state 4"):
+        sink.begin({}).awaitTermination(120)
+
+
+def test_files_that_grow_are_followed(spark: SparkSession, tmp_path: Path) -> None:
+    folder = tmp_path / "files"
+    folder.mkdir()
+    append(folder / "a.active", 0, 1)
+    sink = Sink(spark, folder, tmp_path, stateLocation=str(tmp_path / "states"))
+    query = sink.begin({}, available=False)
+    try:
+        for first in range(1, 41, 10):
+            append(folder / "a.active", first, first + 5)
+            append(folder / f"{first}.active", first + 5, first + 10)
+            query.processAllAvailable()
+    finally:
+        query.stop()
+    assert sink.numbers() == list(range(41))
+
+
+def test_what_is_no_stream_is_said_plainly(spark: SparkSession, tmp_path: Path) -> None:
+    append(tmp_path / "a.active", 0, 1)
+    sink = Sink(spark, tmp_path, tmp_path / "own")
+    with pytest.raises(Exception, match=r"expected the folder of a log.*with option stateLocation") as raised:
+        sink.begin({}).awaitTermination(120)
+    assert "UnboundLocalError" not in str(raised.value)
 
 
 def test_an_error_says_what_to_do(sink: Sink, tmp_path: Path) -> None:

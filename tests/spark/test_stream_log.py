@@ -16,56 +16,12 @@ from seglake import SegmentLog
 from seglake.spark.source import SegmentDataSource
 
 pytest.importorskip("pyspark.sql.streaming.datasource", reason="streams need PySpark 4.2")
-streaming: Any = pytest.importorskip("seglake.spark.stream.reader", reason="streams need PySpark 4.2")
+pytest.importorskip("seglake.spark.stream.reader", reason="streams need PySpark 4.2")
 
-from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxBytes, ReadMaxFiles  # noqa: E402
+from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxBytes, ReadMaxFiles
+from stream_query import Query
 
 ALL = ReadAllAvailable()
-
-
-class Query:
-    """What Spark does with a stream: plans a batch, notes its end, reads it, and goes on there."""
-
-    def __init__(self, path: Path, **options: str) -> None:
-        self.path = path
-        self.options = options
-        self.offsets: list[str] = []
-        self.rows: list[str] = []
-        self.restart()
-
-    def restart(self) -> None:
-        source = SegmentDataSource({"path": str(self.path), **self.options})
-        schema = source.schema()
-        source = pickle.loads(pickle.dumps(source))
-        self.reader: Any = source.streamReader(schema)
-
-    def start(self) -> dict[str, Any]:
-        return pickle.loads(self.offsets[-1].encode("latin-1")) if self.offsets else self.reader.initialOffset()
-
-    def plan(self, limit: Any = None) -> bool:
-        """Plans the next batch and notes its end. Returns whether there is one."""
-        start = self.start()
-        end = self.reader.latestOffset(start, limit or self.reader.getDefaultReadLimit())
-        if end == start:
-            return False
-        self.previous = start
-        self.offsets.append(pickle.dumps(end, 0).decode("latin-1"))
-        return True
-
-    def read(self) -> list[str]:
-        """Reads the batch that was planned last, as executors do. Spark may do so again and again."""
-        partitions = self.reader.partitions(self.previous, self.start())
-        reader = pickle.loads(pickle.dumps(self.reader))
-        batches = [batch for own in pickle.loads(pickle.dumps(list(partitions))) for batch in reader.read(own)]
-        return [value.decode() for batch in batches for value in batch.column("value").to_pylist()]
-
-    def batch(self, limit: Any = None) -> list[str]:
-        """The records of the next batch."""
-        if not self.plan(limit):
-            return []
-        rows = self.read()
-        self.rows += rows
-        return rows
 
 
 def write(log: SegmentLog, first: int, end: int) -> list[UUID]:

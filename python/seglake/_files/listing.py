@@ -28,7 +28,7 @@ class SegmentFile(NamedTuple):
         size: its size in bytes.
         modified: when it was modified, in seconds since 1970, as far as its store says; None on mounted file systems.
         segment: of a segment of a log, that segment as it was listed, which is to be opened instead of the path.
-        modified_ns: on mounted file systems when it was modified, in nanoseconds since 1970; None of a segment of a log.
+        modified_ns: when it was modified, in nanoseconds since 1970, on mounted file systems; None of a log's segment.
     """
 
     path: str
@@ -38,11 +38,14 @@ class SegmentFile(NamedTuple):
     segment: "ListedSegment | None" = None
     modified_ns: int | None = None
 
-    @property
-    def settled_ns(self) -> int | None:
-        """When it was modified; None if it may have changed since at the same time, by the clock of this machine."""
+    def settled_ns(self, listed_ns: int) -> int | None:
+        """Returns when it was modified; None if it may have changed at the same time since it was listed.
+
+        Args:
+            listed_ns: when the listing began, in nanoseconds since 1970 by the clock of this machine.
+        """
         modified = self.modified_ns
-        return modified if modified is not None and time.time_ns() - modified > _YOUNG_NS else None
+        return modified if modified is not None and listed_ns - modified > _YOUNG_NS else None
 
 
 class FoundLog(NamedTuple):
@@ -106,6 +109,7 @@ class FileListing:
         left_out: how many files the filter does not accept.
         not_listed: what was said of each folder that cannot be listed.
         logs: the folders that are logs.
+        listed_ns: when the listing began, in nanoseconds since 1970.
     """
 
     files: list[SegmentFile] = field(default_factory=list[SegmentFile])
@@ -115,3 +119,4 @@ class FileListing:
     left_out: int = 0
     not_listed: list[Exception] = field(default_factory=list[Exception])
     logs: list[FoundLog] = field(default_factory=list[FoundLog])
+    listed_ns: int = field(default_factory=time.time_ns)

@@ -91,7 +91,7 @@ class IngestDriver:
             if self.format is not None:
                 refuse_other_columns(destination, tables, [self.format], self.format_options, self.table)
             state = load_state(destination, tables)
-            planned, unchanged = plan_files(listing.files, state, final=self.final)
+            planned, unchanged = plan_files(listing, state, final=self.final)
             if not planned:
                 return IngestResult(None, str(destination), unchanged=unchanged, skipped=_skipped(listing))
             with choice.start() as engine:

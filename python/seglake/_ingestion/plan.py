@@ -1,11 +1,11 @@
 """Which files a run reads, and which task reads what."""
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from seglake._files import SegmentFile
+from seglake._files import FileListing
 from seglake._native import ListedSegment
 from seglake._text import path_text
 
@@ -42,12 +42,12 @@ class PlannedFile(NamedTuple):
         return path_text(self.path) if self.segment is None else str(self.segment.first)
 
 
-def plan_files(files: Iterable[SegmentFile], state: State, *, final: bool) -> tuple[list[PlannedFile], int]:
+def plan_files(listing: FileListing, state: State, *, final: bool) -> tuple[list[PlannedFile], int]:
     """Returns the files that are new or may have changed, and how many others there are."""
     planned: list[PlannedFile] = []
     unchanged = 0
-    for file in files:
-        found = PlannedFile(file.real_path, file.segment, file.size, file.settled_ns)
+    for file in listing.files:
+        found = PlannedFile(file.real_path, file.segment, file.size, file.settled_ns(listing.listed_ns))
         before = state.ingested.get(found.identity)
         if before is None or _may_have_changed(found, before, final=final):
             planned.append(found._replace(before=before))

@@ -10,13 +10,14 @@ import pyarrow as pa
 
 import seglake
 from seglake._files import SegmentFile
-from seglake._tasks import After, Slice
+from seglake._tasks import After, Growth, Slice
 from seglake._text import path_text, printable_path
 
 from .arrow_types import arrow_schema
 from .option_table import camel_case
 from .options import ReadOptions
 from .schema import ReadSchema, arrow_field
+from .stream.look import check_read, open_growth
 
 if TYPE_CHECKING:
     from pyspark.sql.datasource import Filter
@@ -73,15 +74,17 @@ class Decoder:
             OSError: a file cannot be read.
         """
         schema = arrow_schema(self.read_schema.schema)
-        for file, _, part, after in slices:
+        for file, _, part, after, growth in slices:
             path = file.path
             try:
-                reader = self._open(file, part, after)
+                reader = self._open(file, part, after, growth)
             except seglake.SegmentGoneError:
                 if self.options.ignore_missing_files:
                     continue
                 raise
             except FileNotFoundError as error:
+                if growth is not None and error.filename == path and not self.options.ignore_missing_files:
+                    raise
                 if error.filename != path:
                     raise FileNotFoundError(  # the only other file that is opened
                         f"option checksumSecretFile: {printable_path(self.options.key_file or '')}: there is no such "
@@ -96,6 +99,8 @@ class Decoder:
             with reader:
                 try:
                     yield from self._decode(path, reader, schema, after)
+                    if growth is not None:
+                        check_read(growth, reader)
                 except seglake.DamageError as error:
                     raise self._explained(error) from None
                 except seglake.LimitError as error:
@@ -130,18 +135,20 @@ class Decoder:
         """Opens a file on the driver, without the key's file: that is for the executors alone."""
         return self._opened(file)
 
-    def _open(self, file: SegmentFile, part: seglake.Part | None, after: After | None) -> seglake.Reader:
+    def _open(
+        self, file: SegmentFile, part: seglake.Part | None, after: After | None, growth: Growth | None
+    ) -> seglake.Reader:
         later = [("uuid", ">", after.last)] if after is not None else []
+        read: dict[str, Any] = {
+            "on_damage": "skip" if self._skips else "raise",
+            "columns": self._columns,
+            "uuid_type": self.read_schema.uuid_type,
+            "filters": [*self.options.conditions.values(), *self.options.pushed, *later],
+        }
+        if growth is not None:
+            return open_growth(growth, self.options, self.format, part, **read)
         return self._opened(
-            file,
-            key=self.options.key_file,
-            record_bytes=self.options.record_bytes,
-            on_damage="skip" if self._skips else "raise",
-            part=part,
-            columns=self._columns,
-            uuid_type=self.read_schema.uuid_type,
-            filters=[*self.options.conditions.values(), *self.options.pushed, *later],
-            prune=True,
+            file, key=self.options.key_file, record_bytes=self.options.record_bytes, part=part, prune=True, **read
         )
 
     def _opened(

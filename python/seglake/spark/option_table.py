@@ -22,6 +22,7 @@ from .formats import Uint64Type, write_options
 __all__ = [
     "STORE_PREFIX",
     "Mode",
+    "OnReplaced",
     "Option",
     "OptionValues",
     "Purpose",
@@ -36,6 +37,9 @@ Purpose = Literal["reading", "writing", "streaming"]
 """What the data source is used for."""
 Mode = Literal["PERMISSIVE", "DROPMALFORMED", "FAILFAST"]
 """What becomes of damage."""
+
+OnReplaced = Literal["error", "skip"]
+"""What becomes of a file of a stream that is not the one that was read."""
 
 _KEY_BYTES: Final = 32
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
@@ -304,26 +308,46 @@ def _reading() -> Iterator[Option]:
 
 def _streaming() -> Iterator[Option]:
     """The options of streams beside those of reading."""
-    most = "A batch takes no more than this, but at least one segment. With `Trigger.Once` it takes all."
+    most = "A batch takes no more than this, but at least one segment or file. With `Trigger.Once` it takes all."
+    yield Option(
+        "stateLocation",
+        "path",
+        "The folder of the stream's states. Needed for [files](#streams-of-files), and for them alone.",
+        values.not_empty,
+    )
     yield Option(
         "startingFrom",
         "`start`, `now`, or a UUID",
-        "Where the first batch begins: at the first record, after what is there, or after the record of this UUID. A "
-        "query that has a checkpoint goes on where that says.",
+        "Where the first batch begins: at the first record, after what is there, or, in a log, after the record of "
+        "this UUID. A query that has a checkpoint goes on where that says.",
         _starting_from,
         "start",
+    )
+    yield _one_of(
+        "onReplaced",
+        OnReplaced,
+        "What becomes of a file that is not the one that was read: see [below](#streams-of-files). For files.",
+        "error",
+    )
+    yield Option(
+        "minStatesToRetain",
+        "number",
+        "How many states stay in `stateLocation`. Give at least `spark.sql.streaming.minBatchesToRetain` of the "
+        "session, which a source in Python is not told. For files.",
+        partial(values.whole_number, least=2, most=10**9 - 1),
+        100,
     )
     yield Option(
         "maxFilesPerTrigger",
         "number",
-        f"{most} In segments.",
+        f"{most} In segments or files.",
         partial(values.whole_number, least=1, most=10**9 - 1),
         otherwise="no limit",
     )
     yield Option(
         "maxBytesPerTrigger",
         "bytes",
-        f"{most} In bytes of segments.",
+        f"{most} In bytes of segments or files.",
         partial(values.size, least=1),
         otherwise="no limit",
     )

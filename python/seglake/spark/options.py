@@ -11,7 +11,7 @@ from seglake._filters import FILTER_OPTIONS, Condition, conditions
 from seglake._formats import FormatOptions, UuidType, column_names, limit_options
 
 from .formats import Uint64Type, has_uint64
-from .option_table import Mode, OptionValues, Purpose, Secret, camel_case
+from .option_table import Mode, OnReplaced, OptionValues, Purpose, Secret, camel_case
 from .stores import Stores
 
 __all__ = ["ReadOptions"]
@@ -25,16 +25,29 @@ class StreamOptions:
         starting_from: where the first batch begins: "start", "now" or a UUID.
         most_files: the most files that a batch takes; None is no limit.
         most_bytes: the most bytes that a batch takes; None likewise.
+        state_location: the folder of the states of a stream of files; None is a stream of a log.
+        on_replaced: what becomes of a file that is not the one that was read.
+        retained: how many states stay.
     """
 
     starting_from: str
     most_files: int | None
     most_bytes: int | None
+    state_location: str | None
+    on_replaced: OnReplaced
+    retained: int
 
     @classmethod
     def parse(cls, read: OptionValues) -> "StreamOptions":
         """Takes them out of all options."""
-        return cls(read.get("startingFrom"), read.get("maxFilesPerTrigger"), read.get("maxBytesPerTrigger"))
+        return cls(
+            read.get("startingFrom"),
+            read.get("maxFilesPerTrigger"),
+            read.get("maxBytesPerTrigger"),
+            read.get("stateLocation"),
+            read.get("onReplaced"),
+            read.get("minStatesToRetain"),
+        )
 
 
 @dataclass(frozen=True)
@@ -132,7 +145,11 @@ class ReadOptions:
 
     def as_stream(self) -> "ReadOptions":
         """Returns the options of a stream, for which none was given that concerns streams alone."""
-        return self if self.stream is not None else replace(self, stream=StreamOptions("start", None, None))
+        return (
+            self
+            if self.stream is not None
+            else replace(self, stream=StreamOptions.parse(OptionValues({}, "streaming")))
+        )
 
     def check_format(self, format: str) -> None:
         """Checks the options against a format, the one that is named or that was found.

@@ -64,7 +64,10 @@ class SegmentDataSource(DataSource):
 
     def __getstate__(self) -> object:
         # Spark sends the object on where it reads, and not where it writes: what is wrong with reading is told before.
-        self._find()
+        if self._streams_files:
+            self._format = self._format or self._options.segment_format or self._first_format()
+        else:
+            self._find()
         # The options as they came stay behind: the object is written into query plans, and they may hold a key. What
         # was found does too: it is long, and each query is to find what is there then.
         return {**self.__dict__, "_given": {}, "_listing": None}
@@ -105,17 +108,27 @@ class SegmentDataSource(DataSource):
     def streamReader(self, schema: StructType) -> "DataSourceStreamReader":
         """Plans a stream: checks the schema against the format, and what there is against what can be streamed."""
         try:
-            from .stream.reader import LogStreamReader
+            from .stream.reader import plan
         except ImportError:
             raise NotImplementedError(
                 f"streams need PySpark 4.2 or newer, this is {pyspark.__version__}: load the files instead, or run "
                 "`seglake ingest`"
             ) from None
-        return LogStreamReader.plan(self._options.as_stream(), schema)
+        return plan(self._options.as_stream(), self._format, schema)
 
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
         """Checks options and columns, and begins the write."""
         return SegmentDataSourceWriter.begin(schema, WriteOptions.parse(self._given), overwrite=overwrite)
+
+    @property
+    def _streams_files(self) -> bool:
+        stream = self._options.stream
+        return stream is not None and stream.state_location is not None
+
+    def _first_format(self) -> str | None:
+        """Returns the format of the first file; None where there is none."""
+        files = self._find().files
+        return _detect(files[0], self._options) if files else None
 
     @property
     def _options(self) -> ReadOptions:

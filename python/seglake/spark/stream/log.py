@@ -13,14 +13,12 @@ from seglake._native import ListedSegment
 from seglake._tasks import After, Slice
 from seglake._text import printable_path
 
-from .offset import LogOffset
+from .offset import NEW_CHECKPOINT, LogOffset
 
 if TYPE_CHECKING:
     from ..options import ReadOptions
 
 __all__ = ["LogStream", "Quota"]
-
-_NEW_CHECKPOINT = "To go on with what is there, give the query another checkpoint, and option startingFrom"
 
 
 class Quota(NamedTuple):
@@ -125,8 +123,8 @@ class LogStream:
         listing = find_files([self.folder], FileFilter(), options.stores, key=key)
         if not listing.logs:
             raise ValueError(
-                f"{printable_path(self.folder)}: expected the folder of a log to stream from. Load other files, "
-                "or run `seglake ingest` again and again"
+                f"{printable_path(self.folder)}: expected the folder of a log to stream from. To stream other files, "
+                "name a folder for the states of the stream with option stateLocation"
             )
         foreign = next((file for file in listing.files if file.segment is None), None)
         if foreign is not None:
@@ -173,7 +171,7 @@ class LogStream:
             f"{'its end' if offset.byte is None else f'offset {offset.byte}'}, found {state}",
             path=self.folder,
             next="If power was lost, open the log for writing once, which proves what is on the disk. If another log "
-            f"is in the folder, the stream cannot go on. {_NEW_CHECKPOINT}",
+            f"is in the folder, the stream cannot go on. {NEW_CHECKPOINT}",
         )
 
     def _gone(self, sequence: int) -> seglake.SegmentGoneError:

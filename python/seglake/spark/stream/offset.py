@@ -1,4 +1,4 @@
-"""Offsets of a stream: how far a log was read, as Spark keeps it in the checkpoint."""
+"""Offsets of streams: how far a log or a folder of files was read, as Spark keeps it in the checkpoint."""
 
 from __future__ import annotations
 
@@ -7,7 +7,9 @@ import uuid
 from dataclasses import dataclass, replace
 from typing import Any, Final, Self
 
-__all__ = ["LogOffset"]
+__all__ = ["NEW_CHECKPOINT", "LogOffset", "StateOffset"]
+
+NEW_CHECKPOINT: Final = "To go on with what is there, give the query another checkpoint, and option startingFrom"
 
 _VERSION: Final = 1
 
@@ -78,8 +80,53 @@ class LogOffset:
             raise _foreign(content, f"the fields of one ({error!r})") from None
 
 
-def _foreign(content: object, expected: str) -> ValueError:
+@dataclass(frozen=True)
+class StateOffset:
+    """The number of a state in the option `stateLocation`.
+
+    Attributes:
+        number: how many states of the stream were before it; 0 is the beginning, of which there is no file.
+        stream: the name of the stream's own folder there.
+        hash: that of the content of the state's file.
+    """
+
+    number: int = 0
+    stream: str | None = None
+    hash: str | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        """Returns it in types that JSON has."""
+        return {"version": _VERSION, "state": self.number, "stream": self.stream, "hash": self.hash}
+
+    @classmethod
+    def from_json(cls, content: Any) -> Self:
+        """Reads what `to_json` wrote, or what is in a checkpoint by now.
+
+        Raises:
+            ValueError: it is no offset of a stream of files.
+        """
+        try:
+            number, stream, hash = content["state"], content["stream"], content["hash"]
+            if content["version"] != _VERSION:
+                raise _foreign(content, f"version {_VERSION}", _OF_FILES)
+            if type(number) is int and number >= 0:
+                named = (stream, hash) if number else ("", "")
+                if all(_is_hexadecimal(text) for text in named):
+                    return cls(number, stream, hash)
+        except (LookupError, TypeError) as error:
+            raise _foreign(content, f"the fields of one ({error!r})", _OF_FILES) from None
+        raise _foreign(content, "a number and hexadecimal digits", _OF_FILES)
+
+
+_OF_FILES: Final = "of a stream of files"
+
+
+def _is_hexadecimal(text: object) -> bool:
+    return isinstance(text, str) and set(text) <= set("0123456789abcdef")
+
+
+def _foreign(content: object, expected: str, of: str = "in a log") -> ValueError:
     return ValueError(
-        f"expected an offset in a log with {expected}, the checkpoint has {content!r}. A checkpoint is of one query "
+        f"expected an offset {of} with {expected}, the checkpoint has {content!r}. A checkpoint is of one query "
         "over one folder: give this query one of its own"
     )

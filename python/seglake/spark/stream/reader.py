@@ -15,14 +15,16 @@ from pyspark.sql.streaming.datasource import (
 )
 
 from seglake._files import FileFilter
+from seglake._text import printable_path
 
 from ..decode import Decoder
 from ..formats import FORMAT_OF_LOGS
 from ..partitions import SegmentPartition, partitions
 from ..schema import ReadSchema
 from ..versions import reduced
+from .folder import FolderStream
 from .log import LogStream, Quota
-from .offset import LogOffset
+from .offset import LogOffset, StateOffset
 
 if TYPE_CHECKING:
     from pyarrow import RecordBatch
@@ -30,17 +32,150 @@ if TYPE_CHECKING:
 
     from ..options import ReadOptions, StreamOptions
 
-__all__ = ["LogStreamReader"]
+__all__ = ["RefusedStreamReader", "plan"]
 
 _NO_QUOTA: Final = Quota()
 
 
-class LogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
+def plan(options: ReadOptions, format: str | None, schema: StructType) -> DataSourceStreamReader:
+    """Checks what a stream was asked for. What is wrong is raised when the reader is asked for something.
+
+    Spark calls a method of the reader also if it could not be made, and tells of that alone.
+
+    Args:
+        options: what it was asked for.
+        format: the format of its files, if one is known.
+        schema: its columns.
+    """
+    stream = options.stream
+    try:
+        if stream is not None and stream.state_location is not None:
+            return FolderStreamReader.plan(options, format, schema)
+        return LogStreamReader.plan(options, schema)
+    except Exception as error:
+        return RefusedStreamReader(error)
+
+
+class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
+    """What all streams have in common."""
+
+    def __init__(self, decoder: Decoder) -> None:
+        self._decoder = decoder
+
+    def getDefaultReadLimit(self) -> ReadLimit:
+        """Returns the limit of a batch. Spark takes one: of two the other is seen to when a batch is planned."""
+        if self._own.most_files is not None:
+            return ReadMaxFiles(self._own.most_files)
+        if self._own.most_bytes is not None:
+            return ReadMaxBytes(self._own.most_bytes)
+        return ReadAllAvailable()
+
+    def read(self, partition: InputPartition) -> Iterator[RecordBatch]:
+        """Decodes what a task has of the segments; runs on an executor."""
+        if not isinstance(partition, SegmentPartition):
+            return iter(())
+        return self._decoder.decode(partition.slices)
+
+    def _quota(self, limit: ReadLimit) -> Quota:
+        return _NO_QUOTA if isinstance(limit, ReadAllAvailable) else Quota(self._own.most_files, self._own.most_bytes)
+
+    @property
+    def _own(self) -> StreamOptions:
+        own = self._decoder.options.stream
+        assert own is not None
+        return own
+
+
+class FolderStreamReader(StreamReader):
+    """A stream of the records of files: of new ones, and those that are added to others."""
+
+    def __init__(self, stream: FolderStream, decoder: Decoder) -> None:
+        super().__init__(decoder)
+        self._stream = stream
+
+    @classmethod
+    def plan(cls, options: ReadOptions, format: str | None, schema: StructType) -> FolderStreamReader:
+        """Checks what a stream was asked for.
+
+        Raises:
+            ValueError: the format is not known, or an option or the schema does not fit.
+        """
+        format = options.segment_format or format
+        if format is None:
+            raise ValueError(
+                f"no files to tell the format by in {', '.join(map(printable_path, options.paths))}: name it with "
+                "option segmentFormat"
+            )
+        options.check_format(format)
+        decoder = Decoder(format, options, ReadSchema.check(schema, format, options))
+        return cls(FolderStream(options, format), decoder)
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return reduced(_folder_reader, self._decoder)
+
+    def initialOffset(self) -> dict[str, Any]:
+        """Returns where the first batch begins. Spark asks twice."""
+        return StateOffset().to_json()
+
+    def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:
+        """Returns the end of the next batch, or `start` where there is nothing to read."""
+        return self._stream.next(StateOffset.from_json(start), self._quota(limit)).to_json()
+
+    def prepareForTriggerAvailableNow(self) -> None:
+        """Notes what there is now: the query reads up to there, and ends."""
+        self._stream.stop_at_now()
+
+    def reportLatestOffset(self) -> dict[str, Any] | None:
+        """Returns nothing: to know how far the files go they would have to be read."""
+        return None
+
+    def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
+        """Returns the tasks of a batch. Its end says it all."""
+        StateOffset.from_json(start)
+        return partitions(self._stream.slices(StateOffset.from_json(end)), self._decoder)
+
+
+def _folder_reader(decoder: Decoder) -> FolderStreamReader:
+    return FolderStreamReader(FolderStream(decoder.options, decoder.format), decoder)
+
+
+class RefusedStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
+    """A stream that cannot be: all that Spark asks of it raises why."""
+
+    def __init__(self, error: Exception) -> None:
+        self._error = error
+
+    def initialOffset(self) -> dict[str, Any]:
+        """Raises the error."""
+        raise self._error
+
+    def getDefaultReadLimit(self) -> ReadLimit:
+        """Raises the error."""
+        raise self._error
+
+    def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:
+        """Raises the error."""
+        raise self._error
+
+    def prepareForTriggerAvailableNow(self) -> None:
+        """Raises the error."""
+        raise self._error
+
+    def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
+        """Raises the error."""
+        raise self._error
+
+    def read(self, partition: InputPartition) -> Iterator[RecordBatch]:
+        """Raises the error."""
+        raise self._error
+
+
+class LogStreamReader(StreamReader):
     """A stream of the records of a log, as they come to its disk."""
 
     def __init__(self, stream: LogStream, decoder: Decoder) -> None:
+        super().__init__(decoder)
         self._stream = stream
-        self._decoder = decoder
         self._begin: LogOffset | None = None
         self._most: LogOffset | None = None
 
@@ -72,19 +207,10 @@ class LogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             self._begin = self._stream.begin(self._own.starting_from)
         return self._begin.to_json()
 
-    def getDefaultReadLimit(self) -> ReadLimit:
-        """Returns the limit of a batch. Spark takes one: of two the other is seen to when a batch is planned."""
-        if self._own.most_files is not None:
-            return ReadMaxFiles(self._own.most_files)
-        if self._own.most_bytes is not None:
-            return ReadMaxBytes(self._own.most_bytes)
-        return ReadAllAvailable()
-
     def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:
         """Returns the end of the next batch, or `start` where there is nothing to read."""
         begin = LogOffset.from_json(start)
-        quota = _NO_QUOTA if isinstance(limit, ReadAllAvailable) else Quota(self._own.most_files, self._own.most_bytes)
-        end = self._stream.next(begin, quota, self._most)
+        end = self._stream.next(begin, self._quota(limit), self._most)
         if self._own.starting_from == "now" and begin == self._begin:
             # Where a stream began is not in its checkpoint, and now is another place when Spark asks the next time. So
             # the end of the first batch says it, and there is a first batch also where there is nothing to read.
@@ -103,15 +229,3 @@ class LogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         """Returns the tasks of a batch."""
         slices = self._stream.slices(LogOffset.from_json(start), LogOffset.from_json(end))
         return partitions(slices, self._decoder)
-
-    def read(self, partition: InputPartition) -> Iterator[RecordBatch]:
-        """Decodes what a task has of the segments; runs on an executor."""
-        if not isinstance(partition, SegmentPartition):
-            return iter(())
-        return self._decoder.decode(partition.slices)
-
-    @property
-    def _own(self) -> StreamOptions:
-        own = self._stream.options.stream
-        assert own is not None
-        return own

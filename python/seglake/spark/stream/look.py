@@ -1,0 +1,269 @@
+"""What a file of a stream grew by, and in which file it is by now."""
+
+from __future__ import annotations
+
+import errno
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+import seglake
+from seglake import Position
+from seglake._files import SegmentFile, find_files
+from seglake._formats import FormatOptions, column_names, grows
+from seglake._tasks import Growth
+
+if TYPE_CHECKING:
+    from ..options import ReadOptions
+
+__all__ = ["Grown", "Look", "NoRoomError", "alike", "check_read", "open_growth"]
+
+_CHUNK: Final = 1 << 20
+
+
+class NoRoomError(Exception):
+    """A complete file is larger than a batch has room for."""
+
+
+class Grown(NamedTuple):
+    """What a file grew by.
+
+    Attributes:
+        position: where to go on.
+        nbytes: about how many bytes were read.
+        found: whether there were records or damage.
+        is_all: whether that is all that the file has.
+    """
+
+    position: Position
+    nbytes: int
+    found: bool
+    is_all: bool
+
+
+@dataclass(frozen=True)
+class Look:
+    """Looks at files on the driver: how far each can be read.
+
+    Attributes:
+        options: what the stream was asked for.
+        format: a format that has the columns of the stream.
+    """
+
+    options: ReadOptions
+    format: str
+
+    def identity(self, file: SegmentFile) -> str | None:
+        """Returns what identifies a file; None as long as it has no sound record.
+
+        Raises:
+            FileNotFoundError: it is gone since it was listed.
+            seglake.FormatError: its format cannot be told.
+        """
+        try:
+            return seglake.identity(file.path, size=file.size, **self._arguments())
+        except seglake.FormatError:
+            if _may_begin_later(file):
+                return None
+            raise
+
+    def grown(
+        self, file: SegmentFile, position: Position | None, most_bytes: int | None = None, *, is_first: bool = True
+    ) -> Grown | None:
+        """Reads what a file grew by since a position. None if it has not begun.
+
+        Args:
+            file: the file, as it was listed: no more of it is read.
+            position: where to go on.
+            most_bytes: the most bytes to read, unless one record has more. A complete file is read whole or not at all.
+            is_first: whether it is read in any case, the batch having nothing yet.
+
+        Raises:
+            NoRoomError: it is a complete file that is not to be read in any case, and has more bytes.
+            FileNotFoundError: it is gone since it was listed.
+            seglake.ReplacedError: it is not the file of the position.
+            seglake.FormatError: its format cannot be told, or has other columns than the stream.
+            seglake.WrongKeyError: the key is probably not that of the file.
+        """
+        try:
+            reader = self._resumed(file.path, position, file.size)
+        except seglake.FormatError:
+            if position is None and _may_begin_later(file):
+                return None
+            raise
+        self._check_format(reader)
+        start = position.byte_offset if position is not None and position.format == reader.format else 0
+        most = file.size
+        if most_bytes is not None:
+            if grows(reader.format):
+                most = min(most, start + most_bytes)
+            elif not is_first and file.size > most_bytes:
+                raise NoRoomError
+        is_opened = most == file.size
+        while True:
+            if not is_opened:
+                reader.close()
+                reader = self._resumed(file.path, position, most)
+            grown = self._passed(file, reader, start, is_all=most >= file.size)
+            if grown.is_all or grown.position.byte_offset > start:
+                return grown
+            most = min(file.size, start + 2 * (most - start))
+            is_opened = False
+
+    def contains(self, file: SegmentFile, other: SegmentFile) -> bool:
+        """Tells whether all that a file has is in another one, too: it is a copy, or less was written to it."""
+        end = self._passed(file, self._resumed(file.path, None, file.size), 0, is_all=True).position
+        try:
+            self._resumed(other.path, end, other.size)
+        except (seglake.ReplacedError, FileNotFoundError):
+            return False
+        return True
+
+    def _resumed(self, path: str, position: Position | None, size: int) -> seglake.Reader:
+        columns: Any = {"columns": ["position"], "on_damage": "skip"}
+        return seglake.resume(path, position, size=size, **columns, **self._arguments())
+
+    def _passed(self, file: SegmentFile, reader: seglake.Reader, start: int, *, is_all: bool) -> Grown:
+        with reader:
+            records = reader.count()
+            report, position = reader.report, reader.position
+        if report.wrong_key:
+            raise seglake.WrongKeyError(
+                path=file.path,
+                byte_offset=start,
+                cause="checksum_mismatch",
+                expected="checksums made with the key given",
+                actual="no checksum that agrees with it",
+                next="Give the right key with option checksumSecretFile or checksumSecret",
+            )
+        assert position is not None
+        nbytes = position.byte_offset - start if grows(reader.format) else file.size
+        return Grown(position, nbytes, bool(records or report.damage), is_all)
+
+    def _check_format(self, reader: seglake.Reader) -> None:
+        if reader.format not in alike(self.format, self.options.format_options):
+            raise seglake.FormatError(
+                f"this is a {reader.format} file, and the stream has the columns of {self.format} files",
+                path=reader.path,
+                next="Stream one format at a time, with option pathGlobFilter to choose the files",
+            )
+
+    def _arguments(self) -> dict[str, Any]:
+        return {**arguments(self.options, self.format), "format": self.options.segment_format}
+
+
+def arguments(options: ReadOptions, format: str) -> dict[str, Any]:
+    """Returns the arguments with which a file is opened, whatever is read of it."""
+    key = options.key.reveal() if options.key is not None else options.key_file
+    return {"key": key, **options.format_options.arguments(format, record_bytes=options.record_bytes)}
+
+
+@cache
+def alike(format: str, options: FormatOptions) -> list[str]:
+    """Returns the formats that have the same columns as one: a file may have all of them in turn."""
+    own = column_names(format, options)
+    return [name for name in seglake.formats() if column_names(name, options) == own]
+
+
+def _may_begin_later(file: SegmentFile) -> bool:
+    """Tells whether a file whose format cannot be told may get its first record yet: it is empty, or young."""
+    if file.size == 0 or file.settled_ns(time.time_ns()) is None:
+        return True
+    with Path(file.path).open("rb") as content:  # one that was preallocated
+        return not any(any(chunk) for chunk in iter(lambda: content.read(_CHUNK), b""))
+
+
+def open_growth(
+    growth: Growth, options: ReadOptions, format: str, part: seglake.Part | None, **more: Any
+) -> seglake.Reader:
+    """Opens a growth where it was planned, or else in the file that it is in by now: renamed, or sealed.
+
+    Args:
+        growth: what is read.
+        options: what the stream was asked for.
+        format: a format that has the columns of the stream.
+        part: of a complete file, only this part.
+        more: more arguments of `seglake.open`.
+
+    Raises:
+        FileNotFoundError: the file is gone.
+        seglake.ReplacedError: another file is in its place.
+    """
+    end = Position.from_json(growth.end)
+    start = Position.from_json(growth.start) if growth.start is not None else None
+    own = {**arguments(options, format), **more}
+    try:
+        return _opened(growth.path, start, end, part, {**own, "format": end.format})
+    except (FileNotFoundError, seglake.ReplacedError) as error:
+        if isinstance(error, FileNotFoundError) and error.filename != growth.path:
+            raise  # the file of the key
+        for path, found in _others(growth.path, end, options, format):
+            try:
+                return _opened(path, start, end, part, {**own, "format": found})
+            except (FileNotFoundError, seglake.ReplacedError):
+                continue
+        if isinstance(error, FileNotFoundError):
+            raise FileNotFoundError(
+                errno.ENOENT,
+                "was there when the batch was planned, and no file with its records is there now. Put it back and "
+                "start the query again; option ignoreMissingFiles leaves such files out",
+                growth.path,
+            ) from None
+        raise
+
+
+def check_read(growth: Growth, reader: seglake.Reader) -> None:
+    """Refuses a file of which something else was read than was planned.
+
+    Raises:
+        seglake.ReplacedError: it was written to in what was read already.
+    """
+    end, found = Position.from_json(growth.end), reader.position
+    if found is None or found.format != end.format or (found.byte_offset, found.uuid) == (end.byte_offset, end.uuid):
+        return
+    raise seglake.ReplacedError(
+        path=growth.path,
+        byte_offset=found.byte_offset,
+        expected=f"records up to offset {end.byte_offset}, as when the batch was planned",
+        actual=f"records up to offset {found.byte_offset}",
+    )
+
+
+def _opened(
+    path: str, start: Position | None, end: Position, part: seglake.Part | None, arguments: dict[str, Any]
+) -> seglake.Reader:
+    if grows(arguments["format"]):
+        return seglake.resume(path, start, size=end.byte_offset, **arguments)
+    if not grows(end.format):
+        if start is not None and start.format != end.format:
+            return seglake.resume(path, start, **arguments)
+        looks = {name: value for name, value in arguments.items() if name in ("key", "format", "dialect")}
+        seglake.resume(path, end, **looks).close()  # refuses another file
+        return seglake.open(path, part=part, prune=True, **arguments)
+    # It has been sealed since.
+    with seglake.open(path, key=arguments["key"], format=arguments["format"]) as sealed:
+        if end.uuid is None or sealed.get(end.uuid) is None:
+            raise seglake.ReplacedError(
+                path=path, byte_offset=0, expected=f"a record with the UUID {end.uuid}", actual="none"
+            )
+    bound: dict[str, Any] = {"filters": [*arguments["filters"], ("uuid", "<=", end.uuid)]}
+    return seglake.resume(path, start, **(arguments | bound))
+
+
+def _others(path: str, end: Position, options: ReadOptions, format: str) -> Iterator[tuple[str, str]]:
+    """Yields the files that begin as the one that was at a path, and their formats. Those with like names are first."""
+    if end.identity is None:
+        return
+    own = arguments(options, format)
+    stem = Path(path).stem
+    files = find_files(options.paths, options.filter, options.stores, key=own["key"]).files
+    for file in sorted(files, key=lambda file: not Path(file.path).name.startswith(stem)):
+        try:
+            if seglake.identity(file.path, **own) == end.identity:
+                found = seglake.detect(file.path, dialect=options.format_options.dialect, key=own["key"]).format
+                yield file.path, found or end.format
+        except (OSError, seglake.SeglakeError):
+            continue

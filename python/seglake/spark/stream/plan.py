@@ -1,0 +1,277 @@
+"""Plans a batch of a stream of files: what is read of which file, and the state after it."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+import seglake
+from seglake import Position
+from seglake._tasks import Growth
+from seglake._text import printable_path
+
+from .look import NoRoomError
+from .offset import NEW_CHECKPOINT
+from .state import ReadSegment, SeenFile
+
+if TYPE_CHECKING:
+    from seglake._files import SegmentFile
+
+    from .log import Quota
+    from .look import Grown, Look
+    from .state import State
+
+__all__ = ["BatchPlan", "Listed", "Memory"]
+
+_LOG: Final = logging.getLogger(__name__)
+# The key of a segment that has no identity yet; with the path of its file. A key is an identity otherwise.
+_UNKNOWN: Final = "path:"
+
+
+class Listed(NamedTuple):
+    """The files that there were, by their paths, and when they were listed, in nanoseconds since 1970."""
+
+    files: Mapping[str, SegmentFile]
+    listed_ns: int
+
+
+@dataclass
+class Memory:
+    """What one plan leaves to the next ones. None of it is needed.
+
+    Attributes:
+        identities: those of files that no batch had room for yet, as they were listed.
+        unlisted: of segments of which no file is listed, the number of the state since when.
+    """
+
+    identities: dict[SegmentFile, str | None] = field(default_factory=dict["SegmentFile", str | None])
+    unlisted: dict[str, int] = field(default_factory=dict[str, int])
+
+
+class BatchPlan:
+    """A batch in the making.
+
+    Args:
+        look: looks at files.
+        state: the state before it, which becomes the one after it.
+        quota: the most that the batch takes.
+        memory: what earlier plans have left.
+        listed: lists the files again.
+
+    Attributes:
+        state: as above.
+        batch: what is read.
+    """
+
+    def __init__(self, look: Look, state: State, quota: Quota, memory: Memory, listed: Callable[[], Listed]) -> None:
+        self.state = state
+        self.batch: list[Growth] = []
+        self._look = look
+        self._quota = quota
+        self._memory = memory
+        self._list_again = listed
+        self._nbytes = 0
+        self._number = state.offset.number + 1
+        self._files: Mapping[str, SegmentFile] = {}
+        self._listed_ns = 0
+        # The keys of new files, by their paths.
+        self._new: dict[str, str] = {}
+        stream = look.options.stream
+        assert stream is not None
+        self._skips_replaced = stream.on_replaced == "skip"
+        self._retained = stream.retained
+
+    def make(self, listed: Listed, done: set[str]) -> None:
+        """Plans as much as the quota allows.
+
+        Args:
+            listed: the files that there are.
+            done: files that are not looked at; takes those that are read to their ends now.
+
+        Raises:
+            seglake.ReplacedError: a file is not the one that was read.
+            seglake.SeglakeError: a file cannot be read.
+        """
+        files, self._listed_ns = listed
+        self._files = files
+        self._forget()
+        # What was read longest ago comes first, so that no file that grows fast keeps others waiting.
+        waiting = sorted(self._waiting(files, done), key=lambda each: (each[0], each[1].path))
+        for _, file in waiting:
+            if self._is_full():
+                break
+            try:
+                if self._take(file, self._key(file)):
+                    done.add(file.path)
+            except NoRoomError:
+                break
+            except FileNotFoundError as error:
+                if error.filename != file.path:
+                    raise
+                # It is gone, or has another name by now, with which the next listing has it.
+        self._memory.identities = {
+            file: identity for file, identity in self._memory.identities.items() if file.path not in self.state.files
+        }
+
+    def _waiting(self, files: Mapping[str, SegmentFile], done: set[str]) -> Iterator[tuple[int, SegmentFile]]:
+        """Yields the files that may have changed, and the state of the batch that has read of each last."""
+        known, segments = self.state.files, self.state.segments
+        for path, file in files.items():
+            seen = known.get(path)
+            if seen is not None and seen.modified == file.modified_ns and seen.size == file.size:
+                continue
+            if path in done:
+                continue
+            if seen is None:
+                try:
+                    self._new[path] = self._key(file)
+                except FileNotFoundError as error:
+                    if error.filename != path:
+                        raise
+                    continue
+            segment = segments.get(self._new[path] if seen is None else seen.segment)
+            yield (0 if segment is None else segment.batch), file
+
+    def _key(self, file: SegmentFile) -> str:
+        seen = self.state.files.get(file.path)
+        return self._own_key(file) if seen is None else seen.segment
+
+    def _own_key(self, file: SegmentFile) -> str:
+        """Returns the key by what the file has now."""
+        identities = self._memory.identities
+        identity = identities.get(file)
+        if identity is None:
+            identity = self._look.identity(file)
+            if file.settled_ns(self._listed_ns) is not None:
+                identities[file] = identity
+        return identity or f"{_UNKNOWN}{file.path}"
+
+    def _forget(self) -> None:
+        """Drops files that are not listed, and segments of which none was for as long as states stay.
+
+        A listing may miss a file that is renamed meanwhile. It is not new when it is there again.
+        """
+        for path in self.state.files.keys() - self._files.keys():
+            self.state.forget_file(path)
+        listed = {seen.segment for seen in self.state.files.values()}
+        unlisted = self._memory.unlisted
+        for key in unlisted.keys() & listed:
+            del unlisted[key]
+        for key in self.state.segments.keys() - listed:
+            since = unlisted.setdefault(key, self._number)
+            if key.startswith(_UNKNOWN) or self._number - since > self._retained:
+                del unlisted[key]
+                self.state.forget_segment(key)
+
+    def _is_full(self) -> bool:
+        files, nbytes = self._quota
+        return (files is not None and len(self.batch) >= files) or (nbytes is not None and self._nbytes >= nbytes)
+
+    def _take(self, file: SegmentFile, key: str) -> bool:
+        """Plans what a file of a segment grew by. Tells whether that is all that it has.
+
+        Raises:
+            NoRoomError: the batch has no room for it.
+        """
+        known = self.state.segments.get(key)
+        position = Position.from_json(known.position) if known is not None and known.position is not None else None
+        most = None if self._quota.nbytes is None else self._quota.nbytes - self._nbytes
+        try:
+            grown = self._look.grown(file, position, most, is_first=not self.batch)
+        except seglake.ReplacedError as error:
+            return self._take_other(file, key, error)
+        if grown is None:
+            self._see(file, key, is_all=True)
+            return True
+        identity = grown.position.identity
+        if identity is not None and identity != key and key.startswith(_UNKNOWN):
+            # Its first record is there by now.
+            if identity in self.state.segments and position is None:
+                return self._take(file, identity)
+            if identity in self.state.segments:
+                return self._refuse(file, key, _same_beginning(file, identity))
+            if known is not None:
+                self.state.forget_segment(key)
+            key = identity
+        self._note(file, key, known, position, grown)
+        self._see(file, key, is_all=grown.is_all)
+        return grown.is_all
+
+    def _note(
+        self, file: SegmentFile, key: str, known: ReadSegment | None, position: Position | None, grown: Grown
+    ) -> None:
+        end = grown.position
+        if grown.found:
+            text = end.to_json()
+            start = None if known is None else known.position
+            self.batch.append(Growth(file.path, start, text, grown.nbytes))
+            self._nbytes += grown.nbytes
+            self.state.read(key, ReadSegment(text, file.path, self._number))
+        elif known is None or position is None:
+            text = end.to_json() if end.byte_offset else None
+            self.state.read(key, ReadSegment(text, file.path, 0))
+        elif end.format != position.format or known.path not in self._files:
+            # It was sealed or renamed.
+            self.state.read(key, ReadSegment(end.to_json(), file.path, known.batch))
+
+    def _see(self, file: SegmentFile, key: str, *, is_all: bool) -> None:
+        self.state.see(file.path, SeenFile(file.settled_ns(self._listed_ns) if is_all else None, file.size, key))
+
+    def _take_other(self, file: SegmentFile, key: str, error: seglake.ReplacedError) -> bool:
+        """Plans what there is of a file that does not go on where its segment was read to."""
+        known = self.state.segments[key]
+        read = self._files.get(known.path)
+        if read is not None and read.path != file.path and self._look.contains(file, read):
+            # A copy, or what the segment was sealed from: nothing in it was not read, or is not read from the other.
+            self._see(file, key, is_all=True)
+            return True
+        if file.path in self.state.files:
+            own = self._own_key(file)
+            if own != key:
+                others = [path for path, new in self._new.items() if new == key]
+                others += [path for path, seen in self.state.files.items() if seen.segment == key and path != file.path]
+                if not others and self._has_moved(key):
+                    return False  # the next listing has both
+                if others or self._skips_replaced:
+                    if not others:
+                        _LOG.warning("%s. Option onReplaced is skip: it is read as another file", error)
+                    self.state.forget_file(file.path)
+                    self._new[file.path] = own
+                    return self._take(file, own)
+        return self._refuse(file, key, error)
+
+    def _has_moved(self, key: str) -> bool:
+        """Tells whether a segment is in a file that was not listed: the listing was before it was renamed."""
+        for path, file in self._list_again().files.items():
+            if path not in self._files or path not in self.state.files:
+                try:
+                    if self._own_key(file) == key:
+                        return True
+                except (FileNotFoundError, seglake.FormatError):
+                    continue
+        return False
+
+    def _refuse(self, file: SegmentFile, key: str, error: seglake.ReplacedError) -> bool:
+        if not self._skips_replaced:
+            raise seglake.ReplacedError(
+                path=error.path or file.path,
+                byte_offset=error.byte_offset,
+                expected=error.expected,
+                actual=error.actual,
+                next="The stream has read a file with this name, or one that begins with the same record. Put it back, "
+                f"or set option onReplaced to skip. {NEW_CHECKPOINT}",
+            ) from None
+        _LOG.warning("%s. Option onReplaced is skip: what it has is not read", error)
+        self._see(file, key, is_all=True)
+        return True
+
+
+def _same_beginning(file: SegmentFile, identity: str) -> seglake.ReplacedError:
+    return seglake.ReplacedError(
+        path=printable_path(file.path),
+        byte_offset=0,
+        expected="a file that begins with another record than those that were read",
+        actual=f"the beginning of {identity} after damage",
+    )

@@ -1,0 +1,270 @@
+"""States of a stream of files: what was read of each file, durable before Spark notes the end of a batch."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+import secrets
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+from seglake._publish import durable
+from seglake._publish.new_file import new_file
+from seglake._tasks import Growth
+from seglake._text import printable_path
+
+from .offset import NEW_CHECKPOINT, StateOffset
+
+__all__ = ["ReadSegment", "SeenFile", "State", "StateStore"]
+
+_VERSION: Final = 1
+# The number of the state, that of the base that it needs, and the hash of its content; or a base.
+_STATE: Final = re.compile(r"state-(\d{10})-(\d{10})-([0-9a-f]{32})\.json")
+_BASE: Final = re.compile(r"base-(\d{10})-[0-9a-f]{32}\.json")
+# A base is not worth its sync for fewer entries.
+_FEW: Final = 1000
+
+
+class SeenFile(NamedTuple):
+    """A file as it was when it was last looked at.
+
+    Attributes:
+        modified: when it was modified, in nanoseconds since 1970; None if it has to be looked at again in any case.
+        size: its size in bytes.
+        segment: the key of its segment.
+    """
+
+    modified: int | None
+    size: int
+    segment: str
+
+
+class ReadSegment(NamedTuple):
+    """How far a segment was read, whatever its files are called.
+
+    Attributes:
+        position: the JSON of a `seglake.Position`; None if nothing was read.
+        path: the file that it was last read from.
+        batch: the number of the state whose batch read of it last; 0 for none.
+    """
+
+    position: str | None
+    path: str
+    batch: int
+
+
+@dataclass
+class State:
+    """What was read of all files that are still listed.
+
+    Attributes:
+        offset: what the checkpoint has of it.
+        files: files by their paths.
+        segments: segments by their keys.
+        base: the number and the name of the file that has all entries but those that changed since; None is no file.
+        written: how many changed entries were written since.
+        changed: the files and segments that changed since.
+    """
+
+    offset: StateOffset
+    files: dict[str, SeenFile] = field(default_factory=dict[str, SeenFile])
+    segments: dict[str, ReadSegment] = field(default_factory=dict[str, ReadSegment])
+    base: tuple[int, str | None] = (0, None)
+    written: int = 0
+    changed: tuple[set[str], set[str]] = field(default_factory=lambda: (set(), set()))
+
+    def see(self, path: str, seen: SeenFile) -> None:
+        """Notes a file as it is."""
+        if self.files.get(path) != seen:
+            self.files[path] = seen
+            self.changed[0].add(path)
+
+    def read(self, key: str, segment: ReadSegment) -> None:
+        """Notes how far a segment was read."""
+        if self.segments.get(key) != segment:
+            self.segments[key] = segment
+            self.changed[1].add(key)
+
+    def forget_file(self, path: str) -> None:
+        """Drops a file that is no longer listed."""
+        del self.files[path]
+        self.changed[0].add(path)
+
+    def forget_segment(self, key: str) -> None:
+        """Drops a segment of which no file is listed."""
+        del self.segments[key]
+        self.changed[1].add(key)
+
+    def copy(self) -> State:
+        """Returns a state that can be changed without this one."""
+        files, segments = self.changed
+        own = dict(self.files), dict(self.segments)
+        return State(self.offset, *own, self.base, self.written, (set(files), set(segments)))
+
+
+@dataclass(frozen=True)
+class StateStore:
+    """The folder of the states of streams. Each stream has a folder of its own in it.
+
+    Attributes:
+        folder: the path of the folder.
+        about: what the stream was asked for that a restart must not change, by the names of the options.
+        retained: how many states stay.
+    """
+
+    folder: str
+    about: Mapping[str, Any]
+    retained: int
+
+    def load(self, offset: StateOffset) -> State:
+        """Reads a state.
+
+        Raises:
+            ValueError: it is not there, is not the one that the checkpoint has, or was made with other options.
+        """
+        if offset.stream is None:
+            return State(offset)
+        content = self._content(offset)
+        state = State(offset, base=(content["base"][0], content["base"][1]), written=content["written"])
+        if state.base[1] is not None:
+            _apply(state, self._base_of(offset, state.base[1]))
+        _apply(state, content)
+        state.changed[0].update(content["files"])
+        state.changed[1].update(content["segments"])
+        return state
+
+    def batch(self, offset: StateOffset) -> list[Growth]:
+        """Returns what the batch reads that ends with a state.
+
+        Raises:
+            ValueError: as `load`.
+        """
+        return [] if offset.stream is None else [Growth(*growth) for growth in self._content(offset)["batch"]]
+
+    def write(self, state: State, batch: Sequence[Growth]) -> State:
+        """Writes the state after another, which was changed into it, to the disk, and removes those that are too old.
+
+        Returns the state with its offset.
+
+        Raises:
+            OSError: the folder cannot be written to.
+        """
+        number, stream = state.offset.number + 1, state.offset.stream or secrets.token_hex(8)
+        folder = Path(self.folder, stream)
+        self._make(folder)
+        files, segments = state.changed
+        base, written = state.base, state.written + len(files) + len(segments)
+        if written > max(_FEW, len(state.segments) + len(state.files)):
+            content = _packed({"files": state.files, "segments": state.segments})
+            base = (number, f"base-{number:010}-{_hash(content)}.json")
+            _write(folder / str(base[1]), content)
+            written, files, segments = 0, set[str](), set[str]()
+        content = _packed(
+            {
+                "version": _VERSION,
+                "stream": stream,
+                "state": number,
+                "about": self.about,
+                "base": base,
+                "written": written,
+                "files": {path: state.files.get(path) for path in files},
+                "segments": {key: state.segments.get(key) for key in segments},
+                "batch": batch,
+            }
+        )
+        offset = StateOffset(number, stream, _hash(content))
+        _write(folder / f"state-{number:010}-{base[0]:010}-{offset.hash}.json", content)
+        self._clean(folder, number - self.retained)
+        return State(offset, state.files, state.segments, base, written, (files, segments))
+
+    def _make(self, folder: Path) -> None:
+        if folder.is_dir():
+            return
+        folder.mkdir(parents=True, exist_ok=True)
+        for parent in list(folder.parents)[:2]:
+            durable.sync_folder(parent)
+
+    def _clean(self, folder: Path, oldest: int) -> None:
+        """Removes states from before one, and bases that no other state needs."""
+        states = {path: match for path in folder.iterdir() if (match := _STATE.fullmatch(path.name))}
+        stays = {path for path, match in states.items() if int(match[1]) >= oldest}
+        needed = min((int(states[path][2]) for path in stays), default=0)
+        for path in states.keys() - stays:
+            path.unlink(missing_ok=True)
+        for path in folder.iterdir():
+            base = _BASE.fullmatch(path.name)
+            if base is not None and int(base[1]) < needed:
+                path.unlink(missing_ok=True)
+
+    def _content(self, offset: StateOffset) -> dict[str, Any]:
+        """Reads the file of a state."""
+        folder = Path(self.folder, str(offset.stream))
+        found = list(folder.glob(f"state-{offset.number:010}-*-{offset.hash}.json"))
+        if not found:
+            raise ValueError(
+                f"option stateLocation: {printable_path(self.folder)}: expected state {offset.number} of stream "
+                f"{offset.stream} with the hash {offset.hash}, which the checkpoint has, found none. Give the query "
+                f"the folder that it had when it began. If its states are lost, it cannot go on. {NEW_CHECKPOINT}"
+            )
+        content = self._read(found[0], str(offset.hash))
+        for name, own in self.about.items():
+            before = content["about"].get(name)
+            if before != own:
+                raise ValueError(
+                    f"{name} is {own!r}: expected {before!r}, with which the checkpoint was made. Give the query what "
+                    "it had then, or another checkpoint"
+                )
+        return content
+
+    def _base_of(self, offset: StateOffset, name: str) -> dict[str, Any]:
+        path = Path(self.folder, str(offset.stream), name)
+        return self._read(path, path.stem.rpartition("-")[2])
+
+    def _read(self, path: Path, hash: str) -> dict[str, Any]:
+        try:
+            content = path.read_bytes()
+        except FileNotFoundError:
+            content = b""
+        found = _hash(content)
+        if found != hash:
+            raise ValueError(
+                f"{printable_path(path)}: expected a file of a stream's states with the hash {hash}, found "
+                f"{len(content)} bytes with the hash {found}: it is damaged or gone. Restore it. {NEW_CHECKPOINT}"
+            )
+        parsed: dict[str, Any] = json.loads(content)
+        if parsed.get("version", _VERSION) != _VERSION:
+            raise ValueError(
+                f"{printable_path(path)}: expected version {_VERSION} of a stream's state, found {parsed['version']}: "
+                "it is of another version of seglake"
+            )
+        return parsed
+
+
+def _apply(state: State, content: Mapping[str, Any]) -> None:
+    """Puts the entries of a file in the place of those that are known. None drops one."""
+    for path, seen in content["files"].items():
+        if seen is None:
+            state.files.pop(path, None)
+        else:
+            state.files[path] = SeenFile(*seen)
+    for key, segment in content["segments"].items():
+        if segment is None:
+            state.segments.pop(key, None)
+        else:
+            state.segments[key] = ReadSegment(*segment)
+
+
+def _packed(content: Mapping[str, Any]) -> bytes:
+    return json.dumps(content, separators=(",", ":")).encode()
+
+
+def _hash(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()[:32]
+
+
+def _write(path: Path, content: bytes) -> None:
+    with new_file(str(path), replace=True) as file:
+        file.write(content)

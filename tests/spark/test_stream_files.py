@@ -1,0 +1,596 @@
+"""Batches of a stream of files, without Spark: each record once, whatever grows, is renamed, sealed and restarted."""
+
+import itertools
+import json
+import os
+import random
+import shutil
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import seglake
+from seglake import SegmentLog
+
+pytest.importorskip("seglake.spark.stream.reader", reason="streams need PySpark 4.2")
+
+from pyspark.sql.streaming.datasource import ReadAllAvailable
+from stream_query import Query
+
+ALL = ReadAllAvailable()
+VALUE_BYTES = 40
+
+
+class Segment:
+    """A segment of text records that grows."""
+
+    def __init__(self, path: Path, name: str = "") -> None:
+        self.path = path
+        self.name = name or path.stem
+        self.number = 0
+
+    def grow(self, count: int) -> list[str]:
+        """Appends records. Returns their values."""
+        values = [f"{self.name}-{self.number + own}" for own in range(count)]
+        with seglake.create(self.path, format="active", if_exists="append") as writer:
+            for value in values:
+                writer.write(type="t", value=value.encode())
+        self.number += count
+        return values
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    folder = tmp_path / "files"
+    folder.mkdir()
+    return folder
+
+
+def stream(folder: Path, **options: str) -> Query:
+    return Query(folder, **{"stateLocation": str(folder.parent / "states"), "segmentFormat": "active", **options})
+
+
+def unnamed(folder: Path, **options: str) -> Query:
+    query = {"stateLocation": str(folder.parent / "states"), **options}
+    return Query(folder, **query)
+
+
+def test_new_files_and_what_others_grew_by_come_once(folder: Path) -> None:
+    a, b = Segment(folder / "a.active"), Segment(folder / "b.active")
+    first = a.grow(3)
+    query = stream(folder)
+    assert query.batch() == first
+    assert query.batch() == []
+    more = a.grow(2)
+    new = b.grow(1)
+    assert sorted(query.batch()) == sorted(more + new)
+    assert query.batch() == []
+
+
+def test_a_batch_is_read_again_after_its_files_grew_were_renamed_and_sealed(folder: Path) -> None:
+    a, b, c = (Segment(folder / f"{name}.active") for name in "abc")
+    rows = a.grow(3) + b.grow(2) + c.grow(2)
+    query = unnamed(folder)
+    assert query.batch() == rows
+    rows = a.grow(2) + b.grow(3) + c.grow(1)
+    assert query.plan()
+    assert query.read() == rows
+    later = a.grow(4) + b.grow(1)
+    assert query.read() == rows
+    b.path.rename(folder / "z.active")
+    seglake.seal(c.path, folder / "c.sealed")
+    c.path.unlink()
+    query.restart()
+    assert query.read() == rows
+    assert sorted(query.batch()) == sorted(later)
+    assert query.batch() == []
+
+
+def test_a_file_of_a_batch_that_is_gone_is_an_error(folder: Path) -> None:
+    a = Segment(folder / "a.active")
+    a.grow(3)
+    query = stream(folder)
+    assert query.plan()
+    a.path.rename(folder.parent / "elsewhere.active")
+    with pytest.raises(FileNotFoundError, match=r"no file with its records is there now.*a\.active"):
+        query.read()
+    query.options["ignoreMissingFiles"] = "true"
+    query.restart()
+    assert query.read() == []
+
+
+def test_a_restart_goes_on(folder: Path) -> None:
+    a = Segment(folder / "a.active")
+    a.grow(3)
+    query = stream(folder)
+    query.batch()
+    for _ in range(5):
+        rows = a.grow(2)
+        query.restart()
+        assert query.batch() == rows
+    query.restart()
+    assert query.batch() == []
+
+
+def test_an_unfinished_record_waits(folder: Path) -> None:
+    a = Segment(folder / "a.active")
+    rows = a.grow(3)
+    whole = a.path.read_bytes()
+    a.path.write_bytes(whole[:-5])
+    query = stream(folder)
+    assert query.batch() == rows[:2]
+    assert query.batch() == []
+    a.path.write_bytes(whole)
+    assert query.batch() == rows[2:]
+
+
+def test_what_is_written_into_preallocated_space_comes_once(folder: Path) -> None:
+    a = Segment(folder.parent / "a.active")
+    rows = a.grow(3)
+    size = a.path.stat().st_size
+    rows += a.grow(3)
+    whole = a.path.read_bytes()
+    path = folder / "a.active"
+    path.write_bytes(whole[:size] + bytes(5000))
+    query = stream(folder)
+    assert query.plan()
+    path.write_bytes(whole + bytes(5000 - len(whole) + size))
+    assert query.read() == rows[:3]
+    query.restart()
+    assert query.read() == rows[:3]
+    assert query.batch() == rows[3:]
+    assert query.batch() == []
+
+
+@pytest.mark.parametrize("format", ["sealed", "chunked", "tenant", "oplog"])
+def test_files_of_all_formats(folder: Path, format: str) -> None:
+    def write(name: str, first: int, end: int, if_exists: str = "error") -> list[str]:
+        more: dict[str, Any] = {"if_exists": if_exists} if format in ("chunked", "oplog") else {}
+        with seglake.create(folder / name, format=format, **more) as writer:
+            for number in range(first, end):
+                fields: dict[str, Any] = {
+                    "sealed": {"type": "t"},
+                    "chunked": {"offset": number},
+                    "tenant": {"partition": 1, "tenant": "a"},
+                    "oplog": {"version": 1, "clock": [], "batch": 0, "checkpointer": 1, "abi": 0},
+                }[format]
+                writer.write(value=str(number).encode(), **fields)
+        return [str(number) for number in range(first, end)]
+
+    rows = write("a", 0, 5)
+    query = stream(folder, segmentFormat=format)
+    assert query.batch() == rows
+    rows = write("b", 5, 9)
+    if format in ("chunked", "oplog"):
+        rows += write("a", 9, 12, "append")
+    query.restart()
+    assert sorted(query.batch()) == sorted(rows)
+    assert query.batch() == []
+    query.restart()
+    assert query.batch() == []
+
+
+def test_a_large_file_that_is_complete_is_read_by_several_tasks(folder: Path) -> None:
+    with seglake.create(folder / "a.sealed", format="sealed") as writer:
+        for number in range(1000):
+            writer.write(type="t", value=f"{number:0100}".encode())
+    query = stream(folder, segmentFormat="sealed", maxPartitionBytes="20k", openCostInBytes="0")
+    assert query.plan()
+    assert len(query.reader.partitions(query.previous, query.start())) > 3
+    assert [int(row) for row in query.read()] == list(range(1000))
+    (folder / "a.sealed").rename(folder / "b.sealed")
+    assert [int(row) for row in query.read()] == list(range(1000))
+
+
+def test_a_file_with_another_name_is_the_same(folder: Path) -> None:
+    a = Segment(folder / "a.active")
+    query = stream(folder)
+    rows = a.grow(3)
+    assert query.batch() == rows
+    a.path = a.path.rename(folder / "b.active")
+    assert query.batch() == []
+    rows = a.grow(2)
+    assert query.batch() == rows
+    query.restart()
+    a.path = a.path.rename(folder / "c.active")
+    rows = a.grow(2)
+    assert query.batch() == rows
+
+
+def test_a_copy_is_read_once_and_what_it_has_more_too(folder: Path) -> None:
+    a = Segment(folder / "b.active", "a")
+    rows = a.grow(3)
+    short = a.path.read_bytes()
+    rows += a.grow(3)
+    query = stream(folder)
+    assert query.batch() == rows
+    (folder / "a.active").write_bytes(short)
+    assert query.batch() == []
+    shutil.copyfile(a.path, folder / "c.active")
+    a.path = folder / "c.active"
+    more = a.grow(2)
+    assert query.batch() == more
+    assert query.batch() == []
+    query.restart()
+    assert query.batch() == []
+
+
+def test_two_files_that_only_begin_alike_are_an_error(folder: Path) -> None:
+    a = Segment(folder / "a.active")
+    a.grow(2)
+    short = a.path.read_bytes()
+    a.grow(3)
+    (folder / "b.active").write_bytes(short)
+    Segment(folder / "b.active", "b").grow(1)
+    query = stream(folder)
+    with pytest.raises(seglake.ReplacedError, match=r"b\.active.*set option onReplaced to skip"):
+        query.batch()
+    query = stream(folder, onReplaced="skip")
+    assert query.batch() == [f"a-{number}" for number in range(5)]
+    assert query.batch() == []
+
+
+def test_a_file_in_the_place_of_another(folder: Path) -> None:
+    a = Segment(folder / "a.active")
+    query = stream(folder)
+    rows = a.grow(3)
+    assert query.batch() == rows
+    # It goes on under another name: a log that is rotated.
+    a.path.rename(folder / "a.1.active")
+    new = Segment(folder / "a.active", "new")
+    rows = new.grow(2)
+    assert query.batch() == rows
+    # It is gone.
+    new.path.unlink()
+    rows = Segment(folder / "a.active", "newer").grow(2)
+    with pytest.raises(seglake.ReplacedError, match=r"a\.active: the file was replaced or cut"):
+        query.batch()
+    query.options["onReplaced"] = "skip"
+    query.restart()
+    assert query.batch() == rows
+    assert query.batch() == []
+
+
+def test_a_file_that_was_cut_is_an_error(folder: Path) -> None:
+    a = Segment(folder / "a.active")
+    query = stream(folder)
+    a.grow(1)
+    size = a.path.stat().st_size
+    a.grow(2)
+    query.batch()
+    os.truncate(a.path, size)
+    with pytest.raises(seglake.ReplacedError, match=r"a\.active"):
+        query.batch()
+
+
+def test_a_change_that_keeps_size_and_time_is_seen_while_it_is_young(folder: Path) -> None:
+    a = Segment(folder / "a.active")
+    rows = a.grow(2)
+    size = a.path.stat().st_size
+    rows += a.grow(1)
+    whole = a.path.read_bytes()
+    a.path.write_bytes(whole[:size].ljust(len(whole), b"\0"))
+    query = stream(folder)
+    assert query.batch() == rows[:2]
+    status = a.path.stat()
+    a.path.write_bytes(whole)
+    os.utime(a.path, ns=(status.st_atime_ns, status.st_mtime_ns))
+    assert query.batch() == rows[2:]
+
+
+def test_files_that_did_not_change_are_not_opened(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in "abc":
+        Segment(folder / f"{name}.active").grow(2)
+        os.utime(folder / f"{name}.active", (time.time() - 60,) * 2)
+    query = stream(folder)
+    query.batch()
+    opened: list[Any] = []
+    resume = seglake.resume
+    monkeypatch.setattr(seglake, "resume", lambda *given, **more: opened.append(given) or resume(*given, **more))
+    for _ in range(3):
+        assert query.batch() == []
+        query.restart()
+    assert opened == []
+
+
+def test_a_batch_takes_no_more_than_it_may(folder: Path) -> None:
+    rows = [Segment(folder / f"{name}.active").grow(2) for name in "abcde"]
+    query = stream(folder, maxFilesPerTrigger="2")
+    assert [query.batch() for _ in range(4)] == [rows[0] + rows[1], rows[2] + rows[3], rows[4], []]
+    assert sorted(stream(folder, maxFilesPerTrigger="2").batch(ALL)) == sorted(itertools.chain(*rows))
+    size = (folder / "a.active").stat().st_size
+    query = stream(folder, maxBytesPerTrigger=str(size * 3 // 2))
+    assert [len(query.batch()) for _ in range(5)] == [3, 3, 3, 1, 0]
+    query = stream(folder, maxBytesPerTrigger="1")
+    assert [len(query.batch()) for _ in range(11)] == [1] * 10 + [0]
+
+
+def test_a_complete_file_is_taken_whole(folder: Path) -> None:
+    for name in "abc":
+        with seglake.create(folder / f"{name}.sealed", format="sealed") as writer:
+            for number in range(3):
+                writer.write(type="t", value=f"{name}{number}".encode())
+    size = (folder / "a.sealed").stat().st_size
+    query = stream(folder, segmentFormat="sealed", maxBytesPerTrigger=str(size * 3 // 2))
+    assert [len(query.batch()) for _ in range(4)] == [3, 3, 3, 0]
+    query = stream(folder, segmentFormat="sealed", maxBytesPerTrigger="1")
+    assert [len(query.batch()) for _ in range(4)] == [3, 3, 3, 0]
+
+
+def test_a_file_that_grows_fast_does_not_keep_others_waiting(folder: Path) -> None:
+    a, b = Segment(folder / "a.active"), Segment(folder / "b.active")
+    a.grow(1)
+    query = stream(folder, maxFilesPerTrigger="1")
+    query.batch()
+    rows = b.grow(1)
+    a.grow(1)
+    assert query.batch() == rows
+
+
+def test_it_begins_now(folder: Path) -> None:
+    a = Segment(folder / "a.active")
+    a.grow(3)
+    query = stream(folder, startingFrom="now")
+    assert query.batch() == []
+    assert len(query.offsets) == 1
+    rows = a.grow(2) + Segment(folder / "b.active").grow(1)
+    query.restart()
+    assert sorted(query.batch()) == rows
+
+
+def test_available_now_ends(folder: Path) -> None:
+    a, b = Segment(folder / "a.active"), Segment(folder / "b.active")
+    rows = [a.grow(2), b.grow(2)]
+    query = stream(folder, maxFilesPerTrigger="1")
+    query.reader.prepareForTriggerAvailableNow()
+    assert query.batch() == rows[0]
+    later = a.grow(1) + Segment(folder / "c.active").grow(1)
+    assert [query.batch(), query.batch()] == [rows[1], []]
+    query.restart()
+    query.reader.prepareForTriggerAvailableNow()
+    assert sorted(query.batch() + query.batch()) == sorted(later)
+
+
+def test_a_batch_that_spark_did_not_note_is_planned_anew(folder: Path) -> None:
+    a = Segment(folder / "a.active")
+    a.grow(2)
+    query = stream(folder)
+    query.batch()
+    rows = a.grow(1)
+    assert query.plan()
+    query.offsets.pop()
+    rows += a.grow(1)
+    assert query.batch() == rows
+    query.offsets.pop()
+    query.restart()
+    assert query.batch() == rows
+
+
+def test_damage_is_reported_once(folder: Path) -> None:
+    def starts() -> list[int]:
+        assert query.plan()
+        tasks = query.reader.partitions(query.previous, query.start())
+        batches = [batch for task in tasks for batch in query.reader.read(task)]
+        reports = [row for batch in batches for row in batch.column("_corrupt_record").to_pylist()]
+        return [report["start"] for report in reports if report is not None]
+
+    a = Segment(folder / "a.active")
+    a.grow(3)
+    size = a.path.stat().st_size
+    flip(a.path, size // 3 + 20)
+    query = stream(folder)
+    assert starts() == [size // 3]
+    a.grow(3)
+    flip(a.path, size + 20)
+    assert starts() == [size]
+
+
+def flip(file: Path, offset: int) -> None:
+    content = bytearray(file.read_bytes())
+    content[offset] ^= 1
+    file.write_bytes(content)
+
+
+def test_a_wrong_key_is_an_error(folder: Path) -> None:
+    with seglake.create(folder / "a.active", format="active", key=bytes(range(32))) as writer:
+        writer.write(type="t", value=b"1")
+    with pytest.raises(seglake.WrongKeyError, match="checksumSecretFile"):
+        stream(folder).batch()
+    assert stream(folder, checksumSecret=bytes(range(32)).hex()).batch() == ["1"]
+
+
+def test_a_file_that_is_no_segment_is_an_error_when_it_has_settled(folder: Path) -> None:
+    Segment(folder / "a.active").grow(1)
+    for name in ("empty", "zeros", "young"):
+        (folder / name).write_bytes({"empty": b"", "zeros": bytes(100), "young": b"text"}[name])
+    os.utime(folder / "zeros", (time.time() - 60,) * 2)
+    query = unnamed(folder)
+    assert len(query.batch()) == 1
+    os.utime(folder / "young", (time.time() - 60,) * 2)
+    with pytest.raises(seglake.FormatError, match="young: cannot tell the format"):
+        query.batch()
+
+
+def test_files_of_another_format_are_an_error(folder: Path) -> None:
+    Segment(folder / "a.active").grow(1)
+    with seglake.create(folder / "b.chunks", format="chunked") as writer:
+        writer.write(offset=1, value=b"1")
+    with pytest.raises(seglake.FormatError, match=r"b\.chunks: this is a chunked file"):
+        unnamed(folder).batch()
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"startingFrom": "1eeafd69-9b8a-6cee-b9f1-1b8e6a30ade3"}, "a UUID is a place in a log"),
+        ({"stateLocation": "s3://bucket/states"}, "expected a path of a mounted file system"),
+        ({"onReplaced": "ask"}, "option onReplaced is 'ask': expected error or skip"),
+        ({"minStatesToRetain": "1"}, "option minStatesToRetain"),
+    ],
+)
+def test_wrong_options(folder: Path, options: dict[str, str], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        stream(folder, **options)
+
+
+def test_what_is_wrong_with_folders(folder: Path, tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError, match=r"no files to read in .* With option segmentFormat"):
+        unnamed(folder)
+    with SegmentLog(folder / "log") as log:
+        log.write("t", "1")
+    with pytest.raises(ValueError, match="this is the folder of a log"):
+        stream(folder, recursiveFileLookup="true").batch()
+    with pytest.raises(ValueError, match="expected a folder outside of those that are streamed"):
+        stream(folder, stateLocation=str(folder / "states")).batch()
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"segmentFormat": "chunked"}, "option segmentFormat is 'chunked': expected 'active'"),
+        ({"stateLocation": "/nowhere"}, "expected state 1 of stream .* which the checkpoint has, found none"),
+    ],
+)
+def test_a_restart_with_other_options_is_an_error(folder: Path, change: dict[str, str], message: str) -> None:
+    Segment(folder / "a.active").grow(1)
+    query = stream(folder)
+    query.batch()
+    query.options.update(change)
+    query.restart()
+    with pytest.raises(ValueError, match=message):
+        query.batch()
+    with pytest.raises(ValueError, match=message):
+        query.read()
+
+
+def test_a_restart_with_another_path_is_an_error(folder: Path, tmp_path: Path) -> None:
+    Segment(folder / "a.active").grow(1)
+    query = stream(folder)
+    query.batch()
+    query.path = tmp_path / "other"
+    query.path.mkdir()
+    query.restart()
+    with pytest.raises(ValueError, match=r"path is \[.*other'\]: expected \[.*files'\], with which the checkpoint"):
+        query.batch()
+
+
+@pytest.mark.parametrize(
+    "offset",
+    [
+        {},
+        {"version": 2},
+        {"version": 1, "state": 1, "stream": "../x", "hash": "0"},
+        [],
+        "1",
+        {"version": 1, "segment": None},
+    ],
+)
+def test_an_offset_of_another_source_is_an_error(folder: Path, offset: Any) -> None:
+    Segment(folder / "a.active").grow(1)
+    with pytest.raises(ValueError, match="checkpoint"):
+        stream(folder).reader.latestOffset(offset, ALL)
+
+
+def test_a_damaged_state_is_an_error(folder: Path) -> None:
+    Segment(folder / "a.active").grow(1)
+    query = stream(folder)
+    query.batch()
+    (state,) = (folder.parent / "states").glob("*/state-*")
+    flip(state, 30)
+    query.restart()
+    with pytest.raises(ValueError, match=r"state-0000000001-.*it is damaged or gone"):
+        query.batch()
+
+
+def test_old_states_are_removed_and_few_files_tell_all(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("seglake.spark.stream.state._FEW", 5)
+    segments = [Segment(folder / f"{number}.active") for number in range(4)]
+    query = stream(folder, minStatesToRetain="3")
+    rows: list[str] = []
+    for number in range(12):
+        rows += segments[number % 4].grow(1)
+        query.batch()
+        names = sorted(path.name for path in (folder.parent / "states").glob("*/*"))
+        states = [name for name in names if name.startswith("state-")]
+        assert len(states) == min(number + 1, 4)
+        bases = {json.loads(path.read_bytes())["base"][1] for path in (folder.parent / "states").glob("*/state-*")}
+        assert bases - {None} <= set(names)
+        assert len(names) - len(states) <= 4
+    assert query.rows == rows
+    query.restart()
+    assert query.batch() == []
+
+
+def test_a_segment_that_is_not_listed_for_a_while_is_not_new(folder: Path) -> None:
+    a, b = Segment(folder / "a.active"), Segment(folder / "b.active")
+    rows = a.grow(1) + b.grow(1)
+    query = stream(folder, minStatesToRetain="2")
+    assert query.batch() == rows
+    hidden = a.path.rename(folder / "_a")
+    rows = b.grow(1)
+    assert query.batch() == rows
+    query.restart()
+    hidden.rename(a.path)
+    assert query.batch() == []
+    a.path.rename(folder / "_a")
+    for _ in range(4):
+        b.grow(1)
+        query.batch()
+    hidden.rename(a.path)
+    assert query.batch() == ["a-0"]
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_each_record_once_whatever_happens_in_between(folder: Path, seed: int) -> None:
+    chosen = random.Random(seed)
+    segments: list[Segment] = []
+    rows: list[str] = []
+    limits = (
+        {"maxFilesPerTrigger": str(chosen.randint(1, 3))} if chosen.random() < 0.5 else {"maxBytesPerTrigger": "100"}
+    )
+    Segment(folder / "first.active").grow(1)
+    rows.append("first-0")
+    query = unnamed(folder, **limits)
+    last: list[str] = []
+    names = itertools.count()
+
+    def create() -> None:
+        name = f"s{next(names)}"
+        segments.append(Segment(folder / f"{chosen.randint(0, 99):02}-{name}.active", name))
+        rows.extend(segments[-1].grow(chosen.randint(1, 3)))
+
+    def grow() -> None:
+        if segments:
+            rows.extend(chosen.choice(segments).grow(chosen.randint(1, 4)))
+
+    def rename() -> None:
+        if segments:
+            segment = chosen.choice(segments)
+            segment.path = segment.path.rename(folder / f"{chosen.randint(0, 999):03}-{segment.name}.active")
+
+    def seal() -> None:
+        if segments:
+            segment = segments.pop(chosen.randrange(len(segments)))
+            seglake.seal(segment.path, segment.path.with_suffix(".sealed"))
+            if chosen.random() < 0.7:
+                segment.path.unlink()
+
+    def batch() -> None:
+        nonlocal last
+        if query.plan():
+            last = query.read()
+            query.rows.extend(last)
+
+    def again() -> None:
+        if query.offsets:
+            assert sorted(query.read()) == sorted(last)
+
+    steps: list[Callable[[], object]] = [create, grow, grow, rename, seal, batch, batch, query.restart, again]
+    for _ in range(60):
+        chosen.choice(steps)()
+    while query.batch():
+        pass
+    assert sorted(query.rows) == sorted(rows)
