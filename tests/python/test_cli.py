@@ -51,6 +51,13 @@ def test_help_lists_the_commands() -> None:
         assert f"\n  {name} " in done.out
 
 
+@pytest.mark.parametrize("arguments", [(), ("log",)])
+def test_no_line_about_a_command_is_cut_off(arguments: tuple[str, ...]) -> None:
+    listed = here(*arguments, "--help").out.split("Commands:\n")[1].split("\n\n")[0]
+    assert len(listed.splitlines()) > 5
+    assert "..." not in listed
+
+
 def test_no_command_is_trouble_and_shows_the_help() -> None:
     done = here()
     assert (done.status, done.out) == (2, "")

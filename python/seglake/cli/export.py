@@ -93,10 +93,11 @@ def command(
     as_json: bool,
     **given: Any,
 ) -> int:
-    """Write the records of files to one file of another kind, in the order of the files' paths.
+    """Write records to one Parquet, Arrow, CSV or JSON lines file.
 
-    SRC is a file, a folder with all below it, a pattern such as 'logs/*.active', or a URI of these. All files are of
-    one format. In folders, names that begin with _ or . are left out. Needs pyarrow: pip install pyarrow.
+    Records are in the order of the files' paths. SRC is a file, a folder with all below it, a pattern such as
+    'logs/*.active', or a URI of these. All files are of one format. In folders, names that begin with _ or . are
+    left out. Needs pyarrow: pip install pyarrow.
 
     Nothing is written unless all is: damage stops the export, or with --on-damage skip is left out and counted, and
     written to --damage.

@@ -41,7 +41,7 @@ def _range(_context: click.Context, _parameter: click.Parameter, text: str) -> t
     return start, end
 
 
-@click.command(epilog=_EXAMPLES)
+@click.command(epilog=_EXAMPLES, short_help="Copy bytes out of a file, whatever its state.")
 @click.argument("source", metavar="SRC", type=click.Path())
 @click.option(
     "--range",

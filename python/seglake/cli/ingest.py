@@ -40,7 +40,7 @@ Examples:
 """
 
 
-@click.command(epilog=_EXAMPLES)
+@click.command(epilog=_EXAMPLES, short_help="Write the verified records of segments to Parquet tables.")
 @click.argument("sources", metavar="SRC...", nargs=-1, required=True, type=click.Path())
 @click.option("--to", "destination", metavar="DST", required=True, type=click.Path(), help="The folder of the tables.")
 @click.option(

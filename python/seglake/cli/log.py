@@ -86,7 +86,7 @@ Examples:
 """
 
 
-@click.group(cls=_Group, epilog=_EXAMPLES)
+@click.group(cls=_Group, epilog=_EXAMPLES, short_help="Write, follow and check a log, a folder of segments.")
 @options.debug
 def command() -> None:
     """Write, follow and check a log: a folder of segments, one of which is written.
@@ -194,9 +194,10 @@ def write(
     line_bytes: int,
     key: str | None,
 ) -> int:
-    """Append the lines of standard input to a log, a record each, without their line breaks.
+    """Append the lines of standard input to a log, a record each.
 
-    Lines that come together are written together, and share a sync. The log is made if there is none.
+    A record has no line break. Lines that come together are written together, and share a sync. The log is made if
+    there is none.
 
     Ctrl-C or SIGTERM ends it once the lines that have come are on the disk. After an error the message says how many
     lines are on the disk, so that you can go on with the next.
@@ -346,9 +347,10 @@ Examples:
 def tail(
     path: str, from_: str, no_follow: bool, limit: int | None, as_json: bool, form: ValueForm | None, key: str | None
 ) -> int:
-    """Print the records of a log as they come to the disk, a line each, also from a writer in another process.
+    """Print the records of a log as they come to the disk.
 
-    What is printed is on the disk: no crash takes it back. Ctrl-C ends it, and so does a closed pipe.
+    The writer may be another process. What is printed is on the disk: no crash takes it back. Ctrl-C ends it, and
+    so does a closed pipe.
 
     Exit status: 0 all sound, 1 damage was met, 2 error.
     """
@@ -421,7 +423,7 @@ Examples:
 """
 
 
-@command.command(epilog=_INFO_EXAMPLES)
+@command.command(epilog=_INFO_EXAMPLES, short_help="Show a log's segments, and how far it is on the disk.")
 @_folder
 @options.as_json("One JSON object.")
 @options.key_file
@@ -485,9 +487,10 @@ Examples:
 @options.key_file
 @options.debug
 def verify(path: str, as_json: bool, key: str | None) -> int:
-    """Check every byte of a log's segments, and that none is missing: `seglake verify DIR`, of a log alone.
+    """Check every byte of a log's segments, and that none is missing.
 
-    What a writer has not synced yet is not read. `seglake verify FILE` explains the damage of one segment.
+    `seglake verify DIR`, of a log alone. What a writer has not synced yet is not read. `seglake verify FILE`
+    explains the damage of one segment.
 
     Exit status: 0 all sound, 1 damage was found, 2 error.
     """
@@ -508,7 +511,7 @@ Examples:
 """
 
 
-@command.command(epilog=_SEAL_EXAMPLES)
+@command.command(epilog=_SEAL_EXAMPLES, short_help="End the active segment, and wait until all are sealed.")
 @_folder
 @options.protection
 @options.key_file
@@ -540,7 +543,7 @@ Examples:
 """
 
 
-@command.command(epilog=_SNAPSHOT_EXAMPLES)
+@command.command(epilog=_SNAPSHOT_EXAMPLES, short_help="Copy a log to a new folder, also beside its writer.")
 @_folder
 @click.argument("to", metavar="DST", type=click.Path())
 @options.key_file

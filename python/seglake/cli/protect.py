@@ -33,7 +33,7 @@ _CHANGES = {
 }
 
 
-@click.command(epilog=_EXAMPLES)
+@click.command(epilog=_EXAMPLES, short_help="Write or extend the parity sidecars of files.")
 @click.argument("files", metavar="FILE...", nargs=-1, required=True, type=click.Path())
 @click.option(
     "--profile",

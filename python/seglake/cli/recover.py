@@ -30,7 +30,7 @@ Examples:
 _OPTIONS = {"key": "--key-file", "limits": "--limits"}
 
 
-@click.command(epilog=_EXAMPLES)
+@click.command(epilog=_EXAMPLES, short_help="Write what is good of a file to a new one.")
 @click.argument("source", metavar="SRC", type=click.Path())
 @click.argument("destination", metavar="DST", type=click.Path())
 @click.option(
@@ -62,11 +62,12 @@ def command(
     spool_limit: int,
     **how: Any,
 ) -> int:
-    """Write the good records of SRC to DST, a new file of the same format, and every other byte to a quarantine.
+    """Write the good records of SRC to a new file, and all else beside it.
 
-    Records keep the checksums that they have; none is computed anew. Beside the quarantine FILE, FILE.manifest.jsonl
-    says where each byte of SRC is now. DST is read back, and SRC put together again to see that it can be, before any
-    of the files appears. SRC stays as it is, and a sound one is copied.
+    DST has the format of SRC, and every byte that is not in it goes to a quarantine. Records keep the checksums
+    that they have; none is computed anew. Beside the quarantine FILE, FILE.manifest.jsonl says where each byte of
+    SRC is now. DST is read back, and SRC put together again to see that it can be, before any of the files appears.
+    SRC stays as it is, and a sound one is copied.
 
     With --undo, SRC is what was recovered, and DST becomes the damaged file again, bit for bit.
 

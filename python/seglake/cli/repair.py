@@ -30,7 +30,7 @@ Examples:
 """
 
 
-@click.command(epilog=_EXAMPLES)
+@click.command(epilog=_EXAMPLES, short_help="Restore a file and its parity sidecar, bit for bit.")
 @click.argument("file", metavar="FILE", type=click.Path())
 @click.option("--to", metavar="PATH", type=click.Path(), help="Write the repaired file here, and PATH.par beside it.")
 @click.option("--overwrite", is_flag=True, help="Replace files at PATH that exist, once the new ones are complete.")
@@ -124,7 +124,7 @@ def _summary(repaired: Repaired, file: str, to: str | None, replaced: str | None
     worst = repaired.worst
     if worst is not None:
         where = f"group {worst['group']} of band {worst['band']}"
-        line("worst group", f"needs {worst['needs']} blocks of {worst['of']} ({where})")
+        line("worst group", f"needs {count(worst['needs'], 'block')} of {worst['of']} ({where})")
     if repaired.lost:
         line("next", printable(f"seglake recover writes what is good of {to or file} to a new file"))
     if repaired.undo is not None and repaired.manifest is not None:
