@@ -100,6 +100,63 @@ fn sealed_segments_are_linked_and_the_newest_is_copied() {
     }
 }
 
+/// A link of a link would be broken where the snapshot is elsewhere, and no copy where it is not.
+#[cfg(unix)]
+#[test]
+fn a_sealed_segment_that_is_a_link_is_copied() {
+    let folder = tempfile::tempdir().unwrap();
+    let (path, taken) = (folder.path().join("log"), folder.path().join("taken"));
+    let log = SegmentLog::open(&path, LogOptions::default()).unwrap();
+    write(&log, 0..3);
+    log.roll().unwrap();
+    log.close().unwrap();
+    let [segment] = &LogReader::open(&path).unwrap().segments().unwrap()[..] else {
+        panic!()
+    };
+    fs::rename(&segment.path, folder.path().join("elsewhere")).unwrap();
+    std::os::unix::fs::symlink("../elsewhere", &segment.path).unwrap();
+    assert_eq!(values(&path), numbered(0..3));
+    snapshot(&path, &taken);
+    fs::remove_file(folder.path().join("elsewhere")).unwrap();
+    assert_eq!(values(&taken), numbered(0..3));
+}
+
+/// Nobody writes to such a pipe, so that opening it would wait for ever.
+#[cfg(unix)]
+#[test]
+fn a_pipe_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("log");
+    let log = SegmentLog::open(&path, LogOptions::default().seal(false)).unwrap();
+    write(&log, 0..3);
+    log.roll().unwrap();
+    write(&log, 3..5);
+    log.close().unwrap();
+    let segments = LogReader::open(&path).unwrap().segments().unwrap();
+    let name = segments[0].path.file_stem().unwrap().to_str().unwrap();
+    for name in [
+        format!("{name}.active"),
+        format!("_{name}.frozen"),
+        format!("_{name}.end"),
+    ] {
+        let (pipe, kept) = (path.join(name), folder.path().join("kept"));
+        let is_there = fs::rename(&pipe, &kept).is_ok();
+        let made = std::process::Command::new("mkfifo").arg(&pipe).status();
+        assert!(made.unwrap().success());
+        let reader = LogReader::open(&path).unwrap();
+        let refused = reader.snapshot(folder.path().join("taken")).unwrap_err();
+        let refused = refused.to_string();
+        assert!(
+            refused.contains("not a regular file") || refused.contains("found a pipe"),
+            "{refused}"
+        );
+        fs::remove_file(&pipe).unwrap();
+        if is_there {
+            fs::rename(&kept, &pipe).unwrap();
+        }
+    }
+}
+
 #[test]
 fn complete_and_frozen_segments_are_taken_along() {
     let folder = tempfile::tempdir().unwrap();

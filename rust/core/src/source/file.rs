@@ -69,6 +69,11 @@ impl FileSource {
         }
     }
 
+    /// The open file.
+    pub(crate) fn handle(&self) -> Handle {
+        self.file.another()
+    }
+
     /// The same file, as long as it is now.
     ///
     /// # Errors

@@ -10,9 +10,10 @@ use super::mark::MarkFile;
 use super::name::SegmentKind;
 use super::reader::{LogReader, View};
 use super::recovery::copy;
-use crate::disk::{DiskRef, Opening};
+use crate::disk::{DiskRef, Handle, Kind, Opening};
 use crate::error::{Error, Result};
 use crate::output;
+use crate::source::FileSource;
 
 /// How often it is begun anew where segments are sealed or removed meanwhile.
 const TRIES: usize = 10;
@@ -80,7 +81,7 @@ impl LogReader {
                     }
                 }
                 SegmentKind::Active => {
-                    self.copy(&segment.id.file_name(segment.kind), folder, limit)?
+                    self.copy_regular(&segment.id.file_name(segment.kind), folder, limit)?
                 }
             }
             if limit.is_some() {
@@ -88,7 +89,7 @@ impl LogReader {
                 continue;
             }
             for name in [segment.id.end_name(), segment.id.frozen_name()] {
-                if_there(self.copy(&name, folder, None))?;
+                if_there(self.copy_own(&name, folder))?;
             }
         }
         self.check_mark(&view, last)?;
@@ -122,25 +123,38 @@ impl LogReader {
     }
 
     fn link(&self, name: &str, folder: &Path) -> Result<()> {
-        match self
-            .disk()
-            .hard_link(&self.path().join(name), &folder.join(name))
-        {
-            Ok(()) => Ok(()),
+        let from = self.path().join(name);
+        // The link of a symbolic link would depend on what that names.
+        let stat = self.disk().stat(&from, false);
+        let is_file = stat.is_ok_and(|stat| stat.kind == Kind::File);
+        match is_file && self.disk().hard_link(&from, &folder.join(name)).is_ok() {
+            true => Ok(()),
             // Another file system, or one without links.
-            Err(_) => self.copy(name, folder, None),
+            false => self.copy_regular(name, folder, None),
         }
     }
 
     /// Copies a file's first bytes, or all of it, under its name.
-    fn copy(&self, name: &str, folder: &Path, limit: Option<u64>) -> Result<()> {
+    fn copy_regular(&self, name: &str, folder: &Path, limit: Option<u64>) -> Result<()> {
         let from = self.path().join(name);
-        let failed = |error| Error::io(Some(&from), "cannot copy", error);
-        let file = self.disk().handle(&from, Opening::Read).map_err(failed)?;
-        let len = file.len().map_err(failed)?;
+        let file = FileSource::open(self.disk(), &from)?;
+        self.copy(&file.handle(), &from, &folder.join(name), limit)
+    }
+
+    /// Copies a file of the log's own that is beside a segment.
+    fn copy_own(&self, name: &str, folder: &Path) -> Result<()> {
+        let from = self.path().join(name);
+        let file = self.disk().handle(&from, Opening::ReadOwn);
+        let file = file.map_err(|error| Error::io(Some(&from), "cannot copy", error))?;
+        self.copy(&file, &from, &folder.join(name), None)
+    }
+
+    fn copy(&self, file: &Handle, from: &Path, to: &Path, limit: Option<u64>) -> Result<()> {
+        let len = file.len();
+        let len = len.map_err(|error| Error::io(Some(from), "cannot copy", error))?;
         let end = limit.map_or(len, |limit| limit.min(len));
-        write_new(self.disk(), &folder.join(name), |out| {
-            copy(&file, 0, end, |bytes, at| out.write_all_at(bytes, at))
+        write_new(self.disk(), to, |out| {
+            copy(file, 0, end, |bytes, at| out.write_all_at(bytes, at))
         })
     }
 }
