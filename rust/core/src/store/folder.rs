@@ -4,7 +4,9 @@ use std::collections::HashSet;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
+use super::identity;
 use super::name::{SegmentId, SegmentKind};
+use crate::checksum::Key;
 use crate::disk::DiskRef;
 use crate::error::{Error, Result};
 use crate::source::FileSource;
@@ -191,22 +193,26 @@ impl Listing {
 /// what the disk cannot read: that is damage.
 ///
 /// # Errors
-/// [`Error::SegmentGone`] if it was removed; [`Error::Io`].
+/// [`Error::SegmentGone`] if it was removed; [`Error::Format`] for another segment under its name; [`Error::Io`].
 pub(super) fn open_file(
     disk: &DiskRef,
     folder: &Path,
-    id: SegmentId,
-    listed: SegmentKind,
+    keys: &[Key],
+    (id, listed): (SegmentId, SegmentKind),
 ) -> Result<(FileSource, SegmentKind)> {
     let is_frozen = || disk.is_taken(&folder.join(id.frozen_name()));
     let mut missing = None;
     for kind in [listed, SegmentKind::Sealed, SegmentKind::Active] {
         let path = folder.join(id.file_name(kind));
         match FileSource::open(disk, &path) {
-            Ok(source) if kind == SegmentKind::Active && is_frozen() => {
-                return Ok((source.around_unreadable(), kind));
+            Ok(source) => {
+                let source = match kind == SegmentKind::Active && is_frozen() {
+                    true => source.around_unreadable(),
+                    false => source,
+                };
+                identity::check(disk, keys, (id, kind), &source)?;
+                return Ok((source, kind));
             }
-            Ok(source) => return Ok((source, kind)),
             Err(Error::Io { source, .. }) if source.kind() == ErrorKind::NotFound => {
                 missing = Some(path);
             }

@@ -11,6 +11,7 @@ mod commit;
 mod end;
 mod folder;
 mod frozen;
+mod identity;
 mod lock;
 mod log;
 mod mark;

@@ -4,6 +4,9 @@ use std::fmt;
 
 use uuid::Uuid;
 
+use crate::engine::Format;
+use crate::format::{active, sealed};
+
 /// How many decimal digits a sequence number has in a name: all that 64 bits need, so that names sort as numbers.
 const SEQUENCE_DIGITS: usize = 20;
 const UUID_CHARACTERS: usize = 36;
@@ -30,6 +33,14 @@ impl SegmentKind {
         match self {
             Self::Active => "active",
             Self::Sealed => "sealed",
+        }
+    }
+
+    /// The format of its file.
+    pub(super) const fn format(self) -> &'static Format {
+        match self {
+            Self::Active => &active::FORMAT,
+            Self::Sealed => &sealed::FORMAT,
         }
     }
 }

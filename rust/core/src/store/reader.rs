@@ -283,7 +283,9 @@ impl LogReader {
 
     /// The file of a segment: of the kind that was listed, or of the other by now.
     pub(super) fn file(&self, segment: &Segment) -> Result<FileSource> {
-        open_file(&self.disk, &self.folder, segment.id, segment.kind).map(|(file, _)| file)
+        let keys = std::slice::from_ref(&self.key);
+        let opened = open_file(&self.disk, &self.folder, keys, (segment.id, segment.kind));
+        opened.map(|(file, _)| file)
     }
 
     /// The records of a segment that a filter lets through.

@@ -14,7 +14,6 @@ use crate::checksum::Key;
 use crate::disk::DiskRef;
 use crate::engine::{Filter, Format, Options};
 use crate::error::{Error, Result};
-use crate::format::{active, sealed};
 use crate::source::{Bound, BytesSource, Source};
 
 /// A segment of a log as it was at one moment. It gives the records of that moment whenever it is opened.
@@ -148,18 +147,19 @@ impl ListedSegment {
     /// Its format at the moment of the listing.
     #[must_use]
     pub fn format(&self) -> &'static Format {
-        format_of(self.kind)
+        self.kind.format()
     }
 
-    /// Opens it: the file that was listed, or the one that it was sealed into since.
+    /// Opens it: the file that was listed, or the one that it was sealed into since. The keys are what a record of it is checked
+    /// with where its first one is not that of its name.
     ///
     /// # Errors
-    /// [`Error::SegmentGone`] if it was removed; [`Error::Io`].
-    pub fn open(&self) -> Result<OpenedSegment> {
-        self.open_on(&DiskRef::default())
+    /// [`Error::SegmentGone`] if it was removed; [`Error::Format`] if there is another segment under its name; [`Error::Io`].
+    pub fn open(&self, keys: &[Key]) -> Result<OpenedSegment> {
+        self.open_on(&DiskRef::default(), keys)
     }
 
-    fn open_on(&self, disk: &DiskRef) -> Result<OpenedSegment> {
+    fn open_on(&self, disk: &DiskRef, keys: &[Key]) -> Result<OpenedSegment> {
         let reach = Reach {
             bound: self.bound,
             is_limit: self.is_open,
@@ -169,11 +169,11 @@ impl ListedSegment {
             // Nobody was told of a record, so that recovery may have removed the file.
             return Ok(OpenedSegment {
                 source: Arc::new(BytesSource::new(Vec::new())),
-                format: format_of(SegmentKind::Active),
+                format: SegmentKind::Active.format(),
                 filter,
             });
         }
-        let (file, kind) = open_file(disk, &self.folder, self.id, self.kind)?;
+        let (file, kind) = open_file(disk, &self.folder, keys, (self.id, self.kind))?;
         let source: Arc<dyn Source> = match kind {
             SegmentKind::Sealed => Arc::new(file),
             SegmentKind::Active => reach.within(file),
@@ -184,15 +184,8 @@ impl ListedSegment {
         }
         Ok(OpenedSegment {
             source,
-            format: format_of(kind),
+            format: kind.format(),
             filter,
         })
-    }
-}
-
-const fn format_of(kind: SegmentKind) -> &'static Format {
-    match kind {
-        SegmentKind::Active => &active::FORMAT,
-        SegmentKind::Sealed => &sealed::FORMAT,
     }
 }
