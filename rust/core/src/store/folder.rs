@@ -13,6 +13,8 @@ use crate::source::FileSource;
 
 /// How often a folder is listed before a gap is believed.
 const LISTINGS: usize = 10;
+/// So many files are listed by one call of the system, also on file systems of the network: at one moment, then.
+const LISTED_AT_ONCE: usize = 32;
 /// How the names end of files that say why a segment is frozen.
 const FROZEN: &str = ".frozen";
 
@@ -42,30 +44,41 @@ pub(super) struct Listing {
     /// Segments with a parity sidecar of their sealed file.
     pub(super) protected: HashSet<SegmentId>,
     pub(super) temporary: Vec<PathBuf>,
+    /// How many files there are, whatever they are.
+    files: usize,
 }
 
 impl Listing {
-    /// Lists a folder. Segments that are missing between others are looked for again, since a listing that overlaps with
-    /// renames and removals may miss a file.
+    /// Lists a folder, in which there is a segment of this place in the log or after it. What is missing is looked for again, since a
+    /// listing that overlaps with renames and removals may miss a file: of a segment that is sealed meanwhile it may miss both.
     ///
     /// # Errors
     /// [`Error::Io`]; [`Error::Format`] for a segment that is missing, a place that is taken twice, and first UUIDs that do not ascend.
-    pub(super) fn read(disk: &DiskRef, folder: &Path) -> Result<Self> {
+    pub(super) fn read(disk: &DiskRef, folder: &Path, reached: u64) -> Result<Self> {
+        let mut first = None;
         for _ in 0..LISTINGS {
             let listing = Self::once(disk, folder)?;
-            if listing.check(folder).is_ok() {
+            if listing.check(folder, reached).is_err() {
+                continue;
+            }
+            // That the first segment is missing shows in nothing else than another listing.
+            if listing.files <= LISTED_AT_ONCE || first == Some(listing.first()) {
                 return Ok(listing);
             }
+            first = Some(listing.first());
         }
         let last = Self::once(disk, folder)?;
-        last.check(folder)?;
+        last.check(folder, reached)?;
         Ok(last)
     }
 
     fn once(disk: &DiskRef, folder: &Path) -> Result<Self> {
         let paths = disk.list(folder);
         let paths = paths.map_err(|error| Error::io(Some(folder), "cannot list", error))?;
-        let mut listing = Self::default();
+        let mut listing = Self {
+            files: paths.len(),
+            ..Self::default()
+        };
         let mut frozen = HashSet::new();
         for path in paths {
             let Some(name) = path.file_name().and_then(|name| name.to_str()) else {
@@ -110,7 +123,11 @@ impl Listing {
         Ok(listing)
     }
 
-    fn check(&self, folder: &Path) -> Result<()> {
+    fn first(&self) -> Option<SegmentId> {
+        self.segments.first().map(|first| first.id)
+    }
+
+    fn check(&self, folder: &Path, reached: u64) -> Result<()> {
         let wrong = |message| {
             Err(Error::Format {
                 path: Some(folder.to_path_buf()),
@@ -139,7 +156,7 @@ impl Listing {
                 ));
             }
         }
-        Ok(())
+        self.check_reaches(folder, reached)
     }
 
     /// Refuses a log whose newest segments are gone: the synced mark is in the segment of this place in the log.
@@ -219,7 +236,7 @@ pub(super) fn open_file(
             Err(error) => return Err(error),
         }
     }
-    let first = Listing::read(disk, folder)?;
+    let first = Listing::read(disk, folder, 0)?;
     let first = first.segments.first().map(|first| first.id.sequence);
     if first.is_some_and(|first| first > id.sequence) {
         return Err(Error::SegmentGone {

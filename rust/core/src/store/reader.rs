@@ -230,8 +230,7 @@ impl LogReader {
     fn look(&self) -> Result<(View, Found)> {
         // The mark first: what it says is on the disk is in the listing that follows.
         let (mark, found) = Mark::find(&self.disk, &self.folder, &self.key)?;
-        let listing = Listing::read(&self.disk, &self.folder)?;
-        listing.check_reaches(&self.folder, mark.sequence)?;
+        let listing = Listing::read(&self.disk, &self.folder, mark.sequence)?;
         let segments = listing.segments;
         Ok((View { segments, mark }, found))
     }

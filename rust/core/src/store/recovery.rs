@@ -75,7 +75,7 @@ pub(super) struct Recovered {
 /// # Errors
 /// [`Error::Io`]; [`Error::Format`] where segments are missing; [`Error::Damage`] where the key is probably another one.
 pub(super) fn recover(disk: &DiskRef, folder: &Path, key: Key) -> Result<Recovered> {
-    let mut listing = Listing::read(disk, folder)?;
+    let mut listing = Listing::read(disk, folder, 0)?;
     let mut mark = MarkFile::open(disk, folder, key)?;
     let synced = mark.mark();
     listing.check_reaches(folder, synced.sequence)?;

@@ -85,10 +85,10 @@ pub(super) fn seal(
 /// [`Error::Io`].
 fn retain(disk: &DiskRef, folder: &Path, key: &Key, retention: &Retention) -> Result<Vec<Segment>> {
     let mark = Mark::read(disk, folder, key)?;
-    let listing = Listing::read(disk, folder)?;
+    let listing = Listing::read(disk, folder, mark.sequence)?;
     let mut sizes = VecDeque::new();
     for segment in &listing.segments {
-        if segment.kind != SegmentKind::Sealed {
+        if !is_removable(segment) {
             sizes.push_back(0);
             continue;
         }
