@@ -251,6 +251,15 @@ pub(super) fn open_file(
     ))
 }
 
+/// The path of a log's folder wherever the process works later.
+///
+/// # Errors
+/// [`Error::Io`].
+pub(super) fn absolute(folder: &Path) -> Result<PathBuf> {
+    let path = std::path::absolute(folder);
+    path.map_err(|error| Error::io(Some(folder), "cannot find", error))
+}
+
 /// Whether a folder is one of a log: it has a synced mark, or a segment by its name.
 ///
 /// # Errors

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use uuid::Uuid;
 
-use super::folder::Segment;
+use super::folder::{Segment, absolute};
 use super::lock::Lock;
 use super::marking::Marker;
 use super::options::{Durability, LogOptions, Retention};
@@ -63,7 +63,7 @@ impl SegmentLog {
     /// [`Error::Io`] where the folder cannot be written to, or another writer has it open (the error names the process);
     /// [`Error::Format`] where segments are missing; [`Error::Damage`] where the key is probably another one.
     pub fn open(path: impl AsRef<Path>, options: LogOptions) -> Result<Self> {
-        let folder = path.as_ref().to_path_buf();
+        let folder = absolute(path.as_ref())?;
         if options.segment_bytes == 0 {
             return Err(Error::Usage(
                 "segment_bytes is 0: it is at least 1".to_owned(),

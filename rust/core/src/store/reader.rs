@@ -6,7 +6,7 @@ use std::sync::Arc;
 use uuid::Uuid;
 
 use super::end::Reach;
-use super::folder::{Listing, Segment, open_file};
+use super::folder::{Listing, Segment, absolute, open_file};
 use super::mark::{Found, Mark};
 use super::name::SegmentKind;
 use crate::checksum::Key;
@@ -65,7 +65,7 @@ impl LogReader {
             return Err(Error::Usage("a log has one key: give one".to_owned()));
         };
         let reader = Self {
-            folder: path.as_ref().to_path_buf(),
+            folder: absolute(path.as_ref())?,
             disk: options.on().clone(),
             options,
             key,
