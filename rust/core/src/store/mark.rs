@@ -24,7 +24,8 @@ pub(super) const SLOT_BYTES: usize = 64;
 const HASHED_BYTES: usize = SLOT_BYTES - 8;
 /// Slots are a page apart, so that no sector and no page holds both.
 const SLOT_OFFSETS: [u64; 2] = [0, 4096];
-const FILE_BYTES: usize = 8192;
+const PAGE_BYTES: usize = 4096;
+const FILE_BYTES: usize = 2 * PAGE_BYTES;
 
 /// How far the log is on the disk. Nothing in front of it may be lost or damaged without an error; it says nothing of what
 /// is after it.
@@ -92,7 +93,7 @@ impl Mark {
     pub(super) fn find(disk: &DiskRef, folder: &Path, key: &Key) -> Result<(Self, Found)> {
         let path = folder.join(FILE_NAME);
         let opened = disk.handle(&path, Opening::ReadOwn);
-        match opened.and_then(|file| Slots::read(&file, key)) {
+        match opened.and_then(|file| Slots::read(&file, key)?.or_unreadable()) {
             Ok(slots) => {
                 let mark = slots.later().map_or_else(Self::default, |(_, mark)| mark);
                 Ok((mark, slots.found()))
@@ -110,22 +111,47 @@ struct Slots {
     marks: [Option<Mark>; 2],
     /// How many of them have bytes that are not zero.
     used: usize,
+    /// Why the disk cannot read them.
+    errors: [Option<io::Error>; 2],
 }
 
 impl Slots {
     fn read(file: &Handle, key: &Key) -> io::Result<Self> {
         let len = file.len()?;
-        let (mut marks, mut used) = ([None; 2], 0);
-        for (mark, offset) in marks.iter_mut().zip(SLOT_OFFSETS) {
+        let mut slots = Self {
+            marks: [None; 2],
+            used: 0,
+            errors: [None, None],
+        };
+        let each = slots.marks.iter_mut().zip(&mut slots.errors);
+        for ((mark, error), offset) in each.zip(SLOT_OFFSETS) {
             let mut slot = [0; SLOT_BYTES];
             let there = saturating_usize(len.saturating_sub(offset)).min(SLOT_BYTES);
-            if let Some(slot) = slot.get_mut(..there) {
-                file.read_exact_at(slot, offset)?;
-            }
-            used += usize::from(slot != [0; SLOT_BYTES]);
-            *mark = Mark::decode(&slot, key);
+            let read = match slot.get_mut(..there) {
+                // Twice, as other pages: what is taken for lost proves nothing any more.
+                Some(slot) => file
+                    .read_exact_at(slot, offset)
+                    .or_else(|_| file.read_exact_at(slot, offset)),
+                None => Ok(()),
+            };
+            *error = read.err();
+            slots.used += usize::from(error.is_some() || slot != [0; SLOT_BYTES]);
+            *mark = match error {
+                None => Mark::decode(&slot, key),
+                Some(_) => None,
+            };
         }
-        Ok(Self { marks, used })
+        Ok(slots)
+    }
+
+    /// What can be read, if it has a mark: a slot that the disk cannot read is one without. Where there is no other, the disk may well
+    /// have a mark, which must not be taken for none in silence.
+    fn or_unreadable(self) -> io::Result<Self> {
+        let mut errors = self.errors;
+        match errors.iter_mut().find_map(Option::take) {
+            Some(error) if self.marks == [None; 2] => Err(error),
+            _ => Ok(Self { errors, ..self }),
+        }
     }
 
     fn found(&self) -> Found {
@@ -159,6 +185,8 @@ pub(super) struct MarkFile {
     free: usize,
     /// The mark in the free slot was written since the last sync.
     is_unsynced: bool,
+    /// The offsets of slots that the disk cannot read.
+    unreadable: Vec<u64>,
     found: Found,
 }
 
@@ -220,6 +248,9 @@ impl MarkFile {
         let slots = Slots::read(&file, &key).map_err(failed)?;
         let found = slots.found();
         let (used, mark) = slots.later().unwrap_or((1, Mark::default()));
+        let each = slots.errors.iter().zip(SLOT_OFFSETS);
+        let unreadable = each.filter_map(|(error, offset)| error.as_ref().map(|_| offset));
+        let unreadable = unreadable.collect();
         Ok(Self {
             file,
             path,
@@ -227,6 +258,7 @@ impl MarkFile {
             mark,
             free: 1 - used,
             is_unsynced: false,
+            unreadable,
             found,
         })
     }
@@ -249,6 +281,11 @@ impl MarkFile {
             let missing = usize::try_from(len).ok().and_then(|len| zeros.get(len..));
             let written = self.file.write_all_at(missing.unwrap_or_default(), len);
             written.map_err(failed)?;
+        }
+        for offset in std::mem::take(&mut self.unreadable) {
+            // All of its page, which need not be read for that: the drive puts it elsewhere.
+            let page = [0; PAGE_BYTES];
+            self.file.write_all_at(&page, offset).map_err(failed)?;
         }
         if self.found != Found::Mark {
             self.advance(self.mark.sequence, self.mark.offset, self.mark.last)?;
@@ -273,7 +310,7 @@ impl MarkFile {
     /// [`Error::Io`].
     pub(super) fn advance(&mut self, sequence: u64, offset: u64, last: [u8; 16]) -> Result<()> {
         let mark = Mark {
-            counter: self.mark.counter + 1,
+            counter: self.next_counter()?,
             sequence,
             offset,
             last,
@@ -285,6 +322,15 @@ impl MarkFile {
         self.mark = mark;
         self.is_unsynced = true;
         Ok(())
+    }
+
+    fn next_counter(&self) -> Result<u64> {
+        self.mark.counter.checked_add(1).ok_or_else(|| {
+            let error = io::Error::other(
+                "its counter has the greatest number, so no mark can follow. Remove it while no writer has the log open: the log then begins a new one",
+            );
+            self.failed("cannot write the synced mark", error)
+        })
     }
 
     /// Makes the last mark survive a loss of power.
@@ -374,6 +420,23 @@ mod tests {
             std::fs::write(elsewhere.path().join(FILE_NAME), &torn).unwrap();
             assert_eq!(read(elsewhere.path()).offset, round * 10);
         }
+    }
+
+    #[test]
+    fn no_mark_follows_the_greatest_counter() {
+        let folder = tempfile::tempdir().unwrap();
+        drop(opened(folder.path()));
+        let mark = Mark {
+            counter: u64::MAX,
+            ..Mark::default()
+        };
+        let path = folder.path().join(FILE_NAME);
+        std::fs::write(&path, mark.encode(&KEY)).unwrap();
+        let disk = DiskRef::default();
+        let mut file = MarkFile::open(&disk, folder.path(), KEY).unwrap();
+        let error = file.begin(&disk, folder.path()).unwrap_err().to_string();
+        assert!(error.contains("greatest number"), "{error}");
+        assert_eq!(read(folder.path()), mark);
     }
 
     #[test]
