@@ -52,8 +52,8 @@ pub struct Tail {
     rows: Range<usize>,
     /// The segment is read to its end once the walk is.
     is_complete: bool,
-    /// The counter of the mark up to which all was given.
-    seen: Option<u64>,
+    /// The mark up to which all was given.
+    seen: Option<Mark>,
     wait: Duration,
 }
 
@@ -204,7 +204,7 @@ impl Tail {
     /// Finds out what there is to read next. Returns whether there may be something.
     fn advance(&mut self) -> Result<bool> {
         let mark = Mark::read(self.reader.disk(), self.reader.path(), self.reader.key())?;
-        if self.seen == Some(mark.counter) {
+        if self.seen == Some(mark) {
             return Ok(false);
         }
         // All of the segment that is read is on the disk at least up to here, without looking at the folder.
@@ -216,7 +216,7 @@ impl Tail {
                 self.read_on(&Reach::up_to(Bound::of_mark(&mark, id)))?;
                 return Ok(true);
             }
-            self.seen = Some(mark.counter);
+            self.seen = Some(mark);
             return Ok(false);
         }
         let view = self.reader.view()?;
@@ -243,7 +243,7 @@ impl Tail {
                     sequence: self.sequence,
                 });
             }
-            self.seen = Some(view.mark.counter);
+            self.seen = Some(view.mark);
             return Ok(false);
         };
         self.read_segment(&view, segment)
@@ -253,7 +253,7 @@ impl Tail {
         let reach = self.reader.reach(view, segment);
         let has_new = |bound: Bound| bound.offset > self.offset;
         if reach.is_limit && !reach.bound.is_some_and(has_new) {
-            self.seen = Some(view.mark.counter);
+            self.seen = Some(view.mark);
             return Ok(false);
         }
         if segment.is_frozen {
