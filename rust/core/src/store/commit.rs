@@ -179,6 +179,8 @@ impl SegmentLog {
         let sequence = current.id.sequence;
         let end = (current.writer.position(), current.last());
         current.syncing = Some(end);
+        // Nothing in front of the mark is taken back, also where the writes of these records have not returned yet.
+        current.flushed = end;
         drop(state);
         let began = Instant::now();
         let synced = self.sync_segment(&file, is_named);
@@ -305,5 +307,34 @@ impl SegmentLog {
             written: written.to_vec(),
             reason: reason.to_owned(),
         }
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+    use crate::store::LogOptions;
+
+    /// A write may wait with records in the buffer, which a commit of another thread takes along. Where the next ones find no room, those
+    /// stay: the mark is after them, and who waits for them was told so.
+    #[test]
+    fn what_a_commit_took_along_is_not_taken_back() {
+        let folder = tempfile::tempdir().unwrap();
+        let options = LogOptions::default().durability(Durability::Flush);
+        let log = SegmentLog::open(folder.path(), options).unwrap();
+        let append = |state| log.append(state, None, b"type", b"value", None).unwrap().0;
+        let state = append(log.state());
+        let batch = state.batch.clone();
+        let state = log.commit_all(state).unwrap();
+        assert!(matches!(batch.0.get(), Some(Outcome::Durable)));
+        let mut state = append(state);
+        let full = Error::io(None, "cannot write", std::io::ErrorKind::StorageFull.into());
+        log.refuse_batch(&mut state, full);
+        let current = state.segment.as_ref().unwrap();
+        assert!(current.synced.0 > 0);
+        assert_eq!(current.writer.position(), current.synced.0);
+        drop(state);
+        log.close().unwrap();
     }
 }
