@@ -282,6 +282,12 @@ impl SegmentLog {
         while state.committing.is_some() || state.is_rolling {
             state = self.wait_committed(state);
         }
+        if let Some(current) = &mut state.segment
+            && self.marker.check_lock().is_err()
+        {
+            // Another process may write to the file.
+            current.writer.forget();
+        }
         state.segment = None;
         if state.close_error.is_none() {
             state.close_error = closed.err();

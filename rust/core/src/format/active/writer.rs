@@ -112,6 +112,12 @@ impl Writer {
         self.out.sync()
     }
 
+    /// Drops the records that are not in the file yet.
+    pub(crate) fn forget(&mut self) {
+        self.unhashed = Unhashed::default();
+        self.out.forget();
+    }
+
     /// Walks the existing records, to find the last UUID and where to append.
     fn find_end(&mut self, options: &WriteOptions) -> Result<()> {
         let source = Arc::new(self.out.source()?);
