@@ -46,6 +46,11 @@ pub(super) fn freeze(
     })
 }
 
+/// Why a segment is kept as it is that the disk cannot read.
+pub(super) fn unreadable_page((offset, error): (u64, String)) -> String {
+    format!("the disk cannot read the page at offset {offset}: {error}")
+}
+
 /// Writes a new file, which is on the disk with its name when this returns.
 pub(super) fn write_new(
     disk: &DiskRef,

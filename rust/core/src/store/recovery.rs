@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use super::end::forget_end;
 use super::folder::{Listing, Segment};
-use super::frozen::{freeze, remove_synced, write_new};
+use super::frozen::{freeze, remove_synced, unreadable_page, write_new};
 use super::mark::{Found, Mark, MarkFile};
 use super::name::{SegmentId, SegmentKind};
 use super::sealing::{Sealed, seal};
@@ -343,11 +343,9 @@ impl Recovering<'_> {
         end: &Surveyed,
         bound: &Bound,
     ) -> Result<Option<String>> {
-        if let Some((offset, error)) = &end.unreadable {
+        if let Some(unreadable) = end.unreadable.clone() {
             // Nothing is known of what is there: a later record may be, also one that was acknowledged.
-            return Ok(Some(format!(
-                "the disk cannot read the page at offset {offset}: {error}"
-            )));
+            return Ok(Some(unreadable_page(unreadable)));
         }
         let Some(damage) = end.first_damage else {
             return Ok(None);

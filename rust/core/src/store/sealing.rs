@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use super::end::forget_end;
 use super::folder::{Listing, Segment};
-use super::frozen::{freeze, remove_synced};
+use super::frozen::{freeze, remove_synced, unreadable_page};
 use super::mark::Mark;
 use super::name::{SegmentId, SegmentKind};
 use super::options::{LogOptions, Retention};
@@ -38,8 +38,8 @@ pub(super) enum Sealed {
 }
 
 /// Seals a complete segment: the new file is verified against the checksums of the records, synced and in its place before the
-/// active file is removed. A damaged segment is frozen, and so is one without records, or whose records do not reach `end` or what
-/// its file `.end` says.
+/// active file is removed. A damaged segment is frozen, and so is one that the disk cannot read, one without records, or whose records
+/// do not reach `end` or what its file `.end` says.
 ///
 /// # Errors
 /// [`Error::Io`]: the segment is as it was. [`Error::Interrupted`].
@@ -55,11 +55,15 @@ pub(super) fn seal(
     let bound = Bound::of_name()
         .or_later(end.map(Bound::of_given))
         .or_later(Bound::of_end(disk, folder, segment.id, &key));
-    let source = BoundSource::whole(Arc::new(FileSource::open(disk, &segment.path)?), bound);
+    // What cannot be read is damage, and tried a second time.
+    let file = FileSource::open(disk, &segment.path)?.around_unreadable();
+    let file = Arc::new(file);
+    let source = BoundSource::whole(file.clone(), bound);
     let path = folder.join(segment.id.file_name(SegmentKind::Sealed));
     let options = Options::default()
         .on_disk(disk)
         .keys(vec![key])
+        .record_bytes(u64::MAX)
         .interrupt(interrupt);
     let how = SealOptions::default().overwrite(overwrite);
     match verbs::seal(Arc::new(source), &options, &path, &how, |_| Ok(())) {
@@ -68,10 +72,13 @@ pub(super) fn seal(
             forget_end(disk, folder, segment.id);
             Ok(Sealed::Sealed)
         }
-        Err(Error::Damage(damage)) => {
+        // Not where the new file is read back differently: that is no damage of the segment.
+        Err(Error::Damage(damage)) if damage.path.as_ref() == Some(&segment.path) => {
+            let reason = file.unreadable().map(unreadable_page);
+            let reason = reason.unwrap_or_else(|| damage.to_string());
             let is_known = bound.said_by != SaidBy::Name && damage.offset < bound.offset;
             let synced = is_known.then_some(bound.offset);
-            freeze(disk, folder, segment.id, &damage.to_string(), synced)?;
+            freeze(disk, folder, segment.id, &reason, synced)?;
             Ok(Sealed::Frozen)
         }
         Err(error) => Err(error),
