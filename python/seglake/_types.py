@@ -349,11 +349,11 @@ class Diagnosis(NamedTuple):
 
 
 class Retention(TypedDict, total=False):
-    """Which sealed segments of a log are removed. The newest segment always stays.
+    """Which sealed and frozen segments of a log are removed. The newest segment always stays.
 
     Attributes:
         age: those whose records are all older than so many seconds, or a timedelta.
-        bytes: the oldest ones, while all sealed segments together have more bytes than this.
+        bytes: the oldest ones, while all of them together have more bytes than this.
     """
 
     age: float | timedelta

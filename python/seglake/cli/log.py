@@ -575,18 +575,18 @@ Examples:
 
 @command.command(epilog=_RETAIN_EXAMPLES)
 @_folder
-@click.option("--age", metavar="TIME", type=_DURATION, help="Remove sealed segments that are older: 12h, 30d.")
+@click.option("--age", metavar="TIME", type=_DURATION, help="Remove segments that are older: 12h, 30d.")
 @click.option(
     "--bytes",
     "nbytes",
     metavar="SIZE",
     type=options.SIZE,
-    help="Remove the oldest sealed segments while all of them have more bytes.",
+    help="Remove the oldest segments while all of them have more bytes.",
 )
 @options.key_file
 @options.debug
 def retain(path: str, age: float | None, nbytes: int | None, key: str | None) -> int:
-    """Remove the oldest sealed segments of a log, for good. The newest segment stays.
+    """Remove the oldest sealed and frozen segments of a log, for good. The newest segment stays.
 
     Exit status: 0 done, 2 error, such as another writer.
     """

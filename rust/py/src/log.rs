@@ -55,8 +55,8 @@ const SIGNAL_INTERVAL: Duration = Duration::from_millis(50);
 ///     in the memory of the process alone.
 /// mark_interval: so many seconds after a write, or a timedelta, the mark survives a loss of power as well: damage in front of it is never
 ///     taken for the end of the log. Readers see it at once. None is 0.1.
-/// retention: a dict of what is removed, whenever a segment is sealed: `age`, sealed segments that are older than so many seconds
-///     or a timedelta; `bytes`, the oldest ones while all sealed segments together have more bytes.
+/// retention: a dict of what is removed, whenever a segment is sealed: `age`, sealed and frozen segments that are older than so many
+///     seconds or a timedelta; `bytes`, the oldest ones while all of these together have more bytes.
 /// seal: whether segments that are full are sealed.
 /// protect: a profile as in `seglake.protect`, such as "128+8": each sealed segment gets a parity sidecar, from which `repair` restores
 ///     damaged bytes. Those that have none yet get one in the background. None: no sidecars are made.
@@ -440,10 +440,10 @@ impl SegmentLog {
             .map_err(|error| raise(py, error))
     }
 
-    /// Removes the oldest sealed segments and returns them as a list of LogSegment. The newest segment always stays.
+    /// Removes the oldest sealed and frozen segments and returns them as a list of LogSegment. The newest segment always stays.
     ///
     /// age: those that are older than so many seconds, or a timedelta.
-    /// bytes: the oldest ones, while all sealed segments together have more bytes.
+    /// bytes: the oldest ones, while all of these together have more bytes.
     ///
     /// >>> with seglake.SegmentLog("new") as log:
     /// ...     len(log.retain(bytes=1_000_000))

@@ -50,13 +50,14 @@ impl Durability {
     }
 }
 
-/// Which sealed segments are removed. The newest segment always stays, and so does the newest that is known to be on the disk.
+/// Which segments are removed: sealed ones, and those that are kept as they are since they are damaged. The newest segment always stays,
+/// and so does the newest that is known to be on the disk.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Retention {
     /// Segments whose records are all older than this.
     pub age: Option<Duration>,
-    /// The oldest ones, as long as all sealed segments together have more bytes than this.
+    /// The oldest ones, as long as all of them together have more bytes than this.
     pub bytes: Option<u64>,
 }
 

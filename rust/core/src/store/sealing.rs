@@ -20,7 +20,6 @@ use crate::disk::{DiskRef, Owner};
 use crate::engine::{Interrupt, Options};
 use crate::error::{Error, Result};
 use crate::parity::Parameters;
-use crate::saturating::saturating_u64;
 use crate::source::{Bound, BoundSource, FileSource, SaidBy};
 use crate::sync::{self, Condvar, JoinHandle, Mutex, MutexGuard};
 use crate::uuid6;
@@ -85,7 +84,7 @@ pub(super) fn seal(
     }
 }
 
-/// Removes the oldest sealed segments as `retention` says, one after the other, each for good before the next, so that no gap
+/// Removes the oldest sealed and frozen segments as `retention` says, one after the other, each for good before the next, so that no gap
 /// can come about. Returns those that are gone. Nobody else may seal or remove segments meanwhile.
 ///
 /// # Errors
@@ -105,32 +104,40 @@ fn retain(disk: &DiskRef, folder: &Path, key: &Key, retention: &Retention) -> Re
     }
     let mut total: u64 = sizes.iter().sum();
     let now = sync::since_epoch();
-    let oldest = retention.age.map(|age| now.saturating_sub(age).as_micros());
+    let micros = |time: Duration| time.as_micros().cast_signed();
+    let oldest = retention.age.map(|age| micros(now) - micros(age));
     let mut removed = Vec::new();
     for (pair, bytes) in listing.segments.windows(2).zip(sizes) {
         let [segment, next] = pair else { break };
         // All records of a segment are older than the first one of the next.
         let end = uuid6::timestamp_micros(next.id.first.as_bytes());
-        let is_old = oldest
-            .is_some_and(|oldest| u64::try_from(end).is_ok_and(|end| end < saturating_u64(oldest)));
+        let is_old = oldest.is_some_and(|oldest| i128::from(end) < oldest);
         let is_over = retention.bytes.is_some_and(|most| total > most);
         // After the segment of the mark nothing may be on the disk: without that one the log would be lost.
         let is_proven = segment.id.sequence < mark.sequence;
-        if segment.kind != SegmentKind::Sealed || !is_proven || !(is_old || is_over) {
+        if !is_removable(segment) || !is_proven || !(is_old || is_over) {
             break;
         }
-        // While it is sealed, or where that was cut short, it has two files. Of these the active one goes first, as in sealing.
-        let active = listing.doubled.iter().filter(|own| own.id == segment.id);
-        for own in active.chain([segment]) {
+        // While it is sealed, or where that was cut short, it has two files. Of these the one that is read goes last.
+        let other = listing.doubled.iter().filter(|own| own.id == segment.id);
+        for own in other.chain([segment]) {
             remove_synced(disk, folder, &own.path)?;
         }
         if listing.protected.contains(&segment.id) {
             remove_synced(disk, folder, &folder.join(segment.id.sidecar_name()))?;
         }
+        // What is said of it goes after it. A leftover does no harm.
+        let _ = disk.unlink(&folder.join(segment.id.frozen_name()));
+        forget_end(disk, folder, segment.id);
         total -= bytes;
         removed.push(segment.clone());
     }
     Ok(removed)
+}
+
+/// Whether a segment is one that retention removes.
+fn is_removable(segment: &Segment) -> bool {
+    segment.kind == SegmentKind::Sealed || segment.is_frozen
 }
 
 /// Makes the parity sidecar of a sealed segment. Nothing is done if there is none, as where old ones were removed meanwhile.
