@@ -620,6 +620,44 @@ fn retention_removes_the_oldest_sealed_segments() {
     assert!(matches!(gone, Error::SegmentGone { .. }), "{gone}");
 }
 
+/// Records may have any time that a UUID can have.
+#[test]
+fn records_before_1970_are_old() {
+    let folder = Folder::new();
+    let log = folder.open(quick());
+    for micros in [-3_000_000, -2_000_000, -1_000_000] {
+        let uuid = seglake::uuid6::Generator::default().at(micros).unwrap();
+        log.write_as(Some(uuid), b"type", b"value").unwrap();
+        log.roll().unwrap();
+    }
+    log.wait_sealed().unwrap();
+    let century = Duration::from_secs(100 * 366 * 86_400);
+    let removed = log.retain(&Retention::default().age(century)).unwrap();
+    assert!(removed.is_empty());
+    let removed = log
+        .retain(&Retention::default().age(Duration::ZERO))
+        .unwrap();
+    assert_eq!(removed.len(), 2);
+}
+
+/// The marks of a log whose mark was lost are counted from the beginning again.
+#[test]
+fn a_tail_goes_on_after_the_mark_was_lost() {
+    for later in 1..8 {
+        let folder = Folder::new();
+        let log = folder.open(quick().durability(Durability::Fsync));
+        write(&log, 0..3);
+        log.close().unwrap();
+        let reader = LogReader::open(folder.log()).unwrap();
+        let mut tail = reader.tail(TailFrom::Start).unwrap();
+        assert_eq!(std::iter::from_fn(|| tail.poll().unwrap()).count(), 3);
+        folder.lose_mark();
+        let log = folder.open(quick().durability(Durability::Fsync));
+        write(&log, 3..3 + later);
+        assert_eq!(std::iter::from_fn(|| tail.poll().unwrap()).count(), later);
+    }
+}
+
 #[test]
 fn a_tail_whose_segment_is_removed_says_so() {
     let folder = Folder::new();

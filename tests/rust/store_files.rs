@@ -2,12 +2,13 @@
 
 use std::fs;
 use std::path::Path;
+use std::time::Duration;
 
 use crate::simulated::Simulated;
 use seglake::Error;
 use seglake::checksum::Key;
 use seglake::format::Options;
-use seglake::store::{LogOptions, LogReader, SegmentLog};
+use seglake::store::{Durability, ListedLog, LogOptions, LogReader, SegmentLog, TailFrom};
 use uuid::Uuid;
 
 const SLOT_BYTES: usize = 64;
@@ -309,6 +310,33 @@ fn a_writer_whose_folder_was_replaced_stops() {
     assert_eq!(values(&moved), [b"value 0"]);
 }
 
+/// What was only taken into memory is not written any more once the lock is known to be lost.
+#[test]
+fn a_writer_whose_lock_was_replaced_writes_nothing_when_it_is_closed() {
+    let disk = Simulated::new();
+    disk.lock_no_folders();
+    let options = LogOptions::default()
+        .disk(disk.disk())
+        .durability(Durability::None)
+        .mark_interval(Duration::from_millis(20));
+    let log = SegmentLog::open("/data/log", options).unwrap();
+    log.write(b"type", b"value 0").unwrap();
+    disk.disk().unlink(Path::new("/data/log/_lock")).unwrap();
+    disk.put("/data/log/_lock", b"process 1\n");
+    log.sync().unwrap(); // the mark is synced later: then it is noticed
+    let written = |disk: &Simulated| {
+        let mut files = disk.files().into_iter();
+        files.find(|(path, _)| path.ends_with(".active")).unwrap().1
+    };
+    let before = written(&disk);
+    while log.write(b"type", b"value 1").is_ok() {
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    assert!(log.close().is_err());
+    drop(log);
+    assert_eq!(written(&disk), before);
+}
+
 /// Where folders cannot be locked another writer gets in when the file is gone. The first one notices it.
 #[test]
 fn a_writer_whose_lock_was_replaced_stops_where_there_is_the_file_alone() {
@@ -343,5 +371,76 @@ fn a_writer_whose_lock_was_replaced_stops_where_there_is_the_file_alone() {
             drop(log);
             SegmentLog::open(path, options()).unwrap();
         }
+    }
+}
+
+/// A log of as many segments as are not listed by one call of the system, with a record each.
+fn many_segments(disk: &Simulated) -> SegmentLog {
+    let options = LogOptions::default()
+        .disk(disk.disk())
+        .segment_bytes(1)
+        .seal(false);
+    let log = SegmentLog::open(Path::new("/data/log"), options).unwrap();
+    for number in 0..40_u8 {
+        log.write(b"type", &[number]).unwrap();
+    }
+    log
+}
+
+/// A listing that overlaps with the renames and removals of sealing may miss both files of a segment.
+#[test]
+fn a_segment_that_a_listing_missed_is_found() {
+    let disk = Simulated::new();
+    many_segments(&disk).close().unwrap();
+    for sequence in [1, 20, 39, 40] {
+        let options = || Options::default().disk(disk.disk());
+        let reader = LogReader::with("/data/log", options()).unwrap();
+        disk.miss_once(&format!("{sequence:020}-"));
+        assert_eq!(reader.records().unwrap().count(), 40, "{sequence}");
+    }
+}
+
+/// A segment under the name of another would come twice, and that one not at all.
+#[test]
+fn a_segment_under_the_name_of_another_is_refused() {
+    for is_sealed in [true, false] {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("log");
+        let options = LogOptions::default().seal(is_sealed);
+        let log = SegmentLog::open(&path, options).unwrap();
+        for value in [b"value 0", b"value 1", b"value 2"] {
+            log.write(b"type", value).unwrap();
+            log.roll().unwrap();
+        }
+        log.close().unwrap();
+        let reader = LogReader::open(&path).unwrap();
+        let segments = reader.segments().unwrap();
+        let [first, second] = [0, 1].map(|place: usize| segments[place].path.clone());
+        let kept = fs::read(&first).unwrap();
+        fs::copy(&second, &first).unwrap();
+        let wanted = segments[0].id.first;
+        let listed = ListedLog::read(&path, &Options::default()).unwrap();
+        let errors = [
+            reader.records().unwrap().find_map(Result::err).unwrap(),
+            reader.get(&wanted).unwrap_err(),
+            reader.tail(TailFrom::Start).unwrap().poll().unwrap_err(),
+            listed.segments[0].open(&[Key::DEFAULT]).err().unwrap(),
+        ];
+        for error in errors {
+            let error = error.to_string();
+            assert!(error.contains(&wanted.to_string()), "{error}");
+            assert!(error.contains("it is another segment"), "{error}");
+        }
+        // Damage is damage, also that of the first UUID.
+        let mut damaged = kept.clone();
+        damaged[3] ^= 1;
+        fs::write(&first, &damaged).unwrap();
+        let error = reader.records().unwrap().find_map(Result::err).unwrap();
+        assert!(matches!(error, Error::Damage(_)), "{error}");
+        let lenient = LogReader::with(&path, Options::default().strict(false)).unwrap();
+        let read: Vec<_> = lenient.records().unwrap().map(Result::unwrap).collect();
+        assert!(read.len() >= 2, "{}", read.len());
+        fs::write(&first, &kept).unwrap();
+        assert_eq!(values(&path).len(), 3);
     }
 }

@@ -226,3 +226,126 @@ fn a_page_that_is_read_at_the_second_try_freezes_nothing() {
     }
     assert!(opened > 0);
 }
+
+/// A mark that the disk cannot read is a lost one to a writer, which makes it anew. A reader takes the other one, and says so where there is
+/// none.
+#[test]
+fn a_mark_that_cannot_be_read_is_made_anew() {
+    let slots = [0..64, 4096..4160];
+    for broken in [&slots[..1], &slots[1..], &slots[..]] {
+        let disk = Simulated::new();
+        let log = open(large_segments(&disk));
+        write_large(&log, 0..RECORDS);
+        log.close().unwrap();
+        for slot in broken {
+            disk.break_range("/data/log/_mark", slot.clone());
+        }
+        let reader = LogReader::with(folder(), Options::default().disk(disk.disk()));
+        match reader {
+            Ok(_) => assert_eq!(broken.len(), 1),
+            Err(Error::Io { path, .. }) => {
+                assert_eq!(broken.len(), 2);
+                assert!(path.unwrap().ends_with("_mark"));
+            }
+            Err(other) => panic!("{other}"),
+        }
+        let log = open(large_segments(&disk));
+        write_large(&log, RECORDS..RECORDS + 1);
+        log.close().unwrap();
+        let (numbers, error) = read(&disk, true);
+        assert_eq!(numbers, (0..=RECORDS).collect::<Vec<_>>());
+        assert!(error.is_none(), "{error:?}");
+        assert_eq!(open(large_segments(&disk)).recovered(), []);
+    }
+}
+
+/// Else it would be tried again whenever the log is opened, in vain, and nobody could read around it.
+#[test]
+fn a_complete_segment_that_cannot_be_read_is_frozen() {
+    let disk = Simulated::new();
+    let log = open(large_segments(&disk).seal(false));
+    write_large(&log, 0..RECORDS);
+    let path = only(&disk, ".active");
+    log.roll().unwrap();
+    write_large(&log, RECORDS..RECORDS + 1);
+    log.close().unwrap();
+    disk.break_range(&path, PAGE_BYTES + 512..PAGE_BYTES + 1024);
+    let log = open(large_segments(&disk));
+    log.wait_sealed().unwrap();
+    let [frozen] = &log.frozen()[..] else {
+        panic!("{:?}", log.frozen())
+    };
+    assert_eq!(frozen.id.sequence, 1);
+    let said = disk.files();
+    let said = said.iter().find(|(path, _)| path.ends_with(".frozen"));
+    let said = String::from_utf8_lossy(said.unwrap().1);
+    assert!(
+        said.contains("cannot read the page at offset 4096"),
+        "{said}"
+    );
+    log.close().unwrap();
+    let lost = |own: &usize| {
+        let own = &extents()[*own];
+        own.start < 2 * PAGE_BYTES && PAGE_BYTES < own.end
+    };
+    let left = (0..RECORDS).filter(|own| !lost(own)).chain([RECORDS]);
+    assert_eq!(read(&disk, false).0, left.collect::<Vec<_>>());
+    assert!(matches!(read(&disk, true).1, Some(Error::Damage(_))));
+}
+
+/// The segment is sound, so it is sealed when the log is opened again.
+#[test]
+fn a_sealed_file_that_is_read_back_differently_freezes_nothing() {
+    let disk = Simulated::new();
+    let log = open(options(&disk));
+    log.write(b"type", &[7; 4000]).unwrap();
+    let is_new = |own: &Done| {
+        own.call == Call::Write
+            && own
+                .path
+                .to_str()
+                .is_some_and(|own| own.ends_with(".tmp") && own.contains(".sealed."))
+    };
+    disk.trouble_at(is_new, 0, Trouble::Skip);
+    log.roll().unwrap();
+    log.wait_sealed().unwrap_err();
+    assert!(log.frozen().is_empty());
+    log.close().unwrap();
+    let log = open(options(&disk));
+    log.wait_sealed().unwrap();
+    only(&disk, ".sealed");
+}
+
+/// Else everything after it would stay for ever.
+#[test]
+fn a_frozen_segment_does_not_stop_retention() {
+    let disk = Simulated::new();
+    let log = open(options(&disk));
+    log.write(b"type", b"value 0").unwrap();
+    log.sync().unwrap();
+    flip(&disk, &only(&disk, ".active"), 30);
+    for value in [b"value 1", b"value 2", b"value 3"] {
+        log.roll().unwrap();
+        log.write(b"type", value).unwrap();
+    }
+    log.wait_sealed().unwrap();
+    assert_eq!(log.frozen().len(), 1);
+    let sizes = |ending| {
+        let files = disk.files().into_iter();
+        let sizes = files.filter(|(path, _)| path.ends_with(ending));
+        sizes.map(|(_, bytes)| bytes.len() as u64).sum::<u64>()
+    };
+    // Two sealed ones: the frozen one is too much.
+    let removed = log
+        .retain(&Retention::default().bytes(sizes(".sealed")))
+        .unwrap();
+    assert_eq!(removed.len(), 1);
+    assert!(removed[0].is_frozen);
+    assert!(
+        disk.files()
+            .keys()
+            .all(|path| !path.contains("00000000000000000001-"))
+    );
+    let removed = log.retain(&Retention::default().bytes(0)).unwrap();
+    assert_eq!(removed.len(), 2);
+}

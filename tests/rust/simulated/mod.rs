@@ -111,6 +111,8 @@ struct State {
     reads: usize,
     time: u64,
     broken_read: Option<usize>,
+    /// The beginning of names that the next listing misses, as one does that overlaps with their renames.
+    missed: Option<String>,
     /// What goes wrong at a call of a kind, after so many others of it.
     trouble_at: Option<(IsOf, usize, Trouble)>,
     /// Calls that report success and do nothing.
@@ -246,6 +248,11 @@ impl Simulated {
     /// Has something be read wrongly: the operation of this number, of those that change nothing.
     pub(crate) fn break_read(&self, at: usize) {
         self.state().broken_read = Some(at);
+    }
+
+    /// Has the next listing miss the names that begin so.
+    pub(crate) fn miss_once(&self, beginning: &str) {
+        self.state().missed = Some(beginning.to_owned());
     }
 
     /// How many operations changed nothing.
@@ -462,6 +469,7 @@ const fn needs_room(call: Call) -> bool {
     )
 }
 
+const PAGE_BYTES: u64 = 4096;
 const IS_SKIPPED: Option<Trouble> = Some(Trouble::Skip);
 
 impl Disk for Simulated {
@@ -516,7 +524,12 @@ impl Disk for Simulated {
     fn list(&self, folder: &Path) -> io::Result<Vec<PathBuf>> {
         let mut state = self.turn();
         state.read()?;
-        state.names.list(folder)
+        let mut paths = state.names.list(folder)?;
+        if let Some(missed) = state.missed.take() {
+            let name = |path: &PathBuf| path.file_name().unwrap().to_str().unwrap().to_owned();
+            paths.retain(|path| !name(path).starts_with(&missed));
+        }
+        Ok(paths)
     }
 
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
@@ -663,6 +676,24 @@ impl DiskFile for Opened {
         // What is in the file already has its room.
         let grows = start + bytes.len() > state.files[&self.id].now().len();
         let trouble = state.reach_with(Call::Write, &self.path, grows)?;
+        if trouble == IS_SKIPPED {
+            return Ok(bytes.len());
+        }
+        // A page gets another place where all of it is written. To write a part of it the rest is read.
+        let (id, end) = (self.id, offset + bytes.len() as u64);
+        let is_whole = |own: &Range<u64>| {
+            let page = own.start / PAGE_BYTES * PAGE_BYTES..own.end.next_multiple_of(PAGE_BYTES);
+            offset <= page.start && page.end <= end
+        };
+        let unreadable = &mut state.unreadable;
+        unreadable.retain(|(own, range)| *own != id || !is_whole(range));
+        let is_within = |own: &Range<u64>| offset < own.end && own.start < end;
+        if unreadable
+            .iter()
+            .any(|(own, range)| *own == id && is_within(range))
+        {
+            return Err(io::Error::from_raw_os_error(EIO));
+        }
         if let (Some(_), Some(call)) = (&state.tape, state.calls.last_mut()) {
             call.bytes = bytes.to_vec();
         }
