@@ -2255,13 +2255,10 @@ class SegmentLog:
         the process. "none": it may be in the memory of the process alone.
     mark_interval: so many seconds after a write, or a timedelta, the mark survives a loss of power as well:
         damage in front of it is never taken for the end of the log. Readers see it at once. None is 0.1.
-    retention: a dict of what is removed, whenever a segment is sealed: `age`, sealed segments that are older than
-        so many seconds or a timedelta; `bytes`, the oldest ones while all sealed segments together have more
+    retention: a dict of what is removed, whenever a segment is sealed: `age`, sealed and frozen segments that are
+        older than so many seconds or a timedelta; `bytes`, the oldest ones while all of these together have more
         bytes.
     seal: whether segments that are full are sealed.
-    protect: a profile as in `seglake.protect`, such as "128+8": each sealed segment gets a parity sidecar, from
-        which `repair` restores damaged bytes. Those that have none yet get one in the background. None: no
-        sidecars are made.
     readonly: open the log to read, beside its writer. Nothing is locked or changed.
 
     Raises OSError where the folder cannot be used, or another writer has it open (the error names its process);
@@ -2395,9 +2392,9 @@ class SegmentLog:
         2
         """
     def wait_sealed(self) -> None:
-        """Waits until all segments that are full are sealed, with `protect` until sealed ones have their sidecar,
-        and those that `retention` names are removed. Raises what hindered sealing or protecting, which is tried
-        again when the log is opened next, or removing, which is tried again when the next segment ends.
+        """Waits until all segments that are full are sealed, and those that `retention` names are removed. Raises
+        what hindered sealing, which is tried again when the log is opened next, or removing, which is tried again
+        when the next segment ends.
 
         >>> with seglake.SegmentLog("new") as log:
         ...     uuid = log.write("order.paid", b"...")
@@ -2407,11 +2404,11 @@ class SegmentLog:
         'sealed'
         """
     def retain(self, *, age: float | timedelta | None = None, bytes: int | None = None) -> list[LogSegment]:
-        """Removes the oldest sealed segments and returns them as a list of LogSegment. The newest segment always
-        stays.
+        """Removes the oldest sealed and frozen segments and returns them as a list of LogSegment. The newest segment
+        always stays.
 
         age: those that are older than so many seconds, or a timedelta.
-        bytes: the oldest ones, while all sealed segments together have more bytes.
+        bytes: the oldest ones, while all of these together have more bytes.
 
         >>> with seglake.SegmentLog("new") as log:
         ...     len(log.retain(bytes=1_000_000))

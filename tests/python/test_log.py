@@ -176,6 +176,24 @@ def test_waiting_for_sealing_can_be_interrupted_and_closing_goes_on(path: Path) 
     assert done.stdout.splitlines() == ["interrupted"] * 3 + ["True", "{'sealed'} 300"]
 
 
+def test_a_log_stays_where_it_is_when_the_process_works_elsewhere(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A relative path is one of the moment when the log is opened."""
+    monkeypatch.chdir(tmp_path)
+    with seglake.SegmentLog("log", mark_interval=0) as log:
+        log.write("type", b"before")
+        tail = log.tail("start")
+        (tmp_path / "log" / "elsewhere").mkdir()
+        monkeypatch.chdir(tmp_path / "log" / "elsewhere")
+        log.roll()
+        log.write("type", b"after")
+        log.wait_sealed()
+        assert [record.value for record in log] == [b"before", b"after"]
+        assert [record.value for record in iter(tail.poll, None)] == [b"before", b"after"]
+    assert log.path == "log"
+
+
 def test_one_writer(path: Path) -> None:
     with SegmentLog(path), pytest.raises(OSError, match=f"process {os.getpid()}"):
         SegmentLog(path)

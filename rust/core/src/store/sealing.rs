@@ -73,8 +73,10 @@ pub(super) fn seal(
         }
         // Not where the new file is read back differently: that is no damage of the segment.
         Err(Error::Damage(damage)) if damage.path.as_ref() == Some(&segment.path) => {
-            let reason = file.unreadable().map(unreadable_page);
-            let reason = reason.unwrap_or_else(|| damage.to_string());
+            let reason = match file.unreadable() {
+                Some(unreadable) => unreadable_page(unreadable),
+                None => damage.to_string(),
+            };
             let is_known = bound.said_by != SaidBy::Name && damage.offset < bound.offset;
             let synced = is_known.then_some(bound.offset);
             freeze(disk, folder, segment.id, &reason, synced)?;
