@@ -142,7 +142,14 @@ class StateStore:
         Raises:
             ValueError: as `load`.
         """
-        return [] if offset.stream is None else [Growth(*growth) for growth in self._content(offset)["batch"]]
+        if offset.stream is None:
+            return []
+        content = self._content(offset)
+        at = content["positions"]
+        return [
+            Growth(path, None if start is None else at[start], at[end], nbytes)
+            for path, start, end, nbytes in content["batch"]
+        ]
 
     def write(self, state: State, batch: Sequence[Growth]) -> State:
         """Writes the state after another, which was changed into it, to the disk, and removes those that are too old.
@@ -157,8 +164,8 @@ class StateStore:
         self._make(folder)
         files, segments = state.changed
         base, written = state.base, state.written + len(files) + len(segments)
-        if written > max(_FEW, len(state.segments) + len(state.files)):
-            content = _packed({"files": state.files, "segments": state.segments})
+        if written >= max(_FEW, len(state.segments) + len(state.files)):
+            content = _packed({"files": state.files}, state.segments, [])
             base = (number, f"base-{number:010}-{_hash(content)}.json")
             _write(folder / str(base[1]), content)
             written, files, segments = 0, set[str](), set[str]()
@@ -171,9 +178,9 @@ class StateStore:
                 "base": base,
                 "written": written,
                 "files": {path: state.files.get(path) for path in files},
-                "segments": {key: state.segments.get(key) for key in segments},
-                "batch": batch,
-            }
+            },
+            {key: state.segments.get(key) for key in segments},
+            batch,
         )
         offset = StateOffset(number, stream, _hash(content))
         _write(folder / f"state-{number:010}-{base[0]:010}-{offset.hash}.json", content)
@@ -234,7 +241,8 @@ class StateStore:
                 f"{printable_path(path)}: expected a file of a stream's states with the hash {hash}, found "
                 f"{len(content)} bytes with the hash {found}: it is damaged or gone. Restore it. {NEW_CHECKPOINT}"
             )
-        parsed: dict[str, Any] = json.loads(content)
+        head, *positions = content.decode().split("\n")
+        parsed: dict[str, Any] = {**json.loads(head), "positions": positions}
         if parsed.get("version", _VERSION) != _VERSION:
             raise ValueError(
                 f"{printable_path(path)}: expected version {_VERSION} of a stream's state, found {parsed['version']}: "
@@ -245,6 +253,7 @@ class StateStore:
 
 def _apply(state: State, content: Mapping[str, Any]) -> None:
     """Puts the entries of a file in the place of those that are known. None drops one."""
+    positions = content["positions"]
     for path, seen in content["files"].items():
         if seen is None:
             state.files.pop(path, None)
@@ -254,11 +263,30 @@ def _apply(state: State, content: Mapping[str, Any]) -> None:
         if segment is None:
             state.segments.pop(key, None)
         else:
-            state.segments[key] = ReadSegment(*segment)
+            at, path, batch = segment
+            state.segments[key] = ReadSegment(None if at is None else positions[at], path, batch)
 
 
-def _packed(content: Mapping[str, Any]) -> bytes:
-    return json.dumps(content, separators=(",", ":")).encode()
+def _packed(content: Mapping[str, Any], segments: Mapping[str, ReadSegment | None], batch: Sequence[Growth]) -> bytes:
+    """Returns a line of JSON, and after it a line for each position, which are JSON of their own.
+
+    As texts in the JSON they would take most of the time of a restart, because of the quotes in them.
+    """
+    positions: list[str] = []
+
+    def line(position: str | None) -> int | None:
+        if position is None:
+            return None
+        positions.append(position)
+        return len(positions) - 1
+
+    more = {
+        "segments": {
+            key: None if own is None else (line(own.position), own.path, own.batch) for key, own in segments.items()
+        },
+        "batch": [(growth.path, line(growth.start), line(growth.end), growth.nbytes) for growth in batch],
+    }
+    return "\n".join([json.dumps({**content, **more}, separators=(",", ":")), *positions]).encode()
 
 
 def _hash(content: bytes) -> str:
