@@ -341,6 +341,31 @@ def test_it_begins_now(folder: Path) -> None:
     assert sorted(query.batch()) == rows
 
 
+def test_it_begins_now_also_where_there_is_nothing(folder: Path) -> None:
+    query = stream(folder, startingFrom="now")
+    assert query.batch() == []
+    assert len(query.offsets) == 1
+    rows = Segment(folder / "a.active").grow(2)
+    query.restart()
+    assert query.batch() == rows
+
+
+def test_available_now_ends_though_a_preallocated_file_grows(folder: Path) -> None:
+    a = Segment(folder.parent / "a.active")
+    rows = a.grow(1)
+    path = folder / "a.active"
+    path.write_bytes(a.path.read_bytes() + bytes(1000))
+    query = stream(folder)
+    query.reader.prepareForTriggerAvailableNow()
+    assert query.batch() == rows
+    more = a.grow(1)
+    whole = a.path.read_bytes()
+    path.write_bytes(whole.ljust(path.stat().st_size, b"\0"))
+    assert query.batch() == []
+    query.restart()
+    assert query.batch() == more
+
+
 def test_available_now_ends(folder: Path) -> None:
     a, b = Segment(folder / "a.active"), Segment(folder / "b.active")
     rows = [a.grow(2), b.grow(2)]
@@ -516,7 +541,10 @@ def test_old_states_are_removed_and_few_files_tell_all(folder: Path, monkeypatch
         names = sorted(path.name for path in (folder.parent / "states").glob("*/*"))
         states = [name for name in names if name.startswith("state-")]
         assert len(states) == min(number + 1, 4)
-        bases = {json.loads(path.read_bytes().partition(b"\n")[0])["base"][1] for path in (folder.parent / "states").glob("*/state-*")}
+        bases = {
+            json.loads(path.read_bytes().partition(b"\n")[0])["base"][1]
+            for path in (folder.parent / "states").glob("*/state-*")
+        }
         assert bases - {None} <= set(names)
         assert len(names) - len(states) <= 4
     assert query.rows == rows
