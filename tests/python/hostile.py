@@ -65,12 +65,13 @@ def record(format: str, number: int, text: bytes) -> dict[str, Any]:
     return {"version": 1, "checkpointer": 1, "clock": [], "abi": 0, "batch": 1, "value": value}
 
 
-def write(path: Path, format: str) -> Path:
-    """Writes a segment of such records."""
+def write(path: Path, format: str, first: bytes = b"") -> Path:
+    """Writes a segment of such records. What is put in front of the first one's value makes it a segment of its own."""
     with seglake.create(path, format=format) as writer:
         # Tenants stand in the order of their IDs.
         for number, text in enumerate(sorted(TEXTS) if format == "tenant" else TEXTS):
-            writer.write(**record(format, number, text))
+            fields = record(format, number, text)
+            writer.write(**(fields if number else {**fields, "value": first + fields["value"]}))
     return path
 
 

@@ -2,6 +2,7 @@
 
 import shutil
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 from golden_files import CASES, VECTORS, Case, damage_of, link, plain
 from pyspark.sql import SparkSession
-from samples import SAMPLES, includes
+from samples import SAMPLES, includes, with_uuid
 
 import seglake
 from seglake.spark import IngestError, IngestResult, ingest
@@ -22,6 +23,8 @@ pytestmark = pytest.mark.spark
 
 FORMATS = ("active", "sealed", "tenant", "chunked", "oplog")
 MIXED = ("active", "sealed", "tenant", "chunked", "draft")
+# Not what the active one has, which would be the same segment.
+OWN = {**SAMPLES, "sealed": replace(SAMPLES["sealed"], make=lambda number: {**with_uuid(number), "type": "sealed"})}
 
 
 def table(dst: Path, format: str, name: str) -> pa.Table:
@@ -42,7 +45,7 @@ class Lake:
         self.src, self.dst = root / "src", root / "lake"
         self.sound: dict[str, Path] = {}
         for name in MIXED:
-            sample = SAMPLES[name]
+            sample = OWN[name]
             self.sound[sample.format] = self.src / f"{name}.{sample.extension}"
             sample.write(self.sound[sample.format])
         self.result: IngestResult = ingest(self.src, self.dst, spark=spark, limits={"chunk_bytes": 1 << 20})
@@ -72,11 +75,11 @@ def test_each_format_has_tables_of_its_own(lake: Lake) -> None:
 
 @pytest.mark.parametrize("name", MIXED)
 def test_records_are_what_the_library_reads(lake: Lake, name: str) -> None:
-    format = SAMPLES[name].format
+    format = OWN[name].format
     found = table(lake.dst, format, "records")
     with seglake.open(lake.sound[format], columns=_columns(format), uuid_type="string") as reader:
         expected = pa.table(reader)
-    segments = pa.array([str(lake.sound[format])] * expected.num_rows)
+    segments = pa.array([seglake.identity(lake.sound[format], format=format)] * expected.num_rows)  # pyright: ignore
     expected = expected.add_column(expected.num_columns - 2, "segment", segments)
     assert found.schema.equals(expected.schema)
     assert sorted(found.to_pylist(), key=repr) == sorted(expected.to_pylist(), key=repr)
@@ -88,7 +91,7 @@ def _columns(format: Any) -> list[str]:
 
 @pytest.mark.parametrize("name", MIXED)
 def test_spark_duckdb_and_polars_read_records(lake: Lake, spark: SparkSession, name: str) -> None:
-    sample = SAMPLES[name]
+    sample = OWN[name]
     records = lake.dst / sample.format / "records"
     dated = "timestamp" in table(lake.dst, sample.format, "records").column_names
     frame = spark.read.parquet(str(records))
@@ -134,10 +137,10 @@ def test_golden_files(spark: SparkSession, tmp_path: Path) -> None:
         result = ingest(tmp_path / "src" / format, tmp_path / "lake", spark=spark, format=format, final=True)
         assert result.errors == ()
         arrived += result.records
-    assert arrived == sum(len(case.records()) for case in files.values())
-    damaged = 0
+    copied = damaged = 0
     for format in FORMATS:
-        records = Counter(table(tmp_path / "lake", format, "records")["path"].to_pylist())
+        records = Counter(table(tmp_path / "lake", format, "records")["segment"].to_pylist())
+        arrived -= sum(records.values())
         damage: dict[str, list[dict[str, Any]]] = {}
         for row in rows(tmp_path / "lake", format, "damage"):
             damage.setdefault(row["path"], []).append(row)
@@ -145,14 +148,23 @@ def test_golden_files(spark: SparkSession, tmp_path: Path) -> None:
         assert {row["path"] for row in listed} == {path for path, case in files.items() if case.format == format}
         for row in listed:
             case = files[row["path"]]
+            if row["status"] == "copy":
+                # A golden file that is a part of another one, or has the same content.
+                other = files[row["error"].rpartition(" are those of ")[2]]
+                known = [record["value"] for record in other.records()]
+                assert [record["value"] for record in case.records()] == known[: len(case.records())], row
+                copied += 1
+                continue
             assert (row["records"], row["nbytes"]) == (len(case.records()), case.expected["size"])
-            assert records[row["path"]] == row["records"]
+            assert records[row["segment"]] == row["records"]
             found = sorted(damage.get(row["path"], []), key=lambda row: row["start"])
             assert [[each[name] for name in ("start", "end", "kind", "cause")] for each in found] == damage_of(case)
             content = case.path.read_bytes()
             assert [each["raw"] for each in found] == [content[each["start"] : each["end"]] for each in found]
             damaged += row["status"] == "damaged"
+    assert arrived == 0
     assert damaged > 100
+    assert 40 < copied < 60
 
 
 def test_a_dangling_record_is_in_records_and_in_damage(spark: SparkSession, tmp_path: Path) -> None:

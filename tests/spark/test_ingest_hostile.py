@@ -61,9 +61,8 @@ def lake(tmp_path_factory: pytest.TempPathFactory, spark: SparkSession) -> Lake:
     sources.mkdir(parents=True)
     outside = root / "outside"
     outside.mkdir()
-    written: dict[str, Path] = {}
     for format, extension in hostile.EXTENSIONS.items():
-        written[format] = hostile.write(root / f"s.{extension}", format)
+        hostile.write(root / f"s.{extension}", format)
     segments: dict[str, str] = {}
     for number, name in enumerate(hostile.file_names()):
         if name.startswith((b"_", b".")):
@@ -73,10 +72,9 @@ def lake(tmp_path_factory: pytest.TempPathFactory, spark: SparkSession) -> Lake:
         folder = sources / os.fsdecode(name) if number % 2 else sources
         folder.mkdir(exist_ok=True)
         path = folder / os.fsdecode(name + b"." + hostile.EXTENSIONS[format].encode())
-        if number % 3:
-            path.write_bytes(written[format].read_bytes())
-        else:
-            hostile.damage(written[format], path)
+        hostile.write(path, format, b"%d" % number)
+        if number % 3 == 0:
+            hostile.damage(path, path)
         segments[str(path)] = format
     hostile.write(outside / "elsewhere.active", "active")
     (sources / "linked").symlink_to(outside)

@@ -76,12 +76,14 @@ class Tail:
 
     Attributes:
         end: up to where the damage is in `damage`, in bytes.
+        size: the size of the file.
         ranges: how many damaged ranges it has.
         records: how many records it has: only an oplog has any after its first damage.
         digest: a hash of the places of these records.
     """
 
     end: int
+    size: int = 0
     ranges: int = 0
     records: int = 0
     digest: str = ""
@@ -128,7 +130,7 @@ class Carry:
 
         What that run has taken after the position would be pending otherwise.
         """
-        return self.tail is not None and (self.tail.records > 0 or size <= self.tail.end)
+        return self.tail is not None and (self.tail.records > 0 or size <= self.tail.size)
 
     def at(self, position: seglake.Position, more: Sums) -> Self:
         """Returns that of a later position, up to which there is so much more."""

@@ -6,12 +6,12 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Final, get_args
+from typing import Any, Final, get_args
 
 import pyarrow as pa
 
 import seglake
-from seglake._files import FileFilter, FileListing, find_files
+from seglake._files import FileFilter, FileListing, SegmentFile, find_files
 from seglake._formats import FormatOptions, column_names
 from seglake._publish.manifest import Manifest, Move
 from seglake._publish.store import LOCAL
@@ -32,7 +32,7 @@ from .layout import (
     records_folder,
 )
 from .outcome import WRONG_KEY, FileOutcome, TaskOutcome
-from .plan import PlannedFile, plan_files, write_plan
+from .plan import PlannedFile, PlannedGroup, plan_files, write_plan
 from .result import (
     INGESTED,
     DamageTotal,
@@ -91,7 +91,7 @@ class IngestDriver:
             if self.format is not None:
                 refuse_other_columns(destination, tables, [self.format], self.format_options, self.table)
             state = load_state(destination, tables)
-            planned, unchanged = plan_files(listing, state, final=self.final)
+            planned, unchanged = plan_files(listing, state, final=self.final, identify=self._identity)
             if not planned:
                 return IngestResult(None, str(destination), unchanged=unchanged, skipped=_skipped(listing))
             with choice.start() as engine:
@@ -118,13 +118,26 @@ class IngestDriver:
         except (OSError, ValueError) as error:
             raise IngestError(f"the key cannot be used: {error}") from None
 
+    def _identity(self, file: SegmentFile, format: str | None) -> str | None:
+        """Returns what identifies a file; None if that cannot be told: who reads it says why."""
+        own: dict[str, Any]
+        format = format or self.format
+        if format is None:
+            own = {"dialect": self.format_options.dialect, "limits": dict(self.format_options.limits) or None}
+        else:
+            own = {**self.format_options.arguments(format), "format": format}
+        try:
+            return seglake.identity(file.real_path, size=file.size, key=self.key_file, **own)
+        except (OSError, seglake.SeglakeError):
+            return None
+
     def _run(
         self,
         engine: Engine,
         destination: Path,
         tables: LakeTables | None,
         state: State,
-        planned: Sequence[PlannedFile],
+        planned: Sequence[PlannedGroup],
     ) -> IngestResult:
         started = time.monotonic()
         run_id = new_run_id(state.last_run)
@@ -149,17 +162,18 @@ class IngestDriver:
         LOCAL.remove_tree(staging)
         return _result(run_id if manifest.place else None, destination, by_format, files, time.monotonic() - started)
 
-    def _read(self, engine: Engine, staging: Path, files: Sequence[PlannedFile]) -> list[TaskOutcome]:
+    def _read(self, engine: Engine, staging: Path, groups: Sequence[PlannedGroup]) -> list[TaskOutcome]:
         """Has the engine read all files; returns what the tasks say, in the order of the files."""
         limit = task_bytes(
-            files,
+            groups,
             most=_TASK_BYTES,
             open_cost_bytes=_OPEN_COST_BYTES,
             parallelism=_TASKS_PER_CORE * engine.parallelism(),
         )
-        tasks = pack(files, limit, _OPEN_COST_BYTES)
+        tasks = pack(groups, limit, _OPEN_COST_BYTES)
         for number, task in enumerate(tasks):
-            write_plan(staging, number, task)
+            write_plan(staging, number, [file for group in task for file in group.files])
+        files = [file for group in groups for file in group.files]
         key_file = None if self.key_file is None else str(Path(self.key_file).absolute())
         runner = TaskRunner(
             str(staging),
@@ -270,6 +284,8 @@ def _is_news(file: FileOutcome, state: State) -> bool:
     """Tells whether a file needs a row: not one that says what the last one of its segment did."""
     if file.error is None:
         return file.is_news or file.segment in state.refused
+    if file.status == "copy" and state.copies.get(file.path) != (file.size, file.modified):
+        return True
     return state.refused.get(file.segment) != (file.status, file.error)
 
 
@@ -279,7 +295,7 @@ def _progress(staging: Path, files: Sequence[PlannedFile]) -> IngestProgress:
         files_done=sum(done for done, _, _ in states),
         files_total=len(files),
         bytes_done=sum(size for _, size, _ in states),
-        bytes_total=sum(file.size for file in files),
+        bytes_total=sum(file.new_bytes for file in files),
         records=sum(records for _, _, records in states),
     )
 
@@ -309,7 +325,9 @@ def _result(
         records=sum(file.added for file in files),
         nbytes=sum(file.nbytes or 0 for file in files),
         damage=damage,
-        errors=tuple(FileError(file.path, file.status, file.error) for file in files if file.error is not None),
+        errors=tuple(
+            FileError(file.path, file.status, file.error) for file in files if file.error and file.status != "copy"
+        ),
         seconds=seconds,
     )
 

@@ -89,7 +89,7 @@ def read_growth(
             if report.wrong_key and not sums.records:
                 raise WrongKeyFoundError
             sink.release()
-        carry = replace(carry, tail=sink.tail(size))
+        carry = replace(carry, tail=sink.tail(end + pending, size))
         sums = sums.plus(Sums.of(report, sink.ranges))
         end, pending = size, 0
     else:

@@ -4,6 +4,7 @@ import json
 from dataclasses import asdict, dataclass, field
 from typing import Final, Self
 
+import seglake
 from seglake._text import path_text
 
 from .growth import Grown
@@ -11,11 +12,43 @@ from .plan import PlannedFile
 from .result import FileStatus
 from .sink import FileSink
 
-__all__ = ["WRONG_KEY", "FileOutcome", "StagedData", "TaskOutcome"]
+__all__ = ["AFTER_REPLACED", "WRONG_KEY", "FileOutcome", "RefusedError", "StagedData", "TaskOutcome", "refused"]
 
 WRONG_KEY: Final = (
     "no record checks although the structure is sound, so the key is probably not the one that it was written with"
 )
+
+
+AFTER_REPLACED: Final = (
+    "Its rows of earlier runs stay. Give the new file another name, or ingest into another destination"
+)
+"""What is to be done about a file that was replaced."""
+
+
+class RefusedError(Exception):
+    """Nothing of an input file is ingested. `wrote` tells whether rows of it have gone to the output by then."""
+
+    status: FileStatus
+
+    def __init__(self, status: FileStatus, reason: str, format: str | None, *, wrote: bool) -> None:
+        super().__init__(reason)
+        self.status = status
+        self.format = format
+        self.wrote = wrote
+
+    @classmethod
+    def by(cls, error: Exception, format: str | None, *, wrote: bool) -> Self:
+        """Makes it of what the library has raised."""
+        status: FileStatus = "unreadable"
+        if isinstance(error, seglake.WrongKeyError):
+            status = "wrong_key"
+        elif isinstance(error, seglake.LimitError):
+            status = "limit"
+        elif isinstance(error, seglake.FormatError):
+            status = "not_a_segment"
+        elif isinstance(error, seglake.ReplacedError):
+            return cls("replaced", f"{error}. {AFTER_REPLACED}", format, wrote=wrote)
+        return cls(status, str(error), format, wrote=wrote)
 
 
 @dataclass
@@ -61,7 +94,7 @@ class FileOutcome:
         sums = asdict(grown.sums)
         ranges = sums.pop("ranges")
         row = cls(
-            segment=file.identity,
+            segment=file.segment_name,
             path=path_text(file.path),
             status="damaged" if ranges else "sound",
             format=grown.format,
@@ -79,7 +112,7 @@ class FileOutcome:
         )
         row.is_news = before is None or any(
             getattr(row, name) != getattr(before, name)
-            for name in ("status", "format", "end", "pending_bytes", "records", "size", "modified")
+            for name in ("path", "status", "format", "end", "pending_bytes", "records", "size", "modified")
         )
         return row
 
@@ -125,3 +158,16 @@ class TaskOutcome:
         content["files"] = [FileOutcome(**entry) for entry in content["files"]]
         content["staged"] = [StagedData(**entry) for entry in content["staged"]]
         return cls(**content)
+
+
+def refused(file: PlannedFile, error: RefusedError) -> FileOutcome:
+    """Makes the row of a file of which nothing is ingested."""
+    return FileOutcome(
+        file.segment_name,
+        path_text(file.path),
+        error.status,
+        error.format,
+        size=file.size,
+        modified=file.modified,
+        error=path_text(str(error)),
+    )

@@ -1,17 +1,40 @@
 """Which files a run reads, and which task reads what."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from itertools import groupby, repeat
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
-from seglake._files import FileListing
+from seglake._files import FileListing, SegmentFile
 from seglake._native import ListedSegment
 from seglake._text import path_text
 
+from .carry import Sums
 from .state import Ingested, State
 
-__all__ = ["PlannedFile", "plan_files", "read_plan", "write_plan"]
+__all__ = ["Known", "PlannedFile", "PlannedGroup", "groups_of", "plan_files", "read_plan", "write_plan"]
+
+# How many files are identified at a time: that is mostly waiting for their first bytes.
+_THREADS: Final = 16
+
+
+Identify = Callable[[SegmentFile, str | None], str | None]
+
+
+class Known(NamedTuple):
+    """A segment that earlier runs have ingested.
+
+    Attributes:
+        name: what it is known by among runs.
+        before: how far it was ingested.
+        path: its file; None if that is gone.
+    """
+
+    name: str
+    before: Ingested
+    path: str | None
 
 
 class PlannedFile(NamedTuple):
@@ -23,6 +46,9 @@ class PlannedFile(NamedTuple):
         size: its size in bytes; of a segment of a log, how much of it is to be read.
         modified: when it was modified, in nanoseconds since 1970; None if it may have changed since at the same time.
         before: how far earlier runs have ingested it.
+        name: what it is known by among runs, if that is not its path.
+        identity: what identifies it; None as long as it has no whole record, and for a segment of a log.
+        known: the segments of this identity. Files of one identity come after each other in one task.
     """
 
     path: str
@@ -30,6 +56,9 @@ class PlannedFile(NamedTuple):
     size: int = 0
     modified: int | None = None
     before: Ingested | None = None
+    name: str = ""
+    identity: str | None = None
+    known: tuple[Known, ...] = ()
 
     @property
     def source(self) -> str | ListedSegment:
@@ -37,31 +66,125 @@ class PlannedFile(NamedTuple):
         return self.path if self.segment is None else self.segment
 
     @property
-    def identity(self) -> str:
-        """What it is known by among runs: the first UUID of a log's segment, else the path."""
-        return path_text(self.path) if self.segment is None else str(self.segment.first)
+    def segment_name(self) -> str:
+        """What it is known by among runs: the first UUID of a log's segment, the identity, or else the path."""
+        if self.segment is not None:
+            return str(self.segment.first)
+        return self.name or path_text(self.path)
+
+    @property
+    def new_bytes(self) -> int:
+        """About how many bytes of it are to be read."""
+        is_same = self.before is not None and self.segment is None
+        return max(0, self.size - self.before.carry.position.byte_offset) if self.before and is_same else self.size
 
 
-def plan_files(listing: FileListing, state: State, *, final: bool) -> tuple[list[PlannedFile], int]:
-    """Returns the files that are new or may have changed, and how many others there are."""
-    planned: list[PlannedFile] = []
-    unchanged = 0
-    for file in listing.files:
+class PlannedGroup(NamedTuple):
+    """Files that begin with the same record, or a single one."""
+
+    files: list[PlannedFile]
+
+    @property
+    def size(self) -> int:
+        """How many bytes they have."""
+        return sum(file.size for file in self.files)
+
+
+def plan_files(
+    listing: FileListing, state: State, *, final: bool, identify: Identify
+) -> tuple[list[PlannedGroup], int]:
+    """Returns the files that are new or may have changed, and how many others there are.
+
+    Args:
+        listing: all files that there are.
+        state: what earlier runs have ingested.
+        final: whether no file grows any more.
+        identify: finds out what identifies a file of a format; None stands for that of the run.
+    """
+    files = listing.files
+    changed: list[tuple[SegmentFile, PlannedFile]] = []
+    for file in files:
         found = PlannedFile(file.real_path, file.segment, file.size, file.settled_ns(listing.listed_ns))
-        before = state.ingested.get(found.identity)
-        if before is None or _may_have_changed(found, before, final=final):
-            planned.append(found._replace(before=before))
-        else:
-            unchanged += 1
-    return planned, unchanged
+        if _may_have_changed(found, state, final=final):
+            changed.append((file, found))
+    logs = [found._replace(before=state.ingested.get(found.segment_name)) for _, found in changed if found.segment]
+    plain = [each for each in changed if each[1].segment is None]
+    new_paths = {found.path for _, found in plain}
+    unchanged = {path_text(each.real_path): each.real_path for each in files if each.real_path not in new_paths}
+    with ThreadPoolExecutor(_THREADS) as threads:
+        identities = threads.map(identify, [file for file, _ in plain], repeat(None))
+        own = [found._replace(identity=identity) for (_, found), identity in zip(plain, identities, strict=True)]
+    groups = [PlannedGroup([file]) for file in logs] + _groups(own, state, unchanged, identify)
+    return groups, len(files) - len(changed)
 
 
-def _may_have_changed(file: PlannedFile, before: Ingested, *, final: bool) -> bool:
-    if final and before.pending_bytes:
-        return True
+def _groups(
+    files: Sequence[PlannedFile],
+    state: State,
+    unchanged: Mapping[str, str],
+    identify: Identify,
+) -> list[PlannedGroup]:
+    """Groups files by what they begin with, each with the segments that begin so."""
+    by_identity: dict[str, list[str]] = {}
+    for name, before in state.ingested.items():
+        identity = before.carry.position.identity
+        if identity is not None and name.partition("#")[0] == identity:
+            by_identity.setdefault(identity, []).append(name)
+    paths: dict[str | None, set[str]] = {}
+    for file in files:
+        paths.setdefault(file.identity, set()).add(file.path)
+    groups: dict[str, list[PlannedFile]] = {}
+    for file in files:
+        path = path_text(file.path)
+        own, identity = state.by_path.get(path), file.identity
+        if own is not None and identity not in by_identity:
+            before = state.ingested[own]
+            position = before.carry.position.identity
+            # Unless the segment that was at this path is at another now, it is that one, or has taken its place.
+            if position is None or identity is None or not paths.get(position, set()) - {file.path}:
+                has_rows = before.carry.sums != Sums() or before.carry.tail is not None
+                name = own if has_rows or identity is None else identity
+                groups[path] = [file._replace(before=before, name=name)]
+                continue
+        if identity is None:
+            groups[path] = [file]
+            continue
+        names = by_identity.get(identity, [])
+        here = {**unchanged, **{path_text(path): path for path in paths[identity]}}
+        known = tuple(_known(each, state.ingested[each], here, identify) for each in names)
+        groups.setdefault(identity, []).append(file._replace(name=identity, known=known))
+    return [PlannedGroup(own) for own in groups.values()]
+
+
+def _known(name: str, before: Ingested, here: Mapping[str, str], identify: Identify) -> Known:
+    path = here.get(before.path)
+    if path is None:
+        # It may be in a folder that other runs ingest.
+        try:
+            size = Path(before.path).stat().st_size
+        except OSError:
+            return Known(name, before, None)
+        is_there = (
+            identify(SegmentFile(before.path, before.path, size), before.format) == before.carry.position.identity
+        )
+        path = before.path if is_there else None
+    return Known(name, before, path)
+
+
+def _may_have_changed(file: PlannedFile, state: State, *, final: bool) -> bool:
     if file.segment is not None:
+        before = state.ingested.get(file.segment_name)
         # A log never changes what was synced, so its size says all.
-        return (file.segment.format, file.size) != (before.format, before.size)
+        is_same = before is not None and (file.segment.format, file.size) == (before.format, before.size)
+        return not is_same or (final and before is not None and before.pending_bytes > 0)
+    path = path_text(file.path)
+    copy = state.copies.get(path)
+    if copy is not None:
+        return copy[1] is None or copy != (file.size, file.modified)
+    name = state.by_path.get(path)
+    before = None if name is None else state.ingested[name]
+    if before is None or (final and before.pending_bytes):
+        return True
     return before.modified is None or (file.modified, file.size) != (before.modified, before.size)
 
 
@@ -69,12 +192,10 @@ def write_plan(staging: Path, task: int, files: Sequence[PlannedFile]) -> None:
     """Writes down which files a task reads: as a file, so that the job itself stays small however many there are."""
     (staging / "plan").mkdir(exist_ok=True)
     plan = [
-        (
-            file.path,
-            file.segment and file.segment.__getnewargs__(),
-            file.size,
-            file.modified,
-            file.before and file.before.to_plan(),
+        file._replace(
+            segment=file.segment and file.segment.__getnewargs__(),  # pyright: ignore[reportArgumentType]
+            before=file.before and file.before.to_plan(),  # pyright: ignore[reportArgumentType]
+            known=[(name, before.to_plan(), path) for name, before, path in file.known],  # pyright: ignore
         )
         for file in files
     ]
@@ -83,17 +204,27 @@ def write_plan(staging: Path, task: int, files: Sequence[PlannedFile]) -> None:
 
 def read_plan(staging: Path, task: int) -> list[PlannedFile]:
     """Reads what `write_plan` wrote."""
-    plan: list[tuple[str, Any, int, int | None, Any]] = json.loads((staging / "plan" / f"{task}.json").read_bytes())
-    return [
-        PlannedFile(
-            path,
-            None if fields is None else _segment(*fields),
-            size,
-            modified,
-            None if before is None else Ingested.from_plan(before),
+    plan: list[Any] = json.loads((staging / "plan" / f"{task}.json").read_bytes())
+    files: list[PlannedFile] = []
+    for fields in plan:
+        file = PlannedFile(*fields)
+        segment: Any = file.segment
+        before: Any = file.before
+        known: Any = file.known
+        files.append(
+            file._replace(
+                segment=None if segment is None else _segment(*segment),
+                before=None if before is None else Ingested.from_plan(before),
+                known=tuple(Known(name, Ingested.from_plan(own), path) for name, own, path in known),
+            )
         )
-        for path, fields, size, modified, before in plan
-    ]
+    return files
+
+
+def groups_of(files: Iterable[PlannedFile]) -> list[list[PlannedFile]]:
+    """Groups the files of a task as they were planned."""
+    by_identity = groupby(enumerate(files), key=lambda each: each[1].identity or each[0])
+    return [[file for _, file in own] for _, own in by_identity]
 
 
 def _segment(path: str, nbytes: int, bound: list[Any] | None, is_open: bool, is_frozen: bool) -> ListedSegment:

@@ -26,19 +26,27 @@ class TaskProgress:
         self._files = 0
         self._bytes_before = 0
         self._bytes_in_file = 0
+        self._start = 0
+        self._size = 0
         self._records = 0
         self._written_at = 0.0
 
+    def begin(self, start: int, size: int) -> None:
+        """Notes that a file is read from an offset on, and how many bytes of it about."""
+        self._start = start
+        self._size = size
+        self._bytes_in_file = 0
+
     def read_to(self, offset: int, records: int) -> None:
         """Notes that the present file is read up to an offset, and that records were found."""
-        self._bytes_in_file = max(self._bytes_in_file, offset)
+        self._bytes_in_file = min(self._size, max(self._bytes_in_file, offset - self._start))
         self._records += records
         self._write_if_due()
 
-    def file_done(self, size: int | None) -> None:
-        """Notes that the present file is finished: its size in bytes, None where it could not be read to its end."""
+    def file_done(self, size: int) -> None:
+        """Notes that a file is finished, of which as many bytes were to be read."""
         self._files += 1
-        self._bytes_before += self._bytes_in_file if size is None else size
+        self._bytes_before += size
         self._bytes_in_file = 0
         self._write_if_due()
 

@@ -20,7 +20,7 @@ __all__ = [
     "no_files",
 ]
 
-FileStatus = Literal["sound", "damaged", "wrong_key", "limit", "unreadable", "not_a_segment", "replaced"]
+FileStatus = Literal["sound", "damaged", "wrong_key", "limit", "unreadable", "not_a_segment", "replaced", "copy"]
 """What became of an input file. All rows of the first two are in the tables, of the others none."""
 
 INGESTED: Final[tuple[FileStatus, ...]] = ("sound", "damaged")
@@ -124,13 +124,14 @@ class IngestResult:
         statuses: how many input files have each status. `sound`; `damaged`: read, and something in it is damaged.
             Nothing is ingested of a file that is `wrong_key`: no record checks although the structure is sound;
             `limit`: a limit refuses it; `unreadable`: reading it failed; `not_a_segment`: it is of no format, or not of
-            the one named; `replaced`: what earlier runs ingested of it is not in it any more.
+            the one named; `replaced`: what earlier runs ingested of it is not in it any more; `copy`: another file has
+            all that it has.
         unchanged: how many files more there were, which earlier runs have ingested and nobody has changed since.
         pending_bytes: bytes of unfinished tails, which later runs take once they are finished.
         records: records written.
         nbytes: bytes of the files that were read; each is accounted for.
         damage: the damage by its cause, in the ledger's words.
-        errors: each file of which nothing was ingested, and why.
+        errors: each file of which nothing was ingested, and why, without copies.
         skipped: path and reason of each thing met that is neither a regular file nor an ordinary folder.
         seconds: how long it took, without the start of Spark.
 
@@ -161,12 +162,12 @@ class IngestResult:
 
     @property
     def ok(self) -> bool:
-        """Whether every file is sound."""
-        return self.statuses["sound"] == self.files
+        """Whether every file is sound, or a copy of another."""
+        return self.statuses["sound"] + self.statuses["copy"] == self.files
 
     @property
     def exit_status(self) -> int:
-        """0 if every file is sound, else 1; 2, an error, is an `IngestError`."""
+        """0 if every file is sound or a copy, else 1; 2, an error, is an `IngestError`."""
         return 0 if self.ok else 1
 
     @property

@@ -53,7 +53,7 @@ class FileSink:
         self.records = 0
         self.damage: dict[str, tuple[int, int]] = {}
         self.ranges = 0
-        self._place = {"segment": file.identity, "path": path_text(file.path)}
+        self._place = {"segment": file.segment_name, "path": path_text(file.path)}
         self._run = run
         self._output = output
         self._held: list[seglake.Span] = []
@@ -112,9 +112,9 @@ class FileSink:
         self.release()
         self._check_known()
 
-    def tail(self, end: int) -> Tail:
-        """Returns what this pass has taken up to the end of the file."""
-        return Tail(end, self.ranges, self._pass_records.number, self._pass_records.digest())
+    def tail(self, end: int, size: int) -> Tail:
+        """Returns what this pass has taken, up to the end of what was written and the size of the file."""
+        return Tail(end, size, self.ranges, self._pass_records.number, self._pass_records.digest())
 
     def _check_known(self) -> None:
         found = self._known_records

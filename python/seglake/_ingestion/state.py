@@ -26,6 +26,7 @@ __all__ = ["Ingested", "State", "load_state", "refuse_other_columns"]
 class Ingested:
     """How far a segment was ingested, as its latest row of `files` says."""
 
+    path: str
     status: str
     format: str
     end: int | None
@@ -34,6 +35,12 @@ class Ingested:
     size: int
     modified: int | None
     carry: Carry
+
+    @classmethod
+    def of(cls, row: Any) -> Self:
+        """Takes it from a row of a file that was ingested, by its attributes."""
+        columns = [each.name for each in fields(cls) if each.name != "carry"]
+        return cls(**{name: getattr(row, name) for name in columns}, carry=Carry.from_json(row.carry))
 
     def to_plan(self) -> dict[str, Any]:
         """Returns it in types that JSON has."""
@@ -53,11 +60,15 @@ class State:
 
     Attributes:
         ingested: the latest state of each segment that is in the tables, by its identity.
+        by_path: which of them is at a path, as far as is known.
+        copies: size and time of files that have no more than another one.
         refused: status and error of each segment of whose latest run nothing was ingested.
         last_run: the latest run; None if there is none.
     """
 
     ingested: dict[str, Ingested] = field(default_factory=dict[str, Ingested])
+    by_path: dict[str, str] = field(default_factory=dict[str, str])
+    copies: dict[str, tuple[int, int | None]] = field(default_factory=dict[str, "tuple[int, int | None]"])
     refused: dict[str, tuple[str, str]] = field(default_factory=dict[str, tuple[str, str]])
     last_run: str | None = None
 
@@ -100,14 +111,20 @@ def load_state(destination: Path, tables: LakeTables | None = None) -> State:
     state = State()
     latest: dict[str, tuple[str, dict[str, Any]]] = {}
     for name, row in sorted(rows, key=lambda each: each[1]["run"]):
-        segment = row["segment"]
+        segment, path = row["segment"], row["path"]
         state.last_run = row["run"]
+        state.copies.pop(path, None)
+        state.refused.pop(path, None)
+        if row["status"] == "copy":
+            state.copies[path] = (row["size"], row["modified"])
         if row["status"] not in INGESTED:
             state.refused[segment] = (row["status"], row["error"])
             continue
         state.refused.pop(segment, None)
         latest[segment] = (name, row)
+        state.by_path[path] = segment
     state.ingested = {segment: _ingested(name, row) for segment, (name, row) in latest.items()}
+    state.by_path = {path: name for path, name in state.by_path.items() if state.ingested[name].path == path}
     return state
 
 
@@ -119,7 +136,7 @@ def _ingested(name: str, row: dict[str, Any]) -> Ingested:
             f"{name}: expected in its column carry what the ingest goes on with in {printable(row['path'])}: {error}. "
             f"Another version of seglake has written it: write to another destination"
         ) from None
-    columns = ("status", "format", "end", "pending_bytes", "records", "size", "modified")
+    columns = ("path", "status", "format", "end", "pending_bytes", "records", "size", "modified")
     return Ingested(**{column: row[column] for column in columns}, carry=carry)
 
 

@@ -4,56 +4,31 @@ import uuid
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final, Self
 
 import seglake
 from seglake._formats import FormatOptions, column_names
 from seglake._text import path_text
 
 from .growth import WrongKeyFoundError, read_growth
-from .outcome import WRONG_KEY, FileOutcome, StagedData, TaskOutcome
+from .kin import read_kin
+from .outcome import AFTER_REPLACED, WRONG_KEY, FileOutcome, RefusedError, StagedData, TaskOutcome
 from .output import Output
-from .plan import PlannedFile, read_plan
+from .plan import PlannedFile, groups_of, read_plan
 from .progress import StopError, TaskProgress
-from .result import FileStatus
+from .same import Relation, relation
 from .sink import FileSink, ReplacedError, UnreadableError
-from .tables import Uint64Type
+from .state import Ingested
+from .tables import StagedFile, Uint64Type
 
 __all__ = ["TaskRunner"]
-
-_AFTER_REPLACED: Final = (
-    "Its rows of earlier runs stay. Give the new file another name, or ingest into another destination"
-)
-
-
-class _RefusedError(Exception):
-    """Nothing of an input file is ingested. `wrote` tells whether rows of it have gone to the output by then."""
-
-    status: FileStatus
-
-    def __init__(self, status: FileStatus, reason: str, format: str | None, *, wrote: bool) -> None:
-        super().__init__(reason)
-        self.status = status
-        self.format = format
-        self.wrote = wrote
-
-    @classmethod
-    def by(cls, error: Exception, format: str | None, *, wrote: bool) -> Self:
-        """Makes it of what the library has raised."""
-        status: FileStatus = "unreadable"
-        if isinstance(error, seglake.WrongKeyError):
-            status = "wrong_key"
-        elif isinstance(error, seglake.LimitError):
-            status = "limit"
-        elif isinstance(error, seglake.FormatError):
-            status = "not_a_segment"
-        elif isinstance(error, seglake.ReplacedError):
-            return cls("replaced", f"{error}. {_AFTER_REPLACED}", format, wrote=wrote)
-        return cls(status, str(error), format, wrote=wrote)
 
 
 class _WrongKeyError(Exception):
     """The key seems to be wrong for the file that is the argument, and the run is to stop."""
+
+
+class _RestartError(Exception):
+    """Reading a file failed when rows of it were in output files that others share."""
 
 
 @dataclass(frozen=True)
@@ -102,9 +77,9 @@ class TaskRunner:
             # All files of the task share the output files. If reading one fails when rows of it are in them already,
             # those rows cannot be taken out again: the task starts anew, with output files for each input file.
             try:
-                return self._run(task, staging, [files], is_stopped)
-            except _RefusedError:
-                return self._run(task, staging, [[file] for file in files], is_stopped)
+                return self._run(task, staging, files, is_stopped, shares_output=True)
+            except _RestartError:
+                return self._run(task, staging, files, is_stopped, shares_output=False)
         except _WrongKeyError as error:
             (staging / "stop").touch()
             return TaskOutcome(task, wrong_key=path_text(str(error)))
@@ -112,86 +87,167 @@ class TaskRunner:
             return TaskOutcome(task, stopped=True)
 
     def _run(
-        self, task: int, staging: Path, groups: Sequence[Sequence[PlannedFile]], is_stopped: Callable[[], bool]
+        self,
+        task: int,
+        staging: Path,
+        files: Sequence[PlannedFile],
+        is_stopped: Callable[[], bool],
+        *,
+        shares_output: bool,
     ) -> TaskOutcome:
-        """Reads groups of files; the files of a group share output files.
+        """Reads files, into the same output files or each into its own.
 
         Raises:
-            _RefusedError: a file of a group of several failed when rows of it had been written.
+            _RestartError: reading one failed when rows of it had been written to the files that all share.
         """
         outcome = TaskOutcome(task)
         # Spark may run a task twice, also at the same time: each attempt has a folder of its own.
         attempt = staging / f"task-{task:05d}-{uuid.uuid4().hex[:8]}"
         attempt.mkdir()
         progress = TaskProgress(staging, task, is_stopped)
-        for number, files in enumerate(groups):
-            output = self._output(attempt, f"{number:05d}")
-            try:
-                for planned in files:
-                    try:
-                        file = self._ingest(planned, output, progress)
-                    except _RefusedError as error:
-                        if error.status == "wrong_key" and self.stops_on_wrong_key:
-                            raise _WrongKeyError(planned.path) from None
-                        if error.wrote and len(files) > 1:
-                            raise
-                        if error.wrote:
-                            output.discard()
-                            output = self._output(attempt, f"{number:05d}-rest")
-                        file = _refused(planned, error)
-                    outcome.files.append(file)
-                    progress.file_done(file.nbytes)
-                for format, staged in output.finish():
-                    outcome.staged.append(StagedData(str(staged.path.relative_to(staging)), format, staged.folder))
-            except BaseException:
-                output.discard()
-                raise
+        outputs = _Outputs(self, attempt, shares_output)
+        reading = _Reading(self, outputs, progress)
+        try:
+            for kin in groups_of(files):
+                outcome.files.extend(read_kin(kin, reading))
+                for file in kin:
+                    progress.file_done(file.new_bytes)
+            for format, staged in outputs.finish():
+                outcome.staged.append(StagedData(str(staged.path.relative_to(staging)), format, staged.folder))
+        except BaseException:
+            outputs.discard()
+            raise
         progress.write()
         return outcome
 
-    def _output(self, folder: Path, name: str) -> Output:
-        return Output(folder, name, self.format_options, self.target_bytes, self.uint64_type)
 
-    def _ingest(self, file: PlannedFile, output: Output, progress: TaskProgress) -> FileOutcome:
+class _Outputs:
+    """The output files of a task: shared by its input files, or some for each."""
+
+    def __init__(self, runner: TaskRunner, folder: Path, shares: bool) -> None:
+        self._runner = runner
+        self._folder = folder
+        self._shares = shares
+        self._made = 0
+        self._present: Output | None = None
+        self._finished: list[tuple[str, StagedFile]] = []
+
+    def present(self) -> Output:
+        """Returns what rows go to."""
+        if self._present is None:
+            own = self._runner
+            name = f"{self._made:05d}"
+            self._present = Output(self._folder, name, own.format_options, own.target_bytes, own.uint64_type)
+            self._made += 1
+        return self._present
+
+    def file_done(self) -> None:
+        """Ends an input file."""
+        if not self._shares:
+            self._finished = self.finish()
+
+    def take_back(self) -> None:
+        """Takes out what the present input file has written.
+
+        Raises:
+            _RestartError: that cannot be done.
+        """
+        if self._shares:
+            raise _RestartError
+        self.discard()
+
+    def finish(self) -> list[tuple[str, StagedFile]]:
+        """Closes all files; returns them with their formats."""
+        present, self._present = self._present, None
+        finished, self._finished = self._finished, []
+        return finished if present is None else [*finished, *present.finish()]
+
+    def discard(self) -> None:
+        """Closes the present files and forgets them."""
+        present, self._present = self._present, None
+        if present is not None:
+            present.discard()
+
+
+@dataclass(frozen=True)
+class _Reading:
+    """Reads the files of a task."""
+
+    runner: TaskRunner
+    outputs: _Outputs
+    progress: TaskProgress
+
+    def ingest(self, file: PlannedFile) -> FileOutcome:
         """Reads what is new of one file to its end.
 
         Raises:
-            _RefusedError: nothing of it is to be ingested.
+            RefusedError: nothing of it is to be ingested.
         """
-        format = self.format
+        try:
+            outcome = self._ingest(file, self.outputs.present())
+        except RefusedError as error:
+            if error.status == "wrong_key" and self.runner.stops_on_wrong_key:
+                raise _WrongKeyError(file.path) from None
+            if error.wrote:
+                self.outputs.take_back()
+            raise
+        self.outputs.file_done()
+        return outcome
+
+    def goes_on(self, file: PlannedFile, before: Ingested) -> bool:
+        """Tells whether a file begins and goes on as a segment did."""
+        try:
+            with self._open(file, before.format, before.carry.position, final=False):
+                return True
+        except (OSError, seglake.SeglakeError):
+            return False
+
+    def relation(self, file: PlannedFile, known: str, before: Ingested) -> Relation:
+        """Compares a file with the one of a segment."""
+        return relation(self._open_all, file.path, file.size, known, before)
+
+    def _ingest(self, file: PlannedFile, output: Output) -> FileOutcome:
+        runner = self.runner
+        format = runner.format
         before = None if file.before is None else file.before.carry.position
-        is_final = self.final or (file.segment is not None and file.segment.is_frozen)
+        is_same = before is not None and file.segment is None
+        self.progress.begin(before.byte_offset if before is not None and is_same else 0, file.new_bytes)
+        is_final = runner.final or (file.segment is not None and file.segment.is_frozen)
 
         def opening(position: seglake.Position | None, *, final: bool) -> seglake.Reader:
             return self._open(file, str(format), position, final=final)
 
         try:
-            format = format or self._format_of(file)
+            format = self.format_of(file)
             reader = opening(before, final=False)
         except (OSError, seglake.SeglakeError) as error:
-            raise _RefusedError.by(error, format, wrote=False) from None
+            raise RefusedError.by(error, format, wrote=False) from None
         with reader:
-            sink = FileSink(file, Path(self.staging).name, output)
+            sink = FileSink(file, Path(runner.staging).name, output)
             try:
-                grown = read_growth(file, reader, opening, sink, progress, final=is_final, uint64_type=self.uint64_type)
+                grown = read_growth(
+                    file, reader, opening, sink, self.progress, final=is_final, uint64_type=runner.uint64_type
+                )
                 return FileOutcome.of(file, grown, sink)
             except WrongKeyFoundError:
                 reason = f"{path_text(file.path)}: {WRONG_KEY}"
-                raise _RefusedError("wrong_key", reason, reader.format, wrote=sink.wrote) from None
+                raise RefusedError("wrong_key", reason, reader.format, wrote=sink.wrote) from None
             except ReplacedError as error:
-                reason = f"{path_text(file.path)}: {error}. {_AFTER_REPLACED}"
-                raise _RefusedError("replaced", reason, reader.format, wrote=sink.wrote) from None
+                reason = f"{path_text(file.path)}: {error}. {AFTER_REPLACED}"
+                raise RefusedError("replaced", reason, reader.format, wrote=sink.wrote) from None
             except UnreadableError as error:
-                raise _RefusedError.by(error.error, reader.format, wrote=sink.wrote) from None
+                raise RefusedError.by(error.error, reader.format, wrote=sink.wrote) from None
 
-    def _format_of(self, file: PlannedFile) -> str:
+    def format_of(self, file: PlannedFile) -> str:
         """Returns the format of a file, from which follows how it is read."""
+        if self.runner.format is not None:
+            return self.runner.format
         if file.segment is not None:  # it says itself which format it has by now
             return file.segment.format
         if file.before is not None and file.before.carry.position.identity is not None:
             # It is of that one, or of one with the same columns.
             return file.before.format
-        found = seglake.detect(file.path, dialect=self.format_options.dialect, key=self.key_file)
+        found = seglake.detect(file.path, dialect=self.runner.format_options.dialect, key=self.runner.key_file)
         if found.format is None:
             raise seglake.FormatError(f"cannot tell the format: {found.reason}", path=file.path)
         return found.format
@@ -205,22 +261,14 @@ class TaskRunner:
             position,
             size=file.size if file.segment is None else None,
             final=final,
-            format=self.format if file.segment is not None or is_known else format,
-            key=self.key_file,
+            format=self.runner.format if file.segment is not None or is_known else format,
+            key=self.runner.key_file,
             on_damage="skip",
-            columns=[*column_names(format, self.format_options), "position"],
+            columns=[*column_names(format, self.runner.format_options), "position"],
             uuid_type="string",
-            **self.format_options.arguments(format, record_bytes=self.record_bytes),
+            **self.runner.format_options.arguments(format, record_bytes=self.runner.record_bytes),
         )
 
-
-def _refused(file: PlannedFile, error: _RefusedError) -> FileOutcome:
-    return FileOutcome(
-        file.identity,
-        path_text(file.path),
-        error.status,
-        error.format,
-        size=file.size,
-        modified=file.modified,
-        error=path_text(str(error)),
-    )
+    def _open_all(self, path: str, size: int | None, format: str | None) -> seglake.Reader:
+        file = PlannedFile(path, size=size or Path(path).stat().st_size)
+        return self._open(file, format or self.format_of(file), None, final=False)

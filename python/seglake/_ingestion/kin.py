@@ -1,0 +1,168 @@
+"""Reads files that begin with the same record: a segment that was renamed or sealed, its copies, or several."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Protocol
+
+import seglake
+from seglake._text import path_text, printable_path
+
+from .outcome import FileOutcome, RefusedError, refused
+from .plan import PlannedFile
+from .same import Relation
+from .state import Ingested
+
+__all__ = ["Reading", "read_kin"]
+
+
+class Reading(Protocol):
+    """Reads one file."""
+
+    def ingest(self, file: PlannedFile) -> FileOutcome:
+        """Ingests what is new of it.
+
+        Raises:
+            RefusedError: nothing of it is to be ingested.
+        """
+        ...
+
+    def format_of(self, file: PlannedFile) -> str:
+        """Returns its format."""
+        ...
+
+    def goes_on(self, file: PlannedFile, before: Ingested) -> bool:
+        """Tells whether it begins and goes on as a segment did."""
+        ...
+
+    def relation(self, file: PlannedFile, known: str, before: Ingested) -> Relation:
+        """Compares it with the file of a segment."""
+        ...
+
+
+@dataclass
+class _Segment:
+    """A segment of this identity. `file` and `outcome` are of this run."""
+
+    name: str
+    before: Ingested
+    path: str | None
+    file: PlannedFile | None = None
+    outcome: FileOutcome | None = None
+
+
+def read_kin(files: Sequence[PlannedFile], reading: Reading) -> list[FileOutcome]:
+    """Reads files of one identity, or a single one; returns their rows in the same order.
+
+    Each record of theirs is ingested once, as far as the files are one segment or copies of it.
+    """
+    return _Kin(files, reading).read()
+
+
+class _Kin:
+    def __init__(self, files: Sequence[PlannedFile], reading: Reading) -> None:
+        self._files = files
+        self._reading = reading
+        self._segments = [_Segment(*known) for known in files[0].known]
+        self._outcomes: dict[str, FileOutcome] = {}
+
+    def read(self) -> list[FileOutcome]:
+        self._find_moved()
+        for file in self._in_order():
+            try:
+                self._outcomes[file.path] = self._read(file)
+            except RefusedError as error:
+                self._outcomes[file.path] = refused(file, error)
+            except (OSError, seglake.SeglakeError) as error:
+                self._outcomes[file.path] = refused(file, RefusedError.by(error, None, wrote=False))
+        return [self._outcomes[file.path] for file in self._files]
+
+    def _find_moved(self) -> None:
+        """Finds the segments whose files are gone: the longest file that goes on as one is its."""
+        free = {file.path: file for file in sorted(self._files, key=lambda file: -file.size)}
+        for segment in self._segments:
+            free.pop(str(segment.path), None)
+        for segment in self._segments:
+            if segment.path is None:
+                goes_on = (path for path, file in free.items() if self._reading.goes_on(file, segment.before))
+                segment.path = next(goes_on, None)
+                free.pop(str(segment.path), None)
+
+    def _in_order(self) -> Sequence[PlannedFile]:
+        """The files that are where they were, then what is sealed, then the largest: the others are mostly copies."""
+        if len(self._files) == 1:
+            return self._files
+        own = {segment.path for segment in self._segments}
+
+        def rank(file: PlannedFile) -> tuple[bool, bool, int]:
+            try:
+                is_sealed = self._reading.format_of(file) == "sealed"
+            except (OSError, seglake.SeglakeError):
+                is_sealed = False
+            return file.path not in own, not is_sealed, -file.size
+
+        return sorted(self._files, key=rank)
+
+    def _read(self, file: PlannedFile) -> FileOutcome:
+        if file.identity is None or file.before is not None:
+            return self._reading.ingest(file)
+        for segment in self._segments:
+            if segment.path == file.path and segment.file is None:
+                return self._go_on(segment, file)
+        gone: RefusedError | None = None
+        for segment in self._segments:
+            try:
+                if segment.path is not None:
+                    found = self._reading.relation(file, segment.path, segment.before)
+                    if found == "copy":
+                        return self._copy(file, segment)
+                    if found == "other":
+                        continue
+                    if found == "anew":
+                        # What was told of the segment's tail is not true of this file.
+                        carry = replace(segment.before.carry, tail=None)
+                        segment.before = replace(segment.before, carry=carry)
+                return self._go_on(segment, file)
+            except RefusedError as error:
+                if error.status != "replaced":
+                    raise
+                gone = error if segment.path is None else gone
+        if gone is not None:
+            raise gone
+        return self._begin(file)
+
+    def _go_on(self, segment: _Segment, file: PlannedFile) -> FileOutcome:
+        outcome = self._reading.ingest(file._replace(before=segment.before, name=segment.name))
+        earlier, segment.before, segment.path = segment.outcome, Ingested.of(outcome), file.path
+        if earlier is not None and segment.file is not None:
+            # The row of the segment is that of the file that has most of it.
+            outcome.added += earlier.added
+            outcome.is_news = outcome.is_news or earlier.is_news
+            outcome.start = earlier.start if earlier.format == outcome.format else outcome.start
+            for cause, (ranges, nbytes) in earlier.damage.items():
+                more = outcome.damage.get(cause, (0, 0))
+                outcome.damage[cause] = (more[0] + ranges, more[1] + nbytes)
+            self._outcomes[segment.file.path] = self._copy(segment.file, segment)
+        segment.file, segment.outcome = file, outcome
+        return outcome
+
+    def _begin(self, file: PlannedFile) -> FileOutcome:
+        names = {segment.name for segment in self._segments}
+        name, number = file.segment_name, 1
+        while name in names:
+            number += 1
+            name = f"{file.segment_name}#{number}"
+        outcome = self._reading.ingest(file._replace(name=name))
+        self._segments.append(_Segment(name, Ingested.of(outcome), file.path, file, outcome))
+        return outcome
+
+    def _copy(self, file: PlannedFile, segment: _Segment) -> FileOutcome:
+        reason = f"{path_text(file.path)}: its records are those of {printable_path(str(segment.path))}"
+        return FileOutcome(
+            path_text(file.path),
+            path_text(file.path),
+            "copy",
+            self._reading.format_of(file),
+            size=file.size,
+            modified=file.modified,
+            error=reason,
+        )

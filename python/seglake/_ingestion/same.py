@@ -1,0 +1,112 @@
+"""Tells of files that begin with the same record how they are related: one segment, copies, or several."""
+
+import array
+import hashlib
+import itertools
+from collections.abc import Callable
+from typing import Any, Final, Literal, cast
+
+import pyarrow as pa
+
+import seglake
+
+from .state import Ingested
+
+__all__ = ["Relation", "relation"]
+
+Relation = Literal["copy", "longer", "anew", "other"]
+"""A file has no more than a segment, has that and more, has other bytes after its last record, or differs from it."""
+
+_COMPLETE: Final = ("sealed", "tenant")
+_CHUNK_BYTES: Final = 1 << 20
+_COLUMNS: Final = ("uuid", "type", "value")
+
+
+def relation(
+    open_all: Callable[[str, int | None, str | None], seglake.Reader],
+    path: str,
+    size: int,
+    known: str,
+    before: Ingested,
+) -> Relation:
+    """Compares a file with the one of a segment, up to where the segment was ingested.
+
+    Their bytes are compared; of an active and a sealed file, whose bytes differ, the records.
+
+    Args:
+        open_all: opens a file of a format to read all of it, up to a size in bytes, and to pass over damage.
+        path: the file.
+        size: its size in bytes.
+        known: the file of the segment.
+        before: how far the segment was ingested.
+
+    Raises:
+        OSError: one of them cannot be read.
+        seglake.SeglakeError: likewise.
+    """
+    own = before.carry.position
+    with open_all(path, size, None) as reader, open_all(known, None, own.format) as other:
+        if reader.format != own.format:
+            return _by_records(reader, other, before)
+        for _ in reader.batches(warn=False):
+            pass
+        if reader.position is None:
+            raise RuntimeError("a pass that ended has no position")
+        # An unfinished tail may be the beginning of what the segment has there, or differ from it.
+        end = reader.position.byte_offset
+        if own.format in _COMPLETE:
+            # What can be read of one depends on all of its bytes.
+            return "copy" if end == own.byte_offset and _same_bytes(reader, other, end) else "other"
+        if end <= own.byte_offset:
+            return "copy" if _same_bytes(reader, other, end + (reader.pending_bytes or 0)) else "other"
+        tail = before.carry.tail
+        if tail is not None and _same_bytes(reader, other, tail.end):
+            return "longer"
+        if not _same_bytes(reader, other, own.byte_offset) or (tail is not None and tail.records):
+            return "other"
+        return "longer" if tail is None else "anew"
+
+
+def _same_bytes(one: seglake.Reader, other: seglake.Reader, end: int) -> bool:
+    if min(one.nbytes, other.nbytes) < end:
+        return False
+    for start in range(0, end, _CHUNK_BYTES):
+        stop = min(end, start + _CHUNK_BYTES)
+        if one.read_bytes(start, stop) != other.read_bytes(start, stop):
+            return False
+    return True
+
+
+def _by_records(reader: seglake.Reader, other: seglake.Reader, before: Ingested) -> Relation:
+    """Compares an active file with a sealed one."""
+    expected = before.carry.sums.records
+    number, digest = _records(reader, None)
+    if number < expected:
+        return "copy" if _records(other, number) == (number, digest) else "other"
+    if _records(reader, expected) != _records(other, expected):
+        return "other"
+    # A sealed file takes the place of an active one that has the same.
+    is_less = before.carry.position.format == "sealed"
+    return "copy" if is_less and number == expected else "longer"
+
+
+def _records(reader: seglake.Reader, most: int | None) -> tuple[int, str]:
+    """Returns the number of the first records, at most so many, and a hash of them."""
+    digests = [hashlib.blake2b(digest_size=16) for _ in range(2 * len(_COLUMNS))]
+    number = 0
+    for own in reader.batches(warn=False):
+        batch: Any = pa.record_batch(cast("Any", own))
+        rows = batch.num_rows if most is None else min(batch.num_rows, most - number)
+        for column, name in enumerate(_COLUMNS):
+            # Lengths and contents apart, so that it does not matter how the rows are in batches.
+            values = batch.column(name).slice(0, rows).cast(pa.large_binary())
+            whole = pa.concat_arrays([values])
+            offsets = memoryview(whole.buffers()[1]).cast("q")[whole.offset : whole.offset + rows + 1]
+            lengths = [stop - start for start, stop in itertools.pairwise(offsets)]
+            digests[2 * column].update(array.array("q", lengths).tobytes())
+            if rows and whole.buffers()[2] is not None:
+                digests[2 * column + 1].update(memoryview(whole.buffers()[2])[offsets[0] : offsets[-1]])
+        number += rows
+        if number == most:
+            break
+    return number, "".join(each.hexdigest() for each in digests)

@@ -1,0 +1,280 @@
+"""What the ingest takes for one segment: files that are renamed, sealed, rotated and copied."""
+
+import os
+import shutil
+import sys
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pyarrow.dataset as ds
+import pytest
+from samples import SAMPLES
+from segments import DAY, flip, write_segment
+
+import seglake
+from seglake import ingest
+from seglake._ingestion.result import no_files
+
+pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="the ingest runs on Linux and macOS")
+
+
+def rows(lake: Path, table: str) -> list[dict[str, Any]]:
+    """The rows of all formats, in the order of their runs."""
+    found: list[dict[str, Any]] = []
+    for path in sorted(lake.glob(f"*/{table}/**/*.parquet"), key=lambda path: path.name):
+        found.extend(ds.dataset(str(path)).to_table().to_pylist())
+    return found
+
+
+def values(lake: Path) -> Counter[bytes]:
+    return Counter(row["value"] for row in rows(lake, "records"))
+
+
+def segments(lake: Path) -> dict[str, tuple[str, str, int]]:
+    """Name of the file, status and number of records of each segment, in short."""
+    return {
+        row["segment"].rpartition(":")[2][-20:]: (Path(row["path"]).name, row["status"], row["records"])
+        for row in rows(lake, "files")
+        if row["segment"].startswith("segment:")
+    }
+
+
+def names(lake: Path) -> dict[str, int]:
+    """How many records there are of each segment."""
+    return Counter(row["segment"] for row in rows(lake, "records"))
+
+
+def statuses(**numbers: int) -> dict[Any, int]:
+    return {**no_files(), **numbers}
+
+
+def begin(path: Path, count: int, whole: int = 20) -> bytes:
+    """Writes the first records of a segment; returns all of it."""
+    source = path.parent / "whole"
+    write_segment(source, whole)
+    content = source.read_bytes()
+    source.unlink()
+    path.write_bytes(content[: len(content) // whole * count])
+    return content
+
+
+@pytest.mark.parametrize("name", SAMPLES)
+def test_a_renamed_file_is_the_same_segment(tmp_path: Path, name: str) -> None:
+    sample, src, lake = SAMPLES[name], tmp_path / "src", tmp_path / "lake"
+    sample.write(src / f"a.{sample.extension}")
+    options: Any = sample.read_options
+    assert ingest(src, lake, **options).records == 20
+    (segment,) = names(lake)
+    assert segment == seglake.identity(src / f"a.{sample.extension}", format=sample.format, **options)
+    (src / "below").mkdir()
+    (src / f"a.{sample.extension}").rename(src / "below/b")
+    (src / "a.index").unlink(missing_ok=True)
+    result = ingest(src, lake, **options)
+    assert (result.records, result.statuses) == (0, statuses(sound=1))
+    assert rows(lake, "files")[-1]["path"] == str(src / "below/b")
+    assert rows(lake, "files")[-1]["records"] == 20
+    assert names(lake) == {segment: 20}
+
+
+def test_files_that_are_rotated_lose_and_double_nothing(tmp_path: Path) -> None:
+    src, lake, expected = tmp_path / "src", tmp_path / "lake", Counter[bytes]()
+    for turn in range(6):
+        if turn == 5:
+            (src / "a.3").unlink()  # the oldest goes, and all others move on
+        for number in (2, 1, 0):
+            if (src / f"a.{number}").exists():
+                (src / f"a.{number}").rename(src / f"a.{number + 1}")
+        if (src / "a").exists():
+            # It grew before it was renamed.
+            content = (src / "a").read_bytes()
+            write_segment(tmp_path / "again/a", 8, first=DAY.replace(year=2023 + turn), value_bytes=turn + 19)
+            assert (tmp_path / "again/a").read_bytes().startswith(content)
+            (tmp_path / "again/a").rename(src / "a.0")
+            (src / "a").unlink()
+        write_segment(src / "a", 5, first=DAY.replace(year=2024 + turn), value_bytes=turn + 20)
+        result = ingest(src, lake)
+        assert (result.errors, result.exit_status) == ((), 0)
+        for path in src.iterdir():
+            for record in seglake.open(path, format="active"):
+                expected[record.value] = 1
+        assert values(lake) == expected
+    assert sorted(names(lake).values()) == [5, 8, 8, 8, 8, 8]
+
+
+@pytest.mark.parametrize("stays", [True, False])
+def test_an_active_file_that_is_sealed_to_another_name_is_one_segment(tmp_path: Path, stays: bool) -> None:
+    src, lake = tmp_path / "src", tmp_path / "lake"
+    src.mkdir()
+    content = begin(src / "a.active", 12)
+    assert ingest(src, lake).records == 12
+    (src / "a.active").write_bytes(content)
+    seglake.seal(src / "a.active", src / "a.sealed")
+    if not stays:
+        (src / "a.active").unlink()
+    result = ingest(src, lake)
+    assert (result.records, result.exit_status) == (8, 0)
+    assert result.statuses == (statuses(sound=1, copy=1) if stays else statuses(sound=1))
+    assert sorted(segments(lake).values()) == [("a.sealed", "sound", 20)]
+    assert len(names(lake)) == 1
+    assert set(values(lake).values()) == {1}
+    if stays:
+        (copy,) = (row for row in rows(lake, "files") if row["status"] == "copy")
+        assert (copy["path"], copy["records"], copy["nbytes"]) == (str(src / "a.active"), 0, None)
+        assert copy["error"].endswith(f"its records are those of {src / 'a.sealed'}")
+    for path in src.iterdir():
+        os.utime(path, (1_700_000_000, 1_700_000_000))
+    ingest(src, lake)
+    assert ingest(src, lake).files == 0
+    assert sum(values(lake).values()) == 20
+
+
+def test_a_sealed_file_takes_the_place_of_an_active_one_that_was_ingested(tmp_path: Path) -> None:
+    src, lake = tmp_path / "src", tmp_path / "lake"
+    write_segment(src / "a.active", 20)
+    os.utime(src / "a.active", (1_700_000_000, 1_700_000_000))
+    assert ingest(src, lake).records == 20
+    seglake.seal(src / "a.active", src / "a.sealed")
+    assert ingest(src, lake).records == 0
+    assert segments(lake).popitem()[1] == ("a.sealed", "sound", 20)
+    for _ in range(3):
+        assert ingest(src, lake).records == 0
+    assert segments(lake).popitem()[1] == ("a.sealed", "sound", 20)
+    assert [row["status"] for row in rows(lake, "files")].count("copy") == 1
+    # And the other way round: the sealed one is all that there was, and the active one appears again.
+    shutil.copy(src / "a.active", tmp_path / "kept")
+    (src / "a.active").unlink()
+    ingest(src, lake)
+    (tmp_path / "kept").rename(src / "z.active")
+    assert ingest(src, lake).statuses["copy"] == 1
+    assert sum(values(lake).values()) == 20
+
+
+def copies(src: Path) -> Counter[bytes]:
+    """Files that begin with the same record: parts of one, and one that goes on in another way from the tenth on."""
+    src.mkdir(parents=True)
+    content = begin(src / "m", 15)
+    (src / "b").write_bytes(content)
+    (src / "q").write_bytes(content)
+    shutil.copy(src / "m", src / "z")
+    begin(src / "a", 4)
+    write_segment(src / "other/whole", 20, value_bytes=30)
+    other = (src / "other/whole").read_bytes()
+    shutil.rmtree(src / "other")
+    (src / "fork").write_bytes(content[: len(content) // 2] + other[len(other) // 2 :])
+    expected = Counter(record.value for record in seglake.open(src / "b", format="active"))
+    return expected + Counter(record.value for record in seglake.open(src / "fork", format="active"))
+
+
+def test_of_copies_in_one_run_each_record_comes_once(tmp_path: Path) -> None:
+    src, lake = tmp_path / "src", tmp_path / "lake"
+    expected = copies(src)
+    result = ingest(src, lake)
+    assert (result.statuses, result.exit_status, result.records) == (statuses(sound=2, copy=4), 0, 40)
+    assert values(lake) == expected
+    assert sorted(number for number in names(lake).values()) == [20, 20]
+    first, second = sorted(names(lake), key=len)
+    assert second == first + "#2"
+    for _ in range(2):
+        assert ingest(src, lake).records == 0
+    assert values(lake) == expected
+
+
+def test_of_copies_in_many_runs_each_record_comes_once(tmp_path: Path) -> None:
+    src, lake = tmp_path / "src", tmp_path / "lake"
+    expected = copies(tmp_path / "all")
+    src.mkdir()
+    for name in ("m", "a", "fork", "z", "b", "q"):
+        shutil.copy(tmp_path / "all" / name, src / name)
+        assert ingest(src, lake).exit_status == 0, name
+    assert values(lake) == expected
+    assert sorted(segments(lake).values()) == [("b", "sound", 20), ("fork", "sound", 20)]
+    # Each is known again where it is moved to.
+    (tmp_path / "src").rename(tmp_path / "moved")
+    assert ingest(tmp_path / "moved", lake).exit_status == 0
+    assert values(lake) == expected
+
+
+def test_a_copy_without_the_damage_is_not_lost(tmp_path: Path) -> None:
+    src, lake = tmp_path / "src", tmp_path / "lake"
+    written = write_segment(src / "a", 20)
+    shutil.copy(src / "a", tmp_path / "sound")
+    flip(src / "a", written[9].end - 9)
+    assert ingest(src, lake).records == 19
+    shutil.copy(tmp_path / "sound", src / "sound")
+    assert ingest(src, lake).statuses["sound"] == 1
+    assert set(values(lake)) == {each.value for each in written}
+    assert sorted(names(lake).values()) == [19, 20]
+
+
+@pytest.mark.filterwarnings("error")
+def test_damage_after_a_tail_that_was_final_is_told(tmp_path: Path) -> None:
+    src, lake = tmp_path / "src", tmp_path / "lake"
+    written = write_segment(src / "b", 20)
+    content = (src / "b").read_bytes()
+    # In a preallocated file the last of 10 records is damaged. The other one goes on, and is damaged after it.
+    cut = bytearray(content[: written[9].end])
+    cut[-9] ^= 1
+    (src / "a").write_bytes(cut + bytes(len(content)))
+    flip(src / "b", written[12].end - 9)
+    assert ingest(src, lake, final=True).records == 19
+    found = [(Path(row["path"]).name, row["start"], row["end"]) for row in rows(lake, "damage")]
+    assert found == [("a", written[9].start, written[9].end), ("b", written[12].start, written[12].end)]
+    # Nor does junk after the last record hide what another file has there.
+    junk, other = tmp_path / "junk", tmp_path / "other"
+    junk.mkdir()
+    (junk / "a").write_bytes(content[: written[9].end] + b"x" * 2 * len(content))
+    shutil.copy(src / "b", junk / "b")
+    assert ingest(junk, other, final=True).records == 19
+    found = [(Path(row["path"]).name, row["start"], row["end"]) for row in rows(other, "damage")]
+    assert sorted(found)[-1] == ("b", written[12].start, written[12].end)
+    assert [name for name, _, _ in sorted(found)] == ["a", "b"]
+
+
+def test_copies_in_folders_that_are_ingested_in_turn_come_once(tmp_path: Path) -> None:
+    lake = tmp_path / "lake"
+    (tmp_path / "one").mkdir()
+    (tmp_path / "two").mkdir()
+    content = begin(tmp_path / "one/a", 20)
+    begin(tmp_path / "two/a", 15)
+    for _ in range(2):
+        for folder in ("one", "two"):
+            assert ingest(tmp_path / folder, lake).exit_status == 0
+    assert sorted(segments(lake).values()) == [("a", "sound", 20)]
+    assert rows(lake, "files")[0]["path"] == str(tmp_path / "one/a")
+    seglake.seal(tmp_path / "two/a", tmp_path / "two/s")
+    (tmp_path / "two/a").unlink()
+    assert ingest(tmp_path / "two", lake, format="sealed").statuses["copy"] == 1
+    (tmp_path / "two/s").unlink()
+    # It is compared, although it goes on where the other one ended.
+    changed = bytearray(content)
+    changed[len(content) // 2 - 9] ^= 1
+    (tmp_path / "two/b").write_bytes(changed)
+    assert ingest(tmp_path / "two", lake).records == 19
+
+
+def test_what_cannot_be_compared_is_told_of(tmp_path: Path) -> None:
+    src, lake = tmp_path / "src", tmp_path / "lake"
+    src.mkdir()
+    content = begin(src / "a", 15)
+    ingest(src, lake)
+    (src / "a").unlink()
+    (src / "b").write_bytes(content[: len(content) // 2])
+    result = ingest(src, lake)
+    assert (result.statuses, result.exit_status) == (statuses(replaced=1), 1)
+    (src / "b").write_bytes(content)
+    assert ingest(src, lake).records == 5
+    assert set(values(lake).values()) == {1}
+
+
+def test_a_file_without_a_record_is_known_by_its_path(tmp_path: Path) -> None:
+    path, lake = tmp_path / "a.active", tmp_path / "lake"
+    content = begin(path, 20)
+    path.write_bytes(content[:10])
+    ingest(path, lake, format="active")
+    assert rows(lake, "files")[-1]["segment"] == str(path)
+    path.write_bytes(content)
+    assert ingest(path, lake, format="active").records == 20
+    assert rows(lake, "files")[-1]["segment"] == seglake.identity(path)
+    assert names(lake) == {seglake.identity(path): 20}
+    assert ingest(path, lake, format="active").records == 0
