@@ -78,6 +78,8 @@ mod oplog_writer;
 mod output;
 mod parity;
 mod parity_damage;
+#[cfg(all(unix, feature = "faults"))]
+mod parity_reading;
 mod parts;
 mod parts_planning;
 #[cfg(feature = "arrow")]

@@ -249,7 +249,7 @@ impl Damage {
     #[must_use]
     pub const fn next(&self) -> &'static str {
         if matches!(self.finding, Finding::Parity { .. }) {
-            "`seglake repair` restores it from its parity sidecar; if the file is right as it is, `seglake protect --as-it-is` begins a new sidecar"
+            "`seglake repair` restores what the parity sidecar can; if the file is right as it is, `seglake protect --as-it-is` begins a new sidecar"
         } else if self.wrong_key {
             "No record checks but the structure is sound: this is probably the wrong key. Leave the file as it is and read it with the key that it was written with"
         } else {

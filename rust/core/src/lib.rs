@@ -97,6 +97,7 @@ mod reader;
 mod record;
 mod saturating;
 mod setters;
+mod sidecar;
 pub mod source;
 pub mod store;
 mod sync;

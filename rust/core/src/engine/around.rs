@@ -50,6 +50,10 @@ impl<C: Change> Walk for Around<C> {
         self.0.walk().found_damage()
     }
 
+    fn repaired(&self) -> u64 {
+        self.0.walk().repaired()
+    }
+
     fn front_end(&self) -> u64 {
         self.0.walk().front_end()
     }

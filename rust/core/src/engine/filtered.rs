@@ -57,10 +57,10 @@ impl Change for Filtering {
 }
 
 /// A selection of other rows.
-struct SelectedRows<'a> {
-    rows: Box<dyn Rows + 'a>,
+pub(crate) struct SelectedRows<'a> {
+    pub(crate) rows: Box<dyn Rows + 'a>,
     /// The numbers of the selected rows, ascending.
-    selected: &'a [usize],
+    pub(crate) selected: &'a [usize],
 }
 
 impl SelectedRows<'_> {

@@ -196,12 +196,17 @@ impl Format {
             options
         };
         let prunes = options.prune && !options.filter.is_empty();
+        let is_whole = !prunes && matches!(start, Start::Beginning);
         let walk = if prunes && matches!(start, Start::Beginning) {
             (self.lookup)(source.clone(), options)?.range(&options.filter)?
         } else {
             (self.walk)(source.clone(), options, start)?
         };
         let walk = Filtering::around(around(walk, options), rest);
+        let walk = match &options.parity {
+            Some(parity) => parity.clone().watch(walk, options, is_whole),
+            None => walk,
+        };
         Ok(if source.is_replaceable() {
             Confirming::around(walk, source)
         } else {
@@ -217,6 +222,10 @@ impl Format {
     ) -> Result<Box<dyn Lookup>> {
         options.filter.check(self, self.columns(options))?;
         let own = (self.lookup)(source.clone(), options)?;
+        let own = match &options.parity {
+            Some(parity) => parity.clone().watch_lookup(own, options),
+            None => own,
+        };
         let lookup = if source.is_replaceable() {
             Box::new(ConfirmedLookup {
                 lookup: own,

@@ -47,7 +47,7 @@ impl Unproven {
         match checked {
             _ if is_damaged => Some(Self::Damage),
             Checked::Structure => Some(Self::Unchecked),
-            Checked::Checksum => None,
+            Checked::Checksum | Checked::Parity => None,
         }
     }
 }

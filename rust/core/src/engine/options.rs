@@ -5,6 +5,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use super::ParityCheck;
 use super::memory::Memory;
 use super::settings::{FormatOption, Setting, Settings};
 use super::{Eof, Filter, Format};
@@ -114,6 +115,16 @@ pub(crate) enum OfUnproven {
     SoundPrefix,
 }
 
+/// What becomes of records that a parity sidecar restores.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Restored {
+    /// They are damage.
+    #[default]
+    LeftOut,
+    /// They are emitted.
+    Emitted,
+}
+
 /// Options for reading: fields that concern all formats, and options that some formats declare in
 /// [`Format::open_options`], which [`set`](Self::set) sets by name.
 #[derive(Clone, Debug)]
@@ -152,6 +163,9 @@ pub struct Options {
     pub interrupt: Option<Interrupt>,
     disk: DiskRef,
     settings: Settings,
+    /// What the file is checked by that is read with these options, if it has a parity sidecar.
+    pub(crate) parity: Option<Arc<dyn ParityCheck>>,
+    pub(crate) restored: Restored,
     /// What pruned reads and look-ups learned of the file that is read with these options and their clones.
     pub(crate) memory: Memory,
     /// What is read of a growing file that has no checksums.
@@ -214,6 +228,30 @@ impl Options {
         }
     }
 
+    /// Whether to emit records that a parity sidecar restores. Otherwise they are damage. Without a
+    /// [sidecar](crate::format::with_parity) it changes nothing.
+    #[must_use]
+    pub fn repair(mut self, repair: bool) -> Self {
+        self.restored = match repair {
+            true => Restored::Emitted,
+            false => Restored::LeftOut,
+        };
+        self
+    }
+
+    /// What the file is checked by, if it is read [with a parity sidecar](crate::format::with_parity).
+    #[must_use]
+    pub fn parity(&self) -> Option<&dyn ParityCheck> {
+        self.parity.as_deref()
+    }
+
+    /// These options, for the file as it is.
+    #[must_use]
+    pub fn without_parity(mut self) -> Self {
+        self.parity = None;
+        self
+    }
+
     pub(crate) fn bytes(&self, option: &FormatOption) -> u64 {
         self.settings.bytes(option)
     }
@@ -247,6 +285,8 @@ impl Default for Options {
             interrupt: None,
             disk: DiskRef::default(),
             settings: Settings::default(),
+            parity: None,
+            restored: Restored::default(),
             memory: Memory::default(),
             unproven: OfUnproven::default(),
         }

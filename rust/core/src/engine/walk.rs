@@ -119,6 +119,11 @@ pub trait Walk: Own + Send {
         self.record_run().is_none() && self.spans().iter().any(Span::is_damage)
     }
 
+    /// How many records of the last step have bytes that a parity sidecar restores, whether they are emitted or not.
+    fn repaired(&self) -> u64 {
+        0
+    }
+
     /// The offset before which ranges come last; 0 if all come in file order.
     fn front_end(&self) -> u64 {
         0
@@ -166,4 +171,5 @@ pub(crate) fn sum_up(walk: &dyn Walk, summary: &mut Summary) {
     // The spans of a run are made only when asked for.
     let spans = if run.is_some() { &[] } else { walk.spans() };
     summary.add(run.as_ref(), spans, &*walk.rows());
+    summary.repaired += walk.repaired();
 }

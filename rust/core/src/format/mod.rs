@@ -6,6 +6,7 @@ pub mod chunked;
 mod detect;
 mod growth;
 pub mod oplog;
+mod parity;
 mod part;
 pub mod sealed;
 #[cfg(feature = "example-format")]
@@ -17,12 +18,13 @@ use std::sync::Arc;
 
 pub use detect::{Detection, detect, resolve};
 pub use growth::identity;
+pub use parity::with_parity;
 pub use part::split;
 
 pub use crate::engine::{
     Carry, Dialect, Eof, Filter, Format, FormatOption, Growth, Hits, Identity, IfExists,
-    IndexSource, Interrupt, Lookup, OptionKind, Options, Part, Position, Setting, Start, Step,
-    Unproven, Walk, WriteOptions, Writer,
+    IndexSource, Interrupt, Lookup, OptionKind, Options, ParityCheck, Part, Position, Setting,
+    Start, Step, Unproven, Walk, WriteOptions, Writer,
 };
 use crate::error::{Error, Result};
 use crate::own::Own;

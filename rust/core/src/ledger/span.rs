@@ -27,6 +27,8 @@ words! {
         TornTail = "torn_tail",
         /// Any other damage.
         Corrupt = "corrupt",
+        /// Bytes that are damaged, or missing at the end of the file, and that its parity sidecar has.
+        Repaired = "repaired",
         /// The checksums at the end of a sealed segment.
         Trailer = "trailer",
     }

@@ -18,6 +18,9 @@ pub struct Summary {
     pub bytes: u64,
     /// The number of sound records.
     pub records: u64,
+    /// The number of records with bytes that a parity sidecar restores. They are among the sound ones only if that was
+    /// asked for ([`Options::repair`](crate::Options::repair)).
+    pub repaired: u64,
     /// The least time of an emitted record, in microseconds since 1970-01-01 UTC.
     pub first_timestamp: Option<i64>,
     /// The greatest time of an emitted record, in the same unit.
@@ -45,6 +48,7 @@ impl Summary {
             size,
             bytes: 0,
             records: 0,
+            repaired: 0,
             first_timestamp: None,
             last_timestamp: None,
             totals: Totals::default(),
@@ -84,6 +88,7 @@ impl Summary {
     /// order, add up to that of the whole file.
     pub fn merge(&mut self, part: &Self) {
         self.records += part.records;
+        self.repaired += part.repaired;
         self.widen(part.first_timestamp, part.last_timestamp);
         self.totals.merge(&part.totals);
         self.truncated |= part.truncated;

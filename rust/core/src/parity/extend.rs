@@ -254,7 +254,7 @@ fn kept(
     let sidecar_bytes = inspection.files.sidecar.len();
     let is_current =
         |frame: &Frame| frame.is_current && !(is_replaced && frame.start == last.start);
-    let mut kept = inspection.ranges.clone();
+    let mut kept = inspection.ranges.to_vec();
     // A torn tail, or a superseded last frame that reaches over the end.
     kept.retain(|range| match range.content {
         Content::Frame(frame) => is_current(&frame) || range.end <= sidecar_bytes,

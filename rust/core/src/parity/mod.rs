@@ -29,6 +29,7 @@
 //! A hash has 64 bits, and the set's ID is in the sidecar. So this is for accidents: it does not stop somebody who can
 //! read the sidecar and write the file, or write the sidecar.
 
+mod bands;
 mod bytes;
 mod change;
 mod compute;
@@ -43,6 +44,7 @@ mod ledger;
 mod repair;
 mod report;
 
+pub(crate) use bands::Bands;
 pub use bytes::Files;
 pub use change::Change;
 pub use encode::protect;

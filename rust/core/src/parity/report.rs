@@ -1,5 +1,7 @@
 //! What a sidecar says of a file (rules 9 and 13).
 
+use std::sync::Arc;
+
 use super::bytes::Files;
 use super::frames::Frames;
 use super::judge::{Judged, JudgedBand, Proof, WorstGroup};
@@ -101,8 +103,8 @@ pub fn verify(files: Files<'_>, options: Options) -> Result<Report> {
 /// The frames of a sidecar, before their bands are judged.
 pub(super) struct Inspection<'a> {
     pub(super) files: &'a Files<'a>,
-    pub(super) frames: Frames,
-    pub(super) ranges: Vec<SidecarRange>,
+    pub(super) frames: Arc<Frames>,
+    pub(super) ranges: Arc<[SidecarRange]>,
     pub(super) refused: Option<Refused>,
 }
 
@@ -112,8 +114,8 @@ impl<'a> Inspection<'a> {
         let ranges = sidecar_ranges(files, &frames)?;
         let mut inspection = Self {
             files,
-            frames,
-            ranges,
+            frames: Arc::new(frames),
+            ranges: ranges.into(),
             refused: None,
         };
         inspection.refused = inspection.refuse(options)?;
@@ -170,7 +172,7 @@ impl<'a> Inspection<'a> {
     ) -> Result<Report> {
         let (mut file, mut sidecar) = (Vec::new(), Vec::new());
         let mut worst: Option<WorstGroup> = None;
-        for range in &self.ranges {
+        for range in self.ranges.iter() {
             let band = self.judge(range)?;
             if let Some(band) = &band {
                 file.extend(band_spans(band)?);
@@ -179,8 +181,18 @@ impl<'a> Inspection<'a> {
             sidecar.push(range.span(band.as_ref()));
             see(range, band.as_ref())?;
         }
+        self.sum_up(file, sidecar, worst)
+    }
+
+    /// The report, when all bands are judged: the ranges of the file that are in blocks, and those of the sidecar.
+    pub(super) fn sum_up(
+        &self,
+        blocks: Vec<FileSpan>,
+        sidecar: Vec<SidecarSpan>,
+        worst: Option<WorstGroup>,
+    ) -> Result<Report> {
         self.files.confirm()?;
-        let file = file_ledger(file, self.gaps());
+        let file = file_ledger(blocks, self.gaps());
         Ok(Report {
             outcome: self.outcome(&file, &sidecar),
             refused: self.refused,
@@ -227,7 +239,8 @@ impl<'a> Inspection<'a> {
 }
 
 /// The worse of two groups.
-trait Worse {
+pub(super) trait Worse {
+    /// That of the two with more damage.
     fn max_by_damage(self, other: Self) -> Self;
 }
 

@@ -8,6 +8,8 @@ pub enum Checked {
     Checksum,
     /// By their structure alone: lengths and offsets are consistent.
     Structure,
+    /// By their structure, and their bytes by a parity sidecar.
+    Parity,
 }
 
 impl Checked {
@@ -17,6 +19,7 @@ impl Checked {
         match self {
             Self::Checksum => "checksum",
             Self::Structure => "structure",
+            Self::Parity => "parity",
         }
     }
 }

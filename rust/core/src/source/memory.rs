@@ -48,7 +48,7 @@ impl<B: AsRef<[u8]> + Send + Sync> Source for BytesSource<B> {
     }
 }
 
-pub(super) fn out_of_bounds(source: &dyn Source, offset: u64, len: usize) -> Error {
+pub(crate) fn out_of_bounds(source: &dyn Source, offset: u64, len: usize) -> Error {
     let action = format!(
         "cannot read {len} bytes at offset {offset} of {}",
         source.len()

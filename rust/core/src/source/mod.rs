@@ -20,6 +20,7 @@ pub(crate) use bound::{BoundSource, expected_len};
 pub(crate) use broken::up_to_page;
 pub use capped::CappedSource;
 pub use file::{FileSource, open_regular};
+pub(crate) use memory::out_of_bounds;
 pub use memory::{BytesSource, MappedSource};
 pub(crate) use patched::PatchedSource;
 pub(crate) use tail::{data_end, data_end_after};

@@ -68,6 +68,8 @@ words! {
         AsWritten = "as_written",
         /// A record names a key of an earlier record that is missing.
         LostReference = "lost_reference",
+        /// The file's parity sidecar has the bytes as they were.
+        Restorable = "restorable",
         /// The range is sound when other damage is repaired.
         Consequence = "consequence",
         /// Nothing shows what happened.
@@ -129,6 +131,9 @@ impl Reason {
             }
             Self::LostReference => {
                 "find the earlier part of the oplog; the messages themselves are whole"
+            }
+            Self::Restorable => {
+                "`seglake repair` restores the file; then look at the disk (SMART, kernel log) and the memory (ECC log, memtest)"
             }
             Self::Consequence => "repair the other damage first",
             Self::Unknown => {

@@ -20,6 +20,8 @@ pub struct Ledger {
     ready: VecDeque<Span>,
     /// The first walk emits the ranges before this offset, the second the others.
     front_end: u64,
+    /// Whether the walk has come to those, which are its last.
+    is_at_front: bool,
 }
 
 impl Ledger {
@@ -52,6 +54,7 @@ impl Ledger {
             second,
             ready: VecDeque::new(),
             front_end,
+            is_at_front: false,
         };
         ledger.fill()?;
         Ok(ledger)
@@ -68,12 +71,16 @@ impl Ledger {
         while self.ready.is_empty() {
             let is_first = self.second.is_some();
             if self.walk.step()? == Step::More {
-                let spans = self.walk.spans().iter();
-                let own = spans.filter(|span| (span.start < self.front_end) == is_first);
-                self.ready.extend(own);
+                // A range of the front may reach past it, and be several if the file has a parity sidecar.
+                for span in self.walk.spans() {
+                    self.is_at_front |= span.start < self.front_end;
+                    if self.is_at_front == is_first {
+                        self.ready.push_back(*span);
+                    }
+                }
             } else {
                 match self.second.take() {
-                    Some(second) => self.walk = second,
+                    Some(second) => (self.walk, self.is_at_front) = (second, false),
                     None => break,
                 }
             }

@@ -22,9 +22,9 @@ pub use diagnosis::{Certainty, Diagnosis, Neighbour, Reason, Repair};
 #[cfg(feature = "chunked")]
 pub use index::{Indexed, index};
 pub use ledger::Ledger;
-pub use protect::{Protected, Protection, SidecarChange, protect};
+pub use protect::{Protected, Protection, SidecarChange, default_sidecar, protect};
 pub use recover::{Recovered, Recovery, recover, undo_recover};
 pub use repair::{Repaired, Repairing, repair, undo_repair};
-pub use report::Report;
+pub use report::{ParityReport, Report};
 pub use seal::{SealOptions, seal};
 pub use verify::{verify, verify_in_parts, verify_parallel};

@@ -1,11 +1,13 @@
 //! The report on a file.
 
 use std::ops::Deref;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use super::diagnosis::Diagnosis;
-use crate::engine::{Format, Walk, sum_up};
+use crate::engine::{Format, Options, Walk, sum_up};
+use crate::error::Result;
 use crate::ledger::Summary;
+use crate::parity::{self, FileKind, Outcome};
 use crate::source::{Source, expected_len};
 
 /// The report on a file, or on the part of it that was read. Its [`Summary`], whose fields are available on the report
@@ -18,6 +20,51 @@ pub struct Report {
     pub summary: Summary,
     /// The diagnoses of the first of them, in the same order. Empty unless [`diagnose`](super::diagnose) was called.
     pub diagnoses: Vec<Diagnosis>,
+    /// What the file's parity sidecar says. `None` unless the file was verified [with one](crate::format::with_parity).
+    pub parity: Option<ParityReport>,
+}
+
+/// What a parity sidecar says of a file and of itself.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct ParityReport {
+    /// The sidecar, if it has a name.
+    pub sidecar: Option<PathBuf>,
+    /// Whether it is of an earlier state of the file: it has other bytes for a record that its own checksum proves.
+    /// Then nothing of it counted.
+    pub is_of_an_earlier_state: bool,
+    /// The ledgers of both.
+    pub report: parity::Report,
+}
+
+impl ParityReport {
+    /// The report of what a file was checked by. Reads what was not read yet.
+    fn of(options: &Options) -> Result<Option<Self>> {
+        let Some(check) = options.parity() else {
+            return Ok(None);
+        };
+        Ok(Some(Self {
+            report: check.report()?,
+            sidecar: check.sidecar().map(Path::to_path_buf),
+            is_of_an_earlier_state: check.is_of_an_earlier_state()?,
+        }))
+    }
+
+    /// The result as a whole. A sidecar of an earlier state of the file is refused.
+    #[must_use]
+    pub fn outcome(&self) -> Outcome {
+        match self.is_of_an_earlier_state {
+            true => Outcome::Refused,
+            false => self.report.outcome,
+        }
+    }
+
+    /// How many bytes of the file are of this kind.
+    #[must_use]
+    pub fn bytes(&self, kind: FileKind) -> u64 {
+        let spans = self.report.file.iter().filter(|span| span.kind == kind);
+        spans.map(|span| span.end - span.start).sum()
+    }
 }
 
 impl Deref for Report {
@@ -51,6 +98,7 @@ impl Report {
             format,
             summary,
             diagnoses: Vec::new(),
+            parity: None,
         }
     }
 
@@ -62,6 +110,12 @@ impl Report {
     /// Sets what a walk knows about everything it read.
     pub(crate) fn note(&mut self, walk: &dyn Walk) {
         self.summary.note(walk.checked(), walk.suspects_key());
+    }
+
+    /// Adds what the file's parity sidecar says.
+    pub(super) fn add_parity(&mut self, options: &Options) -> Result<()> {
+        self.parity = ParityReport::of(options)?;
+        Ok(())
     }
 
     /// Adds the report on another [part](crate::format::Part) of the same file. The reports on all parts, in any order,

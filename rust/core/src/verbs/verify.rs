@@ -103,6 +103,7 @@ fn verify_whole(
         progress(walk.offset())?;
     }
     report.note(&*walk);
+    report.add_parity(options)?;
     Ok(report)
 }
 
@@ -204,7 +205,11 @@ impl<'a> Threads<'a> {
         let results = results.unwrap_or_else(PoisonError::into_inner);
         match results.failed {
             Some((_, error)) => Err(error),
-            None => Ok(results.report),
+            None => {
+                let mut report = results.report;
+                report.add_parity(self.caller)?;
+                Ok(report)
+            }
         }
     }
 

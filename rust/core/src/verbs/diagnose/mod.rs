@@ -74,8 +74,10 @@ pub fn diagnose(
     if spans.is_empty() {
         return Ok(Vec::new());
     }
+    // What is restored is known. What is not is diagnosed in the file that it would be part of.
     let options = options
         .clone()
+        .without_parity()
         .format(report.format)
         .strict(false)
         .values(false)
@@ -97,6 +99,7 @@ pub fn diagnose(
     for (span, (before, after)) in spans.into_iter().zip(around) {
         options.poll()?;
         let explanation = match &whole_file {
+            _ if span.kind == Kind::Repaired => reason::restorable(&span),
             Some(explanation) => explanation.clone(),
             None => case.explain(&span)?,
         };

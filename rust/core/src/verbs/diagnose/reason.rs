@@ -32,6 +32,17 @@ impl Explanation {
     }
 }
 
+/// The diagnosis of bytes that a parity sidecar has.
+pub(super) fn restorable(span: &Span) -> Explanation {
+    let evidence = match span.len() {
+        1 => "the parity sidecar has another byte, by its hash the right one".to_owned(),
+        bytes => {
+            format!("the parity sidecar has {bytes} other bytes, by their hash the right ones")
+        }
+    };
+    Explanation::new(Reason::Restorable, Certainty::Proven, evidence)
+}
+
 /// The diagnosis that follows from the cause alone. A UUID is checked only after the checksum matched, if there is one.
 pub(super) fn of_cause(span: &Span, has_checksums: bool) -> Option<Explanation> {
     let as_written = |what: &str| {

@@ -28,8 +28,9 @@ const SUFFIX: &str = ".par";
 /// The number of passes over the file: verify, encode.
 const STAGES: u64 = 2;
 
-/// The path of a file's sidecar, if none is named.
-pub(super) fn default_sidecar(path: &Path) -> PathBuf {
+/// The path of a file's parity sidecar, if none is named: the file's with `.par` appended.
+#[must_use]
+pub fn default_sidecar(path: &Path) -> PathBuf {
     behind(path, SUFFIX)
 }
 

@@ -1,0 +1,66 @@
+//! What a file is checked by that is read with a parity sidecar.
+
+use std::fmt::Debug;
+use std::path::Path;
+use std::sync::Arc;
+
+use super::{Lookup, Options, Walk};
+use crate::error::{Error, Result};
+use crate::own::Own;
+use crate::parity::{Refused, Report};
+use crate::source::Source;
+
+/// What a file is checked by that is read [with a parity sidecar](crate::format::with_parity). The [`Options`] that it
+/// is read with have it.
+pub trait ParityCheck: Own + Send + Sync + Debug {
+    /// The sidecar, if it has a name.
+    fn sidecar(&self) -> Option<&Path>;
+
+    /// The file as it is.
+    fn file(&self) -> &Arc<dyn Source>;
+
+    /// Why the sidecar was refused, if it was: as what it is, or as that of another file.
+    fn refused(&self) -> Option<Refused>;
+
+    /// What the sidecar says of the file and of itself. Reads what was not read yet of both.
+    ///
+    /// # Errors
+    /// [`Error::Io`]; [`Error::Interrupted`].
+    fn report(&self) -> Result<Report>;
+
+    /// Whether the sidecar is of an earlier state of the file: it has other bytes for a record that its own checksum
+    /// proves. Then the file counts as it is.
+    ///
+    /// # Errors
+    /// As [`report`](Self::report).
+    fn is_of_an_earlier_state(&self) -> Result<bool>;
+
+    /// A walk that is compared with the sidecar. `is_whole` says whether it goes through the whole file.
+    fn watch(
+        self: Arc<Self>,
+        walk: Box<dyn Walk>,
+        options: &Options,
+        is_whole: bool,
+    ) -> Box<dyn Walk>;
+
+    /// The same for a look-up.
+    fn watch_lookup(self: Arc<Self>, lookup: Box<dyn Lookup>, options: &Options)
+    -> Box<dyn Lookup>;
+
+    /// Refuses a sidecar without any frame: one that was named for a file is expected to have some.
+    ///
+    /// # Errors
+    /// [`Error::Format`].
+    fn refuse_without_frames(&self) -> Result<()> {
+        if self.refused() != Some(Refused::NoFrame) {
+            return Ok(());
+        }
+        Err(Error::Format {
+            path: self.sidecar().map(Path::to_path_buf),
+            message: "expected a frame in the sidecar, found none".to_owned(),
+            next: Some(
+                "it is none, or nothing of it is left: name another (sidecar, parity, --sidecar)",
+            ),
+        })
+    }
+}

@@ -1,0 +1,144 @@
+//! Which records are affected by what is restored or lost.
+
+use std::sync::Arc;
+
+use super::trust::join;
+use super::view::View;
+use super::{Check, Trust, is_unit, overlapping};
+use crate::error::Result;
+use crate::ledger::{Cause, Kind, RecordRun, Span};
+use crate::record::Checked;
+
+/// The bytes of records, or of units of records, that are affected. Touching units are one range.
+#[derive(Default)]
+pub(super) struct Affected {
+    /// Those with bytes that are restored.
+    pub(super) restored: Vec<Span>,
+    /// Those that nothing proves.
+    pub(super) unproven: Vec<Span>,
+    /// The first bytes of the file that nothing proves, if there are any.
+    pub(super) first_unproven: Option<Span>,
+}
+
+/// What a walk of the view finds where bytes are lost.
+#[derive(Default)]
+struct Lost {
+    /// Sound units, which checksums may prove.
+    units: Vec<Span>,
+    /// The first range of a sound unit.
+    first_unit: Option<Span>,
+    /// The first bytes of anything else that is sound by itself.
+    first_other: Option<Span>,
+    /// Whether bytes are lost that say where records are, or whose they are.
+    has_header: bool,
+}
+
+impl Affected {
+    /// Walks the view.
+    pub(super) fn find(check: &Check) -> Result<Self> {
+        let trust = check.trust()?;
+        let (mut restored, mut lost) = (Vec::new(), Lost::default());
+        let view = Arc::new(View::settled(check)?);
+        let checked = check.walk(view, |walk| {
+            if let Some(run) = walk.record_run().filter(|run| !trust.meets(run)) {
+                lost.first_unit.get_or_insert(run.span());
+                return Ok(());
+            }
+            for span in walk.spans().iter().filter(|span| span.cause.is_none()) {
+                let unit = Span {
+                    kind: Kind::Corrupt,
+                    cause: Some(Cause::ChecksumMismatch),
+                    ..*span
+                };
+                if is_unit(span.kind)
+                    && !overlapping(&trust.restored, span.start, span.end).is_empty()
+                {
+                    join(&mut restored, unit);
+                }
+                lost.look(span, unit, overlapping(&trust.lost, span.start, span.end));
+            }
+            Ok(())
+        })?;
+        restored.sort_by_key(|span| span.start);
+        let mut affected = Self {
+            restored,
+            ..Self::default()
+        };
+        if !check.is_left_to(checked) {
+            affected.judge(check, lost, checked);
+        }
+        Ok(affected)
+    }
+
+    /// Whether any record of a run is affected.
+    pub(super) fn meets(&self, run: &RecordRun) -> bool {
+        let meets = |spans| !overlapping(spans, run.start, run.end).is_empty();
+        meets(&self.restored) || meets(&self.unproven)
+    }
+
+    /// The first restored bytes from a record on, if its unit has any. They may be before it if the record is not the
+    /// first of the unit.
+    pub(super) fn restored_at<'a>(&self, trust: &'a Trust, position: u64) -> Option<&'a Span> {
+        let unit = overlapping(&self.restored, position, position.saturating_add(1)).first()?;
+        let after = overlapping(&trust.restored, position, unit.end).first();
+        after.or_else(|| overlapping(&trust.restored, unit.start, unit.end).last())
+    }
+
+    /// The unproven bytes that a record is in.
+    pub(super) fn unproven_at(&self, position: u64) -> Option<&Span> {
+        overlapping(&self.unproven, position, position.saturating_add(1)).first()
+    }
+
+    /// Decides what of the lost bytes is proven all the same.
+    fn judge(&mut self, check: &Check, lost: Lost, checked: Checked) {
+        self.first_unproven = lost.first_other;
+        if checked == Checked::Checksum {
+            return;
+        }
+        let mut units = lost.units;
+        units.sort_by_key(|span| span.start);
+        // Where nothing proves which records are there, or what those before a record were, none is given.
+        let first = match units.first() {
+            _ if lost.has_header => lost.first_unit,
+            Some(first) if check.format.marks_damage => Some(*first),
+            _ => None,
+        };
+        if let Some(first) = first {
+            units = vec![Span {
+                end: u64::MAX,
+                ..first
+            }];
+        }
+        let first_unit = units.first().map(|first| Span {
+            kind: Kind::Corrupt,
+            cause: Some(Cause::ChecksumMismatch),
+            ..*first
+        });
+        self.unproven = units;
+        let firsts = self.first_unproven.into_iter().chain(first_unit);
+        self.first_unproven = firsts.min_by_key(|span| span.start);
+    }
+}
+
+impl Lost {
+    fn look(&mut self, span: &Span, unit: Span, hit: &[Span]) {
+        if is_unit(span.kind) {
+            if self.first_unit.is_none_or(|first| span.start < first.start) {
+                self.first_unit = Some(unit);
+            }
+            if !hit.is_empty() {
+                join(&mut self.units, unit);
+            }
+        } else if let Some(first) = hit.first() {
+            self.has_header |= span.kind == Kind::Header;
+            let first = Span {
+                start: first.start.max(span.start),
+                end: first.end.min(span.end),
+                ..*first
+            };
+            if self.first_other.is_none_or(|own| first.start < own.start) {
+                self.first_other = Some(first);
+            }
+        }
+    }
+}

@@ -1,0 +1,216 @@
+//! Reading a file by its parity sidecar: what it restores, what is lost, and which records are affected.
+//!
+//! [`View`] is the file as it was covered. Every walk reads that, and [`Watching`] compares what it finds with the
+//! sidecar: so formats know nothing of sidecars. What is damaged is told only once any damage was met. Then the whole
+//! file is judged, and its own format says what it finds in the file as it is, and in the view.
+
+mod affected;
+mod lookup;
+mod trust;
+mod view;
+mod watching;
+
+use std::fmt;
+use std::path::Path;
+use std::sync::{Arc, OnceLock};
+
+use crate::bug::OrBug;
+use crate::engine::{Eof, Filter, Format, Lookup, Options, ParityCheck, Start, Step, Walk};
+use crate::error::{Damage, Error, Finding, Result};
+use crate::ledger::{Cause, Kind, Span};
+use crate::own::Own;
+use crate::parity::{Bands, Refused, Report};
+use crate::record::Checked;
+use crate::source::Source;
+use affected::Affected;
+use lookup::WatchedLookup;
+use trust::Trust;
+use view::View;
+use watching::Watching;
+
+/// A file that is read by its parity sidecar. The [`Options`] that it is read with have it.
+pub(crate) struct Check {
+    bands: Arc<Bands>,
+    format: &'static Format,
+    /// How the file is read without it, to its end and past all damage.
+    options: Options,
+    trust: OnceLock<Trust>,
+    affected: OnceLock<Affected>,
+}
+
+impl Check {
+    /// Opens a file by its sidecar: gives the file as it was covered, and what checks that. `resolve` tells the format.
+    ///
+    /// # Errors
+    /// [`Error::Io`], and those of `resolve`.
+    pub(crate) fn open(
+        file: Arc<dyn Source>,
+        sidecar: Arc<dyn Source>,
+        options: &Options,
+        resolve: impl Fn(&dyn Source) -> Result<&'static Format>,
+    ) -> Result<(Arc<dyn Source>, Arc<Self>)> {
+        let bands = Arc::new(Bands::open(file, sidecar)?);
+        // The beginning of the file may be damaged. If the sidecar is of another state of it, the file tells.
+        let format = match resolve(&View::raw(&bands)) {
+            Err(Error::Format { .. }) => resolve(&**bands.file())?,
+            format => format?,
+        };
+        let plain = options
+            .clone()
+            .without_parity()
+            .format(format)
+            .strict(false)
+            .values(false)
+            .repair(false)
+            .prune(false)
+            .eof(Eof::Final)
+            .filter(Filter::default());
+        let check = Arc::new(Self {
+            bands,
+            format,
+            options: plain,
+            trust: OnceLock::new(),
+            affected: OnceLock::new(),
+        });
+        Ok((Arc::new(View::of(&check)?), check))
+    }
+
+    /// The format of the file.
+    pub(crate) const fn format(&self) -> &'static Format {
+        self.format
+    }
+
+    /// How records are checked that the format checks so.
+    fn checked(&self, own: Checked) -> Checked {
+        let is_known = self.bands.has_blocks() && self.bands.refused().is_none();
+        match own {
+            Checked::Structure if is_known => Checked::Parity,
+            own => own,
+        }
+    }
+
+    fn trust(&self) -> Result<&Trust> {
+        if let Some(trust) = self.trust.get() {
+            return Ok(trust);
+        }
+        // If two threads arrive at once, both use the one that is stored first.
+        let trust = Trust::find(self)?;
+        Ok(self.trust.get_or_init(|| trust))
+    }
+
+    fn affected(&self) -> Result<&Affected> {
+        if let Some(affected) = self.affected.get() {
+            return Ok(affected);
+        }
+        let affected = Affected::find(self)?;
+        Ok(self.affected.get_or_init(|| affected))
+    }
+
+    /// Walks a source to its end, past all damage. `look` is called after each step.
+    fn walk(
+        &self,
+        source: Arc<dyn Source>,
+        mut look: impl FnMut(&dyn Walk) -> Result<()>,
+    ) -> Result<Checked> {
+        let mut walk = self.format.open(source, &self.options, Start::Beginning)?;
+        while walk.step()? == Step::More {
+            look(&*walk)?;
+        }
+        Ok(walk.checked())
+    }
+
+    /// The error for a range that is not as it was covered.
+    fn damage(&self, span: &Span) -> Error {
+        let Span {
+            start, end, cause, ..
+        } = *span;
+        let (expected, actual) = match span.kind {
+            Kind::Repaired => (
+                format!("the bytes that the parity sidecar has from {start} to {end}"),
+                "others",
+            ),
+            _ => (
+                "a block that the parity sidecar proves or restores".to_owned(),
+                "one that it does not",
+            ),
+        };
+        let finding = Finding::Parity {
+            cause: cause.or_bug_value("a cause of damage", Cause::ChecksumMismatch),
+            expected,
+            actual: actual.to_owned(),
+        };
+        Error::Damage(Box::new(Damage::new(
+            self.bands.file().path(),
+            start,
+            finding,
+        )))
+    }
+
+    /// Whether the format's own checksums decide alone: the sidecar is probably that of another file.
+    fn is_left_to(&self, own: Checked) -> bool {
+        self.bands.refused() == Some(Refused::AnotherFile) && own == Checked::Checksum
+    }
+}
+
+impl Own for Check {}
+
+impl ParityCheck for Check {
+    fn sidecar(&self) -> Option<&Path> {
+        self.bands.sidecar().path()
+    }
+
+    fn file(&self) -> &Arc<dyn Source> {
+        self.bands.file()
+    }
+
+    fn refused(&self) -> Option<Refused> {
+        self.bands.refused()
+    }
+
+    fn report(&self) -> Result<Report> {
+        self.bands.report(|| self.options.poll())
+    }
+
+    fn is_of_an_earlier_state(&self) -> Result<bool> {
+        Ok(self.trust()?.is_of_an_earlier_state)
+    }
+
+    fn watch(
+        self: Arc<Self>,
+        walk: Box<dyn Walk>,
+        options: &Options,
+        is_whole: bool,
+    ) -> Box<dyn Walk> {
+        Box::new(Watching::new(walk, self, options, is_whole))
+    }
+
+    fn watch_lookup(
+        self: Arc<Self>,
+        lookup: Box<dyn Lookup>,
+        options: &Options,
+    ) -> Box<dyn Lookup> {
+        Box::new(WatchedLookup::new(lookup, self, options))
+    }
+}
+
+impl fmt::Debug for Check {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ParityCheck")
+            .field("sidecar", &self.bands.sidecar().path())
+            .finish_non_exhaustive()
+    }
+}
+
+/// The ranges of a sorted list, which do not overlap, that overlap the bytes from `start` to `end`.
+fn overlapping(spans: &[Span], start: u64, end: u64) -> &[Span] {
+    let first = spans.partition_point(|own| own.end <= start);
+    let last = spans.partition_point(|own| own.start < end);
+    spans
+        .get(first..last.max(first))
+        .or_bug_default("ranges of the list")
+}
+
+/// Whether a range of this kind is one or several records that are checked together.
+const fn is_unit(kind: Kind) -> bool {
+    matches!(kind, Kind::Record | Kind::Chunk | Kind::Block)
+}

@@ -1,0 +1,132 @@
+//! What is restored and what is lost, with the causes that the file's own format gives, and whether the sidecar is of
+//! this state of the file.
+
+use super::{Check, is_unit, overlapping};
+use crate::error::Result;
+use crate::ledger::{Cause, Kind, RecordRun, Span};
+use crate::parity::{self, FileKind, FileSpan, Refused};
+use crate::record::Checked;
+
+/// What a sidecar says of its file.
+#[derive(Default)]
+pub(super) struct Trust {
+    /// Whether it has other bytes for a record that its own checksum proves. Then nothing is restored, and nothing is
+    /// lost by it.
+    pub(super) is_of_an_earlier_state: bool,
+    /// The bytes that differ and are restored, each range with a cause. Ascending.
+    pub(super) restored: Vec<Span>,
+    /// What nothing can verify or restore. Ascending.
+    pub(super) lost: Vec<Span>,
+}
+
+impl Trust {
+    /// Judges all bands. If bytes are restored, walks the file as it is.
+    pub(super) fn find(check: &Check) -> Result<Self> {
+        let mut trust = Self::default();
+        for found in check.bands.all(|| check.options.poll())? {
+            trust.lost.extend(found.spans.iter().filter_map(lost));
+            let differing = found.differing.iter();
+            let spans = differing.map(|range| restored(range.start, range.end));
+            spans.for_each(|span| join(&mut trust.restored, span));
+        }
+        trust
+            .lost
+            .extend(check.bands.gaps().iter().filter_map(lost));
+        trust.lost.sort_by_key(|span| span.start);
+        let is_another = check.bands.refused() == Some(Refused::AnotherFile);
+        if !trust.restored.is_empty() && !is_another {
+            trust.explain(check)?;
+        }
+        Ok(trust)
+    }
+
+    /// Whether any byte of a run is restored or lost.
+    pub(super) fn meets(&self, run: &RecordRun) -> bool {
+        let meets = |spans| !overlapping(spans, run.start, run.end).is_empty();
+        meets(&self.restored) || meets(&self.lost)
+    }
+
+    /// Finds the causes that the format gives, and records that it proves.
+    fn explain(&mut self, check: &Check) -> Result<()> {
+        let (mut causes, mut is_proven) = (Vec::new(), false);
+        let checked = check.walk(check.bands.file().clone(), |walk| {
+            if let Some(run) = walk.record_run() {
+                is_proven |= !overlapping(&self.restored, run.start, run.end).is_empty();
+                return Ok(());
+            }
+            for span in walk.spans() {
+                let hit = overlapping(&self.restored, span.start, span.end);
+                if span.cause.is_none() {
+                    is_proven |= is_unit(span.kind) && !hit.is_empty();
+                    continue;
+                }
+                causes.extend(hit.iter().map(|own| Span {
+                    start: own.start.max(span.start),
+                    end: own.end.min(span.end),
+                    kind: Kind::Repaired,
+                    cause: span.cause,
+                }));
+            }
+            Ok(())
+        })?;
+        if is_proven && checked == Checked::Checksum {
+            *self = Self {
+                is_of_an_earlier_state: true,
+                ..Self::default()
+            };
+            return Ok(());
+        }
+        causes.sort_by_key(|span| span.start);
+        let mut explained = Vec::with_capacity(self.restored.len());
+        for own in &self.restored {
+            let mut at = own.start;
+            for cause in overlapping(&causes, own.start, own.end) {
+                join(&mut explained, restored(at, cause.start));
+                join(&mut explained, *cause);
+                at = cause.end;
+            }
+            join(&mut explained, restored(at, own.end));
+        }
+        self.restored = explained;
+        Ok(())
+    }
+}
+
+const fn restored(start: u64, end: u64) -> Span {
+    Span {
+        start,
+        end,
+        kind: Kind::Repaired,
+        cause: Some(Cause::ChecksumMismatch),
+    }
+}
+
+fn lost(span: &FileSpan) -> Option<Span> {
+    let cause = match span.cause {
+        Some(parity::Cause::Truncated) => Cause::LengthOutOfBounds,
+        _ => Cause::ChecksumMismatch,
+    };
+    (span.kind == FileKind::Lost).then_some(Span {
+        start: span.start,
+        end: span.end,
+        kind: Kind::Corrupt,
+        cause: Some(cause),
+    })
+}
+
+/// Adds a range. Touching ranges of the same kind and cause become one; an empty one is left out.
+pub(super) fn join(spans: &mut Vec<Span>, span: Span) {
+    if span.start >= span.end {
+        return;
+    }
+    match spans.last_mut() {
+        Some(last)
+            if last.end == span.start
+                && span.kind.joins()
+                && (last.kind, last.cause) == (span.kind, span.cause) =>
+        {
+            last.end = span.end;
+        }
+        _ => spans.push(span),
+    }
+}

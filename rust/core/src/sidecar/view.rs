@@ -1,0 +1,103 @@
+//! The file as it was covered.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use super::Check;
+use crate::error::Result;
+use crate::parity::Bands;
+use crate::source::{Bound, Source, out_of_bounds};
+
+/// A file with what its sidecar restores in place. Bytes that the file lacks and that are lost are zeros.
+pub(super) struct View {
+    bands: Arc<Bands>,
+    len: u64,
+    trust: Trusted,
+}
+
+/// Whether the sidecar is trusted.
+enum Trusted {
+    Yes,
+    No,
+    /// To be asked once it matters.
+    Ask(Arc<Check>),
+}
+
+impl View {
+    /// The file by a sidecar that is trusted, to tell its format.
+    pub(super) fn raw(bands: &Arc<Bands>) -> Self {
+        Self {
+            bands: bands.clone(),
+            len: bands.file().len(),
+            trust: Trusted::Yes,
+        }
+    }
+
+    /// The file that is checked. It is as long as it was covered, if the sidecar is trusted.
+    pub(super) fn of(check: &Arc<Check>) -> Result<Self> {
+        let is_cut = check.bands.covered_len() > check.bands.file().len();
+        let view = if is_cut && check.bands.refused().is_none() {
+            Self::settled(check)?
+        } else {
+            Self {
+                trust: Trusted::Ask(check.clone()),
+                ..Self::raw(&check.bands)
+            }
+        };
+        Ok(view)
+    }
+
+    /// The same, when it was asked whether the sidecar is trusted.
+    pub(super) fn settled(check: &Check) -> Result<Self> {
+        let mut view = Self::raw(&check.bands);
+        if check.trust()?.is_of_an_earlier_state {
+            view.trust = Trusted::No;
+        } else if check.bands.refused().is_none() {
+            view.len = check.bands.covered_len();
+        }
+        Ok(view)
+    }
+}
+
+impl Source for View {
+    fn len(&self) -> u64 {
+        self.len
+    }
+
+    fn path(&self) -> Option<&Path> {
+        self.bands.file().path()
+    }
+
+    fn read_exact_at(&self, offset: u64, buffer: &mut [u8]) -> Result<()> {
+        let range = offset..offset.saturating_add(buffer.len() as u64);
+        if range.end > self.len {
+            return Err(out_of_bounds(self, offset, buffer.len()));
+        }
+        self.bands.judge(range)?;
+        let is_repaired = match &self.trust {
+            Trusted::Yes => true,
+            Trusted::No => false,
+            Trusted::Ask(check) => {
+                !self.bands.is_damaged() || !check.trust()?.is_of_an_earlier_state
+            }
+        };
+        self.bands.read(offset, buffer, is_repaired)
+    }
+
+    fn beside(&self, extension: &str) -> Result<Option<Arc<dyn Source>>> {
+        self.bands.file().beside(extension)
+    }
+
+    fn is_replaceable(&self) -> bool {
+        self.bands.file().is_replaceable() || self.bands.sidecar().is_replaceable()
+    }
+
+    fn confirm(&self) -> Result<()> {
+        self.bands.file().confirm()?;
+        self.bands.sidecar().confirm()
+    }
+
+    fn bound(&self) -> Option<Bound> {
+        self.bands.file().bound()
+    }
+}

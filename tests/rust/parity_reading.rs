@@ -1,0 +1,647 @@
+//! Reading files by their parity sidecars: what is told of damage, which records are given, and which are not.
+
+use std::fmt::Write as _;
+use std::fs;
+use std::ops::Range;
+use std::sync::{Arc, LazyLock};
+
+use proptest::prelude::*;
+use proptest::sample::Index;
+
+use crate::fault_samples;
+use crate::parity::{protected, verified};
+use crate::vectors;
+use seglake::format::{
+    Checked, FORMATS, Format, Options, RecordId, Scalar, Start, Step, create, lookup, open,
+    with_parity,
+};
+use seglake::ledger::{Cause, Kind, Span};
+use seglake::parity::{self, FileKind, Outcome, Parameters, Refused, Set};
+use seglake::source::{BytesSource, Source};
+use seglake::verbs::{self, Ledger, Report};
+use seglake::{Error, Reader};
+
+/// A file, and how it is read.
+struct Sample {
+    name: String,
+    bytes: Vec<u8>,
+    options: Options,
+}
+
+impl std::fmt::Debug for Sample {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.name)
+    }
+}
+
+/// Files of all formats, with checksums and without, and the golden files, damaged ones among them.
+static SAMPLES: LazyLock<Vec<Sample>> = LazyLock::new(|| {
+    let mut samples: Vec<_> = FORMATS
+        .iter()
+        .map(|format| written(format, "", 0))
+        .collect();
+    samples.push(written(by_name("sealed"), "trailer", 0));
+    samples.push(written(by_name("tenant"), "version", 1));
+    let golden = vectors::cases().into_iter();
+    let golden = golden.filter(|case| case.bytes.len() > 100);
+    samples.extend(golden.map(|case| Sample {
+        name: case.name,
+        bytes: case.bytes,
+        options: case.options,
+    }));
+    samples
+});
+
+fn by_name(name: &str) -> &'static Format {
+    seglake::format::by_name(name).unwrap()
+}
+
+/// A file of some records, written with an option of the format.
+fn written(format: &'static Format, option: &'static str, value: u64) -> Sample {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("file");
+    let mut options = fault_samples::options(format);
+    options = match option {
+        "" => options,
+        "trailer" => options.set(option, false),
+        _ => options.set(option, value),
+    };
+    let mut writer = create(format, &path, &options).unwrap();
+    for number in 0..60 {
+        let value = format!("{number} ").repeat(usize::try_from(number % 13).unwrap());
+        fault_samples::write_value(&mut *writer, format, number, value.as_bytes()).unwrap();
+    }
+    writer.close().unwrap();
+    Sample {
+        name: format!("{} {option}", format.name),
+        bytes: fs::read(&path).unwrap(),
+        options: Options::default().format(format).strict(false),
+    }
+}
+
+fn sample(name: &str) -> &'static Sample {
+    SAMPLES.iter().find(|own| own.name == name).unwrap()
+}
+
+/// Blocks of 64 bytes, bands of 768: any 2 damaged blocks of a band are repaired.
+const PARITY_BLOCKS: usize = 2;
+
+fn sidecar_of(bytes: &[u8]) -> Vec<u8> {
+    sidecar_in_bands(bytes, 2)
+}
+
+fn sidecar_in_bands(bytes: &[u8], groups: u16) -> Vec<u8> {
+    let parameters = Parameters::new(64, 6, 2, groups).unwrap();
+    let set = Set {
+        id: *b"some set",
+        parameters,
+    };
+    protected(bytes, u64::try_from(bytes.len()).unwrap(), set)
+}
+
+/// The file and options, read by a sidecar.
+fn read_by(bytes: &[u8], sidecar: &[u8], options: &Options) -> (Arc<dyn Source>, Options) {
+    let source = Arc::new(BytesSource::new(bytes.to_vec()));
+    with_parity(
+        source,
+        Arc::new(BytesSource::new(sidecar.to_vec())),
+        options,
+    )
+    .unwrap()
+}
+
+type Row = (u64, String);
+
+fn rows_of(source: &Arc<dyn Source>, options: &Options) -> (Vec<Row>, Option<Error>) {
+    let columns = options.format.unwrap().columns(options).len();
+    let mut walk = match open(source.clone(), options, Start::Beginning) {
+        Ok(walk) => walk,
+        Err(error) => return (Vec::new(), Some(error)),
+    };
+    let mut found = Vec::new();
+    loop {
+        match walk.step() {
+            Ok(Step::More) => {}
+            Ok(_) => return (found, None),
+            Err(error) => return (found, Some(error)),
+        }
+        let rows = walk.rows();
+        for row in 0..rows.len() {
+            let mut fields = String::new();
+            for column in 0..columns {
+                write!(fields, "{:?} ", rows.field(row, column)).unwrap();
+            }
+            found.push((rows.position(row), fields));
+        }
+    }
+}
+
+fn plain_rows(sample: &Sample) -> Vec<Row> {
+    let source: Arc<dyn Source> = Arc::new(BytesSource::new(sample.bytes.clone()));
+    let (rows, error) = rows_of(&source, &sample.options);
+    assert!(error.is_none(), "{}: {error:?}", sample.name);
+    rows
+}
+
+fn ledger(source: &Arc<dyn Source>, options: &Options) -> Vec<Span> {
+    let ledger = Ledger::new(source.clone(), options).unwrap();
+    ledger.collect::<seglake::Result<_>>().unwrap()
+}
+
+fn verify(source: &Arc<dyn Source>, options: &Options) -> Report {
+    verbs::verify(source.clone(), options, |_| Ok(())).unwrap()
+}
+
+/// Ranges of bytes that differ, or that one of the two lacks.
+fn differing(one: &[u8], other: &[u8]) -> Vec<Range<u64>> {
+    let mut ranges = Vec::<Range<u64>>::new();
+    for at in 0..one.len().max(other.len()) {
+        if one.get(at) != other.get(at) {
+            let at = u64::try_from(at).unwrap();
+            match ranges.last_mut() {
+                Some(last) if last.end == at => last.end += 1,
+                _ => ranges.push(at..at + 1),
+            }
+        }
+    }
+    ranges
+}
+
+/// The blocks of a file, by band.
+fn blocks(bytes: &[u8], sidecar: &[u8]) -> Vec<Vec<Range<usize>>> {
+    let report = verified(bytes, sidecar, parity::Options::default());
+    let mut start = 0;
+    let bands = report.frames.iter().map(|frame| {
+        let end = start + usize::try_from(frame.len).unwrap();
+        let cut = |at: usize| at..(at + frame.block_bytes).min(end);
+        let blocks = (start..end).step_by(frame.block_bytes).map(cut).collect();
+        start = end;
+        blocks
+    });
+    bands.collect()
+}
+
+/// A damaged copy, within what is repaired: in each band, bytes of at most two blocks. The end may be missing.
+fn within_the_guarantee(
+    bytes: &[u8],
+    sidecar: &[u8],
+    choices: &[(Index, Index, u8)],
+    cut: bool,
+) -> Vec<u8> {
+    let mut damaged = bytes.to_vec();
+    let bands = blocks(bytes, sidecar);
+    let count: usize = bands.iter().map(Vec::len).sum();
+    let mut touched = vec![Vec::new(); bands.len()];
+    let mut touch = |band: usize, block: usize| {
+        let all: usize = touched.iter().map(Vec::len).sum();
+        let is_new = !touched[band].contains(&block);
+        // One block stays, so that it is not another file.
+        let fits = !is_new || (touched[band].len() < PARITY_BLOCKS && all + 1 < count);
+        if fits && is_new {
+            touched[band].push(block);
+        }
+        fits
+    };
+    let last = bands.len() - 1;
+    let is_cut = cut && touch(last, bands[last].len() - 1);
+    for (place, within, change) in choices {
+        let band = place.index(bands.len());
+        let block = within.index(bands[band].len());
+        if touch(band, block) {
+            let range = bands[band][block].clone();
+            let from = range.start + usize::from(*change) % range.len();
+            for byte in &mut damaged[from..range.end.min(from + 1 + usize::from(*change) / 8)] {
+                *byte ^= *change | 1;
+            }
+        }
+    }
+    if is_cut {
+        damaged.truncate(bands[last].last().unwrap().start + 1);
+    }
+    damaged
+}
+
+fn any_sample() -> impl Strategy<Value = &'static Sample> {
+    any::<Index>().prop_map(|index| {
+        // Half of the trials are with the files that were written here.
+        let own = FORMATS.len() + 2;
+        let index = index.index(2 * SAMPLES.len());
+        &SAMPLES[if index < SAMPLES.len() {
+            index
+        } else {
+            index % own
+        }]
+    })
+}
+
+fn choices(most: usize) -> impl Strategy<Value = Vec<(Index, Index, u8)>> {
+    proptest::collection::vec((any::<Index>(), any::<Index>(), any::<u8>()), 1..most)
+}
+
+/// Whether a record of the undamaged file is affected: a range of its unit has bytes that differ.
+fn is_hit(ledger: &[Span], position: u64, differing: &[Range<u64>]) -> bool {
+    let unit = ledger
+        .iter()
+        .find(|span| span.start <= position && position < span.end)
+        .unwrap();
+    differing
+        .iter()
+        .any(|range| range.start < unit.end && unit.start < range.end)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 400, ..ProptestConfig::default() })]
+
+    /// Within the guarantee every byte that differs is told and no other, and all records are given on request.
+    #[test]
+    fn all_differing_bytes_are_told_and_all_records_restored(
+        sample in any_sample(),
+        choices in choices(8),
+        cut in proptest::bool::weighted(0.2),
+        window in prop_oneof![Just(1usize << 20), 64usize..600],
+    ) {
+        let sidecar = sidecar_of(&sample.bytes);
+        let damaged = within_the_guarantee(&sample.bytes, &sidecar, &choices, cut);
+        let expected = differing(&sample.bytes, &damaged);
+        let (all, whole) = (plain_rows(sample), Arc::new(BytesSource::new(sample.bytes.clone())));
+        let whole = ledger(&(whole as Arc<dyn Source>), &sample.options);
+
+        let options = sample.options.clone().window_bytes(window);
+        let (source, options) = read_by(&damaged, &sidecar, &options);
+        let spans = ledger(&source, &options);
+        let mut at = 0;
+        for span in &spans {
+            prop_assert_eq!(span.start, at, "{}: {:?}", sample.name, spans);
+            at = span.end;
+        }
+        prop_assert_eq!(at, sample.bytes.len() as u64);
+        let restored: Vec<_> = spans.iter().filter(|span| span.kind == Kind::Repaired).collect();
+        prop_assert!(restored.iter().all(|span| span.is_damage()));
+        let mut told = Vec::<Range<u64>>::new();
+        for span in &restored {
+            match told.last_mut() {
+                Some(last) if last.end == span.start => last.end = span.end,
+                _ => told.push(span.start..span.end),
+            }
+        }
+        prop_assert_eq!(&told, &expected, "{}", sample.name);
+        // Other damage is that of the file as it was protected.
+        let mut others = spans.iter().filter(|span| span.is_damage() && span.kind != Kind::Repaired);
+        prop_assert!(others.all(|span| whole.iter().any(|own| {
+            own.start <= span.start && span.end <= own.end && own.cause == span.cause
+        })), "{}: {:?} {:?}", sample.name, spans, whole);
+
+        let report = verify(&source, &options);
+        let hit = |row: &Row| is_hit(&whole, row.0, &expected);
+        let left: Vec<_> = all.iter().filter(|row| !hit(row)).cloned().collect();
+        prop_assert_eq!(report.records, left.len() as u64);
+        prop_assert_eq!(report.repaired, (all.len() - left.len()) as u64);
+        prop_assert_eq!(&report.damage, &spans.iter().filter(|span| span.is_damage()).copied().collect::<Vec<_>>());
+        let parity = report.parity.as_ref().unwrap();
+        prop_assert_eq!(parity.outcome(), if expected.is_empty() { Outcome::Sound } else { Outcome::Repaired });
+        prop_assert_eq!(report.checked == Checked::Structure, false);
+
+        let (rows, error) = rows_of(&source, &options);
+        prop_assert!(error.is_none());
+        prop_assert_eq!(&rows, &left, "{}", sample.name);
+        let (rows, error) = rows_of(&source, &options.clone().repair(true));
+        prop_assert!(error.is_none());
+        prop_assert_eq!(&rows, &all, "{}", sample.name);
+
+        let (rows, error) = rows_of(&source, &options.clone().strict(true));
+        let own = whole.iter().find(|span| span.is_damage()).map(|span| span.start);
+        let first = expected.first().map(|range| range.start).into_iter().chain(own).min();
+        match (error, first) {
+            // Of damage that was there before, it may not be the first.
+            (Some(Error::Damage(damage)), Some(first)) => {
+                prop_assert!(own.is_some() || damage.offset == first, "{}: {damage}", sample.name);
+            }
+            (None, None) => {}
+            (error, _) => prop_assert!(false, "{}: {error:?} {expected:?}", sample.name),
+        }
+        for row in rows {
+            prop_assert!(!hit(&row) && all.contains(&row), "{}", sample.name);
+        }
+    }
+
+    /// Beyond the guarantee, no record is given that is not as it was.
+    #[test]
+    fn no_wrong_record_is_given(sample in any_sample(), choices in choices(60), cut in any::<bool>()) {
+        let sidecar = sidecar_of(&sample.bytes);
+        let mut damaged = sample.bytes.clone();
+        for (place, _, change) in &choices {
+            let from = place.index(damaged.len());
+            for byte in damaged.iter_mut().skip(from).take(1 + usize::from(*change) / 3) {
+                *byte ^= *change | 1;
+            }
+        }
+        if cut {
+            damaged.truncate(1 + choices[0].1.index(damaged.len()));
+        }
+        let all = plain_rows(sample);
+        let (source, options) = read_by(&damaged, &sidecar, &sample.options);
+        for repairs in [false, true] {
+            let (rows, error) = rows_of(&source, &options.clone().repair(repairs));
+            prop_assert!(error.is_none());
+            for row in &rows {
+                prop_assert!(all.contains(row), "{}: {row:?} {:?}", sample.name, verify(&source, &options));
+            }
+            let (some, error) = rows_of(&source, &options.clone().repair(repairs).strict(true));
+            if error.is_none() {
+                prop_assert_eq!(some, rows);
+            }
+        }
+        let report = verify(&source, &options);
+        if damaged != sample.bytes {
+            prop_assert!(!report.is_sound(), "{}", sample.name);
+        }
+    }
+}
+
+fn damage_of(report: &Report) -> Vec<(u64, u64, Kind, Option<Cause>)> {
+    let damage = report.damage.iter();
+    damage
+        .map(|span| (span.start, span.end, span.kind, span.cause))
+        .collect()
+}
+
+/// The positions of a sample's records.
+fn positions(sample: &Sample) -> Vec<usize> {
+    let rows = plain_rows(sample).into_iter();
+    rows.map(|row| usize::try_from(row.0).unwrap()).collect()
+}
+
+#[test]
+fn a_range_has_the_cause_that_the_format_gives_or_else_a_mismatch() {
+    // A length that reaches past the file, and a value in a file without checksums.
+    for (name, within, kept, cause) in [
+        ("active ", 16, 0, Cause::LengthOutOfBounds),
+        ("oplog ", 20, 59, Cause::ChecksumMismatch),
+    ] {
+        let sample = sample(name);
+        let at = positions(sample)[30] + within;
+        let mut damaged = sample.bytes.clone();
+        damaged[at] ^= 0x7f;
+        let options = sample.options.clone();
+        let plain: Arc<dyn Source> = Arc::new(BytesSource::new(damaged.clone()));
+        let alone = verify(&plain, &options);
+        assert_eq!(alone.is_sound(), name == "oplog ", "{name}");
+        let (source, options) = read_by(&damaged, &sidecar_of(&sample.bytes), &options);
+        let report = verify(&source, &options);
+        let at = u64::try_from(at).unwrap();
+        let found = if name == "oplog " {
+            cause
+        } else {
+            alone.damage[0].cause.unwrap()
+        };
+        assert_eq!(
+            damage_of(&report),
+            [(at, at + 1, Kind::Repaired, Some(found))]
+        );
+        assert_eq!(report.repaired, 1);
+        assert!(kept == 0 || report.records == kept);
+    }
+}
+
+/// Makes a file of which the last bands cannot be repaired.
+fn strike(sample: &Sample, from: usize, with: impl Fn(u8) -> u8) -> Vec<u8> {
+    let mut damaged = sample.bytes.clone();
+    for byte in &mut damaged[from..] {
+        *byte = with(*byte);
+    }
+    damaged
+}
+
+#[test]
+fn of_what_is_lost_records_stay_that_their_checksums_prove() {
+    let sample = sample("active ");
+    let sidecar = sidecar_of(&sample.bytes);
+    let starts = positions(sample);
+    // One byte in each block from here on.
+    let mut damaged = sample.bytes.clone();
+    for at in (1000..damaged.len()).step_by(64) {
+        damaged[at] ^= 1;
+    }
+    let (source, options) = read_by(&damaged, &sidecar, &sample.options);
+    let report = verify(&source, &options);
+    let plain: Arc<dyn Source> = Arc::new(BytesSource::new(damaged.clone()));
+    assert_eq!(report.records, verify(&plain, &sample.options).records);
+    assert!(report.records > 20 && report.records < 60);
+    assert_eq!(report.parity.as_ref().unwrap().outcome(), Outcome::Lost);
+    // Zeros where records were are not unused space. All of the file is one band.
+    let zeroed = strike(sample, starts[20], |_| 0);
+    let sidecar = sidecar_in_bands(&sample.bytes, 20);
+    let (source, options) = read_by(&zeroed, &sidecar, &sample.options);
+    let report = verify(&source, &options);
+    let last = report.damage.last().unwrap();
+    assert_eq!(
+        (last.end, last.kind),
+        (sample.bytes.len() as u64, Kind::Corrupt)
+    );
+    assert_eq!(report.records, 20);
+    let plain: Arc<dyn Source> = Arc::new(BytesSource::new(zeroed));
+    assert!(verify(&plain, &sample.options).is_sound());
+    let (_, error) = rows_of(&source, &options.strict(true));
+    let Some(Error::Damage(damage)) = error else {
+        panic!("{error:?}")
+    };
+    assert_eq!(damage.cause, Cause::ChecksumMismatch);
+    assert!(damage.to_string().contains("parity sidecar"), "{damage}");
+}
+
+#[test]
+fn without_checksums_nothing_is_given_whose_meaning_is_lost() {
+    // Each message may refer to those before it.
+    let oplog = sample("oplog ");
+    let damaged = strike(oplog, positions(oplog)[50] + 20, |byte| byte ^ 1);
+    let (source, options) = read_by(&damaged, &sidecar_of(&oplog.bytes), &oplog.options);
+    let (rows, _) = rows_of(&source, &options);
+    assert!(rows.len() <= 50 && plain_rows(oplog).starts_with(&rows));
+    assert!(rows.len() > 40);
+    assert_eq!(verify(&source, &options).checked, Checked::Parity);
+    // The index says which record is which.
+    let sealed = sample("sealed trailer");
+    let mut damaged = sealed.bytes.clone();
+    for at in (70..800).step_by(64) {
+        damaged[at] ^= 1;
+    }
+    let (source, options) = read_by(&damaged, &sidecar_of(&sealed.bytes), &sealed.options);
+    assert_eq!(rows_of(&source, &options).0, []);
+    assert!(!verify(&source, &options).is_sound());
+}
+
+#[test]
+fn a_sidecar_of_another_file_counts_only_where_there_are_no_checksums() {
+    for (name, own_rules) in [("active ", true), ("oplog ", false)] {
+        let sample = sample(name);
+        let other: Vec<_> = sample.bytes.iter().map(|byte| byte ^ 0x10).collect();
+        let (source, options) = read_by(&sample.bytes, &sidecar_of(&other), &sample.options);
+        let report = verify(&source, &options);
+        let parity = report.parity.as_ref().unwrap();
+        assert_eq!(parity.report.refused, Some(Refused::AnotherFile));
+        assert_eq!(report.is_sound(), own_rules, "{name}");
+        assert_eq!(report.records, if own_rules { 60 } else { 0 });
+    }
+}
+
+#[test]
+fn a_sidecar_of_an_earlier_state_is_refused() {
+    let sample = sample("active ");
+    // The last record is another one, and as long.
+    let at = positions(sample)[59];
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("file");
+    let options = fault_samples::options(by_name("active"));
+    let mut writer = create(by_name("active"), &path, &options).unwrap();
+    for number in 0..60 {
+        let value = format!("{number} ").repeat(usize::try_from(number % 13).unwrap());
+        let value = if number == 59 {
+            value.replace('5', "6")
+        } else {
+            value
+        };
+        fault_samples::write_value(&mut *writer, by_name("active"), number, value.as_bytes())
+            .unwrap();
+    }
+    writer.close().unwrap();
+    let newer = fs::read(&path).unwrap();
+    assert!(newer != sample.bytes && newer[..at] == sample.bytes[..at]);
+    let (source, options) = read_by(&newer, &sidecar_of(&sample.bytes), &sample.options);
+    let report = verify(&source, &options);
+    assert!(report.is_sound());
+    assert_eq!((report.records, report.repaired), (60, 0));
+    let parity = report.parity.as_ref().unwrap();
+    assert_eq!(parity.outcome(), Outcome::Refused);
+    assert!(parity.is_of_an_earlier_state);
+    for options in [options.clone().repair(true), options.strict(true)] {
+        let (rows, error) = rows_of(&source, &options);
+        assert!(error.is_none() && rows.len() == 60);
+        assert_ne!(rows, plain_rows(sample));
+    }
+}
+
+#[test]
+fn what_was_appended_is_left_to_the_format() {
+    let sample = sample("active ");
+    let covered = positions(sample)[40];
+    let sidecar = sidecar_of(&sample.bytes[..covered]);
+    let mut damaged = sample.bytes.clone();
+    damaged[covered + 30] ^= 1;
+    let (source, options) = read_by(&damaged, &sidecar, &sample.options);
+    let report = verify(&source, &options);
+    assert_eq!((report.records, report.repaired), (59, 0));
+    assert_eq!(report.damage[0].kind, Kind::Corrupt);
+    let parity = report.parity.as_ref().unwrap();
+    let rest = (sample.bytes.len() - covered) as u64;
+    assert_eq!(parity.bytes(FileKind::Uncovered), rest);
+    assert_eq!(parity.outcome(), Outcome::Sound);
+    // A frame that is lost leaves bytes that nothing verifies.
+    let mut less = sidecar_of(&sample.bytes);
+    let frames = verified(&sample.bytes, &less, parity::Options::default()).frames;
+    let [second, third] = [1, 2].map(|at: usize| usize::try_from(frames[at].start).unwrap());
+    less[second..third].fill(0x77);
+    let (source, options) = read_by(&sample.bytes, &less, &sample.options);
+    let report = verify(&source, &options);
+    assert!(report.is_sound() && report.records == 60);
+    let parity = report.parity.as_ref().unwrap();
+    assert_eq!(parity.bytes(FileKind::Unverified), frames[1].len);
+    assert_eq!(parity.outcome(), Outcome::Lost);
+}
+
+#[test]
+fn a_file_that_was_cut_between_records_is_restored() {
+    let sample = sample("active ");
+    let mut cut = sample.bytes.clone();
+    let at = positions(sample)[59];
+    cut.truncate(at);
+    let sidecar = sidecar_of(&sample.bytes);
+    let (source, options) = read_by(&cut, &sidecar, &sample.options);
+    let report = verify(&source, &options);
+    let (at, len) = (at as u64, sample.bytes.len() as u64);
+    assert_eq!(
+        damage_of(&report),
+        [(at, len, Kind::Repaired, Some(Cause::ChecksumMismatch))]
+    );
+    assert_eq!(
+        rows_of(&source, &options.repair(true)).0,
+        plain_rows(sample)
+    );
+    // More than can be restored is missing.
+    cut.truncate(100);
+    let sidecar = sidecar_in_bands(&sample.bytes, 20);
+    let (source, options) = read_by(&cut, &sidecar, &sample.options);
+    let report = verify(&source, &options);
+    assert_eq!(report.totals.bytes(), len);
+    let last = report.damage.last().unwrap();
+    assert_eq!(
+        (last.end, last.cause),
+        (len, Some(Cause::LengthOutOfBounds))
+    );
+}
+
+#[test]
+fn look_ups_find_no_record_that_is_damaged_unless_it_is_restored() {
+    for sample in &SAMPLES[..FORMATS.len() + 2] {
+        let all = plain_rows(sample);
+        let plain: Arc<dyn Source> = Arc::new(BytesSource::new(sample.bytes.clone()));
+        let reader = Reader::new(plain, sample.options.clone()).unwrap();
+        let id = |record: seglake::Result<seglake::Record>| {
+            let record = record.unwrap();
+            let names = sample.options.format.unwrap().identifier.iter();
+            let values = names.map(|name| Scalar::of(&record.field(name).unwrap()).unwrap());
+            RecordId::new(values.collect::<Vec<_>>())
+        };
+        let ids: Vec<_> = reader.records().map(id).collect();
+        let mut damaged = sample.bytes.clone();
+        let hit = 45;
+        let at = usize::try_from(all[hit].0).unwrap() + 9;
+        damaged[at] ^= 1;
+        let range = differing(&sample.bytes, &damaged);
+        let whole: Arc<dyn Source> = Arc::new(BytesSource::new(sample.bytes.clone()));
+        let whole = ledger(&whole, &sample.options);
+        let (source, options) = read_by(&damaged, &sidecar_of(&sample.bytes), &sample.options);
+        for (id, row) in ids.iter().zip(&all) {
+            let get = |options: &Options| {
+                let lookup = lookup(source.clone(), options).unwrap();
+                lookup.get(std::slice::from_ref(id))
+            };
+            let is_hit = is_hit(&whole, row.0, &range);
+            let hits = get(&options).unwrap();
+            assert_eq!(hits.places[0].is_none(), is_hit, "{}", sample.name);
+            assert_eq!(hits.unproven.is_some(), is_hit);
+            let strict = get(&options.clone().strict(true));
+            assert_eq!(
+                matches!(strict, Err(Error::Damage(_))),
+                is_hit,
+                "{}",
+                sample.name
+            );
+            let hits = get(&options.clone().repair(true)).unwrap();
+            assert!(hits.places[0].is_some());
+        }
+        assert!(is_hit(&whole, all[hit].0, &range), "{}", sample.name);
+    }
+}
+
+#[test]
+fn the_report_is_the_same_with_several_threads() {
+    for sample in &SAMPLES[..FORMATS.len() + 2] {
+        let mut damaged = sample.bytes.clone();
+        for at in [10, 700, 2000] {
+            if let Some(byte) = damaged.get_mut(at) {
+                *byte ^= 0x20;
+            }
+        }
+        let sidecar = sidecar_of(&sample.bytes);
+        let (source, options) = read_by(&damaged, &sidecar, &sample.options);
+        let whole = verify(&source, &options);
+        let (source, options) = read_by(&damaged, &sidecar, &sample.options);
+        let parts = verbs::verify_in_parts(source, &options, 3, 300, |_| Ok(())).unwrap();
+        assert_eq!(damage_of(&parts), damage_of(&whole), "{}", sample.name);
+        assert_eq!(parts.totals, whole.totals, "{}", sample.name);
+        assert_eq!(
+            (parts.records, parts.repaired),
+            (whole.records, whole.repaired)
+        );
+    }
+}
