@@ -1,6 +1,6 @@
 //! Repairing to another path: a file and its sidecar that both are new.
 
-use std::io::{BufWriter, Write as _};
+use std::io::{BufWriter, ErrorKind, Write as _};
 use std::path::Path;
 
 use super::plan::Plan;
@@ -23,7 +23,10 @@ impl Job<'_> {
         let create = |path: &Path| NewFile::create(self.disk, path, self.repairing.overwrite);
         let (mut new, mut new_par) = (create(to)?, create(new_sidecar)?);
         let file = FileSource::open(self.disk, self.path)?;
-        let sidecar = FileSource::open(self.disk, self.sidecar)?;
+        let sidecar = FileSource::open(self.disk, self.sidecar).map_err(|error| match error {
+            Error::Io { source, .. } if source.kind() == ErrorKind::NotFound => self.no_sidecar(),
+            error => error,
+        })?;
         let mut stages = self.stages(&file, progress);
         let mut plan = Plan::new(self.disk, to)?;
         let watched = Watched::new(&file, self.options);

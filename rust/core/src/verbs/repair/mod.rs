@@ -184,6 +184,18 @@ impl<'a> Job<'a> {
         Ok(report)
     }
 
+    /// The error if there is no sidecar.
+    fn no_sidecar(&self) -> Error {
+        let error = std::io::Error::new(
+            std::io::ErrorKind::NotFound,
+            "there is no such file. If the sidecar is elsewhere, name it (sidecar, --sidecar); without one, `seglake recover` writes what is sound to a new file",
+        );
+        let file = crate::text::path(self.path);
+        let action =
+            format!("expected the parity sidecar of {file}, as `seglake protect` writes it");
+        Error::io(Some(self.sidecar), action, error)
+    }
+
     /// The error for a sidecar that is refused.
     fn check_refused(&self, report: &Report) -> Result<()> {
         let sidecar = Some(self.sidecar.to_path_buf());

@@ -19,13 +19,18 @@ impl Pair {
     /// # Errors
     /// [`Error::Io`].
     pub(super) fn open(job: &Job<'_>) -> Result<Self> {
-        let open = |path: &Path| {
-            let gone = || Error::io(Some(path), "cannot open", ErrorKind::NotFound.into());
-            InPlace::open(job.disk, path)?.ok_or_else(gone)
+        let open = |path: &Path| InPlace::open(job.disk, path);
+        let gone = || {
+            let error = std::io::Error::new(ErrorKind::NotFound, "there is no such file");
+            Error::io(Some(job.path), "cannot repair", error)
         };
         Ok(Self {
-            sidecar: open(job.sidecar)?,
-            file: open(job.path)?,
+            sidecar: match open(job.sidecar)? {
+                Some(sidecar) => sidecar,
+                None if open(job.path)?.is_none() => return Err(gone()),
+                None => return Err(job.no_sidecar()),
+            },
+            file: open(job.path)?.ok_or_else(gone)?,
         })
     }
 }
