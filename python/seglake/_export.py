@@ -117,8 +117,8 @@ def export(
         raise ValueError(f"to is one of {', '.join(FILE_KINDS)}, not {kind!r}")
     if row_group_rows < 1:
         raise ValueError(f"row_group_rows is {row_group_rows}: it is at least 1")
-    if damage is not None and scan.arguments["on_damage"] != "skip":
-        raise ValueError('damage= needs a scan with on_damage="skip": otherwise damage is an error')
+    if damage is not None and scan.arguments["on_damage"] == "raise":
+        raise ValueError('damage= needs a scan with on_damage="skip" or "repair": otherwise damage is an error')
     named = [each for each in (path, damage) if isinstance(each, str | os.PathLike)]
     places = _places(named, filesystem)
     _check_written(scan, places, len(named))

@@ -23,6 +23,7 @@ from seglake._types import (
     LogRecovery,
     LogSegment,
     NewFileOptions,
+    ParityReport,
     Retention,
     SealedOptions,
     Span,
@@ -106,9 +107,10 @@ def open(
     dialect: DialectName | None = None,
     columns: Sequence[str] | None = None,
     filters: _Filters | None = None,
-    on_damage: Literal["raise", "skip"] = "raise",
+    on_damage: Literal["raise", "skip", "repair"] = "raise",
     key: _Key | None = None,
     threads: int | None = ...,  # 1
+    parity: _Source | None = ...,  # "auto"
     mmap: bool = False,
     copy: bool = True,
     prune: bool = False,
@@ -131,6 +133,11 @@ def open(
         UUIDs uuid.UUIDs, 16 bytes or text, types and tenants text as records show it or bytes. UUIDs are ordered
         by their time: such bounds are of version 6.
     on_damage: "raise" raises DamageError at damage, "skip" reads on after it and warns once (DamageWarning).
+        "repair" is as "skip", and gives records that the parity sidecar restores: nothing is written, and
+        `report` has their damaged bytes as "repaired" all the same.
+    parity: the parity sidecar of the file, as in `verify`. What differs from what it covers is damage. 16 MiB of
+        the file are checked when a byte of them is first read, so a look-up checks only where it reads; with
+        damage the whole file is.
     key: the key of the checksums: 32 bytes, the path of a file that holds one (32 raw bytes or 64 hexadecimal
         digits), or a list of these to try in order. None: the environment variable SEGLAKE_KEY where it is set,
         else the public default key.
@@ -245,6 +252,7 @@ def verify(
     key: _Key | None = None,
     explain: bool | int | None = None,
     threads: int | None = ...,  # 1
+    parity: _Source | None = ...,  # "auto"
     mmap: bool = False,
     limits: Limits | None = None,
     progress: Callable[[int, int], object] | None = None,
@@ -259,7 +267,11 @@ def verify(
         told of that as well.
     threads: how many threads read, 1 by default, None for one for each core: files that `Reader.split` can split.
         The report is the same. Where only one reading of the whole can tell what is damaged, that follows, and
-        `progress` begins anew. The others are as in `open`.
+        `progress` begins anew.
+    parity: the parity sidecar of the file: "auto" is the one beside a path of this machine, if there is one, as
+        `protect` writes it; None is to read without; else a path, URI, file object or buffer. What differs from
+        what it covers is damage, also in files without checksums (`checked` is then "parity"): of the kind
+        "repaired" if `repair` can restore it. `report.parity` has the rest. The others are as in `open`.
 
     Raises FormatError where the format cannot be told, OSError where the file cannot be read.
 
@@ -1621,8 +1633,9 @@ class Report:
         'active'
         """
     @property
-    def checked(self) -> Literal["checksum", "structure"]:
-        """How records were checked: "checksum", or "structure" where the file has no checksums.
+    def checked(self) -> Literal["checksum", "structure", "parity"]:
+        """How records were checked: "checksum", or where the file has no checksums "parity" (by its sidecar) or
+        "structure".
 
         >>> report = seglake.verify("damaged.active")
         >>> report.checked
@@ -1643,6 +1656,14 @@ class Report:
         >>> report = seglake.verify("damaged.active")
         >>> report.records
         2
+        """
+    @property
+    def repaired_records(self) -> int:
+        """How many records have damaged bytes that the file's parity sidecar restores. They are not among the good
+        ones.
+
+        >>> seglake.verify("damaged.active").repaired_records
+        0
         """
     @property
     def first_timestamp_us(self) -> int | None:
@@ -1690,6 +1711,16 @@ class Report:
 
         >>> seglake.verify("orders.active", key=bytes([7] * 32)).wrong_key
         True
+        """
+    @property
+    def parity(self) -> ParityReport | None:
+        """What the file's parity sidecar says of both, as ParityReport. None where the file was verified without
+        one.
+
+        >>> seglake.protect("orders.active").change
+        'created'
+        >>> seglake.verify("orders.active").parity.outcome
+        'sound'
         """
     @property
     def diagnoses(self) -> list[Diagnosis]:

@@ -104,8 +104,9 @@ def scan(
     dialect: DialectName | None = None,
     columns: Sequence[str] | None = None,
     filters: _Filters | None = None,
-    on_damage: Literal["raise", "skip"] = "raise",
+    on_damage: Literal["raise", "skip", "repair"] = "raise",
     key: _Key | None = None,
+    parity: Literal["auto"] | None = "auto",
     recursive: bool = True,
     glob: str | Sequence[str] | None = None,
     include_path: str | None = None,
@@ -135,8 +136,11 @@ def scan(
         columns: the columns to read, as in `open`.
         filters: the records to give, as in `open`.
         on_damage: "raise" raises DamageError at damage, behind all records before it; "skip" reads on after it, and
-            warns once for each damaged file (DamageWarning).
+            warns once for each damaged file (DamageWarning); "repair" is as "skip", and gives records that parity
+            sidecars restore.
         key: the key of the checksums, as in `open`.
+        parity: "auto" reads files of this machine by the parity sidecars beside them, where there are any, as
+            `open` does; None without.
         recursive: whether to look in folders within the folders.
         glob: read only those files of folders whose name matches, such as "*.active" or "*.{active,sealed}"; or any of
             several patterns. It also chooses among the segments of a log.
@@ -185,6 +189,7 @@ def scan(
         "filters": filters,
         "on_damage": on_damage,
         "key": key,
+        "parity": parity,
         "prune": prune,
         "uuid_type": uuid_type,
         "batch_rows": batch_rows,

@@ -175,7 +175,7 @@ class Span(NamedTuple):
     """One range of a ledger: bytes `start` to `end` (half-open, absolute file offsets) of one kind.
 
     `kind` is one of `header`, `record`, `chunk`, `block`, `padding`, `unused`, `trailer`, `corrupt`,
-    `torn_tail`, `unproven`. `cause` is None where nothing is wrong; a span with a cause is damage.
+    `torn_tail`, `repaired`, `unproven`. `cause` is None where nothing is wrong; a span with a cause is damage.
 
     Example:
         >>> import seglake
@@ -192,6 +192,47 @@ class Span(NamedTuple):
     def nbytes(self) -> int:
         """The number of bytes in the range."""
         return self.end - self.start
+
+
+class ParityReport(NamedTuple):
+    """What a parity sidecar says of a file and of itself.
+
+    Attributes:
+        sidecar: the sidecar's path; None for one without a name.
+        outcome: "sound"; "repaired", if `repair` can restore all damage of both; "lost", if it cannot; "refused".
+        refused: why nothing of it counted: "no_frame" (it is not a sidecar), "another_file" (no block of the file is
+            as it was covered), "earlier_state" (it has other bytes for a record that its own checksum proves). None
+            otherwise. Of a file without checksums, "another_file" counts as damage.
+        damage: the ranges of the file that are not as they were covered: "repaired", "lost", or "unverified" (they
+            were covered, and nothing can verify them now). They are whole blocks.
+        sidecar_damage: the same of the sidecar.
+        worst: the group of blocks with the most damage: `band`, `group`, how many parity blocks it `needs`, and how
+            many it has (`of`). None if there is no damage.
+        unverified_bytes: how many bytes of the file were covered, and nothing can verify them now.
+        uncovered_bytes: how many bytes of the file were never covered, such as what was appended since.
+
+    Example:
+        >>> import seglake
+        >>> seglake.protect("orders.active").covered_bytes
+        159
+        >>> parity = seglake.verify("orders.active").parity
+        >>> parity.outcome, parity.uncovered_bytes
+        ('sound', 0)
+    """
+
+    sidecar: str | None
+    outcome: Literal["sound", "repaired", "lost", "refused"]
+    refused: Literal["no_frame", "another_file", "earlier_state"] | None
+    damage: list[Span]
+    sidecar_damage: list[Span]
+    worst: dict[str, int] | None
+    unverified_bytes: int
+    uncovered_bytes: int
+
+    def to_dict(self) -> dict[str, Any]:
+        """All attributes as a dict of the same names, fit for JSON: each range is a dict of its fields."""
+        ranges = {name: [span._asdict() for span in getattr(self, name)] for name in ("damage", "sidecar_damage")}
+        return {**self._asdict(), **ranges}
 
 
 class Total(NamedTuple):

@@ -87,7 +87,8 @@ Examples:
 @click.option("--limit", metavar="N", type=click.IntRange(min=0), help="Stop after so many records.")
 @folders.glob
 @options.wanted
-@options.on_damage
+@options.on_damage_or_repair
+@options.sidecar
 @options.index
 @options.reading
 def command(
@@ -99,6 +100,7 @@ def command(
     at: int | None,
     ids: tuple[str, ...],
     limit: int | None,
+    sidecar: str | None,
     spool_limit: int,
     **given: Any,
 ) -> int:
@@ -118,6 +120,7 @@ def command(
     if ids and (at is not None or conditions(given) or given["where"]):
         raise click.UsageError("--get names the records: leave out --at and what chooses others")
     options.check_index(given, named.files)
+    parity = options.parity(sidecar, named.files)
     options.check_key(given["key"])
     wanted = Wanted(ids)
     left = limit
@@ -132,7 +135,7 @@ def command(
         if left == 0:
             return Status.SOUND
         with (
-            seglake.open(file.from_start(), **given_for(file, given)) as reader,
+            seglake.open(file.from_start(), **given_for(file, given), **parity) as reader,
             warnings.catch_warnings(),
         ):
             # What was skipped is said once, at the end, from the report.

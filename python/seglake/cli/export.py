@@ -73,7 +73,7 @@ Examples:
 @options.overwrite
 @options.as_json("Say what was written as a JSON object.")
 @options.wanted
-@options.on_damage
+@options.on_damage_or_repair
 @options.layout
 @options.limits
 @options.debug
@@ -111,7 +111,7 @@ def command(
     options.check_key(given["key"])
     if STANDARD_INPUT in sources:
         raise click.UsageError("standard input is no file to export: name one")
-    if damage is not None and given["on_damage"] != "skip":
+    if damage is not None and given["on_damage"] == "raise":
         raise click.UsageError("--damage takes what --on-damage skip leaves out: give both")
     conditions = given.pop("where")
     to_terminal = destination == _STANDARD_OUTPUT
@@ -157,7 +157,8 @@ def command(
     if exported.damaged_ranges:
         ranges = count(exported.damaged_ranges, "damaged range")
         where = "" if damage is None else f": {printable(damage)} has them"
-        say(f"skipped {ranges}, {size(exported.damaged_bytes)} in all{where}")
+        what = "met" if given["on_damage"] == "repair" else "skipped"
+        say(f"{what} {ranges}, {size(exported.damaged_bytes)} in all{where}")
     for path in exported.wrong_key:
         say(f"{printable(path)}: skipped: nothing is verified, but the structure is sound: probably the wrong key")
     return Status.TROUBLE if exported.wrong_key else status

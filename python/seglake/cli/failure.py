@@ -123,7 +123,8 @@ def exit_status(error: BaseException) -> int:
 
 def report_status(report: Report) -> int:
     """The exit status that a report of a whole file deserves, by the same rule."""
-    if report.ok:
+    parity = report.parity
+    if report.ok and (parity is None or parity.outcome == "sound"):
         return Status.SOUND
     return Status.TROUBLE if report.wrong_key else Status.DAMAGED
 

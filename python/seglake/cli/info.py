@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 _CHECKED = {
     "checksum": "by checksums",
+    "parity": "by the parity sidecar: the file has no checksums of its own",
     "structure": "by structure only: nothing tells a changed byte within a record",
 }
 

@@ -139,6 +139,7 @@ def as_json(text: str) -> Callable[[Command], Command]:
 
 
 NO_INDEX = "none"
+NO_SIDECAR = "none"
 NOW = "now"
 NULL = "null"
 DEFAULT_DIALECT = "draft"
@@ -213,6 +214,30 @@ def index(command: Command) -> Command:
     )(command)
 
 
+def sidecar(command: Command) -> Command:
+    """`--sidecar`: a path, or `none`."""
+    return click.option(
+        "--sidecar",
+        metavar="PATH|none",
+        help="The parity sidecar that the file is checked by. [default: FILE.par, if there is one]",
+    )(command)
+
+
+def parity(sidecar: str | None, files: Sequence[str]) -> dict[str, Any]:
+    """The library's argument for what `--sidecar` names.
+
+    Raises:
+        click.UsageError: a sidecar is named and there is more than one file.
+    """
+    if sidecar is None:
+        return {}
+    if sidecar == NO_SIDECAR:
+        return {"parity": None}
+    if len(files) != 1:
+        raise click.UsageError("--sidecar is the sidecar of one file: name one file, or use --sidecar none")
+    return {"parity": sidecar}
+
+
 def check_index(options: dict[str, Any], files: Sequence[str]) -> None:
     """Refuse one index for several files.
 
@@ -244,6 +269,19 @@ def on_damage(command: Command) -> Command:
         callback=_on_damage,
         show_default=True,
         help="Stop at the first damage, or go on after it and list at the end what was skipped.",
+    )(command)
+
+
+def on_damage_or_repair(command: Command) -> Command:
+    """`--on-damage`: stop, go on, or read what parity sidecars restore, too."""
+    return click.option(
+        "--on-damage",
+        type=click.Choice(["stop", "skip", "repair"]),
+        default="stop",
+        callback=_on_damage,
+        show_default=True,
+        help="Stop at the first damage, or go on after it and list at the end what was skipped. repair goes on, too, "
+        "and reads what the parity sidecar restores; nothing is written.",
     )(command)
 
 

@@ -97,6 +97,11 @@ def advice(report: Report) -> list[str]:
         found.append(_TORN_OTHERWISE)
     elif "torn_tail" in kinds:
         found.append(_TORN_LOG if _grows(report) else _TORN_COPY)
+    if "repaired" in kinds:
+        found.append(
+            "Repaired: bytes that are not as they were protected, and that the parity sidecar has. Nothing was "
+            "changed: `seglake repair` restores them in the file, or with --to in a copy."
+        )
     if "corrupt" in kinds:
         found.append(
             "Corrupt: bytes that changed after they were written, or never were a record of this file. The sound "
@@ -149,6 +154,7 @@ _TITLES = {
     "other_content": "something else's content",
     "as_written": "intact, but written wrong",
     "lost_reference": "reference to what is not there",
+    "restorable": "not as it was protected",
     "consequence": "follows from other damage",
     "unknown": "unknown",
 }
@@ -258,8 +264,16 @@ def skipped(report: Report, label: str) -> str:
     if report.wrong_key:
         return f"{where}: nothing checks, but the structure is sound: probably the wrong key\n  next      {KEY_NEXT}"
     damaged = [total for total in report.totals if total.cause is not None]
-    left_out = [total for total in damaged if total.kind != "record"]
+    left_out = [total for total in damaged if total.kind not in ("record", "repaired")]
     said: list[str] = []
+    repaired = [total for total in damaged if total.kind == "repaired"]
+    if repaired:
+        ranges, volume = sum(total.ranges for total in repaired), sum(total.nbytes for total in repaired)
+        records = count(report.repaired_records, "record")
+        said.append(
+            f"{where}: the parity sidecar differs in {exact_size(volume)} in {count(ranges, 'range')}, of {records}: "
+            "`--on-damage repair` reads what it restores, `seglake repair` restores the file"
+        )
     if left_out:
         ranges, volume = sum(total.ranges for total in left_out), sum(total.nbytes for total in left_out)
         said.append(
@@ -272,6 +286,36 @@ def skipped(report: Report, label: str) -> str:
         if total.kind == "record"
     )
     return "\n".join(said)
+
+
+_PARITY_REFUSED = {
+    "no_frame": "it is not one, or nothing of it is left: `seglake protect --as-it-is` begins a new one",
+    "another_file": "no block of the file is as it was covered: it is probably that of another file",
+    "earlier_state": "it has other bytes for a record that its own checksum proves: it is probably of an earlier state "
+    "of the file. If the file is right, `seglake protect --as-it-is` begins a new one",
+}
+
+
+def parity_in_words(report: Report, label: str) -> str:
+    """What a file's parity sidecar says of both; nothing for a file that was read without one."""
+    parity = report.parity
+    if parity is None:
+        return ""
+    where = printable(parity.sidecar or f"the sidecar of {label}")
+    if parity.outcome == "refused":
+        return f"{where}: refused: {_PARITY_REFUSED[parity.refused or 'no_frame']}."
+    said = {
+        "sound": "sound",
+        "repaired": "`seglake repair` can restore all damage of the file and of the sidecar",
+        "lost": "not all damage of the file and of the sidecar can be restored",
+    }[parity.outcome]
+    if parity.worst is not None:
+        said += f"; the worst group needs {parity.worst['needs']} blocks of {parity.worst['of']}"
+    if parity.unverified_bytes:
+        said += f"; {exact_size(parity.unverified_bytes)} were covered, and nothing can verify them now"
+    if parity.uncovered_bytes:
+        said += f"; {exact_size(parity.uncovered_bytes)} of the file are not covered"
+    return f"{where}: {said}."
 
 
 def index_of(reader: Reader) -> Index | None:

@@ -19,7 +19,16 @@ from . import folders, options
 from .failure import Status, describe, report_status, tell
 from .inputs import Input, each, log_facts
 from .render import count, exact_size, json_text, printable, size, table
-from .report import advice, explained, index_facts, index_in_words, index_of, index_rebuilding, meaning
+from .report import (
+    advice,
+    explained,
+    index_facts,
+    index_in_words,
+    index_of,
+    index_rebuilding,
+    meaning,
+    parity_in_words,
+)
 from .terminal import Advance, byte_progress, console, is_unicode
 
 if TYPE_CHECKING:
@@ -42,6 +51,7 @@ Examples:
   seglake verify --quiet /var/log/segments/*.active || echo "look at the disk"
   seglake verify --json *.active | jq -c 'select(.ok | not) | {path, damage}'
   seglake verify --dialect draft-1.1 writer.oplog
+  seglake verify --sidecar none today.active            without its parity sidecar
   seglake verify --index none events.chunks s3://bucket/january.sealed
   SEGLAKE_KEY=$(cat secret.hex) seglake verify today.active
 """
@@ -66,6 +76,7 @@ Examples:
 )
 @folders.glob
 @options.index
+@options.sidecar
 @options.reading
 def command(
     files: tuple[str, ...],
@@ -74,6 +85,7 @@ def command(
     quiet: bool,
     explain: int,
     threads: int | None,
+    sidecar: str | None,
     spool_limit: int,
     **how: Any,
 ) -> int:
@@ -86,16 +98,21 @@ def command(
     What damage probably comes from is looked for in a second reading of damaged files, and where a single flipped bit
     explains it, that is proposed: never applied.
 
+    FILE.par, the parity sidecar that `seglake protect` writes, is checked, too. Bytes that differ from what it covers
+    are damage, also in formats without checksums.
+
     A folder that is a log has one line for each sound segment. What is not synced yet is not read. A segment has to
     reach what its log says. Bytes that no reader was promised are counted, and are no damage.
 
-    Exit status: 0 all sound, 1 something is damaged, 2 error: a file cannot be read or its key is probably wrong. The
-    index of a chunked file is checked, too, but holds nothing of its own: damage to it alone is said, with status 0.
+    Exit status: 0 all sound, 1 something is damaged, a parity sidecar included, 2 error: a file cannot be read or its
+    key is probably wrong. The index of a chunked file is checked, too, but holds nothing of its own: damage to it alone
+    is said, with status 0.
     """
     import seglake
 
     named = folders.files_named(files, globs, how["key"])
     options.check_index(how, named.files)
+    parity = options.parity(sidecar, named.files)
     options.check_key(how["key"])
     tally = Tally()
     arguments = options.only(how, "format", "dialect", "key", "limits")
@@ -103,7 +120,8 @@ def command(
     formats = seglake.formats(dialect=how["dialect"])
 
     def checked(file: Input, threads: int, explain: int, progress: Advance | None) -> Checked:
-        report = seglake.verify(file.from_start(), **arguments, explain=explain, threads=threads, progress=progress)
+        how_far: dict[str, Any] = {"explain": explain, "threads": threads, "progress": progress}
+        report = seglake.verify(file.from_start(), **arguments, **parity, **how_far)
         if formats[report.format].index_extension is None:
             return Checked(report, None)
         with seglake.open(file.from_start(), **options.given(how)) as reader:
@@ -113,7 +131,7 @@ def command(
     def tell_of(found: Checked, label: str, path: str | None, log: Log, *, in_one_line: bool) -> int:
         report, index = found
         tally.add(report)
-        if quiet and report.ok and (index is None or index["ok"]):
+        if quiet and report_status(report) == Status.SOUND and (index is None or index["ok"]):
             return Status.SOUND
         verdict = None if index is None else _of_index(index, path, how["index"])
         if as_json:
@@ -184,7 +202,7 @@ def _of_index(index: dict[str, Any], log: str | None, named: str | None) -> Inde
 
 def one_line(report: Report, index: IndexVerdict | None, label: str) -> str:
     """A file in one line, in two more what is wrong with its index."""
-    structure = "" if report.checked == "checksum" else ", structure only"
+    structure = {"checksum": "", "parity": ", checked by parity"}.get(report.checked, ", structure only")
     unproven = _nbytes(report, "unproven")
     structure += f", {size(unproven)} that no reader was promised" if unproven else ""
     what = f"{count(report.records, 'record')}, {size(report.nbytes)}{structure}"
@@ -194,6 +212,9 @@ def one_line(report: Report, index: IndexVerdict | None, label: str) -> str:
         line = f"ok  {printable(label)}  {what}"
     else:
         line = f"damaged  {printable(label)}  {what}; {_damage_in_short(report)}"
+    sidecar = parity_in_words(report, label)
+    if sidecar and report.parity is not None and report.parity.outcome != "sound":
+        line = f"{line}\n    {sidecar}"
     if index is None or index.ok:
         return line
     return f"{line}\n    index {index.text}; to rebuild it:\n    {index.rebuilding}"
@@ -228,6 +249,8 @@ class Tally:
     damaged: int = 0
     wrong_key: int = 0
     unreadable: int = 0
+    badly_protected: int = 0
+    """Of the sound ones."""
     records: int = 0
     bytes: int = 0
 
@@ -241,6 +264,8 @@ class Tally:
             self.wrong_key += 1
         else:
             self.damaged += 1
+        if report.ok and report_status(report) != Status.SOUND:
+            self.badly_protected += 1
 
     def summary(self) -> str:
         """All of it in one line."""
@@ -251,6 +276,8 @@ class Tally:
             "unreadable": self.unreadable,
         }
         found = ", ".join(f"{number:,} {sort}" for sort, number in sorts.items() if number)
+        if self.badly_protected:
+            found += f"; {count(self.badly_protected, 'sidecar')} of a sound file that cannot restore all of it"
         return f"{count(sum(sorts.values()), 'file')}: {found}; {count(self.records, 'record')}, {size(self.bytes)}"
 
 
@@ -270,9 +297,10 @@ def show_in_full(report: Report, index: IndexVerdict | None, label: str, stream:
         for block in explained(report, min(out.width, _TEXT_CELLS)):
             out.print()
             out.print(block, soft_wrap=True)
-    for sentence in advice(report):
-        out.print()
-        _print_text(out, sentence)
+    for sentence in (*advice(report), parity_in_words(report, label)):
+        if sentence:
+            out.print()
+            _print_text(out, sentence)
     if index is not None:
         out.print()
         _print_text(out, f"Index {index.text}" + ("." if index.ok else ". To rebuild it:"))
@@ -298,6 +326,8 @@ def _headline(report: Report, label: str) -> Text:
     what = f"{report.format}, {exact_size(report.nbytes)}, {count(report.records, 'record')}"
     if report.first_timestamp_us is not None and report.last_timestamp_us is not None:
         what += f"\n{instant_us(report.first_timestamp_us)} to {instant_us(report.last_timestamp_us)}"
+    if report.checked == "parity":
+        what += "\nchecked by parity: the file has no checksums of its own"
     if report.checked == "structure":
         what += "\nstructure checked only: the file has no checksums"
     return Text.assemble((printable(label), "bold"), ": ", (verdict, style), "\n", what)
@@ -350,9 +380,10 @@ UNUSED = Mark("·", ".", "bright_black", "unused")
 UNLISTED = Mark("?", "?", "yellow", "behind the last range listed")
 DOUBTFUL = Mark("!", "!", "yellow", "kept, with a cause")
 TORN = Mark("~", "~", "bold magenta", "torn tail")
+RESTORABLE = Mark("R", "R", "bold yellow", "damaged, and in the parity sidecar")
 CORRUPT = Mark("X", "X", "bold red", "corrupt")
-_RANK = (SOUND, UNUSED, UNLISTED, DOUBTFUL, TORN, CORRUPT)
-_BY_KIND = {"corrupt": CORRUPT, "torn_tail": TORN}
+_RANK = (SOUND, UNUSED, UNLISTED, DOUBTFUL, RESTORABLE, TORN, CORRUPT)
+_BY_KIND = {"corrupt": CORRUPT, "torn_tail": TORN, "repaired": RESTORABLE}
 
 
 def cells(report: Report, width: int) -> list[Mark]:

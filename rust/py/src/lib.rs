@@ -37,6 +37,7 @@ mod log_lines;
 mod lookup;
 mod message;
 mod open;
+mod parity;
 mod part;
 mod passes;
 mod position;

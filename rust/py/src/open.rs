@@ -1,15 +1,20 @@
 //! `open`.
 
+use std::sync::Arc;
+
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use seglake::columns::{Limits, Selection, UuidType};
+use seglake::format::Format;
+use seglake::source::Source;
 
 use crate::error::raise;
 use crate::filters::Filters;
 use crate::key::{KeyArgument, Origin};
 use crate::keywords::with_keywords;
 use crate::limits::{General, Settings};
+use crate::parity::{AUTO, ParityArgument};
 use crate::part::Part;
 use crate::passes::Passes;
 use crate::read_options::{Opened, ReadArguments, at_least_one, thread_count};
@@ -30,7 +35,11 @@ with_keywords! {
 /// filters: the records to give, all conditions at once: tuples of a column, an operator (==, !=, <, <=, >, >=, in, not in) and
 ///     a value, after in and not in a list. Times are aware datetimes or microseconds since 1970, UUIDs uuid.UUIDs, 16 bytes or
 ///     text, types and tenants text as records show it or bytes. UUIDs are ordered by their time: such bounds are of version 6.
-/// on_damage: "raise" raises DamageError at damage, "skip" reads on after it and warns once (DamageWarning).
+/// on_damage: "raise" raises DamageError at damage, "skip" reads on after it and warns once (DamageWarning). "repair" is
+///     as "skip", and gives records that the parity sidecar restores: nothing is written, and `report` has their damaged bytes as
+///     "repaired" all the same.
+/// parity: the parity sidecar of the file, as in `verify`. What differs from what it covers is damage. 16 MiB of the file are checked
+///     when a byte of them is first read, so a look-up checks only where it reads; with damage the whole file is.
 /// key: the key of the checksums: 32 bytes, the path of a file that holds one (32 raw bytes or 64 hexadecimal digits), or a list
 ///     of these to try in order. None: the environment variable SEGLAKE_KEY where it is set, else the public default key.
 /// threads: how many threads, 1 by default, read batches and Arrow streams, None for one for each core: of files that
@@ -75,6 +84,7 @@ fn open(source: &Bound<'_, PyAny>; OpenArguments<'a> [keywords] {
     on_damage: &'a str = "raise",
     key: Option<KeyArgument> = None,
     threads: Option<usize> = ONE,
+    parity: Option<ParityArgument> = AUTO,
     mmap: bool = false,
     copy: bool = true,
     prune: bool = false,
@@ -90,7 +100,16 @@ fn open(source: &Bound<'_, PyAny>; OpenArguments<'a> [keywords] {
 impl OpenArguments<'_> {
     fn open(self, source: &Bound<'_, PyAny>) -> PyResult<Reader> {
         let py = source.py();
-        let strict = is_strict(self.on_damage)?;
+        // After what cannot be restored, "repair" reads on as "skip" does.
+        let (strict, repairs) = match self.on_damage {
+            "repair" => (false, true),
+            "raise" | "skip" => (is_strict(self.on_damage)?, false),
+            other => {
+                return Err(PyValueError::new_err(format!(
+                    "on_damage is \"raise\", \"skip\" or \"repair\", not {other:?}"
+                )));
+            }
+        };
         let uuids = uuids(self.uuid_type)?;
         let threads = thread_count(self.threads)?;
         at_least_one("batch_rows", self.batch_rows)?;
@@ -103,6 +122,7 @@ impl OpenArguments<'_> {
             limits: self.limits,
             general: &[General::RecordBytes, General::BatchBytes],
             mmap: self.mmap,
+            parity: self.parity,
             filesystem: self.filesystem.as_ref().map(|own| own.bind(py)),
             views: !self.copy,
         };
@@ -117,21 +137,12 @@ impl OpenArguments<'_> {
         } = arguments.open(source)?;
         let filter = Filters::filter(self.filters.as_ref(), py, format, format.columns(&options))?;
         let filter = options.filter.clone().both(&filter);
-        let options = options.strict(strict).filter(filter).prune(self.prune);
+        let options = options.strict(strict).repair(repairs);
+        let options = options.filter(filter).prune(self.prune);
         let selection = Selection::new(format, &options, self.columns.as_deref(), uuids);
         let mut selection = selection.map_err(|error| raise(py, error))?;
         if !self.copy {
-            if !format.has_plain_values {
-                return Err(PyValueError::new_err(format!(
-                    "copy=False does not concern {} files: their values do not lie in the file as they are. Leave it out",
-                    format.name
-                )));
-            }
-            selection = selection.with_views(format, &source).map_err(|_| {
-                PyValueError::new_err(
-                    "copy=False needs a file in memory: open a path with mmap=True, or give bytes or a read-only buffer",
-                )
-            })?;
+            selection = viewed(selection, format, &source)?;
         }
         let bounds = bounds(self.batch_rows, limits.batch_bytes);
         let reopening = Reopening {
@@ -146,6 +157,25 @@ impl OpenArguments<'_> {
             source, format, options, selection, bounds, passes, reopening,
         ))
     }
+}
+
+/// The columns, with values viewed where they are.
+fn viewed(
+    selection: Selection,
+    format: &'static Format,
+    source: &Arc<dyn Source>,
+) -> PyResult<Selection> {
+    if !format.has_plain_values {
+        return Err(PyValueError::new_err(format!(
+            "copy=False does not concern {} files: their values do not lie in the file as they are. Leave it out",
+            format.name
+        )));
+    }
+    selection.with_views(format, source).map_err(|_| {
+        PyValueError::new_err(
+            "copy=False needs a file in memory: open a path with mmap=True, or give bytes or a read-only buffer",
+        )
+    })
 }
 
 /// The bounds of a batch.

@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use seglake::format::{Growth, Part};
+use seglake::ledger::Kind;
 use seglake::verbs;
 
 use crate::error::{damage_warning, warn};
@@ -117,8 +118,12 @@ impl Shared {
         } else {
             "the reader's report and ledger() name all damage"
         };
+        let what = match first.kind {
+            Kind::Repaired => "not all is as the parity sidecar has it",
+            _ => "damage is skipped",
+        };
         let text = format!(
-            "{path}: damage is skipped, first {cause} at offset {}: {advice}",
+            "{path}: {what}, first {cause} at offset {}: {advice}",
             first.start
         );
         warn(py, damage_warning(py)?, text)

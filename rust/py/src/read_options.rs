@@ -15,6 +15,7 @@ use crate::interrupt::signals;
 use crate::key::{self, KeyArgument, Origin};
 use crate::limits::{General, Limits, Settings};
 use crate::listed::ListedSegment;
+use crate::parity::ParityArgument;
 use crate::source::{Given, given_for_views, given_in};
 
 /// What says how a file is to be understood; `None` is the default.
@@ -30,6 +31,8 @@ pub(crate) struct ReadArguments<'a, 'py> {
     pub(crate) mmap: bool,
     /// Where the source is, if not on this machine or at a URI.
     pub(crate) filesystem: Option<&'a Bound<'py, PyAny>>,
+    /// The parity sidecar to read it by.
+    pub(crate) parity: Option<ParityArgument>,
     /// Whether values are to be viewed where they are.
     pub(crate) views: bool,
 }
@@ -111,7 +114,14 @@ impl ReadArguments<'_, '_> {
     /// Opens a source, and tells its format where it is not named.
     pub(crate) fn open(&self, object: &Bound<'_, PyAny>) -> PyResult<Opened> {
         let py = object.py();
-        let given = self.give(object)?;
+        let parity = self.parity.as_ref();
+        let sidecar = parity.map(|parity| parity.open(object, self.filesystem));
+        let sidecar = sidecar.transpose()?.flatten();
+        let mut given = self.give(object)?;
+        if let (Some(parity), Some(sidecar)) = (parity, sidecar) {
+            let file = (given.source, given.options);
+            (given.source, given.options) = parity.apply(file, sidecar, self.views, py)?;
+        }
         let format = py
             .detach(|| resolve(&*given.source, &given.options))
             .map_err(|error| raise(py, error))?;

@@ -4,9 +4,7 @@ use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
 use pyo3::prelude::*;
-use pyo3::sync::PyOnceLock;
-use pyo3::types::{PyDict, PyList, PyType};
-use seglake::parity::WorstGroup;
+use pyo3::types::{PyDict, PyList};
 use seglake::verbs::{self, Repairing};
 
 use crate::destination::Destination;
@@ -14,6 +12,7 @@ use crate::error::raise;
 use crate::key::KeyArgument;
 use crate::keywords::with_keywords;
 use crate::limits::Settings;
+use crate::parity;
 use crate::protect::{nbytes, options_for};
 use crate::verify::teller;
 
@@ -26,18 +25,6 @@ use crate::verify::teller;
 /// ('sound', 0)
 #[pyclass(frozen, module = "seglake")]
 pub(crate) struct Repaired(verbs::Repaired);
-
-/// A `seglake.Span`.
-fn span<'py>(
-    py: Python<'py>,
-    range: (u64, u64),
-    kind: &str,
-    cause: Option<&str>,
-) -> PyResult<Bound<'py, PyAny>> {
-    static CLASS: PyOnceLock<Py<PyType>> = PyOnceLock::new();
-    let class = CLASS.import(py, "seglake._types", "Span")?;
-    class.call1((range.0, range.1, kind, cause))
-}
 
 #[pymethods]
 impl Repaired {
@@ -93,12 +80,7 @@ impl Repaired {
     /// []
     #[getter]
     fn damage<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
-        let damaged = self.0.report.file.iter().filter_map(|own| {
-            let cause = own.cause?;
-            let range = (own.start, own.end);
-            Some(span(py, range, own.kind.as_str(), Some(cause.as_str())))
-        });
-        PyList::new(py, damaged.collect::<PyResult<Vec<_>>>()?)
+        PyList::new(py, parity::file_damage(py, &self.0.report)?)
     }
 
     /// The same of the sidecar.
@@ -109,12 +91,7 @@ impl Repaired {
     /// []
     #[getter]
     fn sidecar_damage<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
-        let damaged = self.0.report.sidecar.iter().filter_map(|own| {
-            let cause = own.cause?;
-            let range = (own.start, own.end);
-            Some(span(py, range, own.kind.as_str(), Some(cause.as_str())))
-        });
-        PyList::new(py, damaged.collect::<PyResult<Vec<_>>>()?)
+        PyList::new(py, parity::sidecar_damage(py, &self.0.report)?)
     }
 
     /// The group of blocks with the most damage: its `band`, its number (`group`), how many parity blocks it `needs` and how many
@@ -126,22 +103,7 @@ impl Repaired {
     /// None
     #[getter]
     fn worst<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyDict>>> {
-        let Some(worst) = self.0.report.worst else {
-            return Ok(None);
-        };
-        let WorstGroup {
-            band,
-            group,
-            damaged,
-            parity,
-            ..
-        } = worst;
-        let dict = PyDict::new(py);
-        dict.set_item("band", band)?;
-        dict.set_item("group", group)?;
-        dict.set_item("needs", damaged)?;
-        dict.set_item("of", parity)?;
-        Ok(Some(dict))
+        parity::worst(py, &self.0.report)
     }
 
     /// How many bytes of the file changed or were added.

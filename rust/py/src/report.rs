@@ -13,6 +13,7 @@ use seglake::ledger::Span;
 use crate::arrow::{schema_capsule, stream_capsule};
 use crate::diagnosis;
 use crate::error::raise;
+use crate::parity;
 use crate::passes::about;
 
 /// What was found in a file, or in the part of it that has been read.
@@ -67,7 +68,7 @@ impl Report {
         self.0.format.name
     }
 
-    /// How records were checked: "checksum", or "structure" where the file has no checksums.
+    /// How records were checked: "checksum", or where the file has no checksums "parity" (by its sidecar) or "structure".
     ///
     /// >>> report = seglake.verify("damaged.active")
     /// >>> report.checked
@@ -95,6 +96,15 @@ impl Report {
     #[getter]
     fn records(&self) -> u64 {
         self.0.records
+    }
+
+    /// How many records have damaged bytes that the file's parity sidecar restores. They are not among the good ones.
+    ///
+    /// >>> seglake.verify("damaged.active").repaired_records
+    /// 0
+    #[getter]
+    fn repaired_records(&self) -> u64 {
+        self.0.repaired
     }
 
     /// The least time of a record, in microseconds since 1970-01-01 UTC.
@@ -166,6 +176,18 @@ impl Report {
         self.0.wrong_key()
     }
 
+    /// What the file's parity sidecar says of both, as ParityReport. None where the file was verified without one.
+    ///
+    /// >>> seglake.protect("orders.active").change
+    /// 'created'
+    /// >>> seglake.verify("orders.active").parity.outcome
+    /// 'sound'
+    #[getter]
+    fn parity<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
+        let own = self.0.parity.as_ref();
+        own.map(|own| parity::report(py, own)).transpose()
+    }
+
     /// What the first damaged ranges probably come from, as Diagnosis, in the order of `damage`: empty unless `verify` was asked
     /// to explain.
     ///
@@ -210,6 +232,7 @@ impl Report {
         dict.set_item("checked", self.checked())?;
         dict.set_item("nbytes", self.nbytes())?;
         dict.set_item("records", self.records())?;
+        dict.set_item("repaired_records", self.repaired_records())?;
         dict.set_item("first_timestamp_us", self.first_timestamp_us())?;
         dict.set_item("last_timestamp_us", self.last_timestamp_us())?;
         let dicts = |tuples: Vec<Bound<'py, PyAny>>| {
@@ -220,6 +243,9 @@ impl Report {
         dict.set_item("damage", dicts(self.damage(py)?)?)?;
         dict.set_item("damage_truncated", self.damage_truncated())?;
         dict.set_item("wrong_key", self.wrong_key())?;
+        let parity = self.parity(py)?;
+        let parity = parity.map(|own| own.call_method0("to_dict"));
+        dict.set_item("parity", parity.transpose()?)?;
         let diagnoses = self.0.diagnoses.iter();
         let diagnoses = diagnoses.map(|own| diagnosis::dict(py, own));
         dict.set_item("diagnoses", diagnoses.collect::<PyResult<Vec<_>>>()?)?;

@@ -91,6 +91,14 @@ pub(crate) fn given_in(
     }
 }
 
+/// The path of this machine that `object` is, if it is one.
+pub(crate) fn local_path(object: &Bound<'_, PyAny>) -> PyResult<Option<PathBuf>> {
+    let text = object.cast::<PyString>().ok();
+    let is_uri = text.is_some_and(|text| text.to_cow().is_ok_and(|text| remote::is_uri(&text)));
+    let is_path = text.is_some() || object.hasattr("__fspath__")?;
+    (is_path && !is_uri).then(|| object.extract()).transpose()
+}
+
 /// What `object` is to be read as: a path, a URI, a file elsewhere that is open, a buffer, or a file object.
 pub(crate) fn given(object: &Bound<'_, PyAny>) -> PyResult<Given> {
     if let Ok(text) = object.cast::<PyString>()
@@ -98,8 +106,8 @@ pub(crate) fn given(object: &Bound<'_, PyAny>) -> PyResult<Given> {
     {
         return remote::open(object, None).map(Given::elsewhere);
     }
-    if object.is_instance_of::<PyString>() || object.hasattr("__fspath__")? {
-        return Ok(Given::Path(object.extract()?));
+    if let Some(path) = local_path(object)? {
+        return Ok(Given::Path(path));
     }
     let opened = |source: Arc<dyn Source>| Ok(Given::Opened(source, None));
     if let Ok(segment) = object.cast::<ListedSegment>() {

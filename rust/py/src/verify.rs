@@ -12,6 +12,7 @@ use crate::key::KeyArgument;
 use crate::keywords::with_keywords;
 use crate::limits::Settings;
 use crate::open::ONE;
+use crate::parity::{AUTO, ParityArgument};
 use crate::read_options::{Opened, ReadArguments, thread_count};
 use crate::report::Report;
 
@@ -27,6 +28,9 @@ with_keywords! {
 /// `report.diagnoses`. The file is then read again as far as the last of them, and `progress` told of that as well.
 /// threads: how many threads read, 1 by default, None for one for each core: files that `Reader.split` can split. The report is
 ///     the same. Where only one reading of the whole can tell what is damaged, that follows, and `progress` begins anew.
+/// parity: the parity sidecar of the file: "auto" is the one beside a path of this machine, if there is one, as `protect` writes it; None is to read
+///     without; else a path, URI, file object or buffer. What differs from what it covers is damage, also in files without
+///     checksums (`checked` is then "parity"): of the kind "repaired" if `repair` can restore it. `report.parity` has the rest.
 /// The others are as in `open`.
 ///
 /// Raises FormatError where the format cannot be told, OSError where the file cannot be read.
@@ -40,6 +44,7 @@ fn verify(source: &Bound<'_, PyAny>; VerifyArguments<'a> {
     key: Option<KeyArgument> = None,
     explain: Option<Explain> = None,
     threads: Option<usize> = ONE,
+    parity: Option<ParityArgument> = AUTO,
     mmap: bool = false,
     limits: Option<Settings> = None,
     progress: Option<Py<PyAny>> = None,
@@ -57,6 +62,7 @@ impl VerifyArguments<'_> {
             key: self.key,
             limits: self.limits,
             mmap: self.mmap,
+            parity: self.parity,
             filesystem: self.filesystem.as_ref().map(|own| own.bind(py)),
             ..ReadArguments::default()
         };

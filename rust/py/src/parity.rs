@@ -1,0 +1,219 @@
+//! The parity sidecar that a file is read by.
+
+use std::io::ErrorKind;
+use std::sync::Arc;
+
+use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
+use pyo3::types::{PyDict, PyString, PyType};
+use seglake::format::{Options, ParityCheck, with_parity};
+use seglake::parity::{self, FileKind, WorstGroup};
+use seglake::source::{FileSource, Source, open_regular};
+use seglake::verbs::{ParityReport, default_sidecar};
+
+use crate::error::raise;
+use crate::source::{given_in, local_path};
+
+/// What stands for the sidecar beside a file, if there is one.
+const BESIDE: &str = "auto";
+
+/// Where the sidecar of a file is.
+pub(crate) enum ParityArgument {
+    /// Beside the file, if that is on this machine and there is one that can be read: elsewhere each look costs a request.
+    Auto,
+    /// What is named: a path, a URI, a file object or a buffer.
+    Named(Py<PyAny>),
+}
+
+/// The default of `parity`.
+pub(crate) const AUTO: Option<ParityArgument> = Some(ParityArgument::Auto);
+
+impl<'py> FromPyObject<'_, 'py> for ParityArgument {
+    type Error = PyErr;
+
+    fn extract(object: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
+        let is_auto = object.cast::<PyString>().is_ok_and(|text| *text == BESIDE);
+        Ok(match is_auto {
+            true => Self::Auto,
+            false => Self::Named(object.to_owned().unbind()),
+        })
+    }
+}
+
+impl<'py> IntoPyObject<'py> for &ParityArgument {
+    type Target = PyAny;
+    type Output = Bound<'py, PyAny>;
+    type Error = PyErr;
+
+    fn into_pyobject(self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        Ok(match self {
+            ParityArgument::Auto => PyString::new(py, BESIDE).into_any(),
+            ParityArgument::Named(named) => named.bind(py).clone(),
+        })
+    }
+}
+
+impl ParityArgument {
+    /// Opens the sidecar of what is to be read, if there is one. It is opened before the file: so the file has all that it covers, also
+    /// where it grows and is protected at this moment.
+    pub(crate) fn open(
+        &self,
+        object: &Bound<'_, PyAny>,
+        filesystem: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<Option<Arc<dyn Source>>> {
+        let py = object.py();
+        let path = match self {
+            Self::Named(named) => {
+                return given_in(named.bind(py), filesystem)?
+                    .open(py, false)
+                    .map(Some);
+            }
+            Self::Auto if filesystem.is_some() => return Ok(None),
+            Self::Auto => local_path(object)?,
+        };
+        let Some(path) = path else {
+            return Ok(None);
+        };
+        let sidecar = default_sidecar(&path);
+        let opened = py.detach(|| -> seglake::Result<Option<Arc<dyn Source>>> {
+            if !sidecar.is_file() {
+                return Ok(None);
+            }
+            match open_regular(&sidecar) {
+                Ok(file) => Ok(Some(Arc::new(FileSource::new(file, &sidecar)?))),
+                // Who may read the file may still not be its owner, who alone may read the sidecar.
+                Err(seglake::Error::Io { source, .. })
+                    if matches!(
+                        source.kind(),
+                        ErrorKind::NotFound | ErrorKind::PermissionDenied
+                    ) =>
+                {
+                    Ok(None)
+                }
+                Err(error) => Err(error),
+            }
+        });
+        opened.map_err(|error| raise(py, error))
+    }
+
+    /// The file, and the options to read it with, by its sidecar. `views` says whether values are to be viewed where they are.
+    pub(crate) fn apply(
+        &self,
+        (source, options): (Arc<dyn Source>, Options),
+        sidecar: Arc<dyn Source>,
+        views: bool,
+        py: Python<'_>,
+    ) -> PyResult<(Arc<dyn Source>, Options)> {
+        let is_named = matches!(self, Self::Named(_));
+        let opened = py.detach(|| {
+            let (source, options) = with_parity(source, sidecar, &options)?;
+            let Some(check) = options.parity() else {
+                return Ok((source, options));
+            };
+            if is_named {
+                check.refuse_without_frames()?;
+            }
+            if views {
+                return without_copies(check, options.clone());
+            }
+            Ok((source, options))
+        });
+        opened.map_err(|error| raise(py, error))
+    }
+}
+
+/// The file itself, where it lies in memory, if nothing of it differs from what is covered.
+fn without_copies(
+    check: &dyn ParityCheck,
+    options: Options,
+) -> seglake::Result<(Arc<dyn Source>, Options)> {
+    let damaged = [FileKind::Repaired, FileKind::Lost];
+    let mut spans = check.report()?.file.into_iter();
+    if spans.any(|span| damaged.contains(&span.kind)) && !check.is_of_an_earlier_state()? {
+        return Err(seglake::Error::Usage(
+            "copy=False reads a file as it is, and by its parity sidecar it is damaged: leave copy=False out, or repair the file"
+                .to_owned(),
+        ));
+    }
+    Ok((check.file().clone(), options.without_parity()))
+}
+
+/// A `seglake.Span`.
+pub(crate) fn span<'py>(
+    py: Python<'py>,
+    range: (u64, u64),
+    kind: &str,
+    cause: Option<&str>,
+) -> PyResult<Bound<'py, PyAny>> {
+    static CLASS: PyOnceLock<Py<PyType>> = PyOnceLock::new();
+    let class = CLASS.import(py, "seglake._types", "Span")?;
+    class.call1((range.0, range.1, kind, cause))
+}
+
+type Spans<'py> = Vec<Bound<'py, PyAny>>;
+
+/// The damaged ranges of a file.
+pub(crate) fn file_damage<'py>(py: Python<'py>, report: &parity::Report) -> PyResult<Spans<'py>> {
+    let damaged = report.file.iter().filter_map(|own| {
+        let cause = own.cause?.as_str();
+        let range = (own.start, own.end);
+        Some(span(py, range, own.kind.as_str(), Some(cause)))
+    });
+    damaged.collect()
+}
+
+/// The damaged ranges of a sidecar.
+pub(crate) fn sidecar_damage<'py>(
+    py: Python<'py>,
+    report: &parity::Report,
+) -> PyResult<Spans<'py>> {
+    let damaged = report.sidecar.iter().filter_map(|own| {
+        let cause = own.cause?.as_str();
+        let range = (own.start, own.end);
+        Some(span(py, range, own.kind.as_str(), Some(cause)))
+    });
+    damaged.collect()
+}
+
+/// The group of blocks with the most damage.
+pub(crate) fn worst<'py>(
+    py: Python<'py>,
+    report: &parity::Report,
+) -> PyResult<Option<Bound<'py, PyDict>>> {
+    let Some(WorstGroup {
+        band,
+        group,
+        damaged,
+        parity,
+        ..
+    }) = report.worst
+    else {
+        return Ok(None);
+    };
+    let dict = PyDict::new(py);
+    dict.set_item("band", band)?;
+    dict.set_item("group", group)?;
+    dict.set_item("needs", damaged)?;
+    dict.set_item("of", parity)?;
+    Ok(Some(dict))
+}
+
+/// A `seglake.ParityReport`.
+pub(crate) fn report<'py>(py: Python<'py>, own: &ParityReport) -> PyResult<Bound<'py, PyAny>> {
+    static CLASS: PyOnceLock<Py<PyType>> = PyOnceLock::new();
+    let refused = match own.report.refused {
+        _ if own.is_of_an_earlier_state => Some("earlier_state"),
+        refused => refused.map(|why| why.as_str()),
+    };
+    let sidecar = own.sidecar.as_deref();
+    CLASS.import(py, "seglake._types", "ParityReport")?.call1((
+        sidecar.map(|path| path.as_os_str()),
+        own.outcome().as_str(),
+        refused,
+        file_damage(py, &own.report)?,
+        sidecar_damage(py, &own.report)?,
+        worst(py, &own.report)?,
+        own.bytes(FileKind::Unverified),
+        own.bytes(FileKind::Uncovered),
+    ))
+}

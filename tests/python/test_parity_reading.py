@@ -1,0 +1,227 @@
+"""Files that are read by their parity sidecars: `parity=` and `--sidecar`."""
+
+import json
+import pickle
+import warnings
+from pathlib import Path
+from typing import Any, cast
+
+import pyarrow as pa
+import pytest
+from cli_process import here
+from cli_samples import EXTENSIONS, RECORDS, sample
+
+import seglake
+from seglake import Span
+
+
+def flip(path: Path, *places: int) -> None:
+    """Changes a byte at each of these places."""
+    content = bytearray(path.read_bytes())
+    for place in places:
+        content[place] ^= 0x55
+    path.write_bytes(content)
+
+
+def in_a_record(path: Path) -> int:
+    """The offset of a byte within a record in the middle of a file."""
+    with seglake.open(path) as reader:
+        positions = [record.position for record in reader]
+    return positions[len(positions) // 2] + 2
+
+
+def protected(tmp_path: Path, format: str) -> Path:
+    path = sample(tmp_path, format)
+    seglake.protect(path)
+    return path
+
+
+@pytest.mark.parametrize("format", EXTENSIONS)
+def test_each_byte_that_differs_is_told_in_every_format(tmp_path: Path, format: str) -> None:
+    path = protected(tmp_path, format)
+    sound = seglake.verify(path)
+    assert sound.ok
+    assert sound.checked == ("parity" if format == "oplog" else "checksum")
+    assert (sound.records, sound.repaired_records) == (RECORDS, 0)
+    at = in_a_record(path)
+    flip(path, at, at + 2)
+    report = seglake.verify(path, explain=True)
+    assert not report.ok
+    assert [span[:3] for span in report.damage] == [
+        (at, at + 1, "repaired"),
+        (at + 2, at + 3, "repaired"),
+    ]
+    assert report.repaired_records >= 1
+    assert report.records + report.repaired_records == RECORDS
+    assert {found.reason for found in report.diagnoses} == {"restorable"}
+    assert "seglake repair" in report.diagnoses[0].next
+    parity = report.parity
+    assert parity is not None
+    assert (parity.sidecar, parity.outcome, parity.refused) == (f"{path}.par", "repaired", None)
+    assert parity.worst is not None
+    assert parity.damage[0].kind == "repaired"
+    assert parity.sidecar_damage == []
+    assert json.loads(json.dumps(report.to_dict()))["parity"]["worst"] == parity.worst
+    without = seglake.verify(path, parity=None)
+    assert without.parity is None
+    assert without.ok == (format == "oplog")
+    elsewhere = path.with_name("elsewhere")
+    Path(f"{path}.par").rename(elsewhere)
+    assert seglake.verify(path).parity is None
+    assert seglake.verify(path, parity=elsewhere).damage == report.damage
+    assert seglake.verify(path.read_bytes(), parity=elsewhere.read_bytes(), format=format).damage == report.damage
+
+
+def test_a_sidecar_that_is_wrong_is_told(tmp_path: Path) -> None:
+    path = protected(tmp_path, "active")
+    with pytest.raises(FileNotFoundError, match=r"cannot open|No such file"):
+        seglake.verify(path, parity=tmp_path / "none")
+    with pytest.raises(seglake.FormatError, match="expected a frame"):
+        seglake.verify(path, parity=path)
+    sidecar = Path(f"{path}.par")
+    sidecar.write_bytes(b"no sidecar")
+    report = seglake.verify(path)
+    assert report.ok
+    assert report.parity is not None
+    assert (report.parity.outcome, report.parity.refused) == ("refused", "no_frame")
+    found = here("verify", str(path))
+    assert found.status == 1
+    assert "refused: it is not one" in found.out
+
+
+def test_the_command_tells_what_differs_and_what_to_do(tmp_path: Path) -> None:
+    path = protected(tmp_path, "oplog")
+    sound = here("verify", str(path))
+    assert (sound.status, sound.err) == (0, "")
+    assert "checked by parity" in sound.out
+    assert f"{path}.par: sound." in sound.out.replace("\n", " ").replace("  ", " ")
+    flip(path, 50)
+    found = here("verify", str(path))
+    assert found.status == 1
+    for text in ("repaired", "checksum_mismatch", "`seglake repair` restores", "damaged, and in the parity sidecar"):
+        assert text in found.out
+    without = here("verify", "--sidecar", "none", str(path))
+    assert without.status == 0
+    assert "structure checked only" in without.out
+    other = tmp_path / "other.par"
+    Path(f"{path}.par").rename(other)
+    facts = json.loads(here("verify", "--json", "--sidecar", str(other), str(path)).out)
+    assert facts["damage"] == [Span(50, 51, "repaired", "checksum_mismatch")._asdict()]
+    assert facts["parity"]["sidecar"] == str(other)
+    again = here("verify", "--sidecar", str(other), str(path), str(path))
+    assert again.status == 2
+    assert "--sidecar is the sidecar of one file" in again.err
+
+
+def test_a_damaged_sidecar_of_a_sound_file_is_told(tmp_path: Path) -> None:
+    path = protected(tmp_path, "active")
+    flip(Path(f"{path}.par"), 100)
+    report = seglake.verify(path)
+    assert report.ok
+    assert report.parity is not None
+    assert report.parity.outcome == "repaired"
+    assert report.parity.sidecar_damage != []
+    found = here("verify", "--quiet", str(tmp_path))
+    assert found.status == 1
+    assert "can restore all damage" in found.out
+    assert "1 sidecar of a sound file" in found.out
+
+
+def test_what_was_appended_is_not_covered(tmp_path: Path) -> None:
+    path = protected(tmp_path, "active")
+    before = path.stat().st_size
+    with seglake.create(path, format="active", if_exists="append") as writer:
+        writer.write(type="new", value=bytes(100))
+    report = seglake.verify(path)
+    assert report.parity is not None
+    assert (report.ok, report.parity.uncovered_bytes) == (True, path.stat().st_size - before)
+    found = here("verify", str(path))
+    assert found.status == 0
+    assert "of the file are not covered" in found.out.replace("\n", " ")
+
+
+def records_of(path: Path, **how: Any) -> list[Any]:
+    with seglake.open(path, **how) as reader, warnings.catch_warnings():
+        warnings.simplefilter("ignore", seglake.DamageWarning)
+        return [(record.position, record.value) for record in reader]
+
+
+@pytest.mark.parametrize("format", EXTENSIONS)
+def test_reading_restores_records_on_request_alone(tmp_path: Path, format: str) -> None:
+    path = protected(tmp_path, format)
+    whole = records_of(path)
+    at = in_a_record(path)
+    flip(path, at)
+    damaged = path.read_bytes()
+    with pytest.raises(seglake.DamageError, match="parity sidecar") as raised:
+        records_of(path)
+    assert raised.value.byte_offset == at
+    assert "seglake repair" in str(raised.value)
+    left = records_of(path, on_damage="skip")
+    assert len(left) < len(whole)
+    assert set(left) < set(whole)
+    assert records_of(path, on_damage="repair") == whole
+    with seglake.open(path, on_damage="repair") as reader, pytest.warns(seglake.DamageWarning, match="parity sidecar"):
+        table = pa.table(cast("Any", reader))
+        assert table.num_rows == len(whole)
+        report = reader.report
+        assert (report.records, report.repaired_records) == (len(whole), len(whole) - len(left))
+        assert [span.kind for span in report.damage] == ["repaired"]
+        assert list(reader.damage()) == report.damage
+    warnings.simplefilter("ignore", seglake.DamageWarning)
+    with pickle.loads(pickle.dumps(seglake.open(path, on_damage="repair"))) as again:
+        assert again.count() == len(whole)
+    with seglake.open(path, on_damage="repair", threads=2, batch_rows=2) as reader:
+        assert sum(batch.num_rows for batch in reader.batches(warn=False)) == len(whole)
+    assert path.read_bytes() == damaged
+    scanned = [seglake.scan(path, on_damage=how).count() for how in ("skip", "repair")]
+    assert scanned == [len(left), len(whole)]
+    with pytest.raises(seglake.DamageError, match="parity sidecar"):
+        seglake.scan(path).count()
+    if format == "oplog":
+        assert len(records_of(path, parity=None)) == len(whole)
+        assert seglake.scan(path, parity=None).count() == len(whole)
+
+
+def test_values_are_viewed_only_where_nothing_differs(tmp_path: Path) -> None:
+    path = protected(tmp_path, "active")
+    with seglake.open(path, mmap=True, copy=False) as reader:
+        assert reader.count() == RECORDS
+        assert next(iter(reader.batches())).num_rows == RECORDS
+    flip(path, 100)
+    with pytest.raises(ValueError, match="copy=False reads a file as it is"):
+        seglake.open(path, mmap=True, copy=False)
+    warnings.simplefilter("ignore", seglake.DamageWarning)
+    with seglake.open(path, mmap=True, copy=False, parity=None, on_damage="skip") as reader:
+        assert reader.count() == RECORDS - 1
+    with pytest.raises(ValueError, match='"raise", "skip" or "repair"'):
+        seglake.open(path, on_damage=cast("Any", "mend"))
+
+
+def test_cat_prints_restored_records_on_request(tmp_path: Path) -> None:
+    path = protected(tmp_path, "active")
+    whole = here("cat", "--json", str(path)).out
+    flip(path, 100)
+    stopped = here("cat", "--json", str(path))
+    assert stopped.status == 1
+    assert "parity sidecar" in stopped.err
+    skipping = here("cat", "--json", "--on-damage", "skip", str(path))
+    assert (skipping.status, len(skipping.out.splitlines())) == (1, RECORDS - 1)
+    restored = here("cat", "--json", "--on-damage", "repair", str(path))
+    assert (restored.status, restored.out) == (1, whole)
+    assert "the parity sidecar differs in 1 byte in 1 range, of 1 record" in restored.err
+    [line] = here("cat", "--json", "--on-damage", "repair", "--limit", "1", str(path)).out.splitlines()
+    assert line == whole.splitlines()[0]
+
+
+def test_a_sidecar_that_is_missing_is_named(tmp_path: Path) -> None:
+    path = sample(tmp_path, "active")
+    for more in ([], ["--to", str(tmp_path / "new")]):
+        found = here("repair", str(path), *more)
+        assert found.status == 2
+        assert f"{path}.par: expected the parity sidecar of {path}" in found.err
+        assert "name it (sidecar, --sidecar)" in found.err
+    gone = here("repair", str(tmp_path / "gone"))
+    assert gone.status == 2
+    assert "gone: " in gone.err
+    assert "parity sidecar" not in gone.err
