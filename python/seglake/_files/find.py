@@ -1,6 +1,7 @@
 """Finds the files that paths, patterns and URIs name."""
 
 from collections.abc import Sequence
+from operator import attrgetter
 from typing import TYPE_CHECKING
 
 from seglake._text import printable_path
@@ -62,7 +63,7 @@ def find_files(
             if file.segment is not None:
                 found[file.real_path] = file  # which says how far to read, unlike its name alone
             found.setdefault(file.real_path, file)
-    listing.files = sorted(found.values())
+    listing.files = sorted(found.values(), key=attrgetter("path"))
     return listing
 
 
