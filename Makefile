@@ -17,6 +17,7 @@ CRASH_ROUNDS ?= 1000
 # Random runs of a log beside its model.
 MODEL_CASES ?= 5000
 KILL_ROUNDS ?= 1000
+STREAM_KILLS ?= 30
 SOAK_SECONDS ?= 600
 FUSE_LOSSES ?= 1000
 CRASH_LOSSES ?= 1000000
@@ -136,8 +137,10 @@ crash: $(VENV)/.requirements ## Lose power in CRASH_LOSSES (1000000) ways while 
 fuse: $(VENV)/.extension ## Lose power FUSE_LOSSES (1000) times below each writer, in a file system of its own (Linux)
 	$(BIN)/python -m tests.losing_disk --losses $(FUSE_LOSSES) --mutants
 
-kills: $(VENV)/.extension ## Kill writers of a log, KILL_ROUNDS (1000) times, with readers in other processes
+kills: $(VENV)/.extension java ## Kill writers of a log, KILL_ROUNDS (1000) times, and processes of streams, STREAM_KILLS (30) times each
 	$(BIN)/python -m tests.log_kills --rounds $(KILL_ROUNDS)
+	$(BIN)/python -m tests.stream_kills --kills $(STREAM_KILLS) --source log
+	$(BIN)/python -m tests.stream_kills --kills $(STREAM_KILLS) --source files
 
 soak: $(VENV)/.extension ## Use one log from many processes for SOAK_SECONDS (600), and measure what they hold (Linux)
 	$(BIN)/python -m tests.log_soak --seconds $(SOAK_SECONDS)

@@ -31,6 +31,7 @@ WITHOUT_SESSION: Final = {
     "test_pasted.py",
     "test_spark_secrets.py",
     "test_spark_write_processes.py",
+    "test_stream_kills.py",
     # These take no Spark.
     "test_arrow_types.py",
     "test_decoder.py",

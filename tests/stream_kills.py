@@ -1,0 +1,315 @@
+"""Kills processes of a Spark stream at random moments while its source is written to, and looks for what is lost.
+
+    python -m tests.stream_kills --kills 30 --source log
+    python -m tests.stream_kills --kills 30 --source files
+
+The query runs in a session of processes of its own. A victim is one of these, at random: the Python of the driver, the
+JVM, or another Python, which plans batches or reads them. Then the query is started again with the same checkpoint. In
+the end the table has to have each number that the writer was told is on the disk, once. A failure names its seed;
+moments differ from run to run, since they are those of the machine.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from abc import ABC, abstractmethod
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO, Any, Final
+
+import seglake
+from seglake import SegmentLog
+
+sys.path.append(str(Path(__file__).with_name("spark")))
+from clusters import JVM, QUICK
+
+SOURCES: Final = ("log", "files")
+_SEGMENT_BYTES: Final = 5_000
+_PAUSE_S: Final = 0.2
+# A query that does not get on for so long has failed.
+_PATIENCE_S: Final = 300.0
+_FILES: Final = 4
+
+
+class Writer(ABC):
+    """Writes the numbers from 0 on, in a thread."""
+
+    def __init__(self, folder: Path, seed: int) -> None:
+        self.folder = folder
+        self.written = 0
+        self.error: BaseException | None = None
+        self._chosen = random.Random(seed)
+        self._ends = threading.Event()
+        self._thread = threading.Thread(target=self._run)
+
+    @contextmanager
+    def running(self) -> Iterator[None]:
+        """Writes until the block ends."""
+        self._thread.start()
+        try:
+            yield
+        finally:
+            self._ends.set()
+            self._thread.join()
+        if self.error is not None:
+            raise self.error
+
+    def _run(self) -> None:
+        try:
+            with self._open():
+                while not self._ends.wait(_PAUSE_S * self._chosen.random()):
+                    count = self._chosen.randint(1, 20)
+                    self._write([str(self.written + number).encode() for number in range(count)])
+                    self.written += count
+                self._finish()
+        except BaseException as error:
+            self.error = error
+
+    @abstractmethod
+    def _open(self) -> Any: ...
+
+    @abstractmethod
+    def _write(self, values: list[bytes]) -> None: ...
+
+    @abstractmethod
+    def _finish(self) -> None:
+        """Leaves nothing that a stream would not read."""
+
+
+class LogWriter(Writer):
+    """Writes a log of small segments, which roll and are sealed meanwhile."""
+
+    def _open(self) -> Any:
+        self._log = SegmentLog(self.folder, segment_bytes=_SEGMENT_BYTES)
+        return self._log
+
+    def _write(self, values: list[bytes]) -> None:
+        self._log.write_batch([("t", value) for value in values])
+        if self._chosen.random() < 0.02:
+            self._log.roll()
+
+    def _finish(self) -> None:
+        pass
+
+
+class FilesWriter(Writer):
+    """Writes files that grow, get other names, are sealed, and come late."""
+
+    @contextmanager
+    def _open(self) -> Iterator[None]:
+        self._paths: list[Path] = []
+        self._names = 0
+        yield
+
+    def _write(self, values: list[bytes]) -> None:
+        step = self._chosen.random()
+        if len(self._paths) < _FILES:
+            self._names += 1
+            self._paths.append(self.folder / f"{self._chosen.randint(0, 99):02}-{self._names}.active")
+        number = self._chosen.randrange(len(self._paths))
+        path = self._paths[number]
+        with seglake.create(path, format="active", if_exists="append") as file:
+            for value in values:
+                file.write(type="t", value=value)
+        name = path.name.removeprefix("_")
+        if step < 0.05:
+            # It is not there for a while.
+            self._paths[number] = path.rename(self.folder / f"_{name}")
+        elif step < 0.15:
+            new = f"{self._chosen.randint(0, 99):02}-{name.partition('-')[2]}"
+            self._paths[number] = path.rename(self.folder / new)
+        elif step < 0.2:
+            self._seal(self._paths.pop(number))
+
+    def _seal(self, path: Path) -> None:
+        sealed = self.folder / path.name.removeprefix("_")
+        seglake.seal(path, sealed.with_suffix(".sealed"))
+        path.unlink()
+
+    def _finish(self) -> None:
+        for path in self._paths:
+            path.rename(self.folder / path.name.removeprefix("_"))
+
+
+class Query:
+    """A query in a process of its own, which is started again and again."""
+
+    def __init__(self, source: str, folder: Path) -> None:
+        self.source = source
+        self.folder = folder
+        self.commits = folder / "checkpoint" / "commits"
+        self._process: subprocess.Popen[bytes] | None = None
+        self._log: IO[bytes] = (folder / "query.log").open("ab")
+
+    def start(self, *arguments: str) -> subprocess.Popen[bytes]:
+        """Starts it in a session of processes of its own."""
+        # Where the two differ, PySpark refuses to start a worker.
+        python = {"PYSPARK_PYTHON": sys.executable, "PYSPARK_DRIVER_PYTHON": sys.executable}
+        command = [sys.executable, "-m", "tests.stream_kills", "--query", str(self.folder), "--source", self.source]
+        self._process = subprocess.Popen(
+            [*command, *arguments],
+            cwd=Path(__file__).parents[1],
+            env={**os.environ, **JVM, **python},
+            stdout=subprocess.PIPE if arguments else self._log,
+            stderr=self._log,
+            start_new_session=True,
+        )
+        return self._process
+
+    def processes(self) -> dict[int, str]:
+        """Returns the processes of its session, and what each of them is."""
+        process = self._process
+        assert process is not None
+        listed = subprocess.run(
+            ["ps", "-o", "pid=,stat=,args=", "-s", str(process.pid)], check=False, capture_output=True, text=True
+        ).stdout
+        found: dict[int, str] = {}
+        for line in listed.splitlines():
+            number, state, arguments = line.split(maxsplit=2)
+            if state.startswith("Z"):
+                continue  # it has ended, and nobody has asked for its status
+            pid = int(number)
+            name = arguments.split(" ", 1)[0].rpartition("/")[2]
+            found[pid] = "driver" if pid == process.pid else "jvm" if name == "java" else "python"
+        return {pid: kind for pid, kind in found.items() if kind != "python" or "pyspark" in _arguments(pid)}
+
+    def end(self) -> None:
+        """Kills what is left of it."""
+        process = self._process
+        if process is None:
+            return
+        while left := list(self.processes()):
+            for pid in left:
+                _kill(pid)
+            process.poll()
+            time.sleep(0.05)
+        process.wait()
+        self._process = None
+
+    def batches(self) -> int:
+        """Returns how many batches are committed."""
+        return sum(path.name.isdigit() for path in self.commits.iterdir()) if self.commits.is_dir() else 0
+
+    def said(self) -> str:
+        """Returns the end of what it has said."""
+        return (self.folder / "query.log").read_text(errors="replace")[-4000:]
+
+
+def _arguments(pid: int) -> str:
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
+    except OSError:
+        return ""
+
+
+def _kill(pid: int) -> bool:
+    try:
+        os.kill(pid, signal.SIGKILL)
+    except ProcessLookupError:
+        return False
+    return True
+
+
+def kill_and_compare(source: str, kills: int, seed: int, folder: Path) -> dict[str, Any]:
+    """Kills processes of a query, and compares its table with what was written.
+
+    Raises:
+        AssertionError: something is lost or doubled, or the query does not get on.
+    """
+    chosen = random.Random(seed)
+    (folder / "source").mkdir()
+    writer = (LogWriter if source == "log" else FilesWriter)(folder / "source", seed)
+    query = Query(source, folder)
+    killed: Counter[str] = Counter()
+    ended = 0
+    try:
+        with writer.running():
+            process = query.start()
+            wounded = False
+            while killed.total() < kills:
+                before, patience = query.batches(), time.monotonic() + _PATIENCE_S
+                while process.poll() is None and query.batches() == before:
+                    assert time.monotonic() < patience, f"the query does not get on: {query.said()}"
+                    time.sleep(0.05)
+                assert wounded or process.poll() is None, f"the query has ended by itself: {query.said()}"
+                if process.poll() is None:
+                    time.sleep(2 * chosen.random())
+                    kinds = query.processes()
+                    kind = chosen.choice(sorted(set(kinds.values())))
+                    killed[kind] += _kill(chosen.choice([pid for pid, own in kinds.items() if own == kind]))
+                    wounded = True
+                    # Spark may start a worker again; then the query goes on.
+                    if kind == "python" and chosen.random() < 0.5:
+                        continue
+                    time.sleep(chosen.random())
+                ended += 1
+                query.end()
+                process = query.start()
+                wounded = False
+            query.end()
+        done = query.start("--finish")
+        out, _ = done.communicate(timeout=2 * _PATIENCE_S)
+        assert done.returncode == 0, query.said()
+    finally:
+        query.end()
+    found = json.loads(out.splitlines()[-1])
+    expected = {"count": writer.written, "distinct": writer.written, "min": 0, "max": writer.written - 1}
+    assert found == expected, f"expected {expected}, found {found}"
+    return {**found, "killed": dict(killed), "started": ended + 1, "batches": query.batches()}
+
+
+def run_query(folder: Path, source: str, *, finish: bool) -> None:
+    """Runs the query in this process: on and on, or to the end of what there is, and tells what the table has."""
+    from seglake.spark.session import session
+
+    options = {} if source == "log" else {"stateLocation": str(folder / "states")}
+    settings = {**QUICK, "spark.sql.streaming.noDataMicroBatches.enabled": "false"}
+    with session("local[2]", settings) as spark:
+        while not any((folder / "source").glob("[0-9]*")):
+            time.sleep(0.1)  # without a file the schema is not known
+        stream = spark.readStream.format("seglake").options(**options).load(str(folder / "source"))
+        written = stream.selectExpr("bigint(string(value)) AS number").writeStream.format("parquet")
+        written = written.option("checkpointLocation", str(folder / "checkpoint"))
+        if not finish:
+            written.trigger(processingTime="0 seconds").start(str(folder / "table")).awaitTermination()
+            return
+        written.trigger(availableNow=True).start(str(folder / "table")).awaitTermination()
+        table = spark.read.parquet(str(folder / "table"))
+        (row,) = table.selectExpr(
+            "count(*) AS count", "count(DISTINCT number) AS distinct", "min(number) AS min", "max(number) AS max"
+        ).collect()
+        print(json.dumps(row.asDict()), flush=True)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
+    parser.add_argument("--kills", type=int, default=30)
+    parser.add_argument("--source", choices=SOURCES, default="log")
+    parser.add_argument("--seed", type=int, default=random.randrange(2**32))
+    parser.add_argument("--query", type=Path, help=argparse.SUPPRESS)
+    parser.add_argument("--finish", action="store_true", help=argparse.SUPPRESS)
+    given = parser.parse_args()
+    if given.query is not None:
+        run_query(given.query, given.source, finish=given.finish)
+        return 0
+    print(f"source {given.source}, seed {given.seed}", flush=True)
+    with tempfile.TemporaryDirectory() as name:
+        begun = time.monotonic()
+        found = kill_and_compare(given.source, given.kills, given.seed, Path(name))
+    print(f"{found}, {time.monotonic() - begun:.0f} s", flush=True)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
