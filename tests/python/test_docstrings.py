@@ -60,14 +60,19 @@ def of_modules() -> Iterator[Documented]:
 DOCUMENTED = list({one.name: one for one in (*of_modules(), *of_the_stub())}.values())
 
 
+def write_orders(path: Path, later: timedelta = timedelta()) -> None:
+    """Writes a segment; a later one is no copy."""
+    with seglake.create(path, format="active") as orders:
+        for hour, type in enumerate(["created", "paid", "shipped"]):
+            at = START + timedelta(hours=hour) + later
+            orders.write(uuid=seglake.uuid6(at), type=f"order.{type}", value=b'{"order": 1}')
+
+
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with the files that the examples read."""
     folder = tmp_path_factory.mktemp("docstrings")
-    with seglake.create(folder / "orders.active", format="active") as orders:
-        for hour, type in enumerate(["created", "paid", "shipped"]):
-            at = START + timedelta(hours=hour)
-            orders.write(uuid=seglake.uuid6(at), type=f"order.{type}", value=b'{"order": 1}')
+    write_orders(folder / "orders.active")
     seglake.seal(folder / "orders.active", folder / "orders.sealed")
     with seglake.create(folder / "orders.tenant", format="tenant") as orders:
         for tenant in ("acme", "acme", "globex"):
@@ -89,8 +94,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (folder / "damaged.active").write_bytes(whole[:60] + b"?" + whole[61:])
     logs = folder / "logs"
     logs.mkdir()
-    for name in ("june", "july"):
-        (logs / f"{name}.active").write_bytes(whole)
+    write_orders(logs / "june.active")
+    write_orders(logs / "july.active", timedelta(microseconds=1))
     return folder
 
 

@@ -173,6 +173,7 @@ def test_the_result(lake: Lake) -> None:
 def test_progress_ends_complete_and_never_exceeds(lake: Lake) -> None:
     last = lake.seen[-1]
     assert (last.files_done, last.files_total, last.records) == (7, 7, 70)
+    assert last.damage == sum(total.ranges for total in lake.result.damage.values()) > 1
     # What could not be read is finished too.
     assert last.bytes_total == last.bytes_done > 60 << 20
     assert all(seen.bytes_done <= seen.bytes_total for seen in lake.seen)

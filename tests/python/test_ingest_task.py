@@ -186,7 +186,7 @@ def test_progress_counts_a_restart_once(tmp_path: Path, failing: set[str], monke
     failing.add("b.active")
     run(tmp_path / "s", sorted(tmp_path.glob("*.active")))
     size = (tmp_path / "a.active").stat().st_size
-    files, read, _ = json.loads((tmp_path / "s/progress/0.json").read_text())
+    files, read, _, _ = json.loads((tmp_path / "s/progress/0.json").read_text())
     assert files == 3
     assert 2 * size <= read <= 3 * size
 

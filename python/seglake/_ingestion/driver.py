@@ -292,11 +292,12 @@ def _is_news(file: FileOutcome, state: State) -> bool:
 def _progress(staging: Path, files: Sequence[PlannedFile]) -> IngestProgress:
     states = [json.loads(path.read_bytes()) for path in (staging / "progress").glob("*.json")]
     return IngestProgress(
-        files_done=sum(done for done, _, _ in states),
+        files_done=sum(done for done, _, _, _ in states),
         files_total=len(files),
-        bytes_done=sum(size for _, size, _ in states),
+        bytes_done=sum(size for _, size, _, _ in states),
         bytes_total=sum(file.new_bytes for file in files),
-        records=sum(records for _, _, records in states),
+        records=sum(records for _, _, records, _ in states),
+        damage=sum(damage for _, _, _, damage in states),
     )
 
 

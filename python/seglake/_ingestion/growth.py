@@ -120,6 +120,7 @@ def _pass(
             progress.read_to(last_record, batch.num_rows)
         for span in batch.damage:
             sink.add_damage(span, last_record)
+            progress.damage_found()
             progress.read_to(span.end, 0)
     position = reader.position
     if position is None:

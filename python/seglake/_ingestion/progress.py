@@ -29,6 +29,7 @@ class TaskProgress:
         self._start = 0
         self._size = 0
         self._records = 0
+        self._damage = 0
         self._written_at = 0.0
 
     def begin(self, start: int, size: int) -> None:
@@ -42,6 +43,10 @@ class TaskProgress:
         self._bytes_in_file = min(self._size, max(self._bytes_in_file, offset - self._start))
         self._records += records
         self._write_if_due()
+
+    def damage_found(self) -> None:
+        """Notes that a damaged range was found."""
+        self._damage += 1
 
     def file_done(self, size: int) -> None:
         """Notes that a file is finished, of which as many bytes were to be read."""
@@ -60,7 +65,7 @@ class TaskProgress:
         """Writes how far it is."""
         self._written_at = time.monotonic()
         folder = self._staging / "progress"
-        state = [self._files, self._bytes_before + self._bytes_in_file, self._records]
+        state = [self._files, self._bytes_before + self._bytes_in_file, self._records, self._damage]
         # Renamed into place, so that the driver never reads half of it; another attempt may be doing the same.
         new = folder / f"{self._task}-{uuid.uuid4().hex[:8]}.new"
         new.write_text(json.dumps(state))

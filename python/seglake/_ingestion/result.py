@@ -80,9 +80,11 @@ class IngestProgress:
     Attributes:
         files_done: input files that are finished.
         files_total: input files in all.
-        bytes_done: bytes of the input that have been read.
-        bytes_total: bytes of the input in all, as they were when the files were listed.
+        bytes_done: bytes of the input that are finished.
+        bytes_total: bytes of the input in all, as they were when the files were listed. Of a file that grew these are
+            the new ones.
         records: records found so far.
+        damage: damaged ranges found so far.
 
     Example:
         >>> import seglake
@@ -97,6 +99,7 @@ class IngestProgress:
     bytes_done: int
     bytes_total: int
     records: int
+    damage: int = 0
 
 
 @dataclass(frozen=True)

@@ -215,7 +215,14 @@ def _progress(stream: TextIO, beginning: str) -> Generator[Callable[[IngestProgr
     if not is_terminal(stream):
         yield None
         return
-    from rich.progress import BarColumn, DownloadColumn, SpinnerColumn, TextColumn, TransferSpeedColumn
+    from rich.progress import (
+        BarColumn,
+        DownloadColumn,
+        SpinnerColumn,
+        TextColumn,
+        TimeRemainingColumn,
+        TransferSpeedColumn,
+    )
 
     with progress_display(
         stream,
@@ -224,13 +231,15 @@ def _progress(stream: TextIO, beginning: str) -> Generator[Callable[[IngestProgr
         BarColumn(),
         DownloadColumn(binary_units=True),
         TransferSpeedColumn(),
+        TimeRemainingColumn(),
     ) as display:
         task = display.add_task(beginning, total=None)
 
         def advance(now: IngestProgress) -> None:
+            found = f"{count(now.records, 'record')}, {count(now.damage, 'damaged range')}"
             display.update(
                 task,
-                description=f"{now.files_done:,} of {count(now.files_total, 'file')}, {count(now.records, 'record')}",
+                description=f"{now.files_done:,} of {count(now.files_total, 'file')}, {found}",
                 completed=now.bytes_done,
                 total=now.bytes_total,
             )
