@@ -2290,6 +2290,9 @@ class SegmentLog:
         older than so many seconds or a timedelta; `bytes`, the oldest ones while all of these together have more
         bytes.
     seal: whether segments that are full are sealed.
+    protect: a profile as in `seglake.protect`, such as "128+8": each sealed segment gets a parity sidecar, from
+        which `repair` restores damaged bytes. Those that have none yet get one in the background. None: no
+        sidecars are made.
     readonly: open the log to read, beside its writer. Nothing is locked or changed.
 
     Raises OSError where the folder cannot be used, or another writer has it open (the error names its process);
@@ -2395,7 +2398,9 @@ class SegmentLog:
         what `write` refuses: its `row` is the number of the row, and those before it are in the log. Raises
         PartialWriteError where only the first records could be written, such as to a full disk, and
         OutcomeUnknownError as `write` does: the attribute `written` of both has the UUIDs of those that are in
-        the log. Otherwise raises what `write` raises, and none of the records is in the log.
+        the log. An Arrow stream is written batch by batch: where it fails after the first, that is a
+        PartialWriteError as well. Otherwise raises what `write` or the iterable raises, and none of the records
+        is in the log.
 
         >>> with seglake.SegmentLog("new") as log:
         ...     len(log.write_batch([("order.created", b"1"), ("order.paid", b"2")]))
@@ -2423,9 +2428,9 @@ class SegmentLog:
         2
         """
     def wait_sealed(self) -> None:
-        """Waits until all segments that are full are sealed, and those that `retention` names are removed. Raises
-        what hindered sealing, which is tried again when the log is opened next, or removing, which is tried again
-        when the next segment ends.
+        """Waits until all segments that are full are sealed, with `protect` until sealed ones have their sidecar,
+        and those that `retention` names are removed. Raises what hindered sealing or protecting, which is tried
+        again when the log is opened next, or removing, which is tried again when the next segment ends.
 
         >>> with seglake.SegmentLog("new") as log:
         ...     uuid = log.write("order.paid", b"...")

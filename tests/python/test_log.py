@@ -10,7 +10,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from uuid import UUID
@@ -174,6 +174,45 @@ def test_waiting_for_sealing_can_be_interrupted_and_closing_goes_on(path: Path) 
     )
     assert done.stderr == ""
     assert done.stdout.splitlines() == ["interrupted"] * 3 + ["True", "{'sealed'} 300"]
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt(), OSError(5, "of the source"), RuntimeError("of the source")])
+def test_nothing_is_written_where_the_iterable_fails(path: Path, error: BaseException) -> None:
+    """Who tries again would else write the first records twice."""
+
+    def records() -> Iterator[tuple[str, bytes]]:
+        yield "type", b"value"
+        raise error
+
+    with seglake.SegmentLog(path) as log:
+        with pytest.raises(type(error)) as raised:
+            log.write_batch(records())
+        assert raised.value is error
+        assert list(log) == []
+
+
+def test_a_stream_that_fails_says_what_is_written(path: Path) -> None:
+    batch = pa.record_batch({"type": ["first", "second"], "value": [b"1", b"2"]})
+
+    def batches() -> Iterator[pa.RecordBatch]:
+        yield batch
+        raise OSError("of the source")
+
+    with seglake.SegmentLog(path) as log:
+        with pytest.raises(seglake.PartialWriteError, match="of the source") as raised:
+            log.write_batch(pa.RecordBatchReader.from_batches(batch.schema, batches()))
+        assert isinstance(raised.value.__cause__, ValueError)
+        assert raised.value.written == [record.uuid for record in log]
+        assert len(raised.value.written) == 2
+
+
+def test_two_columns_of_one_name_are_refused(path: Path) -> None:
+    columns = [pa.array(["type"]), pa.array([b"first"]), pa.array([b"second"])]
+    table = pa.Table.from_arrays(columns, names=["type", "value", "value"])
+    with seglake.SegmentLog(path) as log:
+        with pytest.raises(ValueError, match="expected one column value, found two"):
+            log.write_batch(table)
+        assert list(log) == []
 
 
 def test_a_log_stays_where_it_is_when_the_process_works_elsewhere(

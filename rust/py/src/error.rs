@@ -13,6 +13,7 @@ use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyDict, PyType};
 use seglake::text::printable;
 use seglake::{Damage, Error};
+use uuid::Uuid;
 
 use crate::interrupt;
 use crate::value::to_uuids;
@@ -115,13 +116,8 @@ fn exception(py: Python<'_>, error: Error) -> PyResult<PyErr> {
             written,
             source,
         } => {
-            fields.set_item("reason", printable(&source.to_string()))?;
-            fields.set_item("path", path.as_os_str())?;
-            fields.set_item("written", to_uuids(py, &written)?)?;
-            let class = py.import(ERRORS)?.getattr("PartialWriteError")?;
-            let partial = PyErr::from_value(class.call((), Some(&fields))?);
-            partial.set_cause(py, Some(raise(py, *source)));
-            return Ok(partial);
+            let reason = source.to_string();
+            return partial(py, &path, &written, &reason, raise(py, *source));
         }
         Error::SegmentGone { path, sequence } => {
             fields.set_item("path", path.as_os_str())?;
@@ -159,11 +155,32 @@ fn exception(py: Python<'_>, error: Error) -> PyResult<PyErr> {
     Ok(PyErr::from_value(class.call((), Some(&fields))?))
 }
 
+/// `PartialWriteError`: these records of a batch are in a log. `hindered` is why the others are not.
+pub(crate) fn partial(
+    py: Python<'_>,
+    path: &Path,
+    written: &[Uuid],
+    reason: &str,
+    hindered: PyErr,
+) -> PyResult<PyErr> {
+    let fields = PyDict::new(py);
+    fields.set_item("reason", printable(reason))?;
+    fields.set_item("path", path.as_os_str())?;
+    fields.set_item("written", to_uuids(py, written)?)?;
+    let class = py.import(ERRORS)?.getattr("PartialWriteError")?;
+    let partial = PyErr::from_value(class.call((), Some(&fields))?);
+    partial.set_cause(py, Some(hindered));
+    Ok(partial)
+}
+
+/// Whether an error refuses what was given.
+pub(crate) fn is_refusal(py: Python<'_>, error: &PyErr) -> bool {
+    error.is_instance_of::<PyValueError>(py) || error.is_instance_of::<PyTypeError>(py)
+}
+
 /// `RowError`: a row of a batch is refused for a ValueError or TypeError, which it comes of. Other errors are what they are.
 pub(crate) fn of_row(py: Python<'_>, row: usize, error: PyErr) -> PyErr {
-    let is_refusal =
-        error.is_instance_of::<PyValueError>(py) || error.is_instance_of::<PyTypeError>(py);
-    if !is_refusal {
+    if !is_refusal(py, &error) {
         return error;
     }
     let of_row = || {

@@ -1,5 +1,7 @@
 //! The fields of a record to be written, from whatever holds one in Python.
 
+use std::collections::HashSet;
+
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyMapping};
@@ -22,13 +24,20 @@ impl Fields {
         Self { format, columns }
     }
 
-    /// Refuses names that are no columns: what they hold would be lost.
-    pub(crate) fn refuse_unknown<'a>(
-        &self,
-        mut names: impl Iterator<Item = &'a str>,
-    ) -> PyResult<()> {
-        let unknown = names.find(|name| !BESIDE.contains(name) && !self.has(name));
-        unknown.map_or(Ok(()), |name| Err(self.unknown(name)))
+    /// Refuses names that are no columns, or come twice: what they hold would be lost.
+    pub(crate) fn check_names<'a>(&self, names: impl Iterator<Item = &'a str>) -> PyResult<()> {
+        let mut known = HashSet::new();
+        for name in names.filter(|name| !BESIDE.contains(name)) {
+            if !self.has(name) {
+                return Err(self.unknown(name));
+            }
+            if !known.insert(name) {
+                return Err(PyValueError::new_err(format!(
+                    "expected one column {name}, found two, one of which would be lost: drop it first"
+                )));
+            }
+        }
+        Ok(())
     }
 
     /// The fields of a record, a mapping, or keyword arguments.

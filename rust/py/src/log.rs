@@ -274,7 +274,8 @@ impl SegmentLog {
         }
         let opened = py.detach(|| {
             let writer = (!readonly).then(|| Log::open(&path, options)).transpose()?;
-            let reading = Options::default().keys(vec![key]);
+            // Whatever can be written is read.
+            let reading = Options::default().keys(vec![key]).record_bytes(u64::MAX);
             Ok((writer, LogReader::with(&path, reading)?))
         });
         let (writer, reader) = opened.map_err(core)?;
@@ -385,7 +386,8 @@ impl SegmentLog {
     /// The batch is not a transaction: after a crash some of its records may be in the log. Raises RowError for what `write` refuses: its `row`
     /// is the number of the row, and those before it are in the log. Raises PartialWriteError where only the first records could be written,
     /// such as to a full disk, and OutcomeUnknownError as `write` does: the attribute `written` of both has the UUIDs of those that are in the
-    /// log. Otherwise raises what `write` raises, and none of the records is in the log.
+    /// log. An Arrow stream is written batch by batch: where it fails after the first, that is a PartialWriteError as well. Otherwise raises
+    /// what `write` or the iterable raises, and none of the records is in the log.
     ///
     /// >>> with seglake.SegmentLog("new") as log:
     /// ...     len(log.write_batch([("order.created", b"1"), ("order.paid", b"2")]))

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::exceptions::{PyException, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 use seglake::Error;
@@ -12,7 +12,7 @@ use seglake::uuid6;
 use uuid::Uuid;
 
 use crate::arrow::{failed, import};
-use crate::error::{of_row, raise};
+use crate::error::{is_refusal, of_row, partial, raise};
 use crate::field_in::{Bytes, FieldIn, from_python};
 use crate::field_in_arrow::from_arrow;
 use crate::fields::Fields;
@@ -136,30 +136,10 @@ pub(crate) fn write_records(
 ) -> PyResult<Vec<Uuid>> {
     let mut uuids = Vec::new();
     if records.hasattr("__arrow_c_stream__")? || records.hasattr("__arrow_c_array__")? {
-        for batch in import(records)? {
-            let batch = batch.map_err(failed)?;
-            let schema = batch.schema();
-            let names = schema.fields().iter().map(|field| field.name().as_str());
-            columns.refuse_unknown(names)?;
-            let [uuid, timestamp, type_, value] = columns.columns else {
-                return Err(PyTypeError::new_err("a record has four fields"));
-            };
-            let own = [uuid, timestamp, type_, value];
-            let own = own.map(|column| (column, batch.column_by_name(column.name)));
-            let row = |row| {
-                let mut fields = [const { FieldIn::Null }; 4];
-                for ((column, array), field) in own.iter().zip(&mut fields) {
-                    if let Some(array) = array {
-                        *field = from_arrow(array, row, column.kind, column.name)?;
-                    }
-                }
-                NewRecord::new(fields)
-            };
-            let rows = (0..batch.num_rows()).map(row);
-            write_all(py, writer, &mut uuids, rows)?;
-            py.check_signals()?;
-        }
-        return Ok(uuids);
+        return match write_batches(py, writer, columns, records, &mut uuids) {
+            Ok(()) => Ok(uuids),
+            Err(error) => Err(after_others(py, writer.path(), &uuids, error)),
+        };
     }
     let given = records.try_iter()?.map(|record| {
         let record = record?;
@@ -172,7 +152,55 @@ pub(crate) fn write_records(
     Ok(uuids)
 }
 
-/// Writes rows up to the first that is refused, and adds their UUIDs to those of rows that were written before.
+/// Writes the batches of an Arrow object one after the other, and adds their UUIDs to `uuids`.
+fn write_batches(
+    py: Python<'_>,
+    writer: &SegmentLog,
+    columns: &Fields,
+    records: &Bound<'_, PyAny>,
+    uuids: &mut Vec<Uuid>,
+) -> PyResult<()> {
+    for batch in import(records)? {
+        let batch = batch.map_err(failed)?;
+        let schema = batch.schema();
+        let names = schema.fields().iter().map(|field| field.name().as_str());
+        columns.check_names(names)?;
+        let [uuid, timestamp, type_, value] = columns.columns else {
+            return Err(PyTypeError::new_err("a record has four fields"));
+        };
+        let own = [uuid, timestamp, type_, value];
+        let own = own.map(|column| (column, batch.column_by_name(column.name)));
+        let row = |row| {
+            let mut fields = [const { FieldIn::Null }; 4];
+            for ((column, array), field) in own.iter().zip(&mut fields) {
+                if let Some(array) = array {
+                    *field = from_arrow(array, row, column.kind, column.name)?;
+                }
+            }
+            NewRecord::new(fields)
+        };
+        let rows = (0..batch.num_rows()).map(row);
+        write_all(py, writer, uuids, rows)?;
+        py.check_signals()?;
+    }
+    Ok(())
+}
+
+/// The exception for a stream that failed after these of its records were written. A refused row says that by its number, and what is
+/// no error but a wish to end stays what it is.
+fn after_others(py: Python<'_>, path: &Path, written: &[Uuid], error: PyErr) -> PyErr {
+    let is_of_row = error.value(py).hasattr("row").is_ok_and(|has_row| has_row);
+    if written.is_empty() || is_of_row || !error.is_instance_of::<PyException>(py) {
+        return error;
+    }
+    let reason = error.value(py).to_string();
+    match partial(py, path, written, &reason, error) {
+        Ok(error) | Err(error) => error,
+    }
+}
+
+/// Writes rows up to the first that is refused, and adds their UUIDs to those of rows that were written before. Writes none where giving
+/// them fails.
 fn write_all<'a>(
     py: Python<'_>,
     writer: &SegmentLog,
@@ -184,6 +212,7 @@ fn write_all<'a>(
     for row in rows {
         match row {
             Ok(record) => records.push(record),
+            Err(error) if !is_refusal(py, &error) => return Err(error),
             Err(error) => {
                 refused = Err(of_row(py, first + records.len(), error));
                 break;

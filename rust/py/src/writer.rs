@@ -190,7 +190,7 @@ impl Writer {
     ) -> PyResult<()> {
         let schema = batch.schema();
         let names = schema.fields().iter().map(|field| field.name().as_str());
-        self.fields.refuse_unknown(names)?;
+        self.fields.check_names(names)?;
         let arrays: Vec<_> = self
             .fields
             .columns
