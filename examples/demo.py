@@ -19,7 +19,7 @@ from flights.files import ensure_files
 from flights.formats import FORMATS, Segment, all_segments
 from flights.formats.oplog import DIALECT
 from flights.lake import read_lake
-from seglake.spark import ingest
+from seglake.spark import IngestResult, ingest
 from seglake.spark.session import session
 
 
@@ -30,7 +30,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         "--folder",
         type=Path,
         default=Path("demo-data"),
-        help="its folders `segments` and `lake` are made anew (default: %(default)s)",
+        help="its folders `segments`, `lake` and `lake-sealed` are made anew (default: %(default)s)",
     )
     options = parser.parse_args(arguments)
     return run(options.folder, source.load_flights(), Console())
@@ -51,17 +51,25 @@ def run(folder: Path, flights: pd.DataFrame, console: Console) -> int:
     screen.section(console, "2  Some of the files are broken on purpose")
     screen.show_damage(console, segments)
 
-    screen.section(console, "3  Ingested with Spark, all in one run")
-    if lake_folder.exists():
-        shutil.rmtree(lake_folder)
+    screen.section(console, "3  Ingested with Spark")
+    # A sealed file and the active one that it was made of are one segment: beside each other one would be the copy.
+    lake_folders = {each.format: lake_folder for each in FORMATS}
+    lake_folders["sealed"] = folder / "lake-sealed"
+    for each in set(lake_folders.values()):
+        shutil.rmtree(each, ignore_errors=True)
+    ingested: list[IngestResult] = []
     with console.status("  starting Spark") as status, session("local[*]", {}) as spark:
         status.stop()
-        with screen.ingest_progress(console) as progress:
-            result = ingest(segment_folder, lake_folder, spark=spark, dialect=DIALECT, final=True, progress=progress)
-        by_sql = delays.delays_by_sql(spark, {each.format: lake_folder / each.format / "records" for each in FORMATS})
-    lakes = {each.format: read_lake(lake_folder, each) for each in FORMATS}
+        for lake in (lake_folder, lake_folders["sealed"]):
+            sources = [segment_folder / name for name, own in lake_folders.items() if own == lake]
+            with screen.ingest_progress(console) as progress:
+                ingested.append(ingest(sources, lake, spark=spark, dialect=DIALECT, final=True, progress=progress))
+        records = {name: lake / name / "records" for name, lake in lake_folders.items()}
+        by_sql = delays.delays_by_sql(spark, records)
+    lakes = {each.format: read_lake(lake_folders[each.format], each) for each in FORMATS}
     by_format = {each.format: [segment for segment in segments if isinstance(segment, each)] for each in FORMATS}
-    screen.show_ingest(console, result)
+    for result in ingested:
+        screen.show_ingest(console, result)
     screen.show_formats(console, lakes, by_format)
 
     screen.section(console, "4  Checked against what was written, and what was broken")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -54,9 +55,10 @@ def test_the_demo_holds_and_can_be_repeated(spark: SparkSession, tmp_path: Path,
 def test_the_demo_fails_where_a_file_is_left_out(
     format: str, spark: SparkSession, tmp_path: Path, days: pd.DataFrame, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def leave_one_out(sources: Path, dst: Path, **options: Any) -> seglake.spark.IngestResult:
-        first = min((sources / format).iterdir())
-        some = [path for path in sources.glob("*/*") if path != first and path.suffix != ".index"]
+    def leave_one_out(sources: Sequence[Path], dst: Path, **options: Any) -> seglake.spark.IngestResult:
+        first = min((tmp_path / "segments" / format).iterdir())
+        every = [path for source in sources for path in source.iterdir()]
+        some = [path for path in every if path != first and path.suffix != ".index"]
         return seglake.spark.ingest(some, dst, **options)
 
     monkeypatch.setattr(demo, "ingest", leave_one_out)
