@@ -57,6 +57,7 @@ from ._native import (
     verify,
 )
 from ._scan import Damaged, PassedOver, Scan, ScannedFile, scan
+from ._scrub import Scrubbed, scrub
 from ._types import (
     Block,
     Column,
@@ -121,6 +122,7 @@ __all__ = [
     "Scan",
     "ScannedFile",
     "Schema",
+    "Scrubbed",
     "SeglakeError",
     "SegmentGoneError",
     "SegmentLog",
@@ -146,6 +148,7 @@ __all__ = [
     "repair",
     "resume",
     "scan",
+    "scrub",
     "seal",
     "undo_recover",
     "undo_repair",

@@ -17,6 +17,7 @@ COMMANDS = (
     "verify",
     "protect",
     "repair",
+    "scrub",
     "recover",
     "extract",
     "convert",

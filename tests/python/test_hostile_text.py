@@ -74,6 +74,7 @@ FOR_PEOPLE: dict[str, list[list[str]]] = {
     "verify": [["FILE"], ["FILE", "MISSING"]],
     "protect": [["FILE"], ["--as-it-is", "FILE", "MISSING"]],
     "repair": [["FILE"], ["--undo", "FILE"], ["MISSING"]],
+    "scrub": [["FILE"], ["--repair", "--state", "NEW", "FILE"], ["MISSING"], ["--subset", "\x1b[5;45m/\n", "FILE"]],
     "recover": [
         ["FILE", "NEW"],
         ["--force", "FILE", "NEW", "--quarantine", "QUARANTINE"],
@@ -111,6 +112,7 @@ FOR_PROGRAMS: dict[str, list[list[str]]] = {
     "verify": [["--json", "FILE", "MISSING"]],
     "protect": [["--json", "--as-it-is", "FILE", "MISSING"]],
     "repair": [["--json", "FILE"]],
+    "scrub": [["--json", "FILE"]],
     "recover": [["--json", "FILE", "NEW"], ["--json", "FILE", "NEW", "--quarantine", "QUARANTINE"]],
     "convert": [["--json", "--on-damage", "skip", "FILE", "NEW"]],
     "seal": [["--json", "FILE", "NEW"]],

@@ -20,6 +20,7 @@ _COMMANDS = (
     "verify",
     "protect",
     "repair",
+    "scrub",
     "recover",
     "extract",
     "convert",

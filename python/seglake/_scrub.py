@@ -1,0 +1,252 @@
+"""`scrub`: all files of folders verified at a bounded rate, pass after pass, and repaired where that is asked for."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from collections.abc import Callable, Generator, Iterator, Sequence
+from dataclasses import dataclass, field
+from hashlib import blake2b
+from os import PathLike
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from ._errors import DamageError, SeglakeError
+from ._files import FileFilter, SegmentFile, Stores, find_files
+from ._native import Repaired, Report, repair, verify
+from ._publish.new_file import new_file
+
+if TYPE_CHECKING:
+    from ._types import DialectName, Limits
+
+__all__ = ["Scrubbed", "scrub"]
+
+# How much of its reading a pass may lose where it is killed.
+_NOTE_SECONDS: Final = 1.0
+# So long a thread sleeps before a signal may end it; and how far a slow disk may be caught up with.
+_NAP_SECONDS: Final = 0.1
+_LEAST_STATE: Final = {"version", "folders", "subset", "after"}
+
+
+class Scrubbed(NamedTuple):
+    """What a scrub found in a file.
+
+    Attributes:
+        path: the file.
+        report: what `verify` found, before anything was repaired. None if the file could not be read.
+        repaired: what `repair` did. None if there was nothing to repair, or no sidecar to do it from.
+        error: why the file, or a folder, was not read, or not repaired.
+    """
+
+    path: str
+    report: Report | None
+    repaired: Repaired | None = None
+    error: Exception | None = None
+
+    @property
+    def ok(self) -> bool:
+        """Whether file and sidecar were found sound."""
+        if self.report is None or self.error is not None or not self.report.ok:
+            return False
+        parity = self.report.parity
+        return parity is None or parity.outcome == "sound"
+
+    @property
+    def is_mended(self) -> bool:
+        """Whether damage was found, and all of it is repaired."""
+        return not self.ok and self.repaired is not None and self.repaired.outcome != "lost"
+
+
+def scrub(
+    paths: str | PathLike[str] | Sequence[str | PathLike[str]],
+    *,
+    repair: bool = False,
+    rate: int | None = None,
+    subset: tuple[int, int] | None = None,
+    state: str | PathLike[str] | None = None,
+    name_pattern: str | Sequence[str] | None = None,
+    dialect: DialectName | None = None,
+    key: Any = None,
+    limits: Limits | None = None,
+    progress: Callable[[str, int, int], object] | None = None,
+) -> Iterator[Scrubbed]:
+    """Verifies all files of folders, one after the other in the order of their paths, each with its parity sidecar.
+
+    It is meant to be run by a timer, so that damage is found while it can be repaired. A folder that is a log is read
+    as one. What one file has does not stop the others.
+
+    Args:
+        paths: folders of this machine, with all below them, and files.
+        repair: repair damaged files and sidecars in place, as `repair` does, where the sidecar allows it. What is
+            replaced is kept in `FILE.undo`.
+        rate: at most so many bytes a second are verified. Repairing is not held up.
+        subset: `(k, n)`, from (1, n) to (n, n): only about the n-th part of the files, by a hash of their paths, so
+            that n passes read all. A file stays in its part.
+        state: a file that notes how far the pass has come. If the pass is ended early, the next one with the same
+            file, folders and subset goes on there, after the last file that was done. Without it each pass begins anew.
+        name_pattern: only files whose name matches, such as `*.sealed`; or any of several patterns.
+        dialect: of oplogs, as in `verify`.
+        key: the key of the checksums, as in `verify`.
+        limits: as in `verify`.
+        progress: called now and then with the path, how many bytes of the file are done, and its size.
+
+    Returns:
+        What was found in each file, as they are read.
+
+    Raises:
+        ValueError: an argument is out of its range, or `state` is of other folders or another subset.
+        FileNotFoundError: a path does not exist.
+
+    Example:
+        >>> import seglake
+        >>> [(found.path, found.ok) for found in seglake.scrub("orders.active")]
+        [('orders.active', True)]
+    """
+    folders = [os.fspath(path) for path in ([paths] if isinstance(paths, (str, PathLike)) else paths)]
+    if rate is not None and rate < 1:
+        raise ValueError(f"rate is {rate}: it is at least 1, in bytes a second")
+    if subset is not None and not 1 <= subset[0] <= subset[1]:
+        raise ValueError(f"subset is {subset}: it is (k, n), with k from 1 to n")
+    for path in folders:
+        os.stat(path)  # noqa: PTH116 - the path is shown as it was given
+    noted = None if state is None else _State.load(os.fspath(state), folders, subset)
+    given = {"dialect": dialect, "key": key, "limits": limits}
+    chosen = FileFilter(recursive=True, name_pattern=name_pattern, goes_on=True)
+    return _Scrub(folders, chosen, subset, noted, _Pace(rate), {**given, "repair": repair}, progress).run()
+
+
+@dataclass
+class _State:
+    """How far a pass has come, in a file."""
+
+    path: str
+    folders: list[str]
+    subset: list[int] | None
+    after: str | None
+    noted: float = field(default_factory=time.monotonic)
+
+    @classmethod
+    def load(cls, path: str, folders: list[str], subset: tuple[int, int] | None) -> _State:
+        own = cls(
+            path, [str(Path(folder).absolute()) for folder in folders], None if subset is None else [*subset], None
+        )
+        try:
+            content: Any = json.loads(Path(path).read_bytes())
+        except FileNotFoundError:
+            return own
+        except ValueError:
+            content = None
+        if not isinstance(content, dict) or not set(content) >= _LEAST_STATE or content["version"] != 1:
+            raise ValueError(f"{path}: expected how far a scrub has come, found another file. Name another one")
+        if (content["folders"], content["subset"]) != (own.folders, own.subset) and content["after"] is not None:
+            raise ValueError(
+                f"{path}: expected how far a pass over {_named(own.folders, own.subset)} has come, found one over "
+                f"{_named(content['folders'], content['subset'])} that is not finished. Finish that, name another "
+                "file, or delete this one"
+            )
+        own.after = content["after"]
+        return own
+
+    def note(self, after: str | None, *, now: bool) -> None:
+        """Notes that all files up to this one are done; None if the pass is finished."""
+        self.after = after
+        if now or time.monotonic() - self.noted >= _NOTE_SECONDS:
+            self.write()
+
+    def write(self) -> None:
+        self.noted = time.monotonic()
+        content = {"version": 1, "folders": self.folders, "subset": self.subset, "after": self.after}
+        with new_file(self.path, replace=True) as file:
+            file.write(json.dumps(content).encode() + b"\n")
+
+
+def _named(folders: list[str], subset: list[int] | None) -> str:
+    part = "" if subset is None else f" (part {subset[0]} of {subset[1]})"
+    return f"{', '.join(folders)}{part}"
+
+
+class _Pace:
+    """Sleeps where more bytes were read than a rate allows."""
+
+    def __init__(self, rate: int | None) -> None:
+        self._rate = rate
+        self._due = time.monotonic()
+
+    def keep(self, nbytes: int) -> None:
+        """Says that so many bytes more were read."""
+        if self._rate is None:
+            return
+        # A pause before these is no reason to read faster than allowed now.
+        self._due = max(self._due, time.monotonic() - _NAP_SECONDS) + nbytes / self._rate
+        while (left := self._due - time.monotonic()) > 0:
+            time.sleep(min(left, _NAP_SECONDS))
+
+
+@dataclass
+class _Scrub:
+    folders: list[str]
+    chosen: FileFilter
+    subset: tuple[int, int] | None
+    state: _State | None
+    pace: _Pace
+    how: dict[str, Any]
+    progress: Callable[[str, int, int], object] | None
+
+    def run(self) -> Generator[Scrubbed]:
+        try:
+            yield from self._all()
+        finally:
+            if self.state is not None:
+                self.state.write()
+
+    def _all(self) -> Generator[Scrubbed]:
+        listing = find_files(self.folders, self.chosen, Stores(), key=self.how["key"])
+        for error in listing.not_listed:
+            name = getattr(error, "filename", None) or getattr(error, "path", None) or self.folders[0]
+            yield Scrubbed(os.fsdecode(name), None, error=error)
+        for file in sorted(listing.files, key=lambda file: os.fsencode(file.path)):
+            if not self._is_due(file):
+                continue
+            yield self._scrubbed(file)
+            if self.state is not None:
+                self.state.note(file.path, now=False)
+        if self.state is not None:
+            self.state.note(None, now=True)
+
+    def _is_due(self, file: SegmentFile) -> bool:
+        if self.state is not None and Path(file.path).absolute() == Path(self.state.path).absolute():
+            return False
+        if self.subset is not None:
+            k, n = self.subset
+            digest = blake2b(os.fsencode(file.path), digest_size=8).digest()
+            if int.from_bytes(digest, "little") % n != k - 1:
+                return False
+        after = None if self.state is None else self.state.after
+        return after is None or os.fsencode(file.path) > os.fsencode(after)
+
+    def _scrubbed(self, file: SegmentFile) -> Scrubbed:
+        before = 0
+
+        def advance(done: int, total: int) -> None:
+            nonlocal before
+            if self.progress is not None:
+                self.progress(file.path, done, total)
+            self.pace.keep(max(done - before, 0))
+            before = done
+
+        arguments = {name: self.how[name] for name in ("dialect", "key", "limits")}
+        sidecar = f"{file.path}.par"
+        parity = sidecar if Path(sidecar).is_file() else None
+        try:
+            report = verify(file.segment or file.path, parity=parity, progress=advance, **arguments)
+        except (SeglakeError, OSError) as error:
+            return Scrubbed(file.path, None, error=error)
+        found = Scrubbed(file.path, report)
+        said = report.parity
+        if found.ok or not self.how["repair"] or said is None or said.outcome in ("sound", "refused"):
+            return found
+        try:
+            return found._replace(repaired=repair(file.path, **arguments))
+        except (DamageError, SeglakeError, OSError) as error:
+            return found._replace(error=error)

@@ -1,0 +1,163 @@
+"""`seglake scrub`: all files of folders verified at a bounded rate, for a timer."""
+
+from __future__ import annotations
+
+import os
+from contextlib import ExitStack, closing
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from . import folders, options
+from .failure import Status, describe, report_status, tell
+from .render import count, exact_size, json_text, printable
+from .terminal import Advance, byte_progress
+from .verify import Tally, one_line
+
+if TYPE_CHECKING:
+    from seglake import Scrubbed
+
+_EXAMPLES = """
+\b
+Examples:
+  seglake scrub --rate 20MiB /var/log/segments
+  seglake scrub --repair --rate 20MiB --state /var/lib/seglake/scrub /var/log/segments
+  seglake scrub --subset $(date +%u)/7 /archive          a seventh each day of the week
+"""
+
+
+def _subset(_context: click.Context, _parameter: click.Parameter, text: str | None) -> tuple[int, int] | None:
+    if text is None:
+        return None
+    numbers = text.split("/")
+    if len(numbers) == 2 and all(number.isascii() and number.isdigit() for number in numbers):
+        k, n = map(int, numbers)
+        if 1 <= k <= n:
+            return k, n
+    raise click.BadParameter(f"expected K/N with K from 1 to N, such as 1/7, found {printable(text)}")
+
+
+@click.command(epilog=_EXAMPLES, short_help="Verify folders at a bounded rate, and repair: for a timer.")
+@click.argument("paths", metavar="DIR...", nargs=-1, required=True, type=click.Path())
+@click.option(
+    "--repair", is_flag=True, help="Repair in place what a parity sidecar restores, as `seglake repair` does."
+)
+@click.option(
+    "--rate", metavar="SIZE", type=options.SIZE, help="Verify at most so many bytes a second. [default: no limit]"
+)
+@click.option(
+    "--subset", metavar="K/N", callback=_subset, help="Only the K-th of N parts of the files. A file stays in its part."
+)
+@click.option(
+    "--state",
+    metavar="FILE",
+    type=click.Path(dir_okay=False),
+    help="Note in FILE how far the pass has come. If it is ended early, it goes on there the next time.",
+)
+@options.as_json("One JSON object a line, one line a file: what was found, and what was repaired.")
+@folders.glob
+@options.dialect
+@options.key_file
+@options.limits
+@options.debug
+def command(
+    paths: tuple[str, ...],
+    repair: bool,
+    rate: int | None,
+    subset: tuple[int, int] | None,
+    state: str | None,
+    as_json: bool,
+    globs: tuple[str, ...],
+    **how: Any,
+) -> int:
+    """Verify all files below DIR with their parity sidecars, one after the other, at a bounded rate.
+
+    Disks change bytes that nobody reads. A scrub that a timer runs finds that while it can be repaired. It says what is
+    not sound, and how much it read. With --repair, what a sidecar restores is repaired in place; the bytes that were
+    replaced are kept in FILE.undo. A folder that is a log is read as one, up to what is on the disk.
+
+    Exit status: 0 all sound, 1 damage was found, also where it was repaired, 2 error: a file or folder cannot be read
+    or repaired, or its key is probably wrong. What one file has does not stop the others.
+    """
+    import seglake
+
+    options.check_key(how["key"])
+    tally, status, mended = Tally(), int(Status.SOUND), 0
+    with ExitStack() as display:
+        shown: dict[str, Advance | None] = {}
+
+        def advance(path: str, done: int, total: int) -> None:
+            if path not in shown:
+                display.close()
+                shown.clear()
+                shown[path] = display.enter_context(byte_progress(os.path.basename(path)))  # noqa: PTH119
+            if (bar := shown[path]) is not None:
+                bar(done, total)
+
+        found = seglake.scrub(
+            paths,
+            repair=repair,
+            rate=rate,
+            subset=subset,
+            state=state,
+            name_pattern=globs or None,
+            progress=advance,
+            **options.given(how),
+        )
+        with closing(found) as results:
+            for each in results:
+                display.close()
+                shown.clear()
+                status = max(status, _status(each))
+                mended += each.is_mended
+                if each.report is None:
+                    tally.unreadable += 1
+                else:
+                    tally.add(each.report)
+                _tell(each, as_json=as_json)
+    if not as_json:
+        click.echo(_summary(tally, mended))
+    return status
+
+
+def _status(found: Scrubbed) -> int:
+    status = Status.SOUND if found.report is None else report_status(found.report)
+    return max(status, Status.SOUND if found.error is None else Status.TROUBLE)
+
+
+def _tell(found: Scrubbed, *, as_json: bool) -> None:
+    if found.error is not None:
+        tell(found.error, label=found.path)
+    if as_json:
+        click.echo(
+            json_text(
+                {
+                    "path": found.path,
+                    "ok": found.ok,
+                    "report": found.report and found.report.to_dict(),
+                    "repaired": found.repaired and found.repaired.to_dict(),
+                    "error": found.error and describe(found.error, label=found.path),
+                }
+            )
+        )
+        return
+    if found.report is None or found.ok:
+        return
+    line, repaired = one_line(found.report, None, found.path), found.repaired
+    if repaired is None:
+        click.echo(line)
+        return
+    click.echo(line.splitlines()[0])  # without that it can be repaired
+    if repaired.outcome == "lost":
+        click.echo(f"    not all of it could be repaired; {exact_size(repaired.changed_bytes)} changed")
+    else:
+        click.echo(f"    repaired: {exact_size(repaired.changed_bytes)} changed")
+    if repaired.undo is not None:
+        click.echo(f"    to undo that: {printable(f'seglake repair --undo {found.path}')}")
+
+
+def _summary(tally: Tally, mended: int) -> str:
+    files = tally.sound + tally.damaged + tally.wrong_key + tally.unreadable
+    if files == 0:
+        return "no files: nothing was verified"
+    return tally.summary() + (f"; {count(mended, 'file')} repaired" if mended else "")

@@ -1,0 +1,228 @@
+"""`seglake.scrub` and its command: every file is verified once, damage is told and repaired, and a pass is taken up."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from itertools import islice
+from pathlib import Path
+
+import pytest
+from cli_process import here
+
+import seglake
+from seglake import SegmentLog, scrub
+
+
+@pytest.fixture
+def folder(tmp_path: Path, vectors: Path) -> Path:
+    """Files of all formats, and a log."""
+    folder = tmp_path / "all"
+    folder.mkdir()
+    for name in ("active", "sealed", "tenant"):
+        shutil.copy(vectors / name / "typical.bin", folder / f"{name}.{name}")
+    shutil.copy(vectors / "autobase" / "real-plain-c.oplog", folder / "z.oplog")
+    with SegmentLog(folder / "log", segment_bytes=200) as log:
+        for number in range(20):
+            log.write("type", f"value {number}")
+    for sealed in (folder / "log").glob("*.sealed"):
+        seglake.protect(sealed)
+    return folder
+
+
+def flip(path: Path, at: int = 200) -> bytes:
+    sound = path.read_bytes()
+    path.write_bytes(sound[:at] + bytes([sound[at] ^ 4]) + sound[at + 1 :])
+    return sound
+
+
+def names(found: list[seglake.Scrubbed]) -> list[str]:
+    return [Path(each.path).name for each in found]
+
+
+def test_each_file_is_verified_once_in_order(folder: Path) -> None:
+    found = list(scrub(folder, dialect="autobase"))
+    assert all(each.ok for each in found)
+    assert [each.path for each in found] == sorted(each.path for each in found)
+    segments = [path for path in (folder / "log").iterdir() if path.suffix in (".active", ".sealed")]
+    assert set(names(found)) == {
+        "active.active", "sealed.sealed", "tenant.tenant", "z.oplog", *(path.name for path in segments)
+    }  # fmt: skip
+
+
+def test_damage_is_told_and_repaired_only_if_asked(folder: Path) -> None:
+    for name in ("active.active", "tenant.tenant"):
+        seglake.protect(folder / name)
+    sound = {name: flip(folder / name) for name in ("active.active", "tenant.tenant", "sealed.sealed")}
+    sealed = sorted((folder / "log").glob("*.sealed"))[0]
+    whole = flip(sealed, 60)
+
+    def damaged(repair: bool) -> dict[str, seglake.Scrubbed]:
+        found = scrub(folder, dialect="autobase", repair=repair)
+        return {Path(each.path).name: each for each in found if not each.ok}
+
+    for _ in range(2):
+        assert set(damaged(repair=False)) == {*sound, sealed.name}
+    found = damaged(repair=True)
+    assert set(found) == {*sound, sealed.name}
+    assert [name for name, each in found.items() if not each.is_mended] == ["sealed.sealed"]
+    assert found["sealed.sealed"].repaired is None  # it has no sidecar
+    for name in ("active.active", "tenant.tenant"):
+        assert (folder / name).read_bytes() == sound[name]
+    assert sealed.read_bytes() == whole
+    assert set(damaged(repair=True)) == {"sealed.sealed"}
+    seglake.undo_repair(folder / "active.active")
+    assert set(damaged(repair=False)) == {"active.active", "sealed.sealed"}
+
+
+def test_what_cannot_be_repaired_is_said_and_left(folder: Path) -> None:
+    path = folder / "active.active"
+    seglake.protect(path)
+    content = path.read_bytes()
+    path.write_bytes(bytes(len(content) - 500) + content[-500:])
+    [found] = [each for each in scrub(folder, dialect="autobase", repair=True) if not each.ok]
+    assert not found.is_mended
+    assert found.repaired is not None
+    assert found.repaired.outcome == "lost"
+    assert path.read_bytes() == bytes(len(content) - 500) + content[-500:]
+
+
+def test_a_damaged_sidecar_is_repaired(folder: Path) -> None:
+    sidecar = next((folder / "log").glob("*.sealed.par"))
+    whole = flip(sidecar, 300)
+    [found] = [each for each in scrub(folder / "log", repair=True) if not each.ok]
+    assert found.report is not None and found.report.ok and found.is_mended
+    assert sidecar.read_bytes() == whole
+
+
+def test_what_cannot_be_read_stops_no_other(folder: Path) -> None:
+    (folder / "broken.bin").write_bytes(b"no segment of any kind, but text")
+    found = list(scrub(folder, dialect="autobase"))
+    [broken] = [each for each in found if not each.ok]
+    assert isinstance(broken.error, seglake.FormatError)
+    assert broken.report is None
+    assert names(found)[-1] == "z.oplog"
+
+
+def test_subsets_are_all_files_each_in_one(folder: Path) -> None:
+    whole = names(list(scrub(folder, dialect="autobase")))
+    parts = [names(list(scrub(folder, dialect="autobase", subset=(k, 3)))) for k in (1, 2, 3)]
+    assert sorted(name for part in parts for name in part) == sorted(whole)
+    assert max(len(part) for part in parts) < len(whole)
+    assert parts[0] == names(list(scrub(folder, dialect="autobase", subset=(1, 3))))
+
+
+def test_a_pass_is_taken_up_where_it_was_ended(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    state = folder / "state.json"  # is no segment, and not read
+    whole = names(list(scrub(folder, dialect="autobase")))
+
+    def begin(count: int) -> list[str]:
+        found = scrub(folder, dialect="autobase", state=state)
+        first = names(list(islice(found, count)))
+        found.close()  # pyright: ignore[reportAttributeAccessIssue]
+        return first
+
+    # The file that was given last may not have been dealt with: it comes again.
+    first = begin(3)
+    assert first == whole[:3]
+    second = begin(4)
+    assert second == whole[2:6]
+    assert names(list(scrub(folder, dialect="autobase", state=state))) == whole[5:]
+    # It is finished: the next one begins anew.
+    assert names(list(scrub(folder, dialect="autobase", state=state))) == whole
+    begin(2)
+    with pytest.raises(ValueError, match="not finished"):
+        scrub(folder, subset=(1, 2), state=state)
+    with pytest.raises(ValueError, match="not finished"):
+        scrub(tmp_path, state=state)
+    for other in (b"", b"[]", b"{}", b'{"version": 2}'):
+        state.write_bytes(other)
+        with pytest.raises(ValueError, match="another file"):
+            scrub(folder, state=state)
+        assert state.read_bytes() == other
+
+
+def test_a_killed_pass_loses_no_file(folder: Path, tmp_path: Path) -> None:
+    state = tmp_path / "state"
+    code = (
+        "import sys, seglake\n"
+        "from seglake import _scrub\n"
+        "_scrub._NOTE_SECONDS = 0\n"
+        f"folder, state = {os.fspath(folder)!r}, {os.fspath(state)!r}\n"
+        "for found in seglake.scrub(folder, dialect='autobase', state=state, rate=2000):\n"
+        "    print(found.path, flush=True)\n"
+    )
+    with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        seen = [Path(process.stdout.readline().strip()).name for _ in range(4)]
+        process.send_signal(signal.SIGKILL)
+        seen += [Path(line.strip()).name for line in process.stdout]
+    rest = names(list(scrub(folder, dialect="autobase", state=state)))
+    whole = names(list(scrub(folder, dialect="autobase")))
+    assert sorted(set(seen + rest)) == sorted(whole)
+    assert len(rest) < len(whole)
+
+
+def test_the_rate_is_kept(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    now = [0.0]
+
+    def sleep(seconds: float) -> None:
+        now[0] += seconds
+
+    monkeypatch.setattr(time, "monotonic", lambda: now[0])
+    monkeypatch.setattr(time, "sleep", sleep)
+    size = sum(each.report.nbytes for each in scrub(folder, dialect="autobase") if each.report)
+    assert now[0] == 0
+    list(scrub(folder, dialect="autobase", rate=1000))
+    assert size / 1000 - 0.2 < now[0] <= size / 1000
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"rate": 0}, "rate is 0"),
+        ({"subset": (0, 3)}, "subset is"),
+        ({"subset": (4, 3)}, "subset is"),
+    ],
+)
+def test_arguments_are_checked_before_anything_is_read(
+    folder: Path, arguments: dict[str, object], message: str
+) -> None:
+    with pytest.raises(ValueError, match=message):
+        scrub(folder, **arguments)  # pyright: ignore[reportArgumentType]
+    with pytest.raises(FileNotFoundError):
+        scrub(folder / "missing")
+
+
+def test_the_command(folder: Path) -> None:
+    done = here("scrub", "--dialect", "autobase", folder)
+    assert (done.status, done.err) == (0, "")
+    assert done.out.startswith(f"{len(list(scrub(folder, dialect='autobase')))} files: ")
+    path = folder / "active.active"
+    seglake.protect(path)
+    sound = flip(path)
+    done = here("scrub", "--dialect", "autobase", folder)
+    assert done.status == 1
+    assert f"damaged  {path}" in done.out
+    assert "seglake repair" in done.out
+    done = here("scrub", "--dialect", "autobase", "--repair", "--rate", "100MiB", "--state", folder / "_state", folder)
+    assert done.status == 1
+    assert "repaired: 1 byte changed" in done.out
+    assert "1 file repaired" in done.out
+    assert path.read_bytes() == sound
+    done = here("scrub", "--dialect", "autobase", "--json", folder)
+    lines = [json.loads(line) for line in done.out.splitlines()]
+    assert done.status == 0
+    assert all(line["ok"] and line["report"]["ok"] and line["repaired"] is None for line in lines)
+    for subset in ("0/7", "8/7", "1", "a/b", "1/2/3"):
+        done = here("scrub", "--subset", subset, folder)
+        assert done.status == 2
+        assert "such as 1/7" in done.err
+    assert here("scrub", folder / "missing").status == 2
+    (folder / "broken.bin").write_bytes(b"no segment of any kind, but text")
+    assert here("scrub", "--dialect", "autobase", folder).status == 2
