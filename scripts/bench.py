@@ -53,6 +53,7 @@ PYTHON_SUITES: Final = ROOT / "benches" / "python"
 SPARK_SUITES: Final = {
     "spark": ROOT / "benches" / "spark" / "reading.py",
     "spark_planning": ROOT / "benches" / "spark" / "planning.py",
+    "spark_streaming": ROOT / "benches" / "spark" / "streaming.py",
     "spark_memory": ROOT / "benches" / "spark" / "memory.py",
 }
 HOSTILE: Final = TARGET / "hostile.json"
