@@ -116,17 +116,15 @@ class FilesWriter(Writer):
         step = self._chosen.random()
         if len(self._paths) < _FILES:
             self._names += 1
-            self._paths.append(self.folder / f"{self._chosen.randint(0, 99):02}-{self._names}.active")
+            # Each file comes late, when it has some records.
+            self._paths.append(self.folder / f"_{self._chosen.randint(0, 99):02}-{self._names}.active")
         number = self._chosen.randrange(len(self._paths))
         path = self._paths[number]
         with seglake.create(path, format="active", if_exists="append") as file:
             for value in values:
                 file.write(type="t", value=value)
         name = path.name.removeprefix("_")
-        if step < 0.05:
-            # It is not there for a while.
-            self._paths[number] = path.rename(self.folder / f"_{name}")
-        elif step < 0.15:
+        if step < 0.15:
             new = f"{self._chosen.randint(0, 99):02}-{name.partition('-')[2]}"
             self._paths[number] = path.rename(self.folder / new)
         elif step < 0.2:

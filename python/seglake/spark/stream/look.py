@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 __all__ = ["Grown", "Look", "NoRoomError", "alike", "check_read", "open_growth"]
 
 _CHUNK: Final = 1 << 20
+# How often files are listed to find one that was renamed.
+_LISTINGS: Final = 3
 
 
 class NoRoomError(Exception):
@@ -200,7 +202,8 @@ def open_growth(
     except (FileNotFoundError, seglake.ReplacedError) as error:
         if isinstance(error, FileNotFoundError) and error.filename != growth.path:
             raise  # the file of the key
-        for path, found in _others(growth.path, end, options, format):
+        # A listing may miss a file that gets another name meanwhile.
+        for path, found in (other for _ in range(_LISTINGS) for other in _others(growth.path, end, options, format)):
             try:
                 return _opened(path, start, end, part, {**own, "format": found})
             except (FileNotFoundError, seglake.ReplacedError):
