@@ -3,9 +3,11 @@
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Barrier, Condvar, Mutex};
 use std::time::Instant;
 
+use rustix::thread::futex;
 use seglake::store::Durability;
 use tempfile::TempDir;
 
@@ -43,6 +45,16 @@ pub(super) fn run(comparison: &mut Comparison) {
         || (),
         || rate(RECORDS_A_THREAD, write),
         || syncs.rate(),
+    );
+    let lockstep = Lockstep::new(&path("lockstep"));
+    comparison.turns(
+        &name,
+        Beside::Limit("the same threads at one futex, the last one syncs"),
+        UNIT,
+        None,
+        || (),
+        || rate(RECORDS_A_THREAD, write),
+        || rate(RECORDS_A_THREAD, |_| lockstep.write()),
     );
     let handed = Handed::new(&path("handed"));
     comparison.turns(
@@ -157,6 +169,47 @@ fn preallocated(path: &Path) -> File {
     }
     file.sync_all().unwrap();
     file
+}
+
+/// The least work of threads that each sleep until their record is on the disk: all sleep at one futex, and the last one to come
+/// writes and syncs the bytes of all.
+struct Lockstep {
+    file: File,
+    at: AtomicU64,
+    arrived: AtomicU32,
+    round: AtomicU32,
+}
+
+impl Lockstep {
+    fn new(path: &Path) -> Self {
+        Self {
+            file: preallocated(path),
+            at: AtomicU64::new(0),
+            arrived: AtomicU32::new(0),
+            round: AtomicU32::new(0),
+        }
+    }
+
+    fn write(&self) {
+        let round = self.round.load(Ordering::Acquire);
+        if self.arrived.fetch_add(1, Ordering::AcqRel) + 1 < THREADS as u32 {
+            while self.round.load(Ordering::Acquire) == round {
+                // Where the round has ended meanwhile this returns at once.
+                let _ = futex::wait(&self.round, futex::Flags::PRIVATE, round, None);
+            }
+            return;
+        }
+        self.arrived.store(0, Ordering::Release);
+        let records = [0x5a; THREADS * RECORD_BYTES];
+        let at = self.at.load(Ordering::Relaxed);
+        self.file.write_all_at(&records, at).unwrap();
+        self.file.sync_data().unwrap();
+        let end = at + records.len() as u64;
+        let fits = end + records.len() as u64 <= PREALLOCATED_BYTES;
+        self.at.store(if fits { end } else { 0 }, Ordering::Relaxed);
+        self.round.store(round.wrapping_add(1), Ordering::Release);
+        futex::wake(&self.round, futex::Flags::PRIVATE, u32::MAX >> 1).unwrap();
+    }
 }
 
 /// A group commit without a log, which is no limit: each thread puts its record into a buffer. One writes and syncs those that are
