@@ -44,7 +44,9 @@ impl Affected {
                 lost.first_unit.get_or_insert(run.span());
                 return Ok(());
             }
-            for span in walk.spans().iter().filter(|span| span.cause.is_none()) {
+            // A record that is emitted although something of it is missing has a cause.
+            let is_whole = |span: &&Span| span.cause.is_none() || is_unit(span.kind);
+            for span in walk.spans().iter().filter(is_whole) {
                 let unit = Span {
                     kind: Kind::Corrupt,
                     cause: Some(Cause::ChecksumMismatch),

@@ -144,7 +144,7 @@ impl Watching {
         let mut fail = |bad: &Span| {
             failure.get_or_insert(*bad);
         };
-        if sound && is_unit(span.kind) {
+        if is_unit(span.kind) {
             if !overlapping(&affected.unproven, span.start, span.end).is_empty() {
                 parts = vec![Span {
                     kind: Kind::Corrupt,
