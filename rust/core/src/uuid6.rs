@@ -4,7 +4,7 @@
 
 use std::sync::{Mutex, PoisonError};
 
-use uuid::{Timestamp, Uuid};
+use uuid::Uuid;
 
 use crate::sync;
 
@@ -12,6 +12,9 @@ use crate::sync;
 const UNIX_EPOCH_TICKS: u64 = 0x01b2_1dd2_1381_4000;
 const MAX_TICKS: u64 = (1 << 60) - 1;
 const CLOCK_SEQUENCE_BITS: u32 = 14;
+const NODE_BITS: u32 = 48;
+/// Variant 10, in the second half.
+const VARIANT: u64 = 1 << 63;
 const TICKS_PER_MICROSECOND: u64 = 10;
 
 /// Whether the 16 bytes, in network byte order, are a UUID of version 6, variant 10.
@@ -50,7 +53,7 @@ pub(crate) const fn ticks(uuid: &[u8; 16]) -> u64 {
 pub fn lower_bound(micros: i64) -> Option<[u8; 16]> {
     let ticks = gregorian(micros)?;
     let mut bound = [0; 16];
-    bound[..8].copy_from_slice(&(ticks >> 12 << 16 | 0x6000 | ticks & 0x0fff).to_be_bytes());
+    bound[..8].copy_from_slice(&head(ticks).to_be_bytes());
     Some(bound)
 }
 
@@ -71,21 +74,20 @@ pub struct Generator {
     last: Mutex<u64>,
     /// The last argument of [`at`](Self::at), and how many UUIDs it has given for that time.
     given: Mutex<(i64, u64)>,
-    clock_sequence: u16,
-    node: [u8; 6],
+    /// The second half of UUIDs: variant, clock sequence and node.
+    tail: u64,
 }
 
 impl Default for Generator {
     fn default() -> Self {
         let [a, b, c, d, e, f, .., y, z] = sync::random().into_bytes();
         // The multicast bit marks an address that is not a hardware address.
-        let node = [a | 1, b, c, d, e, f];
-        let clock_sequence = u16::from_be_bytes([y, z]);
+        let node = u64::from_be_bytes([0, 0, a | 1, b, c, d, e, f]);
+        let clock_sequence = u64::from(u16::from_be_bytes([y, z]));
         Self {
             last: Mutex::new(0),
             given: Mutex::new((i64::MIN, 0)),
-            clock_sequence,
-            node,
+            tail: tail(clock_sequence, node),
         }
     }
 }
@@ -110,7 +112,7 @@ impl Generator {
         let floor = last.map_or(0, |last| ticks(last) + 1);
         let own = self.last.get_mut().unwrap_or_else(PoisonError::into_inner);
         *own = following(*own, present().max(floor));
-        (floor <= MAX_TICKS).then(|| of(*own, self.clock_sequence, &self.node))
+        (floor <= MAX_TICKS).then(|| of(*own, self.tail))
     }
 
     /// A UUID with the time `micros` (microseconds since 1970-01-01 UTC), greater than those of earlier calls with the
@@ -122,22 +124,17 @@ impl Generator {
         let mut given = self.given.lock().unwrap_or_else(PoisonError::into_inner);
         let count = if given.0 == micros { given.1 + 1 } else { 0 };
         let tick_of_ten = count >> CLOCK_SEQUENCE_BITS;
-        let [.., high, low] = (count & ((1 << CLOCK_SEQUENCE_BITS) - 1)).to_be_bytes();
-        let clock_sequence = u16::from_be_bytes([high, low]);
         if tick_of_ten >= 10 || ticks + tick_of_ten > MAX_TICKS {
             return None;
         }
         *given = (micros, count);
-        Some(Uuid::new_v6(
-            Timestamp::from_gregorian_time(ticks + tick_of_ten, clock_sequence),
-            &self.node,
-        ))
+        Some(of(ticks + tick_of_ten, tail(count, self.tail)))
     }
 
     fn at_or_behind(&self, ticks: u64) -> Uuid {
         let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
         *last = following(*last, ticks);
-        of(*last, self.clock_sequence, &self.node)
+        of(*last, self.tail)
     }
 }
 
@@ -146,8 +143,21 @@ fn following(last: u64, ticks: u64) -> u64 {
     ticks.max(last + 1).min(MAX_TICKS)
 }
 
-fn of(ticks: u64, clock_sequence: u16, node: &[u8; 6]) -> Uuid {
-    Uuid::new_v6(Timestamp::from_gregorian_time(ticks, clock_sequence), node)
+/// The first half of a UUID: ticks and version.
+const fn head(ticks: u64) -> u64 {
+    ticks >> 12 << 16 | 0x6000 | ticks & 0x0fff
+}
+
+/// The second half of a UUID: the lowest bits of a clock sequence, and those of a node.
+const fn tail(clock_sequence: u64, node: u64) -> u64 {
+    let clock_sequence = clock_sequence & ((1 << CLOCK_SEQUENCE_BITS) - 1);
+    VARIANT | clock_sequence << NODE_BITS | node & ((1 << NODE_BITS) - 1)
+}
+
+/// Made in two registers: a UUID that is stored byte by byte keeps whoever copies it waiting until the bytes leave the store buffer.
+#[inline]
+const fn of(ticks: u64, tail: u64) -> Uuid {
+    Uuid::from_u64_pair(head(ticks), tail)
 }
 
 /// The present time as ticks since 1582-10-15 UTC. A clock before 1970 gives 1970.
@@ -164,6 +174,8 @@ fn present() -> u64 {
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
+    use uuid::Timestamp;
+
     use super::*;
 
     #[test]
@@ -227,6 +239,14 @@ mod tests {
     }
 
     proptest::proptest! {
+        #[test]
+        fn fields_are_laid_out_as_by_the_uuid_crate(ticks in 0..=MAX_TICKS, sequence: u16, node: [u8; 6]) {
+            let expected = Uuid::new_v6(Timestamp::from_gregorian_time(ticks, sequence), &node);
+            let [a, b, c, d, e, f] = node;
+            let node = u64::from_be_bytes([0xff, 0xff, a, b, c, d, e, f]);
+            proptest::prop_assert_eq!(of(ticks, tail(sequence.into(), node)), expected);
+        }
+
         #[test]
         fn version_and_variant_are_those_of_the_uuid_crate(uuid: [u8; 16]) {
             let near = [uuid[6] & 0x0f | 0x60, uuid[8] & 0x3f | 0x80];
