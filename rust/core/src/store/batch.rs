@@ -5,13 +5,10 @@ use std::sync::Arc;
 
 use uuid::Uuid;
 
-use super::log::SegmentLog;
+use super::log::{SegmentLog, record_bytes};
 use super::options::Durability;
-use super::state::{Batch, Outcome, Settled};
+use super::state::{Batch, NewRecord, Outcome, Settled};
 use crate::error::{Error, Result};
-
-/// A record that is to be written. Without a UUID it is one of the present time.
-pub(super) type NewRecord<'a> = (Option<Uuid>, &'a [u8], &'a [u8]);
 
 /// Records that were appended, and what each part of them is committed with. Where a segment ends between two of them, they are
 /// committed apart.
@@ -46,16 +43,27 @@ impl SegmentLog {
         let is_taken_back = self.options.durability != Durability::None;
         let mut failed = None;
         let mut state = self.state();
-        for (uuid, type_, value) in records {
-            let before = appended.parts.last().filter(|_| is_taken_back);
-            let before = before.map(|(batch, _)| &**batch);
-            match self.append(state, *uuid, type_, value, before) {
-                Ok((own, uuid)) => {
-                    state = own;
-                    appended.push(uuid, &state.batch);
-                }
+        for record in records {
+            let (_, type_, value) = record;
+            match self.room(state, record_bytes(type_, value)) {
+                Ok(own) => state = own,
                 Err(error) => {
                     state = self.state();
+                    failed = Some(error);
+                    break;
+                }
+            }
+            // Refused where earlier records that it was to follow were refused.
+            let before = appended.parts.last().filter(|_| is_taken_back);
+            let pushed = match before.and_then(|(batch, _)| batch.0.get()) {
+                Some(before @ (Outcome::Refused(_) | Outcome::Unknown(_))) => {
+                    Err(self.failed(before, &[]))
+                }
+                _ => self.push(&mut state, *record),
+            };
+            match pushed {
+                Ok(uuid) => appended.push(uuid, &state.batch),
+                Err(error) => {
                     failed = Some(error);
                     break;
                 }

@@ -323,12 +323,13 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let options = LogOptions::default().durability(Durability::Flush);
         let log = SegmentLog::open(folder.path(), options).unwrap();
-        let append = |state| log.append(state, None, b"type", b"value", None).unwrap().0;
-        let state = append(log.state());
+        let append = |state: &mut State| log.push(state, (None, b"type", b"value")).unwrap();
+        let mut state = log.state();
+        append(&mut state);
         let batch = state.batch.clone();
-        let state = log.commit_all(state).unwrap();
+        let mut state = log.commit_all(state).unwrap();
         assert!(matches!(batch.0.get(), Some(Outcome::Durable)));
-        let mut state = append(state);
+        append(&mut state);
         let full = Error::io(None, "cannot write", std::io::ErrorKind::StorageFull.into());
         log.refuse_batch(&mut state, full);
         let current = state.segment.as_ref().unwrap();

@@ -12,7 +12,7 @@ use super::marking::Marker;
 use super::options::{Durability, LogOptions, Retention};
 use super::recovery::{self, Recovered, Recovery};
 use super::sealing::Sealer;
-use super::state::{Batch, Current, Does, Guard, Outcome, Stage, State};
+use super::state::{Current, Does, Guard, NewRecord, Stage, State};
 use crate::bug::OrBug;
 use crate::disk::{DiskRef, Owner};
 use crate::engine::Interrupt;
@@ -157,7 +157,8 @@ impl SegmentLog {
     pub fn write_as(&self, uuid: Option<Uuid>, type_: &[u8], value: &[u8]) -> Result<Uuid> {
         self.check_owner()?;
         let _unwinding = self.unwinding(Does::Write);
-        let (state, uuid) = self.append(self.state(), uuid, type_, value, None)?;
+        let mut state = self.room(self.state(), record_bytes(type_, value))?;
+        let uuid = self.push(&mut state, (uuid, type_, value))?;
         if self.options.durability == Durability::None {
             return Ok(uuid);
         }
@@ -339,61 +340,38 @@ impl SegmentLog {
         Error::io(Some(&self.folder), "cannot write to the log", error)
     }
 
-    /// Appends a record to the buffer of the active segment, which it begins or ends where it has to. Refuses that where earlier
-    /// records that it was to follow were refused.
-    pub(super) fn append<'a>(
-        &'a self,
-        mut state: Guard<'a>,
-        uuid: Option<Uuid>,
-        type_: &[u8],
-        value: &[u8],
-        before: Option<&Batch>,
-    ) -> Result<(Guard<'a>, Uuid)> {
-        let bytes = RECORD_BYTES + type_.len() as u64 + value.len() as u64;
-        loop {
-            self.check(&mut state)?;
-            if state.is_rolling {
-                state = self.wait_committed(state);
-                continue;
-            }
-            let is_full = state
-                .segment
-                .as_ref()
-                .is_some_and(|current| current.is_full(bytes, &self.options));
-            if !is_full {
-                break;
-            }
-            state = self.end_segment(state)?;
+    /// Makes sure that a record of so many bytes can be [pushed](Self::push): ends the segment where it has to.
+    #[inline]
+    pub(super) fn room<'a>(&'a self, state: Guard<'a>, bytes: u64) -> Result<Guard<'a>> {
+        if self.has_room(&state, bytes) {
+            return Ok(state);
         }
-        if let Some(failed @ (Outcome::Refused(_) | Outcome::Unknown(_))) =
-            before.and_then(|before| before.0.get())
-        {
-            return Err(self.failed(failed, &[]));
-        }
+        self.make_room(state, bytes)
+    }
+
+    /// Appends a record to the buffer of the active segment, which it begins where there is none. Inlined, so that a UUID stays in
+    /// registers: one that is copied from place to place as part of a result waits for the store buffer each time.
+    #[inline(always)]
+    pub(super) fn push(&self, state: &mut State, record: NewRecord<'_>) -> Result<Uuid> {
+        let (uuid, type_, value) = record;
         let uuid = state.next_uuid(uuid)?;
         if type_.len() > active::MAX_TYPE_BYTES || value.len() as u64 > active::MAX_VALUE_BYTES {
-            // Refused before a segment is begun for it, in the words of the format.
-            active::encode(
-                &mut Vec::new(),
-                &self.options.key,
-                uuid.as_bytes(),
-                type_,
-                value,
-            )?;
+            // Refused before a segment is begun for it.
+            self.refuse_long(uuid, type_, value)?;
         }
         if state.segment.is_none() {
-            self.begin_segment(&mut state, uuid)?;
+            self.begin_segment(state, uuid)?;
         }
         let current = state.segment.as_mut().or_bug("a segment that was begun")?;
         if current.writer.is_full() {
             // Room first: a record that does not come into the file is not taken.
             if let Err(error) = current.writer.flush() {
-                let outcome = self.refuse_batch(&mut state, error);
+                let outcome = self.refuse_batch(state, error);
                 return Err(self.failed(&outcome, &[]));
             }
         }
         if self.options.durability == Durability::Fsync {
-            current.preallocate(bytes, self.options.segment_bytes);
+            current.preallocate(record_bytes(type_, value), self.options.segment_bytes);
         }
         // The log's sequence has said that the UUID comes next, also in the segment.
         current.writer.push_next(&uuid, type_, value)?;
@@ -402,7 +380,43 @@ impl SegmentLog {
         if state.awaited > 0 && state.batch_records >= state.awaited {
             self.appended.notify_one();
         }
-        Ok((state, uuid))
+        Ok(uuid)
+    }
+
+    /// Whether a record of so many bytes can be appended at once: the log is open, and the segment does not end before.
+    #[inline]
+    fn has_room(&self, state: &State, bytes: u64) -> bool {
+        let is_open = state.poison.is_none() && state.stage == Stage::Open;
+        is_open && !state.is_rolling && !self.marker.has_failed() && !self.is_full(state, bytes)
+    }
+
+    #[inline]
+    fn is_full(&self, state: &State, bytes: u64) -> bool {
+        let current = state.segment.as_ref();
+        current.is_some_and(|current| current.is_full(bytes, &self.options))
+    }
+
+    /// Ends the segment, or waits for a thread that does. Refuses that where the log is closed or failed.
+    #[cold]
+    #[inline(never)]
+    fn make_room<'a>(&'a self, mut state: Guard<'a>, bytes: u64) -> Result<Guard<'a>> {
+        loop {
+            self.check(&mut state)?;
+            if state.is_rolling {
+                state = self.wait_committed(state);
+            } else if self.is_full(&state, bytes) {
+                state = self.end_segment(state)?;
+            } else {
+                return Ok(state);
+            }
+        }
+    }
+
+    /// Refuses a type or a value that is too long, in the words of the format.
+    #[cold]
+    fn refuse_long(&self, uuid: Uuid, type_: &[u8], value: &[u8]) -> Result<()> {
+        let key = &self.options.key;
+        active::encode(&mut Vec::new(), key, uuid.as_bytes(), type_, value)
     }
 }
 
@@ -413,6 +427,12 @@ impl Drop for SegmentLog {
             let _ = self.close(); // who wants to know calls `close`
         }
     }
+}
+
+/// The bytes of a record.
+#[inline]
+pub(super) const fn record_bytes(type_: &[u8], value: &[u8]) -> u64 {
+    RECORD_BYTES + type_.len() as u64 + value.len() as u64
 }
 
 /// Makes the log's folder where there is none, on the disk with its name.

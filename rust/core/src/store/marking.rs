@@ -199,10 +199,15 @@ impl Marker {
         self.shared.marks().lock = None;
     }
 
-    /// Why a mark could not be written or synced. It is asked with each record.
+    /// Whether a mark could not be written or synced. It is asked with each record.
     #[inline]
+    pub(super) fn has_failed(&self) -> bool {
+        self.shared.has_failed.load(Ordering::Acquire)
+    }
+
+    /// Why a mark could not be written or synced.
     pub(super) fn failed(&self) -> Option<String> {
-        if !self.shared.has_failed.load(Ordering::Acquire) {
+        if !self.has_failed() {
             return None;
         }
         let marks = self.shared.marks();

@@ -59,6 +59,9 @@ pub(super) struct Current {
     pub(super) flushed: End,
 }
 
+/// A record that is to be written. Without a UUID it is one of the present time.
+pub(super) type NewRecord<'a> = (Option<Uuid>, &'a [u8], &'a [u8]);
+
 /// An offset in a segment, and the UUID of the last record before it.
 pub(super) type End = (u64, Option<[u8; 16]>);
 
