@@ -40,6 +40,8 @@ class Grown:
         sums: what the whole segment is.
         pending_bytes: the unfinished tail, which is in no table yet.
         carry: what a later run goes on with.
+        hides_records: whether records follow what is pending, which is therefore damage and no unfinished tail. They
+            are in no table yet either.
     """
 
     format: str
@@ -48,6 +50,7 @@ class Grown:
     sums: Sums
     pending_bytes: int
     carry: Carry
+    hides_records: bool = False
 
 
 def read_growth(
@@ -92,13 +95,28 @@ def read_growth(
         carry = replace(carry, tail=sink.tail(end + pending, size))
         sums = sums.plus(Sums.of(report, sink.ranges))
         end, pending = size, 0
+        hides_records = False
     else:
+        hides_records = pending > 0 and _has_records(opening, position)
         tail_ranges = 0 if carry.tail is None else carry.tail.ranges
         # The zeros after the last record are not read as long as the file may grow into them.
         unused = max(0, size - end - pending)
         sums = sums.plus(Sums(ranges=tail_ranges, unused_bytes=unused))
     sink.finish()
-    return Grown(first.format, report.checked, end, sums, pending, carry)
+    return Grown(first.format, report.checked, end, sums, pending, carry, hides_records)
+
+
+def _has_records(opening: Opening, position: seglake.Position) -> bool:
+    """Tells whether there is a record anywhere after a position.
+
+    Raises:
+        UnreadableError: it cannot be read.
+    """
+    with opening(position, final=True) as reader:
+        try:
+            return any(batch.num_rows for batch in reader.batches(warn=False))
+        except (OSError, seglake.SeglakeError) as error:
+            raise UnreadableError(error) from None
 
 
 def _pass(

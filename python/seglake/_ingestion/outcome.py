@@ -96,7 +96,7 @@ class FileOutcome:
         row = cls(
             segment=file.segment_name,
             path=path_text(file.path),
-            status="damaged" if ranges else "sound",
+            status="damaged" if ranges or grown.hides_records else "sound",
             format=grown.format,
             checked=grown.checked,
             start=before.end if before is not None and is_same_format else 0,
