@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import time
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass, field
 from hashlib import blake2b
 from os import PathLike
@@ -26,7 +26,6 @@ __all__ = ["Scrubbed", "scrub"]
 _NOTE_SECONDS: Final = 1.0
 # So long a thread sleeps before a signal may end it; and how far a slow disk may be caught up with.
 _NAP_SECONDS: Final = 0.1
-_LEAST_STATE: Final = {"version", "folders", "subset", "after"}
 
 
 class Scrubbed(NamedTuple):
@@ -70,7 +69,7 @@ def scrub(
     key: Any = None,
     limits: Limits | None = None,
     progress: Callable[[str, int, int], object] | None = None,
-) -> Iterator[Scrubbed]:
+) -> Generator[Scrubbed]:
     """Verifies all files of folders, one after the other in the order of their paths, each with its parity sidecar.
 
     It is meant to be run by a timer, so that damage is found while it can be repaired. A folder that is a log is read
@@ -137,16 +136,29 @@ class _State:
             return own
         except ValueError:
             content = None
-        if not isinstance(content, dict) or not set(content) >= _LEAST_STATE or content["version"] != 1:
+        found = cls._from_json(path, content)
+        if found is None:
             raise ValueError(f"{path}: expected how far a scrub has come, found another file. Name another one")
-        if (content["folders"], content["subset"]) != (own.folders, own.subset) and content["after"] is not None:
+        if (found.folders, found.subset) != (own.folders, own.subset) and found.after is not None:
             raise ValueError(
                 f"{path}: expected how far a pass over {_named(own.folders, own.subset)} has come, found one over "
-                f"{_named(content['folders'], content['subset'])} that is not finished. Finish that, name another "
-                "file, or delete this one"
+                f"{_named(found.folders, found.subset)} that is not finished. Finish that, name another file, or "
+                "delete this one"
             )
-        own.after = content["after"]
+        own.after = found.after
         return own
+
+    @classmethod
+    def _from_json(cls, path: str, content: Any) -> _State | None:
+        """Reads what `write` wrote; None if it did not."""
+        match content:
+            case {"version": 1, "folders": [*folders], "subset": None | [int(), int()] as subset, "after": after}:
+                texts: list[Any] = [*folders, "" if after is None else after]
+                if not all(isinstance(text, str) for text in texts):
+                    return None
+                return cls(path, texts[:-1], None if subset is None else list(subset), after)
+            case _:
+                return None
 
     def note(self, after: str | None, *, now: bool) -> None:
         """Notes that all files up to this one are done; None if the pass is finished."""

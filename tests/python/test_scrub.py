@@ -140,7 +140,15 @@ def test_a_pass_is_taken_up_where_it_was_ended(folder: Path, tmp_path: Path, mon
         scrub(folder, subset=(1, 2), state=state)
     with pytest.raises(ValueError, match="not finished"):
         scrub(tmp_path, state=state)
-    for other in (b"", b"[]", b"{}", b'{"version": 2}'):
+    for other in (
+        b"",
+        b"[]",
+        b"{}",
+        b'{"version": 2, "folders": [], "subset": null, "after": null}',
+        b'{"version": 1, "folders": [1], "subset": null, "after": null}',
+        b'{"version": 1, "folders": [], "subset": ["a", 2], "after": null}',
+        b'{"version": 1, "folders": [], "subset": null, "after": 1}',
+    ):
         state.write_bytes(other)
         with pytest.raises(ValueError, match="another file"):
             scrub(folder, state=state)
