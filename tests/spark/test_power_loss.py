@@ -18,7 +18,7 @@ import seglake
 from seglake._formats import FormatOptions
 from seglake._ingestion.commit import commit, settle_dead_runs
 from seglake._ingestion.driver import IngestDriver
-from seglake._ingestion.engine import Engine, EngineChoice
+from seglake._ingestion.engine import Engine
 from seglake._ingestion.layout import STAGING
 from seglake._ingestion.result import IngestResult
 from seglake._ingestion.tables import RollingWriter, write_table
@@ -358,7 +358,7 @@ def test_the_folder_of_an_ingest_is_on_the_disk(root: Path, monkeypatch: pytest.
             None,
             None,
         )
-        driver.run(EngineChoice(start=lambda: nullcontext(cast("Engine", None)), is_here=True))
+        driver.run(lambda: nullcontext(cast("Engine", None)))
     for _, state in disk.states(begun[0]):
         assert "new/lake" in state
 

@@ -21,7 +21,7 @@ from seglake._types import DialectName
 from seglake._values import is_uri
 
 from .commit import commit, locked, settle_dead_runs
-from .engine import Engine, EngineChoice
+from .engine import Engine, StartEngine
 from .lake.tables import LakeTables, lake_tables, settle_kind
 from .layout import (
     STAGED_SUFFIX,
@@ -74,11 +74,10 @@ class IngestDriver:
     catalog: str | Mapping[str, str] | None
     progress: Callable[[IngestProgress], object] | None
 
-    def run(self, choice: EngineChoice) -> IngestResult:
+    def run(self, start: StartEngine) -> IngestResult:
         """Runs it on an engine."""
         self._check_format()
-        if choice.is_here:
-            self._check_key()  # the tasks do too; here it costs nothing and is known before the engine starts
+        self._check_key()  # the tasks do too; the driver needs it to know files by their records
         destination = absolute_destination(self.destination)
         listing = find_inputs(self.sources, destination, self.key_file)
         if not listing.files:
@@ -94,7 +93,7 @@ class IngestDriver:
             planned, unchanged = plan_files(listing, state, final=self.final, identify=self._identity)
             if not planned:
                 return IngestResult(None, str(destination), unchanged=unchanged, skipped=_skipped(listing))
-            with choice.start() as engine:
+            with start() as engine:
                 result = self._run(engine, destination, tables, state, planned)
         return replace(result, unchanged=unchanged, skipped=_skipped(listing))
 

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Protocol, TypeAlias
 
 if TYPE_CHECKING:
     from .outcome import TaskOutcome
     from .task import TaskRunner
 
-__all__ = ["Engine", "EngineChoice"]
+__all__ = ["Engine", "StartEngine"]
 
 
 class Engine(Protocol):
@@ -35,14 +34,5 @@ class Engine(Protocol):
         ...
 
 
-@dataclass(frozen=True)
-class EngineChoice:
-    """An engine that is not started yet.
-
-    Attributes:
-        start: starts it for a block. Called after all that can be refused has been.
-        is_here: whether all tasks run on this machine, so that what is wrong with the key shows before it starts.
-    """
-
-    start: Callable[[], AbstractContextManager[Engine]]
-    is_here: bool
+StartEngine: TypeAlias = Callable[[], AbstractContextManager[Engine]]
+"""Starts an engine for a block. Called after all that can be refused has been."""

@@ -7,7 +7,7 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, Literal, get_args
 
-from .engine import EngineChoice
+from .engine import StartEngine
 from .result import IngestError, IngestProgress, IngestResult, OnWrongKey, TableKind
 
 if TYPE_CHECKING:
@@ -115,11 +115,11 @@ def ingest(
     require(("pyarrow",), "pyarrow")
     from .threads import thread_engine
 
-    return run(EngineChoice(start=lambda: thread_engine(threads), is_here=True), sources, dst, **shared)
+    return run(lambda: thread_engine(threads), sources, dst, **shared)
 
 
 def run(
-    engine: EngineChoice,
+    start: StartEngine,
     sources: str | os.PathLike[str] | Sequence[str | os.PathLike[str]],
     dst: str | os.PathLike[str],
     *,
@@ -171,7 +171,7 @@ def run(
         catalog=catalog,
         progress=progress,
     )
-    return driver.run(engine)
+    return driver.run(start)
 
 
 def require(packages: Sequence[str], extra: str) -> None:

@@ -6,7 +6,6 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from seglake._ingestion.engine import EngineChoice
 from seglake._ingestion.result import IngestError, IngestProgress, IngestResult, OnWrongKey, TableKind
 from seglake._ingestion.run import TARGET_FILE_BYTES, require, run
 
@@ -88,9 +87,7 @@ def ingest(
     settings = conf or {}
     _check_conf(settings)
     return run(
-        EngineChoice(
-            start=lambda: spark_engine(spark, master, settings), is_here=spark is None and master.startswith("local")
-        ),
+        lambda: spark_engine(spark, master, settings),
         sources,
         dst,
         format=format,
