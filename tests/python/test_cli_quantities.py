@@ -59,7 +59,7 @@ def test_instants() -> None:
 
 def test_a_sum_of_files() -> None:
     def report(ok: bool, wrong_key: bool, records: int, bytes: int) -> Any:
-        return SimpleNamespace(ok=ok, wrong_key=wrong_key, records=records, nbytes=bytes)
+        return SimpleNamespace(ok=ok, wrong_key=wrong_key, records=records, nbytes=bytes, parity=None)
 
     tally = Tally()
     assert tally.summary() == "0 files: ; 0 records, 0 bytes"

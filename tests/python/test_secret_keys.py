@@ -336,6 +336,7 @@ COMMANDS: dict[str, list[list[str]]] = {
     "index": [["a.active"]],
     "protect": [["--json", "a.active"], ["foreign.active"], ["damaged.active"]],
     "repair": [["a.active"], ["--json", "damaged.active"], ["foreign.active"]],
+    "scrub": [["a.active", "foreign.active"], ["--json", "--repair", "damaged.active"]],
     "export": [
         ["a.active", "a.sealed", "--to", "new.csv"],
         ["--json", "a.sealed", "--to", "new.jsonl"],
