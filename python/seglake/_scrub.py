@@ -248,10 +248,8 @@ class _Scrub:
             before = done
 
         arguments = {name: self.how[name] for name in ("dialect", "key", "limits")}
-        sidecar = f"{file.path}.par"
-        parity = sidecar if Path(sidecar).is_file() else None
         try:
-            report = verify(file.segment or file.path, parity=parity, progress=advance, **arguments)
+            report = verify(file.segment or file.path, progress=advance, **arguments)
         except (SeglakeError, OSError) as error:
             return Scrubbed(file.path, None, error=error)
         found = Scrubbed(file.path, report)

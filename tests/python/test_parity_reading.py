@@ -225,3 +225,26 @@ def test_a_sidecar_that_is_missing_is_named(tmp_path: Path) -> None:
     assert gone.status == 2
     assert "gone: " in gone.err
     assert "parity sidecar" not in gone.err
+
+
+def test_sealed_segments_of_a_log_are_read_by_their_sidecars(tmp_path: Path) -> None:
+    path = tmp_path / "log"
+    with seglake.SegmentLog(path, segment_bytes=300, protect="128+8") as log:
+        for number in range(20):
+            log.write("type", f"value {number}")
+    sealed = sorted(path.glob("*.sealed"))[1]
+    content = bytearray(sealed.read_bytes())
+    content[content.index(b"value ")] ^= 1
+    sealed.write_bytes(content)
+    with pytest.raises(seglake.DamageError):
+        seglake.scan(path).count()
+    assert seglake.scan(path, on_damage="skip").count() == 19
+    assert seglake.scan(path, on_damage="repair").count() == 20
+    done = here("verify", "--json", path)
+    [report] = [found for line in done.out.splitlines() if not (found := json.loads(line))["ok"]]
+    assert (report["path"], report["repaired_records"]) == (str(sealed), 1)
+    assert report["parity"]["outcome"] == "repaired"
+    # Without the sidecar it is plain damage.
+    assert seglake.scan(path, on_damage="skip", parity=None).count() == 19
+    Path(f"{sealed}.par").unlink()
+    assert seglake.scan(path, on_damage="skip").count() == 19

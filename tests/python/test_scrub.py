@@ -100,6 +100,15 @@ def test_a_damaged_sidecar_is_repaired(folder: Path) -> None:
     assert sidecar.read_bytes() == whole
 
 
+def test_what_is_no_sidecar_is_damage_and_left_alone(folder: Path) -> None:
+    sidecar = folder / "active.active.par"
+    sidecar.write_bytes(b"no sidecar")
+    [found] = [each for each in scrub(folder, dialect="autobase", repair=True) if not each.ok]
+    assert found.report is not None and found.report.parity is not None
+    assert (found.report.ok, found.report.parity.refused, found.repaired) == (True, "no_frame", None)
+    assert sidecar.read_bytes() == b"no sidecar"
+
+
 def test_what_cannot_be_read_stops_no_other(folder: Path) -> None:
     (folder / "broken.bin").write_bytes(b"no segment of any kind, but text")
     found = list(scrub(folder, dialect="autobase"))

@@ -310,7 +310,7 @@ def parity_in_words(report: Report, label: str) -> str:
         "lost": "not all damage of the file and of the sidecar can be restored",
     }[parity.outcome]
     if parity.worst is not None:
-        said += f"; the worst group needs {parity.worst['needs']} blocks of {parity.worst['of']}"
+        said += f"; the worst group needs {count(parity.worst['needs'], 'block')} of {parity.worst['of']}"
     if parity.unverified_bytes:
         said += f"; {exact_size(parity.unverified_bytes)} were covered, and nothing can verify them now"
     if parity.uncovered_bytes:

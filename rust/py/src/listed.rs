@@ -47,6 +47,13 @@ fn wrong() -> PyErr {
     PyValueError::new_err("these are not the fields of a segment of a log")
 }
 
+impl ListedSegment {
+    /// Its path, if it was sealed when it was listed. An active segment has no sidecar, and one that was sealed since is read as it was.
+    pub(crate) fn sealed_path(&self) -> Option<PathBuf> {
+        self.is_sealed().then(|| self.0.path())
+    }
+}
+
 #[pymethods]
 impl ListedSegment {
     /// What `__getnewargs__` gave: the path, how many bytes are to be read, how far it has to reach, whether it is open, and whether

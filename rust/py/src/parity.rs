@@ -12,6 +12,7 @@ use seglake::source::{FileSource, Source, open_regular};
 use seglake::verbs::{ParityReport, default_sidecar};
 
 use crate::error::raise;
+use crate::listed::ListedSegment;
 use crate::source::{given_in, local_path};
 
 /// What stands for the sidecar beside a file, if there is one.
@@ -69,7 +70,10 @@ impl ParityArgument {
                     .map(Some);
             }
             Self::Auto if filesystem.is_some() => return Ok(None),
-            Self::Auto => local_path(object)?,
+            Self::Auto => match object.cast::<ListedSegment>() {
+                Ok(segment) => segment.get().sealed_path(),
+                Err(_) => local_path(object)?,
+            },
         };
         let Some(path) = path else {
             return Ok(None);
