@@ -2,6 +2,8 @@
 
 import json
 import pickle
+import re
+import struct
 import warnings
 from pathlib import Path
 from typing import Any, cast
@@ -10,6 +12,7 @@ import pyarrow as pa
 import pytest
 from cli_process import here
 from cli_samples import EXTENSIONS, RECORDS, sample
+from highway_hash import checksum
 
 import seglake
 from seglake import Span
@@ -248,3 +251,27 @@ def test_sealed_segments_of_a_log_are_read_by_their_sidecars(tmp_path: Path) -> 
     assert seglake.scan(path, on_damage="skip", parity=None).count() == 19
     Path(f"{sealed}.par").unlink()
     assert seglake.scan(path, on_damage="skip").count() == 19
+
+
+@pytest.mark.parametrize("format", ["active", "chunked", "sealed"])
+@pytest.mark.parametrize("bits", [24, 40, 61])
+def test_what_a_sidecar_claims_does_not_make_reading_slow(tmp_path: Path, format: str, bits: int) -> None:
+    path = protected(tmp_path, format)
+    sidecar = Path(f"{path}.par")
+    content = bytearray(sidecar.read_bytes())
+    for head in re.finditer(b"SLKPRTY1", bytes(content)):
+        at = head.start()
+        content[at + 40 : at + 48] = struct.pack(">Q", 1 << bits)  # how much of the file is covered
+        content[at + 48 : at + 56] = checksum(bytes(content[at : at + 48]))
+    sidecar.write_bytes(content)
+    size = path.stat().st_size
+    report = seglake.verify(path)
+    assert report.parity is not None
+    assert (report.ok, report.parity.outcome) == (False, "lost")
+    assert report.parity.damage[-1].end == 1 << bits
+    # The missing bytes are damage, but not more of them are gone through than both files have by far.
+    assert size < report.nbytes <= 256 * (size + len(content))
+    with pytest.raises(seglake.DamageError):
+        seglake.open(path).count()
+    # In a sealed file the last message ends where the trailer begins, which is not found from the end then.
+    assert seglake.open(path, on_damage="skip").count() >= RECORDS - (format == "sealed")

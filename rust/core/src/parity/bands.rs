@@ -18,6 +18,8 @@ use crate::source::Source;
 /// Of how many damaged bands the repaired blocks are kept. Walks read in up to three places of a file at once. Blocks
 /// of other bands are computed again when they are read.
 const KEPT_BANDS: usize = 4;
+/// A whole sidecar covers less than this many times its own bytes: a group has at most 255 data blocks for each parity block.
+const MOST_COVERED: u64 = 256;
 
 /// A file and its sidecar. A band is judged when a byte of it is first asked for. What is kept of it are its ranges and
 /// where bytes differ; of damaged bands that were read last also their repaired blocks.
@@ -133,9 +135,16 @@ impl Bands {
         !self.places.is_empty()
     }
 
-    /// How long the file was when it was covered, or is now if that is longer.
-    pub(crate) fn covered_len(&self) -> u64 {
-        self.file.len().max(self.frames.greatest_covered())
+    /// How far the file is read: to where it was covered, or is now if that is longer.
+    ///
+    /// That is bounded by the bytes of both files, whatever a head claims (rule 20). Where a file was cut and the sidecar lost most of
+    /// its frames as well, the lost bytes after that are in the report alone.
+    pub(crate) fn viewed_len(&self) -> u64 {
+        let bytes = self.file.len().saturating_add(self.sidecar.len());
+        let covered = self.frames.greatest_covered();
+        self.file
+            .len()
+            .max(covered.min(bytes.saturating_mul(MOST_COVERED)))
     }
 
     /// The ranges of the file that are in no block.

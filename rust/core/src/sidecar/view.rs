@@ -35,7 +35,7 @@ impl View {
 
     /// The file that is checked. It is as long as it was covered, if the sidecar is trusted.
     pub(super) fn of(check: &Arc<Check>) -> Result<Self> {
-        let is_cut = check.bands.covered_len() > check.bands.file().len();
+        let is_cut = check.bands.viewed_len() > check.bands.file().len();
         let view = if is_cut && check.bands.refused().is_none() {
             Self::settled(check)?
         } else {
@@ -53,7 +53,7 @@ impl View {
         if check.trust()?.is_of_an_earlier_state {
             view.trust = Trusted::No;
         } else if check.bands.refused().is_none() {
-            view.len = check.bands.covered_len();
+            view.len = check.bands.viewed_len();
         }
         Ok(view)
     }
