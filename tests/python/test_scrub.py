@@ -118,6 +118,15 @@ def test_what_cannot_be_read_stops_no_other(folder: Path) -> None:
     assert names(found)[-1] == "z.oplog"
 
 
+@pytest.mark.skipif(sys.platform == "win32", reason="links need rights there")
+def test_a_link_that_leads_to_itself_stops_no_other(folder: Path) -> None:
+    (folder / "loop.active").symlink_to("loop.active")
+    found = list(scrub(folder, dialect="autobase"))
+    [broken] = [each for each in found if not each.ok]
+    assert (Path(broken.path).name, type(broken.error)) == ("loop.active", OSError)
+    assert names(found)[-1] == "z.oplog"
+
+
 def test_subsets_are_all_files_each_in_one(folder: Path) -> None:
     whole = names(list(scrub(folder, dialect="autobase")))
     parts = [names(list(scrub(folder, dialect="autobase", subset=(k, 3)))) for k in (1, 2, 3)]

@@ -115,6 +115,11 @@ def _in_folder(top: Path, chosen: FileFilter, listing: FileListing, key: "_Key |
                     if entry.is_symlink():
                         listing.skipped.append((entry.path, "a link that leads nowhere"))
                     continue  # otherwise it has just been deleted
+                except OSError as error:  # such as a link that leads to itself
+                    if not chosen.goes_on:
+                        raise
+                    listing.not_listed.append(error)
+                    continue
                 if stat.S_ISDIR(status.st_mode):
                     if entry.is_symlink():
                         listing.skipped.append((entry.path, "a linked folder"))
