@@ -4,6 +4,7 @@ import os
 import shutil
 import sys
 from collections import Counter
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -278,3 +279,35 @@ def test_a_file_without_a_record_is_known_by_its_path(tmp_path: Path) -> None:
     assert rows(lake, "files")[-1]["segment"] == seglake.identity(path)
     assert names(lake) == {seglake.identity(path): 20}
     assert ingest(path, lake, format="active").records == 0
+
+
+@pytest.mark.parametrize("runs_before", [False, True])
+@pytest.mark.parametrize("runs_empty", [False, True])
+def test_a_file_that_is_copied_and_begun_anew_loses_nothing(
+    tmp_path: Path, runs_before: bool, runs_empty: bool
+) -> None:
+    source, lake = tmp_path / "source", tmp_path / "lake"
+    source.mkdir()
+    content: dict[str, bytes] = {}
+    for days, name in enumerate(("first", "second", "other")):
+        write_segment(tmp_path / name, 3, first=DAY + timedelta(days=days))
+        content[name] = (tmp_path / name).read_bytes()
+
+    def put(moment: int, **files: bytes) -> None:
+        for name, own in files.items():
+            (source / name).write_bytes(own)
+            os.utime(source / name, (moment, moment))
+
+    put(1_700_000_000, x=content["first"], y=content["other"], y_copy=content["other"])
+    assert ingest(source, lake).records == 6
+    put(1_700_000_001, x_copy=content["first"])  # what logrotate's copytruncate does
+    if runs_before:
+        assert ingest(source, lake).statuses == statuses(copy=1)
+    if runs_empty:
+        put(1_700_000_002, x=b"")
+        ingest(source, lake)
+    put(1_700_000_003, x=content["second"])
+    assert (ingest(source, lake).records, ingest(source, lake).records) == (3, 0)
+    assert sorted(names(lake).values()) == [3, 3, 3]
+    # The other copy has nothing to do with it.
+    assert [row["status"] for row in rows(lake, "files") if row["path"].endswith("y_copy")] == ["copy"]

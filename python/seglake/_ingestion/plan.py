@@ -109,13 +109,34 @@ def plan_files(
             changed.append((file, found))
     logs = [found._replace(before=state.ingested.get(found.segment_name)) for _, found in changed if found.segment]
     plain = [each for each in changed if each[1].segment is None]
-    new_paths = {found.path for _, found in plain}
-    unchanged = {path_text(each.real_path): each.real_path for each in files if each.real_path not in new_paths}
     with ThreadPoolExecutor(_THREADS) as threads:
-        identities = threads.map(identify, [file for file, _ in plain], repeat(None))
-        own = [found._replace(identity=identity) for (_, found), identity in zip(plain, identities, strict=True)]
+
+        def identified(files: Sequence[tuple[SegmentFile, PlannedFile]]) -> list[PlannedFile]:
+            identities = threads.map(identify, [file for file, _ in files], repeat(None))
+            return [found._replace(identity=identity) for (_, found), identity in zip(files, identities, strict=True)]
+
+        own = identified(plain)
+        if any(_begins_anew(file, state) for file in own):
+            # What was at that path may be left in a copy of it alone.
+            planned = {file.path for file in own}
+            copies = [
+                (file, PlannedFile(file.real_path, None, file.size, file.settled_ns(listing.listed_ns)))
+                for file in files
+                if file.segment is None and file.real_path not in planned and path_text(file.real_path) in state.copies
+            ]
+            changed += copies
+            own += identified(copies)
+    new_paths = {file.path for file in own}
+    unchanged = {path_text(each.real_path): each.real_path for each in files if each.real_path not in new_paths}
     groups = [PlannedGroup([file]) for file in logs] + _groups(own, state, unchanged, identify)
     return groups, len(files) - len(changed)
+
+
+def _begins_anew(file: PlannedFile, state: State) -> bool:
+    """Tells whether a file begins otherwise than what was ingested from its path, or not at all."""
+    name = state.by_path.get(path_text(file.path))
+    before = None if name is None else state.ingested[name].carry.position.identity
+    return before is not None and file.identity != before
 
 
 def _groups(
