@@ -264,24 +264,22 @@ impl Shared {
 
     /// Does a job, and then what is always done after one.
     fn work_on(&self, job: Job) -> Done {
-        let (id, sealed) = match job {
-            Job::Protect(id) => (id, Ok(Sealed::Sealed)),
+        let mut frozen = None;
+        let worked = match job {
+            Job::Protect(id) => self.protect(id),
             Job::Seal(segment, end) => match self.seal(&segment, end) {
+                Ok(Sealed::Sealed) => self.protect(segment.id),
                 Ok(Sealed::Frozen) => {
-                    let error = self.keep_retention().err();
-                    return Done {
-                        frozen: Some(segment),
-                        error,
-                    };
+                    frozen = Some(segment);
+                    Ok(())
                 }
-                sealed => (segment.id, sealed),
+                Err(error) => Err(error),
             },
         };
-        let protected = sealed.and_then(|_| self.protect(id));
         let retained = self.keep_retention();
         Done {
-            frozen: None,
-            error: protected.err().or(retained.err()),
+            frozen,
+            error: worked.err().or(retained.err()),
         }
     }
 
