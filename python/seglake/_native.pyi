@@ -24,6 +24,7 @@ from seglake._types import (
     LogSegment,
     NewFileOptions,
     ParityReport,
+    ProfileName,
     Retention,
     SealedOptions,
     Span,
@@ -443,7 +444,7 @@ def undo_recover(
 def protect(
     path: str | PathLike[str],
     *,
-    profile: Literal["128+8", "128+4", "128+16", "128+8-long"] | None = None,
+    profile: ProfileName | None = None,
     as_it_is: bool = False,
     lazy: bool = False,
     sidecar: str | PathLike[str] | None = None,
@@ -2315,7 +2316,7 @@ class SegmentLog:
         mark_interval: float | timedelta | None = None,
         retention: Retention | None = None,
         seal: bool = True,
-        protect: Literal["128+8", "128+4", "128+16", "128+8-long"] | None = None,
+        protect: ProfileName | None = None,
         readonly: bool = False,
     ) -> Self: ...
     @property

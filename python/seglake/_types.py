@@ -10,6 +10,9 @@ from uuid import UUID
 DialectName: TypeAlias = Literal["draft", "draft-1.1", "autobase"]
 """How the messages of an oplog are laid out."""
 
+ProfileName: TypeAlias = Literal["128+8", "128+4", "128+16", "128+8-long"]
+"""How many data and parity blocks a group of a parity sidecar has."""
+
 
 class Limits(TypedDict, total=False):
     """How much is read at once or at most, in bytes.

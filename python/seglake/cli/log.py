@@ -40,6 +40,7 @@ if TYPE_CHECKING:
 
     from seglake import Record, SegmentLog, Tail
     from seglake._native import ListedSegment
+    from seglake._types import ProfileName
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])
 
@@ -190,7 +191,7 @@ def write(
     segment_bytes: int,
     segment_age: float | None,
     protect: bool,
-    profile: str | None,
+    profile: ProfileName | None,
     line_bytes: int,
     key: str | None,
 ) -> int:
@@ -223,7 +224,7 @@ def write(
         durability=cast("Any", durability),
         segment_bytes=segment_bytes,
         segment_age=segment_age,
-        protect=cast("Any", options.chosen_profile(protect=protect, profile=profile)),
+        protect=options.chosen_profile(protect=protect, profile=profile),
     ) as log:
         _tell_recovered(log, path)
         write = partial(_write_json, line_bytes=line_bytes) if as_json else plain
@@ -516,7 +517,7 @@ Examples:
 @options.protection
 @options.key_file
 @options.debug
-def seal(path: str, protect: bool, profile: str | None, key: str | None) -> int:
+def seal(path: str, protect: bool, profile: ProfileName | None, key: str | None) -> int:
     """End the active segment of a log, and wait until all segments are sealed.
 
     With --protect, sealed segments that have no parity sidecar yet get one, too.
@@ -524,7 +525,7 @@ def seal(path: str, protect: bool, profile: str | None, key: str | None) -> int:
     Exit status: 0 all are sealed, 1 one is damaged and stays as it is, 2 error, such as another writer.
     """
     protection = options.chosen_profile(protect=protect, profile=profile)
-    with _opened(path, key, protect=cast("Any", protection)) as log:
+    with _opened(path, key, protect=protection) as log:
         _tell_recovered(log, path)
         log.roll()
         log.wait_sealed()

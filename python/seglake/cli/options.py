@@ -5,12 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar, get_args
 
 import click
 
 from seglake import _values as values
 from seglake._filters import FILTER_OPTIONS, MOST_OFFSET, MOST_PARTITION, conditions
+from seglake._types import ProfileName
 
 from . import failure
 from .render import column_kinds
@@ -143,9 +144,8 @@ NO_SIDECAR = "none"
 NOW = "now"
 NULL = "null"
 DEFAULT_DIALECT = "draft"
-
-
-PROFILES = ("128+8", "128+4", "128+16", "128+8-long")
+DEFAULT_PROFILE: ProfileName = "128+8"
+PROFILES: tuple[ProfileName, ...] = get_args(ProfileName)
 
 
 def protection(command: Command) -> Command:
@@ -166,11 +166,11 @@ def protection(command: Command) -> Command:
     return command
 
 
-def chosen_profile(*, protect: bool, profile: str | None) -> str | None:
+def chosen_profile(*, protect: bool, profile: ProfileName | None) -> ProfileName | None:
     """The profile of the sidecars that are asked for; None if none are."""
     if profile is not None and not protect:
         raise click.UsageError("--profile says how sidecars are made: give --protect, too")
-    return (profile or PROFILES[0]) if protect else None
+    return (profile or DEFAULT_PROFILE) if protect else None
 
 
 def given(options: dict[str, Any]) -> dict[str, Any]:

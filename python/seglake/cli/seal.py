@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from pathlib import PurePath
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -13,6 +13,9 @@ from .failure import Trouble
 from .inputs import opened_to_rewrite, tell_written
 from .render import printable
 from .terminal import byte_progress
+
+if TYPE_CHECKING:
+    from seglake._types import ProfileName
 
 _EXAMPLES = """
 \b
@@ -43,7 +46,7 @@ def command(
     no_trailer: bool,
     overwrite: bool,
     protect: bool,
-    profile: str | None,
+    profile: ProfileName | None,
     as_json: bool,
     spool_limit: int,
     **how: Any,
@@ -79,7 +82,5 @@ def command(
     if profile is not None:
         with byte_progress(PurePath(destination).name) as advance:
             # DST is new, and sealing has compared what was written: a sidecar that is there is of another file.
-            protected = seglake.protect(
-                destination, profile=cast("Any", profile), as_it_is=True, key=how["key"], progress=advance
-            )
+            protected = seglake.protect(destination, profile=profile, as_it_is=True, key=how["key"], progress=advance)
     return tell_written(report, file, destination, protected, as_json=as_json)
