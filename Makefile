@@ -18,6 +18,7 @@ CRASH_ROUNDS ?= 1000
 MODEL_CASES ?= 5000
 KILL_ROUNDS ?= 1000
 STREAM_KILLS ?= 30
+INGEST_KILLS ?= 30
 SOAK_SECONDS ?= 600
 FUSE_LOSSES ?= 1000
 CRASH_LOSSES ?= 1000000
@@ -137,10 +138,11 @@ crash: $(VENV)/.requirements ## Lose power in CRASH_LOSSES (1000000) ways while 
 fuse: $(VENV)/.extension ## Lose power FUSE_LOSSES (1000) times below each writer, in a file system of its own (Linux)
 	$(BIN)/python -m tests.losing_disk --losses $(FUSE_LOSSES) --mutants
 
-kills: $(VENV)/.extension java ## Kill writers of a log, KILL_ROUNDS (1000) times, and processes of streams, STREAM_KILLS (30) times each
+kills: $(VENV)/.extension java ## Kill writers of a log, KILL_ROUNDS (1000) times, processes of streams STREAM_KILLS (30) times each, and of ingests with Spark INGEST_KILLS (30) times
 	$(BIN)/python -m tests.log_kills --rounds $(KILL_ROUNDS)
 	$(BIN)/python -m tests.stream_kills --kills $(STREAM_KILLS) --source log
 	$(BIN)/python -m tests.stream_kills --kills $(STREAM_KILLS) --source files
+	$(BIN)/python -m tests.ingest_kills --kills $(INGEST_KILLS)
 
 soak: $(VENV)/.extension ## Use one log from many processes for SOAK_SECONDS (600), and measure what they hold (Linux)
 	$(BIN)/python -m tests.log_soak --seconds $(SOAK_SECONDS)

@@ -13,9 +13,7 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import random
-import signal
 import subprocess
 import sys
 import tempfile
@@ -26,13 +24,14 @@ from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO, Any, Final
+from typing import Any, Final
 
 import seglake
 from seglake import SegmentLog
+from tests.killed import Processes
 
 sys.path.append(str(Path(__file__).with_name("spark")))
-from clusters import JVM, QUICK
+from clusters import QUICK
 
 SOURCES: Final = ("log", "files")
 _SEGMENT_BYTES: Final = 5_000
@@ -140,83 +139,23 @@ class FilesWriter(Writer):
             path.rename(self.folder / path.name.removeprefix("_"))
 
 
-class Query:
+class Query(Processes):
     """A query in a process of its own, which is started again and again."""
 
     def __init__(self, source: str, folder: Path) -> None:
+        super().__init__(folder / "query.log")
         self.source = source
         self.folder = folder
         self.commits = folder / "checkpoint" / "commits"
-        self._process: subprocess.Popen[bytes] | None = None
-        self._log: IO[bytes] = (folder / "query.log").open("ab")
 
-    def start(self, *arguments: str) -> subprocess.Popen[bytes]:
-        """Starts it in a session of processes of its own."""
-        # Where the two differ, PySpark refuses to start a worker.
-        python = {"PYSPARK_PYTHON": sys.executable, "PYSPARK_DRIVER_PYTHON": sys.executable}
+    def run(self, *arguments: str) -> subprocess.Popen[bytes]:
+        """Starts it. With arguments somebody reads its output."""
         command = [sys.executable, "-m", "tests.stream_kills", "--query", str(self.folder), "--source", self.source]
-        self._process = subprocess.Popen(
-            [*command, *arguments],
-            cwd=Path(__file__).parents[1],
-            env={**os.environ, **JVM, **python},
-            stdout=subprocess.PIPE if arguments else self._log,
-            stderr=self._log,
-            start_new_session=True,
-        )
-        return self._process
-
-    def processes(self) -> dict[int, str]:
-        """Returns the processes of its session, and what each of them is."""
-        process = self._process
-        assert process is not None
-        listed = subprocess.run(
-            ["ps", "-o", "pid=,stat=,args=", "-s", str(process.pid)], check=False, capture_output=True, text=True
-        ).stdout
-        found: dict[int, str] = {}
-        for line in listed.splitlines():
-            number, state, arguments = line.split(maxsplit=2)
-            if state.startswith("Z"):
-                continue  # it has ended, and nobody has asked for its status
-            pid = int(number)
-            name = arguments.split(" ", 1)[0].rpartition("/")[2]
-            found[pid] = "driver" if pid == process.pid else "jvm" if name == "java" else "python"
-        return {pid: kind for pid, kind in found.items() if kind != "python" or "pyspark" in _arguments(pid)}
-
-    def end(self) -> None:
-        """Kills what is left of it."""
-        process = self._process
-        if process is None:
-            return
-        while left := list(self.processes()):
-            for pid in left:
-                _kill(pid)
-            process.poll()
-            time.sleep(0.05)
-        process.wait()
-        self._process = None
+        return self.start([*command, *arguments], piped=bool(arguments))
 
     def batches(self) -> int:
         """Returns how many batches are committed."""
         return sum(path.name.isdigit() for path in self.commits.iterdir()) if self.commits.is_dir() else 0
-
-    def said(self) -> str:
-        """Returns the end of what it has said."""
-        return (self.folder / "query.log").read_text(errors="replace")[-4000:]
-
-
-def _arguments(pid: int) -> str:
-    try:
-        return Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
-    except OSError:
-        return ""
-
-
-def _kill(pid: int) -> bool:
-    try:
-        os.kill(pid, signal.SIGKILL)
-    except ProcessLookupError:
-        return False
-    return True
 
 
 def kill_and_compare(source: str, kills: int, seed: int, folder: Path) -> dict[str, Any]:
@@ -233,7 +172,7 @@ def kill_and_compare(source: str, kills: int, seed: int, folder: Path) -> dict[s
     ended = 0
     try:
         with writer.running():
-            process = query.start()
+            process = query.run()
             wounded = False
             while killed.total() < kills:
                 before, patience = query.batches(), time.monotonic() + _PATIENCE_S
@@ -243,9 +182,9 @@ def kill_and_compare(source: str, kills: int, seed: int, folder: Path) -> dict[s
                 assert wounded or process.poll() is None, f"the query has ended by itself: {query.said()}"
                 if process.poll() is None:
                     time.sleep(2 * chosen.random())
-                    kinds = query.processes()
-                    kind = chosen.choice(sorted(set(kinds.values())))
-                    killed[kind] += _kill(chosen.choice([pid for pid, own in kinds.items() if own == kind]))
+                    kind = query.kill_one(chosen)
+                    if kind is not None:
+                        killed[kind] += 1
                     wounded = True
                     # Spark may start a worker again; then the query goes on.
                     if kind == "python" and chosen.random() < 0.5:
@@ -253,10 +192,10 @@ def kill_and_compare(source: str, kills: int, seed: int, folder: Path) -> dict[s
                     time.sleep(chosen.random())
                 ended += 1
                 query.end()
-                process = query.start()
+                process = query.run()
                 wounded = False
             query.end()
-        done = query.start("--finish")
+        done = query.run("--finish")
         out, _ = done.communicate(timeout=2 * _PATIENCE_S)
         assert done.returncode == 0, query.said()
     finally:
