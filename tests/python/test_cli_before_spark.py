@@ -27,7 +27,7 @@ needs_pyspark = pytest.mark.skipif(find_spec("pyspark") is None, reason="without
         (["--to", "lake", "--engine", "spark", "--threads", "2"], "--threads is for --engine local"),
         (["--to", "lake", "--master", "local[2]", "--threads", "2"], "--threads is for --engine local"),
         (["--to", "lake", "--threads", "0"], "--threads"),
-        (["--to", "lake", "--engine", "spark", "--follow"], "--follow is for --engine local"),
+        (["--to", "lake", "--engine", "spark", "--follow", "--threads", "2"], "--threads is for --engine local"),
         (["--to", "lake", "--follow", "--final"], "leave one out"),
         pytest.param(["--to", "lake", "--format", "parchment"], "parchment", marks=needs_pyspark),
         pytest.param(["--to", ""], "destination", marks=needs_pyspark),

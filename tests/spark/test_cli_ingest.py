@@ -10,7 +10,10 @@ import json
 import os
 import pty
 import re
+import shutil
+import signal
 import struct
+import subprocess
 import sys
 import termios
 import threading
@@ -20,7 +23,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from cli_process import Argument, Finished, seglake
+from cli_process import Argument, Finished, command, environment, seglake
 
 pytestmark = pytest.mark.spark
 
@@ -114,6 +117,35 @@ def test_a_wrong_key_is_trouble_and_is_not_shown(on_session: Callable[..., Finis
     assert "key" in done.err
     assert key not in done.err
     assert list(tmp_path.glob("lake/active/**/*.parquet")) == []
+
+
+def test_follow_goes_on_with_one_session(temporary: Path, tmp_path: Path) -> None:
+    source, out = tmp_path / "src", tmp_path / "lake"
+    source.mkdir()
+    shutil.copyfile(VECTORS / "typical.bin", source / "a.active")
+    words = command("ingest", source, "--to", out, "--follow", "--json", "--master", "local[1]")
+    own = environment({"TMPDIR": str(temporary)})
+    with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=own) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        assert json.loads(process.stdout.readline())["records"] == len(truth("typical")["records"])
+        jvms = children(process.pid)
+        shutil.copyfile(VECTORS / "flip_message.bin", tmp_path / "new")
+        (tmp_path / "new").rename(source / "b.active")
+        second = json.loads(process.stdout.readline())
+        assert second["records"] == len(truth("flip_message")["records"])
+        assert children(process.pid) == jvms != []
+        process.send_signal(signal.SIGINT)
+        assert (process.wait(), process.stdout.read()) == (130, b"")
+        assert process.stderr.read() == b"\nseglake: interrupted\n"
+    assert logs(temporary) == []
+    assert list((out / "_staging").iterdir()) == []
+
+
+def children(pid: int) -> list[str]:
+    """The processes that one has started."""
+    listed = subprocess.run(["ps", "-o", "pid=", "--ppid", str(pid)], check=True, capture_output=True, text=True)
+    return listed.stdout.split()
 
 
 def test_what_spark_has_to_say_of_its_own_failure_is_kept_in_a_file(temporary: Path, tmp_path: Path) -> None:

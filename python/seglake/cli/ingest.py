@@ -7,8 +7,9 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Generator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
@@ -23,6 +24,7 @@ from .report import meaning
 from .terminal import console, is_terminal, progress_display
 
 if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
     from rich.console import Console
 
     from seglake import IngestProgress, IngestResult
@@ -70,7 +72,7 @@ Examples:
     type=click.Choice(["record", "stop"]),
     help="What a file does that looks like a wrong key: have its row in files, or stop the ingest. [default: record]",
 )
-@click.option("--follow", is_flag=True, help="Look for more every two seconds, until Ctrl-C. Not with Spark.")
+@click.option("--follow", is_flag=True, help="Look for more every two seconds, until Ctrl-C.")
 @click.option("--final", is_flag=True, help="No file grows any more: an unfinished tail is damage.")
 @click.option(
     "--table",
@@ -123,22 +125,36 @@ def command(
         raise click.UsageError("--master and --conf are for Spark: leave them out, or --engine local")
     if follow and final:
         raise click.UsageError("--follow waits for files to grow, and --final says that none does: leave one out")
-    if engine == "spark" or of_spark:
-        if follow:
-            raise click.UsageError("--follow is for --engine local: with Spark, run the ingest again")
-        if threads is not None:
-            raise click.UsageError("--threads is for --engine local: with Spark it is --master 'local[N]'")
-        result = _with_spark(sources, destination, {**of_spark, **given})
-        _print(result, as_json=as_json)
-        return result.exit_status
+    on_spark = engine == "spark" or bool(of_spark)
+    if on_spark and threads is not None:
+        raise click.UsageError("--threads is for --engine local: with Spark it is --master 'local[N]'")
+    show_result = partial(_print, as_json=as_json)
+    if on_spark:
+        return _with_spark(sources, destination, {**of_spark, **given}, show_result, follow=follow)
     given = {**options.given({"threads": threads}), **given}
-    result = _locally(sources, destination, given)
-    _print(result, as_json=as_json)
+
+    def run() -> IngestResult:
+        from seglake import ingest
+
+        with _progress(sys.stderr, "finding files") as advance:
+            return ingest(sources, destination, engine="local", **given, progress=advance)
+
+    return _repeated(run, show_result, follow=follow)
+
+
+def _repeated(run: Callable[[], IngestResult], show_result: Callable[[IngestResult], None], *, follow: bool) -> int:
+    """Run an ingest, and with `follow` again and again; then only those runs are shown that found something.
+
+    Raises:
+        SeglakeError: an ingest cannot start or had to stop.
+    """
+    result = run()
+    show_result(result)
     while follow:
         time.sleep(_FOLLOW_S)
-        result = _locally(sources, destination, given)
+        result = run()
         if result.run_id is not None:
-            _print(result, as_json=as_json)
+            show_result(result)
     return result.exit_status
 
 
@@ -150,20 +166,15 @@ def _print(result: IngestResult, *, as_json: bool) -> None:
     sys.stdout.flush()  # with --follow somebody may read along
 
 
-def _locally(sources: Sequence[str], destination: str, given: dict[str, Any]) -> IngestResult:
-    """Run the ingest in threads of this process with a progress display.
-
-    Raises:
-        SeglakeError: the ingest cannot start or had to stop.
-    """
-    from seglake import ingest
-
-    with _progress(sys.stderr, "finding files") as advance:
-        return ingest(sources, destination, engine="local", **given, progress=advance)
-
-
-def _with_spark(sources: Sequence[str], destination: str, given: dict[str, Any]) -> IngestResult:
-    """Run the ingest with a progress display, and without what Spark and Java have to say.
+def _with_spark(
+    sources: Sequence[str],
+    destination: str,
+    given: dict[str, Any],
+    show_result: Callable[[IngestResult], None],
+    *,
+    follow: bool,
+) -> int:
+    """Run the ingest with a progress display, and without what Spark and Java have to say. One session runs all.
 
     Raises:
         Trouble: PySpark or Java is missing, or Spark failed.
@@ -172,13 +183,30 @@ def _with_spark(sources: Sequence[str], destination: str, given: dict[str, Any])
     from seglake.spark import ingest
     from seglake.spark.java import JavaNotFoundError
 
-    try:
-        if shows_tracebacks():
-            # Whoever looks for a cause wants to read what Spark says.
-            return ingest(sources, destination, **given)
-        with diverted() as now, _progress(now.error, "starting Spark") as advance:
+    with ExitStack() as stack:
+
+        @cache
+        def spark() -> SparkSession:
+            from seglake.spark.session import session
+
+            return stack.enter_context(session(given.get("master", "local[*]"), given.get("conf", {})))
+
+        def run(error: TextIO) -> IngestResult:
+            with _progress(error, "starting Spark") as advance:
+                return ingest(sources, destination, spark=spark, **given, progress=advance)
+
+        try:
+            if shows_tracebacks():
+                # Whoever looks for a cause wants to read what Spark says.
+                return _repeated(lambda: run(sys.stderr), show_result, follow=follow)
+            now = stack.enter_context(diverted())
+
+            def show_there(result: IngestResult) -> None:
+                with now.paused():
+                    show_result(result)
+
             try:
-                return ingest(sources, destination, **given, progress=advance)
+                return _repeated(lambda: run(now.error), show_there, follow=follow)
             except Exception as error:
                 failure = _sparks_part(error)
                 if failure is None:
@@ -186,8 +214,8 @@ def _with_spark(sources: Sequence[str], destination: str, given: dict[str, Any])
                 now.keep_log = True
                 now.log_text(str(failure))
                 raise Trouble(_spark_failed(error, now.log)) from error
-    except JavaNotFoundError as error:
-        raise Trouble(printable_lines(str(error))) from error
+        except JavaNotFoundError as error:
+            raise Trouble(printable_lines(str(error))) from error
 
 
 def _sparks_part(error: Exception) -> BaseException | None:
@@ -311,6 +339,8 @@ class Diverted:
     """Our own standard error, as it was."""
     log: Path
     """What everybody else writes, standard output and standard error together."""
+    saved: dict[int, int]
+    """The descriptors of both as they were, by those that are diverted."""
     keep_log: bool = False
     """Whether the log stays when the block ends."""
 
@@ -318,6 +348,20 @@ class Diverted:
         """Add a text of our own to the log."""
         with self.log.open("a", encoding="utf-8", errors="backslashreplace") as log:
             log.write(f"{text}\n")
+
+    @contextmanager
+    def paused(self) -> Generator[None]:
+        """Write to where this process wrote before, while the block runs. What it has started goes on as it was."""
+        _flush()
+        diverted = {descriptor: os.dup(descriptor) for descriptor in self.saved}
+        _point(self.saved)
+        try:
+            yield
+        finally:
+            _flush()
+            _point(diverted)
+            for descriptor in diverted.values():
+                os.close(descriptor)
 
 
 @contextmanager
@@ -331,20 +375,25 @@ def diverted() -> Generator[Diverted]:
         log = Path(file.name)
         _flush()
         saved = {descriptor: os.dup(descriptor) for descriptor in (_OUTPUT, _ERROR)}
-        for descriptor in saved:
-            os.dup2(file.fileno(), descriptor)
+        _point(dict.fromkeys(saved, file.fileno()))
     error = os.fdopen(saved[_ERROR], "w", encoding=sys.stderr.encoding, errors="backslashreplace", closefd=False)
-    now = Diverted(error, log)
+    now = Diverted(error, log, saved)
     try:
         with error:
             yield now
     finally:
         _flush()
-        for descriptor, original in saved.items():
-            os.dup2(original, descriptor)
-            os.close(original)
+        _point(saved)
+        for descriptor in saved.values():
+            os.close(descriptor)
         if not now.keep_log:
             log.unlink()
+
+
+def _point(descriptors: dict[int, int]) -> None:
+    """Make each of these descriptors a copy of another."""
+    for descriptor, other in descriptors.items():
+        os.dup2(other, descriptor)
 
 
 def _flush() -> None:

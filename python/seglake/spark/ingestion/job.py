@@ -30,10 +30,12 @@ _MOST_PARALLELISM: Final = 1 << 16
 
 
 @contextmanager
-def spark_engine(spark: "SparkSession | None", master: str, conf: Mapping[str, str]) -> "Generator[SparkEngine]":
+def spark_engine(
+    spark: "SparkSession | Callable[[], SparkSession] | None", master: str, conf: Mapping[str, str]
+) -> "Generator[SparkEngine]":
     """Makes the engine of a session, or of one that is made with `master` and `conf` and stopped in the end."""
     if spark is not None:
-        yield SparkEngine(spark)
+        yield SparkEngine(spark() if callable(spark) else spark)
         return
     with session(master, conf) as made:
         yield SparkEngine(made)

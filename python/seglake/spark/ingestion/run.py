@@ -21,7 +21,7 @@ def ingest(
     sources: str | os.PathLike[str] | Sequence[str | os.PathLike[str]],
     dst: str | os.PathLike[str],
     *,
-    spark: SparkSession | None = None,
+    spark: SparkSession | Callable[[], SparkSession] | None = None,
     master: str = "local[*]",
     conf: Mapping[str, str] | None = None,
     format: str | None = None,
@@ -45,7 +45,8 @@ def ingest(
     Args:
         sources: files, folders (with all below them) and patterns such as `/logs/*.active`.
         dst: the folder of the tables; made where it is missing.
-        spark: the session to use. By default the one that is active, or else a new one that is stopped in the end.
+        spark: the session to use, or a function that gives it, which is called once there is something to read. By
+            default the one that is active, or else a new one that is stopped in the end.
         master: Spark's master URL for a new session, or a Spark Connect URL. A cluster has to see the sources, `dst`
             and the key's file under the same paths, and to have this package.
         conf: settings for a new session.
