@@ -4,16 +4,19 @@ import itertools
 import json
 import os
 import random
+import re
 import shutil
 import time
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 import seglake
 from seglake import SegmentLog
+from seglake._files import find_files
 
 pytest.importorskip("seglake.spark.stream.reader", reason="streams need PySpark 4.2")
 
@@ -413,6 +416,80 @@ def test_damage_is_reported_once(folder: Path) -> None:
     assert starts() == [size]
 
 
+def damaged_sealed(path: Path) -> None:
+    """A complete file in which nothing is sound, so that nothing identifies it."""
+    with seglake.create(path, format="sealed") as writer:
+        writer.write(type="t", value=path.stem.encode() * 10)
+    flip(path, 60)
+
+
+def reports(query: Query) -> list[str]:
+    """The files whose damage the next batch tells."""
+    if not query.plan():
+        return []
+    tasks = query.reader.partitions(query.previous, query.start())
+    batches = [batch for task in tasks for batch in query.reader.read(task)]
+    return [Path(row["path"]).name for batch in batches for row in batch.column("_corrupt_record").to_pylist()]
+
+
+def test_damage_of_a_file_that_nothing_identifies_is_told_once_whatever_its_name(folder: Path) -> None:
+    path, other = folder / "a.sealed", folder / "b.sealed"
+    damaged_sealed(path)
+    query = stream(folder, segmentFormat="sealed")
+    assert reports(query) == ["a.sealed"]
+    path = path.rename(folder / "c.sealed")
+    assert reports(query) == []
+    # A listing misses it while it gets another name; a batch is planned meanwhile.
+    path = path.rename(folder / "_c.sealed")
+    damaged_sealed(other)
+    assert reports(query) == ["b.sealed"]
+    path = path.rename(folder / "c.sealed")
+    assert reports(query) == []
+    query.restart()
+    # Two files with the same bytes are two, as there is nothing to tell them by.
+    shutil.copyfile(path, folder / "d.sealed")
+    assert reports(query) == ["d.sealed"]
+    # Another file with the name of one that is gone.
+    path.unlink()
+    with seglake.create(folder / "e.sealed", format="sealed") as writer:
+        writer.write(type="t", value=b"e")
+    assert query.batch() == ["e"]
+    damaged_sealed(folder / "f.sealed")
+    (folder / "f.sealed").rename(path)
+    assert reports(query) == ["c.sealed"]
+    assert reports(query) == []
+
+
+def test_damage_that_an_oplog_waits_at_is_said(folder: Path, caplog: pytest.LogCaptureFixture) -> None:
+    def grow(first: int, end: int) -> None:
+        with seglake.create(folder / "a", format="oplog", if_exists="append") as writer:
+            for number in range(first, end):
+                fields: dict[str, Any] = {"version": 1, "clock": [], "batch": 0, "checkpointer": 1, "abi": 0}
+                writer.write(value=str(number).encode(), **fields)
+
+    grow(0, 3)
+    size = (folder / "a").stat().st_size
+    grow(3, 4)
+    whole = (folder / "a").read_bytes()
+    (folder / "a").write_bytes(whole[:-1])
+    query = stream(folder, segmentFormat="oplog")
+    assert query.batch() == ["0", "1", "2"]
+    assert caplog.messages == []  # an unfinished message waits, as everywhere
+    (folder / "a").write_bytes(whole)
+    grow(4, 6)
+    content = (folder / "a").read_bytes()
+    flip(folder / "a", size + 2)
+    for _ in range(2):
+        assert query.batch() == []
+    assert len(caplog.messages) == 1
+    assert re.search(rf"/a: \w+ at offset {size}: ", caplog.messages[0])
+    assert "The stream waits there" in caplog.messages[0]
+    with pytest.raises(seglake.DamageError, match=f"offset {size}"):
+        stream(folder, segmentFormat="oplog", mode="FAILFAST").batch()
+    (folder / "a").write_bytes(content)
+    assert query.batch() == ["3", "4", "5"]
+
+
 def flip(file: Path, offset: int) -> None:
     content = bytearray(file.read_bytes())
     content[offset] ^= 1
@@ -622,3 +699,120 @@ def test_each_record_once_whatever_happens_in_between(folder: Path, seed: int) -
     while query.batch():
         pass
     assert sorted(query.rows) == sorted(rows)
+
+
+class Clock:
+    """A clock of whole seconds that is put forward and back. Files get their times from it, and listings too."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.seconds = 1_700_000_000
+
+        def find(*given: Any) -> Any:
+            listing = find_files(*given)
+            listing.listed_ns = self.seconds * 10**9
+            return listing
+
+        monkeypatch.setattr("seglake.spark.stream.folder.find_files", find)
+        monkeypatch.setattr("seglake.spark.stream.look.time", SimpleNamespace(time_ns=lambda: self.seconds * 10**9))
+
+    def stamp(self, path: Path) -> None:
+        os.utime(path, (self.seconds, self.seconds))
+
+
+def test_a_file_may_have_one_time_twice_once_the_clock_was_put_back(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clock = Clock(monkeypatch)
+    a = Segment(folder.parent / "a.active")
+
+    def grow() -> list[str]:
+        rows = a.grow(1)
+        (folder / "a.active").write_bytes(a.path.read_bytes().ljust(1000, b"\0"))
+        clock.stamp(folder / "a.active")
+        return rows
+
+    query = stream(folder)
+    rows = grow()
+    clock.seconds += 60
+    assert query.batch() == rows
+    assert query.batch() == []
+    clock.seconds -= 60
+    rows = grow()
+    assert query.batch() == rows
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_each_record_once_whatever_the_clock_does(folder: Path, seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Into preallocated files, whose sizes tell nothing."""
+    chosen, clock = random.Random(seed), Clock(monkeypatch)
+    segments = [Segment(folder.parent / f"{name}.active") for name in "abc"]
+    rows: list[str] = []
+
+    def grow(segment: Segment) -> None:
+        rows.extend(segment.grow(1))
+        path = folder / segment.path.name
+        path.write_bytes(segment.path.read_bytes().ljust(20_000, b"\0"))
+        clock.stamp(path)
+
+    grow(segments[0])
+    query = stream(folder)
+    for _ in range(60):
+        for segment in segments:
+            if chosen.random() < 0.5:
+                grow(segment)
+        query.batch()
+        # A jump, or a second or none.
+        clock.seconds += chosen.choice([0, 0, 1, 3, -3, -1, 120, -120])
+        if chosen.random() < 0.2:
+            query.batch()
+            query.restart()
+    clock.seconds += 10_000
+    query.batch()
+    assert sorted(query.rows) == sorted(rows)
+
+
+def test_ten_thousand_files_that_come_late_move_are_cut_and_replaced(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    count, chosen, clock = 10_000, random.Random(1), Clock(monkeypatch)
+    segments: list[Segment] = []
+    for number in range(count):
+        segments.append(Segment(folder / f"{number:05}.active"))
+        segments[-1].grow(1)
+        clock.stamp(segments[-1].path)
+    clock.seconds += 3600
+    query = stream(folder, onReplaced="skip")
+    assert query.plan()  # reading is like reading a few
+    for step in range(4):
+        # Minutes forward, and back before the files were written.
+        clock.seconds += chosen.choice([300, -600])
+        rows: list[str] = []
+        some = chosen.sample(segments, 50)
+        for segment in some[:10]:  # grown
+            rows += segment.grow(1)
+            clock.stamp(segment.path)
+        for segment in some[10:20]:  # renamed
+            segment.path = segment.path.rename(folder / f"moved-{step}-{segment.name}.active")
+        for segment in some[20:30]:  # renamed and grown
+            segment.path = segment.path.rename(folder / f"moved-{step}-{segment.name}.active")
+            rows += segment.grow(1)
+            clock.stamp(segment.path)
+        for segment in some[30:40]:  # replaced by another of the same layout
+            segment.path.unlink()
+            name = "r" + segment.name[1:]
+            rows += Segment(segment.path, name).grow(segment.number)
+            clock.stamp(segment.path)
+            segments.remove(segment)
+        for segment in some[40:]:  # cut
+            os.truncate(segment.path, 30)
+            clock.stamp(segment.path)
+            segments.remove(segment)
+        for number in range(10):  # late, and older than all others
+            segments.append(Segment(folder / f"late-{step}-{number}.active"))
+            rows += segments[-1].grow(2)
+            os.utime(segments[-1].path, (1_600_000_000,) * 2)
+        if step % 2:
+            query.restart()
+        assert sorted(query.batch()) == sorted(rows)
+        assert query.batch() == []
+    assert sum("was replaced or cut" in message for message in caplog.messages) == 4 * 20

@@ -38,12 +38,14 @@ class Grown(NamedTuple):
         nbytes: about how many bytes were read.
         found: whether there were records or damage.
         is_all: whether that is all that the file has.
+        pending_bytes: how many bytes the file has after that which are not finished, where that is all.
     """
 
     position: Position
     nbytes: int
     found: bool
     is_all: bool
+    pending_bytes: int = 0
 
 
 @dataclass(frozen=True)
@@ -124,14 +126,33 @@ class Look:
             return False
         return True
 
-    def _resumed(self, path: str, position: Position | None, size: int) -> seglake.Reader:
+    def waiting_damage(self, file: SegmentFile, position: Position) -> seglake.DamageError | None:
+        """Returns the damage at a position if records follow it. Only of an oplog, without checksums, none is read."""
+        with self._resumed(file.path, position, file.size, final=True) as reader:
+            batches = reader.batches(warn=False)
+            records = sum(batch.num_rows for batch in batches)
+            if not records or not batches.report.damage:
+                return None
+            first = batches.report.damage[0]
+        return seglake.DamageError(
+            path=file.path,
+            byte_offset=first.start,
+            cause=first.cause or "corrupt",
+            expected="a message, or the end of the file",
+            actual=f"{first.end - first.start} damaged bytes, and messages after them",
+            next="The stream waits there, as without checksums nobody knows what these messages are. Restore the file. "
+            "Or load it in mode PERMISSIVE, which gives them, and move it elsewhere",
+        )
+
+    def _resumed(self, path: str, position: Position | None, size: int, *, final: bool = False) -> seglake.Reader:
         columns: Any = {"columns": ["position"], "on_damage": "skip"}
-        return seglake.resume(path, position, size=size, **columns, **self._arguments())
+        return seglake.resume(path, position, size=size, final=final, **columns, **self._arguments())
 
     def _passed(self, file: SegmentFile, reader: seglake.Reader, start: int, *, is_all: bool) -> Grown:
         with reader:
             records = reader.count()
             report, position = reader.report, reader.position
+            pending_bytes = (reader.pending_bytes or 0) if is_all else 0
         if report.wrong_key:
             raise seglake.WrongKeyError(
                 path=file.path,
@@ -143,7 +164,7 @@ class Look:
             )
         assert position is not None
         nbytes = position.byte_offset - start if grows(reader.format) else file.size
-        return Grown(position, nbytes, bool(records or report.damage), is_all)
+        return Grown(position, nbytes, bool(records or report.damage), is_all, pending_bytes)
 
     def _check_format(self, reader: seglake.Reader) -> None:
         if reader.format not in alike(self.format, self.options.format_options):

@@ -44,10 +44,12 @@ class Memory:
     Attributes:
         identities: those of files that no batch had room for yet, as they were listed.
         unlisted: of segments of which no file is listed, the number of the state since when.
+        damaged: where damage is that was warned of, by the keys of segments.
     """
 
     identities: dict[SegmentFile, str | None] = field(default_factory=dict["SegmentFile", str | None])
     unlisted: dict[str, int] = field(default_factory=dict[str, int])
+    damaged: dict[str, int] = field(default_factory=dict[str, int])
 
 
 class BatchPlan:
@@ -120,7 +122,9 @@ class BatchPlan:
         known, segments = self.state.files, self.state.segments
         for path, file in files.items():
             seen = known.get(path)
-            if seen is not None and seen.modified == file.modified_ns and seen.size == file.size:
+            # A clock that was put back may give a file the same time once more.
+            modified = file.settled_ns(self._listed_ns)
+            if seen is not None and modified is not None and seen.modified == modified and seen.size == file.size:
                 continue
             if path in done:
                 continue
@@ -161,7 +165,7 @@ class BatchPlan:
             del unlisted[key]
         for key in self.state.segments.keys() - listed:
             since = unlisted.setdefault(key, self._number)
-            if key.startswith(_UNKNOWN) or self._number - since > self._retained:
+            if self._number - since > self._retained:
                 del unlisted[key]
                 self.state.forget_segment(key)
 
@@ -195,9 +199,45 @@ class BatchPlan:
             if known is not None:
                 self.state.forget_segment(key)
             key = identity
+        if grown.pending_bytes:
+            self._check_pending(file, key, grown)
+        if identity is None and position is None and grown.found and self._has_told(file, key, grown):
+            return grown.is_all
         self._note(file, key, known, position, grown)
         self._see(file, key, is_all=grown.is_all)
         return grown.is_all
+
+    def _check_pending(self, file: SegmentFile, key: str, grown: Grown) -> None:
+        """Says it where records follow what a file has not finished: it is damage, and they wait.
+
+        Raises:
+            seglake.DamageError: so it is, and the mode is FAILFAST.
+        """
+        at = grown.position.byte_offset
+        if self._memory.damaged.get(key) == at:
+            return
+        damage = self._look.waiting_damage(file, grown.position)
+        if damage is None:
+            return
+        if self._look.options.mode == "FAILFAST":
+            raise damage
+        self._memory.damaged[key] = at
+        _LOG.warning("%s", damage)
+
+    def _has_told(self, file: SegmentFile, key: str, grown: Grown) -> bool:
+        """Tells whether a file without a sound record is one that was read under another name, which it has no more."""
+        text = grown.position.to_json()
+        for other in self._memory.unlisted:
+            known = self.state.segments.get(other)
+            if known is None or not other.startswith(_UNKNOWN) or known.path in self._files:
+                continue
+            if known.position == text:
+                self.state.forget_segment(other)
+                del self._memory.unlisted[other]
+                self.state.read(key, ReadSegment(text, file.path, known.batch))
+                self._see(file, key, is_all=grown.is_all)
+                return True
+        return False
 
     def _note(
         self, file: SegmentFile, key: str, known: ReadSegment | None, position: Position | None, grown: Grown
@@ -222,6 +262,11 @@ class BatchPlan:
     def _take_other(self, file: SegmentFile, key: str, error: seglake.ReplacedError) -> bool:
         """Plans what there is of a file that does not go on where its segment was read to."""
         known = self.state.segments[key]
+        if key.startswith(_UNKNOWN) and file.path not in self.state.files:
+            # Nothing but its name was that of a file which has been gone since.
+            self.state.forget_segment(key)
+            self._memory.unlisted.pop(key, None)
+            return self._take(file, key)
         read = self._files.get(known.path)
         if read is not None and read.path != file.path and self._look.contains(file, read):
             # A copy, or what the segment was sealed from: nothing in it was not read, or is not read from the other.
