@@ -140,7 +140,7 @@ class Decoder:
     ) -> seglake.Reader:
         later = [("uuid", ">", after.last)] if after is not None else []
         read: dict[str, Any] = {
-            "on_damage": "skip" if self._skips else "raise",
+            "on_damage": "raise" if not self._skips else "repair" if self.options.repair else "skip",
             "columns": self._columns,
             "uuid_type": self.read_schema.uuid_type,
             "filters": [*self.options.conditions.values(), *self.options.pushed, *later],
@@ -161,6 +161,7 @@ class Decoder:
             self.options.stores.source(file),
             format=format,
             key=secret.reveal() if secret is not None else key,
+            parity=self.options.parity,
             **self.options.format_options.arguments(self.format, record_bytes=record_bytes),
             **more,
         )

@@ -129,6 +129,11 @@ def _starting_from(text: str) -> str:
         raise values.WrongValueError(text, "start, now, or a UUID") from None
 
 
+def _parity(text: str) -> str | None:
+    beside = text.lower()
+    return values.not_empty(text) if beside not in ("auto", "none") else None if beside == "none" else beside
+
+
 def _index(text: str) -> bool:
     return values.one_of(text, ("beside", "none")) == "beside"
 
@@ -270,6 +275,22 @@ def _reading() -> Iterator[Option]:
         "Whether the index beside a log is used. It makes a choice of records faster, and nothing else. For `chunked`.",
         _index,
         otherwise="`beside`",
+    )
+    yield Option(
+        "parity",
+        "`auto`, `none`, or a path",
+        "The [parity sidecars](parity.md#reading-with-a-sidecar) that files are checked by: those beside files that "
+        "are mounted, none, or that of the only file.",
+        _parity,
+        "auto",
+    )
+    yield Option(
+        "repair",
+        "boolean",
+        "Whether records that a sidecar restores are given, see [below](#damage). Nothing is written. Not in mode "
+        "`FAILFAST`.",
+        values.flag,
+        False,
     )
     yield Option("recordBytes", "bytes", "A larger record is an error.", size, otherwise="`2147483647`")
     for option in limit_options().values():

@@ -2,11 +2,11 @@
 
 import json
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import cast
 
-from seglake._files import FileFilter
+from seglake._files import FileFilter, SegmentFile
 from seglake._filters import FILTER_OPTIONS, Condition, conditions
 from seglake._formats import FormatOptions, UuidType, column_names, limit_options
 
@@ -61,6 +61,8 @@ class ReadOptions:
         conditions: which records are read, by the names of the options that say so.
         pushed: what of the query's filters is applied while reading.
         mode: what becomes of damage.
+        parity: the sidecar of the only file, "auto" for those beside files, or None.
+        repair: whether records that sidecars restore are given.
         corrupt_column: the name of the column that reports damage.
         metadata_columns: which columns that say where a record is the schema has, beside the format's own.
         uuid_type: how UUIDs come; None leaves it to the schema, and is `string` where that is inferred too.
@@ -84,6 +86,8 @@ class ReadOptions:
     conditions: Mapping[str, Condition]
     pushed: tuple[Condition, ...]
     mode: Mode
+    parity: str | None
+    repair: bool
     corrupt_column: str
     metadata_columns: tuple[str, ...]
     uuid_type: UuidType | None
@@ -123,6 +127,8 @@ class ReadOptions:
             conditions=_conditions(read),
             pushed=(),
             mode=read.get("mode"),
+            parity=read.get("parity"),
+            repair=_repair(read),
             corrupt_column=read.get("columnNameOfCorruptRecord"),
             metadata_columns=read.get("metadataColumns") or (),
             uuid_type=read.get("uuidType"),
@@ -142,6 +148,23 @@ class ReadOptions:
         if parsed.segment_format is not None:
             parsed.check_format(parsed.segment_format)
         return parsed
+
+    def check_parity(self, files: Sequence[SegmentFile] | None = None) -> None:
+        """Refuses a sidecar that is named for anything but one file: it is that of one.
+
+        Args:
+            files: what is to be read; None is a stream.
+
+        Raises:
+            ValueError: there are several files, or a stream.
+        """
+        if self.parity in (None, "auto") or (files is not None and len(files) < 2):
+            return
+        found = "this is a stream" if files is None else f"there are {len(files):,} to read"
+        raise ValueError(
+            f"option parity names the sidecar of one file, and {found}: load one file, or give auto, for the sidecars "
+            "beside files, or none"
+        )
 
     def as_stream(self) -> "ReadOptions":
         """Returns the options of a stream, for which none was given that concerns streams alone."""
@@ -177,6 +200,18 @@ class ReadOptions:
             foreign.append("uint64Type")
         if foreign:
             raise ValueError(f"option {foreign[0]} does not concern format {format}")
+
+
+def _repair(read: OptionValues) -> bool:
+    repair: bool = read.get("repair")
+    if repair and read.get("mode") == "FAILFAST":
+        raise ValueError(
+            "option repair does not go with mode FAILFAST, which also fails at what a sidecar restores: give mode "
+            "PERMISSIVE or DROPMALFORMED"
+        )
+    if repair and read.get("parity") is None:
+        raise ValueError("option repair needs sidecars, and option parity is none: leave one of them out")
+    return repair
 
 
 def _format_options(read: OptionValues) -> FormatOptions:

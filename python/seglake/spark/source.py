@@ -97,6 +97,7 @@ class SegmentDataSource(DataSource):
         if self._options.stream is not None:
             raise ValueError("options of streams were given, and this is a load: leave them out, or use readStream")
         files = self._find().files
+        self._options.check_parity(files)
         format = self._options.segment_format or _common_format(files, self._options)
         reader = FilteringReader if self._options.push_down_predicate else SegmentDataSourceReader
         if format is None:
@@ -266,12 +267,29 @@ def _detect(file: SegmentFile, options: ReadOptions) -> str:
         key=key.reveal() if key is not None else None,
     )
     if found.format is None:
+        if options.parity is not None and (by_sidecar := _restored_format(file, options)) is not None:
+            return by_sidecar
         raise seglake.FormatError(
             f"cannot tell the format: {found.reason}",
             path=file.path,
             next="name it with option segmentFormat, or leave the file out with option pathGlobFilter",
         )
     return found.format
+
+
+def _restored_format(file: SegmentFile, options: ReadOptions) -> str | None:
+    """Returns the format of a file whose beginning is damaged, by its sidecar; None if that does not help."""
+    key = options.key
+    try:
+        with seglake.open(
+            options.stores.source(file),
+            dialect=options.format_options.dialect,
+            key=key.reveal() if key is not None else None,
+            parity=options.parity,
+        ) as reader:
+            return reader.format
+    except seglake.FormatError:
+        return None
 
 
 def _no_files(options: ReadOptions, listing: FileListing) -> str:

@@ -217,7 +217,7 @@ def open_growth(
     """
     end = Position.from_json(growth.end)
     start = Position.from_json(growth.start) if growth.start is not None else None
-    own = {**arguments(options, format), **more}
+    own = {**arguments(options, format), "parity": options.parity, **more}
     try:
         return _opened(growth.path, start, end, part, {**own, "format": end.format})
     except (FileNotFoundError, seglake.ReplacedError) as error:
@@ -259,14 +259,17 @@ def check_read(growth: Growth, reader: seglake.Reader) -> None:
 def _opened(
     path: str, start: Position | None, end: Position, part: seglake.Part | None, arguments: dict[str, Any]
 ) -> seglake.Reader:
+    parity = arguments.pop("parity")
+    # What a file grew by is read as it is.
+    grown = {**arguments, "on_damage": "raise" if arguments["on_damage"] == "raise" else "skip"}
     if grows(arguments["format"]):
-        return seglake.resume(path, start, size=end.byte_offset, **arguments)
+        return seglake.resume(path, start, size=end.byte_offset, **grown)
     if not grows(end.format):
         if start is not None and start.format != end.format:
-            return seglake.resume(path, start, **arguments)
+            return seglake.resume(path, start, **grown)
         looks = {name: value for name, value in arguments.items() if name in ("key", "format", "dialect")}
         seglake.resume(path, end, **looks).close()  # refuses another file
-        return seglake.open(path, part=part, prune=True, **arguments)
+        return seglake.open(path, part=part, prune=True, parity=parity, **arguments)
     # It has been sealed since.
     with seglake.open(path, key=arguments["key"], format=arguments["format"]) as sealed:
         if end.uuid is None or sealed.get(end.uuid) is None:
@@ -274,7 +277,7 @@ def _opened(
                 path=path, byte_offset=0, expected=f"a record with the UUID {end.uuid}", actual="none"
             )
     bound: dict[str, Any] = {"filters": [*arguments["filters"], ("uuid", "<=", end.uuid)]}
-    return seglake.resume(path, start, **(arguments | bound))
+    return seglake.resume(path, start, **(grown | bound))
 
 
 def _others(path: str, end: Position, options: ReadOptions, format: str) -> Iterator[tuple[str, str]]:

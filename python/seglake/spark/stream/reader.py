@@ -49,6 +49,7 @@ def plan(options: ReadOptions, format: str | None, schema: StructType) -> DataSo
     """
     stream = options.stream
     try:
+        options.check_parity()
         if stream is not None and stream.state_location is not None:
             return FolderStreamReader.plan(options, format, schema)
         return LogStreamReader.plan(options, schema)
