@@ -465,7 +465,8 @@ def protect(
         existing sidecar, "128+8" for a new one.
     as_it_is: begin a new sidecar for the file as it is, damaged or not. An existing one is replaced.
     lazy: leave the last 16 MiB as they are until what is not covered of them is 1/16 of what is.
-    sidecar: where the sidecar is. None: `path` with `.par` behind it.
+    sidecar: where the sidecar is. None: `path` with `.par` behind it; for a link without one, that of the file
+        that it leads to.
     format: as in `verify`, or "raw" for a file of any other kind: it is not verified, and covered whole.
     progress: called as in `verify`. The other arguments are as there.
 
@@ -503,7 +504,7 @@ def repair(
     to: where the repaired file goes, with its sidecar beside it. Then nothing else changes. None: in place.
     overwrite: replace existing files at `to`. Otherwise they raise FileExistsError.
     undo: where the replaced bytes go; their manifest gets `.manifest.jsonl` behind its name. None: `path` with
-        `.undo` behind it, and a number where that is taken.
+        `.undo` behind it, and a number where that is taken. For a link they are beside the file that it leads to.
     force: repair also a file of which nothing is as it was protected, records that their own checksums prove, and
         a file without checksums that was modified after it was protected.
     sidecar, format: as in `protect`. progress: called as in `verify`. The other arguments are as there.

@@ -248,3 +248,43 @@ def test_a_hostile_manifest_is_refused(tmp_path: Path, change: Callable[[str], s
     with pytest.raises(seglake.FormatError, match=said):
         seglake.undo_repair(path)
     assert path.read_bytes() == before
+
+
+def test_the_sidecar_of_a_link_is_the_one_beside_it_or_else_beside_its_file(tmp_path: Path) -> None:
+    (tmp_path / "data").mkdir()
+    (tmp_path / "links").mkdir()
+    path = sample(tmp_path / "data", "oplog")
+    content = path.read_bytes()
+    link = tmp_path / "links" / "current.oplog"
+    link.symlink_to(Path("..") / "data" / path.name)
+    # What is covered lies where the link leads to, and so does its new sidecar.
+    made = seglake.protect(link)
+    sidecar = Path(f"{path}.par")
+    assert (made.sidecar, made.change) == (str(sidecar.resolve()), "created")
+    assert seglake.protect(path).change == "unchanged"
+    flip(path, 50)
+    for name in (path, link):
+        report = seglake.verify(name)
+        assert report.parity is not None
+        assert report.parity.outcome == "repaired"
+        with seglake.open(name) as reader, pytest.raises(seglake.DamageError):
+            list(reader)
+        with pytest.raises(seglake.DamageError):
+            seglake.scan(name).to_table()
+        (found,) = seglake.scrub(name)
+        assert not found.ok
+        assert here("verify", str(name)).status == 1
+    # What a repair replaced is found under both names.
+    repaired = seglake.repair(link)
+    assert (repaired.undo, path.read_bytes()) == (str(Path(f"{path}.undo").resolve()), content)
+    seglake.undo_repair(path)
+    assert seglake.repair(path).undo == f"{path}.undo"
+    assert seglake.undo_repair(link) == len(content)
+    assert not seglake.verify(link).ok
+    assert os.listdir(link.parent) == [link.name]
+    # One beside the link counts before that: so do folders of links, each to a file of a store.
+    sidecar.rename(f"{link}.par")
+    assert seglake.verify(path).parity is None
+    assert seglake.repair(link).sidecar == f"{link}.par"
+    assert path.read_bytes() == content
+    assert seglake.protect(link).sidecar == f"{link}.par"

@@ -131,6 +131,14 @@ def test_a_format_that_the_file_does_not_tell_any_more_is_told_by_the_sidecar(tm
         rows(unnamed, parity="none")
 
 
+def test_a_link_is_read_by_the_sidecar_of_what_it_leads_to(tmp_path: Path) -> None:
+    path, at = struck(tmp_path, "oplog")
+    (tmp_path / "links").mkdir()
+    link = tmp_path / "links" / "current.oplog"
+    link.symlink_to(path)
+    assert rows(link)[1] == [(at, at + 1, "repaired", "checksum_mismatch")]
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [

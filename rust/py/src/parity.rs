@@ -9,7 +9,7 @@ use pyo3::types::{PyDict, PyString, PyType};
 use seglake::format::{Options, ParityCheck, with_parity};
 use seglake::parity::{self, FileKind, WorstGroup};
 use seglake::source::{FileSource, Source, open_regular};
-use seglake::verbs::{ParityReport, default_sidecar};
+use seglake::verbs::{ParityReport, find_sidecar};
 
 use crate::error::raise;
 use crate::listed::ListedSegment;
@@ -78,8 +78,8 @@ impl ParityArgument {
         let Some(path) = path else {
             return Ok(None);
         };
-        let sidecar = default_sidecar(&path);
         let opened = py.detach(|| -> seglake::Result<Option<Arc<dyn Source>>> {
+            let sidecar = find_sidecar(&path, &Options::default());
             if !sidecar.is_file() {
                 return Ok(None);
             }

@@ -261,7 +261,7 @@ def _opened(
 ) -> seglake.Reader:
     parity = arguments.pop("parity")
     # What a file grew by is read as it is.
-    grown = {**arguments, "on_damage": "raise" if arguments["on_damage"] == "raise" else "skip"}
+    grown: dict[str, Any] = {**arguments, "on_damage": "raise" if arguments["on_damage"] == "raise" else "skip"}
     if grows(arguments["format"]):
         return seglake.resume(path, start, size=end.byte_offset, **grown)
     if not grows(end.format):

@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
-use crate::disk::DiskRef;
+use crate::disk::{DiskRef, Kind};
 use crate::error::{Error, Result};
 use crate::output::folder;
 use crate::text;
@@ -13,6 +13,18 @@ pub(super) fn behind(path: &Path, suffix: &str) -> PathBuf {
     let mut name = OsString::from(path);
     name.push(suffix);
     name.into()
+}
+
+/// The file that a link leads to; any other path as it is.
+pub(super) fn led_to(disk: &DiskRef, path: &Path) -> PathBuf {
+    let is_link = disk
+        .stat(path, false)
+        .is_ok_and(|stat| stat.kind == Kind::Other);
+    // A link that leads nowhere cannot be opened either, which says more.
+    match is_link.then(|| disk.canonical(path)) {
+        Some(Ok(target)) => target,
+        _ => path.to_path_buf(),
+    }
 }
 
 /// Refuses two names of one file.

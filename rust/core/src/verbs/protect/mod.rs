@@ -6,7 +6,7 @@ mod verified;
 use std::path::{Path, PathBuf};
 
 use super::Report;
-use super::paths::{behind, refuse_same};
+use super::paths::{behind, led_to, refuse_same};
 use super::stages::Stages;
 use super::watched::Watched;
 use crate::bug::OrBug;
@@ -34,16 +34,28 @@ pub fn default_sidecar(path: &Path) -> PathBuf {
     behind(path, SUFFIX)
 }
 
-/// The path of a file's sidecar: the one that is named, or else the default.
-pub(super) fn sidecar_of(path: &Path, named: Option<&Path>) -> PathBuf {
-    named.map_or_else(|| default_sidecar(path), Path::to_path_buf)
+/// The path of the sidecar that a file of this name is read by, if none is named. Of a link it is the one beside the
+/// link if that is there, and else the one beside the file that the link leads to: what is covered lies there.
+#[must_use]
+pub fn find_sidecar(path: &Path, options: &Options) -> PathBuf {
+    sidecar_of(options.on(), path, None)
+}
+
+/// The path of a file's sidecar: the one that is named, or else the one to [find](find_sidecar).
+pub(super) fn sidecar_of(disk: &DiskRef, path: &Path, named: Option<&Path>) -> PathBuf {
+    let beside = default_sidecar(path);
+    match named {
+        Some(named) => named.to_path_buf(),
+        None if disk.is_taken(&beside) => beside,
+        None => default_sidecar(&led_to(disk, path)),
+    }
 }
 
 /// Options of protecting a file.
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct Protection {
-    /// Where the sidecar is. `None` is the file's name with `.par` appended.
+    /// Where the sidecar is. `None` is the file's name with `.par` appended, or for a link [what it leads to](find_sidecar).
     pub sidecar: Option<PathBuf>,
     /// How the file is divided. `None` is what an existing sidecar has, and [`Parameters::DEFAULT`] for a new one.
     pub parameters: Option<Parameters>,
@@ -123,7 +135,7 @@ pub fn protect(
     mut progress: impl FnMut(u64) -> Result<()>,
 ) -> Result<Protected> {
     let disk = options.on();
-    let sidecar = sidecar_of(path, protection.sidecar.as_deref());
+    let sidecar = sidecar_of(disk, path, protection.sidecar.as_deref());
     refuse_same(
         disk,
         &[("the file", Some(path)), ("its sidecar", Some(&sidecar))],

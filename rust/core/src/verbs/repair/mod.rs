@@ -35,13 +35,15 @@ const PIECE_BYTES: usize = 1 << 20;
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct Repairing {
-    /// Where the sidecar is. `None` is the file's name with `.par` appended.
+    /// Where the sidecar is. `None` is the file's name with `.par` appended, or for a link
+    /// [what it leads to](super::find_sidecar).
     pub sidecar: Option<PathBuf>,
     /// Where the repaired file goes, with its sidecar beside it. `None` repairs both where they are.
     pub to: Option<PathBuf>,
     /// Whether to replace existing files at `to`. Otherwise they are an error.
     pub overwrite: bool,
-    /// Where the replaced bytes go. `None` is the file's name with `.undo` appended, and a number if that is taken.
+    /// Where the replaced bytes go. `None` is the file's name with `.undo` appended, and a number if that is taken. For
+    /// a link they are beside the file that it leads to.
     /// The manifest is beside it, with `.manifest.jsonl` appended to its name.
     pub undo: Option<PathBuf>,
     /// Whether to repair also a file of which no block is as it was protected, one that was modified after its sidecar,
@@ -109,7 +111,7 @@ pub fn repair(
     repairing: &Repairing,
     mut progress: impl FnMut(u64) -> Result<()>,
 ) -> Result<Repaired> {
-    let sidecar = sidecar_of(path, repairing.sidecar.as_deref());
+    let sidecar = sidecar_of(options.on(), path, repairing.sidecar.as_deref());
     let new_sidecar = repairing.to.as_deref().map(default_sidecar);
     refuse_same(
         options.on(),

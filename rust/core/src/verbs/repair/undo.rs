@@ -13,7 +13,7 @@ use crate::error::{Error, Result};
 use crate::output::{InPlace, NewFile, folder};
 use crate::saturating::saturating_usize;
 use crate::source::{FileSource, Source};
-use crate::verbs::paths::{behind, refuse_same};
+use crate::verbs::paths::{behind, led_to, refuse_same};
 use crate::verbs::protect::sidecar_of;
 
 /// The suffix of replaced bytes after the name of the file.
@@ -23,7 +23,8 @@ const SUFFIX: &str = ".undo";
 fn names(job: &Job<'_>) -> impl Iterator<Item = PathBuf> {
     let first = match &job.repairing.undo {
         Some(undo) => undo.clone(),
-        None => behind(job.path, SUFFIX),
+        // Whatever name the file had when it was repaired.
+        None => behind(&led_to(job.disk, job.path), SUFFIX),
     };
     let others = first.clone();
     let others = (2u64..).map(move |number| behind(&others, &format!(".{number}")));
@@ -61,7 +62,7 @@ pub(super) fn latest(job: &Job<'_>) -> Option<PathBuf> {
 ///   the repair.
 /// - [`Error::Io`]; also if there is nothing to undo, or if another writer has one of the files open.
 pub fn undo_repair(path: &Path, options: &Options, repairing: &Repairing) -> Result<u64> {
-    let sidecar = sidecar_of(path, repairing.sidecar.as_deref());
+    let sidecar = sidecar_of(options.on(), path, repairing.sidecar.as_deref());
     refuse_same(
         options.on(),
         &[("the file", Some(path)), ("its sidecar", Some(&sidecar))],
