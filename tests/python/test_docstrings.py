@@ -4,6 +4,7 @@ import ast
 import doctest
 import inspect
 import os
+import shutil
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -102,8 +103,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture
 def there(folder: Path, tmp_path: Path) -> Iterator[None]:
     """Each example finds the same files in the present folder, and may write new ones."""
-    for path in folder.iterdir():
-        (tmp_path / path.name).symlink_to(path)
+    shutil.copytree(folder, tmp_path, dirs_exist_ok=True)
     before = Path.cwd()
     os.chdir(tmp_path)
     yield

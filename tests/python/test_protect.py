@@ -281,7 +281,7 @@ def test_the_sidecar_of_a_link_is_the_one_beside_it_or_else_beside_its_file(tmp_
     assert seglake.repair(path).undo == f"{path}.undo"
     assert seglake.undo_repair(link) == len(content)
     assert not seglake.verify(link).ok
-    assert os.listdir(link.parent) == [link.name]
+    assert list(link.parent.iterdir()) == [link]
     # One beside the link counts before that: so do folders of links, each to a file of a store.
     sidecar.rename(f"{link}.par")
     assert seglake.verify(path).parity is None
