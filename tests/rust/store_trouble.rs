@@ -3,8 +3,9 @@
 use std::path::Path;
 
 use crate::simulated::{Call, Done, Simulated, Trouble};
+use seglake::checksum::Key;
 use seglake::faults::Opening;
-use seglake::format::Options;
+use seglake::format::{Options, active};
 use seglake::store::{LogOptions, LogReader, Recovery, Retention, SegmentLog};
 use seglake::{Error, Record};
 
@@ -348,4 +349,55 @@ fn a_frozen_segment_does_not_stop_retention() {
     );
     let removed = log.retain(&Retention::default().bytes(0)).unwrap();
     assert_eq!(removed.len(), 2);
+}
+
+/// A torn record whose length reaches to the end of the data, with so much in it that looks like records that a search does not get to
+/// the sound one at its end.
+fn torn_with_decoys(first: &[u8; 16]) -> Vec<u8> {
+    const BODY_BYTES: usize = 64 << 10; // up to that long, what looks like a record is always tried
+    let header = |len: usize| {
+        let mut bytes = first.to_vec();
+        bytes.push(0);
+        bytes.extend(u32::try_from(len).unwrap().to_be_bytes());
+        bytes
+    };
+    let mut last = *first;
+    last[9] = 0xff;
+    let mut sound = Vec::new();
+    active::encode(&mut sound, &Key::DEFAULT, &last, b"", b"sound").unwrap();
+    let mut value = header(BODY_BYTES - 29).repeat((300 << 20) / BODY_BYTES);
+    value.resize(value.len() + BODY_BYTES, 0x11);
+    value.extend(sound);
+    let mut torn = header(value.len());
+    torn.extend(value);
+    torn.extend([1; 8]); // a checksum, which is wrong
+    torn
+}
+
+/// Else a sound record that was acknowledged might be overwritten.
+#[test]
+fn a_torn_tail_that_cannot_be_searched_to_its_end_is_not_overwritten() {
+    let disk = Simulated::new();
+    let log = open(options(&disk));
+    log.write(b"type", b"value 0").unwrap();
+    log.close().unwrap();
+    let path = only(&disk, ".active");
+    let file = disk.disk().open(Path::new(&path), Opening::Write).unwrap();
+    let mut first = [0; 16];
+    file.read_at(&mut first, 0).unwrap();
+    let torn = torn_with_decoys(&first.map(|byte| byte | 1));
+    file.write_at(&torn, 16 + 1 + 4 + 4 + 7 + 8).unwrap();
+    let before = disk.files()[path.trim_start_matches("/data/")].clone();
+
+    let log = open(options(&disk));
+    let [Recovery::Frozen { reason, .. }] = log.recovered() else {
+        panic!("{:?}", log.recovered())
+    };
+    assert!(
+        reason.contains("the search for them reached its limit"),
+        "{reason}"
+    );
+    log.write(b"type", b"value 1").unwrap();
+    log.close().unwrap();
+    assert_eq!(disk.files()[path.trim_start_matches("/data/")], before);
 }

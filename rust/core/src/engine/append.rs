@@ -3,7 +3,7 @@
 use super::{Driver, Options, Scan, Step, Walk, WriteOptions, sum_up};
 use crate::checksum::Key;
 use crate::error::{Error, Result};
-use crate::ledger::{Kind, Span, Summary};
+use crate::ledger::{Cause, Kind, Span, Summary};
 use crate::output::Appender;
 
 /// The options to scan a file with before appending to it: lenient, and without values.
@@ -35,18 +35,32 @@ pub(crate) fn survey<S: Scan>(
     Ok(end)
 }
 
-/// Whether a walk emits any record.
+/// What a search of a torn tail for sound records found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Within {
+    /// None: all of the tail was searched.
+    Nothing,
+    Records,
+    /// Nobody knows: the search ended at its budget.
+    Unknown,
+}
+
+/// Looks for a sound record with a walk that begins within a torn tail. Only [`Within::Nothing`] allows clearing the tail.
 ///
-/// For a walk that begins within a torn tail: whether the tail contains a sound record. The torn record's length may
-/// reach to the end of the tail; then the search for later records is skipped, and clearing the tail would destroy the
-/// sound one.
-pub(crate) fn has_records<S: Scan>(mut walk: Driver<S>) -> Result<bool> {
+/// The torn record's length may reach to the end of the tail; then the search for later records is skipped, and clearing the tail
+/// would destroy a sound one.
+pub(crate) fn search_within<S: Scan>(mut walk: Driver<S>) -> Result<Within> {
+    let mut found = Within::Nothing;
     while walk.step()? == Step::More {
         if !walk.rows().is_empty() {
-            return Ok(true);
+            return Ok(Within::Records);
+        }
+        let mut causes = walk.spans().iter().map(|span| span.cause);
+        if causes.any(|cause| cause == Some(Cause::SearchLimit)) {
+            found = Within::Unknown;
         }
     }
-    Ok(false)
+    Ok(found)
 }
 
 /// The error for damage that prevents appending. `strict` scans from the damage on and raises it with all its fields.

@@ -13,7 +13,7 @@ use super::sealing::{Sealed, seal};
 use crate::bug::OrBug;
 use crate::checksum::Key;
 use crate::disk::{DiskRef, Handle, Opening};
-use crate::engine::append::has_records;
+use crate::engine::append::{Within, search_within};
 use crate::engine::{Options, Start, Step, Walk};
 use crate::error::{Damage, Error, Finding, Result};
 use crate::format::active::{self, ActiveWalk};
@@ -365,10 +365,13 @@ impl Recovering<'_> {
         }
         let (_, source) = self.source(segment)?;
         let within = ActiveWalk::from(source, &self.options(), damage.start + 1, end.last)?;
-        if has_records(within)? {
-            return Ok(Some(format!("{at}, and sound records within it")));
-        }
-        Ok(None)
+        Ok(match search_within(within)? {
+            Within::Nothing => None,
+            Within::Records => Some(format!("{at}, and sound records within it")),
+            Within::Unknown => Some(format!(
+                "{at}, and perhaps sound records within it: the search for them reached its limit"
+            )),
+        })
     }
 
     /// What reading a segment raises first.

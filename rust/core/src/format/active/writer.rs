@@ -142,7 +142,7 @@ impl Writer {
         if end.kind == Kind::TornTail
             && options.flag(&ZERO_TORN_TAIL)
             && !self.found.wrong_key()
-            && !append::has_records(within()?)?
+            && append::search_within(within()?)? == append::Within::Nothing
         {
             self.out.zero(end.start, end.end)?;
             self.out.go_to(end.start);

@@ -66,7 +66,7 @@ impl Writer {
         let within = || ShardedWalk::open(source.clone(), &lenient, Start::Offset(end.start + 1));
         if end.kind == Kind::TornTail
             && options.flag(&ZERO_TORN_TAIL)
-            && !append::has_records(within()?)?
+            && append::search_within(within()?)? == append::Within::Nothing
         {
             self.out.truncate(end.start)?;
             self.out.go_to(end.start);
