@@ -491,6 +491,95 @@ fn another_key_changes_nothing() {
     assert_eq!(values(reader.records().unwrap()), numbered(0..4));
 }
 
+/// Flips a byte of both slots, so that neither has a mark under any key.
+fn damage_mark(folder: &Folder, at: usize) {
+    let path = folder.log().join("_mark");
+    let mut bytes = fs::read(&path).unwrap();
+    for slot in MARK_SLOTS {
+        bytes[slot + at] ^= 1;
+    }
+    fs::write(&path, bytes).unwrap();
+}
+
+/// Cuts the only active file off within its first record.
+fn tear_first_record(folder: &Folder) {
+    let [active] = &folder.files("active")[..] else {
+        panic!()
+    };
+    let bytes = fs::read(active).unwrap();
+    fs::write(active, &bytes[..30]).unwrap();
+}
+
+/// Nothing tells which key it was: the error says what is damaged, and that this may be the wrong key only where that may be.
+#[test]
+fn a_damaged_mark_and_a_torn_record_are_not_taken_for_another_key() {
+    for (at, is_suspected) in [(0, false), (60, true)] {
+        let folder = Folder::new();
+        let log = folder.open(LogOptions::default());
+        write(&log, 0..1);
+        log.close().unwrap();
+        damage_mark(&folder, at);
+        tear_first_record(&folder);
+        let before = fs::read(&folder.files("active")[0]).unwrap();
+        let refused = [
+            SegmentLog::open(folder.log(), LogOptions::default()).unwrap_err(),
+            LogReader::open(folder.log()).unwrap_err(),
+        ];
+        for error in refused {
+            assert!(
+                matches!(&error, Error::Damage(damage) if damage.wrong_key == is_suspected),
+                "{at}: {error}"
+            );
+            let text = error.to_string();
+            assert!(text.contains("move it and _mark elsewhere"), "{text}");
+        }
+        assert_eq!(fs::read(&folder.files("active")[0]).unwrap(), before);
+        // As it says.
+        fs::remove_file(&folder.files("active")[0]).unwrap();
+        folder.lose_mark();
+        write(&folder.open(LogOptions::default()), 0..1);
+    }
+}
+
+/// Records of other segments tell that the key is the log's.
+#[test]
+fn other_segments_tell_the_key_where_the_mark_is_damaged() {
+    let folder = Folder::new();
+    let log = folder.open(LogOptions::default());
+    write(&log, 0..2);
+    log.roll().unwrap();
+    log.wait_sealed().unwrap();
+    write(&log, 2..3);
+    log.close().unwrap();
+    damage_mark(&folder, 0);
+    tear_first_record(&folder);
+    assert_eq!(folder.values(), numbered(0..2));
+    let log = folder.open(LogOptions::default());
+    assert!(
+        matches!(log.recovered(), [Recovery::TornTail { .. }]),
+        "{:?}",
+        log.recovered()
+    );
+    write(&log, 2..3);
+    log.close().unwrap();
+    assert_eq!(folder.values(), numbered(0..3));
+    assert_eq!(folder.files("quarantine").len(), 1);
+    // The first one may be the damaged one.
+    let folder = Folder::new();
+    let log = folder.open(LogOptions::default());
+    write(&log, 0..2);
+    log.roll().unwrap();
+    write(&log, 2..3);
+    log.close().unwrap();
+    damage_mark(&folder, 60);
+    let sealed = &folder.files("sealed")[0];
+    let mut bytes = fs::read(sealed).unwrap();
+    let first = bytes.windows(5).position(|own| own == b"value").unwrap();
+    bytes[first] ^= 1;
+    fs::write(sealed, bytes).unwrap();
+    LogReader::open(folder.log()).unwrap();
+}
+
 #[test]
 fn a_first_record_that_is_torn_leaves_no_segment() {
     let folder = Folder::new();
@@ -807,12 +896,7 @@ fn a_damaged_mark_under_the_right_key_is_one_of_nothing() {
     let log = folder.open(LogOptions::default());
     write(&log, 0..3);
     log.close().unwrap();
-    let path = folder.log().join("_mark");
-    let mut bytes = fs::read(&path).unwrap();
-    for slot in MARK_SLOTS {
-        bytes[slot + 60] ^= 1;
-    }
-    fs::write(&path, bytes).unwrap();
+    damage_mark(&folder, 60);
     assert_eq!(folder.values(), numbered(0..0));
     let log = folder.open(LogOptions::default());
     write(&log, 3..4);

@@ -206,8 +206,14 @@ impl Listing {
     }
 }
 
-/// Opens the file of a segment, of the kind that was listed or of the other by now, and returns which. A frozen one is read around
-/// what the disk cannot read: that is damage.
+/// Whether any of these segments tells that the key is the log's.
+pub(super) fn is_key_of(disk: &DiskRef, key: Key, segments: &[Segment]) -> bool {
+    let mut segments = segments.iter();
+    segments.any(|own| identity::is_key_of(disk, key, &own.path, own.kind))
+}
+
+/// Opens the file of a segment, of the kind that was listed or of the other by now, and returns which. What the disk cannot read of it is
+/// damage to who reads past damage, and to all of a frozen one. Else reading it is an error of the disk.
 ///
 /// # Errors
 /// [`Error::SegmentGone`] if it was removed; [`Error::Format`] for another segment under its name; [`Error::Io`].

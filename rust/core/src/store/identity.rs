@@ -1,5 +1,6 @@
 //! Whether a file is the segment that its name says. docs/formats/log.md, "Names".
 
+use std::path::Path;
 use std::sync::Arc;
 
 use uuid::Uuid;
@@ -43,6 +44,13 @@ pub(super) fn check(
         }),
         _ => Ok(()),
     }
+}
+
+/// Whether a file of a segment has a sound first record under this key, which therefore is the log's.
+pub(super) fn is_key_of(disk: &DiskRef, key: Key, path: &Path, kind: SegmentKind) -> bool {
+    let file = FileSource::open(disk, path);
+    let first = file.and_then(|file| sound_first(disk, &[key], kind, &file));
+    matches!(first, Ok(Some(_)))
 }
 
 /// The UUID of the first record, if that is sound.

@@ -22,6 +22,8 @@ const MAGIC: &[u8; 8] = b"SEGLMARK";
 const VERSION: u32 = 1;
 pub(super) const SLOT_BYTES: usize = 64;
 const HASHED_BYTES: usize = SLOT_BYTES - 8;
+/// Magic, version, and zero.
+const FRONT_BYTES: usize = 16;
 /// Slots are a page apart, so that no sector and no page holds both.
 const SLOT_OFFSETS: [u64; 2] = [0, 4096];
 const PAGE_BYTES: usize = 4096;
@@ -61,9 +63,7 @@ impl Mark {
 
     /// What a slot holds; `None` if it is not a whole mark of a known version under this key.
     pub(super) fn decode(slot: &[u8; SLOT_BYTES], key: &Key) -> Option<Self> {
-        let mut bytes = Cursor::new(slot);
-        let magic = bytes.run_up_to(MAGIC.len());
-        let (version, zero) = (bytes.u32_be()?, bytes.u32_be()?);
+        let mut bytes = Cursor::new(slot.get(FRONT_BYTES..)?);
         let mark = Self {
             counter: bytes.u64_be()?,
             sequence: bytes.u64_be()?,
@@ -71,10 +71,7 @@ impl Mark {
             last: *bytes.array()?,
         };
         let hashed = slot.get(..HASHED_BYTES)?;
-        let is_whole = magic == MAGIC
-            && version == VERSION
-            && zero == 0
-            && bytes.u64_be()? == hash(key, hashed);
+        let is_whole = is_shaped(slot) && bytes.u64_be()? == hash(key, hashed);
         is_whole.then_some(mark)
     }
 
@@ -106,11 +103,21 @@ impl Mark {
     }
 }
 
+/// Whether a slot begins as a mark does: a key that is not the log's changes the hash alone.
+fn is_shaped(slot: &[u8; SLOT_BYTES]) -> bool {
+    let mut bytes = Cursor::new(slot);
+    bytes.run_up_to(MAGIC.len()) == MAGIC
+        && bytes.u32_be() == Some(VERSION)
+        && bytes.u32_be() == Some(0)
+}
+
 /// What the slots of a mark's file hold, of whatever length that is.
 struct Slots {
     marks: [Option<Mark>; 2],
     /// How many of them have bytes that are not zero.
     used: usize,
+    /// One of them begins as a mark does.
+    is_shaped: bool,
     /// Why the disk cannot read them.
     errors: [Option<io::Error>; 2],
 }
@@ -121,6 +128,7 @@ impl Slots {
         let mut slots = Self {
             marks: [None; 2],
             used: 0,
+            is_shaped: false,
             errors: [None, None],
         };
         let each = slots.marks.iter_mut().zip(&mut slots.errors);
@@ -136,6 +144,7 @@ impl Slots {
             };
             *error = read.err();
             slots.used += usize::from(error.is_some() || slot != [0; SLOT_BYTES]);
+            slots.is_shaped |= is_shaped(&slot);
             *mark = match error {
                 None => Mark::decode(&slot, key),
                 Some(_) => None,
@@ -159,7 +168,8 @@ impl Slots {
             (Some(_), _) => Found::Mark,
             (None, 0) => Found::Blank,
             (None, 1) => Found::Begun,
-            _ => Found::Other,
+            _ if self.is_shaped => Found::Other,
+            _ => Found::Damaged,
         }
     }
 
@@ -200,14 +210,37 @@ pub(super) enum Found {
     /// One slot alone has bytes, which are not a mark under this key. While a log is begun, before its first record, a loss of power
     /// leaves that of its first mark. After that there are always two.
     Begun,
-    /// Bytes that are not a mark under this key.
+    /// Marks of which none is right under this key: probably it is another one, but both may be damaged.
     Other,
+    /// Bytes that are not a mark under any key.
+    Damaged,
 }
 
 impl Found {
     /// Whether the key may be another one.
     pub(super) const fn is_foreign(self) -> bool {
-        matches!(self, Self::Begun | Self::Other)
+        matches!(self, Self::Begun | Self::Other | Self::Damaged)
+    }
+
+    /// The error where neither the mark nor any record says that the key is the log's. `is_suspected`: the segment at this path is sound
+    /// but for its checksums.
+    pub(super) fn unknown_key(self, path: &Path, is_suspected: bool) -> Error {
+        let found = match self {
+            _ if is_suspected => "neither",
+            Self::Other => {
+                "no record that is whole, and a mark that is under another key or damaged. If the key is right, nothing of this file \
+                 can be read: move it and _mark elsewhere"
+            }
+            _ => {
+                "no record that is whole, and no mark. If the key is right, nothing of this file can be read: move it and _mark elsewhere"
+            }
+        };
+        let expected = "a synced mark or records under this key";
+        let finding = Finding::words(Cause::ChecksumMismatch, expected, found);
+        Error::Damage(Box::new(Damage {
+            wrong_key: is_suspected || self == Self::Other,
+            ..Damage::new(Some(path), 0, finding)
+        }))
     }
 
     /// Refuses the key of a log that has no segment.
@@ -215,7 +248,7 @@ impl Found {
     /// # Errors
     /// [`Error::Damage`].
     pub(super) fn check_empty(self, folder: &Path) -> Result<()> {
-        if self != Self::Other {
+        if !matches!(self, Self::Other | Self::Damaged) {
             return Ok(());
         }
         let finding = Finding::words(
@@ -225,7 +258,7 @@ impl Found {
              and the log had no records, remove this file",
         );
         Err(Error::Damage(Box::new(Damage {
-            wrong_key: true,
+            wrong_key: self == Self::Other,
             ..Damage::new(Some(&folder.join(FILE_NAME)), 0, finding)
         })))
     }

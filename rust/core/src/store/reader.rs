@@ -6,7 +6,7 @@ use std::sync::Arc;
 use uuid::Uuid;
 
 use super::end::Reach;
-use super::folder::{Listing, Segment, absolute, open_file};
+use super::folder::{Listing, Segment, absolute, is_key_of, open_file};
 use super::mark::{Found, Mark};
 use super::name::SegmentKind;
 use crate::checksum::Key;
@@ -16,7 +16,7 @@ use crate::disk::DiskRef;
 use crate::engine::around::{Around, Change};
 use crate::engine::empty::EmptyWalk;
 use crate::engine::{Filter, Hits, Options, Start, Step, UuidBounds, Walk};
-use crate::error::{Damage, Error, Result};
+use crate::error::{Error, Result};
 use crate::format::{self, active, sealed};
 use crate::reader::Records;
 use crate::record::{Column, Record, RecordId};
@@ -74,7 +74,7 @@ impl LogReader {
         Ok(reader)
     }
 
-    /// Refuses a key under which neither the mark nor the first record is right, or the mark of a log without records.
+    /// Refuses a key under which neither the mark nor the first record of any segment is right, or the mark of a log without records.
     fn check_key(&self) -> Result<()> {
         let (view, found) = self.look()?;
         let Some(first) = view.segments.first() else {
@@ -88,10 +88,8 @@ impl LogReader {
         let start = Start::Beginning;
         let mut walk = self.walk_of(source, &options, start, &Filter::default())?;
         match walk.step() {
-            Err(Error::Damage(damage)) => Err(Error::Damage(Box::new(Damage {
-                wrong_key: true,
-                ..*damage
-            }))),
+            Err(Error::Damage(_)) if is_key_of(&self.disk, self.key, &view.segments) => Ok(()),
+            Err(Error::Damage(damage)) => Err(found.unknown_key(&first.path, damage.wrong_key)),
             other => other.map(drop),
         }
     }

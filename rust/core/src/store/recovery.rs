@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use super::end::forget_end;
-use super::folder::{Listing, Segment};
+use super::folder::{Listing, Segment, is_key_of};
 use super::frozen::{freeze, remove_synced, unreadable_page, write_new};
 use super::mark::{Found, Mark, MarkFile};
 use super::name::{SegmentId, SegmentKind};
@@ -15,7 +15,7 @@ use crate::checksum::Key;
 use crate::disk::{DiskRef, Handle, Opening};
 use crate::engine::append::{Within, search_within};
 use crate::engine::{Options, Start, Step, Walk};
-use crate::error::{Damage, Error, Finding, Result};
+use crate::error::{Error, Result};
 use crate::format::active::{self, ActiveWalk};
 use crate::format::sealed;
 use crate::ledger::{Cause, Kind, Span};
@@ -84,7 +84,8 @@ pub(super) fn recover(disk: &DiskRef, folder: &Path, key: Key) -> Result<Recover
         folder,
         key,
         mark: synced,
-        is_key_known: mark.found() == Found::Mark,
+        found: mark.found(),
+        is_key_known: mark.found() == Found::Mark || is_key_of(disk, key, &listing.segments),
     };
     let newest = listing.newest().cloned();
     let end = match &newest {
@@ -97,9 +98,9 @@ pub(super) fn recover(disk: &DiskRef, folder: &Path, key: Key) -> Result<Recover
     // Nothing is changed before the key is known to be the log's.
     match &newest {
         None => mark.found().check_empty(folder)?,
-        Some(newest) if mark.found().is_foreign() => {
+        Some(newest) if mark.found().is_foreign() && !recovery.is_key_known => {
             if end.as_ref().is_none_or(|end| end.last.is_none()) {
-                return Err(recovery.wrong_key(newest));
+                return Err(mark.found().unknown_key(&newest.path, false));
             }
         }
         Some(_) => {}
@@ -183,6 +184,8 @@ struct Recovering<'a> {
     folder: &'a Path,
     key: Key,
     mark: Mark,
+    /// What was in the mark's file.
+    found: Found,
     is_key_known: bool,
 }
 
@@ -250,23 +253,10 @@ impl Recovering<'_> {
             }
         }
         if walk.suspects_key() && !self.is_key_known {
-            return Err(self.wrong_key(segment));
+            return Err(self.found.unknown_key(&segment.path, true));
         }
         end.unreadable = file.unreadable();
         Ok(end)
-    }
-
-    /// The error of a key under which nothing of the log checks.
-    fn wrong_key(&self, segment: &Segment) -> Error {
-        let finding = Finding::words(
-            Cause::ChecksumMismatch,
-            "a synced mark or records under this key",
-            "neither",
-        );
-        Error::Damage(Box::new(Damage {
-            wrong_key: true,
-            ..Damage::new(Some(&segment.path), 0, finding)
-        }))
     }
 
     /// The offset up to which the synced mark says that a segment is on the disk.
