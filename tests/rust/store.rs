@@ -580,6 +580,50 @@ fn other_segments_tell_the_key_where_the_mark_is_damaged() {
     LogReader::open(folder.log()).unwrap();
 }
 
+/// A UUID of so many seconds after 2024-01-01.
+fn at_second(seconds: u64) -> Uuid {
+    let micros = 1_000_000 * (1_704_067_200 + seconds.cast_signed());
+    let mut bytes = seglake::uuid6::lower_bound(micros).unwrap();
+    bytes[8] |= 0x80;
+    Uuid::from_bytes(bytes)
+}
+
+#[test]
+fn a_segment_ends_when_its_records_are_of_that_age() {
+    let folder = Folder::new();
+    let options = || LogOptions::default().segment_age(Duration::from_secs(30 * 60));
+    let log = folder.open(options());
+    let write_at = |log: &SegmentLog, minute: u64| {
+        log.write_as(Some(at_second(60 * minute)), b"type", b"")
+            .unwrap();
+        LogReader::open(folder.log())
+            .unwrap()
+            .segments()
+            .unwrap()
+            .len()
+    };
+    let minutes = [0, 10, 29, 30, 59, 61, 600, 601];
+    let segments = minutes.map(|minute| write_at(&log, minute));
+    assert_eq!(segments, [1, 1, 1, 2, 2, 3, 4, 4]);
+    // Also where the log was opened again in between.
+    log.close().unwrap();
+    let log = folder.open(options());
+    assert_eq!(write_at(&log, 629), 4);
+    assert_eq!(write_at(&log, 630), 5);
+    log.close().unwrap();
+    // A record without a UUID is one of now.
+    let log = folder.open(options());
+    log.write(b"type", b"").unwrap();
+    assert_eq!(
+        LogReader::open(folder.log())
+            .unwrap()
+            .segments()
+            .unwrap()
+            .len(),
+        6
+    );
+}
+
 #[test]
 fn a_first_record_that_is_torn_leaves_no_segment() {
     let folder = Folder::new();

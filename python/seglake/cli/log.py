@@ -137,7 +137,12 @@ def _segment_options(command: _Command) -> _Command:
             show_default=True,
             help="A segment ends before it is larger.",
         ),
-        click.option("--segment-age", metavar="TIME", type=_DURATION, help="A segment ends after this time: 15m, 12h."),
+        click.option(
+            "--segment-age",
+            metavar="TIME",
+            type=_DURATION,
+            help="A segment ends before a record so much later than its first: 15m, 12h.",
+        ),
     ):
         command = option(command)
     return command

@@ -3,6 +3,7 @@
 //! The time is a count of 100 ns ticks since 1582-10-15 UTC, 60 bits of it, most significant first.
 
 use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
 
 use uuid::Uuid;
 
@@ -138,6 +139,11 @@ impl Generator {
     }
 }
 
+/// The time from one count of ticks to another; none to an earlier one.
+pub(crate) const fn between(from: u64, to: u64) -> Duration {
+    Duration::from_micros(to.saturating_sub(from) / TICKS_PER_MICROSECOND)
+}
+
 /// These ticks, or those after the last ones.
 fn following(last: u64, ticks: u64) -> u64 {
     ticks.max(last + 1).min(MAX_TICKS)
@@ -161,7 +167,7 @@ const fn of(ticks: u64, tail: u64) -> Uuid {
 }
 
 /// The present time as ticks since 1582-10-15 UTC. A clock before 1970 gives 1970.
-fn present() -> u64 {
+pub(crate) fn present() -> u64 {
     // In parts: nanoseconds as one number would need a division of 128 bits.
     let now = sync::since_epoch();
     let seconds = now.as_secs().saturating_mul(10_000_000);

@@ -49,7 +49,7 @@ const SIGNAL_INTERVAL: Duration = Duration::from_millis(50);
 /// path: the folder; one that does not exist is made.
 /// key: the key of the checksums, as in `open`; one.
 /// segment_bytes: a segment ends before it has more bytes.
-/// segment_age: a segment ends at the first write after so many seconds, or a timedelta.
+/// segment_age: a segment ends before a record that is later than its first one by so many seconds, or a timedelta, going by their UUIDs.
 /// durability: what `write` waits for. "fsync": the record is on the disk, and survives a loss of power; threads that write at the
 ///     same time share a sync. "flush": the operating system has it, and it survives the end of the process. "none": it may be
 ///     in the memory of the process alone.

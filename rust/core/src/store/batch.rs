@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use uuid::Uuid;
 
-use super::log::{SegmentLog, record_bytes};
+use super::log::SegmentLog;
 use super::options::Durability;
 use super::state::{Batch, NewRecord, Outcome, Settled};
 use crate::error::{Error, Result};
@@ -44,8 +44,7 @@ impl SegmentLog {
         let mut failed = None;
         let mut state = self.state();
         for record in records {
-            let (_, type_, value) = record;
-            match self.room(state, record_bytes(type_, value)) {
+            match self.room(state, record) {
                 Ok(own) => state = own,
                 Err(error) => {
                     state = self.state();

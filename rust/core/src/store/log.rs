@@ -12,16 +12,13 @@ use super::marking::Marker;
 use super::options::{Durability, LogOptions, Retention};
 use super::recovery::{self, Recovered, Recovery};
 use super::sealing::Sealer;
-use super::state::{Current, Does, Guard, NewRecord, Stage, State};
+use super::state::{Current, Does, Guard, NewRecord, Stage, State, record_bytes};
 use crate::bug::OrBug;
 use crate::disk::{DiskRef, Owner};
 use crate::engine::Interrupt;
 use crate::error::{Error, Result};
 use crate::format::active::{self, Sequence};
 use crate::sync::{Condvar, Mutex};
-
-/// What a record takes beside its type and value: UUID, two lengths, checksum.
-const RECORD_BYTES: u64 = 16 + 1 + 4 + 8;
 
 /// A durable log: a folder of segments, one of them being written. There is one writer, which any number of threads share.
 ///
@@ -157,8 +154,9 @@ impl SegmentLog {
     pub fn write_as(&self, uuid: Option<Uuid>, type_: &[u8], value: &[u8]) -> Result<Uuid> {
         self.check_owner()?;
         let _unwinding = self.unwinding(Does::Write);
-        let mut state = self.room(self.state(), record_bytes(type_, value))?;
-        let uuid = self.push(&mut state, (uuid, type_, value))?;
+        let record = (uuid, type_, value);
+        let mut state = self.room(self.state(), &record)?;
+        let uuid = self.push(&mut state, record)?;
         if self.options.durability == Durability::None {
             return Ok(uuid);
         }
@@ -340,13 +338,17 @@ impl SegmentLog {
         Error::io(Some(&self.folder), "cannot write to the log", error)
     }
 
-    /// Makes sure that a record of so many bytes can be [pushed](Self::push): ends the segment where it has to.
+    /// Makes sure that a record can be [pushed](Self::push): ends the segment where it has to.
     #[inline]
-    pub(super) fn room<'a>(&'a self, state: Guard<'a>, bytes: u64) -> Result<Guard<'a>> {
-        if self.has_room(&state, bytes) {
+    pub(super) fn room<'a>(
+        &'a self,
+        state: Guard<'a>,
+        record: &NewRecord<'_>,
+    ) -> Result<Guard<'a>> {
+        if self.has_room(&state, record) {
             return Ok(state);
         }
-        self.make_room(state, bytes)
+        self.make_room(state, record)
     }
 
     /// Appends a record to the buffer of the active segment, which it begins where there is none. Inlined, so that a UUID stays in
@@ -371,7 +373,7 @@ impl SegmentLog {
             }
         }
         if self.options.durability == Durability::Fsync {
-            current.preallocate(record_bytes(type_, value), self.options.segment_bytes);
+            current.preallocate(record_bytes(&record), self.options.segment_bytes);
         }
         // The log's sequence has said that the UUID comes next, also in the segment.
         current.writer.push_next(&uuid, type_, value)?;
@@ -383,28 +385,28 @@ impl SegmentLog {
         Ok(uuid)
     }
 
-    /// Whether a record of so many bytes can be appended at once: the log is open, and the segment does not end before.
+    /// Whether a record can be appended at once: the log is open, and the segment does not end before.
     #[inline]
-    fn has_room(&self, state: &State, bytes: u64) -> bool {
+    fn has_room(&self, state: &State, record: &NewRecord<'_>) -> bool {
         let is_open = state.poison.is_none() && state.stage == Stage::Open;
-        is_open && !state.is_rolling && !self.marker.has_failed() && !self.is_full(state, bytes)
+        is_open && !state.is_rolling && !self.marker.has_failed() && !self.is_full(state, record)
     }
 
     #[inline]
-    fn is_full(&self, state: &State, bytes: u64) -> bool {
+    fn is_full(&self, state: &State, record: &NewRecord<'_>) -> bool {
         let current = state.segment.as_ref();
-        current.is_some_and(|current| current.is_full(bytes, &self.options))
+        current.is_some_and(|current| current.is_full(record, &self.options))
     }
 
     /// Ends the segment, or waits for a thread that does. Refuses that where the log is closed or failed.
     #[cold]
     #[inline(never)]
-    fn make_room<'a>(&'a self, mut state: Guard<'a>, bytes: u64) -> Result<Guard<'a>> {
+    fn make_room<'a>(&'a self, mut state: Guard<'a>, record: &NewRecord<'_>) -> Result<Guard<'a>> {
         loop {
             self.check(&mut state)?;
             if state.is_rolling {
                 state = self.wait_committed(state);
-            } else if self.is_full(&state, bytes) {
+            } else if self.is_full(&state, record) {
                 state = self.end_segment(state)?;
             } else {
                 return Ok(state);
@@ -427,12 +429,6 @@ impl Drop for SegmentLog {
             let _ = self.close(); // who wants to know calls `close`
         }
     }
-}
-
-/// The bytes of a record.
-#[inline]
-pub(super) const fn record_bytes(type_: &[u8], value: &[u8]) -> u64 {
-    RECORD_BYTES + type_.len() as u64 + value.len() as u64
 }
 
 /// Makes the log's folder where there is none, on the disk with its name.

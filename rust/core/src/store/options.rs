@@ -74,7 +74,8 @@ pub struct LogOptions {
     pub key: Key,
     /// A segment ends before it has more bytes than this, but has at least one record.
     pub segment_bytes: u64,
-    /// A segment ends at the first write after this time, if it has a record.
+    /// A segment ends before a record that is later than its first one by this time or more. The time of a record is that of its UUID, so
+    /// it goes on counting where the log is opened again, and records that are given times of the past are divided by these.
     pub segment_age: Option<Duration>,
     /// What a write waits for.
     pub durability: Durability,

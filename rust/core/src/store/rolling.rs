@@ -14,7 +14,6 @@ use super::state::{Current, Does, Guard, State};
 use crate::engine::{WriteOptions, Writer as _};
 use crate::error::{Error, Result};
 use crate::format::active;
-use crate::sync::Instant;
 
 impl SegmentLog {
     /// Begins a segment, whose first record has this UUID.
@@ -44,7 +43,6 @@ impl SegmentLog {
             id,
             file: Arc::new(writer.handle()),
             writer,
-            began: Instant::now(),
             is_named: false,
             filled: 0,
             synced: (0, None),

@@ -11,7 +11,8 @@ use crate::disk::Handle;
 use crate::engine::Writer as _;
 use crate::error::{Error, Result};
 use crate::format::active::{self, Sequence};
-use crate::sync::{Instant, MutexGuard, OnceLock};
+use crate::sync::{MutexGuard, OnceLock};
+use crate::uuid6;
 
 #[derive(Debug)]
 pub(super) struct State {
@@ -46,7 +47,6 @@ pub(super) struct Current {
     pub(super) id: SegmentId,
     pub(super) writer: active::Writer,
     pub(super) file: Arc<Handle>,
-    pub(super) began: Instant,
     /// The file's name is known to be on the disk.
     pub(super) is_named: bool,
     /// Up to where the file has bytes, written or zeros.
@@ -163,7 +163,6 @@ impl Current {
             id,
             file: Arc::new(file),
             writer,
-            began: Instant::now(),
             is_named: true,
             filled,
             synced: end,
@@ -177,13 +176,29 @@ impl Current {
         self.writer.last_uuid().map(Uuid::into_bytes)
     }
 
-    /// Whether a record of so many bytes goes into another segment.
-    pub(super) fn is_full(&self, bytes: u64, options: &LogOptions) -> bool {
+    /// Whether this record goes into another segment.
+    #[inline]
+    pub(super) fn is_full(&self, record: &NewRecord<'_>, options: &LogOptions) -> bool {
         let position = self.writer.position();
+        let end = position.saturating_add(record_bytes(record));
         let is_old = options
             .segment_age
-            .is_some_and(|age| self.began.elapsed() >= age);
-        position > 0 && (is_old || position.saturating_add(bytes) > options.segment_bytes)
+            .is_some_and(|age| self.age_at(record) >= age);
+        position > 0 && (is_old || end > options.segment_bytes)
+    }
+
+    /// By how much this record is later than the segment's first one. Both have their time in their UUID, so that it is the same after the
+    /// log was opened again, and records of the past do not get a segment each.
+    #[cold]
+    fn age_at(&self, (given, _, _): &NewRecord<'_>) -> Duration {
+        let time = match given {
+            Some(given) => uuid6::ticks(given.as_bytes()),
+            None => uuid6::present(),
+        };
+        // A clock that was set back shows nothing: its records are later than the last one.
+        let last = self.last().map(|last| uuid6::ticks(&last));
+        let time = last.into_iter().fold(time, u64::max);
+        uuid6::between(uuid6::ticks(self.id.first.as_bytes()), time)
     }
 
     /// Fills the file with zeros ahead of a record of so many bytes. Where there is no room for that there may be some for the
@@ -203,6 +218,15 @@ impl Current {
             end // another try with the next record
         };
     }
+}
+
+/// What a record takes beside its type and value: UUID, two lengths, checksum.
+const RECORD_BYTES: u64 = 16 + 1 + 4 + 8;
+
+/// The bytes of a record.
+#[inline]
+pub(super) const fn record_bytes((_, type_, value): &NewRecord<'_>) -> u64 {
+    RECORD_BYTES + type_.len() as u64 + value.len() as u64
 }
 
 /// An error that several callers get.
