@@ -1,5 +1,7 @@
 //! Beginning and ending a log's segments.
 
+use std::io::ErrorKind;
+use std::path::Path;
 use std::sync::Arc;
 
 use uuid::Uuid;
@@ -33,9 +35,9 @@ impl SegmentLog {
         let options = WriteOptions::default()
             .on_disk(&self.options.disk)
             .key(self.options.key);
-        let writer = active::Writer::open(&path, &options).inspect_err(|_| {
+        let writer = active::Writer::open(&path, &options).inspect_err(|error| {
             // The next try is under another name. If this one came back after a loss of power, there would be two segments.
-            if let Err(error) = remove_synced(&self.options.disk, &self.folder, &path) {
+            if let Err(error) = self.remove_begun(&path, error) {
                 state.fail(&error.to_string());
             }
         })?;
@@ -51,6 +53,27 @@ impl SegmentLog {
         });
         state.next_sequence = id.sequence.saturating_add(1); // a name with the greatest number is none of a segment
         Ok(())
+    }
+
+    /// Removes what may have been begun of a segment's file before this error. What has bytes is of somebody else: it stays.
+    fn remove_begun(&self, path: &Path, error: &Error) -> Result<()> {
+        let disk = &self.options.disk;
+        let is_taken =
+            matches!(error, Error::Io { source, .. } if source.kind() == ErrorKind::AlreadyExists);
+        let is_empty = || match disk.stat(path, false) {
+            Ok(stat) => Ok(stat.len == 0),
+            Err(error) if error.kind() == ErrorKind::NotFound => Ok(true),
+            Err(error) => Err(Error::io(Some(path), "cannot stat", error)),
+        };
+        if is_taken || !is_empty()? {
+            return Err(Error::Format {
+                path: Some(path.to_path_buf()),
+                next: None,
+                message: "expected no file where the log begins its next segment, found one that it did not write: move it elsewhere"
+                    .to_owned(),
+            });
+        }
+        remove_synced(disk, &self.folder, path)
     }
 
     /// Commits the active segment wholly and ends it: nothing is appended to it any more, and the next record begins another.
