@@ -107,9 +107,7 @@ fn drain(records: impl Iterator<Item = Result<Record>>) -> (usize, Result<()>) {
 
 fn opened(folder: &Path) -> OpenedSegment {
     let listed = ListedLog::read(folder, &Options::default()).unwrap();
-    listed.segments[0]
-        .open(&[seglake::checksum::Key::DEFAULT])
-        .unwrap()
+    listed.segments[0].open(&Options::default()).unwrap()
 }
 
 /// The ranges of the first segment as a scan of the folder sees them, and how many records it gives.

@@ -424,7 +424,7 @@ fn a_segment_under_the_name_of_another_is_refused() {
             reader.records().unwrap().find_map(Result::err).unwrap(),
             reader.get(&wanted).unwrap_err(),
             reader.tail(TailFrom::Start).unwrap().poll().unwrap_err(),
-            listed.segments[0].open(&[Key::DEFAULT]).err().unwrap(),
+            listed.segments[0].open(&Options::default()).err().unwrap(),
         ];
         for error in errors {
             let error = error.to_string();

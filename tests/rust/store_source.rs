@@ -34,7 +34,7 @@ fn walk(segment: &ListedSegment, strict: bool) -> Result<(Vec<usize>, Vec<Span>)
         format,
         filter,
         ..
-    } = segment.open(&[Key::DEFAULT])?;
+    } = segment.open(&Options::default())?;
     let options = Options::default()
         .format(format)
         .filter(filter)
@@ -89,7 +89,10 @@ fn a_segment_that_is_sealed_later_gives_what_was_listed() {
     assert_eq!(numbers(segment), [0, 1, 2, 3, 4]);
     log.roll().unwrap();
     log.wait_sealed().unwrap();
-    assert_eq!(segment.open(&[Key::DEFAULT]).unwrap().format.name, "sealed");
+    assert_eq!(
+        segment.open(&Options::default()).unwrap().format.name,
+        "sealed"
+    );
     assert_eq!(numbers(segment), [0, 1, 2, 3, 4]);
     let after = listed(folder.path());
     assert_eq!(numbers(&after.segments[0]), (0..9).collect::<Vec<_>>());
@@ -205,7 +208,8 @@ fn a_removed_segment_says_so_and_one_without_synced_records_needs_no_file() {
     let before = listed(folder.path());
     log.retain(&seglake::store::Retention::default().bytes(Some(0)))
         .unwrap();
-    let Err(Error::SegmentGone { sequence, .. }) = before.segments[0].open(&[Key::DEFAULT]) else {
+    let Err(Error::SegmentGone { sequence, .. }) = before.segments[0].open(&Options::default())
+    else {
         panic!("it was removed");
     };
     assert_eq!(sequence, 1);

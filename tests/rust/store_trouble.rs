@@ -6,8 +6,9 @@ use crate::simulated::{Call, Done, Simulated, Trouble};
 use seglake::checksum::Key;
 use seglake::faults::Opening;
 use seglake::format::{Options, active};
-use seglake::store::{LogOptions, LogReader, Recovery, Retention, SegmentLog};
-use seglake::{Error, Record};
+use seglake::store::{ListedLog, LogOptions, LogReader, Recovery, Retention, SegmentLog};
+use seglake::{Error, Record, verbs};
+use uuid::Uuid;
 
 fn folder() -> &'static Path {
     Path::new("/data/log")
@@ -400,4 +401,85 @@ fn a_torn_tail_that_cannot_be_searched_to_its_end_is_not_overwritten() {
     log.write(b"type", b"value 1").unwrap();
     log.close().unwrap();
     assert_eq!(disk.files()[path.trim_start_matches("/data/")], before);
+}
+
+/// Also of a segment that is not frozen yet, be it the one that is written, a complete one, or a sealed one.
+#[test]
+fn who_reads_past_damage_gets_what_the_disk_can_read() {
+    for (is_sealed, is_newest) in [(false, true), (false, false), (true, false)] {
+        let case = format!("sealed {is_sealed}, newest {is_newest}");
+        let disk = Simulated::new();
+        let log = open(large_segments(&disk).seal(is_sealed));
+        write_large(&log, 0..RECORDS);
+        if !is_newest {
+            log.roll().unwrap();
+            log.wait_sealed().unwrap();
+        }
+        let path = only(&disk, if is_sealed { ".sealed" } else { ".active" });
+        write_large(&log, RECORDS..RECORDS + 1);
+        let last = disk.files()[path.trim_start_matches("/data/")].len() as u64;
+        // In the middle of the records, wherever the format has them.
+        let page = last.min(extents().last().unwrap().end) / 2 / PAGE_BYTES * PAGE_BYTES;
+        disk.break_range(&path, page + 512..page + 1024);
+        let (numbers, error) = read(&disk, false);
+        assert!(error.is_none(), "{case}: {error:?}");
+        let lost: Vec<_> = (0..=RECORDS).filter(|own| !numbers.contains(own)).collect();
+        assert!((1..=3).contains(&lost.len()), "{case}: {numbers:?}");
+        assert!(
+            lost.iter().all(|own| (2..6).contains(own)),
+            "{case}: {lost:?}"
+        );
+        let (numbers, error) = read(&disk, true);
+        assert!(matches!(error, Some(Error::Io { .. })), "{case}: {error:?}");
+        assert!(numbers.len() < RECORDS, "{case}: {numbers:?}");
+
+        let lenient = || Options::default().disk(disk.disk()).strict(false);
+        let listed = ListedLog::read(folder(), &lenient()).unwrap();
+        let opened = listed.segments[0].open(&lenient()).unwrap();
+        let options = lenient().format(opened.format);
+        let report = verbs::verify(opened.source, &options, |_| Ok(())).unwrap();
+        assert!(!report.is_sound(), "{case}");
+    }
+}
+
+/// It is not the log's: nothing else would have its bytes.
+#[test]
+fn a_file_that_takes_a_segments_name_stays() {
+    let uuid = Uuid::parse_str("1eeafd69-b6b0-69f3-b9f1-1b8e6a30ade3").unwrap();
+    let name = "log/00000000000000000001-1eeafd69-b6b0-69f3-b9f1-1b8e6a30ade3.active";
+    for content in [&b"somebody's"[..], b""] {
+        let disk = Simulated::new();
+        let log = open(options(&disk));
+        disk.put(&format!("/data/{name}"), content);
+        let error = log.write_as(Some(uuid), b"type", b"value").unwrap_err();
+        assert!(matches!(error, Error::Io { .. }), "{error}");
+        // Not under another name either: there would be two segments of one place.
+        let error = log.write(b"type", b"value").unwrap_err().to_string();
+        assert!(
+            error.contains(name) && error.contains("move it elsewhere"),
+            "{error}"
+        );
+        assert_eq!(disk.files()[name], content);
+        assert!(
+            disk.files()
+                .keys()
+                .all(|own| own == name || !own.ends_with(".active"))
+        );
+    }
+}
+
+/// What the log itself began there goes, so that no second segment of this place in the log comes back.
+#[test]
+fn a_segment_that_cannot_be_begun_leaves_no_file() {
+    let disk = Simulated::new();
+    let log = open(options(&disk));
+    let is_begun = |own: &Done| {
+        own.call == Call::Create && own.path.extension().is_some_and(|own| own == "active")
+    };
+    disk.trouble_at(is_begun, 0, Trouble::Broken);
+    log.write(b"type", b"value 0").unwrap_err();
+    assert!(disk.files().keys().all(|own| !own.ends_with(".active")));
+    log.write(b"type", b"value 1").unwrap();
+    log.close().unwrap();
+    assert_eq!(open(options(&disk)).recovered(), []);
 }

@@ -216,7 +216,7 @@ impl ListedSegment {
 impl ListedSegment {
     /// Opens it. Refuses a format that it does not have.
     pub(crate) fn open(&self, py: Python<'_>, options: &Options) -> PyResult<OpenedSegment> {
-        let opened = py.detach(|| self.0.open(&options.keys));
+        let opened = py.detach(|| self.0.open(options));
         let opened = opened.map_err(|error| raise(py, error))?;
         match options.format {
             Some(given) if given != opened.format => {

@@ -8,6 +8,7 @@ use super::identity;
 use super::name::{SegmentId, SegmentKind};
 use crate::checksum::Key;
 use crate::disk::DiskRef;
+use crate::engine::Options;
 use crate::error::{Error, Result};
 use crate::source::FileSource;
 
@@ -220,7 +221,7 @@ pub(super) fn is_key_of(disk: &DiskRef, key: Key, segments: &[Segment]) -> bool 
 pub(super) fn open_file(
     disk: &DiskRef,
     folder: &Path,
-    keys: &[Key],
+    options: &Options,
     (id, listed): (SegmentId, SegmentKind),
 ) -> Result<(FileSource, SegmentKind)> {
     let is_frozen = || disk.is_taken(&folder.join(id.frozen_name()));
@@ -229,11 +230,12 @@ pub(super) fn open_file(
         let path = folder.join(id.file_name(kind));
         match FileSource::open(disk, &path) {
             Ok(source) => {
-                let source = match kind == SegmentKind::Active && is_frozen() {
+                let is_around = !options.strict || kind == SegmentKind::Active && is_frozen();
+                let source = match is_around {
                     true => source.around_unreadable(),
                     false => source,
                 };
-                identity::check(disk, keys, (id, kind), &source)?;
+                identity::check(disk, &options.keys, (id, kind), &source)?;
                 return Ok((source, kind));
             }
             Err(Error::Io { source, .. }) if source.kind() == ErrorKind::NotFound => {

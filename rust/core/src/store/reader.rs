@@ -280,8 +280,12 @@ impl LogReader {
 
     /// The file of a segment: of the kind that was listed, or of the other by now.
     pub(super) fn file(&self, segment: &Segment) -> Result<FileSource> {
-        let keys = std::slice::from_ref(&self.key);
-        let opened = open_file(&self.disk, &self.folder, keys, (segment.id, segment.kind));
+        let opened = open_file(
+            &self.disk,
+            &self.folder,
+            &self.options,
+            (segment.id, segment.kind),
+        );
         opened.map(|(file, _)| file)
     }
 

@@ -150,16 +150,12 @@ impl ListedSegment {
         self.kind.format()
     }
 
-    /// Opens it: the file that was listed, or the one that it was sealed into since. The keys are what a record of it is checked
-    /// with where its first one is not that of its name.
+    /// Opens it: the file that was listed, or the one that it was sealed into since. With the keys of the options a record of it is checked
+    /// where its first one is not that of its name. What the disk cannot read is an error to strict reading, else damage.
     ///
     /// # Errors
     /// [`Error::SegmentGone`] if it was removed; [`Error::Format`] if there is another segment under its name; [`Error::Io`].
-    pub fn open(&self, keys: &[Key]) -> Result<OpenedSegment> {
-        self.open_on(&DiskRef::default(), keys)
-    }
-
-    fn open_on(&self, disk: &DiskRef, keys: &[Key]) -> Result<OpenedSegment> {
+    pub fn open(&self, options: &Options) -> Result<OpenedSegment> {
         let reach = Reach {
             bound: self.bound,
             is_limit: self.is_open,
@@ -173,7 +169,7 @@ impl ListedSegment {
                 filter,
             });
         }
-        let (file, kind) = open_file(disk, &self.folder, keys, (self.id, self.kind))?;
+        let (file, kind) = open_file(options.on(), &self.folder, options, (self.id, self.kind))?;
         let source: Arc<dyn Source> = match kind {
             SegmentKind::Sealed => Arc::new(file),
             SegmentKind::Active => reach.within(file),
