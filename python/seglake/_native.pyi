@@ -459,7 +459,8 @@ def protect(
 
     First the file is verified by its format; a damaged one is refused. All of it is covered, but for unused space
     and a torn tail of a file that is appended to. What is covered must not change afterwards: append to the file,
-    and protect it again.
+    and protect it again. That costs what was appended: complete bands that are covered are not read, so damage
+    there is left to `verify`.
 
     profile: data and parity blocks of a group: "128+8", "128+4", "128+16" or "128+8-long". None: that of an
         existing sidecar, "128+8" for a new one.
@@ -1811,8 +1812,20 @@ class Protected:
         800
         """
     @property
+    def verified_from(self) -> int:
+        """Where what was verified by its own format begins: 0, or where the file was covered to if only what was
+        appended had to be.
+
+        >>> seglake.protect("orders.active").verified_from
+        0
+        >>> protected = seglake.protect("orders.active")
+        >>> protected.verified_from == protected.nbytes
+        True
+        """
+    @property
     def report(self) -> Report | None:
-        """What was found in the file by its own format, or None where it was not verified (`format="raw"`).
+        """What was found in the file by its own format, from `verified_from` on, or None where it was not verified
+        (`format="raw"`).
 
         >>> seglake.protect("orders.active").report.ok
         True

@@ -86,6 +86,7 @@ mod parts_planning;
 mod parts_threads;
 #[cfg(all(unix, feature = "faults"))]
 mod protect;
+mod protect_again;
 mod read_ahead;
 mod reader;
 mod recover;

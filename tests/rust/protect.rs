@@ -172,6 +172,7 @@ fn a_damaged_file_is_refused() {
     assert_eq!(outcome(&path), Outcome::Sound);
     // Under another key all of it is damaged, and nothing is covered.
     fs::write(&path, sound).unwrap();
+    fs::remove_file(sidecar(&path)).unwrap();
     let key = seglake::checksum::Key::new(&[9; 32]);
     let options = Options::default().keys(vec![key]);
     let error = verbs::protect(&path, &options, &plain(), |_| Ok(())).unwrap_err();

@@ -62,8 +62,8 @@ def command(
     """Write the parity sidecar of each FILE, or extend it if FILE has grown.
 
     FILE.par lets `seglake repair` restore damaged bytes of FILE, or of itself. FILE is a path, or a folder with all
-    below it. It is verified first, and refused if it is damaged; it is never written to. --format raw takes files of
-    any kind, which are not verified.
+    below it. It is verified first, or what was appended since it was protected, and refused if that is damaged; it is
+    never written to. --format raw takes files of any kind, which are not verified.
 
     What is covered must not change afterwards: append to FILE, then protect it again.
 
@@ -100,5 +100,8 @@ def _line(protected: Protected, name: str) -> str:
     unused = f", {exact_size(left)} not covered" if left else ""
     par = f"{printable(protected.sidecar)}: {exact_size(protected.sidecar_bytes)}, {protected.profile}"
     report = protected.report
-    records = "" if report is None else f", {count(report.records, 'record')}"
+    if report is None or protected.verified_from == protected.nbytes:
+        records = ""
+    else:
+        records = f", {count(report.records, 'new record' if protected.verified_from else 'record')}"
     return f"{printable(name)}: {said}: {exact_size(protected.covered_bytes)}{records}{unused}; {par}"

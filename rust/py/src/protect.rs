@@ -133,7 +133,19 @@ impl Protected {
         self.protected.sidecar_bytes
     }
 
-    /// What was found in the file by its own format, or None where it was not verified (`format="raw"`).
+    /// Where what was verified by its own format begins: 0, or where the file was covered to if only what was appended had to be.
+    ///
+    /// >>> seglake.protect("orders.active").verified_from
+    /// 0
+    /// >>> protected = seglake.protect("orders.active")
+    /// >>> protected.verified_from == protected.nbytes
+    /// True
+    #[getter]
+    fn verified_from(&self) -> u64 {
+        self.protected.verified_from
+    }
+
+    /// What was found in the file by its own format, from `verified_from` on, or None where it was not verified (`format="raw"`).
     ///
     /// >>> seglake.protect("orders.active").report.ok
     /// True
@@ -156,6 +168,7 @@ impl Protected {
         dict.set_item("nbytes", self.nbytes())?;
         dict.set_item("covered_bytes", self.covered_bytes())?;
         dict.set_item("sidecar_bytes", self.sidecar_bytes())?;
+        dict.set_item("verified_from", self.verified_from())?;
         let report = self.report.as_ref();
         let report = report.map(|report| report.bind(py).call_method0("to_dict"));
         dict.set_item("report", report.transpose()?)?;
@@ -179,7 +192,8 @@ with_keywords! {
 /// itself is never written to.
 ///
 /// First the file is verified by its format; a damaged one is refused. All of it is covered, but for unused space and a torn tail
-/// of a file that is appended to. What is covered must not change afterwards: append to the file, and protect it again.
+/// of a file that is appended to. What is covered must not change afterwards: append to the file, and protect it again. That costs
+/// what was appended: complete bands that are covered are not read, so damage there is left to `verify`.
 ///
 /// profile: data and parity blocks of a group: "128+8", "128+4", "128+16" or "128+8-long". None: that of an existing sidecar,
 ///     "128+8" for a new one.

@@ -109,6 +109,8 @@ struct State {
     random: Random,
     /// How often something was read, and at which time an error comes of it, once.
     reads: usize,
+    /// How many bytes of files were read.
+    read_bytes: u64,
     time: u64,
     broken_read: Option<usize>,
     /// The beginning of names that the next listing misses, as one does that overlaps with their renames.
@@ -258,6 +260,11 @@ impl Simulated {
     /// How many operations changed nothing.
     pub(crate) fn reads(&self) -> usize {
         self.state().reads
+    }
+
+    /// How many bytes of files were read since the last call.
+    pub(crate) fn take_read_bytes(&self) -> u64 {
+        std::mem::take(&mut self.state().read_bytes)
     }
 
     /// Keeps the disk as it is before each call from now on.
@@ -660,14 +667,16 @@ impl DiskFile for Opened {
         if self.disk.state().unreadable.iter().any(is_within) {
             return Err(io::Error::from_raw_os_error(EIO));
         }
-        self.with(None, |content, _, _| {
+        let len = self.with(None, |content, _, _| {
             let rest = usize::try_from(offset).ok();
             let rest = rest.and_then(|start| content.now().get(start..));
             let rest = rest.unwrap_or_default();
             let len = rest.len().min(buffer.len());
             buffer[..len].copy_from_slice(&rest[..len]);
             Ok(len)
-        })
+        })?;
+        self.disk.state().read_bytes += len as u64;
+        Ok(len)
     }
 
     fn write_at(&self, bytes: &[u8], offset: u64) -> io::Result<usize> {

@@ -142,6 +142,11 @@ impl Coverage {
         Ok(coverage)
     }
 
+    /// The bytes that were covered by the last extension, if the last band's frame reaches to there.
+    pub(crate) fn whole(&self) -> Option<u64> {
+        (self.band_start + self.band_covered == self.covered).then_some(self.covered)
+    }
+
     /// Whether the last band is not complete, has grown by less than 1/16 of what is covered of it, and is still the
     /// last band if the file is to be covered up to `end`. Extending it would write its frame again for little.
     #[must_use]

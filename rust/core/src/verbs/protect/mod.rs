@@ -107,7 +107,10 @@ pub struct Protected {
     pub covered: u64,
     /// The bytes of the sidecar.
     pub sidecar_bytes: u64,
-    /// The report on the file by its own format. `None` if it was not verified by one.
+    /// Where what was verified by its own format begins: 0 if that is all of it. What was covered before is not verified
+    /// again where that is not needed.
+    pub verified_from: u64,
+    /// The report on the file by its own format, from there on. `None` if it was not verified by one.
     pub report: Option<Report>,
 }
 
@@ -117,6 +120,11 @@ pub struct Protected {
 /// First the file is verified by its own format, and a damaged one is refused. It is never written to. It is covered
 /// whole, except for unused space or a torn tail at its end, if its format is one that is appended to. What is covered
 /// must not change afterwards: append to the file, then protect it again.
+///
+/// Protecting again costs what was appended. Only that is verified by the format, from the last record before it on, and
+/// of what is covered the last band alone is compared with its hashes, because it is encoded anew. Damage in bands before
+/// it stays as detectable as it was, and is not reported: [`verify`](crate::verbs::verify) does that. A file is verified
+/// whole if its format has no checksums (but not if nothing was appended), or if no sound record ends where it is covered to.
 ///
 /// A new sidecar appears complete and synced, readable by its owner only. Frames are appended so that at every moment,
 /// also after a loss of power, the sidecar has complete frames and then perhaps a torn tail, which counts for nothing.
@@ -145,7 +153,12 @@ pub fn protect(
     // What a sidecar says of bytes must not outlive them.
     file.sync()?;
     let mut stages = Stages::new(file.len(), STAGES, &mut progress);
-    let verified = Verified::verify(&file, options, protection, |done| stages.tell(done))?;
+    let coverage = match &old {
+        Some(old) if !protection.as_it_is => Coverage::read(Files::new(&file, &old.source()?))?,
+        _ => None,
+    };
+    let tell = |done| stages.tell(done);
+    let verified = Verified::verify(&file, options, protection, coverage.as_ref(), tell)?;
     stages.next();
     let mut job = Job {
         disk,
@@ -158,7 +171,7 @@ pub fn protect(
         Some(old) if !protection.as_it_is && old.len()? > 0 => job.extend(old, verified.end)?,
         old => job.create(old.as_ref(), verified.end)?,
     };
-    protected.report = verified.report;
+    (protected.verified_from, protected.report) = (verified.start, verified.report);
     stages.finish()?;
     Ok(protected)
 }
@@ -299,6 +312,7 @@ impl Job<'_, '_> {
             size: self.file.len(),
             covered,
             sidecar_bytes: stat.len,
+            verified_from: 0,
             report: None,
         })
     }

@@ -3,24 +3,34 @@
 use std::sync::Arc;
 
 use super::Protection;
-use crate::engine::{Eof, Filter, Format, Options, Start, Step};
+use crate::engine::position::CarryHead;
+use crate::engine::{Carry, Eof, Filter, Format, Options, Start, Step};
 use crate::error::{Error, Result};
 use crate::format::{open, resolve};
 use crate::ledger::{Kind, Span};
+use crate::parity::Coverage;
+use crate::record::Checked;
 use crate::source::{FileSource, Source};
 use crate::verbs::Report;
 use crate::verbs::verify::first_damage;
+
+/// How far before the end of what is covered a walk looks for a record first, in bytes.
+const NEAR_BYTES: u64 = 64 << 10;
+/// How much further it looks each time it found none.
+const FURTHER: u64 = 8;
 
 /// A file that may be covered.
 pub(super) struct Verified {
     /// The bytes to cover, from the beginning of the file.
     pub(super) end: u64,
-    /// The report by its format, if it has one.
+    /// Where what was verified begins.
+    pub(super) start: u64,
+    /// The report by its format on that, if it has one.
     pub(super) report: Option<Report>,
 }
 
 impl Verified {
-    /// Verifies a file.
+    /// Verifies a file; of one that is covered already, what came after that.
     ///
     /// # Errors
     /// [`Error::Damage`] if it is damaged before where it would be covered to, unless it is protected as it is.
@@ -29,10 +39,12 @@ impl Verified {
         file: &FileSource,
         options: &Options,
         protection: &Protection,
+        coverage: Option<&Coverage>,
         mut progress: impl FnMut(u64) -> Result<()>,
     ) -> Result<Self> {
         let whole = Self {
             end: file.len(),
+            start: 0,
             report: None,
         };
         if protection.raw {
@@ -42,15 +54,121 @@ impl Verified {
         let Some(format) = format_of(&*source, options, protection)? else {
             return Ok(whole);
         };
-        let options = options
-            .clone()
-            .format(format)
-            .strict(false)
-            .values(false)
-            .filter(Filter::default())
-            .eof(Eof::Final);
-        let mut walk = open(source.clone(), &options, Start::Beginning)?;
-        let (mut report, mut tail) = (Report::of(format, file), Tail::default());
+        let job = Walking {
+            file,
+            source,
+            format,
+            options: options
+                .clone()
+                .format(format)
+                .strict(false)
+                .values(false)
+                .filter(Filter::default()),
+        };
+        // A second pass begins again at 0, and progress does not go back.
+        let mut most = 0;
+        let mut progress = |done: u64| {
+            most = done.max(most);
+            progress(most)
+        };
+        if let Some(covered) = coverage.and_then(Coverage::whole)
+            && let Some(verified) = job.appended(covered, &mut progress)?
+        {
+            return Ok(verified);
+        }
+        let (verified, is_damaged) = job.walk(Start::Beginning, &mut progress)?;
+        if is_damaged && !protection.as_it_is {
+            return Err(first_damage(job.source, &job.options.eof(Eof::Final)));
+        }
+        Ok(verified)
+    }
+}
+
+/// The file that is verified.
+struct Walking<'a> {
+    file: &'a FileSource,
+    source: Arc<dyn Source>,
+    format: &'static Format,
+    options: Options,
+}
+
+impl Walking<'_> {
+    /// Verifies what came after the first `covered` bytes. What is covered is not verified again: nothing of it is encoded anew unless
+    /// its hashes are right. `None` if anything of it is in doubt: then the whole file tells what is wrong.
+    fn appended(
+        &self,
+        covered: u64,
+        progress: &mut dyn FnMut(u64) -> Result<()>,
+    ) -> Result<Option<Verified>> {
+        if covered == self.file.len() {
+            return Ok(Some(Verified {
+                end: covered,
+                start: covered,
+                report: Some(Report::of(self.format, self.file)),
+            }));
+        }
+        let Some(carry) = self.carry_at(covered)? else {
+            return Ok(None);
+        };
+        let (verified, is_damaged) = self.walk(Start::Carry(&carry), progress)?;
+        let start = covered;
+        Ok((!is_damaged).then_some(Verified { start, ..verified }))
+    }
+
+    /// The state of a walk through the whole file after its first `covered` bytes: what a record says of the next is known from the
+    /// last one. `None` if no sound record ends there, or if records have no checksums by which one is found.
+    fn carry_at(&self, covered: u64) -> Result<Option<Carry>> {
+        if !self.format.is_appended_to() || self.format.checked != Checked::Checksum {
+            return Ok(None);
+        }
+        let mut back = NEAR_BYTES;
+        // Looking further takes no more than verifying the whole file does.
+        while back < covered {
+            let start = (covered - back) / NEAR_BYTES * NEAR_BYTES;
+            if let Some(carry) = self.carry_from(start, covered)? {
+                return Ok(Some(carry));
+            }
+            back = back.saturating_mul(FURTHER);
+        }
+        Ok(None)
+    }
+
+    /// The same of a walk that begins at `start`, within a record. The walk finds the next one as it does after damage.
+    fn carry_from(&self, start: u64, covered: u64) -> Result<Option<Carry>> {
+        let options = self.options.clone().eof(Eof::Growing);
+        let source = Arc::new(self.file.again()?.up_to(covered));
+        let mut walk = open(source, &options, Start::Offset(start))?;
+        let mut has_unit = false;
+        loop {
+            match walk.step()? {
+                Step::More if walk.record_run().is_some() => has_unit = true,
+                Step::More => {
+                    for span in walk.spans() {
+                        if span.is_damage() && has_unit {
+                            return Ok(None);
+                        }
+                        has_unit |= matches!(span.kind, Kind::Record | Kind::Chunk | Kind::Block);
+                    }
+                }
+                Step::Wait | Step::Done => break,
+            }
+        }
+        let carry = walk.carry();
+        let head = CarryHead::of(&carry)?;
+        let is_there =
+            has_unit && head.at == covered && !head.pending.is_some_and(|span| span.is_damage());
+        Ok(is_there.then_some(carry))
+    }
+
+    /// Verifies the file from there on. Gives also whether it is damaged before where it would be covered to.
+    fn walk(
+        &self,
+        start: Start<'_>,
+        progress: &mut dyn FnMut(u64) -> Result<()>,
+    ) -> Result<(Verified, bool)> {
+        let options = self.options.clone().eof(Eof::Final);
+        let mut walk = open(self.source.clone(), &options, start)?;
+        let (mut report, mut tail) = (Report::of(self.format, self.file), Tail::default());
         while walk.step()? == Step::More {
             report.add(&*walk);
             match walk.record_run() {
@@ -61,17 +179,17 @@ impl Verified {
         }
         report.note(&*walk);
         let end = match tail.start {
-            Some(start) if format.is_appended_to() => start,
-            _ => file.len(),
+            Some(start) if self.format.is_appended_to() => start,
+            _ => self.file.len(),
         };
         let is_damaged = report.damage.first().is_some_and(|span| span.start < end);
-        if (is_damaged || report.wrong_key()) && !protection.as_it_is {
-            return Err(first_damage(source, &options));
-        }
-        Ok(Self {
+        let is_damaged = is_damaged || report.wrong_key();
+        let verified = Verified {
             end,
+            start: 0,
             report: Some(report),
-        })
+        };
+        Ok((verified, is_damaged))
     }
 }
 
