@@ -8,6 +8,7 @@ import re
 import shutil
 import time
 from collections.abc import Callable
+from datetime import UTC, datetime
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -103,6 +104,65 @@ def test_a_file_of_a_batch_that_is_gone_is_an_error(folder: Path) -> None:
     query.options["ignoreMissingFiles"] = "true"
     query.restart()
     assert query.read() == []
+
+
+@pytest.mark.parametrize("grown", [False, True])
+def test_a_batch_is_read_again_after_its_file_was_rotated(folder: Path, grown: bool) -> None:
+    a = Segment(folder / "a.active")
+    query = stream(folder)
+    if grown:
+        a.grow(2)
+        query.batch()
+    rows = a.grow(3)
+    assert query.plan()
+    a.path.rename(folder / "a.1.active")
+    new = Segment(a.path, "b").grow(a.number)  # of the same layout
+    assert query.read() == rows
+    assert query.batch() == new
+
+
+@pytest.mark.parametrize("on_replaced", ["error", "skip"])
+@pytest.mark.parametrize("format", ["active", "chunked", "oplog", "sealed"])
+def test_a_file_of_a_batch_that_is_another_by_now(
+    folder: Path, format: str, on_replaced: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Of the same layout, so that only its content tells."""
+
+    def write(value: bytes) -> None:
+        (folder / "a").unlink(missing_ok=True)
+        fields: dict[str, Any] = {
+            "active": {"type": "t"},
+            "sealed": {"type": "t"},
+            "chunked": {"offset": 1},
+            "oplog": {"version": 1, "clock": [], "batch": 0, "checkpointer": 1, "abi": 0},
+        }[format]
+        with seglake.create(folder / "a", format=format) as writer:
+            writer.write(value=value, **fields)
+        (folder / "a.index").unlink(missing_ok=True)
+
+    write(b"old")
+    query = stream(folder, segmentFormat=format, onReplaced=on_replaced)
+    assert query.plan()
+    write(b"new")
+    if on_replaced == "error":
+        with pytest.raises(seglake.ReplacedError, match=r"/a: .*when the batch was planned"):
+            query.read()
+        return
+    assert query.read() == []
+    assert caplog.messages[0].endswith("It is left out")
+    assert query.batch() == ["new"]
+
+
+def test_a_file_with_records_that_are_not_wanted_is_no_other(folder: Path) -> None:
+    a = Segment(folder / "a.active")
+    rows = a.grow(2)
+    time.sleep(0.01)
+    until = datetime.now(UTC)
+    a.grow(3)
+    query = stream(folder, until=until.isoformat())
+    assert query.batch() == rows
+    a.grow(1)
+    assert query.batch() == []
 
 
 def test_a_restart_goes_on(folder: Path) -> None:
@@ -309,6 +369,17 @@ def test_a_batch_takes_no_more_than_it_may(folder: Path) -> None:
     assert [len(query.batch()) for _ in range(5)] == [3, 3, 3, 1, 0]
     query = stream(folder, maxBytesPerTrigger="1")
     assert [len(query.batch()) for _ in range(11)] == [1] * 10 + [0]
+
+
+def test_empty_files_take_no_room_of_a_batch(folder: Path) -> None:
+    empty = [Segment(folder / f"{number:03}.active") for number in range(50)]
+    for segment in empty:
+        segment.path.touch()
+    rows = Segment(folder / "z.active").grow(2)
+    query = stream(folder, maxFilesPerTrigger="1", maxBytesPerTrigger="1")
+    assert [query.batch(), query.batch(), query.batch()] == [rows[:1], rows[1:], []]
+    rows = [segment.grow(1)[0] for segment in empty]
+    assert [query.batch() for _ in range(51)] == [*([row] for row in rows), []]
 
 
 def test_a_complete_file_is_taken_whole(folder: Path) -> None:
@@ -531,6 +602,8 @@ def test_files_of_another_format_are_an_error(folder: Path) -> None:
         ({"stateLocation": "s3://bucket/states"}, "expected a path of a mounted file system"),
         ({"onReplaced": "ask"}, "option onReplaced is 'ask': expected error or skip"),
         ({"minStatesToRetain": "1"}, "option minStatesToRetain"),
+        ({"maxFilesPerTrigger": "0"}, "option maxFilesPerTrigger is '0': expected a whole number from 1"),
+        ({"maxBytesPerTrigger": "0"}, "option maxBytesPerTrigger is '0': expected at least one byte"),
     ],
 )
 def test_wrong_options(folder: Path, options: dict[str, str], message: str) -> None:
@@ -605,6 +678,55 @@ def test_a_damaged_state_is_an_error(folder: Path) -> None:
     query.restart()
     with pytest.raises(ValueError, match=r"state-0000000001-.*it is damaged or gone"):
         query.batch()
+
+
+@pytest.mark.parametrize("size", [0, 30])
+def test_a_state_that_was_cut_is_an_error(folder: Path, size: int) -> None:
+    Segment(folder / "a.active").grow(1)
+    query = stream(folder)
+    query.batch()
+    (state,) = (folder.parent / "states").glob("*/state-*")
+    os.truncate(state, size)
+    query.restart()
+    for call in (query.batch, query.read):
+        with pytest.raises(ValueError, match=f"found {size} bytes with the hash .*it is damaged or gone"):
+            call()
+
+
+def test_two_queries_may_share_a_folder_of_states(folder: Path) -> None:
+    a = Segment(folder / "a.active")
+    rows = a.grow(1)
+    queries = [stream(folder, minStatesToRetain="2") for _ in range(2)]
+    for step in range(10):
+        for query in queries:
+            if chosen := step % 3 == 0 or query is queries[0]:
+                query.batch()
+            if chosen and step % 2:
+                query.restart()
+        rows += a.grow(1)
+    for query in queries:
+        query.batch()
+        assert query.rows == rows
+
+
+def test_a_query_with_a_copy_of_a_checkpoint_goes_on_or_says_why_not(folder: Path) -> None:
+    a = Segment(folder / "a.active")
+    rows = a.grow(1)
+    query = stream(folder, minStatesToRetain="2")
+    query.batch()
+    other = stream(folder, minStatesToRetain="2")
+    other.offsets, other.rows = [*query.offsets], [*query.rows]
+    for _ in range(2):
+        rows += a.grow(1)
+        query.batch()
+        other.batch()
+    assert query.rows == other.rows == rows
+    for _ in range(4):
+        a.grow(1)
+        query.batch()
+    other.restart()
+    with pytest.raises(ValueError, match=r"expected state 3 of stream .* which the checkpoint has, found none"):
+        other.batch()
 
 
 def test_old_states_are_removed_and_few_files_tell_all(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -82,6 +82,12 @@ class Decoder:
                 if self.options.ignore_missing_files:
                     continue
                 raise
+            except seglake.ReplacedError as error:
+                stream = self.options.stream
+                if stream is None or stream.on_replaced != "skip":
+                    raise
+                _LOG.warning("%s. It is left out", error)
+                continue
             except FileNotFoundError as error:
                 if growth is not None and error.filename == path and not self.options.ignore_missing_files:
                     raise
@@ -100,7 +106,7 @@ class Decoder:
                 try:
                     yield from self._decode(path, reader, schema, after)
                     if growth is not None:
-                        check_read(growth, reader)
+                        check_read(growth, reader, is_filtered=bool(self.options.conditions))
                 except seglake.DamageError as error:
                     raise self._explained(error) from None
                 except seglake.LimitError as error:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import json
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -202,7 +203,7 @@ def _may_begin_later(file: SegmentFile) -> bool:
 def open_growth(
     growth: Growth, options: ReadOptions, format: str, part: seglake.Part | None, **more: Any
 ) -> seglake.Reader:
-    """Opens a growth where it was planned, or else in the file that it is in by now: renamed, or sealed.
+    """Opens a growth where it was planned, or else in the file that it is in by now: renamed, rotated or sealed.
 
     Args:
         growth: what is read.
@@ -236,17 +237,31 @@ def open_growth(
                 "start the query again; option ignoreMissingFiles leaves such files out",
                 growth.path,
             ) from None
-        raise
+        raise seglake.ReplacedError(
+            path=error.path or growth.path,
+            byte_offset=error.byte_offset,
+            expected=error.expected,
+            actual=error.actual,
+            next="It was so when the batch was planned, and no file with its records is there now. Put it back and "
+            "start the query again; option onReplaced=skip leaves out what the batch was to read of it",
+        ) from None
 
 
-def check_read(growth: Growth, reader: seglake.Reader) -> None:
+def check_read(growth: Growth, reader: seglake.Reader, *, is_filtered: bool) -> None:
     """Refuses a file of which something else was read than was planned.
+
+    Args:
+        growth: what was planned.
+        reader: what was read.
+        is_filtered: whether reading may have ended before the end, as no later record could match.
 
     Raises:
         seglake.ReplacedError: it was written to in what was read already.
     """
     end, found = Position.from_json(growth.end), reader.position
-    if found is None or found.format != end.format or (found.byte_offset, found.uuid) == (end.byte_offset, end.uuid):
+    if found is None or found.format != end.format or _place(found) == _place(end):
+        return
+    if is_filtered and found.byte_offset < end.byte_offset:
         return
     raise seglake.ReplacedError(
         path=growth.path,
@@ -256,19 +271,26 @@ def check_read(growth: Growth, reader: seglake.Reader) -> None:
     )
 
 
+def _place(position: Position) -> tuple[Any, ...]:
+    """Returns what tells two positions apart, whatever led to them."""
+    content = json.loads(position.to_json())
+    return tuple(content[name] for name in ("identity", "offset", "last", "uuid"))
+
+
 def _opened(
     path: str, start: Position | None, end: Position, part: seglake.Part | None, arguments: dict[str, Any]
 ) -> seglake.Reader:
     parity = arguments.pop("parity")
     # What a file grew by is read as it is.
     grown: dict[str, Any] = {**arguments, "on_damage": "raise" if arguments["on_damage"] == "raise" else "skip"}
+    if grows(arguments["format"]) or not grows(end.format):
+        looks = {name: value for name, value in arguments.items() if name in ("key", "format", "dialect")}
+        seglake.resume(path, end, **looks).close()  # refuses another file before anything is read of it
     if grows(arguments["format"]):
         return seglake.resume(path, start, size=end.byte_offset, **grown)
     if not grows(end.format):
         if start is not None and start.format != end.format:
             return seglake.resume(path, start, **grown)
-        looks = {name: value for name, value in arguments.items() if name in ("key", "format", "dialect")}
-        seglake.resume(path, end, **looks).close()  # refuses another file
         return seglake.open(path, part=part, prune=True, parity=parity, **arguments)
     # It has been sealed since.
     with seglake.open(path, key=arguments["key"], format=arguments["format"]) as sealed:
