@@ -23,6 +23,7 @@ import pyarrow.parquet as pq
 import seglake
 from seglake import SegmentLog
 from seglake._ingestion.commit import settle_dead_runs
+from seglake._ingestion.destination import Destination
 from seglake.cli import main as command
 from tests.log_kills import ACKNOWLEDGED, VALUE, Oracle, append
 
@@ -283,7 +284,7 @@ def check_ingest(folder: Path, told: bytes, _: State) -> None:
     lake = folder / "lake"
     found: list[str] = []
     if lake.exists():
-        settle_dead_runs(lake)
+        settle_dead_runs(Destination.local(lake))
         tables = {path: pq.read_table(path, partitioning=None) for path in (lake / "active").rglob("*.parquet")}
         records = [each for path, each in tables.items() if "records" in path.parts]
         found = sorted(bytes(value.as_py()).decode() for each in records for value in each["value"])

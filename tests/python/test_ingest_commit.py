@@ -17,6 +17,7 @@ from dying import deadly, in_a_process
 from seglake._formats import FormatOptions
 from seglake._ingestion import driver
 from seglake._ingestion.commit import commit, locked, settle_dead_runs
+from seglake._ingestion.destination import Destination
 from seglake._ingestion.driver import IngestDriver
 from seglake._ingestion.layout import LOCK, STAGING
 from seglake._ingestion.outcome import TaskOutcome
@@ -41,7 +42,8 @@ from pathlib import Path
 from seglake._publish.store import LOCAL
 from seglake._publish.manifest import Manifest
 from seglake._ingestion.commit import commit
-destination, run, fatal = Path(sys.argv[1]), sys.argv[2], int(sys.argv[3])
+from seglake._ingestion.destination import Destination
+destination, run, fatal = Destination.local(Path(sys.argv[1])), sys.argv[2], int(sys.argv[3])
 data, files = eval(sys.argv[4])
 calls = 0
 def deadly(function):
@@ -92,9 +94,9 @@ FIRST_AFTER_MANIFEST = 3
 
 
 def test_a_commit_makes_everything_visible(destination: Path) -> None:
-    commit(destination, Manifest(RUN, [*DATA, *FILES]))
+    commit(Destination.local(destination), Manifest(RUN, [*DATA, *FILES]))
     assert visible(destination) == ALL
-    settle_dead_runs(destination)
+    settle_dead_runs(Destination.local(destination))
     assert visible(destination) == ALL
     assert list((destination / STAGING).iterdir()) == []
 
@@ -107,7 +109,7 @@ def test_killed_at_any_step_it_is_all_or_nothing(destination: Path, step: int) -
     listed = [name for name in visible(destination) if "/files/" in name]
     if listed:  # what is listed is complete
         assert visible(destination).items() >= {final: staged for staged, final in DATA}.items()
-    settle_dead_runs(destination)
+    settle_dead_runs(Destination.local(destination))
     assert visible(destination) == (ALL if step >= FIRST_AFTER_MANIFEST else NOTHING)
     if step >= FIRST_AFTER_MANIFEST:
         assert list((destination / STAGING).iterdir()) == []
@@ -120,11 +122,11 @@ def test_what_is_killed_while_it_is_completed_is_completed_by_the_next(destinati
 
     def settle() -> None:
         deadly(LOCAL, ("place", "sync_names"), step)
-        settle_dead_runs(destination)
+        settle_dead_runs(Destination.local(destination))
 
     status = in_a_process(settle)
     assert status == (-signal.SIGKILL if step <= STEPS - 3 else 0)
-    settle_dead_runs(destination)
+    settle_dead_runs(Destination.local(destination))
     assert visible(destination) == ALL
     assert list((destination / STAGING).iterdir()) == []
 
@@ -147,7 +149,7 @@ def test_tables_become_visible_in_their_order(destination: Path, monkeypatch: py
     monkeypatch.setattr(LOCAL, "place", place_)
     monkeypatch.setattr(LOCAL, "sync_names", sync_)
     # In whatever order the manifest has them.
-    commit(destination, Manifest(RUN, [*FILES, *reversed(DATA)]))
+    commit(Destination.local(destination), Manifest(RUN, [*FILES, *reversed(DATA)]))
     assert calls[2:] == ["records", "records", "sync", "damage", "sync", "files", "files", "sync"]
 
 
@@ -157,7 +159,7 @@ def test_what_no_manifest_names_stays_for_a_day(destination: Path) -> None:
         then = time.time() - hours * 3600
         for path in (*staging.iterdir(), staging):
             os.utime(path, (then, then))
-        settle_dead_runs(destination)
+        settle_dead_runs(Destination.local(destination))
         assert staging.exists() == is_there
     assert visible(destination) == NOTHING
 
@@ -166,7 +168,7 @@ def test_a_task_that_still_writes_keeps_what_is_staged(destination: Path) -> Non
     staging = destination / STAGING / RUN
     then = time.time() - 25 * 3600
     os.utime(staging, (then, then))
-    settle_dead_runs(destination)
+    settle_dead_runs(Destination.local(destination))
     assert staging.exists()
 
 
@@ -175,7 +177,7 @@ def test_a_file_that_is_gone_is_told_of(destination: Path) -> None:
     (staging / "manifest.json").write_text(json.dumps(asdict(Manifest(RUN, [*DATA, *FILES]))))
     (staging / "t/1.inprogress").unlink()
     with pytest.raises(IngestError, match=r"date=2024-02-01.*it is gone\. Nothing was changed\. Remove .*_staging"):
-        settle_dead_runs(destination)
+        settle_dead_runs(Destination.local(destination))
     assert visible(destination) == NOTHING
     assert staging.exists()
 
@@ -186,7 +188,7 @@ def test_a_manifest_that_cannot_be_written_leaves_nothing(destination: Path, mon
 
     monkeypatch.setattr(LOCAL, "write_durably", full)
     with pytest.raises(IngestError, match=r"writing the manifest of the run failed: .*No space left.* Nothing was"):
-        commit(destination, Manifest(RUN, [*DATA, *FILES]))
+        commit(Destination.local(destination), Manifest(RUN, [*DATA, *FILES]))
     assert visible(destination) == NOTHING
     assert list((destination / STAGING).iterdir()) == []
 
@@ -229,9 +231,9 @@ def test_a_rename_that_fails_is_completed_by_the_next_run(
             IngestError,
             match=r"publishing the files .*Input/output error\. A part of it .* completes it",
         ):
-            run._run(cast("Any", None), destination, None, State(), [])
+            run._run(cast("Any", None), Destination.local(destination), None, State(), [])
     assert len([path for path in visible(destination) if "/files/" in path]) == max(0, step - 1 - len(DATA))
-    settle_dead_runs(destination)
+    settle_dead_runs(Destination.local(destination))
     assert visible(destination) == {final: staged for staged, final in (*DATA, *FILES)}
     assert list((destination / STAGING).iterdir()) == []
 
@@ -259,7 +261,7 @@ def test_a_rename_that_fails_is_completed_by_the_next_run(
 def test_a_foreign_manifest_deletes_nothing(destination: Path, content: str) -> None:
     (destination / STAGING / RUN / "manifest.json").write_text(content)
     with pytest.raises(IngestError, match=r"manifest\.json: expected the manifest of an ingest that died, .*remove"):
-        settle_dead_runs(destination)
+        settle_dead_runs(Destination.local(destination))
     assert visible(destination) == NOTHING
     assert (destination / STAGING / RUN).is_dir()
 
@@ -269,14 +271,14 @@ def test_a_link_in_the_place_of_the_staging_folder_clears_nothing(tmp_path: Path
     (tmp_path / "lake").mkdir()
     (tmp_path / "lake" / STAGING).symlink_to(tmp_path / "elsewhere")
     with pytest.raises(IngestError, match="this is a link"):
-        settle_dead_runs(tmp_path / "lake")
+        settle_dead_runs(Destination.local(tmp_path / "lake"))
     assert (tmp_path / "elsewhere" / "precious").is_dir()
 
 
 def test_a_link_in_the_staging_folder_is_not_entered(destination: Path, tmp_path: Path) -> None:
     (tmp_path / "elsewhere" / "precious").mkdir(parents=True)
     (destination / STAGING / "linked").symlink_to(tmp_path / "elsewhere")
-    settle_dead_runs(destination)
+    settle_dead_runs(Destination.local(destination))
     assert (tmp_path / "elsewhere" / "precious").is_dir()
 
 
@@ -284,13 +286,13 @@ def test_a_link_in_the_place_of_the_lock_is_not_written_to(tmp_path: Path) -> No
     (tmp_path / "victim").write_text("of somebody else")
     (tmp_path / "lake").mkdir()
     (tmp_path / "lake" / LOCK).symlink_to(tmp_path / "victim")
-    with pytest.raises(IngestError, match="the lock cannot be opened"), locked(tmp_path / "lake"):
+    with pytest.raises(IngestError, match="the lock cannot be opened"), locked(Destination.local(tmp_path / "lake")):
         pass
     assert (tmp_path / "victim").read_text() == "of somebody else"
 
 
 def test_there_may_be_nothing_to_clear(tmp_path: Path) -> None:
-    settle_dead_runs(tmp_path)
+    settle_dead_runs(Destination.local(tmp_path))
     assert list(tmp_path.iterdir()) == []
 
 
@@ -298,7 +300,8 @@ def test_there_may_be_nothing_to_clear(tmp_path: Path) -> None:
 def other_process(tmp_path: Path) -> Iterator[subprocess.Popen[str]]:
     script = (
         "import sys, pathlib; from seglake._ingestion.commit import locked\n"
-        "with locked(pathlib.Path(sys.argv[1])):\n"
+        "from seglake._ingestion.destination import Destination\n"
+        "with locked(Destination.local(pathlib.Path(sys.argv[1]))):\n"
         "    print('locked', flush=True); sys.stdin.read()\n"
     )
     command = [sys.executable, "-c", script, str(tmp_path)]
@@ -310,16 +313,20 @@ def other_process(tmp_path: Path) -> Iterator[subprocess.Popen[str]]:
 
 
 def test_one_run_at_a_time(tmp_path: Path, other_process: subprocess.Popen[str]) -> None:
+    destination = Destination.local(tmp_path)
     holder = rf"process {other_process.pid} on .*"
-    with pytest.raises(IngestError, match=f"another ingest is writing here .{holder}"), locked(tmp_path):
+    with (
+        pytest.raises(IngestError, match=f"another ingest is writing here .{holder}"),
+        locked(destination),
+    ):
         pass
     os.kill(other_process.pid, signal.SIGKILL)
     other_process.wait()
     with (
-        locked(tmp_path),
+        locked(destination),
         pytest.raises(IngestError, match="another ingest is writing here"),
-        locked(tmp_path),
+        locked(destination),
     ):
         pass
-    with locked(tmp_path):
+    with locked(destination):
         pass

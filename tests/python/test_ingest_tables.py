@@ -18,6 +18,7 @@ from segments import flip, write_segment
 
 import seglake
 from seglake import IngestError
+from seglake._ingestion.destination import Destination
 from seglake._ingestion.lake.tables import lake_tables
 from seglake._ingestion.layout import STAGING
 
@@ -175,7 +176,7 @@ def test_killed_in_front_of_any_step_it_is_completed(tmp_path: Path, kind: Any) 
         found = {table: rows(lake, kind, "active", table) for table in ("records", "damage", "files")}
         expected = expected or found
         assert found == expected, fatal
-        tables = lake_tables(kind, lake)
+        tables = lake_tables(kind, Destination.local(lake))
         assert tables is not None
     else:
         pytest.fail("it does not end")

@@ -16,6 +16,7 @@ from seglake._formats import FormatOptions
 from seglake._ingestion import growth as growth_module
 from seglake._ingestion import progress as progress_module
 from seglake._ingestion import sink as sink_module
+from seglake._ingestion.destination import Staging
 from seglake._ingestion.layout import NULL_DATE
 from seglake._ingestion.outcome import TaskOutcome
 from seglake._ingestion.plan import PlannedFile, write_plan
@@ -25,12 +26,13 @@ from seglake._text import path_text
 
 
 def run(staging: Path, paths: Sequence[Path], **settings: Any) -> TaskOutcome:
-    (staging / "progress").mkdir(parents=True, exist_ok=True)
+    own = Staging.local(staging)
+    own.exchange.begin()
     sizes = [path.stat().st_size if path.exists() else 0 for path in paths]
-    write_plan(staging, 0, [PlannedFile(str(path), size=size) for path, size in zip(paths, sizes, strict=True)])
+    write_plan(own.exchange, 0, [PlannedFile(str(path), size=size) for path, size in zip(paths, sizes, strict=True)])
     format_options = FormatOptions(dialect=settings.get("dialect"))
     runner = TaskRunner(
-        str(staging),
+        own,
         settings.get("format"),
         format_options,
         None,

@@ -17,6 +17,7 @@ from test_spark_write_task import Write, records
 import seglake
 from seglake._formats import FormatOptions
 from seglake._ingestion.commit import commit, settle_dead_runs
+from seglake._ingestion.destination import Destination
 from seglake._ingestion.driver import IngestDriver
 from seglake._ingestion.engine import Engine
 from seglake._ingestion.layout import STAGING
@@ -283,12 +284,12 @@ def test_an_ingest_is_all_or_nothing(root: Path, tmp_path: Path, monkeypatch: py
             (staging / name).write_text(name)
             LOCAL.sync_file(staging / name)
         begun = disk.moment()
-        commit(destination, Manifest(RUN, [*DATA, *FILES]))
+        commit(Destination.local(destination), Manifest(RUN, [*DATA, *FILES]))
         done = disk.moment()
         LOCAL.remove_tree(staging)
     data = {final: name.encode() for name, final in DATA}
     whole = old | data | {final: name.encode() for name, final in FILES}
-    settled = Settled(tmp_path, monkeypatch, "lake", settle_dead_runs)
+    settled = Settled(tmp_path, monkeypatch, "lake", lambda folder: settle_dead_runs(Destination.local(folder)))
     outcomes: set[bool] = set()
     for moment, state in disk.states(begun):
         shown = below(state, "lake")

@@ -16,6 +16,7 @@ import seglake.spark
 from seglake import SegmentLog
 from seglake._files import FileFilter, find_files
 from seglake._formats import FormatOptions
+from seglake._ingestion.destination import Staging
 from seglake._ingestion.outcome import TaskOutcome
 from seglake._ingestion.plan import plan_files, write_plan
 from seglake._ingestion.state import State
@@ -156,18 +157,20 @@ def test_an_ingest_of_a_log_has_its_records_once(spark: SparkSession, path: Path
 
 def test_an_ingest_reads_what_was_planned_also_when_it_is_sealed_since(path: Path, tmp_path: Path) -> None:
     listing = find_files([str(path)], FileFilter(recursive=True))
-    staging = tmp_path / "staging"
-    (staging / "progress").mkdir(parents=True)
+    staging = Staging.local(tmp_path / "staging")
+    staging.exchange.begin()
     planned, _ = plan_files(listing, State(), final=False, identify=lambda *_: None)
-    write_plan(staging, 0, [file for group in planned for file in group.files])
+    write_plan(staging.exchange, 0, [file for group in planned for file in group.files])
     seal(path, 40, 50)
-    runner = TaskRunner(str(staging), None, FormatOptions(), None, None, 1 << 30)
+    runner = TaskRunner(staging, None, FormatOptions(), None, None, 1 << 30)
     outcome = TaskOutcome.from_json(runner.run(0).to_json())
     assert [(file.records, file.status, file.error, file.format) for file in outcome.files] == [
         (10, "sound", None, "sealed")
     ] * 3
     assert [file.path for file in outcome.files] == [file.path for file in listing.files]
-    tables = [pq.read_table(staging / file.staged) for file in outcome.staged if file.folder.startswith("records")]
+    tables = [
+        pq.read_table(staging.folder / file.staged) for file in outcome.staged if file.folder.startswith("records")
+    ]
     assert sorted(int(value) for table in tables for value in table["value"].to_pylist()) == list(range(30))
 
 

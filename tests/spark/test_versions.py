@@ -9,6 +9,7 @@ from pyspark.sql.types import BinaryType, StringType, StructField, StructType
 
 import seglake
 from seglake._formats import FormatOptions, native_schema
+from seglake._ingestion.destination import Staging
 from seglake._ingestion.task import TaskRunner
 from seglake.spark.functions import MessageDecoder
 from seglake.spark.ingestion.job import SentRunner
@@ -31,7 +32,7 @@ def decoder(_: Path) -> object:
 
 
 def runner(folder: Path) -> object:
-    return SentRunner(TaskRunner(str(folder), "active", FormatOptions(), None, None, 1 << 20))
+    return SentRunner(TaskRunner(Staging.local(folder), "active", FormatOptions(), None, None, 1 << 20))
 
 
 @pytest.mark.parametrize("make", [reader, writer, decoder, runner])

@@ -16,12 +16,11 @@ from collections.abc import Generator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, cast
 
-import pyarrow.parquet as pq
-
-from seglake._publish.manifest import MANIFEST, Manifest, left_over
+from seglake._publish.manifest import MANIFEST, Manifest, Move, left_over
 from seglake._publish.store import LOCAL
-from seglake._text import printable, printable_path
+from seglake._text import printable
 
+from .destination import Destination
 from .lake.table import DataFile, TableChangedError
 from .layout import LOCK, NULL_DATE, STAGING, TABLES
 from .result import IngestError
@@ -44,32 +43,33 @@ _KEPT_S: Final = 24 * 60 * 60
 
 
 @contextlib.contextmanager
-def locked(destination: Path) -> Generator[None]:
+def locked(destination: Destination) -> Generator[None]:
     """Holds the destination's lock: one run at a time writes to it.
 
     Raises:
         IngestError: another run holds it, or it cannot be opened.
     """
-    path = destination / LOCK
+    path = destination.folder / LOCK
     holder = {"host": socket.gethostname(), "pid": os.getpid()}
     with contextlib.ExitStack() as held:
         try:
-            is_ours = held.enter_context(LOCAL.lock(path, json.dumps(holder).encode()))
+            is_ours = held.enter_context(destination.store.lock(path, json.dumps(holder).encode()))
         except OSError as error:
-            raise IngestError(f"{printable_path(path)}: the lock cannot be opened: {error.strerror}") from error
+            reason = error.strerror or error
+            raise IngestError(f"{destination.shown(path)}: the lock cannot be opened: {reason}") from error
         if not is_ours:
             raise IngestError(
-                f"{printable_path(destination)}: another ingest is writing here ({_holder(path)}). Wait for it to end, "
+                f"{destination.shown()}: another ingest is writing here ({_holder(destination)}). Wait for it to end, "
                 "or stop it: the next run puts in order what it leaves"
             )
         yield
 
 
-def commit(destination: Path, manifest: Manifest, tables: LakeTables | None = None, number: int = 0) -> None:
+def commit(destination: Destination, manifest: Manifest, tables: LakeTables | None = None, number: int = 0) -> None:
     """Makes a run visible. Its staging folder stays for the caller to remove.
 
     Args:
-        destination: the folder of the tables.
+        destination: where the tables are.
         manifest: the files of the run.
         tables: what keeps track of files, if not their folders alone.
         number: the run's number in these tables.
@@ -77,30 +77,31 @@ def commit(destination: Path, manifest: Manifest, tables: LakeTables | None = No
     Raises:
         IngestError: that failed. The message says what becomes of the run.
     """
-    staging = destination / STAGING / manifest.publisher
+    store, folder = destination.store, destination.folder
+    staging = destination.staging(manifest.publisher)
     try:
         if tables is not None:
-            LOCAL.write_durably(destination, staging / _NUMBER, json.dumps({"number": number}).encode())
-        missing = manifest.write_down(destination, staging)
+            store.write_durably(folder, staging / _NUMBER, json.dumps({"number": number}).encode())
+        missing = manifest.write_down(folder, staging, store)
         if missing is None:
             _roll_forward(destination, staging, manifest, tables, number)
     except (OSError, TableChangedError) as error:
-        where = printable_path(destination)
-        if LOCAL.exists(staging / MANIFEST):
+        where = destination.shown()
+        if store.exists(staging / MANIFEST):
             raise IngestError(
                 f"{where}: publishing the files of the run failed: {error}. A part of it may be visible; the "
                 "next ingest into the folder completes it"
             ) from error
-        LOCAL.remove_tree(staging)
+        store.remove_tree(staging)
         raise IngestError(f"{where}: writing the manifest of the run failed: {error}. Nothing was ingested") from error
     if missing is not None:
         raise IngestError(
-            f"{printable_path(missing)}: expected the file that a task has put there, there is none. Nothing was "
+            f"{destination.shown(missing)}: expected the file that a task has put there, there is none. Nothing was "
             "ingested; ingest again, where all machines see the same folder"
         )
 
 
-def settle_dead_runs(destination: Path, tables: LakeTables | None = None) -> None:
+def settle_dead_runs(destination: Destination, tables: LakeTables | None = None) -> None:
     """Completes runs that died after writing their manifest, and removes what others left.
 
     Only for the holder of the lock.
@@ -112,28 +113,31 @@ def settle_dead_runs(destination: Path, tables: LakeTables | None = None) -> Non
         IngestError: a manifest is there that no run has written, a file that it lists is gone, or a link is in the
             place of the staging folder.
     """
+    store = destination.store
     try:
-        for staging in left_over(destination / STAGING, kind=_KIND):
-            manifest = Manifest.read(staging, kind=_KIND)
+        for staging in left_over(destination.folder / STAGING, kind=_KIND, store=store):
+            manifest = Manifest.read(staging, kind=_KIND, store=store)
             if manifest is not None:
-                _roll_forward(destination, staging, manifest, tables, _number(staging))
-                LOCAL.remove_tree(staging)
-            elif time.time() - _last_changed(staging) > _KEPT_S:
-                LOCAL.remove_tree(staging)
+                _roll_forward(destination, staging, manifest, tables, _number(destination, staging))
+                store.remove_tree(staging)
+            elif store.age_s(staging) > _KEPT_S:
+                store.remove_tree(staging)
     except (ValueError, NotADirectoryError) as error:
         raise IngestError(str(error)) from None
     except (OSError, TableChangedError) as error:
         raise IngestError(
-            f"{printable_path(destination)}: completing a run that died failed: {error}. Nothing was ingested"
+            f"{destination.shown()}: completing a run that died failed: {error}. Nothing was ingested"
         ) from error
 
 
-def _number(staging: Path) -> int:
-    content = LOCAL.read_json(staging / _NUMBER)
+def _number(destination: Destination, staging: Path) -> int:
+    content = destination.store.read_json(staging / _NUMBER)
     return 0 if content is None else int(content["number"])
 
 
-def _roll_forward(destination: Path, staging: Path, manifest: Manifest, tables: LakeTables | None, number: int) -> None:
+def _roll_forward(
+    destination: Destination, staging: Path, manifest: Manifest, tables: LakeTables | None, number: int
+) -> None:
     """Gives the files of a run their names, as far as they do not have them, and has tables keep track of them.
 
     Once that is done, it does nothing.
@@ -143,31 +147,41 @@ def _roll_forward(destination: Path, staging: Path, manifest: Manifest, tables: 
         ValueError: a file is not for a table.
         OSError: a file could not be given its name.
     """
+    store, folder = destination.store, destination.folder
     groups = {table: [move for move in manifest.place if Path(move[1]).parts[1:2] == (table,)] for table in TABLES}
     if manifest.remove or sum(map(len, groups.values())) != len(manifest.place):
         raise ValueError(
-            f"{printable_path(staging / MANIFEST)}: expected the manifest of an ingest that died, with files of "
+            f"{destination.shown(staging / MANIFEST)}: expected the manifest of an ingest that died, with files of "
             f"the tables {', '.join(TABLES)}; it has others. Nothing was changed; look at what is there and remove "
-            f"{printable_path(staging)}"
+            f"{destination.shown(staging)}"
         )
-    for staged, final in manifest.place:
-        if not LOCAL.exists(staging / staged) and not LOCAL.exists(destination / final):
+
+    def is_staged(move: Move) -> bool:
+        staged, final = move
+        if store.exists(staging / staged):
+            return True
+        if not store.exists(folder / final):
             raise IngestError(
-                f"{printable_path(destination / final)}: a run that died was to put it there, and it is gone. Nothing "
-                f"was changed. Remove {printable_path(staging)} if the file was removed on purpose"
+                f"{destination.shown(folder / final)}: a run that died was to put it there, and it is gone. Nothing "
+                f"was changed. Remove {destination.shown(staging)} if the file was removed on purpose"
             )
+        return False
+
+    def place(move: Move) -> None:
+        store.place(staging / move[0], folder / move[1])
+
+    waiting = dict(zip(manifest.place, destination.side_by_side(is_staged, manifest.place), strict=True))
     for moves in groups.values():
-        for staged, final in moves:
-            if LOCAL.exists(staging / staged):
-                LOCAL.place(staging / staged, destination / final)
+        for _ in destination.side_by_side(place, [move for move in moves if waiting[move]]):
+            pass
         # Also the names that were given before: the run that gave them may have died in front of this.
         if moves:
-            LOCAL.sync_names(destination, [destination / final for _, final in moves])
+            store.sync_names(folder, [folder / final for _, final in moves])
         if tables is not None:
             _append(destination, tables, number, [final for _, final in moves])
 
 
-def _append(destination: Path, tables: LakeTables, number: int, paths: Sequence[str]) -> None:
+def _append(destination: Destination, tables: LakeTables, number: int, paths: Sequence[str]) -> None:
     """Appends the files of one table, of all formats, as the run of this number."""
     started = time.time() - _CLOCK_S
     by_table: dict[tuple[str, str], list[str]] = {}
@@ -175,13 +189,14 @@ def _append(destination: Path, tables: LakeTables, number: int, paths: Sequence[
         format, table, rest = path.split("/", 2)
         by_table.setdefault((format, table), []).append(rest)
     for (format, table), own in by_table.items():
-        folder = destination / format / table
-        files = [_data_file(folder, path) for path in own]
+        folder = destination.folder / format / table
+        files = list(destination.side_by_side(lambda path, in_=folder: _data_file(destination, in_, path), own))
         # A file without rows is there for the sake of its columns.
-        schema: pa.Schema = cast("Any", pq).read_schema(folder / own[0])
+        schema: pa.Schema = cast("Any", destination.parquet(folder / own[0])).schema_arrow
         tables.of(format, table).append(number, schema, [file for file in files if file.rows])
-        for kept in _LOG_FOLDERS:
-            _sync_since(destination, folder / kept, started)
+        if destination.is_local:
+            for kept in _LOG_FOLDERS:
+                _sync_since(destination.folder, folder / kept, started)
 
 
 def _sync_since(destination: Path, folder: Path, started: float) -> None:
@@ -192,25 +207,17 @@ def _sync_since(destination: Path, folder: Path, started: float) -> None:
     LOCAL.sync_names(destination, new)
 
 
-def _data_file(folder: Path, path: str) -> DataFile:
-    status = (folder / path).stat()
-    rows: int = cast("Any", pq).read_metadata(folder / path).num_rows
+def _data_file(destination: Destination, folder: Path, path: str) -> DataFile:
+    rows = destination.parquet(folder / path).metadata.num_rows
+    nbytes, modified_ms = destination.size_and_time(folder / path)
     named = [part.split("=", 1) for part in path.split("/")[:-1]]
     partition = {name: None if value == NULL_DATE else value for name, value in named}
-    return DataFile(path, status.st_size, rows, status.st_mtime_ns // 1_000_000, partition)
+    return DataFile(path, nbytes, rows, modified_ms, partition)
 
 
-def _last_changed(folder: Path) -> float:
-    """Returns when a folder or something in it was last changed, in seconds since 1970."""
-    times = [folder.lstat().st_mtime]
-    if not folder.is_symlink() and folder.is_dir():
-        times.extend(each.lstat().st_mtime for each in folder.iterdir())
-    return max(times)
-
-
-def _holder(path: Path) -> str:
+def _holder(destination: Destination) -> str:
     try:
-        holder = json.loads(path.read_bytes())
+        holder = json.loads(destination.store.holder(destination.folder / LOCK))
         return printable(f"process {holder['pid']} on {holder['host']}")
     except (OSError, ValueError, LookupError, TypeError):
         return "it has not said which"

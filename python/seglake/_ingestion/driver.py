@@ -1,6 +1,5 @@
 """Leads through one ingest, on whatever engine."""
 
-import json
 import os
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -14,18 +13,18 @@ import seglake
 from seglake._files import FileFilter, FileListing, SegmentFile, find_files
 from seglake._formats import FormatOptions, column_names
 from seglake._publish.manifest import Manifest, Move
-from seglake._publish.store import LOCAL
 from seglake._tasks import pack, task_bytes
 from seglake._text import path_text, printable_path
 from seglake._types import DialectName
 from seglake._values import is_uri
 
 from .commit import commit, locked, settle_dead_runs
+from .destination import Destination, Staging
 from .engine import Engine, StartEngine
+from .exchange import Exchange
 from .lake.tables import LakeTables, lake_tables, settle_kind
 from .layout import (
     STAGED_SUFFIX,
-    STAGING,
     data_path,
     files_path,
     new_run_id,
@@ -78,11 +77,11 @@ class IngestDriver:
         """Runs it on an engine."""
         self._check_format()
         self._check_key()  # the tasks do too; the driver needs it to know files by their records
-        destination = absolute_destination(self.destination)
+        destination = find_destination(self.destination)
         listing = find_inputs(self.sources, destination, self.key_file)
         if not listing.files:
-            return IngestResult(run_id=None, destination=str(destination), skipped=_skipped(listing))
-        LOCAL.make_folder(destination)
+            return IngestResult(run_id=None, destination=destination.name, skipped=_skipped(listing))
+        destination.store.make_folder(destination.folder)
         with locked(destination):
             settle_kind(destination, self.table)
             tables = lake_tables(self.table, destination, self.catalog)
@@ -92,7 +91,7 @@ class IngestDriver:
             state = load_state(destination, tables)
             planned, unchanged = plan_files(listing, state, final=self.final, identify=self._identity)
             if not planned:
-                return IngestResult(None, str(destination), unchanged=unchanged, skipped=_skipped(listing))
+                return IngestResult(None, destination.name, unchanged=unchanged, skipped=_skipped(listing))
             with start() as engine:
                 result = self._run(engine, destination, tables, state, planned)
         return replace(result, unchanged=unchanged, skipped=_skipped(listing))
@@ -133,17 +132,17 @@ class IngestDriver:
     def _run(
         self,
         engine: Engine,
-        destination: Path,
+        destination: Destination,
         tables: LakeTables | None,
         state: State,
         planned: Sequence[PlannedGroup],
     ) -> IngestResult:
         started = time.monotonic()
         run_id = new_run_id(state.last_run)
-        staging = destination / STAGING / run_id
-        (staging / "progress").mkdir(parents=True)
+        staging = destination.staging(run_id)
+        destination.store.make_staging(staging)
         try:
-            outcomes = self._read(engine, staging, planned)
+            outcomes = self._read(engine, Staging.local(staging), planned)
             files = [file for outcome in outcomes for file in outcome.files]
             if not state.ingested:
                 _refuse_wrong_key(files)
@@ -153,15 +152,15 @@ class IngestDriver:
             news = {format: own for format, own in news.items() if own}
             manifest = self._manifest(destination, staging, run_id, outcomes, news)
         except BaseException:
-            LOCAL.remove_tree(staging)
+            destination.store.remove_tree(staging)
             raise
         # If it fails, the next run needs what is staged to complete it.
         if manifest.place:
             commit(destination, manifest, tables, 0 if tables is None else tables.next_run())
-        LOCAL.remove_tree(staging)
+        destination.store.remove_tree(staging)
         return _result(run_id if manifest.place else None, destination, by_format, files, time.monotonic() - started)
 
-    def _read(self, engine: Engine, staging: Path, groups: Sequence[PlannedGroup]) -> list[TaskOutcome]:
+    def _read(self, engine: Engine, staging: Staging, groups: Sequence[PlannedGroup]) -> list[TaskOutcome]:
         """Has the engine read all files; returns what the tasks say, in the order of the files."""
         limit = task_bytes(
             groups,
@@ -170,12 +169,13 @@ class IngestDriver:
             parallelism=_TASKS_PER_CORE * engine.parallelism(),
         )
         tasks = pack(groups, limit, _OPEN_COST_BYTES)
+        staging.exchange.begin()
         for number, task in enumerate(tasks):
-            write_plan(staging, number, [file for group in task for file in group.files])
+            write_plan(staging.exchange, number, [file for group in task for file in group.files])
         files = [file for group in groups for file in group.files]
         key_file = None if self.key_file is None else str(Path(self.key_file).absolute())
         runner = TaskRunner(
-            str(staging),
+            staging,
             self.format,
             self.format_options,
             self.record_bytes,
@@ -186,7 +186,7 @@ class IngestDriver:
             uint64_type=uint64_type_of(self.table),
         )
         report = self.progress
-        watch = None if report is None else lambda: report(_progress(staging, files))
+        watch = None if report is None else lambda: report(_progress(staging.exchange, files))
         outcomes = engine.run_tasks(runner, len(tasks), watch)
         for outcome in outcomes:
             if outcome.key_error is not None:
@@ -200,7 +200,7 @@ class IngestDriver:
 
     def _manifest(
         self,
-        destination: Path,
+        destination: Destination,
         staging: Path,
         run_id: str,
         outcomes: Sequence[TaskOutcome],
@@ -219,13 +219,13 @@ class IngestDriver:
         for format, entries in by_format.items():
             name = f"files-{format}{STAGED_SUFFIX}"
             rows = [{**asdict(entry), "run": run_id} for entry in entries]
-            write_table(staging / name, pa.Table.from_pylist(rows, FILES_SCHEMA))
+            _stage(destination, staging / name, pa.Table.from_pylist(rows, FILES_SCHEMA))
             files.append((name, files_path(format, run_id)))
         return Manifest(run_id, [*data, *files])
 
     def _empty_tables(
         self,
-        destination: Path,
+        destination: Destination,
         staging: Path,
         run_id: str,
         formats: Iterable[str],
@@ -240,10 +240,18 @@ class IngestDriver:
                 ("damage", DAMAGE_SCHEMA),
             ):
                 table = folder.partition("/")[0]
-                if (format, table) not in staged and not (destination / format / table).exists():
+                is_there = (format, table) in staged or destination.store.exists(destination.folder / format / table)
+                if not is_there:
                     name = f"empty-{format}-{table}{STAGED_SUFFIX}"
-                    write_table(staging / name, schema.empty_table())
+                    _stage(destination, staging / name, schema.empty_table())
                     yield name, data_path(format, folder, run_id, 0, 0)
+
+
+def _stage(destination: Destination, staged: Path, table: pa.Table) -> None:
+    """Stages a table as a Parquet file."""
+    with destination.store.scratch(staged.parent) as scratch:
+        write_table(scratch / staged.name, table)
+        destination.store.stage(scratch / staged.name, staged)
 
 
 def _refuse_wrong_key(files: Sequence[FileOutcome]) -> None:
@@ -261,14 +269,17 @@ def _refuse_wrong_key(files: Sequence[FileOutcome]) -> None:
         )
 
 
-def _by_format(format: str | None, destination: Path, files: Sequence[FileOutcome]) -> dict[str, list[FileOutcome]]:
+def _by_format(
+    format: str | None, destination: Destination, files: Sequence[FileOutcome]
+) -> dict[str, list[FileOutcome]]:
     """Sorts the files by the format under which they are listed.
 
     Raises:
         IngestError: no file's format is known.
     """
     known = [format] if format is not None else sorted({file.format for file in files if file.format is not None})
-    known = known or [each for each in seglake.formats() if (destination / each / "files").is_dir()]
+    store, folder = destination.store, destination.folder
+    known = known or [each for each in seglake.formats() if store.is_folder(folder / each / "files")]
     if not known:
         more = f" (and {len(files) - 1} more)" if len(files) > 1 else ""
         raise IngestError(f"no file could be read: {files[0].error}{more}")
@@ -288,8 +299,8 @@ def _is_news(file: FileOutcome, state: State) -> bool:
     return state.refused.get(file.segment) != (file.status, file.error)
 
 
-def _progress(staging: Path, files: Sequence[PlannedFile]) -> IngestProgress:
-    states = [json.loads(path.read_bytes()) for path in (staging / "progress").glob("*.json")]
+def _progress(exchange: Exchange, files: Sequence[PlannedFile]) -> IngestProgress:
+    states = exchange.reports()
     return IngestProgress(
         files_done=sum(done for done, _, _, _ in states),
         files_total=len(files),
@@ -306,7 +317,7 @@ def _skipped(listing: FileListing) -> tuple[tuple[str, str], ...]:
 
 def _result(
     run_id: str | None,
-    destination: Path,
+    destination: Destination,
     by_format: Mapping[str, object],
     files: Sequence[FileOutcome],
     seconds: float,
@@ -318,7 +329,7 @@ def _result(
             damage[cause] = DamageTotal(before.ranges + ranges, before.nbytes + size)
     return IngestResult(
         run_id=run_id,
-        destination=str(destination),
+        destination=destination.name,
         formats=tuple(by_format),
         statuses=_statuses(files),
         pending_bytes=sum(file.pending_bytes or 0 for file in files),
@@ -339,8 +350,8 @@ def _statuses(files: Iterable[FileOutcome]) -> dict[FileStatus, int]:
     return numbers
 
 
-def absolute_destination(dst: str | os.PathLike[str]) -> Path:
-    """Returns the destination's path without links; it need not exist.
+def find_destination(dst: str | os.PathLike[str]) -> Destination:
+    """Returns the destination, by its path without links; it need not exist.
 
     Raises:
         IngestError: something that is no folder is in its place.
@@ -356,10 +367,10 @@ def absolute_destination(dst: str | os.PathLike[str]) -> Path:
     path = Path(text).resolve()
     if path.exists() and not path.is_dir():
         raise IngestError(f"{printable_path(text)}: expected a folder for the tables, or nothing yet; a file is there")
-    return path
+    return Destination.local(path)
 
 
-def find_inputs(sources: Sequence[str], destination: Path, key_file: str | None) -> FileListing:
+def find_inputs(sources: Sequence[str], destination: Destination, key_file: str | None) -> FileListing:
     """Finds the files to ingest; folders are searched with all that is below them.
 
     Raises:
@@ -373,9 +384,9 @@ def find_inputs(sources: Sequence[str], destination: Path, key_file: str | None)
     except (OSError, ValueError, seglake.SeglakeError) as error:
         raise IngestError(str(error)) from error
     for folder in listing.folders:
-        if destination.is_relative_to(folder):
+        if destination.is_local and destination.folder.is_relative_to(folder):
             raise IngestError(
-                f"{printable_path(destination)}: the destination is in {printable_path(folder)}, which is to be "
+                f"{destination.shown()}: the destination is in {printable_path(folder)}, which is to be "
                 "ingested; the next ingest would take the tables for segments. Write to a folder beside it"
             )
     return listing

@@ -10,9 +10,7 @@
 """
 
 import secrets
-from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 from typing import Final
 
 __all__ = [
@@ -24,9 +22,7 @@ __all__ = [
     "TABLES",
     "data_path",
     "files_path",
-    "files_tables",
     "new_run_id",
-    "records_files",
     "records_folder",
 ]
 
@@ -67,13 +63,3 @@ def data_path(format: str, folder: str, run_id: str, task: int, number: int) -> 
 def files_path(format: str, run_id: str) -> str:
     """Returns the place of a run's commit record for one format below the destination."""
     return f"{format}/files/{run_id}.parquet"
-
-
-def files_tables(destination: Path) -> Iterator[Path]:
-    """Yields the commit records of all runs and formats."""
-    yield from sorted(destination.glob("[!_.]*/files/*.parquet"))
-
-
-def records_files(destination: Path, format: str) -> Iterator[Path]:
-    """Yields the files of a format's `records`, of all runs."""
-    yield from (destination / format / "records").rglob("*.parquet")

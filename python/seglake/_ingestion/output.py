@@ -1,5 +1,6 @@
 """The output files of a task, by format."""
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -16,13 +17,20 @@ class Output:
     """The output files of a group of input files, by format."""
 
     def __init__(
-        self, folder: Path, name: str, format_options: FormatOptions, target_bytes: int, uint64_type: Uint64Type
+        self,
+        folder: Path,
+        name: str,
+        format_options: FormatOptions,
+        target_bytes: int,
+        uint64_type: Uint64Type,
+        complete: Callable[[Path], object],
     ) -> None:
         self._folder = folder
         self._name = name
         self._format_options = format_options
         self._target_bytes = target_bytes
         self._uint64_type: Uint64Type = uint64_type
+        self._complete = complete
         self._records: dict[str, DateWriter] = {}
         self._damage: dict[str, DamageWriter] = {}
 
@@ -32,7 +40,7 @@ class Output:
         if writer is None:
             schema = records_schema(format, self._format_options, self._uint64_type)
             name = f"{self._name}-{format}-records"
-            writer = self._records[format] = DateWriter(self._folder, name, schema, self._target_bytes)
+            writer = self._records[format] = DateWriter(self._folder, name, schema, self._target_bytes, self._complete)
         writer.append(rows)
 
     def add_damage(self, format: str, row: dict[str, Any]) -> None:
@@ -40,7 +48,7 @@ class Output:
         writer = self._damage.get(format)
         if writer is None:
             name = f"{self._name}-{format}-damage"
-            rolling = RollingWriter(self._folder, name, "damage", DAMAGE_SCHEMA, self._target_bytes)
+            rolling = RollingWriter(self._folder, name, "damage", DAMAGE_SCHEMA, self._target_bytes, self._complete)
             writer = self._damage[format] = DamageWriter(rolling)
         writer.append(row)
 

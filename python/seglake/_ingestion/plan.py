@@ -1,6 +1,5 @@
 """Which files a run reads, and which task reads what."""
 
-import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from itertools import groupby, repeat
@@ -12,6 +11,7 @@ from seglake._native import ListedSegment
 from seglake._text import path_text
 
 from .carry import Sums
+from .exchange import Exchange
 from .state import Ingested, State
 
 __all__ = ["Known", "PlannedFile", "PlannedGroup", "groups_of", "plan_files", "read_plan", "write_plan"]
@@ -209,9 +209,8 @@ def _may_have_changed(file: PlannedFile, state: State, *, final: bool) -> bool:
     return before.modified is None or (file.modified, file.size) != (before.modified, before.size)
 
 
-def write_plan(staging: Path, task: int, files: Sequence[PlannedFile]) -> None:
-    """Writes down which files a task reads: as a file, so that the job itself stays small however many there are."""
-    (staging / "plan").mkdir(exist_ok=True)
+def write_plan(exchange: Exchange, task: int, files: Sequence[PlannedFile]) -> None:
+    """Writes down which files a task reads."""
     plan = [
         file._replace(
             segment=file.segment and file.segment.__getnewargs__(),  # pyright: ignore[reportArgumentType]
@@ -220,14 +219,13 @@ def write_plan(staging: Path, task: int, files: Sequence[PlannedFile]) -> None:
         )
         for file in files
     ]
-    (staging / "plan" / f"{task}.json").write_text(json.dumps(plan))
+    exchange.write_plan(task, plan)
 
 
-def read_plan(staging: Path, task: int) -> list[PlannedFile]:
+def read_plan(exchange: Exchange, task: int) -> list[PlannedFile]:
     """Reads what `write_plan` wrote."""
-    plan: list[Any] = json.loads((staging / "plan" / f"{task}.json").read_bytes())
     files: list[PlannedFile] = []
-    for fields in plan:
+    for fields in exchange.read_plan(task):
         file = PlannedFile(*fields)
         segment: Any = file.segment
         before: Any = file.before

@@ -1,11 +1,10 @@
 """How far a task is, and whether it is to stop."""
 
-import json
 import time
-import uuid
 from collections.abc import Callable
-from pathlib import Path
 from typing import Final
+
+from .exchange import Exchange
 
 __all__ = ["StopError", "TaskProgress"]
 
@@ -17,10 +16,10 @@ class StopError(Exception):
 
 
 class TaskProgress:
-    """Tells the driver how far a task is, through a small file that is replaced now and then."""
+    """Tells the driver now and then how far a task is."""
 
-    def __init__(self, staging: Path, task: int, is_stopped: Callable[[], bool]) -> None:
-        self._staging = staging
+    def __init__(self, exchange: Exchange, task: int, is_stopped: Callable[[], bool]) -> None:
+        self._exchange = exchange
         self._task = task
         self._is_stopped = is_stopped
         self._files = 0
@@ -56,17 +55,13 @@ class TaskProgress:
         self._write_if_due()
 
     def _write_if_due(self) -> None:
-        if time.monotonic() - self._written_at >= _REPORT_INTERVAL_S:
-            if self._is_stopped() or (self._staging / "stop").exists():
+        if time.monotonic() - self._written_at >= max(_REPORT_INTERVAL_S, self._exchange.interval_s):
+            if self._is_stopped() or self._exchange.is_stopped():
                 raise StopError
             self.write()
 
     def write(self) -> None:
         """Writes how far it is."""
         self._written_at = time.monotonic()
-        folder = self._staging / "progress"
         state = [self._files, self._bytes_before + self._bytes_in_file, self._records, self._damage]
-        # Renamed into place, so that the driver never reads half of it; another attempt may be doing the same.
-        new = folder / f"{self._task}-{uuid.uuid4().hex[:8]}.new"
-        new.write_text(json.dumps(state))
-        new.rename(folder / f"{self._task}.json")
+        self._exchange.report(self._task, state)

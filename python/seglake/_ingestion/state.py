@@ -6,16 +6,15 @@ from pathlib import Path
 from typing import Any, Self, cast, get_args
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 import seglake
 from seglake._formats import FormatOptions
-from seglake._text import printable, printable_path
+from seglake._text import printable
 from seglake._types import DialectName
 
 from .carry import Carry
+from .destination import Destination
 from .lake.tables import LakeTables
-from .layout import files_tables, records_files
 from .result import INGESTED, IngestError, TableKind
 from .tables import records_schema, uint64_type_of
 
@@ -89,7 +88,7 @@ _COLUMNS = (
 )
 
 
-def load_state(destination: Path, tables: LakeTables | None = None) -> State:
+def load_state(destination: Destination, tables: LakeTables | None = None) -> State:
     """Reads the state from the tables `files`, in the order of the runs.
 
     Args:
@@ -140,24 +139,27 @@ def _ingested(name: str, row: dict[str, Any]) -> Ingested:
     return Ingested(**{column: row[column] for column in columns}, carry=carry)
 
 
-def _files(destination: Path, tables: LakeTables | None) -> Iterator[tuple[str, Any]]:
+def _files(destination: Destination, tables: LakeTables | None) -> Iterator[tuple[str, Any]]:
     """Yields the names and rows of the tables `files`."""
+
+    def read(path: Path) -> tuple[str, Any]:
+        parquet: Any = destination.parquet(path)  # typed in part only
+        names = [name for name in _COLUMNS if name in parquet.schema_arrow.names]
+        return destination.shown(path), parquet.read(columns=names)
+
     if tables is None:
-        for path in files_tables(destination):
-            parquet: Any = pq.ParquetFile(path)  # typed in part only
-            names = [name for name in _COLUMNS if name in parquet.schema_arrow.names]
-            yield printable_path(path), parquet.read(columns=names)
+        yield from destination.side_by_side(read, destination.files_tables())
         return
     for format in seglake.formats():
         table = tables.of(format, "files")
         schema = table.schema()
         if schema is not None:
             rows = table.read([name for name in _COLUMNS if name in schema.names])
-            yield printable_path(destination / format / "files"), rows
+            yield destination.shown(destination.folder / format / "files"), rows
 
 
 def refuse_other_columns(
-    destination: Path, tables: LakeTables | None, formats: Iterable[str], options: FormatOptions, kind: TableKind
+    destination: Destination, tables: LakeTables | None, formats: Iterable[str], options: FormatOptions, kind: TableKind
 ) -> None:
     """Sees to it that all records of a table have the same columns.
 
@@ -169,7 +171,7 @@ def refuse_other_columns(
         found = _records_schema(destination, tables, format)
         if found is None or _has(found, records_schema(format, options, uint64_type)):
             continue
-        folder = printable_path(destination / format / "records")
+        folder = destination.shown(destination.folder / format / "records")
         dialects = [
             dialect
             for dialect in get_args(DialectName)
@@ -187,11 +189,11 @@ def refuse_other_columns(
         )
 
 
-def _records_schema(destination: Path, tables: LakeTables | None, format: str) -> pa.Schema | None:
+def _records_schema(destination: Destination, tables: LakeTables | None, format: str) -> pa.Schema | None:
     if tables is not None:
         return tables.of(format, "records").schema()
-    table = next(records_files(destination, format), None)
-    return None if table is None else cast("Any", pq).read_schema(table)
+    table = next(destination.records_files(format), None)
+    return None if table is None else cast("Any", destination.parquet(table)).schema_arrow
 
 
 def _has(found: pa.Schema, expected: pa.Schema) -> bool:

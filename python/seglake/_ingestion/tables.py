@@ -1,6 +1,6 @@
 """The three tables as Parquet: their schemas, and writers that keep memory and the number of open files bounded."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from datetime import date, timedelta
 from pathlib import Path
@@ -116,7 +116,7 @@ def is_dated(schema: pa.Schema) -> bool:
 
 
 class StagedFile(NamedTuple):
-    """A finished file: its path in the staging folder, and the folder of its table or partition."""
+    """A finished file: the path that it was written to, and the folder of its table or partition."""
 
     path: Path
     folder: str
@@ -126,6 +126,10 @@ def write_table(path: Path, table: pa.Table) -> None:
     """Writes a Parquet file and has it written to the disk."""
     with LOCAL.open_output(path) as stream, _parquet(stream, table.schema, any_time=True) as writer:
         writer.write_table(table)
+    _sync(path)
+
+
+def _sync(path: Path) -> None:
     LOCAL.sync_file(path)
 
 
@@ -145,11 +149,12 @@ class RollingWriter:
     """Writes rows to Parquet files one after the other, a new one whenever one has reached its size.
 
     Attributes:
-        staging: the folder to write to.
+        staging: the folder to write to, on this machine.
         name: how the files' names begin.
         folder: the folder of the table or partition that the files are for.
         schema: the rows' schema.
         target_bytes: the size from which on a file is not added to.
+        complete: called with each file that is written to its end. It may take it elsewhere.
     """
 
     staging: Path
@@ -157,6 +162,7 @@ class RollingWriter:
     folder: str
     schema: pa.Schema
     target_bytes: int
+    complete: Callable[[Path], object] = _sync
     buffered_bytes: int = 0
     _buffer: list[pa.RecordBatch] = field(default_factory=list[pa.RecordBatch])
     _finished: list[StagedFile] = field(default_factory=list[StagedFile])
@@ -200,7 +206,7 @@ class RollingWriter:
             self._open = None
             writer.close()
             stream.close()
-            LOCAL.sync_file(path)
+            self.complete(path)
             self._finished.append(StagedFile(path, self.folder))
         return self._finished
 
@@ -255,16 +261,18 @@ class DateWriter:
     files open; what has not been used for longest is closed.
 
     Attributes:
-        staging: the folder to write to.
+        staging: the folder to write to, on this machine.
         name: how the files' names begin.
         schema: the records' schema.
         target_bytes: the size from which on a file is not added to.
+        complete: as in `RollingWriter`.
     """
 
     staging: Path
     name: str
     schema: pa.Schema
     target_bytes: int
+    complete: Callable[[Path], object] = _sync
     # In the order of their last use, the latest last.
     _writers: dict[str | None, RollingWriter] = field(default_factory=dict[str | None, RollingWriter])
     _finished: list[StagedFile] = field(default_factory=list[StagedFile])
@@ -277,7 +285,7 @@ class DateWriter:
             if writer is None:
                 folder = records_folder(day, dated=is_dated(self.schema))
                 name = f"{self.name}-{self._made:05d}"
-                writer = RollingWriter(self.staging, name, folder, self.schema, self.target_bytes)
+                writer = RollingWriter(self.staging, name, folder, self.schema, self.target_bytes, self.complete)
                 self._made += 1
             self._writers[day] = writer
             writer.append(rows)

@@ -9,6 +9,7 @@ import seglake
 from seglake._formats import FormatOptions, column_names
 from seglake._text import path_text
 
+from .destination import Staging
 from .growth import WrongKeyFoundError, read_growth
 from .kin import read_kin
 from .outcome import AFTER_REPLACED, WRONG_KEY, FileOutcome, RefusedError, StagedData, TaskOutcome
@@ -47,7 +48,7 @@ class TaskRunner:
         uint64_type: how unsigned integers of 64 bits are written.
     """
 
-    staging: str
+    staging: Staging
     format: str | None
     format_options: FormatOptions
     record_bytes: int | None
@@ -71,29 +72,22 @@ class TaskRunner:
             seglake.detect(b"", key=self.key_file)
         except (OSError, ValueError) as error:
             return TaskOutcome(task, key_error=str(error))
-        staging = Path(self.staging)
-        files = read_plan(staging, task)
+        files = read_plan(self.staging.exchange, task)
         try:
             # All files of the task share the output files. If reading one fails when rows of it are in them already,
             # those rows cannot be taken out again: the task starts anew, with output files for each input file.
             try:
-                return self._run(task, staging, files, is_stopped, shares_output=True)
+                return self._run(task, files, is_stopped, shares_output=True)
             except _RestartError:
-                return self._run(task, staging, files, is_stopped, shares_output=False)
+                return self._run(task, files, is_stopped, shares_output=False)
         except _WrongKeyError as error:
-            (staging / "stop").touch()
+            self.staging.exchange.stop()
             return TaskOutcome(task, wrong_key=path_text(str(error)))
         except StopError:
             return TaskOutcome(task, stopped=True)
 
     def _run(
-        self,
-        task: int,
-        staging: Path,
-        files: Sequence[PlannedFile],
-        is_stopped: Callable[[], bool],
-        *,
-        shares_output: bool,
+        self, task: int, files: Sequence[PlannedFile], is_stopped: Callable[[], bool], *, shares_output: bool
     ) -> TaskOutcome:
         """Reads files, into the same output files or each into its own.
 
@@ -101,22 +95,25 @@ class TaskRunner:
             _RestartError: reading one failed when rows of it had been written to the files that all share.
         """
         outcome = TaskOutcome(task)
+        staging = self.staging
         # Spark may run a task twice, also at the same time: each attempt has a folder of its own.
-        attempt = staging / f"task-{task:05d}-{uuid.uuid4().hex[:8]}"
-        attempt.mkdir()
-        progress = TaskProgress(staging, task, is_stopped)
-        outputs = _Outputs(self, attempt, shares_output)
-        reading = _Reading(self, outputs, progress)
-        try:
-            for kin in groups_of(files):
-                outcome.files.extend(read_kin(kin, reading))
-                for file in kin:
-                    progress.file_done(file.new_bytes)
-            for format, staged in outputs.finish():
-                outcome.staged.append(StagedData(str(staged.path.relative_to(staging)), format, staged.folder))
-        except BaseException:
-            outputs.discard()
-            raise
+        attempt = staging.folder / f"task-{task:05d}-{uuid.uuid4().hex[:8]}"
+        staging.store.make_within(attempt)
+        progress = TaskProgress(staging.exchange, task, is_stopped)
+        with staging.store.scratch(attempt) as scratch:
+            outputs = _Outputs(self, scratch, lambda written: staging.complete(written, attempt), shares_output)
+            reading = _Reading(self, outputs, progress)
+            try:
+                for kin in groups_of(files):
+                    outcome.files.extend(read_kin(kin, reading))
+                    for file in kin:
+                        progress.file_done(file.new_bytes)
+                for format, staged in outputs.finish():
+                    name = f"{attempt.name}/{staged.path.name}"
+                    outcome.staged.append(StagedData(name, format, staged.folder))
+            except BaseException:
+                outputs.discard()
+                raise
         progress.write()
         return outcome
 
@@ -124,9 +121,10 @@ class TaskRunner:
 class _Outputs:
     """The output files of a task: shared by its input files, or some for each."""
 
-    def __init__(self, runner: TaskRunner, folder: Path, shares: bool) -> None:
+    def __init__(self, runner: TaskRunner, folder: Path, complete: Callable[[Path], object], shares: bool) -> None:
         self._runner = runner
         self._folder = folder
+        self._complete = complete
         self._shares = shares
         self._made = 0
         self._present: Output | None = None
@@ -137,7 +135,9 @@ class _Outputs:
         if self._present is None:
             own = self._runner
             name = f"{self._made:05d}"
-            self._present = Output(self._folder, name, own.format_options, own.target_bytes, own.uint64_type)
+            self._present = Output(
+                self._folder, name, own.format_options, own.target_bytes, own.uint64_type, self._complete
+            )
             self._made += 1
         return self._present
 
@@ -223,7 +223,7 @@ class _Reading:
         except (OSError, seglake.SeglakeError) as error:
             raise RefusedError.by(error, format, wrote=False) from None
         with reader:
-            sink = FileSink(file, Path(runner.staging).name, output)
+            sink = FileSink(file, runner.staging.run_id, output)
             try:
                 grown = read_growth(
                     file, reader, opening, sink, self.progress, final=is_final, uint64_type=runner.uint64_type

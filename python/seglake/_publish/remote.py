@@ -59,6 +59,8 @@ class RemoteStore(Store):
         uri: the folder that is published to.
     """
 
+    at_a_time = 16
+
     def __init__(self, stores: Connecting, uri: str) -> None:
         self._stores = stores
         self._uri = uri.rstrip("/")
@@ -123,6 +125,17 @@ class RemoteStore(Store):
     def make_staging(self, folder: Path) -> None:
         """Puts an object into the folder, which says that it has begun."""
         self._put(folder / _BEGUN, b"")
+
+    def make_within(self, folder: Path) -> None:
+        """Makes a folder, where the store has such."""
+        self.make_folder(folder)
+
+    def age_s(self, folder: Path) -> float:
+        """Returns how many seconds ago anything below a folder was changed, by the clock of the store."""
+        found = list(self._target.store.entries(_key(folder), self.name(folder), recursive=True))
+        times = [entry.modified for entry in (self._find(folder), *found) if entry is not None and entry.modified]
+        now = self._now(folder.parent)
+        return now - max(times) if times and now is not None else 0.0
 
     def put_away(self, staging: Path, manifest: str) -> None:
         """Removes the manifest of a staging folder, and then all in it."""
@@ -219,6 +232,10 @@ class RemoteStore(Store):
                     if self._get(path) == content:
                         self.remove(path)
 
+    def holder(self, path: Path) -> bytes:
+        """Returns what the holder of a lock gave `lock`."""
+        return str((self.read_json(path) or {})["holder"]).encode()
+
     def confirm(self) -> None:
         """Makes sure that the locks that this object holds are still its own.
 
@@ -246,14 +263,18 @@ class RemoteStore(Store):
 
     def _is_stale(self, path: Path) -> bool:
         """Tells whether a lock has not been renewed for too long, by the clock of the store."""
-        probe = path.with_name(f"{path.name}.{uuid.uuid4().hex}")
-        self._put(probe, b"")
-        now, then = self._find(probe), self._find(path)
-        self.remove(probe)
+        now, then = self._now(path), self._find(path)
         if then is None:
             return True
-        times = (now.modified if now is not None else None, then.modified)
-        return None not in times and times[0] - times[1] > _LEASE_SECONDS  # pyright: ignore
+        return now is not None and then.modified is not None and now - then.modified > _LEASE_SECONDS
+
+    def _now(self, beside: Path) -> float | None:
+        """Returns the time by the clock of the store, in seconds since 1970, as it gives it to a file there."""
+        probe = beside.with_name(f"{beside.name}.{uuid.uuid4().hex}")
+        self._put(probe, b"")
+        found = self._find(probe)
+        self.remove(probe)
+        return None if found is None else found.modified
 
     def _renew(self) -> None:
         for path, held in self._held.items():

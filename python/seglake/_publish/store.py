@@ -6,6 +6,7 @@ import contextlib
 import json
 import os
 import shutil
+import time
 from collections.abc import Generator, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Protocol, cast
@@ -34,6 +35,9 @@ class Store(Protocol):
     `place` and `write_durably` are each one step: after a loss of power all of it is there, or nothing. A storage
     without renames may copy in `place`, if a copy that is not complete shows to nobody.
     """
+
+    at_a_time: int
+    """How many files are asked for, read or placed side by side."""
 
     def name(self, path: Path) -> str:
         """Returns what messages call a file or folder: its path, or its URI."""
@@ -69,6 +73,14 @@ class Store(Protocol):
 
     def make_staging(self, folder: Path) -> None:
         """Makes a publisher's staging folder, which is one from then on until it is put away."""
+        ...
+
+    def make_within(self, folder: Path) -> None:
+        """Makes a folder in one that is there, where the storage has such."""
+        ...
+
+    def age_s(self, folder: Path) -> float:
+        """Returns how many seconds ago a folder or something in it was changed, by the clock of the storage."""
         ...
 
     def put_away(self, staging: Path, manifest: str) -> None:
@@ -139,6 +151,10 @@ class Store(Protocol):
         """
         ...
 
+    def holder(self, path: Path) -> bytes:
+        """Returns what the holder of a lock gave `lock`."""
+        ...
+
     def confirm(self) -> None:
         """Makes sure that the locks that this object holds are still its own.
 
@@ -150,6 +166,11 @@ class Store(Protocol):
 
 class LocalStore(Store):
     """The mounted file systems of this machine."""
+
+    at_a_time = 1
+
+    def __reduce__(self) -> str:
+        return "LOCAL"  # the one that there is, also in other processes
 
     def name(self, path: Path) -> str:
         """Returns the path as it is."""
@@ -197,6 +218,17 @@ class LocalStore(Store):
                 folder.mkdir(parents=True)
                 return
         raise FileNotFoundError(f"{printable_path(folder)}: this folder cannot be made: those above it disappear")
+
+    def make_within(self, folder: Path) -> None:
+        """Makes a folder in one that is there."""
+        folder.mkdir()
+
+    def age_s(self, folder: Path) -> float:
+        """Returns how many seconds ago a folder or something directly in it was changed. A link is not entered."""
+        times = [folder.lstat().st_mtime]
+        if not folder.is_symlink() and folder.is_dir():
+            times.extend(each.lstat().st_mtime for each in folder.iterdir())
+        return time.time() - max(times)
 
     def put_away(self, staging: Path, manifest: str) -> None:
         """Gives a staging folder another name, in one step, and removes it."""
@@ -306,6 +338,10 @@ class LocalStore(Store):
             yield is_ours
         finally:
             os.close(descriptor)
+
+    def holder(self, path: Path) -> bytes:
+        """Returns what is in the file."""
+        return path.read_bytes()
 
     def confirm(self) -> None:
         """Does nothing: nobody takes a lock of the operating system away."""

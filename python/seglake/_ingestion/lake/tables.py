@@ -6,14 +6,12 @@ import json
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from functools import cached_property
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import seglake
-from seglake._publish.store import LOCAL
-from seglake._text import printable_path
 
-from ..layout import KIND, TABLES, files_tables
+from ..destination import Destination
+from ..layout import KIND, TABLES
 from ..result import IngestError, TableKind
 from .table import LakeTable
 
@@ -36,7 +34,7 @@ class LakeTables(ABC):
 
 
 class _DeltaTables(LakeTables):
-    def __init__(self, destination: Path) -> None:
+    def __init__(self, destination: Destination) -> None:
         self._destination = destination
 
     def of(self, format: str, table: str) -> LakeTable[Any]:
@@ -45,24 +43,24 @@ class _DeltaTables(LakeTables):
         from .delta import DeltaLakeTable
 
         dated = table == "records" and any(column.name == "timestamp" for column in seglake.formats()[format].columns)
-        return DeltaLakeTable(str(self._destination / format / table), {"date": pa.date32()} if dated else None)
+        return DeltaLakeTable(str(self._destination.folder / format / table), {"date": pa.date32()} if dated else None)
 
 
 class _IcebergTables(LakeTables):
-    def __init__(self, destination: Path, catalog: str | Mapping[str, str] | None) -> None:
+    def __init__(self, destination: Destination, catalog: str | Mapping[str, str] | None) -> None:
         self._destination = destination
         self._given = catalog
 
     def of(self, format: str, table: str) -> LakeTable[Any]:
         from .iceberg import IcebergLakeTable
 
-        location = (self._destination / format / table).as_uri()
+        location = (self._destination.folder / format / table).as_uri()
         return IcebergLakeTable(self._catalog, (*self._namespace, format, table), location)
 
     @property
     def _properties(self) -> dict[str, str]:
         if self._given is None:
-            return {"uri": f"sqlite:///{self._destination / '_catalog.db'}"}
+            return {"uri": f"sqlite:///{self._destination.folder / '_catalog.db'}"}
         return {"uri": self._given} if isinstance(self._given, str) else dict(self._given)
 
     @property
@@ -73,7 +71,7 @@ class _IcebergTables(LakeTables):
     def _catalog(self) -> Catalog:
         from pyiceberg.catalog import load_catalog
 
-        properties: dict[str, Any] = {"type": "sql", "warehouse": self._destination.as_uri(), **self._properties}
+        properties: dict[str, Any] = {"type": "sql", "warehouse": self._destination.folder.as_uri(), **self._properties}
         properties.pop("namespace", None)
         name = properties.pop("name", "seglake")
         try:
@@ -83,7 +81,7 @@ class _IcebergTables(LakeTables):
 
 
 def lake_tables(
-    kind: TableKind, destination: Path, catalog: str | Mapping[str, str] | None = None
+    kind: TableKind, destination: Destination, catalog: str | Mapping[str, str] | None = None
 ) -> LakeTables | None:
     """Returns the tables of a destination; None where folders alone keep track of their files."""
     if kind == "delta":
@@ -91,23 +89,23 @@ def lake_tables(
     return _IcebergTables(destination, catalog) if kind == "iceberg" else None
 
 
-def settle_kind(destination: Path, kind: TableKind) -> None:
+def settle_kind(destination: Destination, kind: TableKind) -> None:
     """Sees to it that all tables of a destination are of one kind, now and later. Only for the holder of the lock.
 
     Raises:
         IngestError: the tables that are there are of another kind.
     """
-    path = destination / KIND
+    path = destination.folder / KIND
     try:
-        said = LOCAL.read_json(path)
+        said = destination.store.read_json(path)
         found = "parquet" if said is None else str(said["table"])
     except (ValueError, KeyError) as error:
-        raise IngestError(f"{printable_path(path)}: expected what kind of tables is there: {error!r}") from None
+        raise IngestError(f"{destination.shown(path)}: expected what kind of tables is there: {error!r}") from None
     if found == kind:
         return
-    if said is not None or next(files_tables(destination), None) is not None:
+    if said is not None or destination.files_tables():
         raise IngestError(
-            f"{printable_path(destination)}: its tables are of the kind {found}, and {kind} is asked for. Ask for "
+            f"{destination.shown()}: its tables are of the kind {found}, and {kind} is asked for. Ask for "
             f"{found}, or ingest into another destination"
         )
-    LOCAL.write_durably(destination, path, json.dumps({"table": kind}).encode())
+    destination.store.write_durably(destination.folder, path, json.dumps({"table": kind}).encode())

@@ -7,7 +7,6 @@ import threading
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Final, cast
 
 import pyarrow as pa
@@ -70,7 +69,7 @@ class SparkEngine:
         Raises:
             IngestError: the job failed.
         """
-        job = _Job(self.spark, SentRunner(runner), tasks, tag=f"seglake-ingest-{Path(runner.staging).name}")
+        job = _Job(self.spark, SentRunner(runner), tasks, tag=f"seglake-ingest-{runner.staging.run_id}")
         job.start()
         try:
             while job.is_alive():

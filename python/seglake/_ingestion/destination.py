@@ -1,0 +1,138 @@
+"""Where the tables of an ingest are, and where a run stages its files."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Self, TypeVar
+
+from seglake._files import stream
+from seglake._files.patterns import is_hidden
+from seglake._publish.store import LOCAL, LocalStore, Store
+from seglake._text import printable_path
+
+from .exchange import Exchange, FolderExchange
+from .layout import STAGING
+
+if TYPE_CHECKING:
+    import pyarrow.parquet as pq
+
+__all__ = ["Destination", "Staging"]
+
+_Item = TypeVar("_Item")
+_Result = TypeVar("_Result")
+
+
+@dataclass(frozen=True)
+class Destination:
+    """The folder of the tables, on a mounted file system or in a store elsewhere.
+
+    Attributes:
+        store: what the folder is in.
+        folder: its path within that.
+    """
+
+    store: Store
+    folder: Path
+
+    @classmethod
+    def local(cls, folder: Path) -> Self:
+        """Returns a folder of a mounted file system."""
+        return cls(LOCAL, folder)
+
+    @property
+    def is_local(self) -> bool:
+        """Whether it is on a mounted file system."""
+        return isinstance(self.store, LocalStore)
+
+    @property
+    def name(self) -> str:
+        """What results call it: its path or URI."""
+        return self.store.name(self.folder)
+
+    def shown(self, path: Path | None = None) -> str:
+        """Returns how messages show a file or folder of it; None is the destination itself."""
+        return printable_path(self.store.name(self.folder if path is None else path))
+
+    def staging(self, run_id: str) -> Path:
+        """Returns the staging folder of a run."""
+        return self.folder / STAGING / run_id
+
+    def files_tables(self) -> list[Path]:
+        """Returns the commit records of all runs and formats, in the order of their paths."""
+        formats = [name for name, is_file in self._names(self.folder) if not is_file and not is_hidden(name)]
+        folders = [self.folder / format / "files" for format in formats]
+        return [folder / name for folder in folders for name, _ in self._names(folder) if name.endswith(".parquet")]
+
+    def records_files(self, format: str) -> Iterator[Path]:
+        """Yields the files of a format's `records`, of all runs."""
+        folders = [self.folder / format / "records"]
+        while folders:
+            folder = folders.pop()
+            names = self._names(folder)
+            folders.extend(folder / name for name, is_file in names if not is_file)
+            yield from (folder / name for name, is_file in names if is_file and name.endswith(".parquet"))
+
+    def parquet(self, path: Path) -> pq.ParquetFile:
+        """Opens a Parquet file for reading."""
+        import pyarrow.parquet as pq
+
+        source: Any = self.store.source(path)
+        return pq.ParquetFile(source if isinstance(source, str) else stream(source))
+
+    def size_and_time(self, path: Path) -> tuple[int, int]:
+        """Returns the size of a file in bytes, and when it was finished, in milliseconds since 1970."""
+        source = self.store.source(path)
+        if isinstance(source, str):
+            status = path.stat()
+            return status.st_size, status.st_mtime_ns // 1_000_000
+        return source.size, int((source.modified or 0) * 1000)
+
+    def side_by_side(self, work: Callable[[_Item], _Result], items: Iterable[_Item]) -> Iterator[_Result]:
+        """Does something for each item, as many at a time as the store is worth asking; yields in their order."""
+        if self.store.at_a_time == 1:
+            yield from map(work, items)
+            return
+        with ThreadPoolExecutor(self.store.at_a_time) as threads:
+            yield from threads.map(work, items)
+
+    def _names(self, folder: Path) -> list[tuple[str, bool]]:
+        """Returns the names in a folder, and whether each is that of a file; nothing where there is no such folder."""
+        try:
+            return sorted(self.store.names_in(folder).items())
+        except (FileNotFoundError, NotADirectoryError):
+            return []
+
+
+@dataclass(frozen=True)
+class Staging:
+    """The staging folder of a run. It goes to the tasks, on whatever machine.
+
+    Attributes:
+        store: what the folder is in.
+        folder: its path within that.
+        exchange: how the driver and the tasks tell each other things.
+    """
+
+    store: Store
+    folder: Path
+    exchange: Exchange
+
+    @classmethod
+    def local(cls, folder: Path) -> Self:
+        """Returns a folder of a mounted file system."""
+        return cls(LOCAL, folder, FolderExchange(folder))
+
+    @property
+    def run_id(self) -> str:
+        """The name of the run."""
+        return self.folder.name
+
+    def complete(self, written: Path, folder: Path) -> None:
+        """Has a file that is written to its end be on the disk, or in a folder of the store."""
+        if isinstance(self.store, LocalStore):
+            LOCAL.sync_file(written)
+        else:
+            self.store.stage(written, folder / written.name)
