@@ -208,6 +208,7 @@ def test_a_catalog_of_ones_own(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
+        ({"storage_options": {}}, 'storage_options is for table="delta", and table is "parquet"'),
         ({"table": "csv"}, "table is one of parquet, delta, iceberg, not 'csv'"),
         ({"table": "delta", "catalog": "sqlite:///x"}, 'catalog is for table="iceberg", and table is "delta"'),
     ],

@@ -24,13 +24,14 @@ from .destination import Destination
 from .lake.table import DataFile, TableChangedError
 from .layout import LOCK, NULL_DATE, STAGING, TABLES
 from .result import IngestError
+from .state import load_state
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
     from .lake.tables import LakeTables
 
-__all__ = ["commit", "locked", "settle_dead_runs"]
+__all__ = ["commit", "end_run", "locked", "settle_dead_runs"]
 
 _KIND: Final = "ingest"
 # In the staging folder: the number of the run in tables that keep track of files.
@@ -40,6 +41,7 @@ _LOG_FOLDERS: Final = ("_delta_log", "metadata")
 # File systems take the times of files from a clock that is coarser than ours.
 _CLOCK_S: Final = 1.0
 _KEPT_S: Final = 24 * 60 * 60
+_LEASE: Final = ". If it was killed, its lock is free ten minutes later"
 
 
 @contextlib.contextmanager
@@ -60,8 +62,9 @@ def locked(destination: Destination) -> Generator[None]:
         if not is_ours:
             raise IngestError(
                 f"{destination.shown()}: another ingest is writing here ({_holder(destination)}). Wait for it to end, "
-                "or stop it: the next run puts in order what it leaves"
+                f"or stop it: the next run puts in order what it leaves{'' if destination.is_local else _LEASE}"
             )
+        held.enter_context(destination.store.renewing())
         yield
 
 
@@ -80,25 +83,53 @@ def commit(destination: Destination, manifest: Manifest, tables: LakeTables | No
     store, folder = destination.store, destination.folder
     staging = destination.staging(manifest.publisher)
     try:
+        # A run that was held for dead was planned on what is not so any more.
+        store.confirm()
         if tables is not None:
             store.write_durably(folder, staging / _NUMBER, json.dumps({"number": number}).encode())
         missing = manifest.write_down(folder, staging, store)
         if missing is None:
+            # Whoever takes the lock looks for manifests after that. So one of the two knows of the other.
+            store.confirm()
             _roll_forward(destination, staging, manifest, tables, number)
     except (OSError, TableChangedError) as error:
-        where = destination.shown()
-        if store.exists(staging / MANIFEST):
-            raise IngestError(
-                f"{where}: publishing the files of the run failed: {error}. A part of it may be visible; the "
-                "next ingest into the folder completes it"
-            ) from error
-        store.remove_tree(staging)
-        raise IngestError(f"{where}: writing the manifest of the run failed: {error}. Nothing was ingested") from error
+        raise _failed(destination, staging, error) from error
     if missing is not None:
         raise IngestError(
             f"{destination.shown(missing)}: expected the file that a task has put there, there is none. Nothing was "
             "ingested; ingest again, where all machines see the same folder"
         )
+
+
+def _failed(destination: Destination, staging: Path, error: Exception) -> IngestError:
+    """Makes the error of a commit that failed, which says what is visible."""
+    where = destination.shown()
+    try:
+        is_certain = destination.store.exists(staging / MANIFEST)
+    except OSError:
+        is_certain = None
+    if is_certain:
+        return IngestError(
+            f"{where}: publishing the files of the run failed: {error}. A part of it may be visible; the "
+            "next ingest into the folder completes it"
+        )
+    if destination.is_local:
+        destination.store.remove_tree(staging)
+    # What is staged elsewhere stays: a store may carry out a request after its client gave up on it. Then the manifest
+    # is there after all, and the next run completes it, or leaves it out where another was first.
+    if is_certain is None:
+        return IngestError(
+            f"{where}: publishing the files of the run failed: {error}. The next ingest into the folder completes the "
+            "run, or finds nothing of it"
+        )
+    return IngestError(f"{where}: writing the manifest of the run failed: {error}. Nothing was ingested")
+
+
+def end_run(destination: Destination, staging: Path) -> None:
+    """Removes what is left of a run that is committed: first its manifest, so that nobody completes it once more."""
+    with contextlib.suppress(OSError):
+        destination.store.remove(staging / MANIFEST)
+        destination.store.remove_tree(staging)
 
 
 def settle_dead_runs(destination: Destination, tables: LakeTables | None = None) -> None:
@@ -107,7 +138,8 @@ def settle_dead_runs(destination: Destination, tables: LakeTables | None = None)
     Only for the holder of the lock.
 
     Without a manifest nothing of a run is visible, nor will be. Tasks of it may still be writing, on machines that do
-    not know that it died: what is staged stays for a day.
+    not know that it died: what is staged stays for a day. A run whose manifest came late, when another had taken it for
+    dead and had committed, is left out: what it was to add may be there already.
 
     Raises:
         IngestError: a manifest is there that no run has written, a file that it lists is gone, or a link is in the
@@ -118,8 +150,9 @@ def settle_dead_runs(destination: Destination, tables: LakeTables | None = None)
         for staging in left_over(destination.folder / STAGING, kind=_KIND, store=store):
             manifest = Manifest.read(staging, kind=_KIND, store=store)
             if manifest is not None:
-                _roll_forward(destination, staging, manifest, tables, _number(destination, staging))
-                store.remove_tree(staging)
+                if not _is_late(destination, manifest, tables):
+                    _roll_forward(destination, staging, manifest, tables, _number(destination, staging))
+                end_run(destination, staging)
             elif store.age_s(staging) > _KEPT_S:
                 store.remove_tree(staging)
     except (ValueError, NotADirectoryError) as error:
@@ -128,6 +161,14 @@ def settle_dead_runs(destination: Destination, tables: LakeTables | None = None)
         raise IngestError(
             f"{destination.shown()}: completing a run that died failed: {error}. Nothing was ingested"
         ) from error
+
+
+def _is_late(destination: Destination, manifest: Manifest, tables: LakeTables | None) -> bool:
+    """Tells whether another run was committed between the state that a run was planned on and its own commit."""
+    if manifest.after is None:
+        return False
+    last = load_state(destination, tables).last_run or ""
+    return last > manifest.after and last != manifest.publisher
 
 
 def _number(destination: Destination, staging: Path) -> int:

@@ -8,13 +8,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
-from seglake._files import stream
-from seglake._files.patterns import is_hidden
+from seglake._files import Stores, scheme_of, stream
+from seglake._files.patterns import is_hidden, mounted_path
+from seglake._publish.remote import RemoteStore
 from seglake._publish.store import LOCAL, LocalStore, Store
 from seglake._text import printable_path
 
 from .exchange import Exchange, FolderExchange
 from .layout import STAGING
+from .result import IngestError
 
 if TYPE_CHECKING:
     import pyarrow.parquet as pq
@@ -42,6 +44,39 @@ class Destination:
         """Returns a folder of a mounted file system."""
         return cls(LOCAL, folder)
 
+    @classmethod
+    def of(cls, named: str, filesystem: object = None) -> Self:
+        """Returns the folder that a path or URI names; it need not be there.
+
+        Args:
+            named: a path, whose links are followed, or a URI.
+            filesystem: a file system of `pyarrow.fs` or `fsspec` that `named` is within; None takes that of the URI.
+
+        Raises:
+            IngestError: something else is in its place, or the store cannot be reached.
+            TypeError: `filesystem` is of neither library.
+        """
+        if not named:
+            raise IngestError("no destination is given: name the folder that the tables are to be written to")
+        stores = Stores(filesystem)
+        try:
+            local = None if stores.hold_all else mounted_path(named, "folder")
+            if local is not None:
+                found = cls.local(Path(local).resolve())
+            else:
+                if not named.partition("://")[2].strip("/") and "://" in named:
+                    raise IngestError(f"{printable_path(named)}: names no folder: name one, as in s3://bucket/lake")
+                store = RemoteStore(stores, named)
+                found = cls(store, store.root)
+            is_file = found.store.exists(found.folder) and not found.store.is_folder(found.folder)
+        except (OSError, ValueError, ImportError) as error:
+            raise IngestError(str(error)) from error
+        if is_file:
+            raise IngestError(
+                f"{printable_path(named)}: expected a folder for the tables, or nothing yet; a file is there"
+            )
+        return found
+
     @property
     def is_local(self) -> bool:
         """Whether it is on a mounted file system."""
@@ -55,6 +90,21 @@ class Destination:
     def shown(self, path: Path | None = None) -> str:
         """Returns how messages show a file or folder of it; None is the destination itself."""
         return printable_path(self.store.name(self.folder if path is None else path))
+
+    def uri(self, path: Path) -> str:
+        """Returns the URI of a file or folder of it, for what reaches the store by itself.
+
+        Raises:
+            IngestError: the destination was named without one.
+        """
+        if self.is_local:
+            return path.as_uri()
+        if scheme_of(self.name) is None:
+            raise IngestError(
+                f"{self.shown()}: expected a URI, by which tables of Delta Lake and Iceberg reach their files: name "
+                "the destination as in s3://bucket/lake"
+            )
+        return self.store.name(path)
 
     def staging(self, run_id: str) -> Path:
         """Returns the staging folder of a run."""

@@ -1,8 +1,10 @@
 """Leads through one ingest, on whatever engine."""
 
 import os
+import tempfile
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Final, get_args
@@ -16,12 +18,11 @@ from seglake._publish.manifest import Manifest, Move
 from seglake._tasks import pack, task_bytes
 from seglake._text import path_text, printable_path
 from seglake._types import DialectName
-from seglake._values import is_uri
 
-from .commit import commit, locked, settle_dead_runs
+from .commit import commit, end_run, locked, settle_dead_runs
 from .destination import Destination, Staging
 from .engine import Engine, StartEngine
-from .exchange import Exchange
+from .exchange import Exchange, FolderExchange, StoreExchange
 from .lake.tables import LakeTables, lake_tables, settle_kind
 from .layout import (
     STAGED_SUFFIX,
@@ -72,19 +73,21 @@ class IngestDriver:
     table: TableKind
     catalog: str | Mapping[str, str] | None
     progress: Callable[[IngestProgress], object] | None
+    filesystem: object | None = None
+    storage_options: Mapping[str, str] | None = None
 
     def run(self, start: StartEngine) -> IngestResult:
         """Runs it on an engine."""
         self._check_format()
         self._check_key()  # the tasks do too; the driver needs it to know files by their records
-        destination = find_destination(self.destination)
+        destination = Destination.of(os.fspath(self.destination), self.filesystem)
         listing = find_inputs(self.sources, destination, self.key_file)
         if not listing.files:
             return IngestResult(run_id=None, destination=destination.name, skipped=_skipped(listing))
+        tables = lake_tables(self.table, destination, self.catalog, self.storage_options)
         destination.store.make_folder(destination.folder)
         with locked(destination):
             settle_kind(destination, self.table)
-            tables = lake_tables(self.table, destination, self.catalog)
             settle_dead_runs(destination, tables)
             if self.format is not None:
                 refuse_other_columns(destination, tables, [self.format], self.format_options, self.table)
@@ -142,7 +145,8 @@ class IngestDriver:
         staging = destination.staging(run_id)
         destination.store.make_staging(staging)
         try:
-            outcomes = self._read(engine, Staging.local(staging), planned)
+            with _exchange(destination, staging, engine) as exchange:
+                outcomes = self._read(engine, Staging(destination.store, staging, exchange), planned)
             files = [file for outcome in outcomes for file in outcome.files]
             if not state.ingested:
                 _refuse_wrong_key(files)
@@ -150,14 +154,14 @@ class IngestDriver:
             refuse_other_columns(destination, tables, by_format, self.format_options, self.table)
             news = {format: [file for file in own if _is_news(file, state)] for format, own in by_format.items()}
             news = {format: own for format, own in news.items() if own}
-            manifest = self._manifest(destination, staging, run_id, outcomes, news)
+            manifest = self._manifest(destination, staging, state.last_run, outcomes, news)
         except BaseException:
             destination.store.remove_tree(staging)
             raise
         # If it fails, the next run needs what is staged to complete it.
         if manifest.place:
             commit(destination, manifest, tables, 0 if tables is None else tables.next_run())
-        destination.store.remove_tree(staging)
+        end_run(destination, staging)
         return _result(run_id if manifest.place else None, destination, by_format, files, time.monotonic() - started)
 
     def _read(self, engine: Engine, staging: Staging, groups: Sequence[PlannedGroup]) -> list[TaskOutcome]:
@@ -186,8 +190,10 @@ class IngestDriver:
             uint64_type=uint64_type_of(self.table),
         )
         report = self.progress
-        watch = None if report is None else lambda: report(_progress(staging.exchange, files))
+        watch = None if report is None else _Watch(lambda: report(_progress(staging.exchange, files)), staging.exchange)
         outcomes = engine.run_tasks(runner, len(tasks), watch)
+        if watch is not None:
+            watch.last()
         for outcome in outcomes:
             if outcome.key_error is not None:
                 raise IngestError(f"the key cannot be used: {outcome.key_error}")
@@ -202,11 +208,12 @@ class IngestDriver:
         self,
         destination: Destination,
         staging: Path,
-        run_id: str,
+        last_run: str | None,
         outcomes: Sequence[TaskOutcome],
         by_format: Mapping[str, Sequence[FileOutcome]],
     ) -> Manifest:
         """Writes the tables `files` and lists everything that is to become visible."""
+        run_id = staging.name
         data: list[Move] = []
         for outcome in outcomes:
             numbers: dict[tuple[str, str], int] = {}
@@ -221,7 +228,7 @@ class IngestDriver:
             rows = [{**asdict(entry), "run": run_id} for entry in entries]
             _stage(destination, staging / name, pa.Table.from_pylist(rows, FILES_SCHEMA))
             files.append((name, files_path(format, run_id)))
-        return Manifest(run_id, [*data, *files])
+        return Manifest(run_id, [*data, *files], after=last_run or "")
 
     def _empty_tables(
         self,
@@ -245,6 +252,37 @@ class IngestDriver:
                     name = f"empty-{format}-{table}{STAGED_SUFFIX}"
                     _stage(destination, staging / name, schema.empty_table())
                     yield name, data_path(format, folder, run_id, 0, 0)
+
+
+@contextmanager
+def _exchange(destination: Destination, staging: Path, engine: Engine) -> Generator[Exchange]:
+    """Makes the folder in which the driver and the tasks tell each other things, which is one of both of them."""
+    if destination.is_local:
+        yield FolderExchange(staging)
+    elif engine.is_here:
+        with tempfile.TemporaryDirectory(prefix="seglake-") as folder:
+            yield FolderExchange(Path(folder))
+    else:
+        yield StoreExchange(destination.store, staging)
+
+
+class _Watch:
+    """Shows the progress, no more often than looking at it is cheap."""
+
+    def __init__(self, show: Callable[[], object], exchange: Exchange) -> None:
+        self._show = show
+        self._interval_s = exchange.interval_s
+        self._shown_at = time.monotonic()
+
+    def __call__(self) -> None:
+        if time.monotonic() - self._shown_at >= self._interval_s:
+            self._show()
+            self._shown_at = time.monotonic()
+
+    def last(self) -> None:
+        """Shows it at the end, where it was not shown just now."""
+        if self._interval_s:
+            self._show()
 
 
 def _stage(destination: Destination, staged: Path, table: pa.Table) -> None:
@@ -348,26 +386,6 @@ def _statuses(files: Iterable[FileOutcome]) -> dict[FileStatus, int]:
     for file in files:
         numbers[file.status] += 1
     return numbers
-
-
-def find_destination(dst: str | os.PathLike[str]) -> Destination:
-    """Returns the destination, by its path without links; it need not exist.
-
-    Raises:
-        IngestError: something that is no folder is in its place.
-    """
-    text = os.fspath(dst)
-    if not text:
-        raise IngestError("no destination is given: name the folder that the tables are to be written to")
-    if is_uri(text):
-        raise IngestError(
-            f"{printable_path(text)}: expected a folder of a mounted file system; other storage cannot be "
-            "written to yet"
-        )
-    path = Path(text).resolve()
-    if path.exists() and not path.is_dir():
-        raise IngestError(f"{printable_path(text)}: expected a folder for the tables, or nothing yet; a file is there")
-    return Destination.local(path)
 
 
 def find_inputs(sources: Sequence[str], destination: Destination, key_file: str | None) -> FileListing:

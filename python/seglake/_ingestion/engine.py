@@ -14,7 +14,14 @@ __all__ = ["Engine", "StartEngine"]
 
 
 class Engine(Protocol):
-    """Runs tasks side by side."""
+    """Runs tasks side by side.
+
+    Attributes:
+        is_here: whether the tasks run on this machine alone.
+    """
+
+    @property
+    def is_here(self) -> bool: ...
 
     def parallelism(self) -> int:
         """Returns how many tasks run at a time."""

@@ -35,6 +35,8 @@ def ingest(
     table: TableKind = "parquet",
     catalog: str | Mapping[str, str] | None = None,
     progress: Callable[[IngestProgress], object] | None = None,
+    filesystem: object | None = None,
+    storage_options: Mapping[str, str] | None = None,
 ) -> IngestResult:
     """Reads segments, checks every record and writes Parquet tables below `dst`.
 
@@ -47,7 +49,7 @@ def ingest(
 
     Args:
         sources: files, folders (with all below them) and patterns such as `/logs/*.active`.
-        dst: the folder of the tables; made where it is missing.
+        dst: the folder of the tables; made where it is missing. A path, or the URI of a store: `s3://bucket/lake`.
         engine: what reads the files. `local`: threads of this process. `spark`: a Spark session on this machine, the
             active one or a new one, which needs pyspark and Java. `auto`: `local`, which is faster on one machine.
             All engines write the same rows.
@@ -72,6 +74,8 @@ def ingest(
         catalog: the catalog of Iceberg tables: the URI of an SQL database, or properties as `pyiceberg` takes them,
             with `namespace` for a namespace above those of the formats. By default the file `_catalog.db` in `dst`.
         progress: called now and then, in the calling thread, with how far the ingest is.
+        filesystem: a `pyarrow.fs.FileSystem` or an `fsspec` file system. `dst` is then within it.
+        storage_options: what `deltalake` takes to reach the store of `dst`. By default that comes from the environment.
 
     Returns:
         What was read, written and found damaged.
@@ -105,6 +109,8 @@ def ingest(
         "table": table,
         "catalog": catalog,
         "progress": progress,
+        "filesystem": filesystem,
+        "storage_options": storage_options,
     }
     if engine == "spark":
         if threads is not None:
@@ -133,6 +139,8 @@ def run(
     table: TableKind,
     catalog: str | Mapping[str, str] | None,
     progress: Callable[[IngestProgress], object] | None,
+    filesystem: object | None,
+    storage_options: Mapping[str, str] | None,
 ) -> IngestResult:
     """Checks the arguments that all engines have, and ingests."""
     from seglake._formats import FormatOptions, limit_options
@@ -143,6 +151,8 @@ def run(
         raise ValueError(f"table is one of {', '.join(get_args(TableKind))}, not {table!r}")
     if table != "iceberg" and catalog is not None:
         raise ValueError(f'catalog is for table="iceberg", and table is "{table}"')
+    if table != "delta" and storage_options is not None:
+        raise ValueError(f'storage_options is for table="delta", and table is "{table}"')
     if table != "parquet":
         package = {"delta": "deltalake", "iceberg": "pyiceberg"}[table]
         require((package,), f"'seglake[{table}]'")
@@ -170,6 +180,8 @@ def run(
         table=table,
         catalog=catalog,
         progress=progress,
+        filesystem=filesystem,
+        storage_options=storage_options,
     )
     return driver.run(start)
 

@@ -28,6 +28,8 @@ def thread_engine(threads: int | None) -> "Generator[ThreadEngine]":
 class ThreadEngine:
     """Runs tasks in threads."""
 
+    is_here = True
+
     def __init__(self, threads: int) -> None:
         self._threads = threads
 

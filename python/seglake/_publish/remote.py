@@ -12,6 +12,7 @@ import json
 import os
 import shutil
 import tempfile
+import threading
 import time
 import uuid
 from collections.abc import Generator, Iterable
@@ -231,6 +232,26 @@ class RemoteStore(Store):
                 with contextlib.suppress(OSError):
                     if self._get(path) == content:
                         self.remove(path)
+
+    @contextlib.contextmanager
+    def renewing(self) -> Generator[None]:
+        """Renews the locks that this object holds in a thread, until the block ends."""
+        ended = threading.Event()
+
+        def renew() -> None:
+            while not ended.wait(_RENEWAL_SECONDS):
+                # Whoever changes something next learns that a lock was taken.
+                with contextlib.suppress(OSError):
+                    self._renew()
+
+        thread = threading.Thread(target=renew, name="seglake-lock", daemon=True)
+        thread.start()
+        try:
+            yield
+        finally:
+            # A lock that is written after it was given up would stand in the way of others.
+            ended.set()
+            thread.join()
 
     def holder(self, path: Path) -> bytes:
         """Returns what the holder of a lock gave `lock`."""

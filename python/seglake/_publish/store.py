@@ -151,6 +151,10 @@ class Store(Protocol):
         """
         ...
 
+    def renewing(self) -> contextlib.AbstractContextManager[None]:
+        """Keeps the locks that this object holds while the block runs, whatever this thread is busy with."""
+        ...
+
     def holder(self, path: Path) -> bytes:
         """Returns what the holder of a lock gave `lock`."""
         ...
@@ -338,6 +342,10 @@ class LocalStore(Store):
             yield is_ours
         finally:
             os.close(descriptor)
+
+    def renewing(self) -> contextlib.AbstractContextManager[None]:
+        """Does nothing: the operating system keeps them."""
+        return contextlib.nullcontext()
 
     def holder(self, path: Path) -> bytes:
         """Returns what is in the file."""

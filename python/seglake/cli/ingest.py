@@ -37,6 +37,7 @@ _EXAMPLES = """
 Examples:
   seglake ingest /var/log/segments --to /data/lake
   seglake ingest 'logs/2024-01-*.active' --to /data/lake --json
+  seglake ingest logs --to s3://bucket/lake
   seglake ingest logs --to /data/lake --key-file secret.hex --target-file-bytes 256MiB --threads 4
   seglake ingest logs --to /data/lake --master 'local[8]' --conf spark.driver.memory=4g
 """
@@ -44,7 +45,14 @@ Examples:
 
 @click.command(epilog=_EXAMPLES, short_help="Write the verified records of segments to Parquet tables.")
 @click.argument("sources", metavar="SRC...", nargs=-1, required=True, type=click.Path())
-@click.option("--to", "destination", metavar="DST", required=True, type=click.Path(), help="The folder of the tables.")
+@click.option(
+    "--to",
+    "destination",
+    metavar="DST",
+    required=True,
+    type=click.Path(),
+    help="The folder of the tables, by path or URI.",
+)
 @click.option(
     "--engine",
     type=click.Choice(["auto", "local", "spark"]),

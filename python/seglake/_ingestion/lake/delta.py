@@ -56,7 +56,9 @@ class DeltaLakeTable(LakeTable[DeltaTable]):
             return DeltaTable(self._name, storage_options=self._storage_options)
         except TableNotFoundError:
             return None
-        except DeltaError as error:
+        except OSError:
+            raise
+        except Exception as error:
             raise self._failed("cannot be read", error) from error
 
     def _create(self, schema: pa.Schema) -> DeltaTable:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from functools import cached_property
@@ -34,8 +35,10 @@ class LakeTables(ABC):
 
 
 class _DeltaTables(LakeTables):
-    def __init__(self, destination: Destination) -> None:
+    def __init__(self, destination: Destination, storage_options: Mapping[str, str] | None) -> None:
         self._destination = destination
+        self._storage_options = storage_options
+        destination.uri(destination.folder)  # raises what there is to say before anything is done
 
     def of(self, format: str, table: str) -> LakeTable[Any]:
         import pyarrow as pa
@@ -43,18 +46,26 @@ class _DeltaTables(LakeTables):
         from .delta import DeltaLakeTable
 
         dated = table == "records" and any(column.name == "timestamp" for column in seglake.formats()[format].columns)
-        return DeltaLakeTable(str(self._destination.folder / format / table), {"date": pa.date32()} if dated else None)
+        folder = self._destination.folder / format / table
+        name = str(folder) if self._destination.is_local else self._destination.uri(folder)
+        return DeltaLakeTable(name, {"date": pa.date32()} if dated else None, self._storage_options)
 
 
 class _IcebergTables(LakeTables):
     def __init__(self, destination: Destination, catalog: str | Mapping[str, str] | None) -> None:
         self._destination = destination
         self._given = catalog
+        destination.uri(destination.folder)
+        if catalog is None and not destination.is_local:
+            raise IngestError(
+                f"{destination.shown()}: expected a catalog of the Iceberg tables. It cannot be a file of a store: "
+                "name an SQL database by its URI (catalog)"
+            )
 
     def of(self, format: str, table: str) -> LakeTable[Any]:
         from .iceberg import IcebergLakeTable
 
-        location = (self._destination.folder / format / table).as_uri()
+        location = self._destination.uri(self._destination.folder / format / table)
         return IcebergLakeTable(self._catalog, (*self._namespace, format, table), location)
 
     @property
@@ -71,7 +82,12 @@ class _IcebergTables(LakeTables):
     def _catalog(self) -> Catalog:
         from pyiceberg.catalog import load_catalog
 
-        properties: dict[str, Any] = {"type": "sql", "warehouse": self._destination.folder.as_uri(), **self._properties}
+        properties: dict[str, Any] = {
+            "type": "sql",
+            "warehouse": self._destination.uri(self._destination.folder),
+            **_of_environment(),
+            **self._properties,
+        }
         properties.pop("namespace", None)
         name = properties.pop("name", "seglake")
         try:
@@ -80,12 +96,25 @@ class _IcebergTables(LakeTables):
             raise IngestError(f"the catalog of the Iceberg tables cannot be opened: {error}") from error
 
 
+def _of_environment() -> dict[str, str]:
+    """Returns where S3 is, as the environment says it: `pyiceberg` does not look there."""
+    known = {
+        "s3.endpoint": ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL"),
+        "s3.region": ("AWS_REGION", "AWS_DEFAULT_REGION"),
+    }
+    given = {name: next(filter(None, map(os.environ.get, variables)), None) for name, variables in known.items()}
+    return {name: value for name, value in given.items() if value is not None}
+
+
 def lake_tables(
-    kind: TableKind, destination: Destination, catalog: str | Mapping[str, str] | None = None
+    kind: TableKind,
+    destination: Destination,
+    catalog: str | Mapping[str, str] | None = None,
+    storage_options: Mapping[str, str] | None = None,
 ) -> LakeTables | None:
     """Returns the tables of a destination; None where folders alone keep track of their files."""
     if kind == "delta":
-        return _DeltaTables(destination)
+        return _DeltaTables(destination, storage_options)
     return _IcebergTables(destination, catalog) if kind == "iceberg" else None
 
 

@@ -46,6 +46,11 @@ class SparkEngine:
 
     spark: "SparkSession"
 
+    @property
+    def is_here(self) -> bool:
+        """Whether the tasks run on this machine alone: the executors may be elsewhere."""
+        return False
+
     def parallelism(self) -> int:
         """Returns how many tasks the session runs at a time.
 

@@ -34,6 +34,8 @@ def ingest(
     table: TableKind = "parquet",
     catalog: str | Mapping[str, str] | None = None,
     progress: Callable[[IngestProgress], object] | None = None,
+    filesystem: object | None = None,
+    storage_options: Mapping[str, str] | None = None,
 ) -> IngestResult:
     """Reads segments with Spark, checks every record and writes Parquet tables below `dst`.
 
@@ -44,7 +46,7 @@ def ingest(
 
     Args:
         sources: files, folders (with all below them) and patterns such as `/logs/*.active`.
-        dst: the folder of the tables; made where it is missing.
+        dst: the folder of the tables; made where it is missing. A path, or the URI of a store: `s3://bucket/lake`.
         spark: the session to use, or a function that gives it, which is called once there is something to read. By
             default the one that is active, or else a new one that is stopped in the end.
         master: Spark's master URL for a new session, or a Spark Connect URL. A cluster has to see the sources, `dst`
@@ -69,6 +71,8 @@ def ingest(
         catalog: the catalog of Iceberg tables: the URI of an SQL database, or properties as `pyiceberg` takes them,
             with `namespace` for a namespace above those of the formats. By default the file `_catalog.db` in `dst`.
         progress: called now and then, in the calling thread, with how far the ingest is.
+        filesystem: a `pyarrow.fs.FileSystem` or an `fsspec` file system. `dst` is then within it.
+        storage_options: what `deltalake` takes to reach the store of `dst`. By default that comes from the environment.
 
     Returns:
         What was read, written and found damaged.
@@ -101,6 +105,8 @@ def ingest(
         table=table,
         catalog=catalog,
         progress=progress,
+        filesystem=filesystem,
+        storage_options=storage_options,
     )
 
 

@@ -1,0 +1,643 @@
+"""The ingest into stores elsewhere: the rows of an ingest on this machine, once, whatever fails or is killed."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Callable, Generator
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import fsspec
+import polars as pl
+import pyarrow.fs as pafs
+import pytest
+from cli_process import here
+from deltalake import DeltaTable
+from fsspec.implementations.local import LocalFileSystem
+from object_store import ACCESS_KEY, SECRET_KEY, ObjectStore, Request, object_store
+from pyiceberg.catalog.sql import SqlCatalog
+from segments import flip, write_segment
+
+import seglake
+from seglake import IngestError
+from seglake._files import Stores
+from seglake._ingestion import commit as commit_module
+from seglake._ingestion import exchange as exchange_module
+from seglake._ingestion.commit import locked
+from seglake._ingestion.destination import Destination, Staging
+from seglake._ingestion.exchange import StoreExchange
+from seglake._ingestion.layout import TABLES
+from seglake._publish import remote
+
+pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="the ingest runs on Linux and macOS")
+
+VECTORS = Path(__file__).parents[1] / "vectors"
+LEASE_SECONDS: float = remote._LEASE_SECONDS  # pyright: ignore[reportPrivateUsage]
+
+
+@pytest.fixture
+def store(monkeypatch: pytest.MonkeyPatch) -> Generator[ObjectStore]:
+    with object_store() as running:
+        # All servers of a process have one memory.
+        running.filesystem().delete_dir_contents("logs")
+        for name, value in environment(running).items():
+            monkeypatch.setenv(name, value)
+        yield running
+
+
+@pytest.fixture
+def no_lease(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Has each lock that is found be that of a dead process."""
+    monkeypatch.setattr(remote, "_LEASE_SECONDS", -1.0)
+
+
+def environment(store: ObjectStore) -> dict[str, str]:
+    return {
+        "AWS_ACCESS_KEY_ID": ACCESS_KEY,
+        "AWS_SECRET_ACCESS_KEY": SECRET_KEY,
+        "AWS_ENDPOINT_URL": f"http://{store.endpoint}",
+        "AWS_REGION": "eu-central-1",
+        "AWS_ALLOW_HTTP": "true",
+    }
+
+
+def once(store: ObjectStore) -> pafs.S3FileSystem:
+    """A client that makes each request once."""
+    return store.filesystem(retry_strategy=pafs.AwsStandardS3RetryStrategy(max_attempts=1), request_timeout=2)
+
+
+def age(*folders: Path) -> None:
+    """Makes files old enough for their times to tell."""
+    for folder in folders:
+        for path in folder.rglob("*"):
+            os.utime(path, (1_700_000_000, 1_700_000_000))
+
+
+def fetched(filesystem: pafs.FileSystem, folder: str, to: Path) -> Path:
+    """Copies a folder of a store here."""
+    for info in filesystem.get_file_info(pafs.FileSelector(folder, recursive=True)):
+        if info.type == pafs.FileType.File:
+            own = to / info.path[len(folder) + 1 :]
+            own.parent.mkdir(parents=True, exist_ok=True)
+            with filesystem.open_input_file(info.path) as file:
+                own.write_bytes(file.read())
+    return to
+
+
+def content(connection: duckdb.DuckDBPyConnection) -> Counter[str]:
+    """The rows of the view `t`, but for what depends on when and where."""
+    connection.execute("SET TimeZone = 'UTC'")
+    columns = [row[0] for row in connection.execute("DESCRIBE t").fetchall()]
+    shown = ", ".join(
+        f'hex("{name}")' if name in ("value", "raw") else f'CAST("{name}" AS VARCHAR)'
+        for name in columns
+        if name not in ("run", "modified", "date")
+    )
+    return Counter(map(str, connection.execute(f"SELECT {shown} FROM t").fetchall()))
+
+
+def lake_rows(store: ObjectStore, kind: str, lake: str, catalog: Path) -> dict[str, Counter[str]]:
+    """The same of tables of Delta Lake and Iceberg."""
+    found: dict[str, Counter[str]] = {}
+    for table in TABLES:
+        if kind == "delta":
+            uri = f"{lake}/active/{table}"
+            arrow: Any = DeltaTable(uri).to_pyarrow_table()
+            by_polars = pl.scan_delta(uri).select(pl.len()).collect().item()
+        else:
+            own: Any = {"uri": f"sqlite:///{catalog}", "s3.endpoint": f"http://{store.endpoint}"}
+            there = SqlCatalog("seglake", **own, **{"s3.region": "eu-central-1"}).load_table(("active", table))
+            arrow = there.scan().to_arrow()
+            by_polars = len(there.scan().to_polars())
+        with duckdb.connect() as connection:
+            connection.register("t", arrow)
+            found[f"active/{table}"] = content(connection)
+        assert by_polars == sum(found[f"active/{table}"].values())
+    return found
+
+
+def rows(lake: Path) -> dict[str, Counter[str]]:
+    """The rows of all tables by DuckDB; polars has to find as many."""
+    found: dict[str, Counter[str]] = {}
+    for table in TABLES:
+        for folder in sorted(lake.glob(f"[!_.]*/{table}")):
+            files = f"{folder}/**/*.parquet"
+            with duckdb.connect() as connection:
+                connection.execute(f"CREATE VIEW t AS FROM read_parquet('{files}', hive_partitioning => false)")
+                own = content(connection)
+            by_polars = pl.scan_parquet(files, hive_partitioning=False).select(pl.len()).collect().item()
+            assert by_polars == sum(own.values())
+            found[f"{folder.parent.name}/{table}"] = own
+    return found
+
+
+def visible(filesystem: pafs.FileSystem, folder: str) -> list[str]:
+    """What readers see."""
+    found = filesystem.get_file_info(pafs.FileSelector(folder, recursive=True, allow_not_found=True))
+    own = [info.path[len(folder) + 1 :] for info in found if info.type == pafs.FileType.File]
+    return sorted(path for path in own if not path.startswith(("_", ".")))
+
+
+def left(filesystem: pafs.FileSystem, folder: str) -> list[str]:
+    """What is there that no reader looks at."""
+    found = filesystem.get_file_info(pafs.FileSelector(folder, recursive=True, allow_not_found=True))
+    own = [info.path[len(folder) + 1 :] for info in found if info.type == pafs.FileType.File]
+    return sorted(path for path in own if path.startswith(("_", ".")))
+
+
+def sources(folder: Path) -> Path:
+    """Two segments, one of them damaged."""
+    written = write_segment(folder / "a.active", 12)
+    flip(folder / "a.active", written[3].end - 9)
+    write_segment(folder / "b.active", 5)
+    age(folder)
+    return folder
+
+
+class Hdfs(LocalFileSystem):
+    """A file system whose renames replace nothing, as those of HDFS."""
+
+    def mv(self, path1: str, path2: str, **options: Any) -> None:
+        if self.exists(path2):
+            raise FileExistsError(path2)
+        super().mv(path1, path2, **options)
+
+
+def memory() -> Any:
+    filesystem: Any = fsspec.filesystem("memory")
+    filesystem.store.clear()
+    filesystem.pseudo_dirs[:] = [""]
+    return filesystem
+
+
+def test_the_rows_are_those_of_an_ingest_on_this_machine(store: ObjectStore, tmp_path: Path) -> None:
+    source = tmp_path / "src"
+    source.mkdir()
+    for format in ("active", "sealed", "tenant", "chunked", "oplog"):
+        for path in sorted((VECTORS / format).glob("*.bin"))[:6]:
+            (source / f"{format}-{path.stem}.{format}").write_bytes(path.read_bytes())
+    plain = seglake.ingest(source, tmp_path / "plain")
+    kept = seglake.ingest(source, "s3://logs/deep/lake")
+    assert kept.destination == "s3://logs/deep/lake"
+    assert (kept.statuses, kept.records, kept.damage) == (plain.statuses, plain.records, plain.damage)
+    filesystem = store.filesystem()
+    assert len(plain.formats) == 5
+    assert rows(fetched(filesystem, "logs/deep/lake", tmp_path / "kept")) == rows(tmp_path / "plain")
+    assert left(filesystem, "logs/deep/lake") == []
+
+
+@pytest.mark.parametrize("make", [lambda: memory(), Hdfs, pafs.LocalFileSystem], ids=["memory", "hdfs", "arrow"])
+def test_other_stores_by_filesystem(tmp_path: Path, make: Callable[[], Any]) -> None:
+    source, filesystem = sources(tmp_path / "src"), make()
+    lake = str(tmp_path / "lake")
+    assert seglake.ingest(source, lake, filesystem=filesystem).records == 16
+    write_segment(source / "c.active", 3)
+    again = seglake.ingest(source, lake, filesystem=filesystem)
+    assert (again.unchanged, again.records) == (2, 3)
+    seglake.ingest(source, tmp_path / "plain")
+    here = filesystem if isinstance(filesystem, pafs.FileSystem) else pafs.PyFileSystem(pafs.FSSpecHandler(filesystem))
+    assert rows(fetched(here, lake, tmp_path / "kept")) == rows(tmp_path / "plain") | {
+        "active/files": rows(tmp_path / "kept")["active/files"]
+    }
+
+
+def test_only_what_is_new_is_added(store: ObjectStore, tmp_path: Path) -> None:
+    source, filesystem = sources(tmp_path / "src"), store.filesystem()
+    lake: Any = {"dst": "logs/lake", "filesystem": filesystem}
+    assert seglake.ingest(source, **lake).records == 16
+    before = visible(filesystem, "logs/lake")
+    with store.counting() as made:
+        again = seglake.ingest(source, **lake)
+    assert (again.run_id, again.unchanged, again.records) == (None, 2, 0)
+    assert visible(filesystem, "logs/lake") == before
+    assert {request.path for request in made if request.method in ("PUT", "POST")} <= {
+        "/logs/lake/_lock",
+        "/logs/lake/",
+    }
+    with seglake.create(source / "b.active", format="active", if_exists="append") as writer:
+        writer.write(type="t", value=b"more")
+    write_segment(source / "c.active", 7)
+    grown = seglake.ingest(source, **lake)
+    assert (grown.unchanged, grown.records, grown.statuses["sound"]) == (1, 8, 2)
+    kept = fetched(filesystem, "logs/lake", tmp_path / "kept")
+    records = pl.read_parquet(kept / "active/records/**/*.parquet", hive_partitioning=False)
+    assert (len(records), records["value"].n_unique()) == (24, 24)
+    # From another machine, with the same tables.
+    age(source)
+    assert seglake.ingest(source, "s3://logs/lake").records == 0
+    assert seglake.ingest(source, "s3://logs/lake").unchanged == 3
+
+
+def test_what_is_on_its_way_is_seen_by_nobody(
+    store: ObjectStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source, filesystem = sources(tmp_path / "src"), store.filesystem()
+    seen: list[tuple[int, ...]] = []
+
+    def look(request: Request) -> None:
+        # In front of each copy.
+        if request.method == "PUT" and request.path.endswith(".parquet"):
+            names = [path.split("/")[-1] for path in store_keys()]
+            seen.append(tuple(sum(f"/{table}/" in key for key in store_keys()) for table in TABLES))
+            assert not any(name.endswith(".inprogress") for name in names)
+
+    def store_keys() -> list[str]:
+        return [key for key in visible(filesystem, "logs/lake") if key.endswith(".parquet")]
+
+    store.fault = look
+    monkeypatch.setattr(remote.RemoteStore, "at_a_time", 1)
+    seglake.ingest(source, "s3://logs/lake", filesystem=store.filesystem())
+    assert len(seen) > 3
+    # All of the records, then all of the damage, then what lists them.
+    assert seen == sorted(seen)
+    assert seen[-1][2] == 0
+    assert seen[-1][1] == 1
+
+
+def test_one_run_at_a_time(store: ObjectStore, tmp_path: Path) -> None:
+    source = sources(tmp_path / "src")
+    destination = Destination.of("s3://logs/lake")
+    pattern = rf"^s3://logs/lake: another ingest is writing here \(process {os.getpid()} on .*lock is free ten minutes"
+    with locked(destination), pytest.raises(IngestError, match=pattern):
+        seglake.ingest(source, "s3://logs/lake")
+    assert seglake.ingest(source, "s3://logs/lake").records == 16
+    assert left(store.filesystem(), "logs/lake") == []
+
+
+@pytest.mark.parametrize("moment", ["reading", "manifest"])
+def test_a_run_that_was_held_for_dead_adds_nothing_twice(
+    store: ObjectStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, moment: str
+) -> None:
+    """It stands still for so long that another takes its lock, adds the same files, and ends."""
+    source, filesystem = sources(tmp_path / "src"), store.filesystem()
+    confirm, calls = remote.RemoteStore.confirm, [0]
+
+    def other() -> None:
+        monkeypatch.setattr(remote, "_LEASE_SECONDS", -1.0)
+        assert seglake.ingest(source, "s3://logs/lake", filesystem=store.filesystem()).records == 16
+        monkeypatch.setattr(remote, "_LEASE_SECONDS", LEASE_SECONDS)
+
+    def stalls(self: remote.RemoteStore) -> None:
+        calls[0] += 1
+        if moment == "reading" and calls[0] == 1:
+            other()
+        confirm(self)
+
+    write_durably = remote.RemoteStore.write_durably
+
+    def is_late(self: remote.RemoteStore, root: Path, path: Path, content: bytes) -> None:
+        if moment == "manifest" and path.name == commit_module.MANIFEST and calls[0] == 1:
+            calls[0] += 1
+            other()
+        write_durably(self, root, path, content)
+
+    monkeypatch.setattr(remote.RemoteStore, "confirm", stalls)
+    monkeypatch.setattr(remote.RemoteStore, "write_durably", is_late)
+    with pytest.raises(IngestError, match=r"another has taken it for dead"):
+        seglake.ingest(source, "s3://logs/lake", filesystem=filesystem)
+    monkeypatch.undo()
+    for name, value in environment(store).items():
+        monkeypatch.setenv(name, value)
+    more = tmp_path / "more"
+    write_segment(more / "c.active", 3)
+    monkeypatch.setattr(remote, "_LEASE_SECONDS", -1.0)
+    assert seglake.ingest([source, more], "s3://logs/lake").records == 3
+    kept = fetched(filesystem, "logs/lake", tmp_path / "kept")
+    found = rows(kept)
+    seglake.ingest(source, tmp_path / "plain")
+    seglake.ingest([source, more], tmp_path / "plain")
+    assert found == rows(tmp_path / "plain")
+
+
+def test_what_no_manifest_names_stays_for_a_day(
+    store: ObjectStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source, filesystem = sources(tmp_path / "src"), store.filesystem()
+    store.put("lake/_staging/20200101T000000Z-00000000/task-00000-1/x.inprogress", b"x")
+    seglake.ingest(source, "s3://logs/lake")
+    assert left(filesystem, "logs/lake") == ["_staging/20200101T000000Z-00000000/task-00000-1/x.inprogress"]
+    monkeypatch.setattr(commit_module, "_KEPT_S", -1.0)
+    seglake.ingest(source, "s3://logs/lake")
+    assert left(filesystem, "logs/lake") == []
+
+
+# Forks before it has reached any store, and dies in front of the n-th step of each fork that others could see.
+SCRIPT = """
+import os, signal, sys
+import pyarrow.parquet, pyarrow.fs, deltalake, pyiceberg.catalog.sql, pyiceberg.io.pyarrow
+from deltalake import DeltaTable
+from pyiceberg.catalog.sql import SqlCatalog
+from pyiceberg.table import Table
+import seglake
+from seglake._publish.elsewhere import _ArrowTarget
+from seglake._ingestion import driver
+import seglake._ingestion.threads
+
+source, given = sys.argv[1], eval(sys.argv[2])
+
+def deadly(fatal):
+    calls = [0]
+    def before(owner, name, is_static=False):
+        function = getattr(owner, name)
+        def call(*arguments, **named):
+            calls[0] += 1
+            if calls[0] == fatal:
+                os.kill(os.getpid(), signal.SIGKILL)
+            return function(*arguments, **named)
+        setattr(owner, name, staticmethod(call) if is_static else call)
+    for name in ("_send", "_copy", "_remove", "_remove_tree"):
+        before(_ArrowTarget, name)
+    before(DeltaTable, "create", True)
+    before(DeltaTable, "create_write_transaction")
+    before(SqlCatalog, "create_table")
+    before(Table, "_do_commit")
+
+for fatal in range(1, 200):
+    child = os.fork()
+    if child == 0:
+        try:
+            deadly(fatal)
+            named = {name: value.format(fatal=fatal) for name, value in given.items()}
+            seglake.ingest(source, threads=1, **named)
+        except BaseException as error:
+            print(repr(error), file=sys.stderr, flush=True)
+            os._exit(1)
+        os._exit(0)
+    status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    print(status, flush=True)
+    if status != -signal.SIGKILL:
+        break
+"""
+
+
+def killed(source: Path, given: dict[str, str]) -> int:
+    """Kills an ingest in front of each of its steps; returns how many there are."""
+    script = [sys.executable, "-c", SCRIPT, str(source), repr(given)]
+    done = subprocess.run(script, check=False, capture_output=True, text=True)
+    statuses = [int(line) for line in done.stdout.split()]
+    assert statuses == [-signal.SIGKILL] * (len(statuses) - 1) + [0], done.stderr
+    return len(statuses) - 1
+
+
+@pytest.mark.slow
+def test_killed_in_front_of_any_step_it_is_completed(store: ObjectStore, tmp_path: Path, no_lease: None) -> None:
+    """Takes 15 seconds."""
+    source, filesystem = sources(tmp_path / "src"), store.filesystem()
+    steps = killed(source, {"dst": "s3://logs/lake-{fatal}"})
+    assert steps > 20
+    seglake.ingest(source, tmp_path / "plain")
+    expected = rows(tmp_path / "plain")
+    completed: list[bool] = []
+    for fatal in range(1, steps + 2):
+        lake = f"logs/lake-{fatal}"
+        listed = [path for path in visible(filesystem, lake) if "/files/" in path]
+        manifests = [path for path in left(filesystem, lake) if path.endswith("/manifest.json")]
+        if listed:  # what is listed is complete
+            assert rows(fetched(filesystem, lake, tmp_path / f"seen-{fatal}")) == expected
+        again = seglake.ingest(source, f"s3://{lake}")
+        # A run with a manifest is completed, and not planned anew.
+        assert again.unchanged == (2 if manifests or listed else 0)
+        completed.append(bool(manifests or listed))
+        assert rows(fetched(filesystem, lake, tmp_path / f"kept-{fatal}")) == expected
+        waiting = [path for path in left(filesystem, lake) if not path.endswith((".inprogress", "/begun"))]
+        assert waiting == []
+    assert completed == sorted(completed)
+    assert 0 < sum(completed) < len(completed)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", ["delta", "iceberg"])
+def test_tables_are_completed_when_killed_in_front_of_any_step(
+    store: ObjectStore, tmp_path: Path, no_lease: None, kind: Any
+) -> None:
+    """Takes 30 seconds."""
+    source, filesystem = tmp_path / "src", store.filesystem()
+    written = write_segment(source / "a.active", 4)
+    flip(source / "a.active", written[1].end - 9)
+    age(source)
+    catalog = {"catalog": f"sqlite:///{tmp_path}/{{fatal}}.db"} if kind == "iceberg" else {}
+    steps = killed(source, {"dst": "s3://logs/lake-{fatal}", "table": kind, **catalog})
+    assert steps > 25
+    seglake.ingest(source, tmp_path / "plain")
+    expected = rows(tmp_path / "plain")
+    for fatal in range(1, steps + 2):
+        lake = f"s3://logs/lake-{fatal}"
+        own = {name: value.format(fatal=fatal) for name, value in catalog.items()}
+        manifests = [path for path in left(filesystem, f"logs/lake-{fatal}") if path.endswith("/manifest.json")]
+        again = seglake.ingest(source, lake, table=kind, **own)
+        assert again.unchanged == 1 or not manifests
+        assert lake_rows(store, kind, lake, tmp_path / f"{fatal}.db") == expected, fatal
+        third = seglake.ingest(source, lake, table=kind, **own)
+        assert (third.unchanged, third.records) == (1, 0)
+
+
+@pytest.mark.parametrize("kind", ["delta", "iceberg"])
+def test_tables_in_a_store_grow(store: ObjectStore, tmp_path: Path, kind: Any) -> None:
+    source = sources(tmp_path / "src")
+    own: Any = {"catalog": f"sqlite:///{tmp_path}/c.db"} if kind == "iceberg" else {}
+    assert seglake.ingest(source, "s3://logs/lake", table=kind, **own).records == 16
+    write_segment(source / "c.active", 3)
+    age(source)
+    assert seglake.ingest(source, "s3://logs/lake", table=kind, **own).records == 3
+    assert seglake.ingest(source, "s3://logs/lake", table=kind, **own).unchanged == 3
+    found = lake_rows(store, kind, "s3://logs/lake", tmp_path / "c.db")
+    assert {table: sum(content.values()) for table, content in found.items()} == {
+        "active/records": 19,
+        "active/damage": 1,
+        "active/files": 3,
+    }
+    with pytest.raises(IngestError, match=rf"its tables are of the kind {kind}, and parquet is asked for"):
+        seglake.ingest(source, "s3://logs/lake")
+
+
+def test_tables_take_what_reaches_the_store(
+    store: ObjectStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source = sources(tmp_path / "src")
+    for name in environment(store):
+        monkeypatch.delenv(name)
+    filesystem = store.filesystem()
+    options = {
+        "access_key_id": ACCESS_KEY,
+        "secret_access_key": SECRET_KEY,
+        "endpoint": f"http://{store.endpoint}",
+        "region": "eu-central-1",
+        "allow_http": "true",
+    }
+    done = seglake.ingest(source, "s3://logs/d", table="delta", filesystem=filesystem, storage_options=options)
+    assert done.records == 16
+    catalog = {
+        "uri": f"sqlite:///{tmp_path}/c.db",
+        "s3.access-key-id": ACCESS_KEY,
+        "s3.secret-access-key": SECRET_KEY,
+        "s3.endpoint": f"http://{store.endpoint}",
+        "s3.region": "eu-central-1",
+    }
+    done = seglake.ingest(source, "s3://logs/i", table="iceberg", filesystem=filesystem, catalog=catalog)
+    assert done.records == 16
+
+
+@pytest.mark.parametrize(
+    ("named", "given", "message"),
+    [
+        ("s3://logs/lake", {"table": "iceberg"}, r"^s3://logs/lake: expected a catalog of the Iceberg tables"),
+        ("logs/lake", {"table": "delta"}, r"^logs/lake: expected a URI, by which tables"),
+        ("logs/lake", {"table": "iceberg", "catalog": "sqlite://"}, r"^logs/lake: expected a URI, by which tables"),
+    ],
+)
+def test_tables_that_cannot_be_in_a_store(
+    store: ObjectStore, tmp_path: Path, named: str, given: Any, message: str
+) -> None:
+    with pytest.raises(IngestError, match=message):
+        seglake.ingest(sources(tmp_path / "src"), named, filesystem=store.filesystem(), **given)
+    assert visible(store.filesystem(), "logs") == []
+    assert left(store.filesystem(), "logs") == []
+
+
+# What is done to a request, whether the client makes it again, to each of how many, and of which methods.
+FAULTS = {
+    "refused": ("503", False, 3, ("GET", "HEAD", "PUT", "POST", "DELETE")),
+    "answer lost": ("lost", False, 1, ("PUT", "POST", "DELETE")),
+    "answer lost and repeated": ("lost", True, 4, ("PUT", "POST", "DELETE")),
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("fault", FAULTS)
+def test_each_request_in_turn(store: ObjectStore, tmp_path: Path, no_lease: None, fault: str) -> None:
+    kind, repeats, step, methods = FAULTS[fault]
+    source = tmp_path / "src"
+    write_segment(source / "a.active", 4)
+    age(source)
+    filesystem = store.filesystem()
+    seglake.ingest(source, tmp_path / "plain")
+    expected = rows(tmp_path / "plain")
+    failed = 0
+    for fatal in range(1, 300, step):
+        lake = f"logs/{fatal}"
+        made = iter(range(1, 10_000))
+        hit: list[Request] = []
+
+        def act(request: Request, fatal: int = fatal, made: Any = made, hit: list[Request] = hit) -> str | None:
+            if request.method not in methods or next(made) != fatal:
+                return None
+            hit.append(request)
+            return kind
+
+        client = store.filesystem() if repeats else once(store)
+        store.fault = act
+        error: Exception | None = None
+        try:
+            seglake.ingest(source, lake, filesystem=client, threads=1)
+        except (IngestError, OSError) as raised:
+            error = raised
+            failed += 1
+        store.fault = None
+        assert error is None or SECRET_KEY not in str(error)
+        shown = visible(filesystem, lake)
+        if error is not None and "completes it" not in str(error):
+            assert shown == []
+        if error is not None and "completes it" in str(error):
+            assert seglake.ingest(source, lake, filesystem=filesystem).unchanged == 1
+        else:
+            seglake.ingest(source, lake, filesystem=filesystem)
+        assert rows(fetched(filesystem, lake, tmp_path / f"kept-{fatal}")) == expected, (error, hit)
+        if not hit:
+            break
+    else:
+        pytest.fail("it did not end")
+    assert fatal > 30
+    assert failed == 0 if repeats else failed > 0
+
+
+def test_a_slow_store_that_loses_answers(store: ObjectStore, tmp_path: Path) -> None:
+    source = sources(tmp_path / "src")
+    met: set[tuple[str, str]] = set()
+    store.delay = 0.02
+
+    def act(request: Request) -> str:
+        one = (request.method, request.path.rpartition(".")[2])
+        if request.method == "GET" or one in met:
+            return "slow"
+        met.add(one)
+        return "lost"
+
+    store.fault = act
+    assert seglake.ingest(source, "s3://logs/lake", filesystem=store.filesystem()).records == 16
+    store.fault = None
+    assert len(met) > 5
+    seglake.ingest(source, tmp_path / "plain")
+    assert rows(fetched(store.filesystem(), "logs/lake", tmp_path / "kept")) == rows(tmp_path / "plain")
+    assert left(store.filesystem(), "logs/lake") == []
+
+
+@pytest.mark.parametrize(
+    ("named", "message"),
+    [
+        ("s3://logs/file", r"^s3://logs/file: expected a folder for the tables, or nothing yet; a file is there"),
+        ("s3://", r"names no folder"),
+        ("s3://no-such-bucket/lake", r"no-such-bucket"),
+        (f"s3://{ACCESS_KEY}:not-to-be-shown@logs/lake", r"a URI with a password in it"),
+        ("nonsense://logs/lake", r"nonsense"),
+    ],
+)
+def test_what_is_no_destination(store: ObjectStore, tmp_path: Path, named: str, message: str) -> None:
+    store.put("file", b"x")
+    with pytest.raises(IngestError, match=message) as caught:
+        seglake.ingest(sources(tmp_path / "src"), named)
+    assert "not-to-be-shown" not in str(caught.value)
+    with pytest.raises(TypeError, match=r"filesystem must be"):
+        seglake.ingest(tmp_path / "src", "lake", filesystem="s3")  # pyright: ignore
+
+
+def test_a_file_uri_is_a_folder_of_this_machine(tmp_path: Path) -> None:
+    result = seglake.ingest(sources(tmp_path / "src"), f"file://{tmp_path}/lake")
+    assert result.destination == str(tmp_path / "lake")
+    assert (tmp_path / "lake/active/records").is_dir()
+
+
+def test_an_interrupted_run_leaves_nothing(store: ObjectStore, tmp_path: Path) -> None:
+    def interrupt(_: object) -> None:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        seglake.ingest(sources(tmp_path / "src"), "s3://logs/lake", progress=interrupt)
+    assert visible(store.filesystem(), "logs/lake") == []
+    assert left(store.filesystem(), "logs/lake") == []
+
+
+def test_driver_and_tasks_tell_each_other_through_the_store(
+    store: ObjectStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(exchange_module.StoreExchange, "interval_s", 0.0)
+    own = remote.RemoteStore(Stores(store.filesystem()), "logs/lake")
+    exchange = StoreExchange(own, own.root / "_staging" / "run")
+    assert exchange.reports() == []
+    assert not exchange.is_stopped()
+    exchange.write_plan(3, [1, None, "a"])
+    exchange.report(3, [1, 2, 3, 4])
+    exchange.report(3, [5, 2, 3, 4])
+    exchange.stop()
+    assert exchange.is_stopped()
+    assert exchange.read_plan(3) == [1, None, "a"]
+    assert exchange.reports() == [[5, 2, 3, 4]]
+    with pytest.raises(FileNotFoundError, match=r"plan/4\.json"):
+        exchange.read_plan(4)
+    assert Staging(own, exchange.folder, exchange).run_id == "run"
+
+
+def test_command(store: ObjectStore, tmp_path: Path) -> None:
+    source = sources(tmp_path / "src")
+    done = here("ingest", source, "--to", "s3://logs/lake", "--json")
+    assert (done.status, done.err) == (1, "")
+    assert json.loads(done.out)["destination"] == "s3://logs/lake"
+    with suppress(AssertionError):
+        done = here("ingest", source, "--to", "s3://logs/lake")
+    assert "nothing to ingest: no file is new" in done.out
