@@ -40,6 +40,7 @@ from ._native import (
     Writer,
     __version__,
     convert,
+    coverage,
     create,
     detect,
     formats,
@@ -55,12 +56,14 @@ from ._native import (
     undo_repair,
     uuid6,
     verify,
+    verify_parity,
 )
 from ._scan import Damaged, PassedOver, Scan, ScannedFile, scan
 from ._scrub import Scrubbed, scrub
 from ._types import (
     Block,
     Column,
+    Coverage,
     Diagnosis,
     Format,
     FormatOption,
@@ -81,6 +84,7 @@ __all__ = [
     "Block",
     "Column",
     "ColumnsError",
+    "Coverage",
     "DamageError",
     "DamageTotal",
     "DamageWarning",
@@ -134,6 +138,7 @@ __all__ = [
     "WrongKeyError",
     "__version__",
     "convert",
+    "coverage",
     "create",
     "detect",
     "export",
@@ -154,6 +159,7 @@ __all__ = [
     "undo_repair",
     "uuid6",
     "verify",
+    "verify_parity",
 ]
 
 # Shown, and pickled, under the name by which they are imported.

@@ -14,6 +14,7 @@ from seglake._files import RemoteFile
 from seglake._types import (
     Block,
     ChunkedOptions,
+    Coverage,
     Diagnosis,
     DialectName,
     Format,
@@ -57,6 +58,7 @@ __all__ = [
     "__version__",
     "arrow_stream",
     "convert",
+    "coverage",
     "create",
     "decode_message",
     "decode_system",
@@ -81,6 +83,7 @@ __all__ = [
     "undo_repair",
     "uuid6",
     "verify",
+    "verify_parity",
     "write_lines",
 ]
 
@@ -281,6 +284,23 @@ def verify(
     (False, 2, [Span(start=54, end=105, kind='corrupt', cause='checksum_mismatch')])
     """
 
+def verify_parity(
+    source: _Source,
+    *,
+    parity: _Source | None = ...,  # "auto"
+    progress: Callable[[int, int], object] | None = None,
+    filesystem: _FileSystem | None = None,
+) -> ParityReport | None:
+    """Verifies a file of any kind by its parity sidecar, and the sidecar by the file. Unlike `verify` it does not
+    look at the format of the file, so it is for what was protected as "raw". None where there is no sidecar. The
+    arguments are as there.
+
+    >>> seglake.protect("orders.active").change
+    'created'
+    >>> seglake.verify_parity("orders.active").outcome
+    'sound'
+    """
+
 def create(
     path: str | PathLike[str],
     *,
@@ -439,6 +459,22 @@ def undo_recover(
     >>> recovered = seglake.recover("damaged.active", "sound.active")
     >>> seglake.undo_recover("sound.active", "as-it-was.active") == seglake.verify("damaged.active").nbytes
     True
+    """
+
+def coverage(
+    source: _Source,
+    *,
+    parity: _Source | None = ...,
+    filesystem: _FileSystem | None = None,  # "auto"
+) -> Coverage | None:
+    """What the parity sidecar of a file covers, by the sidecar's heads alone: neither is verified, which `verify`
+    does. None where there is no sidecar. `source` and `parity` are as there.
+
+    >>> seglake.protect("orders.active").change
+    'created'
+    >>> coverage = seglake.coverage("orders.active")
+    >>> coverage.profile, coverage.state, coverage.covered_bytes == coverage.nbytes
+    ('128+8', 'covered', True)
     """
 
 def protect(

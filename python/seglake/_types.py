@@ -238,6 +238,48 @@ class ParityReport(NamedTuple):
         return {**self._asdict(), **ranges}
 
 
+class Coverage(NamedTuple):
+    """What a parity sidecar covers of a file, by what the sidecar says of itself: `coverage` verifies neither.
+
+    Attributes:
+        sidecar: the sidecar's path; None for one without a name.
+        sidecar_bytes: its length.
+        profile: how many data and parity blocks a group has, as in `protect`. None if it is not a sidecar.
+        covered_bytes: how many bytes of the file are covered, from its beginning. None if it is not a sidecar.
+        nbytes: the length of the file.
+
+    Example:
+        >>> import seglake
+        >>> seglake.protect("orders.active").change
+        'created'
+        >>> seglake.coverage("orders.active").profile
+        '128+8'
+    """
+
+    sidecar: str | None
+    sidecar_bytes: int
+    profile: str | None
+    covered_bytes: int | None
+    nbytes: int
+
+    @property
+    def state(self) -> Literal["covered", "grown", "truncated", "no_frame"]:
+        """How the sidecar and the length of the file agree.
+
+        "covered" if all of the file is covered; "grown" if bytes at its end are not, such as what was appended since;
+        "truncated" if the file is shorter than what was covered; "no_frame" if it is not a sidecar.
+        """
+        if self.covered_bytes is None:
+            return "no_frame"
+        if self.covered_bytes == self.nbytes:
+            return "covered"
+        return "grown" if self.covered_bytes < self.nbytes else "truncated"
+
+    def to_dict(self) -> dict[str, Any]:
+        """All attributes, and `state`, as a dict of the same names, fit for JSON."""
+        return {**self._asdict(), "state": self.state}
+
+
 class Total(NamedTuple):
     """How much of a file is of one kind, and has one cause.
 

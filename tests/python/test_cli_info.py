@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 from cli_process import here
+from cli_samples import sample
 
 import seglake as library
 
@@ -111,3 +112,64 @@ def test_every_file_has_its_own_paragraph(vectors: Path) -> None:
     out = here("info", *files).out
     assert [paragraph.splitlines()[0] for paragraph in out.split("\n\n")] == [str(file) for file in files]
     assert len(here("info", "--json", *files).json_lines()) == 2
+
+
+def test_the_sidecar_of_a_file_is_told(tmp_path: Path) -> None:
+    path = sample(tmp_path, "active")
+    size = path.stat().st_size
+    assert library.coverage(path) is None
+    assert here("info", "--json", path).json_lines()[0]["sidecar"] is None
+    assert ".par" not in here("info", path).out
+    made = library.protect(path, profile="128+4")
+    coverage = library.coverage(path)
+    assert coverage is not None
+    assert coverage.to_dict() == {
+        "sidecar": f"{path}.par",
+        "sidecar_bytes": made.sidecar_bytes,
+        "profile": "128+4",
+        "covered_bytes": size,
+        "nbytes": size,
+        "state": "covered",
+    }
+    done = here("info", "--json", path)
+    assert (done.status, done.json_lines()[0]["sidecar"]) == (0, coverage.to_dict())
+    assert f"{path}.par (128+4, {made.sidecar_bytes:,} bytes" in here("info", path).out
+    assert ") covers all of it" in here("info", path).out
+    assert "sidecar 128+4" in here("info", tmp_path).out
+    # It is verified neither here nor there: that is what `verify` does.
+    content = path.read_bytes()
+    path.write_bytes(content[:-1] + b"?")
+    assert here("info", path).status == 0
+    path.write_bytes(content + b"\0")
+    done = here("info", path)
+    assert (done.status, "`seglake protect` covers what was appended" in done.out) == (0, True)
+    assert "sidecar 128+4 of less" in here("info", tmp_path).out
+    path.write_bytes(content[:-1])
+    done = here("info", path)
+    assert (done.status, "the end of the file is missing" in done.out) == (1, True)
+    folder = here("info", tmp_path)
+    assert (folder.status, "damaged" in folder.out) == (1, True)
+    path.write_bytes(content)
+    elsewhere = tmp_path.parent / f"{tmp_path.name}.elsewhere"
+    Path(f"{path}.par").rename(elsewhere)
+    assert here("info", "--json", path).json_lines()[0]["sidecar"] is None
+    facts = here("info", "--json", "--sidecar", elsewhere, path).json_lines()[0]["sidecar"]
+    assert (facts["sidecar"], facts["state"]) == (str(elsewhere), "covered")
+    assert library.coverage(path.read_bytes(), parity=elsewhere.read_bytes()) == (None, *coverage[1:])
+    elsewhere.write_bytes(b"no sidecar")
+    elsewhere.rename(f"{path}.par")
+    done = here("info", path)
+    assert (done.status, "is not a parity sidecar" in done.out) == (1, True)
+    assert here("info", "--sidecar", "none", path).status == 0
+    assert here("info", "--sidecar", f"{path}.par", path, path).status == 2
+
+
+def test_a_format_is_told_by_the_sidecar_where_the_beginning_is_damaged(tmp_path: Path) -> None:
+    path = sample(tmp_path, "active").rename(tmp_path / "unnamed")
+    library.protect(path)
+    content = path.read_bytes()
+    path.write_bytes(bytes(40) + content[40:])
+    assert library.detect(path).format is None
+    facts = here("info", "--json", path).json_lines()[0]
+    assert (facts["format"], facts["confidence"]) == ("active", "certain")
+    assert here("info", "--sidecar", "none", path).status == 2

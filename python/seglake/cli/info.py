@@ -29,6 +29,9 @@ _CHECKED = {
     "structure": "by structure only: nothing tells a changed byte within a record",
 }
 
+_DAMAGED = ("truncated", "no_frame")
+"""States of a sidecar that are damage, of the file or of itself."""
+
 _EXAMPLES = """
 \b
 Examples:
@@ -36,6 +39,7 @@ Examples:
   seglake info logs                        all below a folder, one line a file
   seglake info --count *.active            read all, count records and damage
   seglake info --json today.active | jq .format
+  seglake info --sidecar /other/disk/today.par today.active
   seglake info --dialect autobase writer.oplog
   seglake info s3://bucket/2024/january.sealed
   zstd -dc old.active.zst | seglake info -
@@ -47,10 +51,17 @@ Examples:
 @click.option("--count", "whole", is_flag=True, help="Read the whole file: records, last record, damage.")
 @options.as_json("One JSON object a line, one line a file.")
 @folders.glob
+@options.sidecar
 @options.index
 @options.reading
 def command(
-    files: tuple[str, ...], whole: bool, as_json: bool, globs: tuple[str, ...], spool_limit: int, **how: Any
+    files: tuple[str, ...],
+    whole: bool,
+    as_json: bool,
+    globs: tuple[str, ...],
+    sidecar: str | None,
+    spool_limit: int,
+    **how: Any,
 ) -> int:
     """Tell what a file is: its format, size, parts and first record.
 
@@ -58,17 +69,20 @@ def command(
     unless --count is given. FILE is a path, a folder with all below it, whose files have one line each, a URI such as
     s3://bucket/key, or - for standard input, which is copied to a temporary file first.
 
+    Of FILE.par, the parity sidecar that `seglake protect` writes, it tells what is covered. `seglake verify` checks it.
+
     Exit status: 0 recognised, 1 damage was met, 2 unknown format or another error.
     """
     named = folders.files_named(files, globs, how["key"])
     options.check_index(how, named.files)
     options.check_key(how["key"])
+    parity = options.parity(sidecar, named.files)
     shown = 0
 
     def describe(file: Input) -> int:
         nonlocal shown
         with byte_progress(PurePath(file.label).name) if whole else nullcontext() as advance:
-            facts, status = _facts(file, advance, how, whole=whole)
+            facts, status = _facts(file, advance, how, parity, whole=whole)
         if as_json:
             click.echo(json_text(facts))
         else:
@@ -80,7 +94,7 @@ def command(
         return each(files, spool_limit=spool_limit, action=describe)
     worst, sizes, unreadable = named.status, Counter[str](), 0
     numbers = Counter[str]()
-    facts_of = partial(_facts, how=how, whole=whole)
+    facts_of = partial(_facts, how=how, parity=parity, whole=whole)
     with closing(folders.side_by_side(named, facts_of, spool_limit=spool_limit)) as results:
         for name, found in results:
             if isinstance(found, Exception):
@@ -102,16 +116,34 @@ def command(
     return worst
 
 
-def _facts(file: Input, advance: Advance | None, how: dict[str, Any], *, whole: bool) -> tuple[dict[str, Any], int]:
+def _format(
+    file: Input, how: dict[str, Any], parity: dict[str, Any], *, is_covered: bool
+) -> tuple[str | None, str, str]:
+    """The format of the file, how sure that is, and why."""
+    import seglake
+
+    if file.segment is not None:
+        return file.segment.format, "certain", "it is a segment of a log"
+    if how["format"] is not None:
+        return how["format"], "given", "named with --format"
+    found = seglake.detect(file.from_start(), **options.only(how, "dialect", "key"))
+    if found.format is None and is_covered:
+        try:
+            with seglake.open(file.from_start(), **options.given(how), **parity) as reader:
+                return reader.format, "certain", "of the file as its parity sidecar restores it"
+        except seglake.FormatError:
+            pass
+    return found.format, found.confidence, found.reason
+
+
+def _facts(
+    file: Input, advance: Advance | None, how: dict[str, Any], parity: dict[str, Any], *, whole: bool
+) -> tuple[dict[str, Any], int]:
     """What can be told about the file, ready for JSON, and the exit status that it deserves."""
     import seglake
 
-    format, confidence, reason = how["format"], "given", "named with --format"
-    if file.segment is not None:
-        format, confidence, reason = file.segment.format, "certain", "it is a segment of a log"
-    elif format is None:
-        detection = seglake.detect(file.from_start(), **options.only(how, "dialect", "key"))
-        format, confidence, reason = detection.format, detection.confidence, detection.reason
+    coverage = seglake.coverage(file.from_start(), **parity)
+    format, confidence, reason = _format(file, how, parity, is_covered=coverage is not None)
     facts: dict[str, Any] = {
         "path": file.path,
         "log": file.log,
@@ -119,6 +151,7 @@ def _facts(file: Input, advance: Advance | None, how: dict[str, Any], *, whole: 
         "format": format,
         "confidence": confidence,
         "reason": reason,
+        "sidecar": None if coverage is None else coverage.to_dict(),
         "dialect": None,
         "checked": None,
         "columns": None,
@@ -130,10 +163,11 @@ def _facts(file: Input, advance: Advance | None, how: dict[str, Any], *, whole: 
         "wrong_key": False,
         "report": None,
     }
+    status: int = Status.DAMAGED if coverage is not None and coverage.state in _DAMAGED else Status.SOUND
     if facts["format"] is None:
-        return facts, Status.TROUBLE
-    status: int = Status.SOUND
-    with seglake.open(file.from_start(), **options.given(how)) as reader:
+        # What is protected as it is need not be a segment.
+        return facts, Status.TROUBLE if coverage is None or coverage.profile is None else status
+    with seglake.open(file.from_start(), **options.given(how), **parity) as reader:
         schema = reader.schema
         if reads_with(reader.format, "dialect"):
             facts["dialect"] = how["dialect"] or options.DEFAULT_DIALECT
@@ -145,10 +179,10 @@ def _facts(file: Input, advance: Advance | None, how: dict[str, Any], *, whole: 
             first = next(iter(reader), None)
         except seglake.WrongKeyError as error:
             facts["wrong_key"] = True
-            status = exit_status(error)
+            status = max(status, exit_status(error))
         except seglake.DamageError as error:
             facts["damage"] = {"byte_offset": error.byte_offset, "cause": error.cause}
-            status = exit_status(error)
+            status = max(status, exit_status(error))
         else:
             names = ("position", *schema.names)
             facts["first_record"] = first and _without_value({name: getattr(first, name) for name in names})
@@ -157,6 +191,7 @@ def _facts(file: Input, advance: Advance | None, how: dict[str, Any], *, whole: 
         report = seglake.verify(
             file.from_start(),
             **options.only(how, "format", "dialect", "key", "limits"),
+            **parity,
             progress=advance,
         )
         told = {**report.to_dict(), "path": file.path}
@@ -192,6 +227,8 @@ def paragraph(label: str, facts: dict[str, Any], how: dict[str, Any]) -> str:
 
     line("format", f"{printable(facts['format'] or 'unknown')} ({facts['confidence']}: {printable(facts['reason'])})")
     line("size", exact_size(facts["nbytes"]))
+    if facts["sidecar"] is not None:
+        line("sidecar", _sidecar(facts["sidecar"]))
     columns = facts["columns"]
     if columns is None or any(column["name"] == "uuid" for column in columns):
         # What has a UUID is hashed under a key.
@@ -239,11 +276,28 @@ def one_line(label: str, facts: dict[str, Any]) -> str:
     first = facts["first_record"]
     if first is not None and first.get("timestamp") is not None:
         parts.append(f"from {first['timestamp']}")
+    sidecar = facts["sidecar"]
+    if sidecar is not None and sidecar["profile"] is not None:
+        parts.append(f"sidecar {sidecar['profile']}" + (" of less" if sidecar["state"] == "grown" else ""))
+    is_damaged = facts["damage"] is not None or (report is not None and not report["ok"])
     if facts["wrong_key"] or (report is not None and report["wrong_key"]):
         parts.append("probably the wrong key")
-    elif facts["damage"] is not None or (report is not None and not report["ok"]):
+    elif is_damaged or (sidecar is not None and sidecar["state"] in _DAMAGED):
         parts.append("damaged")
     return f"{printable(label)}  {', '.join(parts)}"
+
+
+def _sidecar(own: dict[str, Any]) -> str:
+    """What a sidecar says of itself, in words."""
+    where = printable(own["sidecar"] or "given")
+    if own["state"] == "no_frame":
+        return f"{where}: is not a parity sidecar, or nothing of it is left"
+    said = {
+        "covered": "covers all of it",
+        "grown": f"covers {exact_size(own['covered_bytes'])} of it; `seglake protect` covers what was appended since",
+        "truncated": f"covers {exact_size(own['covered_bytes'])}: the end of the file is missing, see `seglake verify`",
+    }[own["state"]]
+    return f"{where} ({own['profile']}, {exact_size(own['sidecar_bytes'])}) {said}"
 
 
 def _key(key: str | None) -> str:

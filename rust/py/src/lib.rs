@@ -9,6 +9,7 @@
 mod arrow;
 mod batches;
 mod convert;
+mod coverage;
 mod destination;
 mod detect;
 mod diagnosis;
@@ -81,6 +82,8 @@ mod _native {
     use super::batches::{Batch, Batches, arrow_stream};
     #[pymodule_export]
     use super::convert::convert;
+    #[pymodule_export]
+    use super::coverage::{coverage, verify_parity};
     #[pymodule_export]
     use super::detect::{Detection, detect};
     #[pymodule_export]

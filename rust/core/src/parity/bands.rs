@@ -157,6 +157,11 @@ impl Bands {
         self.is_damaged.load(Ordering::Acquire)
     }
 
+    /// The ranges of the file that the bands cover, ascending.
+    pub(crate) fn covered(&self) -> impl Iterator<Item = Range<u64>> {
+        self.places.iter().map(|place| place.start..place.end)
+    }
+
     /// Judges the bands of a range, if they are not judged yet.
     ///
     /// # Errors

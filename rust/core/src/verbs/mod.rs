@@ -27,4 +27,4 @@ pub use recover::{Recovered, Recovery, recover, undo_recover};
 pub use repair::{Repaired, Repairing, repair, undo_repair};
 pub use report::{ParityReport, Report};
 pub use seal::{SealOptions, seal};
-pub use verify::{verify, verify_in_parts, verify_parallel};
+pub use verify::{verify, verify_in_parts, verify_parallel, verify_parity};

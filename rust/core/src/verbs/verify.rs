@@ -5,11 +5,12 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
-use super::Report;
+use super::{ParityReport, Report};
 use crate::engine::{Filter, Format, Interrupt, Options, Part, Start, Step, part_bytes};
 use crate::error::{Error, Result};
 use crate::format::{open, resolve, split};
 use crate::limits::LIMITS;
+use crate::parity::Bands;
 use crate::source::Source;
 use crate::sync::{self, Condvar, Mutex, MutexGuard};
 
@@ -105,6 +106,35 @@ fn verify_whole(
     report.note(&*walk);
     report.add_parity(options)?;
     Ok(report)
+}
+
+/// Verifies a file of any kind by its parity sidecar, and the sidecar by the file, whatever format that has. `progress`
+/// is called after each band with how many bytes of the file are done. An error that it returns ends the verification.
+///
+/// # Errors
+/// [`Error::Io`](crate::Error::Io), [`Error::Interrupted`](crate::Error::Interrupted). Damage is not an error: it is in
+/// the report.
+pub fn verify_parity(
+    file: Arc<dyn Source>,
+    sidecar: Arc<dyn Source>,
+    options: &Options,
+    mut progress: impl FnMut(u64) -> Result<()>,
+) -> Result<ParityReport> {
+    let bytes = file.len();
+    let bands = Bands::open(file, sidecar)?;
+    for covered in bands.covered() {
+        options.poll()?;
+        let end = covered.end.min(bytes);
+        bands.judge(covered)?;
+        progress(end)?;
+    }
+    let report = bands.report(|| options.poll())?;
+    progress(bytes)?;
+    Ok(ParityReport {
+        sidecar: bands.sidecar().path().map(Path::to_path_buf),
+        is_of_an_earlier_state: false,
+        report,
+    })
 }
 
 /// The error that a strict walk of a damaged file raises.

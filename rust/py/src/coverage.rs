@@ -1,0 +1,93 @@
+//! `coverage` and `verify_parity`: a file of any kind and its parity sidecar.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
+use pyo3::types::PyType;
+use seglake::format::Options;
+use seglake::parity::{Coverage, Files};
+use seglake::source::Source;
+use seglake::verbs;
+
+use crate::error::raise;
+use crate::interrupt::signals;
+use crate::parity::{AUTO, ParityArgument};
+use crate::source::given_in;
+use crate::verify::teller;
+
+/// What the parity sidecar of a file covers, by the sidecar's heads alone: neither is verified, which `verify` does. None where
+/// there is no sidecar. `source` and `parity` are as there.
+///
+/// >>> seglake.protect("orders.active").change
+/// 'created'
+/// >>> coverage = seglake.coverage("orders.active")
+/// >>> coverage.profile, coverage.state, coverage.covered_bytes == coverage.nbytes
+/// ('128+8', 'covered', True)
+#[pyfunction]
+#[pyo3(signature = (source, *, parity=AUTO, filesystem=None))]
+pub(crate) fn coverage<'py>(
+    source: &Bound<'py, PyAny>,
+    parity: Option<ParityArgument>,
+    filesystem: Option<&Bound<'py, PyAny>>,
+) -> PyResult<Option<Bound<'py, PyAny>>> {
+    static CLASS: PyOnceLock<Py<PyType>> = PyOnceLock::new();
+    let py = source.py();
+    let Some((file, sidecar)) = opened(source, parity.as_ref(), filesystem)? else {
+        return Ok(None);
+    };
+    let found = py
+        .detach(|| Coverage::read(Files::new(&*file, &*sidecar)))
+        .map_err(|error| raise(py, error))?;
+    let path = sidecar.path().map(Path::as_os_str);
+    let profile = found.map(|found| found.set.parameters.to_string());
+    let covered = found.map(|found| found.covered);
+    let class = CLASS.import(py, "seglake._types", "Coverage")?;
+    class
+        .call1((path, sidecar.len(), profile, covered, file.len()))
+        .map(Some)
+}
+
+/// Verifies a file of any kind by its parity sidecar, and the sidecar by the file. Unlike `verify` it does not look at the format
+/// of the file, so it is for what was protected as "raw". None where there is no sidecar. The arguments are as there.
+///
+/// >>> seglake.protect("orders.active").change
+/// 'created'
+/// >>> seglake.verify_parity("orders.active").outcome
+/// 'sound'
+#[pyfunction]
+#[pyo3(signature = (source, *, parity=AUTO, progress=None, filesystem=None))]
+pub(crate) fn verify_parity<'py>(
+    source: &Bound<'py, PyAny>,
+    parity: Option<ParityArgument>,
+    progress: Option<Py<PyAny>>,
+    filesystem: Option<&Bound<'py, PyAny>>,
+) -> PyResult<Option<Bound<'py, PyAny>>> {
+    let py = source.py();
+    let Some((file, sidecar)) = opened(source, parity.as_ref(), filesystem)? else {
+        return Ok(None);
+    };
+    let options = Options::default().interrupt(signals());
+    let tell = teller(progress, file.len());
+    let report = py
+        .detach(|| verbs::verify_parity(file, sidecar, &options, tell))
+        .map_err(|error| raise(py, error))?;
+    crate::parity::report(py, &report).map(Some)
+}
+
+type Pair = (Arc<dyn Source>, Arc<dyn Source>);
+
+/// A file and its sidecar, if it has one.
+fn opened(
+    source: &Bound<'_, PyAny>,
+    parity: Option<&ParityArgument>,
+    filesystem: Option<&Bound<'_, PyAny>>,
+) -> PyResult<Option<Pair>> {
+    let sidecar = parity.map(|parity| parity.open(source, filesystem));
+    let Some(sidecar) = sidecar.transpose()?.flatten() else {
+        return Ok(None);
+    };
+    let file = given_in(source, filesystem)?.open(source.py(), false)?;
+    Ok(Some((file, sidecar)))
+}
