@@ -12,10 +12,12 @@ from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from ._by_sidecar import RAW, NotASegmentError, is_sound, verified
 from ._errors import DamageError, SeglakeError
 from ._files import FileFilter, SegmentFile, Stores, find_files
 from ._native import Repaired, Report, repair, verify
 from ._publish.new_file import new_file
+from ._types import ParityReport
 
 if TYPE_CHECKING:
     from ._types import DialectName, Limits
@@ -33,23 +35,28 @@ class Scrubbed(NamedTuple):
 
     Attributes:
         path: the file.
-        report: what `verify` found, before anything was repaired. None if the file could not be read.
+        report: what `verify` found, before anything was repaired. None if the file is not a segment, or was not read.
         repaired: what `repair` did. None if there was nothing to repair, or no sidecar to do it from.
         error: why the file, or a folder, was not read, or not repaired.
+        parity: what the sidecar says, before anything was repaired. None if there is none.
+        skipped: why there was nothing to verify: the file is not a segment and has no sidecar, or it is not a file.
     """
 
     path: str
     report: Report | None
     repaired: Repaired | None = None
     error: Exception | None = None
+    parity: ParityReport | None = None
+    skipped: str | None = None
 
     @property
     def ok(self) -> bool:
-        """Whether file and sidecar were found sound."""
-        if self.report is None or self.error is not None or not self.report.ok:
+        """Whether file and sidecar were found sound, or there was nothing to verify."""
+        if self.error is not None:
             return False
-        parity = self.report.parity
-        return parity is None or parity.outcome == "sound"
+        if self.report is not None:
+            return is_sound(self.report)
+        return self.parity is None or self.parity.outcome == "sound"
 
     @property
     def is_mended(self) -> bool:
@@ -73,7 +80,8 @@ def scrub(
     """Verifies all files of folders, one after the other in the order of their paths, each with its parity sidecar.
 
     It is meant to be run by a timer, so that damage is found while it can be repaired. A folder that is a log is read
-    as one. What one file has does not stop the others.
+    as one. What one file has does not stop the others. A file that is not a segment is verified by its sidecar alone,
+    and is skipped without one.
 
     Args:
         paths: folders of this machine, with all below them, and files.
@@ -217,6 +225,8 @@ class _Scrub:
         for error in listing.not_listed:
             name = getattr(error, "filename", None) or getattr(error, "path", None) or self.folders[0]
             yield Scrubbed(os.fsdecode(name), None, error=error)
+        for path, reason in listing.skipped:
+            yield Scrubbed(path, None, skipped=reason)
         for file in sorted(listing.files, key=lambda file: os.fsencode(file.path)):
             if not self._is_due(file):
                 continue
@@ -249,14 +259,31 @@ class _Scrub:
 
         arguments = {name: self.how[name] for name in ("dialect", "key", "limits")}
         try:
-            report = verify(file.segment or file.path, progress=advance, **arguments)
+            found = self._verified(file, arguments, advance)
+        except NotASegmentError:
+            return Scrubbed(file.path, None, skipped="it is not a segment, and has no sidecar")
         except (SeglakeError, OSError) as error:
             return Scrubbed(file.path, None, error=error)
-        found = Scrubbed(file.path, report)
-        said = report.parity
+        said = found.parity
         if found.ok or not self.how["repair"] or said is None or said.outcome in ("sound", "refused"):
             return found
+        is_raw: dict[str, Any] = {"format": RAW} if found.report is None else {}
         try:
-            return found._replace(repaired=repair(file.path, **arguments))
-        except (DamageError, SeglakeError, OSError) as error:
+            return found._replace(repaired=repair(file.path, **arguments, **is_raw))
+        except (DamageError, SeglakeError, ValueError, OSError) as error:
             return found._replace(error=error)
+
+    def _verified(self, file: SegmentFile, arguments: dict[str, Any], advance: Callable[[int, int], None]) -> Scrubbed:
+        """Verifies a file by its format, or one that is not a segment by its sidecar alone.
+
+        Raises:
+            NotASegmentError: there is nothing to verify it by.
+            SeglakeError, OSError: it cannot be read.
+        """
+        if file.segment is None:
+            found = verified(lambda: file.path, progress=advance, **arguments)
+        else:
+            found = verify(file.segment, progress=advance, **arguments)
+        if isinstance(found, Report):
+            return Scrubbed(file.path, found, parity=found.parity)
+        return Scrubbed(file.path, None, parity=found)

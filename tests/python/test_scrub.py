@@ -110,21 +110,95 @@ def test_what_is_no_sidecar_is_damage_and_left_alone(folder: Path) -> None:
 
 
 def test_what_cannot_be_read_stops_no_other(folder: Path) -> None:
-    (folder / "broken.bin").write_bytes(b"no segment of any kind, but text")
+    (folder / "broken.sealed").write_bytes(b"")
+    (folder / "named.tenant").write_bytes(b"no segment of any kind, but text")
     found = list(scrub(folder, dialect="autobase"))
-    [broken] = [each for each in found if not each.ok]
-    assert isinstance(broken.error, seglake.FormatError)
-    assert broken.report is None
+    # Of a file whose name tells its format, nothing is skipped.
+    assert {Path(each.path).name for each in found if not each.ok} == {"broken.sealed", "named.tenant"}
     assert names(found)[-1] == "z.oplog"
+
+
+def test_a_file_that_is_no_segment_is_skipped_and_named(folder: Path) -> None:
+    (folder / "key").write_bytes(bytes(range(32)))
+    (folder / "notes.txt").write_text("no segment of any kind, but text")
+    found = list(scrub(folder, dialect="autobase"))
+    assert all(each.ok for each in found)
+    skipped = [each for each in found if each.skipped is not None]
+    assert [(Path(each.path).name, each.report, each.parity) for each in skipped] == [
+        ("key", None, None), ("notes.txt", None, None)
+    ]  # fmt: skip
+    done = here("scrub", "--dialect", "autobase", folder)
+    assert (done.status, done.err) == (0, "")
+    assert f"skipped  {folder / 'key'}  it is not a segment, and has no sidecar" in done.out
+    assert "; 2 files skipped" in done.out
+    line = next(line for line in map(json.loads, here("scrub", "--json", folder).out.splitlines()) if line["skipped"])
+    assert (line["ok"], line["report"], line["parity"], line["error"]) == (True, None, None, None)
+    assert here("scrub", folder / "key").out.endswith("no files: nothing was verified; 1 file skipped\n")
+    # Damage elsewhere is not hidden by it.
+    flip(folder / "active.active")
+    assert here("scrub", "--dialect", "autobase", folder).status == 1
+
+
+def test_a_file_that_is_no_segment_is_verified_and_repaired_by_its_sidecar(folder: Path) -> None:
+    path = folder / "notes.txt"
+    path.write_bytes(b"no segment of any kind, but text\n" * 300)
+    seglake.protect(path, format="raw")
+    found = next(each for each in scrub(folder, dialect="autobase") if each.path == str(path))
+    assert found.parity is not None
+    assert (found.ok, found.report, found.parity.outcome) == (True, None, "sound")
+    stat = path.stat()
+    sound = flip(path, 5000)
+    os.utime(path, ns=(stat.st_atime_ns, stat.st_mtime_ns))
+    for command in (("scrub", folder), ("verify", path), ("verify", "--format", "raw", path), ("verify", folder)):
+        done = here(command[0], "--dialect", "autobase", *command[1:])
+        assert done.status == 1, command
+        assert f"{path}.par: `seglake repair` can restore all damage" in done.out.replace("\n", " ").replace("  ", " ")
+    done = here("scrub", "--dialect", "autobase", "--repair", folder)
+    assert done.status == 1
+    assert "repaired: 1 byte changed" in done.out
+    assert path.read_bytes() == sound
+    for command in (("scrub", folder), ("verify", path), ("verify", "--format", "raw", path), ("verify", folder)):
+        assert here(command[0], "--dialect", "autobase", *command[1:]).status == 0, command
+    # What is left of a sidecar is no reason to skip the file.
+    Path(f"{path}.par").write_bytes(b"nothing")
+    found = next(each for each in scrub(folder, dialect="autobase") if each.path == str(path))
+    assert (found.ok, found.skipped) == (False, None)
+
+
+def test_a_repair_that_is_refused_stops_no_other(folder: Path) -> None:
+    path = folder / "z.oplog"
+    seglake.protect(path, dialect="autobase")
+    flip(path)
+    later = path.stat().st_mtime_ns + 10**10
+    os.utime(path, ns=(later, later))  # as if it had been written to on purpose
+    (folder / "zz.active").write_bytes((folder / "active.active").read_bytes())
+    found = list(scrub(folder, dialect="autobase", repair=True))
+    [refused] = [each for each in found if not each.ok]
+    assert (Path(refused.path).name, type(refused.error)) == ("z.oplog", ValueError)
+    assert names(found)[-1] == "zz.active"
+    done = here("scrub", "--dialect", "autobase", "--repair", folder)
+    assert (done.status, "was modified after it was protected" in done.err) == (2, True)
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="links need rights there")
-def test_a_link_that_leads_to_itself_stops_no_other(folder: Path) -> None:
+def test_links_that_lead_nowhere_are_passed_over_by_all(folder: Path) -> None:
     (folder / "loop.active").symlink_to("loop.active")
+    (folder / "dead.active").symlink_to("missing.active")
     found = list(scrub(folder, dialect="autobase"))
-    [broken] = [each for each in found if not each.ok]
-    assert (Path(broken.path).name, type(broken.error)) == ("loop.active", OSError)
+    assert all(each.ok for each in found)
+    reasons = {Path(each.path).name: each.skipped for each in found if each.skipped}
+    assert reasons == dict.fromkeys(("loop.active", "dead.active"), "a link that leads nowhere")
     assert names(found)[-1] == "z.oplog"
+    (folder / "z.oplog").unlink()
+    for named in (folder / "*.active", folder):
+        scanned = seglake.scan(named, glob="*.active")
+        assert {Path(each.path).name for each in scanned.passed_over()} == set(reasons)
+        assert scanned.count() > 0
+    done = here("verify", "--glob", "*.active", folder)
+    assert (done.status, done.err.count("a link that leads nowhere")) == (0, 2)
+    for name in reasons:
+        with pytest.raises(FileNotFoundError, match="leads nowhere"):
+            seglake.scan(folder / name)
 
 
 def test_subsets_are_all_files_each_in_one(folder: Path) -> None:
@@ -250,5 +324,6 @@ def test_the_command(folder: Path) -> None:
         assert done.status == 2
         assert "such as 1/7" in done.err
     assert here("scrub", folder / "missing").status == 2
-    (folder / "broken.bin").write_bytes(b"no segment of any kind, but text")
-    assert here("scrub", "--dialect", "autobase", folder).status == 2
+    path.chmod(0)
+    expected = 0 if os.access(path, os.R_OK) else 2  # root reads everything
+    assert here("scrub", "--dialect", "autobase", folder).status == expected

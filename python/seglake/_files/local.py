@@ -1,5 +1,6 @@
 """Finds files on mounted file systems."""
 
+import errno
 import glob
 import os
 import stat
@@ -62,7 +63,9 @@ def _below(
     """
     try:
         status = path.stat()
-    except FileNotFoundError:
+    except OSError as error:
+        if not _leads_nowhere(error):
+            raise
         if literal:
             raise FileNotFoundError(f"{printable_path(path)}: this link leads nowhere") from None
         listing.skipped.append((str(path), "a link that leads nowhere"))
@@ -111,11 +114,11 @@ def _in_folder(top: Path, chosen: FileFilter, listing: FileListing, key: "_Key |
                     continue
                 try:
                     status = entry.stat()
-                except FileNotFoundError:
-                    if entry.is_symlink():
-                        listing.skipped.append((entry.path, "a link that leads nowhere"))
-                    continue  # otherwise it has just been deleted
-                except OSError as error:  # such as a link that leads to itself
+                except OSError as error:
+                    if _leads_nowhere(error):
+                        if entry.is_symlink():
+                            listing.skipped.append((entry.path, "a link that leads nowhere"))
+                        continue  # otherwise it has just been deleted
                     if not chosen.goes_on:
                         raise
                     listing.not_listed.append(error)
@@ -166,6 +169,11 @@ def _modified(path: str) -> float:
         return os.stat(path).st_mtime  # noqa: PTH116 - no path is made
     except FileNotFoundError:
         return time.time()  # just sealed, or removed: then opening it says so
+
+
+def _leads_nowhere(error: OSError) -> bool:
+    """Tells whether there is nothing at a path: it is gone, or a link to that, or a link that leads to itself."""
+    return isinstance(error, FileNotFoundError) or error.errno == errno.ELOOP
 
 
 def _is_index(path: str) -> bool:

@@ -123,8 +123,9 @@ def exit_status(error: BaseException) -> int:
 
 def report_status(report: Report) -> int:
     """The exit status that a report of a whole file deserves, by the same rule."""
-    parity = report.parity
-    if report.ok and (parity is None or parity.outcome == "sound"):
+    from seglake._by_sidecar import is_sound
+
+    if is_sound(report):
         return Status.SOUND
     return Status.TROUBLE if report.wrong_key else Status.DAMAGED
 

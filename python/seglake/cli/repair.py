@@ -11,15 +11,11 @@ import click
 from . import options
 from .failure import Status, telling_of_existing
 from .render import count, exact_size, json_text, printable
+from .report import parity_ranges
 from .terminal import byte_progress
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from seglake import Repaired, Span
-
-# What a person can take in; --json lists them all.
-_MOST_RANGES = 40
+    from seglake import Repaired
 
 _EXAMPLES = """
 \b
@@ -112,15 +108,8 @@ def _summary(repaired: Repaired, file: str, to: str | None, replaced: str | None
     def line(name: str, text: str) -> None:
         lines.append(f"  {name:<11} {text}")
 
-    def ranges(spans: Sequence[Span], of: str) -> None:
-        for span in spans[:_MOST_RANGES]:
-            where = f"{span.start:,} to {span.end:,}"
-            line(span.kind, f"{of}{where} ({exact_size(span.nbytes)}): {span.cause}")
-        if len(spans) > _MOST_RANGES:
-            line("", f"and {count(len(spans) - _MOST_RANGES, 'other range')}: --json lists them all")
-
-    ranges(repaired.damage, "bytes ")
-    ranges(repaired.sidecar_damage, "sidecar, bytes ")
+    for kind, text in parity_ranges(repaired.damage, repaired.sidecar_damage):
+        line(kind, text)
     worst = repaired.worst
     if worst is not None:
         where = f"group {worst['group']} of band {worst['band']}"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 import textwrap
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import cache
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
@@ -17,7 +17,7 @@ from .render import count, exact_size, printable
 if TYPE_CHECKING:
     from rich.text import Text
 
-    from seglake import Diagnosis, Index, Neighbour, Reader, Repair, Report
+    from seglake import Diagnosis, Index, Neighbour, ParityReport, Reader, Repair, Report, Span
 
 DAMAGE_NEXT = "`seglake verify` lists every damaged range; `--on-damage skip` reads all that still checks"
 KEY_NEXT = "give the key that it was written with: --key-file FILE, or SEGLAKE_KEY"
@@ -288,6 +288,9 @@ def skipped(report: Report, label: str) -> str:
     return "\n".join(said)
 
 
+# What a person can take in; --json lists them all.
+_MOST_PARITY_RANGES = 40
+
 _PARITY_REFUSED = {
     "no_frame": "it is not one, or nothing of it is left: `seglake protect --as-it-is` begins a new one",
     "another_file": "no block of the file is as it was covered: it is probably that of another file",
@@ -296,9 +299,8 @@ _PARITY_REFUSED = {
 }
 
 
-def parity_in_words(report: Report, label: str) -> str:
+def parity_in_words(parity: ParityReport | None, label: str) -> str:
     """What a file's parity sidecar says of both; nothing for a file that was read without one."""
-    parity = report.parity
     if parity is None:
         return ""
     where = printable(parity.sidecar or f"the sidecar of {label}")
@@ -316,6 +318,18 @@ def parity_in_words(report: Report, label: str) -> str:
     if parity.uncovered_bytes:
         said += f"; {exact_size(parity.uncovered_bytes)} of the file are not covered"
     return f"{where}: {said}."
+
+
+def parity_ranges(file: Sequence[Span], sidecar: Sequence[Span]) -> list[tuple[str, str]]:
+    """The damaged ranges of a file and of its sidecar, as far as a person can take them in: the kind, and the rest."""
+    lines: list[tuple[str, str]] = []
+    for of, spans in (("bytes", file), ("sidecar, bytes", sidecar)):
+        for span in spans[:_MOST_PARITY_RANGES]:
+            where = f"{span.start:,} to {span.end:,}"
+            lines.append((span.kind, f"{of} {where} ({exact_size(span.nbytes)}): {span.cause}"))
+        if len(spans) > _MOST_PARITY_RANGES:
+            lines.append(("", f"and {count(len(spans) - _MOST_PARITY_RANGES, 'other range')}: --json lists them all"))
+    return lines
 
 
 def index_of(reader: Reader) -> Index | None:

@@ -10,6 +10,7 @@ import click
 
 from . import folders, options
 from .failure import Status, describe, report_status, tell
+from .other import other_line
 from .render import count, exact_size, json_text, printable
 from .terminal import Advance, byte_progress
 from .verify import Tally, one_line
@@ -76,13 +77,17 @@ def command(
     not sound, and how much it read. With --repair, what a sidecar restores is repaired in place; the bytes that were
     replaced are kept in FILE.undo. A folder that is a log is read as one, up to what is on the disk.
 
+    A file that is not a segment is verified by its sidecar alone. Without one it is skipped, and named. Where neither
+    content nor name tells the format of a segment any more, it counts as such a file: protect segments, or name them
+    with their extensions.
+
     Exit status: 0 all sound, 1 damage was found, also where it was repaired, 2 error: a file or folder cannot be read
     or repaired, or its key is probably wrong. What one file has does not stop the others.
     """
     import seglake
 
     options.check_key(how["key"])
-    tally, status, mended = Tally(), int(Status.SOUND), 0
+    tally, status, mended, skipped = Tally(), int(Status.SOUND), 0, 0
     with ExitStack() as display:
         shown: dict[str, Advance | None] = {}
 
@@ -110,19 +115,26 @@ def command(
                 shown.clear()
                 status = max(status, _status(each))
                 mended += each.is_mended
-                if each.report is None:
-                    tally.unreadable += 1
-                else:
+                if each.report is not None:
                     tally.add(each.report)
+                elif each.parity is not None:
+                    tally.add_other(each.parity)
+                elif each.skipped is not None:
+                    skipped += 1
+                else:
+                    tally.unreadable += 1
                 _tell(each, as_json=as_json)
     if not as_json:
-        click.echo(_summary(tally, mended))
+        click.echo(_summary(tally, mended, skipped))
     return status
 
 
 def _status(found: Scrubbed) -> int:
-    status = Status.SOUND if found.report is None else report_status(found.report)
-    return max(status, Status.SOUND if found.error is None else Status.TROUBLE)
+    if found.error is not None:
+        return Status.TROUBLE
+    if found.report is not None:
+        return report_status(found.report)
+    return Status.SOUND if found.ok else Status.DAMAGED
 
 
 def _tell(found: Scrubbed, *, as_json: bool) -> None:
@@ -135,15 +147,24 @@ def _tell(found: Scrubbed, *, as_json: bool) -> None:
                     "path": found.path,
                     "ok": found.ok,
                     "report": found.report and found.report.to_dict(),
+                    "parity": found.parity and found.parity.to_dict(),
+                    "skipped": found.skipped,
                     "repaired": found.repaired and found.repaired.to_dict(),
                     "error": found.error and describe(found.error, label=found.path),
                 }
             )
         )
         return
-    if found.report is None or found.ok:
+    if found.skipped is not None:
+        click.echo(f"skipped  {printable(found.path)}  {found.skipped}")
+    if found.ok or (found.report is None and found.parity is None):
         return
-    line, repaired = one_line(found.report, None, found.path), found.repaired
+    if found.report is not None:
+        line = one_line(found.report, None, found.path)
+    else:
+        assert found.parity is not None
+        line = other_line(found.parity, found.path)
+    repaired = found.repaired
     if repaired is None:
         click.echo(line)
         return
@@ -156,8 +177,8 @@ def _tell(found: Scrubbed, *, as_json: bool) -> None:
         click.echo(f"    to undo that: {printable(f'seglake repair --undo {found.path}')}")
 
 
-def _summary(tally: Tally, mended: int) -> str:
+def _summary(tally: Tally, mended: int, skipped: int) -> str:
     files = tally.sound + tally.damaged + tally.wrong_key + tally.unreadable
-    if files == 0:
-        return "no files: nothing was verified"
-    return tally.summary() + (f"; {count(mended, 'file')} repaired" if mended else "")
+    said = tally.summary() if files else "no files: nothing was verified"
+    said += f"; {count(mended, 'file')} repaired" if mended else ""
+    return said + (f"; {count(skipped, 'file')} skipped" if skipped else "")

@@ -13,11 +13,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TextIO, TypeAlias
 
 import click
 
+from seglake._by_sidecar import NotASegmentError, verified
+from seglake._types import ParityReport
 from seglake._values import instant_us, is_uri
 
 from . import folders, options
 from .failure import Status, describe, report_status, tell
 from .inputs import Input, each, log_facts
+from .other import Other, tell_other
 from .render import count, exact_size, json_text, printable, size, table
 from .report import (
     advice,
@@ -119,16 +122,32 @@ def command(
     cores = threads or min(os.cpu_count() or 1, folders.MOST_THREADS)
     formats = seglake.formats(dialect=how["dialect"])
 
-    def checked(file: Input, threads: int, explain: int, progress: Advance | None) -> Checked:
+    def checked(file: Input, threads: int, explain: int, progress: Advance | None) -> Checked | Other:
         how_far: dict[str, Any] = {"explain": explain, "threads": threads, "progress": progress}
-        report = seglake.verify(file.from_start(), **arguments, **parity, **how_far)
+        if file.segment is not None:
+            report = seglake.verify(file.segment, **arguments, **parity, **how_far)
+        else:
+            try:
+                report = verified(file.from_start, **arguments, **parity, **how_far)
+            except NotASegmentError as error:
+                raise error.error from None
+        if isinstance(report, ParityReport):
+            return Other(report, file.size)
         if formats[report.format].index_extension is None:
             return Checked(report, None)
         with seglake.open(file.from_start(), **options.given(how)) as reader:
             found = index_of(reader)
         return Checked(report, None if found is None else index_facts(found))
 
-    def tell_of(found: Checked, label: str, path: str | None, log: Log, *, in_one_line: bool) -> int:
+    def tell_of_other(found: Other, label: str, path: str | None, *, in_one_line: bool) -> int:
+        tally.add_other(found.parity)
+        if not (quiet and found.is_ok):
+            tell_other(found, label, path, as_json=as_json, in_one_line=in_one_line)
+        return Status.SOUND if found.is_ok else Status.DAMAGED
+
+    def tell_of(found: Checked | Other, label: str, path: str | None, log: Log, *, in_one_line: bool) -> int:
+        if isinstance(found, Other):
+            return tell_of_other(found, label, path, in_one_line=in_one_line)
         report, index = found
         tally.add(report)
         if quiet and report_status(report) == Status.SOUND and (index is None or index["ok"]):
@@ -146,7 +165,7 @@ def command(
     def check(file: Input) -> int:
         with byte_progress(PurePath(file.label).name) as advance:
             found = checked(file, cores, explain, advance)
-        return tell_of(found, file.label, file.path, file.log, in_one_line=len(files) > 1 and found.report.ok)
+        return tell_of(found, file.label, file.path, file.log, in_one_line=len(files) > 1 and found.is_ok)
 
     def failed(name: str, error: Exception) -> None:
         tally.unreadable += 1
@@ -154,7 +173,7 @@ def command(
             log = log_facts(named.segments.get(name))
             click.echo(json_text({"ok": False, "path": name, "log": log, "error": describe(error)}))
 
-    def check_beside_others(file: Input, go_on: Advance) -> Checked:
+    def check_beside_others(file: Input, go_on: Advance) -> Checked | Other:
         # Large ones by several threads, so that the last is not read by one alone.
         large = file.path is not None and not is_uri(file.path) and file.size > _LARGE_BYTES
         # By itself, the file of a segment does not tell what its log says of it: then it is explained here.
@@ -174,7 +193,7 @@ def command(
                     worst = max(worst, tell(found, label=name))
                 else:
                     log = log_facts(named.segments.get(name))
-                    is_short = log is None or found.report.ok
+                    is_short = log is None or found.is_ok
                     worst = max(worst, tell_of(found, name, name, log, in_one_line=is_short))
     for log in () if as_json or (quiet and worst == Status.SOUND) else named.logs:
         click.echo(folders.log_line(log))
@@ -195,6 +214,11 @@ class Checked(NamedTuple):
     report: Report
     index_facts: dict[str, Any] | None
 
+    @property
+    def is_ok(self) -> bool:
+        """Whether the file is sound."""
+        return self.report.ok
+
 
 def _of_index(index: dict[str, Any], log: str | None, named: str | None) -> IndexVerdict:
     return IndexVerdict(index["ok"], index_in_words(index), index_rebuilding(log, named))
@@ -212,7 +236,7 @@ def one_line(report: Report, index: IndexVerdict | None, label: str) -> str:
         line = f"ok  {printable(label)}  {what}"
     else:
         line = f"damaged  {printable(label)}  {what}; {_damage_in_short(report)}"
-    sidecar = parity_in_words(report, label)
+    sidecar = parity_in_words(report.parity, label)
     if sidecar and report.parity is not None and report.parity.outcome != "sound":
         line = f"{line}\n    {sidecar}"
     if index is None or index.ok:
@@ -267,6 +291,13 @@ class Tally:
         if report.ok and report_status(report) != Status.SOUND:
             self.badly_protected += 1
 
+    def add_other(self, parity: ParityReport) -> None:
+        """Count a file that is not a segment."""
+        if parity.outcome == "sound":
+            self.sound += 1
+        else:
+            self.damaged += 1
+
     def summary(self) -> str:
         """All of it in one line."""
         sorts = {
@@ -297,7 +328,7 @@ def show_in_full(report: Report, index: IndexVerdict | None, label: str, stream:
         for block in explained(report, min(out.width, _TEXT_CELLS)):
             out.print()
             out.print(block, soft_wrap=True)
-    for sentence in (*advice(report), parity_in_words(report, label)):
+    for sentence in (*advice(report), parity_in_words(report.parity, label)):
         if sentence:
             out.print()
             _print_text(out, sentence)

@@ -1,0 +1,53 @@
+"""Files that are not segments, and what their parity sidecars say of them."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import click
+
+from seglake import ParityReport
+from seglake._by_sidecar import RAW
+
+from .render import exact_size, json_text, printable
+from .report import parity_in_words, parity_ranges
+
+
+class Other(NamedTuple):
+    """What was found in a file that is not a segment, by its sidecar alone."""
+
+    parity: ParityReport
+    nbytes: int
+
+    @property
+    def is_ok(self) -> bool:
+        """Whether file and sidecar are sound."""
+        return self.parity.outcome == "sound"
+
+
+def other_line(parity: ParityReport, label: str) -> str:
+    """A file that is not a segment in one line, in one more what is wrong."""
+    verdict = "ok" if parity.outcome == "sound" else "damaged"
+    line = f"{verdict}  {printable(label)}  not a segment, checked by parity"
+    return line if parity.outcome == "sound" else f"{line}\n    {parity_in_words(parity, label)}"
+
+
+def _show(found: Other, label: str) -> None:
+    """What was found in a file that is not a segment: its damaged ranges, and what to do about them."""
+    parity = found.parity
+    verdict = "sound" if found.is_ok else "damaged"
+    click.echo(f"{printable(label)}: {verdict}\n{exact_size(found.nbytes)}, not a segment, checked by parity")
+    ranges = parity_ranges(parity.damage, parity.sidecar_damage)
+    click.echo("\n".join(["", *(f"  {kind:<11} {text}" for kind, text in ranges)]) if ranges else "", nl=bool(ranges))
+    click.echo(f"\n{parity_in_words(parity, label)}")
+
+
+def tell_other(found: Other, label: str, path: str | None, *, as_json: bool, in_one_line: bool) -> None:
+    """Say what was found in a file that is not a segment."""
+    if as_json:
+        facts = {"ok": found.is_ok, "path": path, "nbytes": found.nbytes, "format": RAW, "checked": "parity"}
+        click.echo(json_text({**facts, "parity": found.parity.to_dict()}))
+    elif in_one_line:
+        click.echo(other_line(found.parity, label))
+    else:
+        _show(found, label)
