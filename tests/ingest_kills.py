@@ -102,8 +102,7 @@ class Ingest(Processes):
         super().__init__(folder / "ingest.log")
         self.lake = lake
         self._sources = sources
-        own = clusters.environment(folder, {})
-        self._variables = {**own, **clusters.FORKED}
+        self._variables = clusters.environment(folder, {})
 
     def run(self, master: str) -> subprocess.Popen[bytes]:
         """Starts it."""

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Final
 
 sys.path.append(str(Path(__file__).with_name("spark")))
-from clusters import JVM
+from clusters import FORKED, JVM
 
 __all__ = ["Processes"]
 
@@ -39,7 +39,7 @@ class Processes:
         self._process = subprocess.Popen(
             command,
             cwd=Path(__file__).parents[1],
-            env={**os.environ, **JVM, **python, **variables},
+            env={**os.environ, **JVM, **FORKED, **python, **variables},
             stdout=subprocess.PIPE if piped else self._log,
             stderr=self._log,
             start_new_session=True,

@@ -47,6 +47,7 @@ WITHOUT_SESSION: Final = {
     "test_stores.py",
     "test_stream_files.py",
     "test_stream_log.py",
+    "test_stream_stores.py",
     "test_versions.py",
 }
 """The files of this folder that run in any process; all others run in one, on one session."""

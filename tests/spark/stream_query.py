@@ -10,7 +10,7 @@ from seglake.spark.source import SegmentDataSource
 class Query:
     """What Spark does with a stream: plans a batch, notes its end, reads it, and goes on there."""
 
-    def __init__(self, path: Path, **options: str) -> None:
+    def __init__(self, path: Path | str, **options: str) -> None:
         self.path = path
         self.options = options
         self.offsets: list[str] = []

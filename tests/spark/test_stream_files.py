@@ -599,7 +599,7 @@ def test_files_of_another_format_are_an_error(folder: Path) -> None:
     ("options", "message"),
     [
         ({"startingFrom": "1eeafd69-9b8a-6cee-b9f1-1b8e6a30ade3"}, "a UUID is a place in a log"),
-        ({"stateLocation": "s3://bucket/states"}, "expected a path of a mounted file system"),
+        ({"stateLocation": "file://host/states"}, "expected a folder of this machine"),
         ({"onReplaced": "ask"}, "option onReplaced is 'ask': expected error or skip"),
         ({"minStatesToRetain": "1"}, "option minStatesToRetain"),
         ({"maxFilesPerTrigger": "0"}, "option maxFilesPerTrigger is '0': expected a whole number from 1"),

@@ -45,6 +45,8 @@ class SegmentFile(NamedTuple):
             listed_ns: when the listing began, in nanoseconds since 1970 by the clock of this machine.
         """
         modified = self.modified_ns
+        if modified is None and self.modified is not None:
+            modified = int(self.modified * 1_000_000_000)  # elsewhere
         return modified if modified is not None and listed_ns - modified > _YOUNG_NS else None
 
 

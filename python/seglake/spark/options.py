@@ -142,7 +142,7 @@ class ReadOptions:
             max_partition_bytes=read.get("maxPartitionBytes"),
             open_cost_bytes=read.get("openCostInBytes"),
             min_partitions=read.get("minPartitionNum") or os.cpu_count() or 1,
-            stores=Stores.parse(given, paths),
+            stores=Stores.parse(given, [*paths, *(given[name] for name in ["statelocation"] if name in given)]),
             stream=StreamOptions.parse(read) if purpose == "streaming" else None,
         )
         if parsed.segment_format is not None:

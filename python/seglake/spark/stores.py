@@ -15,7 +15,7 @@ from .option_table import STORE_PREFIX as PREFIX
 if TYPE_CHECKING:
     from seglake._native import ListedSegment
 
-__all__ = ["Stores"]
+__all__ = ["Stores", "is_elsewhere"]
 
 # Spark hides the values of options with this word in their names wherever it shows them; not that of `fs.access_key`.
 _HIDDEN: Final = "secret."
@@ -184,6 +184,18 @@ class Stores:
             self._stores[of] = connect(f"{''.join(of)}/", arguments, _secrets(library_of(uri), self._given))
         store = self._stores[of]
         return store, store.path_of(uri)
+
+    def now(self, path: str) -> "str | RemoteFile":
+        """Returns what `seglake.open` takes for what is at a path, or URI, by now.
+
+        Raises:
+            FileNotFoundError: nothing is.
+            OSError: it cannot be opened.
+        """
+        if not is_elsewhere(path):
+            return path
+        store, within = self.connect(path)
+        return store.open(within, path)
 
     def source(self, file: SegmentFile) -> "str | RemoteFile | ListedSegment":
         """Returns what `seglake.open` takes for a file that was found.

@@ -9,16 +9,18 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from seglake._files import SegmentFile, find_files
-from seglake._files.patterns import is_hidden, mounted_path
+from seglake._files.patterns import is_hidden
 from seglake._formats import format_named
 from seglake._tasks import Slice
 from seglake._text import printable_path
 
+from ..stores import is_elsewhere
 from .log import Quota
 from .look import Look, alike
 from .offset import StateOffset
 from .plan import BatchPlan, Listed, Memory
 from .state import State, StateStore
+from .state_folder import state_folders
 
 if TYPE_CHECKING:
     from ..options import ReadOptions, StreamOptions
@@ -38,24 +40,19 @@ class FolderStream:
         self.options = options
         self.format = format
         own = self._own
-        location = mounted_path(own.state_location or "", "folder")
-        if location is None:
-            raise ValueError(
-                f"option stateLocation is {own.state_location!r}: expected a path of a mounted file system"
-            )
         if own.starting_from not in ("start", "now"):
             raise ValueError(
                 f"option startingFrom is {own.starting_from!r}: expected start or now; a UUID is a place in a log, and "
                 "this is a stream of files"
             )
         about = {
-            "path": [str(Path(path).absolute()) for path in options.paths],
+            "path": [path if is_elsewhere(path) else str(Path(path).absolute()) for path in options.paths],
             "option segmentFormat": alike(format, options.format_options)[0],
             "option dialect": options.format_options.dialect
             if "dialect" in format_named(format).open_options
             else None,
         }
-        self._store = StateStore(str(Path(location).absolute()), about, own.retained)
+        self._store = StateStore(state_folders(own.state_location or "", options.stores), about, own.retained)
         self._look = Look(options, format)
         # The state that the last batch began with, and the one that it ends with.
         self._states: dict[StateOffset, State] = {}
@@ -113,12 +110,18 @@ class FolderStream:
                 f"{printable_path(listing.logs[0].path)}: this is the folder of a log, and option stateLocation is for "
                 "other files. Stream the log alone, without that option"
             )
-        states = Path(self._store.folder).resolve()
-        for folder in listing.folders:
-            if states.is_relative_to(folder) and not any(map(is_hidden, states.relative_to(folder).parts)):
+        location = self._store.folders.location
+        streamed = [str(folder) for folder in listing.folders]
+        if is_elsewhere(location):
+            streamed = [path.rstrip("/") for path in options.paths if is_elsewhere(path)]
+        else:
+            location = str(Path(location).resolve())
+        for folder in streamed:
+            below = location.removeprefix(folder)
+            if below != location and below[:1] in ("", "/") and not any(map(is_hidden, below.split("/"))):
                 raise ValueError(
-                    f"option stateLocation: {printable_path(self._store.folder)}: expected a folder outside of those "
-                    f"that are streamed, this is below {printable_path(folder)}"
+                    f"option stateLocation: {printable_path(location)}: expected a folder outside of those that are "
+                    f"streamed, this is below {printable_path(folder)}"
                 )
         return Listed({file.path: file for file in listing.files}, listing.listed_ns)
 

@@ -69,9 +69,9 @@ class Look:
             seglake.FormatError: its format cannot be told.
         """
         try:
-            return seglake.identity(file.path, size=file.size, **self._arguments())
+            return seglake.identity(self.options.stores.now(file.path), size=file.size, **self._arguments())
         except seglake.FormatError:
-            if _may_begin_later(file):
+            if self._may_begin_later(file):
                 return None
             raise
 
@@ -96,7 +96,7 @@ class Look:
         try:
             reader = self._resumed(file.path, position, file.size)
         except seglake.FormatError:
-            if position is None and _may_begin_later(file):
+            if position is None and self._may_begin_later(file):
                 return None
             raise
         self._check_format(reader)
@@ -147,7 +147,8 @@ class Look:
 
     def _resumed(self, path: str, position: Position | None, size: int, *, final: bool = False) -> seglake.Reader:
         columns: Any = {"columns": ["position"], "on_damage": "skip"}
-        return seglake.resume(path, position, size=size, final=final, **columns, **self._arguments())
+        source = self.options.stores.now(path)
+        return seglake.resume(source, position, size=size, final=final, **columns, **self._arguments())
 
     def _passed(self, file: SegmentFile, reader: seglake.Reader, start: int, *, is_all: bool) -> Grown:
         with reader:
@@ -175,6 +176,17 @@ class Look:
                 next="Stream one format at a time, with option pathGlobFilter to choose the files",
             )
 
+    def _may_begin_later(self, file: SegmentFile) -> bool:
+        """Tells whether a file whose format cannot be told may get its first record yet: it is empty, young, zeros."""
+        if file.size == 0 or file.settled_ns(time.time_ns()) is None:
+            return True
+        source = self.options.stores.now(file.path)
+        if not isinstance(source, str):
+            pieces = (source.read_at(at, min(_CHUNK, source.size - at)) for at in range(0, source.size, _CHUNK))
+            return not any(any(piece) for piece in pieces)
+        with Path(source).open("rb") as content:  # one that was preallocated
+            return not any(any(chunk) for chunk in iter(lambda: content.read(_CHUNK), b""))
+
     def _arguments(self) -> dict[str, Any]:
         return {**arguments(self.options, self.format), "format": self.options.segment_format}
 
@@ -190,14 +202,6 @@ def alike(format: str, options: FormatOptions) -> list[str]:
     """Returns the formats that have the same columns as one: a file may have all of them in turn."""
     own = column_names(format, options)
     return [name for name in seglake.formats() if column_names(name, options) == own]
-
-
-def _may_begin_later(file: SegmentFile) -> bool:
-    """Tells whether a file whose format cannot be told may get its first record yet: it is empty, or young."""
-    if file.size == 0 or file.settled_ns(time.time_ns()) is None:
-        return True
-    with Path(file.path).open("rb") as content:  # one that was preallocated
-        return not any(any(chunk) for chunk in iter(lambda: content.read(_CHUNK), b""))
 
 
 def open_growth(
@@ -220,14 +224,14 @@ def open_growth(
     start = Position.from_json(growth.start) if growth.start is not None else None
     own = {**arguments(options, format), "parity": options.parity, **more}
     try:
-        return _opened(growth.path, start, end, part, {**own, "format": end.format})
+        return _opened(options, growth.path, start, end, part, {**own, "format": end.format})
     except (FileNotFoundError, seglake.ReplacedError) as error:
         if isinstance(error, FileNotFoundError) and error.filename != growth.path:
             raise  # the file of the key
         # A listing may miss a file that gets another name meanwhile.
         for path, found in (other for _ in range(_LISTINGS) for other in _others(growth.path, end, options, format)):
             try:
-                return _opened(path, start, end, part, {**own, "format": found})
+                return _opened(options, path, start, end, part, {**own, "format": found})
             except (FileNotFoundError, seglake.ReplacedError):
                 continue
         if isinstance(error, FileNotFoundError):
@@ -278,28 +282,34 @@ def _place(position: Position) -> tuple[Any, ...]:
 
 
 def _opened(
-    path: str, start: Position | None, end: Position, part: seglake.Part | None, arguments: dict[str, Any]
+    options: ReadOptions,
+    path: str,
+    start: Position | None,
+    end: Position,
+    part: seglake.Part | None,
+    arguments: dict[str, Any],
 ) -> seglake.Reader:
+    now = options.stores.now
     parity = arguments.pop("parity")
     # What a file grew by is read as it is.
     grown: dict[str, Any] = {**arguments, "on_damage": "raise" if arguments["on_damage"] == "raise" else "skip"}
     if grows(arguments["format"]) or not grows(end.format):
         looks = {name: value for name, value in arguments.items() if name in ("key", "format", "dialect")}
-        seglake.resume(path, end, **looks).close()  # refuses another file before anything is read of it
+        seglake.resume(now(path), end, **looks).close()  # refuses another file before anything is read of it
     if grows(arguments["format"]):
-        return seglake.resume(path, start, size=end.byte_offset, **grown)
+        return seglake.resume(now(path), start, size=end.byte_offset, **grown)
     if not grows(end.format):
         if start is not None and start.format != end.format:
-            return seglake.resume(path, start, **grown)
-        return seglake.open(path, part=part, prune=True, parity=parity, **arguments)
+            return seglake.resume(now(path), start, **grown)
+        return seglake.open(now(path), part=part, prune=True, parity=parity, **arguments)
     # It has been sealed since.
-    with seglake.open(path, key=arguments["key"], format=arguments["format"]) as sealed:
+    with seglake.open(now(path), key=arguments["key"], format=arguments["format"]) as sealed:
         if end.uuid is None or sealed.get(end.uuid) is None:
             raise seglake.ReplacedError(
                 path=path, byte_offset=0, expected=f"a record with the UUID {end.uuid}", actual="none"
             )
     bound: dict[str, Any] = {"filters": [*arguments["filters"], ("uuid", "<=", end.uuid)]}
-    return seglake.resume(path, start, **(grown | bound))
+    return seglake.resume(now(path), start, **(grown | bound))
 
 
 def _others(path: str, end: Position, options: ReadOptions, format: str) -> Iterator[tuple[str, str]]:
@@ -311,8 +321,10 @@ def _others(path: str, end: Position, options: ReadOptions, format: str) -> Iter
     files = find_files(options.paths, options.filter, options.stores, key=own["key"]).files
     for file in sorted(files, key=lambda file: not Path(file.path).name.startswith(stem)):
         try:
-            if seglake.identity(file.path, **own) == end.identity:
-                found = seglake.detect(file.path, dialect=options.format_options.dialect, key=own["key"]).format
+            if seglake.identity(options.stores.now(file.path), **own) == end.identity:
+                found = seglake.detect(
+                    options.stores.now(file.path), dialect=options.format_options.dialect, key=own["key"]
+                ).format
                 yield file.path, found or end.format
         except (OSError, seglake.SeglakeError):
             continue

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import logging
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -109,10 +110,9 @@ class BatchPlan:
                     done.add(file.path)
             except NoRoomError:
                 break
-            except FileNotFoundError as error:
-                if error.filename != file.path:
+            except OSError as error:
+                if not _is_gone(error, file):
                     raise
-                # It is gone, or has another name by now, with which the next listing has it.
         self._memory.identities = {
             file: identity for file, identity in self._memory.identities.items() if file.path not in self.state.files
         }
@@ -131,8 +131,8 @@ class BatchPlan:
             if seen is None:
                 try:
                     self._new[path] = self._key(file)
-                except FileNotFoundError as error:
-                    if error.filename != path:
+                except OSError as error:
+                    if not _is_gone(error, file):
                         raise
                     continue
             segment = segments.get(self._new[path] if seen is None else seen.segment)
@@ -311,6 +311,13 @@ class BatchPlan:
         _LOG.warning("%s. Option onReplaced is skip: what it has is not read", error)
         self._see(file, key, is_all=True)
         return True
+
+
+def _is_gone(error: OSError, file: SegmentFile) -> bool:
+    """Tells whether a file is gone or another since it was listed. The next listing has it, under its name by now."""
+    if isinstance(error, FileNotFoundError):
+        return error.filename == file.path
+    return error.errno == errno.ESTALE  # elsewhere
 
 
 def _same_beginning(file: SegmentFile, identity: str) -> seglake.ReplacedError:

@@ -8,15 +8,15 @@ import re
 import secrets
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from seglake._publish import durable
-from seglake._publish.new_file import new_file
 from seglake._tasks import Growth
 from seglake._text import printable_path
 
 from .offset import NEW_CHECKPOINT, StateOffset
+
+if TYPE_CHECKING:
+    from .state_folder import StateFolders
 
 __all__ = ["ReadSegment", "SeenFile", "State", "StateStore"]
 
@@ -110,12 +110,12 @@ class StateStore:
     """The folder of the states of streams. Each stream has a folder of its own in it.
 
     Attributes:
-        folder: the path of the folder.
+        folders: the folder, which has one for each stream.
         about: what the stream was asked for that a restart must not change, by the names of the options.
         retained: how many states stay.
     """
 
-    folder: str
+    folders: StateFolders
     about: Mapping[str, Any]
     retained: int
 
@@ -160,14 +160,12 @@ class StateStore:
             OSError: the folder cannot be written to.
         """
         number, stream = state.offset.number + 1, state.offset.stream or secrets.token_hex(8)
-        folder = Path(self.folder, stream)
-        self._make(folder)
         files, segments = state.changed
         base, written = state.base, state.written + len(files) + len(segments)
         if written >= max(_FEW, len(state.segments) + len(state.files)):
             content = _packed({"files": state.files}, state.segments, [])
             base = (number, f"base-{number:010}-{_hash(content)}.json")
-            _write(folder / str(base[1]), content)
+            self.folders.write(stream, str(base[1]), content)
             written, files, segments = 0, set[str](), set[str]()
         content = _packed(
             {
@@ -183,40 +181,38 @@ class StateStore:
             batch,
         )
         offset = StateOffset(number, stream, _hash(content))
-        _write(folder / f"state-{number:010}-{base[0]:010}-{offset.hash}.json", content)
-        self._clean(folder, number - self.retained)
+        self.folders.write(stream, f"state-{number:010}-{base[0]:010}-{offset.hash}.json", content)
+        self._clean(stream, number - self.retained)
         return State(offset, state.files, state.segments, base, written, (files, segments))
 
-    def _make(self, folder: Path) -> None:
-        if folder.is_dir():
-            return
-        folder.mkdir(parents=True, exist_ok=True)
-        for parent in list(folder.parents)[:2]:
-            durable.sync_folder(parent)
-
-    def _clean(self, folder: Path, oldest: int) -> None:
+    def _clean(self, stream: str, oldest: int) -> None:
         """Removes states from before one, and bases that no other state needs."""
-        states = {path: match for path in folder.iterdir() if (match := _STATE.fullmatch(path.name))}
-        stays = {path for path, match in states.items() if int(match[1]) >= oldest}
-        needed = min((int(states[path][2]) for path in stays), default=0)
-        for path in states.keys() - stays:
-            path.unlink(missing_ok=True)
-        for path in folder.iterdir():
-            base = _BASE.fullmatch(path.name)
+        names = self.folders.names(stream)
+        states = {name: match for name in names if (match := _STATE.fullmatch(name))}
+        stays = {name for name, match in states.items() if int(match[1]) >= oldest}
+        needed = min((int(states[name][2]) for name in stays), default=0)
+        for name in states.keys() - stays:
+            self.folders.remove(stream, name)
+        for name in names:
+            base = _BASE.fullmatch(name)
             if base is not None and int(base[1]) < needed:
-                path.unlink(missing_ok=True)
+                self.folders.remove(stream, name)
 
     def _content(self, offset: StateOffset) -> dict[str, Any]:
         """Reads the file of a state."""
-        folder = Path(self.folder, str(offset.stream))
-        found = list(folder.glob(f"state-{offset.number:010}-*-{offset.hash}.json"))
+        stream = str(offset.stream)
+        found = [
+            name
+            for name in self.folders.names(stream)
+            if (match := _STATE.fullmatch(name)) and (int(match[1]), match[3]) == (offset.number, offset.hash)
+        ]
         if not found:
             raise ValueError(
-                f"option stateLocation: {printable_path(self.folder)}: expected state {offset.number} of stream "
-                f"{offset.stream} with the hash {offset.hash}, which the checkpoint has, found none. Give the query "
+                f"option stateLocation: {printable_path(self.folders.location)}: expected state {offset.number} of "
+                f"stream {stream} with the hash {offset.hash}, which the checkpoint has, found none. Give the query "
                 f"the folder that it had when it began. If its states are lost, it cannot go on. {NEW_CHECKPOINT}"
             )
-        content = self._read(found[0], str(offset.hash))
+        content = self._read(stream, found[0], str(offset.hash))
         for name, own in self.about.items():
             before = content["about"].get(name)
             if before != own:
@@ -227,26 +223,23 @@ class StateStore:
         return content
 
     def _base_of(self, offset: StateOffset, name: str) -> dict[str, Any]:
-        path = Path(self.folder, str(offset.stream), name)
-        return self._read(path, path.stem.rpartition("-")[2])
+        return self._read(str(offset.stream), name, name.removesuffix(".json").rpartition("-")[2])
 
-    def _read(self, path: Path, hash: str) -> dict[str, Any]:
-        try:
-            content = path.read_bytes()
-        except FileNotFoundError:
-            content = b""
+    def _read(self, stream: str, name: str, hash: str) -> dict[str, Any]:
+        content = self.folders.read(stream, name)
         found = _hash(content)
+        shown = printable_path(self.folders.name(stream, name))
         if found != hash:
             raise ValueError(
-                f"{printable_path(path)}: expected a file of a stream's states with the hash {hash}, found "
-                f"{len(content)} bytes with the hash {found}: it is damaged or gone. Restore it. {NEW_CHECKPOINT}"
+                f"{shown}: expected a file of a stream's states with the hash {hash}, found {len(content)} bytes with "
+                f"the hash {found}: it is damaged or gone. Restore it. {NEW_CHECKPOINT}"
             )
         head, *positions = content.decode().split("\n")
         parsed: dict[str, Any] = {**json.loads(head), "positions": positions}
         if parsed.get("version", _VERSION) != _VERSION:
             raise ValueError(
-                f"{printable_path(path)}: expected version {_VERSION} of a stream's state, found {parsed['version']}: "
-                "it is of another version of seglake"
+                f"{shown}: expected version {_VERSION} of a stream's state, found {parsed['version']}: it is of "
+                "another version of seglake"
             )
         return parsed
 
@@ -291,8 +284,3 @@ def _packed(content: Mapping[str, Any], segments: Mapping[str, ReadSegment | Non
 
 def _hash(content: bytes) -> str:
     return hashlib.sha256(content).hexdigest()[:32]
-
-
-def _write(path: Path, content: bytes) -> None:
-    with new_file(str(path), replace=True) as file:
-        file.write(content)

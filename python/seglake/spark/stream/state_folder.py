@@ -1,0 +1,141 @@
+"""The folder of the states of a stream: on a mounted file system, or in a store."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Protocol
+
+from seglake._files.patterns import mounted_path
+from seglake._publish import durable
+from seglake._publish.new_file import new_file
+from seglake._publish.remote import RemoteStore
+
+if TYPE_CHECKING:
+    from ..stores import Stores
+
+__all__ = ["LocalFolders", "StateFolders", "StoredFolders", "state_folders"]
+
+
+class StateFolders(Protocol):
+    """Small files in folders below one, each of which appears in one step and is durable then."""
+
+    @property
+    def location(self) -> str:
+        """The path or URI of the folder that has the others."""
+        ...
+
+    def name(self, folder: str, file: str) -> str:
+        """Returns what messages call a file."""
+        ...
+
+    def names(self, folder: str) -> list[str]:
+        """Returns the names in a folder; none where there is no such folder."""
+        ...
+
+    def read(self, folder: str, file: str) -> bytes:
+        """Reads a file; nothing where there is none."""
+        ...
+
+    def write(self, folder: str, file: str, content: bytes) -> None:
+        """Writes a file in one step. On return it is durable.
+
+        Raises:
+            OSError: it cannot be written.
+        """
+        ...
+
+    def remove(self, folder: str, file: str) -> None:
+        """Removes a file, if it is there."""
+        ...
+
+
+class LocalFolders(StateFolders):
+    """Folders on a mounted file system."""
+
+    def __init__(self, location: str) -> None:
+        self._location = Path(location).absolute()
+
+    @property
+    def location(self) -> str:
+        """The path of the folder that has the others."""
+        return str(self._location)
+
+    def name(self, folder: str, file: str) -> str:
+        """Returns the path of a file."""
+        return str(self._location / folder / file)
+
+    def names(self, folder: str) -> list[str]:
+        """Returns the names in a folder; none where there is no such folder."""
+        try:
+            return [path.name for path in (self._location / folder).iterdir()]
+        except FileNotFoundError:
+            return []
+
+    def read(self, folder: str, file: str) -> bytes:
+        """Reads a file; nothing where there is none."""
+        try:
+            return (self._location / folder / file).read_bytes()
+        except FileNotFoundError:
+            return b""
+
+    def write(self, folder: str, file: str, content: bytes) -> None:
+        """Writes a file in one step, and syncs it and the names on the way to it."""
+        own = self._location / folder
+        if not own.is_dir():
+            own.mkdir(parents=True, exist_ok=True)
+            for parent in list(own.parents)[:2]:
+                durable.sync_folder(parent)
+        with new_file(str(own / file), replace=True) as written:
+            written.write(content)
+
+    def remove(self, folder: str, file: str) -> None:
+        """Removes a file, if it is there."""
+        (self._location / folder / file).unlink(missing_ok=True)
+
+
+class StoredFolders(StateFolders):
+    """Folders in a store, which has a file once it has all of it."""
+
+    def __init__(self, location: str, stores: Stores) -> None:
+        self._location = location.rstrip("/")
+        self._store = RemoteStore(stores, self._location)
+
+    @property
+    def location(self) -> str:
+        """The URI of the folder that has the others."""
+        return self._location
+
+    def name(self, folder: str, file: str) -> str:
+        """Returns the URI of a file."""
+        return f"{self._location}/{folder}/{file}"
+
+    def names(self, folder: str) -> list[str]:
+        """Returns the names in a folder; none where there is no such folder."""
+        return list(self._store.names_in(self._store.root / folder))
+
+    def read(self, folder: str, file: str) -> bytes:
+        """Reads a file; nothing where there is none."""
+        try:
+            opened = self._store.source(self._store.root / folder / file)
+        except FileNotFoundError:
+            return b""
+        return opened.read_at(0, opened.size)
+
+    def write(self, folder: str, file: str, content: bytes) -> None:
+        """Stores a file in one step."""
+        self._store.make_folder(self._store.root / folder)
+        self._store.write_durably(self._store.root, self._store.root / folder / file, content)
+
+    def remove(self, folder: str, file: str) -> None:
+        """Removes a file, if it is there."""
+        self._store.remove(self._store.root / folder / file)
+
+
+def state_folders(location: str, stores: Stores) -> StateFolders:
+    """Returns the folders below a path, or below a URI.
+
+    Raises:
+        ValueError: it is of another machine.
+    """
+    path = mounted_path(location, "folder")
+    return LocalFolders(path) if path is not None else StoredFolders(location, stores)

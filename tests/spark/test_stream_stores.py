@@ -1,0 +1,211 @@
+"""Batches of a stream of files in an object store, without Spark, with the states in the store or on the disk."""
+
+from __future__ import annotations
+
+import pickle
+import random
+from pathlib import Path
+from typing import Any
+
+import pytest
+from object_store import ObjectStore, Request
+
+import seglake
+
+pytest.importorskip("seglake.spark.stream.reader", reason="streams need PySpark 4.2")
+
+from stream_query import Query
+
+LATER_NS = 60 * 10**9
+
+
+class Stored:
+    """A segment that grows on the disk, and of which each size is put into the store."""
+
+    def __init__(self, store: ObjectStore, folder: Path, name: str) -> None:
+        self.store = store
+        self.name = name
+        self.number = 0
+        self.path = folder / name
+        self.key = f"files/{name}.active"
+
+    def grow(self, count: int) -> list[str]:
+        """Appends records. Returns their values."""
+        values = [f"{self.name}-{self.number + own}" for own in range(count)]
+        with seglake.create(self.path, format="active", if_exists="append") as writer:
+            for value in values:
+                writer.write(type="t", value=value.encode())
+        self.number += count
+        self.put()
+        return values
+
+    def put(self) -> None:
+        self.store.put(self.key, self.path.read_bytes())
+
+    def rename(self, name: str) -> None:
+        self.store.filesystem().move(f"logs/{self.key}", f"logs/files/{name}")
+        self.key = f"files/{name}"
+
+
+@pytest.fixture(autouse=True)
+def _empty(store: ObjectStore) -> None:
+    store.filesystem().delete_dir_contents("logs")
+
+
+@pytest.fixture(params=["on the disk", "in the store"])
+def states(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    return str(tmp_path / "states") if request.param == "on the disk" else "s3://logs/states/of-queries"
+
+
+def stream(store: ObjectStore, states: str, **options: str) -> Query:
+    own = {"stateLocation": states, "segmentFormat": "active", **store.options(), **options}
+    return Query("s3://logs/files", **own)
+
+
+def test_new_objects_and_what_others_grew_by_come_once(store: ObjectStore, states: str, tmp_path: Path) -> None:
+    a, b = Stored(store, tmp_path, "a"), Stored(store, tmp_path, "b")
+    rows = a.grow(3)
+    query = stream(store, states)
+    assert query.batch() == rows
+    assert query.batch() == []
+    more = sorted(a.grow(2) + b.grow(1))
+    assert query.plan()
+    later = a.grow(2)
+    assert sorted(query.read()) == more
+    query.restart()
+    assert sorted(query.read()) == more
+    assert query.batch() == later
+    a.rename("z.active")
+    assert query.batch() == []
+    rows = a.grow(1)
+    query.restart()
+    assert query.batch() == rows
+    assert query.batch() == []
+
+
+def test_an_object_that_is_put_again_as_it_was_has_not_grown(store: ObjectStore, states: str, tmp_path: Path) -> None:
+    a = Stored(store, tmp_path, "a")
+    rows = a.grow(3)
+    query = stream(store, states)
+    assert query.batch() == rows
+    a.put()
+    assert query.batch() == []
+
+
+def test_objects_that_did_not_change_are_not_asked_for(
+    store: ObjectStore, states: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from seglake._files import find_files
+
+    def find(*given: Any) -> Any:
+        listing = find_files(*given)
+        listing.listed_ns += LATER_NS  # what is young is looked at again
+        return listing
+
+    monkeypatch.setattr("seglake.spark.stream.folder.find_files", find)
+    for name in "abc":
+        Stored(store, tmp_path, name).grow(2)
+    query = stream(store, states)
+    assert len(query.batch()) == 6
+    with store.counting() as made:
+        assert query.batch() == []
+    assert not [request for request in made if ".active" in request.path]
+
+
+def test_an_object_that_was_replaced(store: ObjectStore, states: str, tmp_path: Path) -> None:
+    a = Stored(store, tmp_path, "a")
+    a.grow(2)
+    query = stream(store, states)
+    query.batch()
+    (tmp_path / "other").mkdir()
+    other = Stored(store, tmp_path / "other", "a")
+    rows = other.grow(2)
+    with pytest.raises(seglake.ReplacedError, match=r"s3://logs/files/a\.active: the file was replaced or cut"):
+        query.batch()
+    query.options["onReplaced"] = "skip"
+    query.restart()
+    assert query.batch() == rows
+    other.grow(1)
+    assert query.plan()
+    store.filesystem().delete_file("logs/files/a.active")
+    with pytest.raises(FileNotFoundError, match=r"no file with its records is there now.*s3://logs/files/a\.active"):
+        query.read()
+
+
+def test_what_is_wrong_with_the_folder_of_states(store: ObjectStore, tmp_path: Path) -> None:
+    a = Stored(store, tmp_path, "a")
+    a.grow(1)
+    with pytest.raises(ValueError, match="expected a folder outside of those that are streamed"):
+        stream(store, "s3://logs/files/states").batch()
+    query = stream(store, "s3://logs/states")
+    query.batch()
+    a.grow(1)
+    (state,) = [each.path for each in store.filesystem().get_file_info(_below("logs/states")) if each.is_file]
+    store.put(state.removeprefix("logs/"), b"{}")
+    query.restart()
+    with pytest.raises(ValueError, match=r"s3://logs/states/\w+/state-0000000001-.*: it is damaged or gone"):
+        query.batch()
+    store.filesystem().delete_file(state)
+    with pytest.raises(ValueError, match=r"expected state 1 of stream .* which the checkpoint has, found none"):
+        query.batch()
+
+
+def _below(folder: str) -> Any:
+    import pyarrow.fs
+
+    return pyarrow.fs.FileSelector(folder, recursive=True)
+
+
+def test_a_state_that_cannot_be_written_is_no_end_of_a_batch(store: ObjectStore, tmp_path: Path) -> None:
+    rows = Stored(store, tmp_path, "a").grow(2)
+    query = stream(store, "s3://logs/states", **{"fs.retry_max_attempts": "1"})
+
+    def fails(request: Request) -> str | None:
+        return "503" if request.method in ("PUT", "POST") and "/states/" in request.path else None
+
+    store.fault = fails
+    with pytest.raises(OSError, match="s3://logs/states/"):
+        query.batch()
+    store.fault = None
+    assert query.batch() == rows
+
+
+def test_few_states_stay(store: ObjectStore, tmp_path: Path) -> None:
+    a = Stored(store, tmp_path, "a")
+    query = stream(store, "s3://logs/states", minStatesToRetain="2")
+    for _ in range(5):
+        a.grow(1)
+        query.batch()
+    left = [each for each in store.filesystem().get_file_info(_below("logs/states")) if each.is_file]
+    assert len(left) == 3
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_each_record_once_whatever_happens_in_between(store: ObjectStore, tmp_path: Path, seed: int) -> None:
+    chosen = random.Random(seed)
+    stored = [Stored(store, tmp_path, name) for name in "abc"]
+    rows = stored[0].grow(1)
+    query = stream(store, "s3://logs/states", maxBytesPerTrigger="100")
+    for step in range(30):
+        one = chosen.choice(stored)
+        match chosen.randrange(5):
+            case 0 | 1:
+                rows += one.grow(chosen.randint(1, 3))
+            case 2 if one.number:
+                one.rename(f"{chosen.randint(0, 9)}-{one.name}-{step}.active")
+            case 3:
+                query.restart()
+            case _:
+                query.batch()
+    while query.batch():
+        pass
+    assert sorted(query.rows) == sorted(rows)
+
+
+def test_tasks_get_no_secret_that_is_shown(store: ObjectStore, tmp_path: Path) -> None:
+    Stored(store, tmp_path, "a").grow(1)
+    query = stream(store, "s3://logs/states")
+    assert query.plan()
+    (partition,) = query.reader.partitions(query.previous, query.start())
+    assert store.options()["fs.secret_key"] not in repr(partition)
+    assert pickle.loads(pickle.dumps(partition)) == partition
