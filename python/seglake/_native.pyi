@@ -618,6 +618,7 @@ def convert(
     filters: _Filters | None = None,
     on_damage: Literal["raise", "skip"] = "raise",
     key: _Key | None = None,
+    parity: _Source | None = ...,  # "auto"
     overwrite: bool = False,
     limits: Limits | None = None,
     progress: Callable[[int, int], object] | None = None,
@@ -634,6 +635,7 @@ def convert(
     options: options of `create` for the new file, for example {"dialect": "draft-1.1"}: all but `if_exists`.
     overwrite: replace an existing file once the new one is complete. Otherwise it raises FileExistsError.
     on_damage: "raise" converts nothing of a damaged file, "skip" what is sound of it.
+    parity: the parity sidecar of the source, as in `verify`. What differs from what it covers is damage.
     progress: called as in `verify`, with bytes of the source. The other arguments are as in `open`.
 
     Raises what `open` and `create` raise; ValueError for a record that the new format cannot hold, and for a key
@@ -2331,7 +2333,8 @@ class SegmentLog:
     path: the folder; one that does not exist is made.
     key: the key of the checksums, as in `open`; one.
     segment_bytes: a segment ends before it has more bytes.
-    segment_age: a segment ends at the first write after so many seconds, or a timedelta.
+    segment_age: a segment ends before a record that is later than its first one by so many seconds, or a
+        timedelta, going by their UUIDs.
     durability: what `write` waits for. "fsync": the record is on the disk, and survives a loss of power; threads
         that write at the same time share a sync. "flush": the operating system has it, and it survives the end of
         the process. "none": it may be in the memory of the process alone.

@@ -104,6 +104,7 @@ def scrub(
     Raises:
         ValueError: an argument is out of its range, or `state` is of other folders or another subset.
         FileNotFoundError: a path does not exist.
+        OSError: `state` cannot be written.
 
     Example:
         >>> import seglake
@@ -118,6 +119,8 @@ def scrub(
     for path in folders:
         os.stat(path)  # noqa: PTH116 - the path is shown as it was given
     noted = None if state is None else _State.load(os.fspath(state), folders, subset)
+    if noted is not None:
+        noted.write()  # a pass of hours is not to end with that it cannot be
     given = {"dialect": dialect, "key": key, "limits": limits}
     chosen = FileFilter(recursive=True, name_pattern=name_pattern, goes_on=True)
     return _Scrub(folders, chosen, subset, noted, _Pace(rate), {**given, "repair": repair}, progress).run()

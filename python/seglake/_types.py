@@ -244,8 +244,8 @@ class Coverage(NamedTuple):
     Attributes:
         sidecar: the sidecar's path; None for one without a name.
         sidecar_bytes: its length.
-        profile: how many data and parity blocks a group has, as in `protect`. None if it is not a sidecar.
-        covered_bytes: how many bytes of the file are covered, from its beginning. None if it is not a sidecar.
+        profile: how many data and parity blocks a group has, as in `protect`. None if it has no frame.
+        covered_bytes: how many bytes of the file are covered, from its beginning. None if it has no frame.
         nbytes: the length of the file.
 
     Example:
@@ -267,13 +267,17 @@ class Coverage(NamedTuple):
         """How the sidecar and the length of the file agree.
 
         "covered" if all of the file is covered; "grown" if bytes at its end are not, such as what was appended since;
-        "truncated" if the file is shorter than what was covered; "no_frame" if it is not a sidecar.
+        "truncated" if the file is shorter than what was covered; "no_frame" if it is not a sidecar. An empty one covers
+        nothing.
         """
-        if self.covered_bytes is None:
-            return "no_frame"
-        if self.covered_bytes == self.nbytes:
+        covered = self.covered_bytes
+        if covered is None:
+            if self.sidecar_bytes:
+                return "no_frame"
+            covered = 0
+        if covered == self.nbytes:
             return "covered"
-        return "grown" if self.covered_bytes < self.nbytes else "truncated"
+        return "grown" if covered < self.nbytes else "truncated"
 
     def to_dict(self) -> dict[str, Any]:
         """All attributes, and `state`, as a dict of the same names, fit for JSON."""

@@ -162,6 +162,11 @@ def test_the_sidecar_of_a_file_is_told(tmp_path: Path) -> None:
     assert (done.status, "is not a parity sidecar" in done.out) == (1, True)
     assert here("info", "--sidecar", "none", path).status == 0
     assert here("info", "--sidecar", f"{path}.par", path, path).status == 2
+    # An empty one says nothing, to `verify` either.
+    Path(f"{path}.par").write_bytes(b"")
+    done = here("info", path)
+    assert (done.status, "is empty and covers nothing" in done.out) == (0, True)
+    assert here("verify", path).status == 0
 
 
 def test_a_format_is_told_by_the_sidecar_where_the_beginning_is_damaged(tmp_path: Path) -> None:

@@ -275,3 +275,55 @@ def test_what_a_sidecar_claims_does_not_make_reading_slow(tmp_path: Path, format
         seglake.open(path).count()
     # In a sealed file the last message ends where the trailer begins, which is not found from the end then.
     assert seglake.open(path, on_damage="skip").count() >= RECORDS - (format == "sealed")
+
+
+def test_a_burst_is_shown_as_one_range_though_some_of_its_bytes_are_right(tmp_path: Path) -> None:
+    path = tmp_path / "burst.active"
+    with seglake.create(path, format="active") as writer:
+        for number in range(100):
+            writer.write(type="t", value=bytes([number]) * 100)
+    seglake.protect(path)
+    content = bytearray(path.read_bytes())
+    for at in range(4000, 6000):
+        content[at] ^= 0 if at % 250 == 0 or at == 4100 else 0x55
+    content[9000] ^= 1
+    path.write_bytes(content)
+    report = seglake.verify(path)
+    assert len(report.damage) == 10
+    done = here("verify", str(path))
+    rows = [line.split() for line in done.out.splitlines() if " repaired " in line and line.strip()[0].isdigit()]
+    assert [row[:4] for row in rows] == [
+        ["4,001", "6,000", "1,991", "repaired"],
+        ["9,000", "9,001", "1", "repaired"],
+    ]
+    assert "4,001 to 6,000 (9 ranges, other bytes between them)" in done.out
+    assert "the parity sidecar has other bytes, by their hash the right ones" in done.out
+    assert "more range" not in done.out
+    assert len(json.loads(here("verify", "--json", str(path)).out)["damage"]) == 10
+
+
+def test_recover_says_that_a_sidecar_restores_what_it_would_leave_out(tmp_path: Path) -> None:
+    path = protected(tmp_path, "oplog")
+    assert here("recover", str(path), str(tmp_path / "sound.oplog")).err == ""
+    flip(path, in_a_record(path))
+    # By itself the file is sound: it has no checksums.
+    done = here("recover", str(path), str(tmp_path / "new.oplog"))
+    assert done.status == 1
+    assert "its parity sidecar covers, which restores all of it" in done.err
+    assert f"seglake repair {path}" in done.err
+    Path(f"{path}.par").unlink()
+    done = here("recover", str(path), str(tmp_path / "without.oplog"))
+    assert (done.status, done.err) == (0, "")
+
+
+def test_changed_bytes_are_not_converted(tmp_path: Path) -> None:
+    path = protected(tmp_path, "oplog")
+    assert seglake.convert(path, tmp_path / "sound.oplog").records == RECORDS
+    flip(path, in_a_record(path))
+    with pytest.raises(seglake.DamageError, match="parity sidecar"):
+        seglake.convert(path, tmp_path / "new.oplog")
+    report = seglake.convert(path, tmp_path / "skipped.oplog", on_damage="skip", drop=["seq"])
+    assert (report.ok, report.records) == (False, RECORDS - 1)
+    assert seglake.convert(path, tmp_path / "blind.oplog", parity=None).records == RECORDS
+    assert here("convert", str(path), str(tmp_path / "a.oplog")).status == 1
+    assert here("convert", "--sidecar", "none", str(path), str(tmp_path / "b.oplog")).status == 0

@@ -101,7 +101,7 @@ def test_wrong_use_is_refused(tmp_path: Path) -> None:
     path = sample(tmp_path, "active")
     with pytest.raises(FileNotFoundError):
         seglake.repair(path)
-    with pytest.raises(FileNotFoundError, match="no repair of it to undo"):
+    with pytest.raises(FileNotFoundError, match=r"no repair of it to undo: expected .*\.undo"):
         seglake.undo_repair(path)
     with pytest.raises(ValueError, match="there is no profile"):
         seglake.protect(path, profile="1+1")  # pyright: ignore[reportArgumentType]
@@ -288,3 +288,13 @@ def test_the_sidecar_of_a_link_is_the_one_beside_it_or_else_beside_its_file(tmp_
     assert seglake.repair(link).sidecar == f"{link}.par"
     assert path.read_bytes() == content
     assert seglake.protect(link).sidecar == f"{link}.par"
+
+
+def test_a_sidecar_that_is_named_as_a_file_is_told_to_be_one(tmp_path: Path) -> None:
+    path = sample(tmp_path, "active")
+    sidecar = seglake.protect(path).sidecar
+    assert "it is a parity sidecar" in seglake.detect(sidecar).reason
+    for verb in ("verify", "protect", "cat"):
+        done = here(verb, sidecar)
+        assert done.status == 2
+        assert "it is a parity sidecar: name the file that it is for" in done.err

@@ -201,6 +201,12 @@ def test_links_that_lead_nowhere_are_passed_over_by_all(folder: Path) -> None:
             seglake.scan(folder / name)
 
 
+def test_a_state_that_cannot_be_written_is_told_before_anything_is_read(folder: Path) -> None:
+    with pytest.raises(FileNotFoundError):
+        scrub(folder, state=folder / "missing" / "state")
+    assert here("scrub", "--state", folder / "missing" / "state", folder).out == ""
+
+
 def test_subsets_are_all_files_each_in_one(folder: Path) -> None:
     whole = names(list(scrub(folder, dialect="autobase")))
     parts = [names(list(scrub(folder, dialect="autobase", subset=(k, 3)))) for k in (1, 2, 3)]

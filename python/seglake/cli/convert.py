@@ -72,6 +72,7 @@ def _names(_context: click.Context, _parameter: click.Parameter, given: Sequence
 @options.as_json("One JSON object: what was written, and the report on SRC.")
 @options.wanted
 @options.on_damage
+@options.sidecar
 @options.reading
 def command(
     source: str,
@@ -82,6 +83,7 @@ def command(
     texts: dict[str, str],
     overwrite: bool,
     as_json: bool,
+    sidecar: str | None,
     spool_limit: int,
     **how: Any,
 ) -> int:
@@ -112,6 +114,7 @@ def command(
                 overwrite=overwrite,
                 progress=advance,
                 **given_for(file, how),
+                **options.parity(sidecar, [source]),
             )
         except seglake.ColumnsError as error:
             raise Trouble(f"{printable(str(error))}\n{_COLUMNS_NEXT}") from error

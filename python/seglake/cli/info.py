@@ -292,6 +292,8 @@ def _sidecar(own: dict[str, Any]) -> str:
     where = printable(own["sidecar"] or "given")
     if own["state"] == "no_frame":
         return f"{where}: is not a parity sidecar, or nothing of it is left"
+    if own["profile"] is None:
+        return f"{where} is empty and covers nothing"
     said = {
         "covered": "covers all of it",
         "grown": f"covers {exact_size(own['covered_bytes'])} of it; `seglake protect` covers what was appended since",

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from . import options
-from .failure import Status
+from .failure import Status, say
 from .inputs import Input, opened_to_rewrite
 from .render import count, exact_size, json_text, printable
 from .report import meaning
@@ -87,6 +87,7 @@ def command(
 
     options.check_key(how["key"])
     with opened_to_rewrite(source, destination, quarantine, spool_limit=spool_limit) as (file, advance):
+        is_restorable = _tell_of_sidecar(file)
         recovered = seglake.recover(
             file.from_start(),
             destination,
@@ -102,7 +103,23 @@ def command(
         click.echo(json_text({**recovered.to_dict(), "path": destination, "report": report}))
     else:
         click.echo(_summary(recovered, file, destination, quarantine))
-    return Status.DAMAGED if recovered.lost else Status.SOUND
+    return Status.DAMAGED if recovered.lost or is_restorable else Status.SOUND
+
+
+def _tell_of_sidecar(file: Input) -> bool:
+    """Say that a parity sidecar restores damage: recovering goes by the file alone. Whether it does."""
+    import seglake
+
+    parity = seglake.verify_parity(file.from_start())
+    if parity is None or parity.outcome not in ("repaired", "lost") or not parity.damage:
+        return False
+    restores = "all of it" if parity.outcome == "repaired" else "some of it, perhaps"
+    say(
+        f"{printable(file.label)}: differs from what its parity sidecar covers, which restores {restores}; "
+        "to recover is to do without that\n"
+        f"  next      {printable(shlex.join(['seglake', 'repair', file.label]))}"
+    )
+    return True
 
 
 def _summary(recovered: Recovered, file: Input, destination: str, quarantine: str | None) -> str:

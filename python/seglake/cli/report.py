@@ -185,11 +185,28 @@ def explained(report: Report, width: int) -> Iterator[Text]:
         yield _others([own for block in blocks[_MOST_SHOWN:] for own in block])
 
 
+def joined(spans: Sequence[Span]) -> list[list[Span]]:
+    """Damaged ranges as people are shown them: a burst is one, though some bytes in it are right by chance."""
+    groups: list[list[Span]] = []
+    for span in spans:
+        last = groups[-1][-1] if groups else None
+        if last is not None and (last.kind, last.cause) == (span.kind, span.cause) and _is_one_burst(last, span):
+            groups[-1].append(span)
+        else:
+            groups.append([span])
+    return groups
+
+
+def _is_one_burst(last: Span | Diagnosis, next: Span | Diagnosis) -> bool:
+    return last.kind == next.kind == "repaired" and next.start - last.end <= _BURST_GAP_BYTES
+
+
 def _blocks(diagnoses: list[Diagnosis]) -> list[list[Diagnosis]]:
     blocks: list[list[Diagnosis]] = []
     for own in diagnoses:
         last = blocks[-1][-1] if blocks else None
-        if last is not None and (last.reason, last.evidence) == (own.reason, own.evidence):
+        is_same = last is not None and last.reason == own.reason
+        if last is not None and is_same and (last.evidence == own.evidence or _is_one_burst(last, own)):
             blocks[-1].append(own)
         else:
             blocks.append([own])
@@ -214,7 +231,8 @@ def _block(block: list[Diagnosis], width: int, *, next_too: bool) -> Text:
         where += f" ({len(block):,} ranges{', other bytes between them' if apart else ''})"
     text = Text.assemble((where, "bold"), ": ", (title(first.reason), "" if first.certainty is None else "bold"))
     text.append("" if first.certainty is None else f" ({first.certainty})")
-    lines = [("shown by", first.evidence)]
+    is_one = all(own.evidence == first.evidence for own in block)
+    lines = [("shown by", first.evidence if is_one else _BURST)]
     lines += [("before", _neighbour(first.before)), ("after", _neighbour(last.after))]
     lines += [("proposal", _proposal(repair)) for own in block for repair in own.repairs]
     if next_too:
@@ -287,6 +305,10 @@ def skipped(report: Report, label: str) -> str:
     )
     return "\n".join(said)
 
+
+# Of a run of random bytes one in 256 is the right one: such ranges are shown as one.
+_BURST_GAP_BYTES = 64
+_BURST = "the parity sidecar has other bytes, by their hash the right ones"
 
 # What a person can take in; --json lists them all.
 _MOST_PARITY_RANGES = 40

@@ -29,6 +29,7 @@ from .report import (
     index_in_words,
     index_of,
     index_rebuilding,
+    joined,
     meaning,
     parity_in_words,
 )
@@ -102,7 +103,7 @@ def command(
     explains it, that is proposed: never applied.
 
     FILE.par, the parity sidecar that `seglake protect` writes, is checked, too. Bytes that differ from what it covers
-    are damage, also in formats without checksums.
+    are damage, also in formats without checksums. A file that is not a segment is checked by its sidecar alone.
 
     A folder that is a log has one line for each sound segment. What is not synced yet is not read. A segment has to
     reach what its log says. Bytes that no reader was promised are counted, and are no damage.
@@ -371,8 +372,15 @@ def _totals(report: Report) -> Text:
 
 def _ranges(report: Report) -> Text:
     rows = [
-        (f"{start:,}", f"{end:,}", f"{end - start:,}", kind, cause or "", meaning(cause or ""))
-        for start, end, kind, cause in report.damage[:_MOST_RANGES]
+        (
+            f"{group[0].start:,}",
+            f"{group[-1].end:,}",
+            f"{sum(span.nbytes for span in group):,}",
+            group[0].kind,
+            group[0].cause or "",
+            meaning(group[0].cause or ""),
+        )
+        for group in joined(report.damage)[:_MOST_RANGES]
     ]
     return table(("start", "end", "bytes", "kind", "cause", "meaning"), rows, right=(0, 1, 2))
 
@@ -380,7 +388,7 @@ def _ranges(report: Report) -> Text:
 def _unlisted(report: Report) -> str:
     """A line on the damaged ranges that the table leaves out, or nothing."""
     whole = sum(total.ranges for total in report.totals if total.cause is not None)
-    left = whole - min(len(report.damage), _MOST_RANGES)
+    left = whole - sum(map(len, joined(report.damage)[:_MOST_RANGES]))
     if left <= 0:
         return ""
     where = f"--json lists the first {len(report.damage):,}" if report.damage_truncated else "--json lists them all"

@@ -16,6 +16,7 @@ use crate::key::KeyArgument;
 use crate::keywords::with_keywords;
 use crate::limits::{General, Settings};
 use crate::open::is_strict;
+use crate::parity::{AUTO, ParityArgument};
 use crate::read_options::{Opened, ReadArguments};
 use crate::report::Report;
 use crate::verify::teller;
@@ -36,6 +37,7 @@ with_keywords! {
 /// options: options of `create` for the new file, for example {"dialect": "draft-1.1"}: all but `if_exists`.
 /// overwrite: replace an existing file once the new one is complete. Otherwise it raises FileExistsError.
 /// on_damage: "raise" converts nothing of a damaged file, "skip" what is sound of it.
+/// parity: the parity sidecar of the source, as in `verify`. What differs from what it covers is damage.
 /// progress: called as in `verify`, with bytes of the source. The other arguments are as in `open`.
 ///
 /// Raises what `open` and `create` raise; ValueError for a record that the new format cannot hold, and for a key that is
@@ -55,6 +57,7 @@ fn convert(source: &Bound<'_, PyAny>, path: Destination; ConvertArguments<'a> {
     filters: Option<Filters> = None,
     on_damage: &'a str = "raise",
     key: Option<KeyArgument> = None,
+    parity: Option<ParityArgument> = AUTO,
     overwrite: bool = false,
     limits: Option<Settings> = None,
     progress: Option<Py<PyAny>> = None,
@@ -82,6 +85,7 @@ impl ConvertArguments<'_> {
             dialect: self.dialect,
             key: self.key,
             limits: self.limits,
+            parity: self.parity,
             general: &[General::RecordBytes],
             filesystem: self.filesystem.as_ref().map(|own| own.bind(py)),
             ..ReadArguments::default()

@@ -3,6 +3,7 @@
 use super::FORMATS;
 use crate::engine::{Format, Likelihood, Options};
 use crate::error::{Error, Result};
+use crate::parity::MAGIC;
 use crate::source::Source;
 
 /// The result of [`detect`].
@@ -48,6 +49,10 @@ pub fn detect(source: &dyn Source, options: &Options) -> Result<Detection> {
             );
             (Some(*format), false, reason)
         }
+        ([], _) if is_sidecar(source)? => {
+            let reason = "it is a parity sidecar: name the file that it is for";
+            (None, false, reason.to_owned())
+        }
         ([], _) => (
             None,
             false,
@@ -64,6 +69,16 @@ pub fn detect(source: &dyn Source, options: &Options) -> Result<Detection> {
         certain,
         reason,
     })
+}
+
+/// Whether a file begins as a parity sidecar does.
+fn is_sidecar(source: &dyn Source) -> Result<bool> {
+    let mut start = [0; MAGIC.len()];
+    if source.len() < start.len() as u64 {
+        return Ok(false);
+    }
+    source.read_exact_at(0, &mut start)?;
+    Ok(start == MAGIC)
 }
 
 /// Returns the format that `options` name, or else detects it.

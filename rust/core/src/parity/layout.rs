@@ -8,7 +8,7 @@ use crate::cursor::fields;
 use crate::error::{Error, Result};
 
 /// What every head begins with.
-pub(super) const MAGIC: [u8; 8] = *b"SLKPRTY1";
+pub(crate) const MAGIC: [u8; 8] = *b"SLKPRTY1";
 
 /// The bytes of a head.
 pub(super) const HEAD_BYTES: usize = 56;

@@ -50,6 +50,7 @@ pub use change::Change;
 pub use encode::protect;
 pub use extend::{Coverage, Extended, Refusal, RefusedDamage, extend};
 pub use judge::WorstGroup;
+pub(crate) use layout::MAGIC;
 pub use layout::{Parameters, Set};
 pub use ledger::{Cause, FileKind, FileSpan, SidecarKind, SidecarSpan};
 pub use repair::repair;

@@ -19,13 +19,18 @@ use crate::verbs::protect::sidecar_of;
 /// The suffix of replaced bytes after the name of the file.
 const SUFFIX: &str = ".undo";
 
-/// The names of replaced bytes: this one, then with numbers from 2 on.
-fn names(job: &Job<'_>) -> impl Iterator<Item = PathBuf> {
-    let first = match &job.repairing.undo {
+/// The first name of replaced bytes.
+fn first_name(job: &Job<'_>) -> PathBuf {
+    match &job.repairing.undo {
         Some(undo) => undo.clone(),
         // Whatever name the file had when it was repaired.
         None => behind(&led_to(job.disk, job.path), SUFFIX),
-    };
+    }
+}
+
+/// The names of replaced bytes: this one, then with numbers from 2 on.
+fn names(job: &Job<'_>) -> impl Iterator<Item = PathBuf> {
+    let first = first_name(job);
     let others = first.clone();
     let others = (2u64..).map(move |number| behind(&others, &format!(".{number}")));
     std::iter::once(first).chain(others)
@@ -69,8 +74,13 @@ pub fn undo_repair(path: &Path, options: &Options, repairing: &Repairing) -> Res
     )?;
     let job = Job::new(path, &sidecar, options, repairing);
     let nothing = || {
-        let error = ErrorKind::NotFound.into();
-        Error::io(Some(path), "there is no repair of it to undo", error)
+        let error = std::io::Error::new(
+            ErrorKind::NotFound,
+            "there is no such file with a manifest. If the replaced bytes are elsewhere, name them (undo, --replaced)",
+        );
+        let action = "there is no repair of it to undo: expected the replaced bytes in";
+        let action = format!("{action} {}", crate::text::path(&first_name(&job)));
+        Error::io(Some(path), action, error)
     };
     let mut undo = latest(&job).ok_or_else(nothing)?;
     let mut is_first = true;
