@@ -2,11 +2,12 @@
 
     python -m tests.stream_kills --kills 30 --source log
     python -m tests.stream_kills --kills 30 --source files
+    python -m tests.stream_kills --kills 30 --source both
 
-The query runs in a session of processes of its own. A victim is one of these, at random: the Python of the driver, the
-JVM, or another Python, which plans batches or reads them. Then the query is started again with the same checkpoint. In
-the end the table has to have each number that the writer was told is on the disk, once. A failure names its seed;
-moments differ from run to run, since they are those of the machine.
+With `both`, one query reads a log and files. The query runs in a session of processes of its own. A victim is one of
+these, at random: the Python of the driver, the JVM, or another Python, which plans batches or reads them. Then the
+query is started again with the same checkpoint. In the end the table has to have each number that the writer was told
+is on the disk, once. A failure names its seed; moments differ from run to run, since they are those of the machine.
 """
 
 from __future__ import annotations
@@ -22,7 +23,8 @@ import time
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
+from functools import reduce
 from pathlib import Path
 from typing import Any, Final
 
@@ -33,7 +35,7 @@ from tests.killed import Processes
 sys.path.append(str(Path(__file__).with_name("spark")))
 from clusters import QUICK
 
-SOURCES: Final = ("log", "files")
+SOURCES: Final = {"log": ("log",), "files": ("files",), "both": ("log", "files")}
 _SEGMENT_BYTES: Final = 5_000
 _PAUSE_S: Final = 0.2
 # A query that does not get on for so long has failed.
@@ -165,13 +167,17 @@ def kill_and_compare(source: str, kills: int, seed: int, folder: Path) -> dict[s
         AssertionError: something is lost or doubled, or the query does not get on.
     """
     chosen = random.Random(seed)
-    (folder / "source").mkdir()
-    writer = (LogWriter if source == "log" else FilesWriter)(folder / "source", seed)
+    writers: dict[str, Writer] = {}
+    for name in SOURCES[source]:
+        (folder / name).mkdir()
+        writers[name] = (LogWriter if name == "log" else FilesWriter)(folder / name, seed)
     query = Query(source, folder)
     killed: Counter[str] = Counter()
     ended = 0
     try:
-        with writer.running():
+        with ExitStack() as stack:
+            for writer in writers.values():
+                stack.enter_context(writer.running())
             process = query.run()
             wounded = False
             while killed.total() < kills:
@@ -201,32 +207,50 @@ def kill_and_compare(source: str, kills: int, seed: int, folder: Path) -> dict[s
     finally:
         query.end()
     found = json.loads(out.splitlines()[-1])
-    expected = {"count": writer.written, "distinct": writer.written, "min": 0, "max": writer.written - 1}
+    expected = {
+        name: {"count": writer.written, "distinct": writer.written, "min": 0, "max": writer.written - 1}
+        for name, writer in writers.items()
+    }
     assert found == expected, f"expected {expected}, found {found}"
     return {**found, "killed": dict(killed), "started": ended + 1, "batches": query.batches()}
 
 
 def run_query(folder: Path, source: str, *, finish: bool) -> None:
     """Runs the query in this process: on and on, or to the end of what there is, and tells what the table has."""
+    from pyspark.sql import DataFrame
+    from pyspark.sql.functions import expr
+
     from seglake.spark.session import session
 
-    options = {} if source == "log" else {"stateLocation": str(folder / "states")}
     settings = {**QUICK, "spark.sql.streaming.noDataMicroBatches.enabled": "false"}
     with session("local[2]", settings) as spark:
-        while not any((folder / "source").glob("[0-9]*")):
-            time.sleep(0.1)  # without a file the schema is not known
-        stream = spark.readStream.format("seglake").options(**options).load(str(folder / "source"))
-        written = stream.selectExpr("bigint(string(value)) AS number").writeStream.format("parquet")
+        frames: list[DataFrame] = []
+        for name in SOURCES[source]:
+            while not any((folder / name).glob("[0-9]*")):
+                time.sleep(0.1)  # without a file the schema is not known
+            options = {} if name == "log" else {"stateLocation": str(folder / "states")}
+            stream = spark.readStream.format("seglake").options(**options).load(str(folder / name))
+            frames.append(stream.selectExpr(f"'{name}' AS source", "bigint(string(value)) AS number"))
+        written = reduce(DataFrame.union, frames).writeStream.format("parquet")
         written = written.option("checkpointLocation", str(folder / "checkpoint"))
         if not finish:
             written.trigger(processingTime="0 seconds").start(str(folder / "table")).awaitTermination()
             return
         written.trigger(availableNow=True).start(str(folder / "table")).awaitTermination()
-        table = spark.read.parquet(str(folder / "table"))
-        (row,) = table.selectExpr(
-            "count(*) AS count", "count(DISTINCT number) AS distinct", "min(number) AS min", "max(number) AS max"
-        ).collect()
-        print(json.dumps(row.asDict()), flush=True)
+        table = (
+            spark.read.parquet(str(folder / "table"))
+            .groupBy("source")
+            .agg(
+                expr("count(*) AS count"),
+                expr("count(DISTINCT number) AS distinct"),
+                expr("min(number) AS min"),
+                expr("max(number) AS max"),
+            )
+        )
+        found = {
+            row.source: {name: row[name] for name in ("count", "distinct", "min", "max")} for row in table.collect()
+        }
+        print(json.dumps(found), flush=True)
 
 
 def main() -> int:
