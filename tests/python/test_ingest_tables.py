@@ -1,12 +1,14 @@
 """An ingest into tables of Delta Lake and Apache Iceberg: the rows of plain Parquet, once, whatever is killed."""
 
 import json
+import os
 import signal
 import subprocess
 import sys
 from collections import Counter
 from pathlib import Path
 from typing import Any, cast
+from urllib.parse import quote
 
 import pyarrow as pa
 import pyarrow.dataset as ds
@@ -37,7 +39,8 @@ def rows(lake: Path, kind: Any, format: str, table: str) -> Counter[str]:
         read = DeltaTable(str(lake / format / table)).to_pyarrow_table()
         read = read.drop_columns([name for name in ("date",) if name in read.column_names])
     else:
-        catalog = SqlCatalog("seglake", uri=f"sqlite:///{lake / '_catalog.db'}", warehouse=lake.as_uri())
+        uri = f"sqlite:///{quote(str(lake))}/_catalog.db"
+        catalog = SqlCatalog("seglake", uri=uri, warehouse=lake.as_uri())
         read = catalog.load_table((format, table)).scan().to_arrow()
     assert "uint64" not in str(read.schema) or kind == "parquet"
     # Those of the run: its name, and whether a file was old enough that its time says something.
@@ -80,6 +83,26 @@ def test_the_rows_are_those_of_plain_parquet(source: Path, tmp_path: Path, kind:
             expected = rows(tmp_path / "plain", "parquet", format, table)
             assert rows(tmp_path / "kept", kind, format, table) == expected, (format, table)
     assert list((tmp_path / "kept" / STAGING).iterdir()) == []
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("name", ["a lake", "größe+1", "a:b", "50%", "日本"])
+def test_a_destination_may_have_any_name(tmp_path: Path, kind: Any, name: str) -> None:
+    write_segment(tmp_path / "a.active", 3)
+    seglake.ingest(tmp_path / "a.active", tmp_path / name, table=kind)
+    write_segment(tmp_path / "b.active", 4)
+    seglake.ingest(tmp_path / "b.active", tmp_path / name, table=kind)
+    assert sum(rows(tmp_path / name, kind, "active", "records").values()) == 7
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("name", ["a%20b", "a#b", "a?b", b"\xff"])
+def test_a_name_that_is_read_in_two_ways_is_refused(tmp_path: Path, kind: Any, name: str | bytes) -> None:
+    write_segment(tmp_path / "a.active", 3)
+    lake = tmp_path / os.fsdecode(name)
+    with pytest.raises(IngestError, match=r"which their readers take for something else"):
+        seglake.ingest(tmp_path / "a.active", lake, table=kind)
+    assert not lake.exists()
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Self, TypeVar
 
 from seglake._files import Stores, scheme_of, stream
 from seglake._files.patterns import is_hidden, mounted_path
@@ -22,6 +23,9 @@ if TYPE_CHECKING:
     import pyarrow.parquet as pq
 
 __all__ = ["Destination", "Staging"]
+
+# What one library takes as it stands and another decodes or cuts off, and bytes that are no text.
+_READ_OTHERWISE: Final = re.compile(r"[?#\udc80-\udcff]|%[0-9A-Fa-f]{2}")
 
 _Item = TypeVar("_Item")
 _Result = TypeVar("_Result")
@@ -95,16 +99,21 @@ class Destination:
         """Returns the URI of a file or folder of it, for what reaches the store by itself.
 
         Raises:
-            IngestError: the destination was named without one.
+            IngestError: the destination was named without one, or by a name that not all take for the same.
         """
-        if self.is_local:
-            return path.as_uri()
-        if scheme_of(self.name) is None:
+        if not self.is_local and scheme_of(self.name) is None:
             raise IngestError(
                 f"{self.shown()}: expected a URI, by which tables of Delta Lake and Iceberg reach their files: name "
                 "the destination as in s3://bucket/lake"
             )
-        return self.store.name(path)
+        found = _READ_OTHERWISE.search(self.name)
+        if found is not None:
+            raise IngestError(
+                f"{self.shown()}: expected a folder for tables of Delta Lake and Iceberg without "
+                f"{printable_path(found[0])} in its path, which their readers take for something else. Choose another"
+            )
+        # As it stands: `pyiceberg` looks for a blank that is written as %20 under this name.
+        return f"file://{path}" if self.is_local else self.store.name(path)
 
     def staging(self, run_id: str) -> Path:
         """Returns the staging folder of a run."""

@@ -71,7 +71,10 @@ class _IcebergTables(LakeTables):
     @property
     def _properties(self) -> dict[str, str]:
         if self._given is None:
-            return {"uri": f"sqlite:///{self._destination.folder / '_catalog.db'}"}
+            from sqlalchemy import URL
+
+            file = str(self._destination.folder / "_catalog.db")
+            return {"uri": URL.create("sqlite", database=file).render_as_string(hide_password=False)}
         return {"uri": self._given} if isinstance(self._given, str) else dict(self._given)
 
     @property
