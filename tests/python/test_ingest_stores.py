@@ -584,6 +584,12 @@ def test_a_slow_store_that_loses_answers(store: ObjectStore, tmp_path: Path) -> 
         ("s3://logs/file", r"^s3://logs/file: expected a folder for the tables, or nothing yet; a file is there"),
         ("s3://", r"names no folder"),
         ("s3://no-such-bucket/lake", r"no-such-bucket"),
+        ("s3://logs/lake#1", r"^s3://logs/lake#1: expected the URI of a folder .* the one of logs/lake\."),
+        ("s3://logs/a%20b", r"the one of logs/a b\."),
+        ("s3://logs/a//b", r"the one of logs/a/b\."),
+        ("s3://logs/a/./b", r"the one of logs/a/b\."),
+        ("s3://logs/a/../b", r"the one of logs/a/\.\./b\."),
+        ("s3://logs/lake?scheme=http", r"the one of logs/lake\."),
         (f"s3://{ACCESS_KEY}:not-to-be-shown@logs/lake", r"a URI with a password in it"),
         ("nonsense://logs/lake", r"nonsense"),
     ],
@@ -593,8 +599,19 @@ def test_what_is_no_destination(store: ObjectStore, tmp_path: Path, named: str, 
     with pytest.raises(IngestError, match=message) as caught:
         seglake.ingest(sources(tmp_path / "src"), named)
     assert "not-to-be-shown" not in str(caught.value)
+    assert visible(store.filesystem(), "logs") == ["file"]
     with pytest.raises(TypeError, match=r"filesystem must be"):
         seglake.ingest(tmp_path / "src", "lake", filesystem="s3")  # pyright: ignore
+
+
+def test_a_folder_within_a_file_system_may_have_any_name(store: ObjectStore, tmp_path: Path) -> None:
+    source, filesystem = sources(tmp_path / "src"), store.filesystem()
+    for name in ("a b", "a%20b", "größe", "a#b", "a?b", "日本"):
+        assert seglake.ingest(source, f"logs/{name}", filesystem=filesystem).records == 16
+        assert seglake.ingest(source, f"logs/{name}", filesystem=filesystem).unchanged == 2
+        assert rows(fetched(filesystem, f"logs/{name}", tmp_path / name))
+    with pytest.raises(IngestError, match=r"which their readers take for something else"):
+        seglake.ingest(source, "s3://logs/a%20c", filesystem=filesystem, table="delta")
 
 
 def test_a_file_uri_is_a_folder_of_this_machine(tmp_path: Path) -> None:

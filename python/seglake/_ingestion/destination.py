@@ -72,6 +72,7 @@ class Destination:
                     raise IngestError(f"{printable_path(named)}: names no folder: name one, as in s3://bucket/lake")
                 store = RemoteStore(stores, named)
                 found = cls(store, store.root)
+                _refuse_other_path(named, store.root)
             is_file = found.store.exists(found.folder) and not found.store.is_folder(found.folder)
         except (OSError, ValueError, ImportError) as error:
             raise IngestError(str(error)) from error
@@ -163,6 +164,23 @@ class Destination:
             return sorted(self.store.names_in(folder).items())
         except (FileNotFoundError, NotADirectoryError):
             return []
+
+
+def _refuse_other_path(named: str, path: Path) -> None:
+    """Sees to it that a URI names the folder for all who read the tables by it.
+
+    Raises:
+        IngestError: its path is not the folder's as it stands.
+    """
+    scheme, separator, rest = named.partition("://")
+    as_it_stands = rest.partition("/")[2].strip("/") if separator and "::" not in scheme else ""
+    is_same = not as_it_stands or f"/{path.as_posix()}".endswith(f"/{as_it_stands}")
+    if not is_same or ".." in path.parts:
+        raise IngestError(
+            f"{printable_path(named)}: expected the URI of a folder whose path is read as it stands, this is the one "
+            f"of {printable_path(path.as_posix())}. Leave out escapes (%20), queries (?), fragments (#) and empty "
+            "parts, or name the path, with filesystem="
+        )
 
 
 @dataclass(frozen=True)
