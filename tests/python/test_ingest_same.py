@@ -167,6 +167,73 @@ def copies(src: Path) -> Counter[bytes]:
     return expected + Counter(record.value for record in seglake.open(src / "fork", format="active"))
 
 
+@pytest.mark.parametrize("is_torn", [False, True])
+def test_a_file_that_had_no_record_and_its_copy_are_one_segment(tmp_path: Path, is_torn: bool) -> None:
+    src, lake = tmp_path / "src", tmp_path / "lake"
+    src.mkdir()
+    content = begin(src / "a.active", 6)
+    one = len(content) // 20
+    (src / "a.active").write_bytes(content[: one // 2 * is_torn])
+    ingest(src, lake, final=is_torn, format="active")
+    # Its first record comes at the same time as a copy of it.
+    for path in (src / "a.active", src / "b.active"):
+        path.write_bytes(content[: 3 * one])
+    assert ingest(src, lake).statuses["copy"] == 1
+    (src / "a.active").rename(src / "c.active")
+    (src / "c.active").write_bytes(content[: 6 * one])
+    ingest(src, lake)
+    assert values(lake).total() == len(values(lake)) == 6
+    assert len(names(lake)) == 1
+    assert len(rows(lake, "damage")) == is_torn
+
+
+def test_a_file_and_its_copy_may_change_places(tmp_path: Path) -> None:
+    src, lake = tmp_path / "src", tmp_path / "lake"
+    src.mkdir()
+    content = begin(src / "a.active", 5)
+    shutil.copy(src / "a.active", src / "b.active")
+    assert ingest(src, lake).statuses == statuses(sound=1, copy=1)
+    begin(src / "a.active", 8)
+    ingest(src, lake)
+    # As when a file is kept under another name, and an older copy of it is restored.
+    (src / "a.active").rename(src / "c")
+    (src / "b.active").rename(src / "a.active")
+    (src / "c").rename(src / "b.active")
+    for count in (9, 11):
+        (src / "b.active").write_bytes(content[: len(content) // 20 * count])
+        assert ingest(src, lake).statuses == statuses(sound=1, copy=1)
+    assert values(lake).total() == len(values(lake)) == 11
+    assert len(names(lake)) == 1
+
+
+@pytest.mark.parametrize("is_damaged", [False, True])
+def test_an_active_file_that_goes_on_after_it_was_sealed_is_one_segment(tmp_path: Path, is_damaged: bool) -> None:
+    src, lake = tmp_path / "src", tmp_path / "lake"
+    written = write_segment(src / "a.active", 9)
+    content = (src / "a.active").read_bytes()
+    (src / "a.active").write_bytes(content[: written[3].end])
+    ingest(src, lake)
+    seglake.seal(src / "a.active", src / "b.sealed")
+    assert ingest(src, lake).statuses["copy"] == 1
+    if is_damaged:
+        content = bytearray(content)
+        content[written[4].end - 9] ^= 1
+    for begun, end in ((3, 6), (6, 8)):
+        (src / "a.active").write_bytes(content[: written[end].end])
+        result = ingest(src, lake)
+        row = rows(lake, "files")[-1 if end == 8 else -2]
+        assert (row["start"], row["end"]) == (written[begun].end, written[end].end)
+        assert (result.statuses["sound"] + result.statuses["damaged"], result.statuses["replaced"]) == (1, 0)
+    assert values(lake) == Counter(each.value for each in written if not (is_damaged and each is written[4]))
+    assert len(rows(lake, "damage")) == is_damaged
+    assert {row["segment"] for row in rows(lake, "records")} == {rows(lake, "files")[0]["segment"]}
+    # All of it is sealed anew.
+    if not is_damaged:
+        seglake.seal(src / "a.active", src / "c.sealed")
+        assert ingest(src, lake).records == 0
+        assert len(rows(lake, "records")) == 9
+
+
 def test_of_copies_in_one_run_each_record_comes_once(tmp_path: Path) -> None:
     src, lake = tmp_path / "src", tmp_path / "lake"
     expected = copies(src)

@@ -38,6 +38,10 @@ class Reading(Protocol):
         """Compares it with the file of a segment."""
         ...
 
+    def as_active(self, file: PlannedFile, before: Ingested) -> Ingested:
+        """Returns a segment that was ingested from a sealed file as if from an active one, which has its records."""
+        ...
+
 
 @dataclass
 class _Segment:
@@ -77,14 +81,16 @@ class _Kin:
         return [self._outcomes[file.path] for file in self._files]
 
     def _find_moved(self) -> None:
-        """Finds the segments whose files are gone: the longest file that goes on as one is its."""
+        """Finds the segments whose files are gone or changed places: the longest file that goes on as one is its."""
+        here = {file.path: file for file in self._files}
         free = {file.path: file for file in sorted(self._files, key=lambda file: -file.size)}
         for segment in self._segments:
             free.pop(str(segment.path), None)
         for segment in self._segments:
-            if segment.path is None:
+            own = here.get(str(segment.path))
+            if segment.path is None or (own and free and not self._reading.goes_on(own, segment.before)):
                 goes_on = (path for path, file in free.items() if self._reading.goes_on(file, segment.before))
-                segment.path = next(goes_on, None)
+                segment.path = next(goes_on, segment.path)
                 free.pop(str(segment.path), None)
 
     def _in_order(self) -> Sequence[PlannedFile]:
@@ -121,6 +127,8 @@ class _Kin:
                         # What was told of the segment's tail is not true of this file.
                         carry = replace(segment.before.carry, tail=None)
                         segment.before = replace(segment.before, carry=carry)
+                    if found == "longer" and self._is_active_after_sealed(file, segment):
+                        segment.before = self._reading.as_active(file, segment.before)
                 return self._go_on(segment, file)
             except RefusedError as error:
                 if error.status != "replaced":
@@ -129,6 +137,10 @@ class _Kin:
         if gone is not None:
             raise gone
         return self._begin(file)
+
+    def _is_active_after_sealed(self, file: PlannedFile, segment: _Segment) -> bool:
+        """Tells whether an active file went on after it had been sealed to another."""
+        return segment.before.carry.position.format == "sealed" and self._reading.format_of(file) == "active"
 
     def _go_on(self, segment: _Segment, file: PlannedFile) -> FileOutcome:
         outcome = self._reading.ingest(file._replace(before=segment.before, name=segment.name))

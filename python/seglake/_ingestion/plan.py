@@ -146,11 +146,7 @@ def _groups(
     identify: Identify,
 ) -> list[PlannedGroup]:
     """Groups files by what they begin with, each with the segments that begin so."""
-    by_identity: dict[str, list[str]] = {}
-    for name, before in state.ingested.items():
-        identity = before.carry.position.identity
-        if identity is not None and name.partition("#")[0] == identity:
-            by_identity.setdefault(identity, []).append(name)
+    by_identity = _by_identity(files, state)
     paths: dict[str | None, set[str]] = {}
     for file in files:
         paths.setdefault(file.identity, set()).add(file.path)
@@ -161,11 +157,10 @@ def _groups(
         if own is not None and identity not in by_identity:
             before = state.ingested[own]
             position = before.carry.position.identity
-            # Unless the segment that was at this path is at another now, it is that one, or has taken its place.
-            if position is None or identity is None or not paths.get(position, set()) - {file.path}:
-                has_rows = before.carry.sums != Sums() or before.carry.tail is not None
-                name = own if has_rows or identity is None else identity
-                groups[path] = [file._replace(before=before, name=name)]
+            # Unless the segment that was at this path is at another now, it is that one, or has taken its place. What
+            # had nothing so far begins now.
+            if identity is None or (position is not None and not paths.get(position, set()) - {file.path}):
+                groups[path] = [file._replace(before=before, name=own)]
                 continue
         if identity is None:
             groups[path] = [file]
@@ -175,6 +170,29 @@ def _groups(
         known = tuple(_known(each, state.ingested[each], here, identify) for each in names)
         groups.setdefault(identity, []).append(file._replace(name=identity, known=known))
     return [PlannedGroup(own) for own in groups.values()]
+
+
+def _by_identity(files: Sequence[PlannedFile], state: State) -> dict[str, list[str]]:
+    """Returns the names of the segments that were ingested of each identity, but for those of logs."""
+    names: dict[str, list[str]] = {}
+    for name, before in state.ingested.items():
+        identity = before.carry.position.identity
+        if identity is not None and (name.partition("#")[0] == identity or _is_path(name)):
+            names.setdefault(identity, []).append(name)
+    for file in files:
+        # It had no sound record so far, but damage, which is in the tables under its path.
+        own = state.by_path.get(path_text(file.path))
+        carry = None if own is None else state.ingested[own].carry
+        if own is None or carry is None or file.identity is None or carry.position.identity is not None:
+            continue
+        if carry.sums != Sums() or carry.tail is not None:
+            names.setdefault(file.identity, []).append(own)
+    return names
+
+
+def _is_path(name: str) -> bool:
+    """Tells whether a segment is known by its path: it began with damage, and had no record then."""
+    return name.startswith("/")
 
 
 def _known(name: str, before: Ingested, here: Mapping[str, str], identify: Identify) -> Known:

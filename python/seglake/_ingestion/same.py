@@ -48,7 +48,8 @@ def relation(
     with open_all(path, size, None) as reader, open_all(known, None, own.format) as other:
         if reader.format != own.format:
             return _by_records(reader, other, before)
-        for _ in reader.batches(warn=False):
+        batches = reader.batches(warn=False)
+        for _ in batches:
             pass
         if reader.position is None:
             raise RuntimeError("a pass that ended has no position")
@@ -56,7 +57,10 @@ def relation(
         end = reader.position.byte_offset
         if own.format in _COMPLETE:
             # What can be read of one depends on all of its bytes.
-            return "copy" if end == own.byte_offset and _same_bytes(reader, other, end) else "other"
+            if end == own.byte_offset and _same_bytes(reader, other, end):
+                return "copy"
+            is_less = batches.report.ok and batches.report.records < before.carry.sums.records
+            return "copy" if own.format == "sealed" and is_less and _is_beginning(reader, other) else "other"
         if end <= own.byte_offset:
             return "copy" if _same_bytes(reader, other, end + (reader.pending_bytes or 0)) else "other"
         tail = before.carry.tail
@@ -88,6 +92,12 @@ def _by_records(reader: seglake.Reader, other: seglake.Reader, before: Ingested)
     # A sealed file takes the place of an active one that has the same.
     is_less = before.carry.position.format == "sealed"
     return "copy" if is_less and number == expected else "longer"
+
+
+def _is_beginning(reader: seglake.Reader, other: seglake.Reader) -> bool:
+    """Tells whether a file has the first records of another, as one has that was sealed earlier."""
+    number, digest = _records(reader, None)
+    return _records(other, number) == (number, digest)
 
 
 def _records(reader: seglake.Reader, most: int | None) -> tuple[int, str]:

@@ -2,8 +2,11 @@
 
 import uuid
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any, cast
+
+import pyarrow as pa
 
 import seglake
 from seglake._formats import FormatOptions, column_names
@@ -205,6 +208,25 @@ class _Reading:
     def relation(self, file: PlannedFile, known: str, before: Ingested) -> Relation:
         """Compares a file with the one of a segment."""
         return relation(self._open_all, file.path, file.size, known, before)
+
+    def as_active(self, file: PlannedFile, before: Ingested) -> Ingested:
+        """Returns a segment that was ingested from a sealed file as if from an active one, which has its records."""
+        number, size = 0, file.size
+        with self._open(file, "active", None, final=False) as reader:
+            for own in reader.batches(warn=False):
+                batch: Any = pa.record_batch(cast("Any", own))
+                if number + batch.num_rows > before.records:
+                    size = batch.column("position")[before.records - number].as_py()
+                    break
+                number += batch.num_rows
+        with self._open(file._replace(size=size), "active", None, final=False) as reader:
+            for _ in reader.batches(warn=False):
+                pass
+            position = reader.position
+        if position is None:
+            raise RuntimeError("a pass that ended has no position")
+        carry = replace(before.carry, position=position, tail=None)
+        return replace(before, format="active", end=position.byte_offset, carry=carry)
 
     def _ingest(self, file: PlannedFile, output: Output) -> FileOutcome:
         runner = self.runner
