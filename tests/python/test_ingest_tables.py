@@ -228,6 +228,19 @@ def test_a_catalog_of_ones_own(tmp_path: Path) -> None:
     assert not (tmp_path / "lake/_catalog.db").exists()
 
 
+def test_destinations_do_not_share_a_table_of_a_catalog(tmp_path: Path) -> None:
+    write_segment(tmp_path / "a.active", 3)
+    write_segment(tmp_path / "b.active", 4)
+    catalog = f"sqlite:///{tmp_path}/shared.db"
+    seglake.ingest(tmp_path / "a.active", tmp_path / "one", table="iceberg", catalog=catalog)
+    with pytest.raises(IngestError, match=r"two/active/files: expected its table active\.files .*/one/active/files\."):
+        seglake.ingest(tmp_path / "b.active", tmp_path / "two", table="iceberg", catalog=catalog)
+    own = {"uri": catalog, "namespace": "two"}
+    assert seglake.ingest(tmp_path / "b.active", tmp_path / "two", table="iceberg", catalog=own).records == 4
+    table = SqlCatalog("seglake", uri=catalog).load_table(("active", "records"))
+    assert len(table.scan().to_arrow()) == 3
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [

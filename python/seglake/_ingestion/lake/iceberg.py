@@ -14,11 +14,16 @@ from pyiceberg.exceptions import (
 )
 from pyiceberg.table import Table, TableProperties
 
+from seglake._text import printable_path
+
+from ..result import IngestError
 from .table import DataFile, LakeTable
 
 __all__ = ["IcebergLakeTable"]
 
 _RUN: Final = "seglake.run"
+# Where the table's files are. A catalog may have another opinion of the table's own location.
+_FOLDER: Final = "seglake.folder"
 
 
 class IcebergLakeTable(LakeTable[Table]):
@@ -51,13 +56,29 @@ class IcebergLakeTable(LakeTable[Table]):
 
     def _open(self) -> Table | None:
         try:
-            return self._catalog.load_table(self._identifier)
+            table = self._catalog.load_table(self._identifier)
         except NoSuchTableError:
             return None
         except OSError:
             raise
         except Exception as error:
             raise self._failed("cannot be read", error) from error
+        self._refuse_other_folder(table)
+        return table
+
+    def _refuse_other_folder(self, table: Table) -> None:
+        """Sees to it that two destinations do not share a table: each has its own lock and its own runs.
+
+        Raises:
+            IngestError: the catalog has a table of this name whose files are elsewhere.
+        """
+        folder = table.properties.get(_FOLDER, table.location()).rstrip("/")
+        if folder != self._location:
+            raise IngestError(
+                f"{printable_path(self._location)}: expected its table {self._name} in the catalog, found one of this "
+                f"name with its files in {printable_path(folder)}. Give each destination a catalog of its own, or a "
+                "namespace (catalog)"
+            )
 
     def _create(self, schema: pa.Schema) -> Table:
         namespace = self._identifier[:-1]
@@ -69,11 +90,13 @@ class IcebergLakeTable(LakeTable[Table]):
                 self._identifier,
                 schema,
                 location=self._location,
-                properties={TableProperties.COMMIT_NUM_RETRIES: "0"},
+                properties={TableProperties.COMMIT_NUM_RETRIES: "0", _FOLDER: self._location},
             )
         except (TableAlreadyExistsError, CommitFailedException):
             # Made by others meanwhile, or by us without an answer.
-            return self._catalog.load_table(self._identifier)
+            table = self._catalog.load_table(self._identifier)
+            self._refuse_other_folder(table)
+            return table
 
     def _last_run(self, table: Table) -> int:
         return int(table.properties.get(_RUN, "0"))
