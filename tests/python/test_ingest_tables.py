@@ -241,6 +241,21 @@ def test_destinations_do_not_share_a_table_of_a_catalog(tmp_path: Path) -> None:
     assert len(table.scan().to_arrow()) == 3
 
 
+@pytest.mark.parametrize("kind", KINDS)
+def test_tables_that_are_not_found_again_are_not_made_anew(tmp_path: Path, kind: Any) -> None:
+    lake = tmp_path / "lake"
+    write_segment(tmp_path / "a.active", 3)
+    catalog: Any = {"catalog": f"sqlite:///{tmp_path}/kept.db"} if kind == "iceberg" else {}
+    seglake.ingest(tmp_path / "a.active", lake, table=kind, **catalog)
+    if kind == "delta":
+        for table in ("records", "damage", "files"):
+            (lake / "active" / table / "_delta_log").rename(tmp_path / table)
+    with pytest.raises(IngestError, match=r"expected a run that the tables have, they have none"):
+        seglake.ingest(tmp_path / "a.active", lake, table=kind)
+    if kind == "iceberg":
+        assert seglake.ingest(tmp_path / "a.active", lake, table=kind, **catalog).records == 0
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [

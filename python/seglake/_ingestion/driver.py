@@ -92,6 +92,8 @@ class IngestDriver:
             if self.format is not None:
                 refuse_other_columns(destination, tables, [self.format], self.format_options, self.table)
             state = load_state(destination, tables)
+            if tables is not None and state.last_run is None:
+                _refuse_unknown_tables(destination)
             planned, unchanged = plan_files(listing, state, final=self.final, identify=self._identity)
             if not planned:
                 return IngestResult(None, destination.name, unchanged=unchanged, skipped=_skipped(listing))
@@ -264,6 +266,23 @@ def _exchange(destination: Destination, staging: Path, engine: Engine) -> Genera
             yield FolderExchange(Path(folder))
     else:
         yield StoreExchange(destination.store, staging)
+
+
+def _refuse_unknown_tables(destination: Destination) -> None:
+    """Sees to it that files of tables are not ingested once more into other tables at the same place.
+
+    Only for a destination whose tables have no run, when nothing is left of dead ones.
+
+    Raises:
+        IngestError: there are files of such tables.
+    """
+    found = destination.files_tables()
+    if found:
+        raise IngestError(
+            f"{destination.shown(found[0])}: expected a run that the tables have, they have none: they are others than "
+            "those of earlier runs. Name the same catalog and the same store as before (catalog, storage_options), or "
+            "another destination"
+        )
 
 
 class _Watch:
