@@ -89,6 +89,12 @@ class Tally:
     """Of all records, those returned."""
     by_kind: dict[str, Share] = field(default_factory=dict[str, Share])
     """As `good`, for each kind of damage."""
+    with_sidecar: Share = field(default_factory=Share)
+    """Of all records, those returned with `on_damage="repair"` if the file has a parity sidecar."""
+    restored: Share = field(default_factory=Share)
+    """Of the files, those that `repair` restored."""
+    restored_by_kind: dict[str, Share] = field(default_factory=dict[str, Share])
+    """The same for each kind of damage."""
     examples: list[str] = field(default_factory=list[str])
     """Trials in which something is wrong, and what."""
 
@@ -108,6 +114,10 @@ class Tally:
         self.reachable.add(verdict.kept, verdict.good - verdict.barred, name)
         self.all.add(verdict.right, verdict.records, name)
         self.by_kind.setdefault(trial.kind, Share()).add(verdict.kept, verdict.good, name)
+        if verdict.restored is not None:
+            self.with_sidecar.add(verdict.restored.right, verdict.records, name)
+            self.restored.add(verdict.restored.whole, 1, name)
+            self.restored_by_kind.setdefault(trial.kind, Share()).add(verdict.restored.whole, 1, name)
         if not verdict.ok and len(self.examples) < EXAMPLES:
             what = [verdict.crash or "", *verdict.silent, *verdict.lost, *verdict.faults]
             self.examples.append(f"{name}: {next(filter(None, what))}")

@@ -9,6 +9,7 @@ from typing import Any
 from .image import Image
 from .layouts import Fields, Identity
 from .rules import Ledger, read_by_the_rules
+from .sidecars import Restored
 from .specimens import Range, Specimen
 
 SOUND = ("record", "chunk", "block")
@@ -59,6 +60,8 @@ class Verdict:
     """Records that are not returned, and of which some bytes are left within what the ledger calls damage."""
     faults: list[str] = field(default_factory=list[str])
     """Anything else that must not be: a ledger that leaves bytes out, ways of reading that disagree."""
+    restored: Restored | None = None
+    """What came of the file with a parity sidecar, where that was tried."""
     error: str | None = None
     """What a reader raised that reads no further than to the first damage."""
     crash: str | None = None

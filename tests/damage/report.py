@@ -43,7 +43,8 @@ class Rows:
 def tables(small: Iterable[Tally], large: Iterable[Tally]) -> list[Rows]:
     """The tables of a campaign; none of a part that was left out."""
     small, large = list(small), list(large)
-    return [*([_every_kind(small), _by_kind(small)] if small else []), *([_one_flip(large)] if large else [])]
+    by_kind = [_every_kind(small), _by_kind(small), _restored_by_kind(small)] if small else []
+    return [*by_kind, *([_one_flip(large)] if large else [])]
 
 
 def show(console: Console, found: Iterable[Rows], tallies: Iterable[Tally]) -> None:
@@ -57,12 +58,15 @@ def show(console: Console, found: Iterable[Rows], tallies: Iterable[Tally]) -> N
 
 def _every_kind(tallies: list[Tally]) -> Rows:
     columns = ["trials", "silent", "panics", "faults", "lost", "untold", "strangers", "barred", "mean", "worst"]
+    columns += ["all records", "with a sidecar", "restored"]
     rows = [
         [
             tally.name,
             *map(str, (tally.trials, tally.silent, tally.crashes, tally.faults, tally.lost)),
             *map(str, (tally.undetectable, tally.strangers, tally.barred)),
             *_shares(tally.good),
+            _share_shown(tally.all),
+            *_by_sidecar(tally),
         ]
         for tally in tallies
     ]
@@ -78,14 +82,25 @@ def _by_kind(tallies: list[Tally]) -> Rows:
     return Rows(title, [tally.name for tally in tallies], rows)
 
 
+def _restored_by_kind(tallies: list[Tally]) -> Rows:
+    tallies = [tally for tally in tallies if tally.restored.trials]
+    rows = [
+        [kind, *(_whole(tally.restored_by_kind.get(kind, Share())) for tally in tallies)]
+        for kind in dict.fromkeys(kind for tally in tallies for kind in tally.restored_by_kind)
+    ]
+    title = "With a sidecar: files restored bit for bit, in percent of the trials of a kind"
+    return Rows(title, [tally.name for tally in tallies], rows)
+
+
 def _one_flip(tallies: list[Tally]) -> Rows:
-    columns = ["trials", "silent", "errors", "panics", "mean", "worst"]
+    columns = ["trials", "silent", "errors", "panics", "mean", "worst", "with a sidecar", "restored"]
     rows = [
         [
             tally.name,
             # A format without checksums says nothing of a changed message: for its user that is as silent as any.
             *map(str, (tally.trials, tally.silent + tally.undetectable, tally.errors, tally.crashes)),
             *_shares(tally.all),
+            *_by_sidecar(tally),
         ]
         for tally in tallies
     ]
@@ -94,6 +109,14 @@ def _one_flip(tallies: list[Tally]) -> Rows:
 
 def _whole(share: Share) -> str:
     return f"{100 * share.mean:.0f}" if share.trials else ""
+
+
+def _share_shown(share: Share) -> str:
+    return f"{100 * share.mean:.3f} %" if share.trials else ""
+
+
+def _by_sidecar(tally: Tally) -> tuple[str, str]:
+    return _share_shown(tally.with_sidecar), _share_shown(tally.restored)
 
 
 def _shares(share: Share) -> tuple[str, str]:
@@ -118,6 +141,9 @@ def as_json(tallies: Iterable[Tally]) -> list[dict[str, Any]]:
             "reachable": _share(tally.reachable),
             "all": _share(tally.all),
             "by_kind": {kind: _share(share) for kind, share in tally.by_kind.items()},
+            "with_sidecar": _share(tally.with_sidecar),
+            "restored": _share(tally.restored),
+            "restored_by_kind": {kind: _share(share) for kind, share in tally.restored_by_kind.items()},
             "examples": tally.examples,
         }
         for tally in tallies

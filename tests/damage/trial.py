@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from random import Random
 
-from . import recovery, surfaces
+from . import recovery, sidecars, surfaces
 from .image import Image
 from .judge import Verdict, judge
 from .kinds import KINDS
@@ -63,4 +63,6 @@ class Trial:
         verdict.faults += surfaces.disagreements(sound, image.data, reading, thoroughness, verdict.named)
         if thoroughness > 0:
             verdict.faults += recovery.faults(sound.layout, image.data, reading)
+        verdict.restored = sidecars.restored(sound, image.data)
+        verdict.faults += [f"with a sidecar: {fault}" for fault in verdict.restored.faults]
         return verdict

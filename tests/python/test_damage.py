@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from random import Random
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -17,7 +18,7 @@ from hypothesis import strategies as st
 
 # The plain-Python rules import zstandard, which has no wheel for free-threaded Python.
 pytest.importorskip("zstandard")
-from tests.damage import campaign, recovery, surfaces
+from tests.damage import campaign, recovery, sidecars, surfaces
 from tests.damage.image import Image
 from tests.damage.judge import Reading, Verdict, judge
 from tests.damage.kinds import KINDS, SINGLE, Surroundings
@@ -28,6 +29,8 @@ from tests.damage.peers import trial as peer_trial
 from tests.damage.specimens import specimen
 from tests.damage.trial import TARGET, Trial
 from tests.damage.worker import Worker
+
+import seglake
 
 ROOT = Path(__file__).parents[2]
 CHECKED = ["active", "sealed", "tenant", "chunked"]
@@ -338,3 +341,46 @@ def test_the_command(tmp_path: Path) -> None:
     assert (done.returncode, done.stderr) == (0, "")
     assert "foreign" in done.stdout
     assert saved.read_bytes() == Trial("active", "zero", 3).damaged().data
+
+
+# What a sidecar restores is judged by tests/damage/sidecars.py alone: so it is lied to as well.
+
+
+def test_a_trial_tells_what_a_sidecar_restores() -> None:
+    found = Trial("oplog", "flip", 0).run()
+    assert found.restored == sidecars.Restored(right=400, whole=True)
+    lost = sidecars.restored(specimen("active"), specimen("active").data[:10_000])
+    assert (lost.whole, lost.faults) == (False, [])
+    assert 0 < lost.right < 400
+
+
+@pytest.mark.parametrize("name", ["active", "oplog"])
+def test_a_wrong_repair_is_found(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    sound = specimen(name)
+    data = Trial(name, "flip", 0).damaged().data
+    assert sidecars.restored(sound, data).faults == []
+    repair = seglake.repair
+
+    def lies(path: Path, **options: Any) -> Any:
+        result = repair(path, **options)
+        path.write_bytes(data)
+        return result
+
+    monkeypatch.setattr(seglake, "repair", lies)
+    (fault,) = sidecars.restored(sound, data).faults
+    assert "repair says repaired" in fault
+
+
+def test_a_record_that_was_never_written_is_found_behind_a_sidecar(monkeypatch: pytest.MonkeyPatch) -> None:
+    sound = specimen("active")
+    fields_of = sidecars.fields_of
+    changed = next(iter(sound.records.values()))
+
+    def lies(record: seglake.Record) -> tuple[int, dict[str, Any]]:
+        position, fields = fields_of(record)
+        return position, {**fields, "value": b"never"} if fields == changed else fields
+
+    monkeypatch.setattr(sidecars, "fields_of", lies)
+    faults = sidecars.restored(sound, sound.data).faults
+    assert "was never written" in faults[0]
+    assert "1 records are gone, and nothing says so" in faults[1]
