@@ -96,6 +96,14 @@ impl Reader {
 
     fn entry_in_view(&mut self, number: u64, view: u64) -> Result<Entry> {
         let (count, at) = (self.front.entries, self.front.entry_at(number));
+        // Most entries are at hand: then nothing is computed of what would be read.
+        if self.blocks.is_none()
+            && let bytes = self.entries.bytes(&*self.source, at)
+            && bytes.len() as u64 >= view * ENTRY_BYTES as u64
+            && let Some(bytes) = bytes.first_chunk()
+        {
+            return Ok(Entry::parse(number, bytes));
+        }
         if let Some(blocks) = &mut self.blocks
             && self.source.as_slice().is_none()
         {
