@@ -2332,22 +2332,23 @@ class SegmentLog:
 
     path: the folder; one that does not exist is made.
     key: the key of the checksums, as in `open`; one.
-    segment_bytes: a segment ends before it has more bytes.
+    segment_bytes: a segment ends before it has more bytes. None is 64 MiB.
     segment_age: a segment ends before a record that is later than its first one by so many seconds, or a
         timedelta, going by their UUIDs.
     durability: what `write` waits for. "fsync": the record is on the disk, and survives a loss of power; threads
         that write at the same time share a sync. "flush": the operating system has it, and it survives the end of
-        the process. "none": it may be in the memory of the process alone.
+        the process. "none": it may be in the memory of the process alone. None is "fsync".
     mark_interval: so many seconds after a write, or a timedelta, the mark survives a loss of power as well:
         damage in front of it is never taken for the end of the log. Readers see it at once. None is 0.1.
     retention: a dict of what is removed, whenever a segment is sealed: `age`, sealed and frozen segments that are
         older than so many seconds or a timedelta; `bytes`, the oldest ones while all of these together have more
         bytes.
-    seal: whether segments that are full are sealed.
+    seal: whether segments that are full are sealed. None is True.
     protect: a profile as in `seglake.protect`, such as "128+8": each sealed segment gets a parity sidecar, from
         which `repair` restores damaged bytes. Those that have none yet get one in the background. None: no
         sidecars are made.
-    readonly: open the log to read, beside its writer. Nothing is locked or changed.
+    readonly: open the log to read, beside its writer. Nothing is locked or changed. Of the others only `key` can
+        be given then.
 
     Raises OSError where the folder cannot be used, or another writer has it open (the error names its process);
     FormatError where segments are missing; WrongKeyError where nothing checks under the key; FileNotFoundError
@@ -2363,12 +2364,12 @@ class SegmentLog:
         path: str | PathLike[str],
         *,
         key: _Key | None = None,
-        segment_bytes: int = 67108864,
+        segment_bytes: int | None = None,
         segment_age: float | timedelta | None = None,
-        durability: Literal["fsync", "flush", "none"] = "fsync",
+        durability: Literal["fsync", "flush", "none"] | None = None,
         mark_interval: float | timedelta | None = None,
         retention: Retention | None = None,
-        seal: bool = True,
+        seal: bool | None = None,
         protect: ProfileName | None = None,
         readonly: bool = False,
     ) -> Self: ...
@@ -2452,9 +2453,9 @@ class SegmentLog:
         what `write` refuses: its `row` is the number of the row, and those before it are in the log. Raises
         PartialWriteError where only the first records could be written, such as to a full disk, and
         OutcomeUnknownError as `write` does: the attribute `written` of both has the UUIDs of those that are in
-        the log. An Arrow stream is written batch by batch: where it fails after the first, that is a
-        PartialWriteError as well. Otherwise raises what `write` or the iterable raises, and none of the records
-        is in the log.
+        the log. An Arrow stream is written batch by batch, and an iterable in pieces of 16 MiB: where it fails
+        after the first, that is a PartialWriteError as well. Otherwise raises what `write` or the iterable
+        raises, and none of the records is in the log.
 
         >>> with seglake.SegmentLog("new") as log:
         ...     len(log.write_batch([("order.created", b"1"), ("order.paid", b"2")]))

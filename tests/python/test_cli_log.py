@@ -57,6 +57,7 @@ def test_lines_are_written_and_followed(tmp_path: Path) -> None:
     records = [json.loads(line) for line in done.stdout.splitlines()]
     assert [record["value"] for record in records] == ["first", "", "third without an end"]
     assert {record["type"] for record in records} == {"line"}
+    assert run("tail", "--from", "start", "--limit", "0", path).stdout == b""  # and waits for nothing
     after = run("tail", "--from", records[1]["uuid"], "--no-follow", "--limit", "5", path)
     assert after.stdout.count(b"\n") == 1
     assert run("tail", "--no-follow", path).stdout == b""

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import copy
+import itertools
 import os
 import pickle
 import signal
@@ -13,6 +15,7 @@ import time
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 from uuid import UUID
 
 import pyarrow as pa
@@ -129,14 +132,19 @@ def test_the_first_records_of_a_batch_are_named_where_the_others_cannot_be_writt
         for at in (0, 3)
     ]
     rows = [{"uuid": uuid, "type": "a", "value": b"1"} for uuid in uuids]
-    with SegmentLog(path, segment_bytes=80) as log:  # two records
-        (path / f"{3:020}-{uuids[4]}.active").touch()
+    taken = path / f"{3:020}-{uuids[4]}.active"
+    with contextlib.suppress(OSError), SegmentLog(path, segment_bytes=80) as log:  # two records
+        taken.touch()
         with pytest.raises(seglake.PartialWriteError, match=r"4 record\(s\) of the batch are in the log") as error:
             log.write_batch(pa.Table.from_batches(batches) if is_arrow else rows)
         assert error.value.written == uuids[:4]
         assert error.value.path == str(path)
         assert isinstance(error.value.__cause__, FileExistsError)
         assert pickle.loads(pickle.dumps(error.value)).written == uuids[:4]
+        with pytest.raises(OSError, match="move it elsewhere"):
+            log.write_batch(rows[4:])
+    taken.unlink()
+    with SegmentLog(path) as log:
         assert log.write_batch(rows[4:]) == uuids[4:]
         assert [record.uuid for record in log] == uuids
 
@@ -189,6 +197,66 @@ def test_nothing_is_written_where_the_iterable_fails(path: Path, error: BaseExce
             log.write_batch(records())
         assert raised.value is error
         assert list(log) == []
+
+
+def test_an_iterable_is_written_in_pieces(path: Path) -> None:
+    """So that it need not be in memory. What was written of one that fails is told."""
+
+    def records(written: list[int]) -> Iterator[tuple[str, bytes]]:
+        for _ in range(50):
+            yield "type", b"v" * (1 << 20)
+            written.append(0 if log.synced is None else sum(1 for _ in log))
+        raise OSError("of the source")
+
+    with seglake.SegmentLog(path) as log:
+        written: list[int] = []
+        with pytest.raises(seglake.PartialWriteError, match="of the source") as raised:
+            log.write_batch(records(written))
+        assert written[0] == 0
+        assert 30 < written[-1] < 50
+        assert raised.value.written == [record.uuid for record in log]
+        assert isinstance(raised.value.__cause__, OSError)
+        uuids = log.write_batch(itertools.repeat(("type", b"v" * (1 << 20)), 40))
+        assert [record.uuid for record in log][-40:] == uuids
+
+
+def test_a_refused_row_of_a_later_piece_has_its_number(path: Path) -> None:
+    rows = [*itertools.repeat(("type", b"v" * (1 << 20)), 30), ("t" * 256, b"")]
+    with seglake.SegmentLog(path) as log:
+        with pytest.raises(seglake.RowError) as raised:
+            log.write_batch(iter(rows))
+        assert raised.value.row == 30
+        assert sum(1 for _ in log) == 30
+
+
+@pytest.mark.parametrize(
+    ("option", "value"),
+    [
+        ("segment_bytes", 100),
+        ("segment_age", 1),
+        ("durability", "fsync"),
+        ("mark_interval", 1),
+        ("retention", {}),
+        ("seal", True),
+        ("protect", "128+8"),
+    ],
+)
+def test_options_of_a_writer_are_refused_of_a_reader(path: Path, option: str, value: Any) -> None:
+    seglake.SegmentLog(path, **{option: value}).close()
+    with pytest.raises(ValueError, match=f"readonly=True opens the log to read, where {option} would say nothing"):
+        seglake.SegmentLog(path, readonly=True, **{option: value})
+
+
+@pytest.mark.parametrize("number", [-1, 1 << 64, -(1 << 70)])
+def test_quantities_that_cannot_be_are_refused(path: Path, number: int) -> None:
+    how: list[dict[str, Any]] = [{"segment_bytes": number}, {"retention": {"bytes": number}}]
+    for options in how:
+        with pytest.raises(ValueError, match=rf"bytes is {number}: it is at least [01] and at most"):
+            seglake.SegmentLog(path, **options)
+    with seglake.SegmentLog(path) as log, pytest.raises(ValueError, match=f"bytes is {number}: it is at least 0"):
+        log.retain(bytes=number)
+    with pytest.raises(ValueError, match="segment_bytes is 0: it is at least 1"):
+        seglake.SegmentLog(path, segment_bytes=0)
 
 
 def test_a_stream_that_fails_says_what_is_written(path: Path) -> None:

@@ -367,11 +367,10 @@ def tail(
             raise click.UsageError(f"--from is now, start or a UUID: {printable(str(error))}") from error
         lines = _lines(path, as_json=as_json, form=form)
         try:
-            for number, record in enumerate(_followed(follower, waits=not no_follow)):
-                if number == limit:
-                    break
+            # With a limit of 0 nothing is waited for.
+            for number, record in enumerate(_followed(follower, waits=not no_follow) if limit != 0 else (), start=1):
                 sys.stdout.write(lines.line(record) + "\n")
-                if number + 1 == limit:
+                if number == limit:
                     break
         except KeyboardInterrupt:
             if no_follow:

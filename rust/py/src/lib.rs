@@ -35,6 +35,7 @@ mod listed;
 mod log;
 mod log_batch;
 mod log_lines;
+mod log_options;
 mod lookup;
 mod message;
 mod open;

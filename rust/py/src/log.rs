@@ -10,10 +10,8 @@ use pyo3::prelude::*;
 use pyo3::types::{PyCapsule, PyDict, PyString, PyTuple};
 use seglake::columns::{Batches as CoreBatches, Limits, Selection, UuidType};
 use seglake::format::{ColumnKind, Filter, Options, active};
-use seglake::parity::Parameters;
 use seglake::store::{
-    Durability, LogOptions, LogReader, Recovery, Retention, Segment, SegmentLog as Log,
-    Tail as CoreTail, TailFrom,
+    LogReader, Recovery, Retention, Segment, SegmentLog as Log, Tail as CoreTail, TailFrom,
 };
 use seglake::verbs::Report;
 use uuid::Uuid;
@@ -30,6 +28,7 @@ use crate::interrupt;
 use crate::key::{KeyArgument, keys};
 use crate::listed::mark_to_python;
 use crate::log_batch::{NewRecord, write_records};
+use crate::log_options::{OfWriter, duration, quantity};
 use crate::open::uuids;
 use crate::passes::Shared;
 use crate::read_options::at_least_one;
@@ -48,19 +47,19 @@ const SIGNAL_INTERVAL: Duration = Duration::from_millis(50);
 ///
 /// path: the folder; one that does not exist is made.
 /// key: the key of the checksums, as in `open`; one.
-/// segment_bytes: a segment ends before it has more bytes.
+/// segment_bytes: a segment ends before it has more bytes. None is 64 MiB.
 /// segment_age: a segment ends before a record that is later than its first one by so many seconds, or a timedelta, going by their UUIDs.
 /// durability: what `write` waits for. "fsync": the record is on the disk, and survives a loss of power; threads that write at the
 ///     same time share a sync. "flush": the operating system has it, and it survives the end of the process. "none": it may be
-///     in the memory of the process alone.
+///     in the memory of the process alone. None is "fsync".
 /// mark_interval: so many seconds after a write, or a timedelta, the mark survives a loss of power as well: damage in front of it is never
 ///     taken for the end of the log. Readers see it at once. None is 0.1.
 /// retention: a dict of what is removed, whenever a segment is sealed: `age`, sealed and frozen segments that are older than so many
 ///     seconds or a timedelta; `bytes`, the oldest ones while all of these together have more bytes.
-/// seal: whether segments that are full are sealed.
+/// seal: whether segments that are full are sealed. None is True.
 /// protect: a profile as in `seglake.protect`, such as "128+8": each sealed segment gets a parity sidecar, from which `repair` restores
 ///     damaged bytes. Those that have none yet get one in the background. None: no sidecars are made.
-/// readonly: open the log to read, beside its writer. Nothing is locked or changed.
+/// readonly: open the log to read, beside its writer. Nothing is locked or changed. Of the others only `key` can be given then.
 ///
 /// Raises OSError where the folder cannot be used, or another writer has it open (the error names its process); FormatError
 /// where segments are missing; WrongKeyError where nothing checks under the key; FileNotFoundError with readonly=True.
@@ -88,32 +87,6 @@ fn named<'py>(
     fields: Bound<'py, PyTuple>,
 ) -> PyResult<Bound<'py, PyAny>> {
     py.import("seglake._types")?.getattr(class)?.call1(fields)
-}
-
-/// Seconds, or a timedelta.
-fn duration(name: &str, value: &Bound<'_, PyAny>) -> PyResult<Duration> {
-    let seconds = value
-        .call_method0("total_seconds")
-        .map_or_else(|_| value.extract::<f64>(), |seconds| seconds.extract());
-    let seconds = seconds.map_err(|_| wrong_type(name, "seconds or a timedelta", value))?;
-    Duration::try_from_secs_f64(seconds)
-        .map_err(|_| PyValueError::new_err(format!("{name} is {seconds}: it is 0 or more seconds")))
-}
-
-fn retention(given: &Bound<'_, PyDict>) -> PyResult<Retention> {
-    let mut retention = Retention::default();
-    for (name, value) in given.iter() {
-        match name.extract::<String>()?.as_str() {
-            "age" => retention.age = Some(duration("retention age", &value)?),
-            "bytes" => retention.bytes = Some(value.extract()?),
-            other => {
-                return Err(PyValueError::new_err(format!(
-                    "retention has no {other:?}: it has age and bytes"
-                )));
-            }
-        }
-    }
-    Ok(retention)
 }
 
 fn closed() -> PyErr {
@@ -237,20 +210,20 @@ impl SegmentLog {
 impl SegmentLog {
     #[new]
     #[pyo3(signature = (
-        path, *, key=None, segment_bytes=67_108_864, segment_age=None, durability="fsync", mark_interval=None,
-        retention=None, seal=true, protect=None, readonly=false,
+        path, *, key=None, segment_bytes=None, segment_age=None, durability=None, mark_interval=None, retention=None,
+        seal=None, protect=None, readonly=false,
     ))]
     #[allow(clippy::too_many_arguments, reason = "keyword arguments")]
     fn new(
         py: Python<'_>,
         path: Destination,
         key: Option<KeyArgument>,
-        segment_bytes: u64,
+        segment_bytes: Option<Bound<'_, PyAny>>,
         segment_age: Option<Bound<'_, PyAny>>,
-        durability: &str,
+        durability: Option<&str>,
         mark_interval: Option<Bound<'_, PyAny>>,
         retention: Option<Bound<'_, PyDict>>,
-        seal: bool,
+        seal: Option<bool>,
         protect: Option<&str>,
         readonly: bool,
     ) -> PyResult<Self> {
@@ -259,19 +232,19 @@ impl SegmentLog {
         let [key] = *found else {
             return Err(PyValueError::new_err("a log has one key: give one"));
         };
-        let age = segment_age.map(|age| duration("segment_age", &age));
-        let retention = retention.map(|given| self::retention(&given));
-        let mut options = LogOptions::default()
-            .key(key)
-            .segment_bytes(segment_bytes)
-            .segment_age(age.transpose()?)
-            .durability(Durability::by_name(durability).map_err(core)?)
-            .retention(retention.transpose()?)
-            .seal(seal)
-            .protect(protect.map(Parameters::by_name).transpose().map_err(core)?);
-        if let Some(interval) = mark_interval {
-            options = options.mark_interval(duration("mark_interval", &interval)?);
+        let of_writer = OfWriter {
+            segment_bytes,
+            segment_age,
+            durability,
+            mark_interval,
+            retention,
+            seal,
+            protect,
+        };
+        if readonly {
+            of_writer.refuse()?;
         }
+        let options = of_writer.options(py)?.key(key);
         let opened = py.detach(|| {
             let writer = (!readonly).then(|| Log::open(&path, options)).transpose()?;
             // Whatever can be written is read.
@@ -386,8 +359,8 @@ impl SegmentLog {
     /// The batch is not a transaction: after a crash some of its records may be in the log. Raises RowError for what `write` refuses: its `row`
     /// is the number of the row, and those before it are in the log. Raises PartialWriteError where only the first records could be written,
     /// such as to a full disk, and OutcomeUnknownError as `write` does: the attribute `written` of both has the UUIDs of those that are in the
-    /// log. An Arrow stream is written batch by batch: where it fails after the first, that is a PartialWriteError as well. Otherwise raises
-    /// what `write` or the iterable raises, and none of the records is in the log.
+    /// log. An Arrow stream is written batch by batch, and an iterable in pieces of 16 MiB: where it fails after the first, that is a
+    /// PartialWriteError as well. Otherwise raises what `write` or the iterable raises, and none of the records is in the log.
     ///
     /// >>> with seglake.SegmentLog("new") as log:
     /// ...     len(log.write_batch([("order.created", b"1"), ("order.paid", b"2")]))
@@ -455,8 +428,11 @@ impl SegmentLog {
         &self,
         py: Python<'py>,
         age: Option<Bound<'py, PyAny>>,
-        bytes: Option<u64>,
+        bytes: Option<Bound<'py, PyAny>>,
     ) -> PyResult<Vec<Bound<'py, PyAny>>> {
+        let bytes = bytes
+            .map(|bytes| quantity("bytes", 0, &bytes))
+            .transpose()?;
         let age = age.map(|age| duration("age", &age)).transpose()?;
         let retention = Retention::default().age(age).bytes(bytes);
         let writer = self.writer()?;

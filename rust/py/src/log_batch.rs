@@ -18,6 +18,9 @@ use crate::field_in_arrow::from_arrow;
 use crate::fields::Fields;
 use crate::value::uuid_at;
 
+/// About so much of an iterable is written at once.
+const PIECE_BYTES: usize = 16 << 20;
+
 /// A record to be written.
 pub(crate) struct NewRecord<'a> {
     uuid: Option<Uuid>,
@@ -59,6 +62,11 @@ impl<'a> NewRecord<'a> {
             from_python(&type_, ColumnKind::Text, "type")?,
             from_python(&value, ColumnKind::Binary, "value")?,
         ])
+    }
+
+    /// About how many bytes of memory it takes.
+    fn weight(&self) -> usize {
+        size_of::<Self>() + self.type_.len() + self.value.len()
     }
 
     pub(crate) fn parts(&self) -> (Option<Uuid>, &[u8], &[u8]) {
@@ -141,14 +149,33 @@ pub(crate) fn write_records(
             Err(error) => Err(after_others(py, writer.path(), &uuids, error)),
         };
     }
-    let given = records.try_iter()?.map(|record| {
+    let mut given = records.try_iter()?.map(|record| {
         let record = record?;
         match record.cast::<PyTuple>() {
             Ok(pair) => NewRecord::of_pair(pair),
             Err(_) => NewRecord::new(four(columns.of_arguments(py, Some(&record), None)?)?),
         }
     });
-    write_all(py, writer, &mut uuids, given)?;
+    // In pieces, so that not all records have to be in memory.
+    let mut is_over = false;
+    while !is_over {
+        let mut left = PIECE_BYTES;
+        let piece = std::iter::from_fn(|| {
+            if left == 0 {
+                return None;
+            }
+            let record = given.next();
+            match &record {
+                Some(Ok(record)) => left = left.saturating_sub(record.weight()),
+                Some(Err(_)) => {}
+                None => is_over = true,
+            }
+            record
+        });
+        if let Err(error) = write_all(py, writer, &mut uuids, piece) {
+            return Err(after_others(py, writer.path(), &uuids, error));
+        }
+    }
     Ok(uuids)
 }
 

@@ -1,0 +1,115 @@
+//! The options of `SegmentLog` that say how it is written.
+
+use std::time::Duration;
+
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+use seglake::parity::Parameters;
+use seglake::store::{Durability, LogOptions, Retention};
+
+use crate::error::raise;
+use crate::field_in::wrong_type;
+
+/// Seconds, or a timedelta.
+pub(crate) fn duration(name: &str, value: &Bound<'_, PyAny>) -> PyResult<Duration> {
+    let seconds = value
+        .call_method0("total_seconds")
+        .map_or_else(|_| value.extract::<f64>(), |seconds| seconds.extract());
+    let seconds = seconds.map_err(|_| wrong_type(name, "seconds or a timedelta", value))?;
+    Duration::try_from_secs_f64(seconds)
+        .map_err(|_| PyValueError::new_err(format!("{name} is {seconds}: it is 0 or more seconds")))
+}
+
+/// A number of bytes or of records, of at least `least`.
+pub(crate) fn quantity(name: &str, least: u64, value: &Bound<'_, PyAny>) -> PyResult<u64> {
+    let number = value.extract::<i128>();
+    let number = number.map_err(|_| wrong_type(name, "an int", value))?;
+    match u64::try_from(number) {
+        Ok(number) if number >= least => Ok(number),
+        _ => Err(PyValueError::new_err(format!(
+            "{name} is {number}: it is at least {least} and at most {}",
+            u64::MAX
+        ))),
+    }
+}
+
+/// What `retention=` says.
+fn retention_of(given: &Bound<'_, PyDict>) -> PyResult<Retention> {
+    let mut retention = Retention::default();
+    for (name, value) in given.iter() {
+        match name.extract::<String>()?.as_str() {
+            "age" => retention.age = Some(duration("retention age", &value)?),
+            "bytes" => retention.bytes = Some(quantity("retention bytes", 0, &value)?),
+            other => {
+                return Err(PyValueError::new_err(format!(
+                    "retention has no {other:?}: it has age and bytes"
+                )));
+            }
+        }
+    }
+    Ok(retention)
+}
+
+/// Options that say nothing where a log is opened to read.
+pub(crate) struct OfWriter<'a, 'py> {
+    pub(crate) segment_bytes: Option<Bound<'py, PyAny>>,
+    pub(crate) segment_age: Option<Bound<'py, PyAny>>,
+    pub(crate) durability: Option<&'a str>,
+    pub(crate) mark_interval: Option<Bound<'py, PyAny>>,
+    pub(crate) retention: Option<Bound<'py, PyDict>>,
+    pub(crate) seal: Option<bool>,
+    pub(crate) protect: Option<&'a str>,
+}
+
+impl OfWriter<'_, '_> {
+    /// Raises ValueError where one is given.
+    pub(crate) fn refuse(&self) -> PyResult<()> {
+        let given = [
+            ("segment_bytes", self.segment_bytes.is_some()),
+            ("segment_age", self.segment_age.is_some()),
+            ("durability", self.durability.is_some()),
+            ("mark_interval", self.mark_interval.is_some()),
+            ("retention", self.retention.is_some()),
+            ("seal", self.seal.is_some()),
+            ("protect", self.protect.is_some()),
+        ];
+        let given = given.iter().filter(|(_, is)| *is);
+        let names: Vec<_> = given.map(|(name, _)| *name).collect();
+        match &names[..] {
+            [] => Ok(()),
+            names => Err(PyValueError::new_err(format!(
+                "readonly=True opens the log to read, where {} would say nothing: leave it out",
+                names.join(", ")
+            ))),
+        }
+    }
+
+    /// The log's options, without its key.
+    pub(crate) fn options(&self, py: Python<'_>) -> PyResult<LogOptions> {
+        let core = |error| raise(py, error);
+        let mut options = LogOptions::default();
+        if let Some(bytes) = &self.segment_bytes {
+            options = options.segment_bytes(quantity("segment_bytes", 1, bytes)?);
+        }
+        if let Some(age) = &self.segment_age {
+            options = options.segment_age(duration("segment_age", age)?);
+        }
+        if let Some(durability) = self.durability {
+            options = options.durability(Durability::by_name(durability).map_err(core)?);
+        }
+        if let Some(interval) = &self.mark_interval {
+            options = options.mark_interval(duration("mark_interval", interval)?);
+        }
+        if let Some(retention) = &self.retention {
+            options = options.retention(retention_of(retention)?);
+        }
+        if let Some(seal) = self.seal {
+            options = options.seal(seal);
+        }
+        if let Some(profile) = self.protect {
+            options = options.protect(Parameters::by_name(profile).map_err(core)?);
+        }
+        Ok(options)
+    }
+}
