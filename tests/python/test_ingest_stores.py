@@ -650,6 +650,22 @@ def test_driver_and_tasks_tell_each_other_through_the_store(
     assert Staging(own, exchange.folder, exchange).run_id == "run"
 
 
+def test_no_run_fails_for_its_progress(store: ObjectStore, tmp_path: Path) -> None:
+    own = remote.RemoteStore(Stores(once(store)), "logs/lake")
+    exchange = StoreExchange(own, own.root / "_staging" / "run")
+    exchange.report(3, [1, 2, 3, 4])
+    exchange.report(4, [5, 6, 7, 8])
+    # One that grew between the request for its size and the one for its bytes.
+    store.put("lake/_staging/run/progress/5.json", b'{"content": [9, 9, 9, 99')
+    assert exchange.reports() == [[1, 2, 3, 4], [5, 6, 7, 8]]
+    store.fault = lambda request: "503" if request.path.endswith(("4.json", "stop")) else None
+    assert exchange.reports() == [[1, 2, 3, 4]]
+    exchange.report(4, [6, 6, 7, 8])
+    assert not exchange.is_stopped()
+    store.fault = lambda request: "503"
+    assert exchange.reports() == []
+
+
 def test_command(store: ObjectStore, tmp_path: Path) -> None:
     source = sources(tmp_path / "src")
     done = here("ingest", source, "--to", "s3://logs/lake", "--json")

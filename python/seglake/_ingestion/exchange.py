@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import uuid
 from abc import ABC, abstractmethod
@@ -41,7 +42,7 @@ class Exchange(ABC):
 
     def reports(self) -> list[list[int]]:
         """Returns what the tasks have told last."""
-        return [self._read(f"{_REPORTS}/{name}") for name in self._names(_REPORTS) if name.endswith(".json")]
+        return [self._read(f"{_REPORTS}/{name}") for name in self._names(_REPORTS) if _is_report(name)]
 
     def stop(self) -> None:
         """Has all tasks stop."""
@@ -108,6 +109,27 @@ class StoreExchange(Exchange):
     def begin(self) -> None:
         """Does nothing: files make their folders."""
 
+    def report(self, task: int, state: list[int]) -> None:
+        """Tells how far a task is, if the store takes it: no run fails for that."""
+        with contextlib.suppress(OSError):
+            super().report(task, state)
+
+    def reports(self) -> list[list[int]]:
+        """Returns what the tasks have told last, but for what is being replaced while it is read."""
+        found: list[list[int]] = []
+        with contextlib.suppress(OSError):
+            for name in filter(_is_report, self._names(_REPORTS)):
+                with contextlib.suppress(OSError, ValueError):
+                    found.append(self._read(f"{_REPORTS}/{name}"))
+        return found
+
+    def is_stopped(self) -> bool:
+        """Tells whether all tasks are to stop, if the store says so."""
+        try:
+            return super().is_stopped()
+        except OSError:
+            return False
+
     def _write(self, name: str, content: list[Any]) -> None:
         self.store.write_durably(self.folder, self.folder / name, json.dumps({"content": content}).encode())
 
@@ -122,3 +144,7 @@ class StoreExchange(Exchange):
 
     def _exists(self, name: str) -> bool:
         return self.store.exists(self.folder / name)
+
+
+def _is_report(name: str) -> bool:
+    return name.endswith(".json")
