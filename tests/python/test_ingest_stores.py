@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 from collections import Counter
 from collections.abc import Callable, Generator
 from contextlib import suppress
@@ -314,6 +315,52 @@ def test_a_run_that_was_held_for_dead_adds_nothing_twice(
     seglake.ingest(source, tmp_path / "plain")
     seglake.ingest([source, more], tmp_path / "plain")
     assert found == rows(tmp_path / "plain")
+
+
+def test_a_run_that_another_completed_does_not_say_that_it_failed(
+    store: ObjectStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source = sources(tmp_path / "src")
+    place, others = remote.RemoteStore.place, [0]
+
+    def stalls(self: remote.RemoteStore, staged: Path, final: Path) -> None:
+        monkeypatch.setattr(remote.RemoteStore, "place", place)
+        monkeypatch.setattr(remote, "_LEASE_SECONDS", -1.0)
+        others[0] = seglake.ingest(source, "s3://logs/lake").unchanged
+        monkeypatch.setattr(remote, "_RENEWAL_SECONDS", -1.0)
+        place(self, staged, final)
+
+    monkeypatch.setattr(remote.RemoteStore, "at_a_time", 1)
+    monkeypatch.setattr(remote.RemoteStore, "place", stalls)
+    with pytest.raises(IngestError, match=r"another took its place: .* All of it is ingested, or nothing\."):
+        seglake.ingest(source, "s3://logs/lake")
+    assert others == [2]
+
+
+def test_a_lock_is_ones_own_while_it_is_renewed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """HDFS renames onto no file: for a moment the lock is not there."""
+    own = remote.RemoteStore(Stores(Hdfs()), str(tmp_path))
+    gap, looked = threading.Event(), threading.Event()
+    move = Hdfs.mv
+
+    def slowly(self: Hdfs, path1: str, path2: str, **options: Any) -> None:
+        if path2.endswith("_lock") and not self.exists(path2) and own._held:  # pyright: ignore[reportPrivateUsage]
+            gap.set()
+            looked.wait(0.5)
+        move(self, path1, path2, **options)
+
+    monkeypatch.setattr(Hdfs, "mv", slowly)
+    with own.lock(tmp_path / "_lock", b"{}") as is_ours:
+        assert is_ours
+        monkeypatch.setattr(remote, "_RENEWAL_SECONDS", -1.0)
+        renewal = threading.Thread(target=own._renew)  # pyright: ignore[reportPrivateUsage]
+        renewal.start()
+        assert gap.wait(10)
+        try:
+            own.confirm()
+        finally:
+            looked.set()
+            renewal.join()
 
 
 def test_what_no_manifest_names_stays_for_a_day(

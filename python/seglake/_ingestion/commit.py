@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from seglake._publish.manifest import MANIFEST, Manifest, Move, left_over
-from seglake._publish.store import LOCAL
+from seglake._publish.store import LOCAL, LockTakenError
 from seglake._text import printable
 
 from .destination import Destination
@@ -104,6 +104,11 @@ def commit(destination: Destination, manifest: Manifest, tables: LakeTables | No
 def _failed(destination: Destination, staging: Path, error: Exception) -> IngestError:
     """Makes the error of a commit that failed, which says what is visible."""
     where = destination.shown()
+    if isinstance(error, LockTakenError):
+        return IngestError(
+            f"{where}: this run stood still for so long that another took its place: {error}. All of it is ingested, "
+            "or nothing. Ingest again: what is missing is added, and nothing twice"
+        )
     try:
         is_certain = destination.store.exists(staging / MANIFEST)
     except OSError:
@@ -157,6 +162,8 @@ def settle_dead_runs(destination: Destination, tables: LakeTables | None = None)
                 store.remove_tree(staging)
     except (ValueError, NotADirectoryError) as error:
         raise IngestError(str(error)) from None
+    except LockTakenError as error:
+        raise _failed(destination, destination.folder, error) from error
     except (OSError, TableChangedError) as error:
         raise IngestError(
             f"{destination.shown()}: completing a run that died failed: {error}. Nothing was ingested"

@@ -67,9 +67,11 @@ class RemoteStore(Store):
         self._uri = uri.rstrip("/")
         self._connected: tuple[Target, Path] | None = None
         self._held: dict[Path, _Held] = {}
+        # Where a lock is renewed by removing and renaming, it is nobody's in between.
+        self._renewing = threading.RLock()
 
-    def __getstate__(self) -> object:
-        return {"_stores": self._stores, "_uri": self._uri, "_connected": None, "_held": {}}
+    def __reduce__(self) -> object:
+        return RemoteStore, (self._stores, self._uri)
 
     @property
     def root(self) -> Path:
@@ -140,8 +142,10 @@ class RemoteStore(Store):
 
     def put_away(self, staging: Path, manifest: str) -> None:
         """Removes the manifest of a staging folder, and then all in it."""
-        for path in [path for path in self._held if path.is_relative_to(staging)]:
-            del self._held[path]
+        # A lock that is renewed after it was removed would be there again.
+        with self._renewing:
+            for path in [path for path in self._held if path.is_relative_to(staging)]:
+                del self._held[path]
         self.remove(staging / manifest)
         self.remove(staging / _BEGUN)
         self.remove_tree(staging)
@@ -227,8 +231,10 @@ class RemoteStore(Store):
         try:
             yield True
         finally:
+            with self._renewing:
+                held = self._held.pop(path, None)
             # Gone with the staging folder that it was in, or free for others.
-            if self._held.pop(path, None) is not None:
+            if held is not None:
                 with contextlib.suppress(OSError):
                     if self._get(path) == content:
                         self.remove(path)
@@ -263,12 +269,15 @@ class RemoteStore(Store):
         Raises:
             LockTakenError: another has taken one, or it is gone.
         """
-        for path, held in self._held.items():
-            if self._get(path) != held.content:
-                raise LockTakenError(
-                    errno.ESTALE, "expected the lock of this process, another has taken it for dead", self.name(path)
-                )
-            held.renewed = time.monotonic()
+        with self._renewing:
+            for path, held in self._held.items():
+                if self._get(path) != held.content:
+                    raise LockTakenError(
+                        errno.ESTALE,
+                        "expected the lock of this process, another has taken it for dead",
+                        self.name(path),
+                    )
+                held.renewed = time.monotonic()
 
     def _take(self, path: Path, content: bytes) -> bool:
         there = self._get(path)
@@ -298,10 +307,13 @@ class RemoteStore(Store):
         return None if found is None else found.modified
 
     def _renew(self) -> None:
-        for path, held in self._held.items():
-            if time.monotonic() - held.renewed > _RENEWAL_SECONDS:
-                self.confirm()
-                self._put(path, held.content)
+        if all(time.monotonic() - held.renewed <= _RENEWAL_SECONDS for held in list(self._held.values())):
+            return
+        with self._renewing:
+            for path, held in self._held.items():
+                if time.monotonic() - held.renewed > _RENEWAL_SECONDS:
+                    self.confirm()
+                    self._put(path, held.content)
 
     def _transfer(self, source: Path, target: Path) -> None:
         """Moves a file to a name that no other file has, now or later."""
