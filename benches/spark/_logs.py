@@ -11,7 +11,7 @@ import pyarrow as pa
 
 import seglake
 
-__all__ = ["EXTENSIONS", "FORMATS", "write"]
+__all__ = ["EXTENSIONS", "FORMATS", "write", "write_log"]
 
 EXTENSIONS: Final = {
     "active": "active",
@@ -59,6 +59,17 @@ def write(path: Path, format: str, records: int, value_bytes: int) -> None:
             numbers = range(first, first + len(some))
             writer.write_batch(_columns(format, numbers, records, pa.array(some, pa.binary())))
             first += len(some)
+
+
+def write_log(folder: Path, segments: int, records: int, value_bytes: int) -> None:
+    """Writes a log of sealed segments and an active one, of so many records each."""
+    with seglake.SegmentLog(folder, segment_bytes=1 << 40) as log:
+        for number in range(segments):
+            for some in values(records, value_bytes):
+                log.write_batch([("order.created", value) for value in some])
+            if number < segments - 1:
+                log.roll()
+        log.wait_sealed()
 
 
 def _columns(format: str, numbers: range, records: int, value: pa.Array) -> pa.Table:

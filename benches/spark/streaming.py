@@ -24,7 +24,7 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "python"))
 
 import planning
 from _interleaved import Suite
-from _logs import EXTENSIONS, FORMATS, write
+from _logs import EXTENSIONS, FORMATS, write, write_log
 from _session import TASKS, session
 
 TARGET: Final = 0.8
@@ -32,6 +32,8 @@ ROUNDS: Final = int(os.environ.get("SEGLAKE_SPARK_ROUNDS", "5"))
 WARM_UP: Final = 1
 FILES: Final = 6
 SIZES: Final = {"128 B": (128, 500_000), "4 KiB": (4096, 32_768)}
+LOG: Final = "log"
+"""Instead of a format: the folder of a log, of which a stream keeps no states."""
 PLAN_S: Final = 2.0
 """The target in seconds for planning a batch, of any number of files of which few have changed."""
 RESTART_S: Final = 3.0
@@ -40,18 +42,16 @@ RESTART_S: Final = 3.0
 
 def streamed(spark: SparkSession, source: Path, format: str, folder: Path) -> None:
     """Reads all files by a new query."""
-    stream = (
-        spark.readStream.format("seglake")
-        .options(segmentFormat=format, stateLocation=str(folder / "states"), minPartitionNum=str(TASKS))
-        .load(str(source))
-    )
+    own = {} if format == LOG else {"segmentFormat": format, "stateLocation": str(folder / "states")}
+    stream = spark.readStream.format("seglake").options(minPartitionNum=str(TASKS), **own).load(str(source))
     query = stream.writeStream.format("noop").option("checkpointLocation", str(folder / "checkpoint"))
     query.trigger(availableNow=True).start().awaitTermination()
 
 
 def loaded(spark: SparkSession, source: Path, format: str) -> None:
     """Reads all files by a load."""
-    load = spark.read.format("seglake").options(segmentFormat=format, minPartitionNum=str(TASKS)).load(str(source))
+    own = {} if format == LOG else {"segmentFormat": format}
+    load = spark.read.format("seglake").options(minPartitionNum=str(TASKS), **own).load(str(source))
     load.write.format("noop").mode("overwrite").save()
 
 
@@ -60,9 +60,12 @@ def compared(suite: Suite, spark: SparkSession, format: str, size: str, folder: 
     value_bytes, records = SIZES[size]
     source = folder / "source"
     source.mkdir()
-    for number in range(FILES):
-        # Files of their own: names of one file would be one segment to a stream.
-        write(source / f"{number}.{EXTENSIONS[format]}", format, records, value_bytes)
+    if format == LOG:
+        write_log(source, FILES, records, value_bytes)
+    else:
+        for number in range(FILES):
+            # Files of their own: names of one file would be one segment to a stream.
+            write(source / f"{number}.{EXTENSIONS[format]}", format, records, value_bytes)
     rows = FILES * records
     measured: list[tuple[float, float]] = []
     for number in range(WARM_UP + ROUNDS):
@@ -156,7 +159,7 @@ def grow(path: Path, number: int) -> None:
 
 def main() -> int:
     """Measures the formats that are named, or all; or with `--plan` the plans alone."""
-    formats = [each for each in sys.argv[1:] if each != "--plan"] or FORMATS
+    formats = [each for each in sys.argv[1:] if each != "--plan"] or [*FORMATS, LOG]
     suite = Suite("spark_streaming", time.perf_counter, ROUNDS)
     if "--plan" not in sys.argv[1:]:
         with session() as spark, tempfile.TemporaryDirectory() as name:

@@ -6,6 +6,7 @@ import os
 import random
 import re
 import shutil
+import threading
 import time
 from collections.abc import Callable
 from datetime import UTC, datetime
@@ -380,6 +381,46 @@ def test_empty_files_take_no_room_of_a_batch(folder: Path) -> None:
     assert [query.batch(), query.batch(), query.batch()] == [rows[:1], rows[1:], []]
     rows = [segment.grow(1)[0] for segment in empty]
     assert [query.batch() for _ in range(51)] == [*([row] for row in rows), []]
+
+
+def test_threads_look_no_further_than_the_batch_may_reach(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("seglake.spark.stream.plan._LARGE_BYTES", 0)
+    monkeypatch.setattr("seglake.spark.stream.plan._AHEAD", 5)
+    resume, threads = seglake.resume, set[str]()
+    looked: list[str] = []
+
+    def noted(source: Any, *given: Any, **more: Any) -> seglake.Reader:
+        looked.append(Path(source).stem)
+        threads.add(threading.current_thread().name)
+        return resume(source, *given, **more)
+
+    monkeypatch.setattr(seglake, "resume", noted)
+    rows = [Segment(folder / f"{number:02}.active").grow(1)[0] for number in range(12)]
+    query = stream(folder, maxFilesPerTrigger="2")
+    assert query.plan()
+    assert sorted(looked) == ["00", "01"]
+    assert not any(name == "MainThread" for name in threads)
+    looked.clear()
+    query = stream(folder)
+    assert query.plan()
+    assert sorted(looked) == [row[:2] for row in rows]
+    looked.clear()
+    # Where bytes have a limit, it depends on each file how much of the next one is looked at.
+    query = stream(folder, maxBytesPerTrigger="50")
+    threads.clear()
+    assert query.plan()
+    assert threads == {"MainThread"}
+
+
+def test_an_error_of_a_file_that_threads_look_at_is_raised(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("seglake.spark.stream.plan._LARGE_BYTES", 0)
+    for name in "abc":
+        Segment(folder / f"{name}.active").grow(2)
+    query = stream(folder)
+    query.batch()
+    os.truncate(folder / "b.active", 40)
+    with pytest.raises(seglake.ReplacedError, match=r"b\.active"):
+        query.batch()
 
 
 def test_a_complete_file_is_taken_whole(folder: Path) -> None:
@@ -771,7 +812,9 @@ def test_a_segment_that_is_not_listed_for_a_while_is_not_new(folder: Path) -> No
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_each_record_once_whatever_happens_in_between(folder: Path, seed: int) -> None:
+def test_each_record_once_whatever_happens_in_between(folder: Path, seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    if seed % 2:
+        monkeypatch.setattr("seglake.spark.stream.plan._LARGE_BYTES", 0)  # threads look at each file
     chosen = random.Random(seed)
     segments: list[Segment] = []
     rows: list[str] = []

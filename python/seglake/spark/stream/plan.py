@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import errno
 import logging
-from collections.abc import Callable, Iterator, Mapping
+import os
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -29,6 +32,10 @@ __all__ = ["BatchPlan", "Listed", "Memory"]
 _LOG: Final = logging.getLogger(__name__)
 # The key of a segment that has no identity yet; with the path of its file. A key is an identity otherwise.
 _UNKNOWN: Final = "path:"
+# To look at smaller files takes hardly longer than to hand them to a thread.
+_LARGE_BYTES: Final = 1 << 20
+_THREADS: Final = os.cpu_count() or 1
+_AHEAD: Final = 2 * _THREADS
 
 
 class Listed(NamedTuple):
@@ -79,6 +86,8 @@ class BatchPlan:
         self._number = state.offset.number + 1
         self._files: Mapping[str, SegmentFile] = {}
         self._listed_ns = 0
+        # What was looked at ahead of time, by paths: since which position, and what there is.
+        self._ahead: dict[str, tuple[Position | None, Future[Grown | None]]] = {}
         # The keys of new files, by their paths.
         self._new: dict[str, str] = {}
         stream = look.options.stream
@@ -101,21 +110,67 @@ class BatchPlan:
         self._files = files
         self._forget()
         # What was read longest ago comes first, so that no file that grows fast keeps others waiting.
-        waiting = sorted(self._waiting(files, done), key=lambda each: (each[0], each[1].path))
-        for _, file in waiting:
-            if self._is_full():
-                break
-            try:
-                if self._take(file, self._key(file)):
-                    done.add(file.path)
-            except NoRoomError:
-                break
-            except OSError as error:
-                if not _is_gone(error, file):
-                    raise
+        waiting = [file for _, file in sorted(self._waiting(files, done), key=lambda each: (each[0], each[1].path))]
+        with self._looking_ahead(waiting) as look_ahead:
+            for number, file in enumerate(waiting):
+                if self._is_full():
+                    break
+                look_ahead(number)
+                try:
+                    if self._take(file, self._key(file)):
+                        done.add(file.path)
+                except NoRoomError:
+                    break
+                except OSError as error:
+                    if not _is_gone(error, file):
+                        raise
         self._memory.identities = {
             file: identity for file, identity in self._memory.identities.items() if file.path not in self.state.files
         }
+
+    @contextmanager
+    def _looking_ahead(self, waiting: Sequence[SegmentFile]) -> Generator[Callable[[int], None]]:
+        """Gives a function that has threads look at the large ones of the next files, from a number on.
+
+        To verify a compressed file takes half as long as to read it. How far to look is known ahead of time only where
+        the bytes of a batch have no limit.
+        """
+        large = [file for file in waiting if file.size >= _LARGE_BYTES]
+        if self._quota.nbytes is not None or len(large) < 2:
+            yield lambda _: None
+            return
+        reach = 0
+
+        def look_ahead(number: int) -> None:
+            nonlocal reach
+            files = self._quota.files
+            room = _AHEAD if files is None else min(_AHEAD, files - len(self.batch))
+            while reach < min(number + room, len(waiting)):
+                file = waiting[reach]
+                reach += 1
+                if file.size >= _LARGE_BYTES:
+                    seen = self.state.files.get(file.path)
+                    position = self._position(self._new[file.path] if seen is None else seen.segment)
+                    looked = threads.submit(self._look.grown, file, position, is_first=True)
+                    self._ahead[file.path] = (position, looked)
+
+        with ThreadPoolExecutor(_THREADS) as threads:
+            try:
+                yield look_ahead
+            finally:
+                threads.shutdown(cancel_futures=True)
+                self._ahead.clear()
+
+    def _position(self, key: str) -> Position | None:
+        known = self.state.segments.get(key)
+        return None if known is None or known.position is None else Position.from_json(known.position)
+
+    def _grown(self, file: SegmentFile, position: Position | None, most: int | None) -> Grown | None:
+        """Looks at a file, unless that was done ahead of time."""
+        before, looked = self._ahead.pop(file.path, (None, None))
+        if looked is not None and before == position:
+            return looked.result()
+        return self._look.grown(file, position, most, is_first=not self.batch)
 
     def _waiting(self, files: Mapping[str, SegmentFile], done: set[str]) -> Iterator[tuple[int, SegmentFile]]:
         """Yields the files that may have changed, and the state of the batch that has read of each last."""
@@ -180,10 +235,10 @@ class BatchPlan:
             NoRoomError: the batch has no room for it.
         """
         known = self.state.segments.get(key)
-        position = Position.from_json(known.position) if known is not None and known.position is not None else None
+        position = self._position(key)
         most = None if self._quota.nbytes is None else self._quota.nbytes - self._nbytes
         try:
-            grown = self._look.grown(file, position, most, is_first=not self.batch)
+            grown = self._grown(file, position, most)
         except seglake.ReplacedError as error:
             return self._take_other(file, key, error)
         if grown is None:
