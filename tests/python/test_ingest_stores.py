@@ -272,6 +272,27 @@ def test_one_run_at_a_time(store: ObjectStore, tmp_path: Path) -> None:
     assert left(store.filesystem(), "logs/lake") == []
 
 
+def test_a_lock_is_renewed_while_the_run_is_busy(
+    store: ObjectStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(remote, "_RENEWAL_SECONDS", 0.01)
+    source, renewed, is_busy = sources(tmp_path / "src"), threading.Event(), threading.Event()
+
+    def look(request: Request) -> None:
+        if is_busy.is_set() and request.path == "/logs/lake/_lock" and request.method in ("PUT", "POST"):
+            renewed.set()
+
+    def busy(_: object) -> None:
+        is_busy.set()
+        assert renewed.wait(30)
+
+    store.fault = look
+    assert seglake.ingest(source, "s3://logs/lake", progress=busy).records == 16
+    store.fault = None
+    # The last renewal came before the lock was given up.
+    assert left(store.filesystem(), "logs/lake") == []
+
+
 @pytest.mark.parametrize("moment", ["reading", "manifest"])
 def test_a_run_that_was_held_for_dead_adds_nothing_twice(
     store: ObjectStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, moment: str
