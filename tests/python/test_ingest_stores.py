@@ -353,7 +353,7 @@ def test_a_run_that_another_completed_does_not_say_that_it_failed(
 
     monkeypatch.setattr(remote.RemoteStore, "at_a_time", 1)
     monkeypatch.setattr(remote.RemoteStore, "place", stalls)
-    with pytest.raises(IngestError, match=r"another took its place: .* All of it is ingested, or nothing\."):
+    with pytest.raises(IngestError, match=r"another run took the lock of this one.* All of it is ingested, or nothing\."):
         seglake.ingest(source, "s3://logs/lake")
     assert others == [2]
 

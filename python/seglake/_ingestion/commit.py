@@ -106,8 +106,8 @@ def _failed(destination: Destination, staging: Path, error: Exception) -> Ingest
     where = destination.shown()
     if isinstance(error, LockTakenError):
         return IngestError(
-            f"{where}: this run stood still for so long that another took its place: {error}. All of it is ingested, "
-            "or nothing. Ingest again: what is missing is added, and nothing twice"
+            f"{where}: another run took the lock of this one, which stood still, or began at the same moment: {error}. "
+            "All of it is ingested, or nothing. Ingest again: what is missing is added, and nothing twice"
         )
     try:
         is_certain = destination.store.exists(staging / MANIFEST)
