@@ -214,7 +214,7 @@ def manifests(lake: Path) -> list[Path]:
 def test_on_the_command_line(tmp_path: Path, kind: str) -> None:
     write_segment(tmp_path / "src/a.active", 5)
     done = command("ingest", tmp_path / "src", "--to", tmp_path / "lake", "--table", kind, "--json")
-    assert (done.status, json.loads(done.out)["records"]) == (0, 5), done.err
+    assert (done.status, json.loads(done.out)["records"], done.err) == (0, 5, "")
     assert sum(rows(tmp_path / "lake", kind, "active", "records").values()) == 5
 
 
