@@ -101,6 +101,8 @@ class Stores:
             )
         if self._given is not None:
             return self._given, self._given.path_of(uri)
+        if scheme_of(uri) is None:
+            raise ValueError(f"{uri}: expected a path, or a URI with //, as in s3://bucket/lake")
         scheme, _, rest = uri.partition("://")
         place = f"{scheme}://{rest.partition('/')[0]}"
         if place not in self._reached:
