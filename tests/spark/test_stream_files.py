@@ -981,3 +981,29 @@ def test_ten_thousand_files_that_come_late_move_are_cut_and_replaced(
         assert sorted(query.batch()) == sorted(rows)
         assert query.batch() == []
     assert sum("was replaced or cut" in message for message in caplog.messages) == 4 * 20
+
+
+def test_complete_files_are_read_by_their_sidecars(folder: Path) -> None:
+    path = folder / "a.sealed"
+    values = [f"value {number}" for number in range(20)]
+    with seglake.create(path, format="sealed", options={"trailer": False}) as writer:
+        for value in values:
+            writer.write(type="t", value=value.encode())
+    seglake.protect(path)
+    content = path.read_bytes()
+    at = content.index(b"value 7")
+    path.write_bytes(content[:at] + b"X" + content[at + 1 :])
+    expected = {
+        "none": [value if value != "value 7" else "Xalue 7" for value in values],
+        "auto": [value for value in values if value != "value 7"],
+    }
+    for parity, found in expected.items():
+        states = str(folder.parent / f"states-{parity}")
+        assert (
+            stream(folder, segmentFormat="sealed", parity=parity, stateLocation=states, mode="DROPMALFORMED").batch()
+            == found
+        )
+    states = str(folder.parent / "states-repair")
+    query = stream(folder, segmentFormat="sealed", repair="true", stateLocation=states, mode="DROPMALFORMED")
+    assert query.batch() == values
+    assert query.batch() == []
