@@ -699,6 +699,23 @@ def test_an_interrupted_run_leaves_nothing(store: ObjectStore, tmp_path: Path) -
     assert left(store.filesystem(), "logs/lake") == []
 
 
+def test_obstore_creates_in_one_step(store: ObjectStore, tmp_path: Path) -> None:
+    fsspec_of_obstore = pytest.importorskip("obstore.fsspec")
+    source = sources(tmp_path / "src")
+    own = {"access_key_id": ACCESS_KEY, "secret_access_key": SECRET_KEY, "region": "eu-central-1"}
+    config = {**own, "endpoint": f"http://{store.endpoint}"}
+    filesystem = fsspec_of_obstore.FsspecStore("s3", config=config, client_options={"allow_http": True})
+    assert seglake.ingest(source, "s3://logs/lake", filesystem=filesystem).records == 16
+    write_segment(source / "c.active", 3)
+    assert seglake.ingest(source, "logs/lake", filesystem=filesystem).records == 3
+    assert left(store.filesystem(), "logs/lake") == []
+    scan = seglake.scan(source / "c.active")
+    assert seglake.export(scan, "s3://logs/x.csv", filesystem=filesystem).records == 3
+    target = remote.target_of(Stores(filesystem).connect("s3://logs/x.csv")[0])
+    with pytest.raises(FileExistsError):
+        target._send(tmp_path / "src/c.active", "logs/x.csv", create=True)  # pyright: ignore[reportPrivateUsage]
+
+
 def test_driver_and_tasks_tell_each_other_through_the_store(
     store: ObjectStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -32,7 +32,10 @@ class FsspecStore(Store):
 
     def path_of(self, source: str) -> str:
         """Returns the path within the store of a path or URI."""
-        return str(self.filesystem._strip_protocol(source))
+        path = str(self.filesystem._strip_protocol(source))
+        # Those of obstore leave it where it is.
+        scheme, separator, rest = path.partition("://")
+        return rest if separator and scheme in _protocols(self.filesystem) else path
 
     def open(self, path: str, name: str) -> RemoteFile:
         """Opens a file for reading."""
@@ -87,6 +90,11 @@ class FsspecFile(RemoteFile):
     def _is_unchanged(self) -> bool:
         self._filesystem.invalidate_cache()
         return _identity(self._filesystem.info(self.path)) == self._identity
+
+
+def _protocols(filesystem: _FileSystem) -> tuple[str, ...]:
+    named = filesystem.protocol
+    return (named,) if isinstance(named, str) else tuple(named)
 
 
 def _identity(info: Mapping[str, Any]) -> list[object]:

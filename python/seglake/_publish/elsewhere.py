@@ -11,6 +11,7 @@ import uuid
 from abc import ABC, abstractmethod
 from collections.abc import Generator
 from contextlib import contextmanager, suppress
+from importlib import import_module
 from pathlib import Path
 from typing import Any, BinaryIO, Final, cast
 
@@ -281,9 +282,26 @@ class _FsspecTarget(Target):
             self._filesystem.makedirs(path, exist_ok=True)
 
 
+class _ObstoreTarget(_FsspecTarget):
+    """A store that `obstore` reaches as a file system of `fsspec`. Its files know no conditions, but its `put` does."""
+
+    def _send(self, local: Path, path: str, *, create: bool) -> None:
+        obstore: Any = import_module("obstore")
+        bucket, key = self._filesystem._split_path(path)
+        mode = "create" if create and self.has_conditions else "overwrite"
+        try:
+            obstore.put(self._filesystem._construct_store(bucket), key, local, mode=mode)
+        except obstore.exceptions.AlreadyExistsError:
+            raise FileExistsError(path) from None
+
+
 def target_of(store: Store) -> Target:
     """Returns what writes to a store."""
-    return _ArrowTarget(store) if isinstance(store, ArrowStore) else _FsspecTarget(cast("FsspecStore", store))
+    if isinstance(store, ArrowStore):
+        return _ArrowTarget(store)
+    own = cast("FsspecStore", store)
+    is_obstore = any(each.__module__.partition(".")[0] == "obstore" for each in type(own.filesystem).__mro__)
+    return _ObstoreTarget(own) if is_obstore else _FsspecTarget(own)
 
 
 @contextmanager
