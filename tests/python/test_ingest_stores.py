@@ -552,6 +552,15 @@ def test_tables_take_what_reaches_the_store(
     assert done.records == 16
 
 
+def test_a_store_that_refuses_the_library_of_the_tables_is_named(
+    store: ObjectStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "AKIAOTHER")
+    with pytest.raises(OSError, match=r"the table cannot be read: .*403 Forbidden.*: 's3://logs/lake/") as caught:
+        seglake.ingest(sources(tmp_path / "src"), "s3://logs/lake", table="delta", filesystem=store.filesystem())
+    assert str(caught.value).isprintable()
+
+
 @pytest.mark.parametrize(
     ("named", "given", "message"),
     [

@@ -70,7 +70,7 @@ class RemoteStore(Store):
         # Where a lock is renewed by removing and renaming, it is nobody's in between.
         self._renewing = threading.RLock()
 
-    def __reduce__(self) -> object:
+    def __reduce__(self) -> tuple[Any, ...]:
         return RemoteStore, (self._stores, self._uri)
 
     @property

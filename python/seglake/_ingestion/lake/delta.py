@@ -48,16 +48,17 @@ class DeltaLakeTable(LakeTable[DeltaTable]):
 
     def read(self, columns: Sequence[str]) -> pa.Table | None:
         """Reads columns of all rows; None where there is no table."""
-        table = self._open()
-        return None if table is None else cast("Any", table).to_pyarrow_table(columns=list(columns))
+        table: Any = self._open()
+        try:
+            return None if table is None else table.to_pyarrow_table(columns=list(columns))
+        except OSError as error:
+            raise self._failed("cannot be read", error) from error
 
     def _open(self) -> DeltaTable | None:
         try:
             return DeltaTable(self._name, storage_options=self._storage_options)
         except TableNotFoundError:
             return None
-        except OSError:
-            raise
         except Exception as error:
             raise self._failed("cannot be read", error) from error
 

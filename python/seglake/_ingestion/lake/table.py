@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import re
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
 __all__ = ["DataFile", "LakeTable", "TableChangedError", "lake_schema"]
 
 _ATTEMPTS: Final = 10
+_COLOUR: Final = re.compile("\x1b\\[[0-9;]*m")
 
 
 @dataclass(frozen=True)
@@ -118,7 +120,9 @@ class LakeTable(ABC, Generic[_Table]):
         """Commits a run on top of the state that was opened, without retries; returns False if others changed it."""
 
     def _failed(self, what: str, error: Exception) -> OSError:
-        return OSError(errno.EIO, f"the table {what}: {error}", self._name)
+        # Some write in colours, and over several lines.
+        words = _COLOUR.sub("", str(error)).split()
+        return OSError(errno.EIO, f"the table {what}: {' '.join(words)}", self._name)
 
 
 def lake_schema(schema: pa.Schema) -> pa.Schema:
