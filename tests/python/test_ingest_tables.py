@@ -128,6 +128,23 @@ def test_all_tables_of_a_destination_are_of_one_kind(tmp_path: Path, kind: Any) 
     assert sum(rows(tmp_path / "lake", kind, "active", "records").values()) == 5
 
 
+def test_a_run_that_died_is_completed_as_the_kind_that_it_was_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_segment(tmp_path / "a.active", 3)
+
+    def fails(*_: object) -> None:
+        raise OSError("no")
+
+    with monkeypatch.context() as patched, pytest.raises(IngestError, match="next ingest into the folder completes it"):
+        patched.setattr("seglake._ingestion.commit._roll_forward", fails)
+        seglake.ingest(tmp_path / "a.active", tmp_path / "lake")
+    with pytest.raises(IngestError, match="its tables are of the kind parquet, and delta is asked for"):
+        seglake.ingest(tmp_path / "a.active", tmp_path / "lake", table="delta")
+    assert seglake.ingest(tmp_path / "a.active", tmp_path / "lake").records == 0
+    assert sum(rows(tmp_path / "lake", "parquet", "active", "records").values()) == 3
+
+
 @pytest.mark.parametrize("kind", KINDS)
 def test_oplogs_of_one_dialect_are_in_a_table(tmp_path: Path, kind: Any) -> None:
     folder = tmp_path / "src"

@@ -10,9 +10,10 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import seglake
+from seglake._publish.manifest import MANIFEST, left_over
 
 from ..destination import Destination
-from ..layout import KIND, TABLES
+from ..layout import KIND, STAGING, TABLES
 from ..result import IngestError, TableKind
 from .table import LakeTable
 
@@ -135,9 +136,15 @@ def settle_kind(destination: Destination, kind: TableKind) -> None:
         raise IngestError(f"{destination.shown(path)}: expected what kind of tables is there: {error!r}") from None
     if found == kind:
         return
-    if said is not None or destination.files_tables():
+    if said is not None or destination.files_tables() or _has_manifests(destination):
         raise IngestError(
             f"{destination.shown()}: its tables are of the kind {found}, and {kind} is asked for. Ask for "
             f"{found}, or ingest into another destination"
         )
     destination.store.write_durably(destination.folder, path, json.dumps({"table": kind}).encode())
+
+
+def _has_manifests(destination: Destination) -> bool:
+    """Tells whether a run that died is certain to be in the tables: they are of the kind that it was for."""
+    store = destination.store
+    return any(store.exists(each / MANIFEST) for each in left_over(destination.folder / STAGING, store=store, kind=""))
