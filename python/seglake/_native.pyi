@@ -2347,6 +2347,8 @@ class SegmentLog:
     protect: a profile as in `seglake.protect`, such as "128+8": each sealed segment gets a parity sidecar, from
         which `repair` restores damaged bytes. Those that have none yet get one in the background. None: no
         sidecars are made.
+    protect_active: with `protect`, whether the segment that is being written has a sidecar as well, up to what is
+        known to be on the disk.
     readonly: open the log to read, beside its writer. Nothing is locked or changed. Of the others only `key` can
         be given then.
 
@@ -2371,6 +2373,7 @@ class SegmentLog:
         retention: Retention | None = None,
         seal: bool | None = None,
         protect: ProfileName | None = None,
+        protect_active: bool = False,
         readonly: bool = False,
     ) -> Self: ...
     @property

@@ -179,6 +179,9 @@ Examples:
 @_segment_options
 @options.protection
 @click.option(
+    "--protect-active", is_flag=True, help="With --protect: a sidecar of the segment that is being written, too."
+)
+@click.option(
     "--line-bytes",
     metavar="SIZE",
     type=options.SIZE,
@@ -197,6 +200,7 @@ def write(
     segment_age: float | None,
     protect: bool,
     profile: ProfileName | None,
+    protect_active: bool,
     line_bytes: int,
     key: str | None,
 ) -> int:
@@ -211,6 +215,8 @@ def write(
     Exit status: 0 all lines are in the log, 2 error, 130 Ctrl-C, 143 SIGTERM.
     """
     _check_type(type_)
+    if protect_active and not protect:
+        raise click.UsageError("--protect-active extends what is protected: give --protect, too")
 
     def plain(log: SegmentLog, block: bytes) -> tuple[int, UUID | None]:
         from seglake import SeglakeError
@@ -230,6 +236,7 @@ def write(
         segment_bytes=segment_bytes,
         segment_age=segment_age,
         protect=options.chosen_profile(protect=protect, profile=profile),
+        protect_active=protect_active,
     ) as log:
         _tell_recovered(log, path)
         write = partial(_write_json, line_bytes=line_bytes) if as_json else plain

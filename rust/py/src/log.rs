@@ -59,6 +59,7 @@ const SIGNAL_INTERVAL: Duration = Duration::from_millis(50);
 /// seal: whether segments that are full are sealed. None is True.
 /// protect: a profile as in `seglake.protect`, such as "128+8": each sealed segment gets a parity sidecar, from which `repair` restores
 ///     damaged bytes. Those that have none yet get one in the background. None: no sidecars are made.
+/// protect_active: with `protect`, whether the segment that is being written has a sidecar as well, up to what is known to be on the disk.
 /// readonly: open the log to read, beside its writer. Nothing is locked or changed. Of the others only `key` can be given then.
 ///
 /// Raises OSError where the folder cannot be used, or another writer has it open (the error names its process); FormatError
@@ -211,7 +212,7 @@ impl SegmentLog {
     #[new]
     #[pyo3(signature = (
         path, *, key=None, segment_bytes=None, segment_age=None, durability=None, mark_interval=None, retention=None,
-        seal=None, protect=None, readonly=false,
+        seal=None, protect=None, protect_active=false, readonly=false,
     ))]
     #[allow(clippy::too_many_arguments, reason = "keyword arguments")]
     fn new(
@@ -225,6 +226,7 @@ impl SegmentLog {
         retention: Option<Bound<'_, PyDict>>,
         seal: Option<bool>,
         protect: Option<&str>,
+        protect_active: bool,
         readonly: bool,
     ) -> PyResult<Self> {
         let core = |error| raise(py, error);
@@ -240,6 +242,7 @@ impl SegmentLog {
             retention,
             seal,
             protect,
+            protect_active,
         };
         if readonly {
             of_writer.refuse()?;

@@ -17,6 +17,8 @@ words! {
         End = "end",
         /// The file that says why the segment is frozen.
         Frozen = "frozen",
+        /// Its parity sidecar.
+        Sidecar = "sidecar",
         /// Its name, which is that of its first record.
         Name = "name",
     }
@@ -29,6 +31,7 @@ impl SaidBy {
             Self::Mark => "the synced mark",
             Self::End => "its .end file",
             Self::Frozen => "its .frozen file",
+            Self::Sidecar => "its sidecar",
             Self::Name => "its name",
         }
     }

@@ -10,6 +10,7 @@ use super::name::{SegmentId, SegmentKind};
 use crate::checksum::Key;
 use crate::disk::{DiskRef, Opening};
 use crate::error::Result;
+use crate::parity::{Coverage, Files};
 use crate::source::{Bound, BoundSource, FileSource, SaidBy, Source};
 
 /// How much of a segment's file is read, and how far it has to reach. Nothing is said of a sealed file, which tells by itself where
@@ -138,6 +139,26 @@ impl Bound {
             offset: end.offset,
             last: Some(end.last),
             said_by: SaidBy::End,
+            is_complete: true,
+        })
+    }
+
+    /// What the parity sidecar of an active file covers: that was in front of the mark. `None` where there is none that can be read.
+    pub(super) fn of_sidecar(disk: &DiskRef, folder: &Path, id: SegmentId) -> Option<Self> {
+        let kind = SegmentKind::Active;
+        let file = FileSource::open(disk, &folder.join(id.file_name(kind)));
+        let sidecar = FileSource::open(disk, &folder.join(id.sidecar_name(kind)));
+        let (Ok(file), Ok(sidecar)) = (file, sidecar) else {
+            return None;
+        };
+        let coverage = Coverage::read(Files::new(&file, &sidecar));
+        let Ok(Some(coverage)) = coverage else {
+            return None;
+        };
+        Some(Self {
+            offset: coverage.covered,
+            last: None,
+            said_by: SaidBy::Sidecar,
             is_complete: true,
         })
     }

@@ -42,8 +42,8 @@ pub(super) struct Listing {
     pub(super) doubled: Vec<Segment>,
     /// Segments with a file that says where they end.
     pub(super) ended: Vec<SegmentId>,
-    /// Segments with a parity sidecar of their sealed file.
-    pub(super) protected: HashSet<SegmentId>,
+    /// The files of segments that have a parity sidecar.
+    pub(super) protected: HashSet<(SegmentId, SegmentKind)>,
     pub(super) temporary: Vec<PathBuf>,
     /// How many files there are, whatever they are.
     files: usize,
@@ -94,8 +94,8 @@ impl Listing {
                 });
             } else if let Some(id) = SegmentId::parse_end(name) {
                 listing.ended.push(id);
-            } else if let Some(id) = SegmentId::parse_sidecar(name) {
-                listing.protected.insert(id);
+            } else if let Some(file) = SegmentId::parse_sidecar(name) {
+                listing.protected.insert(file);
             } else if SegmentId::is_temporary(name) {
                 listing.temporary.push(path);
             } else if name.ends_with(FROZEN) {
@@ -183,22 +183,31 @@ impl Listing {
         let twice: HashSet<_> = self.doubled.iter().map(|own| own.id).collect();
         let may_be_sealed =
             |own: &&Segment| own.kind == SegmentKind::Sealed || twice.contains(&own.id);
+        let is_protected = |id| self.protected.contains(&(id, SegmentKind::Sealed));
         let bare = self
             .segments
             .iter()
-            .filter(|own| !own.is_frozen && !self.protected.contains(&own.id));
+            .filter(|own| !own.is_frozen && !is_protected(own.id));
         bare.filter(may_be_sealed).map(|own| own.id).collect()
     }
 
-    /// Removes the sidecars of segments that were removed. Those of segments that are missing stay: these may be restored. What hinders
-    /// this hinders nobody, as names are never used again.
+    /// Removes the sidecars of segments that were removed, and those of active files that were sealed. Those of segments that are missing
+    /// stay: these may be restored. What hinders this hinders nobody, as names are never used again.
     pub(super) fn forget_sidecars(&self, disk: &DiskRef, folder: &Path) {
         let Some(oldest) = self.segments.first() else {
             return;
         };
-        let removed = self.protected.iter();
-        let removed = removed.filter(|id| id.sequence < oldest.id.sequence);
-        removed.for_each(|id| drop(disk.unlink(&folder.join(id.sidecar_name()))));
+        let twice: HashSet<_> = self.doubled.iter().map(|own| own.id).collect();
+        let sealed = self.segments.iter();
+        let sealed: HashSet<_> = sealed
+            .filter(|own| own.kind == SegmentKind::Sealed && !twice.contains(&own.id))
+            .map(|own| own.id)
+            .collect();
+        let is_gone = |(id, kind): &&(SegmentId, SegmentKind)| {
+            id.sequence < oldest.id.sequence || *kind == SegmentKind::Active && sealed.contains(id)
+        };
+        let gone = self.protected.iter().filter(is_gone);
+        gone.for_each(|(id, kind)| drop(disk.unlink(&folder.join(id.sidecar_name(*kind)))));
     }
 
     /// The last segment, to which records may be appended.

@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
 use uuid::Uuid;
@@ -48,6 +49,8 @@ pub struct SegmentLog {
     pub(super) committed: Condvar,
     /// So many records were appended as a commit waits for.
     pub(super) appended: Condvar,
+    /// Up to where the sealer was asked to protect the active segment.
+    pub(super) asked: AtomicU64,
     recovered: Vec<Recovery>,
     owner: Owner,
 }
@@ -61,11 +64,7 @@ impl SegmentLog {
     /// [`Error::Format`] where segments are missing; [`Error::Damage`] where the key is probably another one.
     pub fn open(path: impl AsRef<Path>, options: LogOptions) -> Result<Self> {
         let folder = absolute(path.as_ref())?;
-        if options.segment_bytes == 0 {
-            return Err(Error::Usage(
-                "segment_bytes is 0: it is at least 1".to_owned(),
-            ));
-        }
+        options.check()?;
         let disk = &options.disk;
         begin_folder(disk, &folder)?;
         let lock = Lock::take(disk, &folder)?;
@@ -83,6 +82,9 @@ impl SegmentLog {
             .transpose()?;
         let marker = Marker::start(mark, lock, &folder, options.mark_interval)?;
         let sealer = Sealer::start(&folder, &options)?;
+        if let Some(segment) = segment.as_ref().filter(|_| options.protect_active) {
+            sealer.extend(segment.id, segment.synced.0, false);
+        }
         if options.protect.is_some() {
             unprotected.into_iter().for_each(|id| sealer.protect(id));
         }
@@ -112,6 +114,7 @@ impl SegmentLog {
             }),
             committed: Condvar::new(),
             appended: Condvar::new(),
+            asked: AtomicU64::new(0),
             recovered: steps,
             owner: Owner::here(),
             options,
@@ -280,6 +283,13 @@ impl SegmentLog {
         state = self.state();
         while state.committing.is_some() || state.is_rolling {
             state = self.wait_committed(state);
+        }
+        if let Some(current) = state
+            .segment
+            .as_ref()
+            .filter(|_| self.options.protect_active)
+        {
+            self.sealer.extend(current.id, current.synced.0, true);
         }
         if let Some(current) = &mut state.segment
             && self.marker.check_lock().is_err()

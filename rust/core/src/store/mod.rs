@@ -18,6 +18,7 @@ mod mark;
 mod marking;
 mod name;
 mod options;
+mod protecting;
 mod reader;
 mod recovery;
 mod rolling;

@@ -12,8 +12,8 @@ const SEQUENCE_DIGITS: usize = 20;
 const UUID_CHARACTERS: usize = 36;
 /// How the name ends of a file that says where a segment ends.
 const END: &str = ".end";
-/// How the name ends of the parity sidecar of a sealed segment.
-const SIDECAR: &str = ".sealed.par";
+/// How the name ends of a parity sidecar, after that of the file that it covers.
+const SIDECAR: &str = ".par";
 /// How many hexadecimal digits the name of a temporary file has.
 const TEMPORARY_DIGITS: usize = 16;
 
@@ -78,14 +78,14 @@ impl SegmentId {
         Self::parse_stem(stem)
     }
 
-    /// The name of the parity sidecar of its sealed file.
-    pub(super) fn sidecar_name(&self) -> String {
-        format!("{self}{SIDECAR}")
+    /// The name of the parity sidecar of its file.
+    pub(super) fn sidecar_name(&self, kind: SegmentKind) -> String {
+        format!("{}{SIDECAR}", self.file_name(kind))
     }
 
-    /// What a file's name says, if it is that of the sidecar of a sealed segment.
-    pub(super) fn parse_sidecar(name: &str) -> Option<Self> {
-        Self::parse_stem(name.strip_suffix(SIDECAR)?)
+    /// What a file's name says, if it is that of the sidecar of a segment.
+    pub(super) fn parse_sidecar(name: &str) -> Option<(Self, SegmentKind)> {
+        Self::parse(name.strip_suffix(SIDECAR)?)
     }
 
     /// The name of the file that keeps what recovery removed from its end.
@@ -219,6 +219,8 @@ mod tests {
         const RANDOM: &str = "0123456789abcdef";
         for name in [
             format!(".{NAME}.sealed.{RANDOM}.tmp"),
+            format!(".{NAME}.sealed.par.{RANDOM}.tmp"),
+            format!(".{NAME}.active.par.{RANDOM}.tmp"),
             format!("._{NAME}.frozen.{RANDOM}.tmp"),
             format!("._{NAME}.end.{RANDOM}.tmp"),
             format!("._{NAME}.84.quarantine.{RANDOM}.tmp"),

@@ -9,7 +9,7 @@ use super::folder::{Listing, Segment, is_key_of};
 use super::frozen::{freeze, remove_synced, unreadable_page, write_new};
 use super::mark::{Found, Mark, MarkFile};
 use super::name::{SegmentId, SegmentKind};
-use super::sealing::{Sealed, seal};
+use super::sealing::{Sealed, remove_active, seal};
 use crate::bug::OrBug;
 use crate::checksum::Key;
 use crate::disk::{DiskRef, Handle, Opening};
@@ -264,11 +264,13 @@ impl Recovering<'_> {
         Bound::of_mark(&self.mark, id).offset
     }
 
-    /// What is known to be on the disk of a segment: what the mark says, or what was written down when the segment ended. A crash
-    /// may have come before the mark was synced, or before there was a next segment.
+    /// What is known to be on the disk of a segment: what the mark says, what was written down when the segment ended, or what a sidecar
+    /// covers. A crash may have come before the mark was synced, or before there was a next segment.
     fn bound(&self, id: SegmentId) -> Bound {
         let marked = Bound::of_mark(&self.mark, id);
-        marked.or_later(Bound::of_end(self.disk, self.folder, id, &self.key))
+        marked
+            .or_later(Bound::of_end(self.disk, self.folder, id, &self.key))
+            .or_later(Bound::of_sidecar(self.disk, self.folder, id))
     }
 
     /// Removes the files that say where segments end that are sealed or gone.
@@ -449,8 +451,7 @@ impl Recovering<'_> {
         // Of the newest segment there may be records that cannot be read, and that the sealed file lacks.
         let is_whole = other.first_damage.is_none() && (own.unreadable.is_none() || !is_newest);
         if is_whole && other.last.is_some() && other.last >= needed {
-            remove_synced(self.disk, self.folder, &active.path)?;
-            forget_end(self.disk, self.folder, id);
+            remove_active(self.disk, self.folder, id)?;
             return Ok(true);
         }
         let lacking = bound.check(Some(&active.path), own.records, own.last, own.len);

@@ -98,6 +98,8 @@ impl SegmentLog {
                     is_frozen: false,
                 };
                 self.sealer.add(segment, Some(current.synced.0));
+            } else if self.options.protect_active {
+                self.sealer.extend(current.id, current.synced.0, true);
             }
         }
         Ok(state)

@@ -2,7 +2,6 @@
 //! "Sealing".
 
 use std::collections::VecDeque;
-use std::io::ErrorKind;
 use std::panic::{self, AssertUnwindSafe};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -15,6 +14,7 @@ use super::frozen::{freeze, remove_synced, unreadable_page};
 use super::mark::Mark;
 use super::name::{SegmentId, SegmentKind};
 use super::options::{LogOptions, Retention};
+use super::protecting::{protect, protect_active};
 use crate::checksum::Key;
 use crate::disk::{DiskRef, Owner};
 use crate::engine::{Interrupt, Options};
@@ -23,7 +23,7 @@ use crate::parity::Parameters;
 use crate::source::{Bound, BoundSource, FileSource, SaidBy};
 use crate::sync::{self, Condvar, JoinHandle, Mutex, MutexGuard};
 use crate::uuid6;
-use crate::verbs::{self, Protection, SealOptions};
+use crate::verbs::{self, SealOptions};
 
 /// How long a thread waits for sealing before it asks whether to go on.
 const INTERRUPT_INTERVAL: Duration = Duration::from_millis(50);
@@ -67,8 +67,7 @@ pub(super) fn seal(
     let how = SealOptions::default().overwrite(overwrite);
     match verbs::seal(Arc::new(source), &options, &path, &how, |_| Ok(())) {
         Ok(_) => {
-            remove_synced(disk, folder, &segment.path)?;
-            forget_end(disk, folder, segment.id);
+            remove_active(disk, folder, segment.id)?;
             Ok(Sealed::Sealed)
         }
         // Not where the new file is read back differently: that is no damage of the segment.
@@ -84,6 +83,19 @@ pub(super) fn seal(
         }
         Err(error) => Err(error),
     }
+}
+
+/// Removes the active file of a segment that is sealed, and what is said of it. A leftover of that does no harm: it is removed when the log
+/// is opened the next time.
+///
+/// # Errors
+/// [`Error::Io`].
+pub(super) fn remove_active(disk: &DiskRef, folder: &Path, id: SegmentId) -> Result<()> {
+    let path = folder.join(id.file_name(SegmentKind::Active));
+    remove_synced(disk, folder, &path)?;
+    forget_end(disk, folder, id);
+    let _ = disk.unlink(&folder.join(id.sidecar_name(SegmentKind::Active)));
+    Ok(())
 }
 
 /// Removes the oldest sealed and frozen segments as `retention` says, one after the other, each for good before the next, so that no gap
@@ -125,8 +137,10 @@ fn retain(disk: &DiskRef, folder: &Path, key: &Key, retention: &Retention) -> Re
         for own in other.chain([segment]) {
             remove_synced(disk, folder, &own.path)?;
         }
-        if listing.protected.contains(&segment.id) {
-            remove_synced(disk, folder, &folder.join(segment.id.sidecar_name()))?;
+        for kind in [SegmentKind::Sealed, SegmentKind::Active] {
+            if listing.protected.contains(&(segment.id, kind)) {
+                remove_synced(disk, folder, &folder.join(segment.id.sidecar_name(kind)))?;
+            }
         }
         // What is said of it goes after it. A leftover does no harm.
         let _ = disk.unlink(&folder.join(segment.id.frozen_name()));
@@ -142,34 +156,6 @@ fn is_removable(segment: &Segment) -> bool {
     segment.kind == SegmentKind::Sealed || segment.is_frozen
 }
 
-/// Makes the parity sidecar of a sealed segment. Nothing is done if there is none, as where old ones were removed meanwhile.
-///
-/// # Errors
-/// [`Error::Damage`]: what is damaged is not protected. [`Error::Io`], [`Error::Interrupted`].
-fn protect(
-    disk: &DiskRef,
-    folder: &Path,
-    id: SegmentId,
-    key: Key,
-    parameters: Parameters,
-    interrupt: Interrupt,
-) -> Result<()> {
-    let path = folder.join(id.file_name(SegmentKind::Sealed));
-    let options = Options::default()
-        .on_disk(disk)
-        .keys(vec![key])
-        .interrupt(Some(interrupt));
-    let how = Protection::default().parameters(parameters);
-    match verbs::protect(&path, &options, &how, |_| Ok(())) {
-        Err(Error::Io { source, .. })
-            if source.kind() == ErrorKind::NotFound && !disk.is_taken(&path) =>
-        {
-            Ok(())
-        }
-        protected => protected.map(drop),
-    }
-}
-
 /// What the thread is to do next.
 #[derive(Debug)]
 enum Job {
@@ -177,6 +163,8 @@ enum Job {
     Seal(Segment, Option<u64>),
     /// Make the sidecar of this sealed segment.
     Protect(SegmentId),
+    /// Extend the sidecar of this active segment up to this offset, now or when there is more.
+    Extend(SegmentId, u64, bool),
 }
 
 /// How a job went.
@@ -267,6 +255,7 @@ impl Shared {
         let mut frozen = None;
         let worked = match job {
             Job::Protect(id) => self.protect(id),
+            Job::Extend(id, end, is_last) => return self.extend(id, end, is_last),
             Job::Seal(segment, end) => match self.seal(&segment, end) {
                 Ok(Sealed::Sealed) => self.protect(segment.id),
                 Ok(Sealed::Frozen) => {
@@ -305,6 +294,24 @@ impl Shared {
         let interrupt = Interrupt::once(&self.stopped);
         let (disk, folder) = (&self.disk, &self.folder);
         protect(disk, folder, id, self.key, parameters, interrupt)
+    }
+
+    /// Extends the sidecar of the segment that is being written.
+    fn extend(&self, id: SegmentId, end: u64, is_last: bool) -> Done {
+        let Some(parameters) = self.protect else {
+            return Done::default();
+        };
+        let _alone = locked(&self.arranging);
+        let options = Options::default()
+            .on_disk(&self.disk)
+            .keys(vec![self.key])
+            .interrupt(Some(Interrupt::once(&self.stopped)));
+        let (disk, folder) = (&self.disk, &self.folder);
+        let extended = protect_active(disk, folder, (id, end), &options, parameters, is_last);
+        Done {
+            error: extended.err(),
+            ..Done::default()
+        }
     }
 
     /// Removes what is too old or too much, also where a segment was not sealed: that may have been for lack of room.
@@ -369,6 +376,17 @@ impl Sealer {
     /// Makes the sidecar of a sealed segment soon.
     pub(super) fn protect(&self, id: SegmentId) {
         self.begin(Job::Protect(id));
+    }
+
+    /// Extends the sidecar of the segment that is being written soon, up to this offset, which is on the disk.
+    pub(super) fn extend(&self, id: SegmentId, end: u64, is_last: bool) {
+        let mut work = self.shared.work();
+        // One that waits is taken further, so that no more than one does.
+        let is_same = |own: &Job| matches!(own, Job::Extend(own, ..) if *own == id);
+        work.waiting.retain(|own| !is_same(own));
+        work.waiting.push_back(Job::Extend(id, end, is_last));
+        drop(work);
+        self.shared.changed.notify_all();
     }
 
     fn begin(&self, job: Job) {

@@ -75,7 +75,7 @@ impl LogReader {
             match segment.kind {
                 SegmentKind::Sealed => {
                     self.link(&segment.id.file_name(segment.kind), folder)?;
-                    let sidecar = segment.id.sidecar_name();
+                    let sidecar = segment.id.sidecar_name(segment.kind);
                     if self.disk().is_taken(&self.path().join(&sidecar)) {
                         if_there(self.link(&sidecar, folder))?;
                     }
@@ -85,8 +85,11 @@ impl LogReader {
                 }
             }
             if limit.is_some() {
-                // Only a part of it is taken, so it may end before its end.
+                // Only a part of it is taken, so it may end before its end, and before that of what its sidecar covers.
                 continue;
+            }
+            if segment.kind == SegmentKind::Active {
+                if_there(self.copy_own(&segment.id.sidecar_name(segment.kind), folder))?;
             }
             for name in [segment.id.end_name(), segment.id.frozen_name()] {
                 if_there(self.copy_own(&name, folder))?;

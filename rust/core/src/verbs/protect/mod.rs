@@ -65,6 +65,16 @@ pub struct Protection {
     pub lazy: bool,
     /// Whether the file has no format: nothing is verified before it is covered, and all of it is covered.
     pub raw: bool,
+    /// The file is being written: it is read up to this offset, which is on the disk.
+    synced_up_to: Option<u64>,
+}
+
+impl Protection {
+    /// Protects a file that is being written, up to this offset, which is on the disk already.
+    pub(crate) const fn synced_up_to(mut self, offset: u64) -> Self {
+        self.synced_up_to = Some(offset);
+        self
+    }
 }
 
 setters!(Protection {
@@ -149,9 +159,12 @@ pub fn protect(
         &[("the file", Some(path)), ("its sidecar", Some(&sidecar))],
     )?;
     let old = InPlace::open(disk, &sidecar)?;
-    let file = FileSource::open(disk, path)?;
-    // What a sidecar says of bytes must not outlive them.
-    file.sync()?;
+    let mut file = FileSource::open(disk, path)?;
+    match protection.synced_up_to {
+        Some(end) => file = file.up_to(end),
+        // What a sidecar says of bytes must not outlive them.
+        None => file.sync()?,
+    }
     let mut stages = Stages::new(file.len(), STAGES, &mut progress);
     let coverage = match &old {
         Some(old) if !protection.as_it_is => Coverage::read(Files::new(&file, &old.source()?))?,
