@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import stat
 import time
 from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass, field
@@ -142,10 +143,11 @@ class _State:
             path, [str(Path(folder).absolute()) for folder in folders], None if subset is None else [*subset], None
         )
         try:
-            content: Any = json.loads(Path(path).read_bytes())
+            # Opening a pipe would wait for who writes into it.
+            content: Any = json.loads(Path(path).read_bytes()) if stat.S_ISREG(os.stat(path).st_mode) else None  # noqa: PTH116
         except FileNotFoundError:
             return own
-        except ValueError:
+        except (ValueError, RecursionError):
             content = None
         found = cls._from_json(path, content)
         if found is None:
@@ -165,7 +167,7 @@ class _State:
         match content:
             case {"version": 1, "folders": [*folders], "subset": None | [int(), int()] as subset, "after": after}:
                 texts: list[Any] = [*folders, "" if after is None else after]
-                if not all(isinstance(text, str) for text in texts):
+                if not all(isinstance(text, str) and _is_path(text) for text in texts):
                     return None
                 return cls(path, texts[:-1], None if subset is None else list(subset), after)
             case _:
@@ -182,6 +184,14 @@ class _State:
         content = {"version": 1, "folders": self.folders, "subset": self.subset, "after": self.after}
         with new_file(self.path, replace=True) as file:
             file.write(json.dumps(content).encode() + b"\n")
+
+
+def _is_path(text: str) -> bool:
+    try:
+        os.fsencode(text)
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def _named(folders: list[str], subset: list[int] | None) -> str:

@@ -246,11 +246,20 @@ def test_a_pass_is_taken_up_where_it_was_ended(folder: Path, tmp_path: Path, mon
         b'{"version": 1, "folders": [1], "subset": null, "after": null}',
         b'{"version": 1, "folders": [], "subset": ["a", 2], "after": null}',
         b'{"version": 1, "folders": [], "subset": null, "after": 1}',
+        b'{"version": 1, "folders": [], "subset": null, "after": "\\ud800"}',
+        b"[" * 200_000,
     ):
         state.write_bytes(other)
         with pytest.raises(ValueError, match="another file"):
             scrub(folder, state=state)
         assert state.read_bytes() == other
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="there are no such pipes")
+def test_a_pipe_is_no_state(folder: Path, tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "state")
+    with pytest.raises(ValueError, match="another file"):
+        scrub(folder, state=tmp_path / "state")
 
 
 def test_a_killed_pass_loses_no_file(folder: Path, tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 from contextlib import ExitStack, closing
 from typing import TYPE_CHECKING, Any
 
@@ -174,7 +175,7 @@ def _tell(found: Scrubbed, *, as_json: bool) -> None:
     else:
         click.echo(f"    repaired: {exact_size(repaired.changed_bytes)} changed")
     if repaired.undo is not None:
-        click.echo(f"    to undo that: {printable(f'seglake repair --undo {found.path}')}")
+        click.echo(f"    to undo that: {printable(shlex.join(['seglake', 'repair', '--undo', found.path]))}")
 
 
 def _summary(tally: Tally, mended: int, skipped: int) -> str:
