@@ -53,6 +53,41 @@ def test_a_file_of_each_format_is_repaired_and_that_undone(tmp_path: Path, forma
     assert sorted(tmp_path.glob("*.undo*")) == []
 
 
+def test_undoing_a_repair_that_was_interrupted_keeps_what_was_appended_since(tmp_path: Path) -> None:
+    path = sample(tmp_path, "active")
+    seglake.protect(path)
+    whole, modified = path.read_bytes(), path.stat().st_mtime
+    path.write_bytes(whole[:-10])
+    os.utime(path, (modified, modified))
+    manifest = Path(seglake.repair(path).manifest or "")
+    # Killed when all was written, before that was noted.
+    noted = manifest.read_bytes().rstrip()
+    manifest.write_bytes(noted[: noted.rindex(b"\n")])
+    repaired = path.read_bytes()
+    with seglake.create(path, format="active", if_exists="append") as writer:
+        writer.write(type="new", value=b"important")
+    grown = path.read_bytes()
+    with pytest.raises(seglake.FormatError, match="it changed after it was repaired"):
+        seglake.undo_repair(path)
+    assert path.read_bytes() == grown
+    path.write_bytes(repaired)
+    assert seglake.undo_repair(path) == len(whole) - 10
+    assert path.read_bytes() == whole[:-10]
+
+
+def test_a_manifest_that_continues_itself_is_refused(tmp_path: Path) -> None:
+    path = sample(tmp_path, "active")
+    seglake.protect(path)
+    flip(path, 5)
+    manifest = Path(seglake.repair(path).manifest or "")
+    content = manifest.read_bytes()
+    manifest.write_bytes(content.replace(b'"continues":null', b'"continues":"%s.undo"' % path.name.encode(), 1))
+    repaired = path.read_bytes()
+    with pytest.raises(seglake.FormatError, match="the repair before it is this one"):
+        seglake.undo_repair(path)
+    assert path.read_bytes() == repaired
+
+
 def test_a_file_that_grew_is_covered_again(tmp_path: Path) -> None:
     path = sample(tmp_path, "active")
     seglake.protect(path, profile="128+4")

@@ -88,12 +88,17 @@ impl Header {
         self.set == hex(set)
     }
 
-    /// Whether a range is within the file that it is of, before or after the repair.
-    fn has_place_for(&self, piece: &Piece) -> bool {
-        let lengths = match piece.place {
+    /// The lengths of one of the files.
+    pub(super) const fn lengths(&self, place: Place) -> &Lengths {
+        match place {
             Place::File => &self.file,
             Place::Sidecar => &self.sidecar,
-        };
+        }
+    }
+
+    /// Whether a range is within the file that it is of, before or after the repair.
+    fn has_place_for(&self, piece: &Piece) -> bool {
+        let lengths = self.lengths(piece.place);
         let end = lengths.nbytes_before.max(lengths.nbytes_after);
         let len = piece.end.checked_sub(piece.start);
         len.is_some_and(|len| len > 0 && piece.nbytes <= len) && piece.end <= end
@@ -252,6 +257,11 @@ impl Manifest {
             pieces,
             state,
         })
+    }
+
+    /// The path of the manifest.
+    pub(super) fn path(&self) -> &Path {
+        &self.path
     }
 
     /// Notes on disk how far the repair has come.

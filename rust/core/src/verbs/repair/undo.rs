@@ -93,6 +93,7 @@ pub fn undo_repair(path: &Path, options: &Options, repairing: &Repairing) -> Res
             manifest: &manifest,
             pair: &pair,
         };
+        undoing.refuse_grown(&undo)?;
         // A repair that another one completed was interrupted: any bytes may be there.
         undoing.undo(is_first && manifest.state == State::Repaired)?;
         drop(pair);
@@ -143,6 +144,36 @@ impl Undoing<'_> {
             self.restore(Place::Sidecar, sidecar)?;
         }
         self.restore(Place::File, file)
+    }
+
+    /// Refuses to cut off what was appended since, by any of the repairs to undo: of one that was interrupted, nothing else
+    /// is compared with the files.
+    fn refuse_grown(&self, undo: &Path) -> Result<()> {
+        let mut headers = vec![self.manifest.header.clone()];
+        let mut names = vec![undo.to_path_buf()];
+        while let Some(name) = headers.last().and_then(|last| last.continues.clone()) {
+            let before = folder(undo).join(name);
+            if names.contains(&before) {
+                let path = Some(self.manifest.path());
+                return Err(self.refuse(path, "the repair before it is this one".to_owned()));
+            }
+            headers.push(Manifest::read(self.job.disk, &before)?.header);
+            names.push(before);
+        }
+        for place in [Place::File, Place::Sidecar] {
+            let (mut is_changed, mut most) = (false, 0);
+            for header in &headers {
+                let lengths = header.lengths(place);
+                let (before, after) = (lengths.nbytes_before, lengths.nbytes_after);
+                is_changed |= before != after || place == Place::Sidecar && header.sidecar_anew;
+                most = before.max(after).max(most);
+            }
+            let source = self.file(place).source()?;
+            if is_changed && source.len() > most {
+                return Err(self.changed(&source));
+            }
+        }
+        Ok(())
     }
 
     fn file(&self, place: Place) -> &InPlace {
