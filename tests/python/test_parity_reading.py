@@ -39,6 +39,20 @@ def protected(tmp_path: Path, format: str) -> Path:
     return path
 
 
+def test_a_file_whose_end_tells_its_format_is_read_if_that_was_cut_off(tmp_path: Path) -> None:
+    path = tmp_path / "one.sealed"
+    with seglake.create(path, format="sealed", options={"trailer": False}) as writer:
+        writer.write(type="greeting", value=bytes(3000))
+    seglake.protect(path)
+    whole = path.read_bytes()
+    path.write_bytes(whole[:-1])
+    assert seglake.detect(path.read_bytes()).format != "sealed"  # else this shows nothing
+    report = seglake.verify(path)
+    assert (report.format, report.repaired_records) == ("sealed", 1)
+    with seglake.open(path, on_damage="repair") as reader:
+        assert [record.value for record in reader] == [bytes(3000)]
+
+
 @pytest.mark.parametrize("format", EXTENSIONS)
 def test_each_byte_that_differs_is_told_in_every_format(tmp_path: Path, format: str) -> None:
     path = protected(tmp_path, format)

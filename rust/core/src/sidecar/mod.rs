@@ -50,8 +50,8 @@ impl Check {
         resolve: impl Fn(&dyn Source) -> Result<&'static Format>,
     ) -> Result<(Arc<dyn Source>, Arc<Self>)> {
         let bands = Arc::new(Bands::open(file, sidecar)?);
-        // The beginning of the file may be damaged. If the sidecar is of another state of it, the file tells.
-        let format = match resolve(&View::raw(&bands)) {
+        // The beginning or the end of the file may be damaged. If the sidecar is of another state of it, the file tells.
+        let format = match resolve(&View::covered(&bands)) {
             Err(Error::Format { .. }) => resolve(&**bands.file())?,
             format => format?,
         };

@@ -24,13 +24,22 @@ enum Trusted {
 }
 
 impl View {
-    /// The file by a sidecar that is trusted, to tell its format.
-    pub(super) fn raw(bands: &Arc<Bands>) -> Self {
+    /// The file by a sidecar that is trusted, as long as it is.
+    fn raw(bands: &Arc<Bands>) -> Self {
         Self {
             bands: bands.clone(),
             len: bands.file().len(),
             trust: Trusted::Yes,
         }
+    }
+
+    /// The same as long as it was covered, to tell its format: that may depend on its end.
+    pub(super) fn covered(bands: &Arc<Bands>) -> Self {
+        let mut view = Self::raw(bands);
+        if bands.refused().is_none() {
+            view.len = bands.viewed_len();
+        }
+        view
     }
 
     /// The file that is checked. It is as long as it was covered, if the sidecar is trusted.
@@ -49,11 +58,12 @@ impl View {
 
     /// The same, when it was asked whether the sidecar is trusted.
     pub(super) fn settled(check: &Check) -> Result<Self> {
-        let mut view = Self::raw(&check.bands);
+        let mut view = Self::covered(&check.bands);
         if check.trust()?.is_of_an_earlier_state {
-            view.trust = Trusted::No;
-        } else if check.bands.refused().is_none() {
-            view.len = check.bands.viewed_len();
+            view = Self {
+                trust: Trusted::No,
+                ..Self::raw(&check.bands)
+            };
         }
         Ok(view)
     }
