@@ -30,6 +30,7 @@ import seglake
 from seglake import IngestError
 from seglake._files import Stores
 from seglake._ingestion import commit as commit_module
+from seglake._ingestion import driver
 from seglake._ingestion import exchange as exchange_module
 from seglake._ingestion.commit import locked
 from seglake._ingestion.destination import Destination, Staging
@@ -336,6 +337,35 @@ def test_a_run_that_was_held_for_dead_adds_nothing_twice(
     seglake.ingest(source, tmp_path / "plain")
     seglake.ingest([source, more], tmp_path / "plain")
     assert found == rows(tmp_path / "plain")
+
+
+def test_of_two_runs_that_died_the_one_that_had_begun_is_completed(
+    store: ObjectStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The manifest of the first came late: the second did not see it, added the same files, and died half-way."""
+    source = sources(tmp_path / "src")
+
+    def dies(*_: object) -> None:
+        raise OSError("no")
+
+    with monkeypatch.context() as patched, pytest.raises(IngestError):
+        patched.setattr(commit_module, "_roll_forward", dies)
+        seglake.ingest(source, "s3://logs/lake")
+    place = remote.RemoteStore.place
+
+    def places_records(self: remote.RemoteStore, staged: Path, final: Path) -> None:
+        if "files" in final.parts:
+            raise OSError("no")
+        place(self, staged, final)
+
+    with monkeypatch.context() as patched, pytest.raises(IngestError):
+        patched.setattr(driver, "settle_dead_runs", lambda *_: None)
+        patched.setattr(remote.RemoteStore, "place", places_records)
+        seglake.ingest(source, "s3://logs/lake")
+    assert len([path for path in left(store.filesystem(), "logs/lake") if path.endswith("manifest.json")]) == 2
+    assert seglake.ingest(source, "s3://logs/lake").unchanged == 2
+    seglake.ingest(source, tmp_path / "plain")
+    assert rows(fetched(store.filesystem(), "logs/lake", tmp_path / "kept")) == rows(tmp_path / "plain")
 
 
 def test_a_run_that_another_completed_does_not_say_that_it_failed(

@@ -151,15 +151,21 @@ def settle_dead_runs(destination: Destination, tables: LakeTables | None = None)
             place of the staging folder.
     """
     store = destination.store
+    certain: list[tuple[Path, Manifest]] = []
     try:
         for staging in left_over(destination.folder / STAGING, kind=_KIND, store=store):
             manifest = Manifest.read(staging, kind=_KIND, store=store)
             if manifest is not None:
-                if not _is_late(destination, manifest, tables):
-                    _roll_forward(destination, staging, manifest, tables, _number(destination, staging))
-                end_run(destination, staging)
+                certain.append((staging, manifest))
             elif store.age_s(staging) > _KEPT_S:
                 store.remove_tree(staging)
+        if len(certain) > 1:
+            # If one was late, it is not the one whose files have names already.
+            certain.sort(key=lambda each: not _has_begun(destination, each[1]))
+        for staging, manifest in certain:
+            if not _is_late(destination, manifest, tables):
+                _roll_forward(destination, staging, manifest, tables, _number(destination, staging))
+            end_run(destination, staging)
     except (ValueError, NotADirectoryError) as error:
         raise IngestError(str(error)) from None
     except LockTakenError as error:
@@ -176,6 +182,12 @@ def _is_late(destination: Destination, manifest: Manifest, tables: LakeTables | 
         return False
     last = load_state(destination, tables).last_run or ""
     return last > manifest.after and last != manifest.publisher
+
+
+def _has_begun(destination: Destination, manifest: Manifest) -> bool:
+    """Tells whether any file of a run has its name."""
+    places = [destination.folder / final for _, final in manifest.place]
+    return any(destination.side_by_side(destination.store.exists, places))
 
 
 def _number(destination: Destination, staging: Path) -> int:
