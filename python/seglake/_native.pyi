@@ -1951,6 +1951,8 @@ class Repaired:
         None
         """
     @property
+    def lost_ranges(self) -> list[dict[str, Any]]: ...
+    @property
     def changed_bytes(self) -> int:
         """How many bytes of the file changed or were added.
 

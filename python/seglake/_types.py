@@ -213,6 +213,8 @@ class ParityReport(NamedTuple):
             many it has (`of`). None if there is no damage.
         unverified_bytes: how many bytes of the file were covered, and nothing can verify them now.
         uncovered_bytes: how many bytes of the file were never covered, such as what was appended since.
+        lost_ranges: the ranges that are "lost": a dict of `start`, `end`, and the `worst` of the groups that its blocks
+            are in, as above. That is None if the sidecar has lost all blocks of the range.
 
     Example:
         >>> import seglake
@@ -231,6 +233,7 @@ class ParityReport(NamedTuple):
     worst: dict[str, int] | None
     unverified_bytes: int
     uncovered_bytes: int
+    lost_ranges: list[dict[str, Any]]
 
     def to_dict(self) -> dict[str, Any]:
         """All attributes as a dict of the same names, fit for JSON: each range is a dict of its fields."""

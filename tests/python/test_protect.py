@@ -127,6 +127,10 @@ def test_what_is_lost_is_named_and_stays(tmp_path: Path) -> None:
     assert (repaired.outcome, repaired.lost) == ("lost", True)
     assert repaired.worst is not None
     assert repaired.worst["needs"] > repaired.worst["of"]
+    ranges = [(own["start"], own["end"]) for own in repaired.lost_ranges]
+    assert ranges == [(span.start, span.end) for span in repaired.damage if span.kind == "lost"]
+    assert repaired.lost_ranges[0]["worst"] == repaired.worst
+    assert repaired.to_dict()["lost_ranges"] == repaired.lost_ranges
     named = [span for span in repaired.damage if span.kind == "lost"]
     assert named
     assert all(span.cause == "checksum_mismatch" for span in named)

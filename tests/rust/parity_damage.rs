@@ -23,7 +23,7 @@ fn file() -> impl Strategy<Value = Vec<u8>> {
 
 /// What happens to bytes.
 #[derive(Clone, Debug)]
-enum Damage {
+pub(crate) enum Damage {
     Flip(usize, u8),
     Burst(usize, Vec<u8>),
     Zeros(usize, usize),
@@ -34,7 +34,7 @@ enum Damage {
 }
 
 impl Damage {
-    fn apply(&self, bytes: &mut Vec<u8>) {
+    pub(crate) fn apply(&self, bytes: &mut Vec<u8>) {
         let len = bytes.len();
         let place = |at: usize| at % len.max(1);
         let end = |at: usize, size: usize| (place(at) + size).min(len);
@@ -82,7 +82,7 @@ fn damage() -> impl Strategy<Value = Damage> {
 }
 
 /// Ledgers cover all bytes, and what they say agrees with the file as it was.
-fn check(
+pub(crate) fn check(
     report: &Report,
     damaged: &[u8],
     original: &[u8],
@@ -113,6 +113,16 @@ fn check(
         }
     }
     prop_assert!(end >= u64::try_from(damaged.len()).unwrap());
+    let lost = report
+        .file
+        .iter()
+        .filter(|span| span.kind == FileKind::Lost);
+    let lost: Vec<_> = lost.map(|span| (span.start, span.end)).collect();
+    let ranges: Vec<_> = report.lost.iter().map(|own| (own.start, own.end)).collect();
+    prop_assert_eq!(lost, ranges);
+    for worst in report.lost.iter().filter_map(|own| own.worst) {
+        prop_assert!(report.worst.is_some_and(|all| all.damaged >= worst.damaged));
+    }
     let mut end = 0;
     for span in &report.sidecar {
         prop_assert_eq!(span.start, end);
@@ -351,6 +361,63 @@ fn hostile_sidecars_take_linear_time() {
             assert_ne!(report.outcome, Outcome::Sound);
         }
     }
+}
+
+/// Each lost range has the worst group of its own, and what no frame has blocks of has none.
+#[test]
+fn lost_ranges_have_the_worst_of_their_groups() {
+    let set = Set {
+        id: [5; 8],
+        parameters: Parameters::new(64, 4, 2, 2).unwrap(),
+    };
+    let file: Vec<u8> = (0..1500u32).map(|at| at.to_le_bytes()[0] | 1).collect();
+    let sidecar = protected(&file, 1500, set);
+    let mut damaged = file;
+    // In the first band of 512 bytes three blocks of group 1; in the second one three of group 0 and four of group 1.
+    for block in [1, 3, 5, 8, 10, 12, 9, 11, 13, 15] {
+        damaged[block * 64] ^= 1;
+    }
+    damaged.truncate(1400);
+    let report = verified(&damaged, &sidecar, Options::default());
+    let found: Vec<_> = report
+        .lost
+        .iter()
+        .map(|range| {
+            let worst = range
+                .worst
+                .map(|worst| (worst.band, worst.group, worst.damaged, worst.parity));
+            (range.start, range.end, worst)
+        })
+        .collect();
+    let (first, second) = (Some((0, 1, 3, 2)), Some((1, 1, 4, 2)));
+    assert_eq!(
+        found,
+        [
+            (64, 128, first),
+            (192, 256, first),
+            (320, 384, first),
+            (512, 896, second),
+            (960, 1024, second),
+        ]
+    );
+    assert_eq!(
+        report.worst.map(|worst| (worst.band, worst.damaged)),
+        Some((1, 4))
+    );
+    // Of a range of one group alone, that one.
+    let mut damaged = damaged[..1400].to_vec();
+    damaged[9 * 64] ^= 1;
+    damaged[11 * 64] ^= 1;
+    let report = verified(&damaged, &sidecar, Options::default());
+    let range = report.lost.iter().find(|range| range.start == 512).unwrap();
+    assert_eq!(range.end, 576);
+    assert_eq!(
+        range.worst.map(|worst| (worst.group, worst.damaged)),
+        Some((0, 3))
+    );
+    // What a frame that is gone covered: here the last one, whose C the others do not have.
+    let report = verified(&damaged[..600], &sidecar, Options::default());
+    assert_eq!(report.lost.last().map(|range| range.end), Some(1500));
 }
 
 /// Each superseded frame costs what its own bytes do, though all are judged for one damaged block.

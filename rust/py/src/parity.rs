@@ -184,13 +184,32 @@ pub(crate) fn worst<'py>(
     py: Python<'py>,
     report: &parity::Report,
 ) -> PyResult<Option<Bound<'py, PyDict>>> {
+    group(py, report.worst)
+}
+
+/// The lost ranges of a file, each with the worst of its groups.
+pub(crate) fn lost_ranges<'py>(
+    py: Python<'py>,
+    report: &parity::Report,
+) -> PyResult<Vec<Bound<'py, PyDict>>> {
+    let ranges = report.lost.iter().map(|range| {
+        let dict = PyDict::new(py);
+        dict.set_item("start", range.start)?;
+        dict.set_item("end", range.end)?;
+        dict.set_item("worst", group(py, range.worst)?)?;
+        Ok(dict)
+    });
+    ranges.collect()
+}
+
+fn group(py: Python<'_>, group: Option<WorstGroup>) -> PyResult<Option<Bound<'_, PyDict>>> {
     let Some(WorstGroup {
         band,
         group,
         damaged,
         parity,
         ..
-    }) = report.worst
+    }) = group
     else {
         return Ok(None);
     };
@@ -219,5 +238,6 @@ pub(crate) fn report<'py>(py: Python<'py>, own: &ParityReport) -> PyResult<Bound
         worst(py, &own.report)?,
         own.bytes(FileKind::Unverified),
         own.bytes(FileKind::Uncovered),
+        lost_ranges(py, &own.report)?,
     ))
 }

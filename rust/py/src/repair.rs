@@ -106,6 +106,18 @@ impl Repaired {
         parity::worst(py, &self.0.report)
     }
 
+    /// The ranges of the file that are "lost": a dict of `start`, `end` and, as above, the `worst` of the groups that its blocks are in.
+    /// That is None where the sidecar has lost all blocks of it.
+    ///
+    /// >>> seglake.protect("orders.active").change
+    /// 'created'
+    /// >>> seglake.repair("orders.active").lost_ranges
+    /// []
+    #[getter]
+    fn lost_ranges<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
+        PyList::new(py, parity::lost_ranges(py, &self.0.report)?)
+    }
+
     /// How many bytes of the file changed or were added.
     ///
     /// >>> seglake.protect("orders.active").change
@@ -165,6 +177,7 @@ impl Repaired {
         dict.set_item("damage", self.damage(py)?)?;
         dict.set_item("sidecar_damage", self.sidecar_damage(py)?)?;
         dict.set_item("worst", self.worst(py)?)?;
+        dict.set_item("lost_ranges", self.lost_ranges(py)?)?;
         dict.set_item("changed_bytes", self.changed_bytes())?;
         dict.set_item("undo", self.undo())?;
         dict.set_item("manifest", self.manifest())?;

@@ -7,9 +7,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::bytes::Files;
 use super::frames::Frames;
-use super::judge::{JudgedBand, WorstGroup};
-use super::ledger::{Content, FileKind, FileSpan, SidecarRange, SidecarSpan, band_spans};
-use super::report::{Inspection, Options, Refused, Report, Worse as _};
+use super::judge::{JudgedBand, Worse as _, WorstGroup};
+use super::ledger::{Blocks, Content, FileKind, FileSpan, SidecarRange, SidecarSpan, band_blocks};
+use super::report::{Inspection, Options, Refused, Report};
 use crate::bug::OrBug;
 use crate::error::Result;
 use crate::saturating::saturating_usize;
@@ -55,12 +55,18 @@ struct State {
 /// What is known of a band that was judged.
 #[derive(Debug)]
 pub(crate) struct Found {
-    /// All ranges of its blocks.
-    pub(crate) spans: Vec<FileSpan>,
+    blocks: Blocks,
     /// Where bytes of repaired blocks differ from the file's, or are missing there. Ascending, and they do not touch.
     pub(crate) differing: Vec<Range<u64>>,
     sidecar: SidecarSpan,
     worst: Option<WorstGroup>,
+}
+
+impl Found {
+    /// All ranges of its blocks.
+    pub(crate) fn spans(&self) -> &[FileSpan] {
+        &self.blocks.spans
+    }
 }
 
 /// Adjacent bytes of a repaired block.
@@ -210,11 +216,11 @@ impl Bands {
     /// [`Error::Io`](crate::Error::Io), and those of `poll`.
     pub(crate) fn report(&self, poll: impl FnMut() -> Result<()>) -> Result<Report> {
         let all = self.all(poll)?;
-        let mut blocks = Vec::new();
+        let mut blocks = Blocks::default();
         let mut worst: Option<WorstGroup> = None;
         let mut sidecar: Vec<_> = self.ranges.iter().map(|own| own.span(None)).collect();
         for (place, found) in self.places.iter().zip(&all) {
-            blocks.extend_from_slice(&found.spans);
+            blocks.add(&found.blocks);
             if let Some(own) = sidecar.get_mut(place.range) {
                 *own = found.sidecar;
             }
@@ -273,19 +279,19 @@ impl Bands {
             let range = inspection.ranges.get(own.range);
             let range = range.or_bug("the range of a frame")?;
             let band = inspection.judge(range)?.or_bug("a current frame")?;
-            let spans = band_spans(&band)?;
-            let (differing, patches) = repaired_bytes(&band, &spans)?;
+            let blocks = band_blocks(&band)?;
+            let (differing, patches) = repaired_bytes(&band, &blocks.spans)?;
             let found = Found {
-                spans,
+                blocks,
                 differing,
                 sidecar: range.span(Some(&band)),
-                worst: band.worst,
+                worst: band.worst(),
             };
             Ok((found, patches))
         })?;
         let (found, patches) = (Arc::new(found), Arc::<[Patch]>::from(patches));
         let is_sound = |span: &FileSpan| span.kind == FileKind::Sound;
-        if !found.spans.iter().all(is_sound) {
+        if !found.spans().iter().all(is_sound) {
             self.is_damaged.store(true, Ordering::Release);
         }
         let mut state = self.lock();

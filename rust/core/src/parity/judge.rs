@@ -1,5 +1,6 @@
 //! Judging a frame: which blocks of its band are proven (rules 5 to 7), and the frame itself (rule 10).
 
+use std::cmp::Reverse;
 use std::ops::Range;
 
 use super::bytes::{BlockHasher, Files, PIECE_BYTES};
@@ -22,6 +23,23 @@ pub struct WorstGroup {
     pub damaged: usize,
     /// How many parity blocks it has.
     pub parity: usize,
+}
+
+/// The worse of two groups.
+pub(super) trait Worse {
+    /// That of the two with more damage.
+    fn max_by_damage(self, other: Self) -> Self;
+}
+
+impl Worse for Option<WorstGroup> {
+    fn max_by_damage(self, other: Self) -> Self {
+        let damaged = |group: &Self| group.map(|group| group.damaged);
+        if damaged(&other) > damaged(&self) {
+            other
+        } else {
+            self
+        }
+    }
 }
 
 /// What is known of a data block.
@@ -218,8 +236,8 @@ impl<'a> Judged<'a> {
         Ok(found == self.frame.head(self.set, is_second).bytes())
     }
 
-    /// The group with the most blocks that do not verify, if there are any.
-    fn worst(&self) -> Option<WorstGroup> {
+    /// How many blocks of each group do not verify.
+    fn damaged_of_groups(&self) -> Vec<usize> {
         let geometry = &self.geometry;
         let mut damaged = vec![0usize; geometry.groups];
         let mut count = |block: usize, is_verified: bool| {
@@ -246,14 +264,7 @@ impl<'a> Judged<'a> {
                 *damaged += before(absent.end) - before(absent.start);
             }
         }
-        let worst = damaged.into_iter().enumerate().rev();
-        let (group, damaged) = worst.max_by_key(|(_, damaged)| *damaged)?;
-        (damaged > 0).then_some(WorstGroup {
-            band: self.frame.band,
-            group,
-            damaged,
-            parity: geometry.parity,
-        })
+        damaged
     }
 }
 
@@ -262,7 +273,8 @@ pub(super) struct JudgedBand<'a> {
     pub(super) current: Judged<'a>,
     pub(super) known: Known,
     pub(super) state: FrameState,
-    pub(super) worst: Option<WorstGroup>,
+    /// How many blocks of each group do not verify.
+    damaged: Vec<usize>,
 }
 
 impl<'a> JudgedBand<'a> {
@@ -278,7 +290,7 @@ impl<'a> JudgedBand<'a> {
         let mut current = Judged::open(files, set, frame)?;
         current.verify_data(&known, false)?;
         current.verify_parity()?;
-        let worst = current.worst();
+        let damaged = current.damaged_of_groups();
         if !only_verified && current.has_open_data() {
             current.compute(&mut known, false)?;
         }
@@ -303,7 +315,7 @@ impl<'a> JudgedBand<'a> {
             state: FrameState::Sound,
             current,
             known,
-            worst,
+            damaged,
         };
         if !band.current.is_sound()? {
             let has_lost = band.current.has_open_data() && {
@@ -321,6 +333,36 @@ impl<'a> JudgedBand<'a> {
             };
         }
         Ok(band)
+    }
+
+    /// The group with the most blocks that do not verify, if there are any.
+    pub(super) fn worst(&self) -> Option<WorstGroup> {
+        self.worst_among(0..self.damaged.len())
+    }
+
+    /// The same of the groups that have blocks of a range of bytes within the band.
+    pub(super) fn worst_of(&self, range: &Range<usize>) -> Option<WorstGroup> {
+        let geometry = &self.current.geometry;
+        let first = range.start / geometry.block_bytes;
+        let end = range.end.div_ceil(geometry.block_bytes);
+        // Of a longer range, each group has a block.
+        let end = end.min(first + geometry.groups);
+        self.worst_among((first..end).map(|block| block % geometry.groups))
+    }
+
+    /// Of groups with the same damage, the first one.
+    fn worst_among(&self, groups: impl Iterator<Item = usize>) -> Option<WorstGroup> {
+        let damaged = |group: usize| Some((group, *self.damaged.get(group)?));
+        let worst = groups
+            .filter_map(damaged)
+            .max_by_key(|(group, damaged)| (*damaged, Reverse(*group)));
+        let (group, damaged) = worst.filter(|(_, damaged)| *damaged > 0)?;
+        Some(WorstGroup {
+            band: self.current.frame.band,
+            group,
+            damaged,
+            parity: self.current.geometry.parity,
+        })
     }
 
     /// Rule 8: gives the data blocks of the band in order, as ranges of bytes within the band that each are of one

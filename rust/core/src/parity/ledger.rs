@@ -2,7 +2,7 @@
 
 use super::bytes::Files;
 use super::frames::{Frame, Frames};
-use super::judge::{BlockState, FrameState, JudgedBand};
+use super::judge::{BlockState, FrameState, JudgedBand, Worse as _, WorstGroup};
 use super::layout::HEAD_BYTES;
 use crate::error::Result;
 use crate::words::words;
@@ -66,6 +66,18 @@ pub struct FileSpan {
     pub cause: Option<Cause>,
 }
 
+/// A range of a file that is [`Lost`](FileKind::Lost): bytes `start` to `end`, half-open.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct LostRange {
+    /// The first byte.
+    pub start: u64,
+    /// The offset after the last byte. It may be after the end of the file.
+    pub end: u64,
+    /// Of the groups that its blocks are in, the one with the most damage. `None` if no frame has blocks of it.
+    pub worst: Option<WorstGroup>,
+}
+
 /// A range of a sidecar: bytes `start` to `end`, half-open.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
 pub struct SidecarSpan {
@@ -94,9 +106,36 @@ fn push(spans: &mut Vec<FileSpan>, span: FileSpan) {
     }
 }
 
-/// The ranges of a band's data blocks, in order.
-pub(super) fn band_spans(band: &JudgedBand<'_>) -> Result<Vec<FileSpan>> {
-    let mut spans = Vec::new();
+/// What became of a band's data blocks.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Blocks {
+    /// Their ranges, in order.
+    pub(super) spans: Vec<FileSpan>,
+    /// Those of lost ones, with the worst of their groups.
+    pub(super) lost: Vec<LostRange>,
+}
+
+impl Blocks {
+    /// Adds those of another band.
+    pub(super) fn add(&mut self, other: &Self) {
+        self.spans.extend_from_slice(&other.spans);
+        self.lost.extend_from_slice(&other.lost);
+    }
+
+    fn lose(&mut self, range: LostRange) {
+        match self.lost.last_mut() {
+            Some(last) if last.end == range.start => {
+                last.end = range.end;
+                last.worst = last.worst.max_by_damage(range.worst);
+            }
+            _ => self.lost.push(range),
+        }
+    }
+}
+
+/// The ranges of a band's data blocks.
+pub(super) fn band_blocks(band: &JudgedBand<'_>) -> Result<Blocks> {
+    let mut blocks = Blocks::default();
     let current = &band.current;
     band.runs(&mut |range, state| {
         let (start, end) = (range.start as u64, range.end as u64);
@@ -125,11 +164,35 @@ pub(super) fn band_spans(band: &JudgedBand<'_>) -> Result<Vec<FileSpan>> {
                 kind,
                 cause: (!is_sound).then_some(cause),
             };
-            push(&mut spans, span);
+            push(&mut blocks.spans, span);
+        }
+        if state == BlockState::Lost {
+            blocks.lose(LostRange {
+                start: current.band_start + start,
+                end: current.band_start + end,
+                worst: band.worst_of(&range),
+            });
         }
         Ok(())
     })?;
-    Ok(spans)
+    Ok(blocks)
+}
+
+/// The lost ranges of a ledger, each with the worst of the groups that it has blocks of.
+pub(super) fn lost_ranges(ledger: &[FileSpan], mut blocks: Vec<LostRange>) -> Vec<LostRange> {
+    blocks.sort_by_key(|range| range.start);
+    let lost = ledger.iter().filter(|span| span.kind == FileKind::Lost);
+    let ranges = lost.map(|span| {
+        let first = blocks.partition_point(|range| range.end <= span.start);
+        let own = blocks.iter().skip(first);
+        let own = own.take_while(|range| range.start < span.end);
+        LostRange {
+            start: span.start,
+            end: span.end,
+            worst: own.fold(None, |worst, range| worst.max_by_damage(range.worst)),
+        }
+    });
+    ranges.collect()
 }
 
 /// The ranges of the file that are in no block of a current frame, in order. They end where the ledger does.

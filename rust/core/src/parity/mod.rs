@@ -52,6 +52,6 @@ pub use extend::{Coverage, Extended, Refusal, RefusedDamage, extend};
 pub use judge::WorstGroup;
 pub(crate) use layout::MAGIC;
 pub use layout::{Parameters, Set};
-pub use ledger::{Cause, FileKind, FileSpan, SidecarKind, SidecarSpan};
+pub use ledger::{Cause, FileKind, FileSpan, LostRange, SidecarKind, SidecarSpan};
 pub use repair::repair;
 pub use report::{FrameSpan, Options, Outcome, Refused, Report, verify};

@@ -4,11 +4,11 @@ use std::sync::Arc;
 
 use super::bytes::Files;
 use super::frames::Frames;
-use super::judge::{Judged, JudgedBand, Proof, WorstGroup};
+use super::judge::{Judged, JudgedBand, Proof, Worse as _, WorstGroup};
 use super::known::Known;
 use super::ledger::{
-    Content, FileKind, FileSpan, SidecarKind, SidecarRange, SidecarSpan, band_spans, file_ledger,
-    gaps, sidecar_ranges,
+    Blocks, Content, FileKind, FileSpan, LostRange, SidecarKind, SidecarRange, SidecarSpan,
+    band_blocks, file_ledger, gaps, lost_ranges, sidecar_ranges,
 };
 use crate::error::Result;
 use crate::setters::setters;
@@ -82,6 +82,8 @@ pub struct Report {
     pub frames: Vec<FrameSpan>,
     /// The group with the most damage, if there is any.
     pub worst: Option<WorstGroup>,
+    /// The lost ranges of the file's ledger, each with the worst of its groups.
+    pub lost: Vec<LostRange>,
 }
 
 impl Report {
@@ -170,30 +172,31 @@ impl<'a> Inspection<'a> {
         &self,
         see: &mut dyn FnMut(&SidecarRange, Option<&JudgedBand<'_>>) -> Result<()>,
     ) -> Result<Report> {
-        let (mut file, mut sidecar) = (Vec::new(), Vec::new());
+        let (mut blocks, mut sidecar) = (Blocks::default(), Vec::new());
         let mut worst: Option<WorstGroup> = None;
         for range in self.ranges.iter() {
             let band = self.judge(range)?;
             if let Some(band) = &band {
-                file.extend(band_spans(band)?);
-                worst = worst.max_by_damage(band.worst);
+                blocks.add(&band_blocks(band)?);
+                worst = worst.max_by_damage(band.worst());
             }
             sidecar.push(range.span(band.as_ref()));
             see(range, band.as_ref())?;
         }
-        self.sum_up(file, sidecar, worst)
+        self.sum_up(blocks, sidecar, worst)
     }
 
     /// The report, when all bands are judged: the ranges of the file that are in blocks, and those of the sidecar.
     pub(super) fn sum_up(
         &self,
-        blocks: Vec<FileSpan>,
+        blocks: Blocks,
         sidecar: Vec<SidecarSpan>,
         worst: Option<WorstGroup>,
     ) -> Result<Report> {
         self.files.confirm()?;
-        let file = file_ledger(blocks, self.gaps());
+        let file = file_ledger(blocks.spans, self.gaps());
         Ok(Report {
+            lost: lost_ranges(&file, blocks.lost),
             outcome: self.outcome(&file, &sidecar),
             refused: self.refused,
             file,
@@ -235,22 +238,5 @@ impl<'a> Inspection<'a> {
             })
         });
         spans.collect()
-    }
-}
-
-/// The worse of two groups.
-pub(super) trait Worse {
-    /// That of the two with more damage.
-    fn max_by_damage(self, other: Self) -> Self;
-}
-
-impl Worse for Option<WorstGroup> {
-    fn max_by_damage(self, other: Self) -> Self {
-        let damaged = |group: &Self| group.map(|group| group.damaged);
-        if damaged(&other) > damaged(&self) {
-            other
-        } else {
-            self
-        }
     }
 }

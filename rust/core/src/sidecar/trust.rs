@@ -24,7 +24,7 @@ impl Trust {
     pub(super) fn find(check: &Check) -> Result<Self> {
         let mut trust = Self::default();
         for found in check.bands.all(|| check.options.poll())? {
-            trust.lost.extend(found.spans.iter().filter_map(lost));
+            trust.lost.extend(found.spans().iter().filter_map(lost));
             let differing = found.differing.iter();
             let spans = differing.map(|range| restored(range.start, range.end));
             spans.for_each(|span| join(&mut trust.restored, span));
