@@ -525,6 +525,73 @@ fn a_sidecar_of_an_earlier_state_is_refused() {
     }
 }
 
+/// Samples of the formats that have checksums.
+fn checked_samples() -> impl Iterator<Item = &'static Sample> {
+    let names = ["active ", "sealed ", "tenant ", "chunked "];
+    names.into_iter().map(sample)
+}
+
+/// Another file of this length, which has one block in common with this one: the third.
+fn sibling(bytes: &[u8], len: usize) -> Vec<u8> {
+    let mut other: Vec<u8> = bytes.iter().map(|byte| byte ^ 0x55).collect();
+    other[128..192].copy_from_slice(&bytes[128..192]);
+    other.resize(len, 0x77);
+    other
+}
+
+#[test]
+fn a_sidecar_of_a_sibling_with_a_block_in_common_counts_for_nothing() {
+    for sample in checked_samples() {
+        let len = sample.bytes.len();
+        for covered in [len, len - 100, len + 3000] {
+            let sidecar = sidecar_of(&sibling(&sample.bytes, covered));
+            let (source, options) = read_by(&sample.bytes, &sidecar, &sample.options);
+            let report = verify(&source, &options);
+            let parity = report.parity.as_ref().unwrap();
+            assert_eq!(parity.report.refused, None, "{sample:?}");
+            // A file that is appended to may have been cut off between two records.
+            let is_told = sample.options.format.unwrap().is_appended_to() && covered > len;
+            assert_eq!(
+                parity.is_of_an_earlier_state, !is_told,
+                "{sample:?} {covered}"
+            );
+            if is_told {
+                assert_eq!(parity.outcome(), Outcome::Lost);
+                continue;
+            }
+            assert_eq!(parity.outcome(), Outcome::Refused);
+            assert!(report.is_sound() && report.records == 60, "{sample:?}");
+            let (rows, error) = rows_of(&source, &options.clone().strict(true));
+            assert!(error.is_none(), "{sample:?}: {error:?}");
+            assert_eq!(rows, plain_rows(sample));
+        }
+    }
+}
+
+/// What zeros made of records proves nothing, and neither does a file that ends early: both are lost.
+#[test]
+fn a_file_that_lost_its_end_does_not_refute_its_sidecar() {
+    let sample = sample("active ");
+    let len = sample.bytes.len();
+    let at = positions(sample)[5];
+    // A band is 768 bytes, so one at least is lost whole.
+    assert!(len - at > 1600);
+    let mut zeroed = sample.bytes.clone();
+    zeroed[at..].fill(0);
+    for damaged in [zeroed, sample.bytes[..at].to_vec()] {
+        let options = sample.options.clone();
+        let plain: Arc<dyn Source> = Arc::new(BytesSource::new(damaged.clone()));
+        assert!(verify(&plain, &options).is_sound());
+        let (source, options) = read_by(&damaged, &sidecar_of(&sample.bytes), &options);
+        let report = verify(&source, &options);
+        let parity = report.parity.as_ref().unwrap();
+        assert_eq!(parity.outcome(), Outcome::Lost);
+        assert!(!parity.is_of_an_earlier_state && !report.is_sound());
+        let (_, error) = rows_of(&source, &options.strict(true));
+        assert!(matches!(error, Some(Error::Damage(_))), "{error:?}");
+    }
+}
+
 #[test]
 fn what_was_appended_is_left_to_the_format() {
     let sample = sample("active ");

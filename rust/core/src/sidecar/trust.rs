@@ -10,8 +10,8 @@ use crate::record::Checked;
 /// What a sidecar says of its file.
 #[derive(Default)]
 pub(super) struct Trust {
-    /// Whether it has other bytes for a record that its own checksum proves. Then nothing is restored, and nothing is
-    /// lost by it.
+    /// Whether it has other bytes for a record that its own checksum proves, or none that it knows for a file that proves
+    /// itself. Then nothing is restored, and nothing is lost by it.
     pub(super) is_of_an_earlier_state: bool,
     /// The bytes that differ and are restored, each range with a cause. Ascending.
     pub(super) restored: Vec<Span>,
@@ -20,7 +20,7 @@ pub(super) struct Trust {
 }
 
 impl Trust {
-    /// Judges all bands. If bytes are restored, walks the file as it is.
+    /// Judges all bands. If bytes are restored or lost, walks the file as it is.
     pub(super) fn find(check: &Check) -> Result<Self> {
         let mut trust = Self::default();
         for found in check.bands.all(|| check.options.poll())? {
@@ -34,7 +34,8 @@ impl Trust {
             .extend(check.bands.gaps().iter().filter_map(lost));
         trust.lost.sort_by_key(|span| span.start);
         let is_another = check.bands.refused() == Some(Refused::AnotherFile);
-        if !trust.restored.is_empty() && !is_another {
+        let is_sound = trust.restored.is_empty() && trust.lost.is_empty();
+        if !is_sound && !is_another {
             trust.explain(check)?;
         }
         Ok(trust)
@@ -49,12 +50,16 @@ impl Trust {
     /// Finds the causes that the format gives, and records that it proves.
     fn explain(&mut self, check: &Check) -> Result<()> {
         let (mut causes, mut is_proven) = (Vec::new(), false);
+        let mut own = OwnProof::new(check);
         let checked = check.walk(check.bands.file().clone(), |walk| {
             if let Some(run) = walk.record_run() {
+                own.see(&run.span(), &self.lost);
                 is_proven |= !overlapping(&self.restored, run.start, run.end).is_empty();
                 return Ok(());
             }
             for span in walk.spans() {
+                own.see(span, &self.lost);
+                own.see_restored(span, &self.restored);
                 let hit = overlapping(&self.restored, span.start, span.end);
                 if span.cause.is_none() {
                     is_proven |= is_unit(span.kind) && !hit.is_empty();
@@ -69,6 +74,7 @@ impl Trust {
             }
             Ok(())
         })?;
+        let is_proven = is_proven || own.refutes(&self.lost);
         if is_proven && checked == Checked::Checksum {
             *self = Self {
                 is_of_an_earlier_state: true,
@@ -90,6 +96,58 @@ impl Trust {
         self.restored = explained;
         Ok(())
     }
+}
+
+/// Whether a file that has checksums proves all of itself, also what the sidecar calls lost. Then the sidecar is that of
+/// another state or file which has a block in common with it, or is damaged itself.
+///
+/// Two places prove nothing: unused space, which zeros make of records; and the end of a file that is appended to, which
+/// may have been cut off between two records.
+struct OwnProof {
+    /// Whether all was proven so far.
+    is_whole: bool,
+    /// Whether a record was proven that has lost bytes, or is in a lost block.
+    has_record: bool,
+    /// Where nothing is proven from.
+    end: u64,
+}
+
+impl OwnProof {
+    fn new(check: &Check) -> Self {
+        let is_complete = !check.format.is_appended_to();
+        Self {
+            is_whole: true,
+            has_record: false,
+            end: if is_complete {
+                u64::MAX
+            } else {
+                check.bands.file().len()
+            },
+        }
+    }
+
+    /// Looks at the next range of a walk of the file as it is.
+    fn see(&mut self, span: &Span, lost: &[Span]) {
+        let is_hit = !overlapping(lost, span.start, span.end).is_empty();
+        self.is_whole &= !span.is_damage() && (!is_hit || proves(span.kind));
+        self.has_record |= is_hit && is_unit(span.kind);
+    }
+
+    /// The same of what is restored: unused space may be what zeros made of it.
+    fn see_restored(&mut self, span: &Span, restored: &[Span]) {
+        let is_hit = !overlapping(restored, span.start, span.end).is_empty();
+        self.is_whole &= !is_hit || proves(span.kind);
+    }
+
+    /// Whether what is lost is not, by the file itself.
+    fn refutes(&self, lost: &[Span]) -> bool {
+        self.is_whole && self.has_record && lost.last().is_some_and(|last| last.end <= self.end)
+    }
+}
+
+/// Whether a sound range of this kind proves its bytes, in a format that has checksums.
+const fn proves(kind: Kind) -> bool {
+    !matches!(kind, Kind::Unused | Kind::Unproven)
 }
 
 const fn restored(start: u64, end: u64) -> Span {
