@@ -14,6 +14,7 @@ KAITAI_TARGET ?= python
 FUZZ_SECONDS ?= 60
 FUZZ_ARGS ?=
 CRASH_ROUNDS ?= 1000
+PARITY_PATTERNS ?= 1000000
 # Random runs of a log beside its model.
 MODEL_CASES ?= 5000
 KILL_ROUNDS ?= 1000
@@ -62,7 +63,7 @@ export PROPTEST_RNG_SEED
 MAKEFLAGS += --no-builtin-rules
 .DELETE_ON_ERROR:
 .DEFAULT_GOAL := help
-.PHONY: help develop build java demo test oracles test-clusters test-spark-versions test-rust example properties interop damage crash fuse kills soak fuzz corpus mutants sanitize lint structure coverage audit format bench bench-spark bench-guard criterion kaitai lock clean
+.PHONY: help develop build java demo test oracles test-clusters test-spark-versions test-rust example properties interop damage parity crash fuse kills soak fuzz corpus mutants sanitize lint structure coverage audit format bench bench-spark bench-guard criterion kaitai lock clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -134,6 +135,9 @@ crash: $(VENV)/.requirements ## Lose power in CRASH_LOSSES (1000000) ways while 
 	PROPTEST_RNG_SEED=$$seed PROPTEST_CASES=$(MODEL_CASES) $(CARGO) test --locked --manifest-path tests/shuttle/Cargo.toml model:: && \
 	SEGLAKE_CRASH_LOSSES=$(CRASH_LOSSES) $(CARGO) test --locked --manifest-path tests/shuttle/Cargo.toml crash:: -- --nocapture && \
 	SEGLAKE_CRASH_ROUNDS=$(CRASH_ROUNDS) $(CARGO) test --locked --package seglake --all-features --test integration crash_ -- --nocapture
+
+parity: $(VENV)/.requirements ## Damage files and their parity sidecars in PARITY_PATTERNS (1000000) ways within what is promised, and in as many beyond
+	SEGLAKE_PARITY_PATTERNS=$(PARITY_PATTERNS) $(CARGO) test --locked --package seglake --all-features --test integration parity_patterns
 
 fuse: $(VENV)/.extension ## Lose power FUSE_LOSSES (1000) times below each writer, in a file system of its own (Linux)
 	$(BIN)/python -m tests.losing_disk --losses $(FUSE_LOSSES) --mutants

@@ -78,6 +78,7 @@ mod oplog_writer;
 mod output;
 mod parity;
 mod parity_damage;
+mod parity_patterns;
 #[cfg(all(unix, feature = "faults"))]
 mod parity_reading;
 mod parts;
