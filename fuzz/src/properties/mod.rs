@@ -4,6 +4,7 @@
 //! An input is just a file of the format. So golden files are inputs, and `seglake` can read inputs. Other parameters
 //! of a property, such as the size of a window, come from a [`Draw`] seeded with the bytes.
 
+mod again;
 mod ahead;
 mod alike;
 #[cfg(feature = "arrow")]
@@ -15,9 +16,12 @@ mod filter;
 mod index;
 mod lookup;
 mod parts;
+mod protected;
 mod recover;
+mod repair;
 mod scan;
 mod seal;
+mod sidecar;
 mod strict;
 mod threads;
 mod walk;
@@ -127,6 +131,25 @@ pub static PROPERTIES: &[Property] = &[
         name: "ahead",
         check: ahead::check,
         formats: FORMATS,
+        extension: "bin",
+    },
+    Property {
+        name: "sidecar",
+        check: sidecar::check,
+        formats: FORMATS,
+        extension: "bin",
+    },
+    // Of these two, all bytes are files of any format.
+    Property {
+        name: "repair",
+        check: repair::check,
+        formats: &[&active::FORMAT],
+        extension: "bin",
+    },
+    Property {
+        name: "again",
+        check: again::check,
+        formats: &[&active::FORMAT],
         extension: "bin",
     },
     Property {
