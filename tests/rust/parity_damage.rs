@@ -363,6 +363,38 @@ fn hostile_sidecars_take_linear_time() {
     }
 }
 
+/// A head that was written over that of another frame of the same band says that its blocks reach further than their entries do.
+/// Zeros after what the frame covers, which its entries prove, are not the bytes of the file.
+#[test]
+fn a_head_of_another_frame_of_the_band_lets_nothing_be_filled_with_zeros() {
+    let set = Set {
+        id: [5; 8],
+        parameters: Parameters::new(64, 4, 2, 1).unwrap(),
+    };
+    let file: Vec<u8> = (0..112u8).map(|at| at | 1).collect();
+    let first = protected(&file, 85, set);
+    let sidecar = extended(&file, 112, &first).unwrap();
+    assert_eq!(sidecar.len(), 2 * first.len());
+    // Swapped are the first heads, or the second ones.
+    let second = first.len() - (56 + 8 * 4);
+    for at in [0, second] {
+        let mut swapped = sidecar.clone();
+        let (left, right) = swapped.split_at_mut(first.len());
+        left[at..at + 56].swap_with_slice(&mut right[at..at + 56]);
+        for options in [Options::default(), Options::default().force(true)] {
+            for damage in [None, Some(3), Some(80), Some(100)] {
+                let mut damaged = file.clone();
+                if let Some(at) = damage {
+                    damaged[at] ^= 2;
+                }
+                let (report, new, _) = repaired(&damaged, &swapped, options);
+                check(&report, &damaged, &file, &new).unwrap();
+                assert!(report.outcome != Outcome::Sound || damaged == file);
+            }
+        }
+    }
+}
+
 /// Each lost range has the worst group of its own, and what no frame has blocks of has none.
 #[test]
 fn lost_ranges_have_the_worst_of_their_groups() {

@@ -244,6 +244,9 @@ fn beyond_the_guarantee_nothing_is_wrong_and_nothing_silent() {
         for _ in 0..to_sidecar {
             damage(random).apply(&mut sidecar);
         }
+        if has_misplaced_head(&of, &sidecar) {
+            return;
+        }
         let options = Options::default().force(random.percent(50));
         let (report, new, new_sidecar) = repaired(&file, &sidecar, options);
         check(&report, &file, &of.file, &new).unwrap();
@@ -284,6 +287,18 @@ fn beyond_the_guarantee_nothing_is_wrong_and_nothing_silent() {
             }
         }
     });
+}
+
+/// Whether a head stands where another one stood. One of them says what the other does not, and if the other head of the frame is damaged
+/// as well, nothing contradicts it: see `a_head_of_another_frame_of_the_band_lets_nothing_be_filled_with_zeros`.
+fn has_misplaced_head(of: &Specimen, sidecar: &[u8]) -> bool {
+    let magic = b"SLKPRTY1";
+    let heads = of.sidecar.windows(HEAD_BYTES).enumerate();
+    let heads: Vec<_> = heads.filter(|(_, own)| own.starts_with(magic)).collect();
+    heads.iter().any(|(at, own)| {
+        let found = sidecar.get(*at..at + HEAD_BYTES);
+        found.is_some_and(|found| found != *own && heads.iter().any(|(_, other)| found == *other))
+    })
 }
 
 fn damage(random: &mut Random) -> Damage {

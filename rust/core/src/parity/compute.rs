@@ -80,6 +80,9 @@ impl Judged<'_> {
         Multiplier::new().add(&matrix, &columns, &mut sums);
         for (point, computed) in group.wanted.iter().zip(computed.chunks(block_bytes)) {
             let block = usize::from(*point) * self.geometry.groups + number;
+            if !self.is_agreed(block) {
+                continue;
+            }
             let range = self.geometry.block(block);
             let hashes = self.hasher.hash(block, computed, block_bytes);
             let proof = if hashes.iter().all(|hash| self.is_entry(block, *hash)) {

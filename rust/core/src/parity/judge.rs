@@ -6,7 +6,7 @@ use std::ops::Range;
 use super::bytes::{BlockHasher, Files, PIECE_BYTES};
 use super::frames::{Frame, Frames};
 use super::known::Known;
-use super::layout::{ENTRY_BYTES, Geometry, HEAD_BYTES, Set};
+use super::layout::{ENTRY_BYTES, Geometry, HEAD_BYTES, Head, Set};
 use crate::bug::OrBug;
 use crate::error::Result;
 use crate::saturating::saturating_usize;
@@ -74,6 +74,9 @@ pub(super) struct Judged<'a> {
     pub(super) band_start: u64,
     /// How many bytes of the band the file has.
     pub(super) file_there: usize,
+    /// The bytes of the band that both heads cover. If one head is that of another frame of the band, which covers less or more, an
+    /// entry of the last block may be that of fewer bytes, and zeros in place of the others.
+    agreed: usize,
     /// The entries of both tables, as far as they are there.
     tables: [Vec<u64>; 2],
     /// The data blocks, up to the last one with an entry. If that is not the last block, the frame is cut off inside
@@ -96,6 +99,7 @@ impl<'a> Judged<'a> {
             hasher: BlockHasher::new(set, frame.band),
             band_start,
             file_there: saturating_usize(files.file_bytes.saturating_sub(band_start)),
+            agreed: geometry.len,
             tables: [Vec::new(), Vec::new()],
             data: Vec::new(),
             parity: Vec::new(),
@@ -107,6 +111,7 @@ impl<'a> Judged<'a> {
             let entries = bytes.as_chunks::<ENTRY_BYTES>().0;
             table.extend(entries.iter().map(|entry| u64::from_be_bytes(*entry)));
         }
+        judged.agreed = judged.find_agreed()?;
         let [first, second] = &judged.tables;
         let seen = first.len().max(second.len());
         judged.data = vec![Proof::None; seen.min(geometry.blocks)];
@@ -115,6 +120,26 @@ impl<'a> Judged<'a> {
         let there = saturating_usize(there.saturating_sub(parity_start)) / geometry.block_bytes;
         judged.parity = vec![false; there.min(geometry.parity_blocks())];
         Ok(judged)
+    }
+
+    fn find_agreed(&self) -> Result<usize> {
+        let mut agreed = self.geometry.len;
+        for (start, is_second) in [(0, false), (self.geometry.second_front(), true)] {
+            let bytes = read_frame(self.files, &self.frame, start..start + HEAD_BYTES)?;
+            let head = bytes.first_chunk().and_then(Head::parse);
+            let is_own = |head: &Head| {
+                (head.set, head.is_second, head.band) == (self.set, is_second, self.frame.band)
+            };
+            if let Some(head) = head.filter(is_own) {
+                agreed = agreed.min(saturating_usize(head.len));
+            }
+        }
+        Ok(agreed)
+    }
+
+    /// Whether a block can be proven by its entries: both heads cover all of it.
+    pub(super) fn is_agreed(&self, block: usize) -> bool {
+        self.geometry.block(block).end <= self.agreed
     }
 
     /// Whether a hash is that of an entry, in either table.
@@ -143,6 +168,7 @@ impl<'a> Judged<'a> {
                 let hashes = self.hasher.hash(first, &buffer, block_bytes);
                 for (block, hash) in (first..end).zip(hashes) {
                     let is_verified = self.is_entry(block, hash)
+                        && self.is_agreed(block)
                         && !known.is_missing(&self.geometry.block(block), self.file_there);
                     if let Some(proof) = self.data.get_mut(block)
                         && *proof == Proof::None
