@@ -1951,7 +1951,15 @@ class Repaired:
         None
         """
     @property
-    def lost_ranges(self) -> list[dict[str, Any]]: ...
+    def lost_ranges(self) -> list[dict[str, Any]]:
+        """The ranges of the file that are "lost": a dict of `start`, `end` and, as above, the `worst` of the groups
+        that its blocks are in. That is None where the sidecar has lost all blocks of it.
+
+        >>> seglake.protect("orders.active").change
+        'created'
+        >>> seglake.repair("orders.active").lost_ranges
+        []
+        """
     @property
     def changed_bytes(self) -> int:
         """How many bytes of the file changed or were added.

@@ -204,7 +204,7 @@ class ParityReport(NamedTuple):
         sidecar: the sidecar's path; None for one without a name.
         outcome: "sound"; "repaired", if `repair` can restore all damage of both; "lost", if it cannot; "refused".
         refused: why nothing of it counted: "no_frame" (it is not a sidecar), "another_file" (no block of the file is
-            as it was covered), "earlier_state" (it has other bytes for a record that its own checksum proves). None
+            as it was covered), "earlier_state" (it has other bytes for records that their own checksums prove). None
             otherwise. Of a file without checksums, "another_file" counts as damage.
         damage: the ranges of the file that are not as they were covered: "repaired", "lost", or "unverified" (they
             were covered, and nothing can verify them now). They are whole blocks.
@@ -215,6 +215,7 @@ class ParityReport(NamedTuple):
         uncovered_bytes: how many bytes of the file were never covered, such as what was appended since.
         lost_ranges: the ranges that are "lost": a dict of `start`, `end`, and the `worst` of the groups that its blocks
             are in, as above. That is None if the sidecar has lost all blocks of the range.
+        covered_bytes: how many bytes of the file are, or were, covered.
 
     Example:
         >>> import seglake
@@ -234,6 +235,12 @@ class ParityReport(NamedTuple):
     unverified_bytes: int
     uncovered_bytes: int
     lost_ranges: list[dict[str, Any]]
+    covered_bytes: int
+
+    @property
+    def covers_nothing(self) -> bool:
+        """Whether the sidecar is empty although the file is not: it protects nothing, and may have been cut off."""
+        return self.outcome == "sound" and self.covered_bytes == 0 and self.uncovered_bytes > 0
 
     def to_dict(self) -> dict[str, Any]:
         """All attributes as a dict of the same names, fit for JSON: each range is a dict of its fields."""

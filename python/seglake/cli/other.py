@@ -29,7 +29,11 @@ def other_line(parity: ParityReport, label: str) -> str:
     """A file that is not a segment in one line, in one more what is wrong."""
     verdict = "ok" if parity.outcome == "sound" else "damaged"
     line = f"{verdict}  {printable(label)}  not a segment, checked by parity"
-    return line if parity.outcome == "sound" else f"{line}\n    {parity_in_words(parity, label)}"
+    return (
+        line
+        if parity.outcome == "sound" and not parity.covers_nothing
+        else f"{line}\n    {parity_in_words(parity, label)}"
+    )
 
 
 def _show(found: Other, label: str) -> None:
@@ -37,7 +41,7 @@ def _show(found: Other, label: str) -> None:
     parity = found.parity
     verdict = "sound" if found.is_ok else "damaged"
     click.echo(f"{printable(label)}: {verdict}\n{exact_size(found.nbytes)}, not a segment, checked by parity")
-    ranges = parity_ranges(parity.damage, parity.sidecar_damage)
+    ranges = parity_ranges(parity)
     click.echo("\n".join(["", *(f"  {kind:<11} {text}" for kind, text in ranges)]) if ranges else "", nl=bool(ranges))
     click.echo(f"\n{parity_in_words(parity, label)}")
 

@@ -108,7 +108,7 @@ def _summary(repaired: Repaired, file: str, to: str | None, replaced: str | None
     def line(name: str, text: str) -> None:
         lines.append(f"  {name:<11} {text}")
 
-    for kind, text in parity_ranges(repaired.damage, repaired.sidecar_damage):
+    for kind, text in parity_ranges(repaired):
         line(kind, text)
     worst = repaired.worst
     if worst is not None:

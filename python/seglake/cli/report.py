@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 import textwrap
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from functools import cache
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
@@ -17,7 +17,7 @@ from .render import count, exact_size, printable
 if TYPE_CHECKING:
     from rich.text import Text
 
-    from seglake import Diagnosis, Index, Neighbour, ParityReport, Reader, Repair, Report, Span
+    from seglake import Diagnosis, Index, Neighbour, ParityReport, Reader, Repair, Repaired, Report
 
 DAMAGE_NEXT = "`seglake verify` lists every damaged range; `--on-damage skip` reads all that still checks"
 KEY_NEXT = "give the key that it was written with: --key-file FILE, or SEGLAKE_KEY"
@@ -312,12 +312,14 @@ _BURST = "the parity sidecar has other bytes, by their hash the right ones"
 
 # What a person can take in; --json lists them all.
 _MOST_PARITY_RANGES = 40
+# The same in a sentence.
+_MOST_LOST_RANGES = 3
 
 _PARITY_REFUSED = {
     "no_frame": "it is not one, or nothing of it is left: `seglake protect --as-it-is` begins a new one",
     "another_file": "no block of the file is as it was covered: it is probably that of another file",
-    "earlier_state": "it has other bytes for a record that its own checksum proves: it is probably of an earlier state "
-    "of the file. If the file is right, `seglake protect --as-it-is` begins a new one",
+    "earlier_state": "it has other bytes for records that their own checksums prove: it is probably of an earlier "
+    "state of the file, or of another one. If the file is right, `seglake protect --as-it-is` begins a new one",
 }
 
 
@@ -333,7 +335,15 @@ def parity_in_words(parity: ParityReport | None, label: str) -> str:
         "repaired": "`seglake repair` can restore all damage of the file and of the sidecar",
         "lost": "not all damage of the file and of the sidecar can be restored",
     }[parity.outcome]
-    if parity.worst is not None:
+    if parity.covers_nothing:
+        return f"{where}: it is empty and covers nothing of the file: `seglake protect` begins a new one."
+    lost = parity.lost_ranges
+    if lost:
+        said += "; lost: " + ", ".join(
+            f"bytes {own['start']:,} to {own['end']:,}{_needs(own['worst'])}" for own in lost[:_MOST_LOST_RANGES]
+        )
+        said += f" and {count(len(lost) - _MOST_LOST_RANGES, 'other range')}" if len(lost) > _MOST_LOST_RANGES else ""
+    elif parity.worst is not None:
         said += f"; the worst group needs {count(parity.worst['needs'], 'block')} of {parity.worst['of']}"
     if parity.unverified_bytes:
         said += f"; {exact_size(parity.unverified_bytes)} were covered, and nothing can verify them now"
@@ -342,13 +352,23 @@ def parity_in_words(parity: ParityReport | None, label: str) -> str:
     return f"{where}: {said}."
 
 
-def parity_ranges(file: Sequence[Span], sidecar: Sequence[Span]) -> list[tuple[str, str]]:
+def _needs(worst: dict[str, int] | None) -> str:
+    """What the worst group of a lost range needs, in brackets."""
+    if worst is None:
+        return ""
+    needs = f"{count(worst['needs'], 'block')} of {worst['of']}"
+    return f" (needs {needs} in group {worst['group']} of band {worst['band']})"
+
+
+def parity_ranges(found: ParityReport | Repaired) -> list[tuple[str, str]]:
     """The damaged ranges of a file and of its sidecar, as far as a person can take them in: the kind, and the rest."""
     lines: list[tuple[str, str]] = []
-    for of, spans in (("bytes", file), ("sidecar, bytes", sidecar)):
+    lost = {own["start"]: _needs(own["worst"]) for own in found.lost_ranges}
+    for of, spans in (("bytes", found.damage), ("sidecar, bytes", found.sidecar_damage)):
         for span in spans[:_MOST_PARITY_RANGES]:
             where = f"{span.start:,} to {span.end:,}"
-            lines.append((span.kind, f"{of} {where} ({exact_size(span.nbytes)}): {span.cause}"))
+            needs = lost.get(span.start, "") if of == "bytes" and span.kind == "lost" else ""
+            lines.append((span.kind, f"{of} {where} ({exact_size(span.nbytes)}): {span.cause}{needs}"))
         if len(spans) > _MOST_PARITY_RANGES:
             lines.append(("", f"and {count(len(spans) - _MOST_PARITY_RANGES, 'other range')}: --json lists them all"))
     return lines

@@ -13,6 +13,7 @@ from . import folders, options
 from .failure import Status, describe, report_status, tell
 from .other import other_line
 from .render import count, exact_size, json_text, printable
+from .report import parity_ranges
 from .terminal import Advance, byte_progress
 from .verify import Tally, one_line
 
@@ -158,7 +159,9 @@ def _tell(found: Scrubbed, *, as_json: bool) -> None:
         return
     if found.skipped is not None:
         click.echo(f"skipped  {printable(found.path)}  {found.skipped}")
-    if found.ok or (found.report is None and found.parity is None):
+    parity = found.parity if found.report is None else found.report.parity
+    covers_nothing = parity is not None and parity.covers_nothing
+    if (found.ok and not covers_nothing) or (found.report is None and found.parity is None):
         return
     if found.report is not None:
         line = one_line(found.report, None, found.path)
@@ -172,6 +175,9 @@ def _tell(found: Scrubbed, *, as_json: bool) -> None:
     click.echo(line.splitlines()[0])  # without that it can be repaired
     if repaired.outcome == "lost":
         click.echo(f"    not all of it could be repaired; {exact_size(repaired.changed_bytes)} changed")
+        for kind, text in parity_ranges(repaired):
+            if kind == "lost":
+                click.echo(f"    lost: {text}")
     else:
         click.echo(f"    repaired: {exact_size(repaired.changed_bytes)} changed")
     if repaired.undo is not None:

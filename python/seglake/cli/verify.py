@@ -238,7 +238,7 @@ def one_line(report: Report, index: IndexVerdict | None, label: str) -> str:
     else:
         line = f"damaged  {printable(label)}  {what}; {_damage_in_short(report)}"
     sidecar = parity_in_words(report.parity, label)
-    if sidecar and report.parity is not None and report.parity.outcome != "sound":
+    if report.parity is not None and (report.parity.outcome != "sound" or report.parity.covers_nothing):
         line = f"{line}\n    {sidecar}"
     if index is None or index.ok:
         return line

@@ -239,5 +239,6 @@ pub(crate) fn report<'py>(py: Python<'py>, own: &ParityReport) -> PyResult<Bound
         own.bytes(FileKind::Unverified),
         own.bytes(FileKind::Uncovered),
         lost_ranges(py, &own.report)?,
+        own.covered(),
     ))
 }

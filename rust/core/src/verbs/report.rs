@@ -59,6 +59,14 @@ impl ParityReport {
         }
     }
 
+    /// How many bytes of the file are, or were, covered. 0 also if nothing is left of the sidecar: by that alone it is sound.
+    #[must_use]
+    pub fn covered(&self) -> u64 {
+        let spans = self.report.file.iter();
+        let covered = spans.filter(|span| span.kind != FileKind::Uncovered);
+        covered.map(|span| span.end - span.start).sum()
+    }
+
     /// How many bytes of the file are of this kind.
     #[must_use]
     pub fn bytes(&self, kind: FileKind) -> u64 {
