@@ -52,7 +52,7 @@ impl Pair {
         };
         for end in &ends[1..] {
             if !pair.sidecar.is_empty() {
-                pair.sidecar = pair.extended(*end).expect("what is sound is extended");
+                pair.sidecar = pair.extended(*end).unwrap();
             }
         }
         pair
