@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 import textwrap
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import cache
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
@@ -17,7 +17,7 @@ from .render import count, exact_size, printable
 if TYPE_CHECKING:
     from rich.text import Text
 
-    from seglake import Diagnosis, Index, Neighbour, ParityReport, Reader, Repair, Repaired, Report
+    from seglake import Diagnosis, Index, Neighbour, ParityReport, Reader, Repair, Repaired, Report, Span
 
 DAMAGE_NEXT = "`seglake verify` lists every damaged range; `--on-damage skip` reads all that still checks"
 KEY_NEXT = "give the key that it was written with: --key-file FILE, or SEGLAKE_KEY"
