@@ -38,9 +38,9 @@ _OPLOG: Final = pa.schema(
 )
 
 
-def values(records: int, value_bytes: int) -> Iterator[list[bytes]]:
+def values(records: int, value_bytes: int, seed: int = _SEED) -> Iterator[list[bytes]]:
     """Values like those of a log, in groups: half of each is repeated words, half random digits."""
-    pick = random.Random(_SEED)
+    pick = random.Random(seed)
     words = " ".join(pick.choices(["order", "created", "user", "status=200", "GET", "/api/v1/items", "ms"], k=4096))
     for first in range(0, records, _BATCH):
         made: list[bytes] = []
@@ -51,11 +51,11 @@ def values(records: int, value_bytes: int) -> Iterator[list[bytes]]:
         yield [value[:value_bytes] for value in made]
 
 
-def write(path: Path, format: str, records: int, value_bytes: int) -> None:
-    """Writes one file of that many records, values of `value_bytes` bytes each."""
+def write(path: Path, format: str, records: int, value_bytes: int, seed: int = _SEED) -> None:
+    """Writes one file of that many records, values of `value_bytes` bytes each. Another seed makes another file."""
     first = 0
     with seglake.create(path, format=format) as writer:
-        for some in values(records, value_bytes):
+        for some in values(records, value_bytes, seed):
             numbers = range(first, first + len(some))
             writer.write_batch(_columns(format, numbers, records, pa.array(some, pa.binary())))
             first += len(some)
