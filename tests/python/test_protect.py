@@ -75,6 +75,20 @@ def test_undoing_a_repair_that_was_interrupted_keeps_what_was_appended_since(tmp
     assert path.read_bytes() == whole[:-10]
 
 
+@pytest.mark.parametrize("left", [0, 90_000, 150_000, 199_999])
+def test_a_file_that_was_cut_off_is_not_protected_again(tmp_path: Path, left: int) -> None:
+    path = tmp_path / "cut.active"
+    with seglake.create(path, format="active") as writer:
+        for _ in range(40):
+            writer.write(type="t", value=bytes(4970))
+    assert seglake.protect(path).covered_bytes == 200_000
+    os.truncate(path, left)
+    sidecar = Path(f"{path}.par").read_bytes()
+    with pytest.raises(seglake.DamageError, match="at least the 200000 bytes that were covered"):
+        seglake.protect(path)
+    assert Path(f"{path}.par").read_bytes() == sidecar
+
+
 def test_a_manifest_that_continues_itself_is_refused(tmp_path: Path) -> None:
     path = sample(tmp_path, "active")
     seglake.protect(path)

@@ -107,7 +107,12 @@ impl Walking<'_> {
                 report: Some(Report::of(self.format, self.file)),
             }));
         }
-        let Some(carry) = self.carry_at(covered)? else {
+        // What was covered is gone from a file that is shorter.
+        let carry = match covered < self.file.len() {
+            true => self.carry_at(covered)?,
+            false => None,
+        };
+        let Some(carry) = carry else {
             return Ok(None);
         };
         let (verified, is_damaged) = self.walk(Start::Carry(&carry), progress)?;
