@@ -89,6 +89,13 @@ def test_a_file_that_was_cut_off_is_not_protected_again(tmp_path: Path, left: in
     assert Path(f"{path}.par").read_bytes() == sidecar
 
 
+@pytest.mark.parametrize("verb", [seglake.coverage, seglake.verify_parity])
+def test_a_file_that_is_not_there_is_an_error(tmp_path: Path, verb: Callable[[Path], object]) -> None:
+    with pytest.raises(FileNotFoundError):
+        verb(tmp_path / "missing.active")
+    assert verb(sample(tmp_path, "active")) is None
+
+
 def test_a_manifest_that_continues_itself_is_refused(tmp_path: Path) -> None:
     path = sample(tmp_path, "active")
     seglake.protect(path)

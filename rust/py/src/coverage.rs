@@ -84,10 +84,9 @@ fn opened(
     parity: Option<&ParityArgument>,
     filesystem: Option<&Bound<'_, PyAny>>,
 ) -> PyResult<Option<Pair>> {
-    let sidecar = parity.map(|parity| parity.open(source, filesystem));
-    let Some(sidecar) = sidecar.transpose()?.flatten() else {
-        return Ok(None);
-    };
+    // A file that is not there has no sidecar either, and that is an error.
     let file = given_in(source, filesystem)?.open(source.py(), false)?;
-    Ok(Some((file, sidecar)))
+    let sidecar = parity.map(|parity| parity.open(source, filesystem));
+    let sidecar = sidecar.transpose()?.flatten();
+    Ok(sidecar.map(|sidecar| (file, sidecar)))
 }
