@@ -187,7 +187,7 @@ fn is_needed(calls: &[Done], at: usize) -> bool {
     let is_twice = calls[at].call == Call::SyncFolder
         && calls[at + 1..]
             .iter()
-            .take(6)
+            .take(7)
             .any(|own| own.call == Call::SyncFolder);
     !is_bound && !is_twice
 }
