@@ -363,10 +363,10 @@ fn hostile_sidecars_take_linear_time() {
     }
 }
 
-/// A head that was written over that of another frame of the same band says that its blocks reach further than their entries do.
-/// Zeros after what the frame covers, which its entries prove, are not the bytes of the file.
+/// What was written over a part of another frame of the same band has entries that reach less far than the frame.
+/// Zeros after what they cover, which they prove, are not the bytes of the file.
 #[test]
-fn a_head_of_another_frame_of_the_band_lets_nothing_be_filled_with_zeros() {
+fn parts_of_another_frame_of_the_band_let_nothing_be_filled_with_zeros() {
     let set = Set {
         id: [5; 8],
         parameters: Parameters::new(64, 4, 2, 1).unwrap(),
@@ -375,21 +375,34 @@ fn a_head_of_another_frame_of_the_band_lets_nothing_be_filled_with_zeros() {
     let first = protected(&file, 85, set);
     let sidecar = extended(&file, 112, &first).unwrap();
     assert_eq!(sidecar.len(), 2 * first.len());
-    // Swapped are the first heads, or the second ones.
+    // Swapped are heads, or the tables and the parity between them, with a damaged head or without.
     let second = first.len() - (56 + 8 * 4);
-    for at in [0, second] {
-        let mut swapped = sidecar.clone();
-        let (left, right) = swapped.split_at_mut(first.len());
-        left[at..at + 56].swap_with_slice(&mut right[at..at + 56]);
-        for options in [Options::default(), Options::default().force(true)] {
-            for damage in [None, Some(3), Some(80), Some(100)] {
-                let mut damaged = file.clone();
-                if let Some(at) = damage {
-                    damaged[at] ^= 2;
+    let places = [
+        0..56,
+        second..second + 56,
+        56..second,
+        40..second,
+        56..first.len(),
+        56..second + 50,
+    ];
+    for range in places {
+        for head in [None, Some(10), Some(second + 10)] {
+            let mut swapped = sidecar.clone();
+            let (left, right) = swapped.split_at_mut(first.len());
+            left[range.clone()].swap_with_slice(&mut right[range.clone()]);
+            if let Some(own) = head {
+                right[own] ^= 1;
+            }
+            for options in [Options::default(), Options::default().force(true)] {
+                for damage in [None, Some(3), Some(80), Some(100)] {
+                    let mut damaged = file.clone();
+                    if let Some(at) = damage {
+                        damaged[at] ^= 2;
+                    }
+                    let (report, new, _) = repaired(&damaged, &swapped, options);
+                    check(&report, &damaged, &file, &new).unwrap();
+                    assert!(report.outcome != Outcome::Sound || damaged == file);
                 }
-                let (report, new, _) = repaired(&damaged, &swapped, options);
-                check(&report, &damaged, &file, &new).unwrap();
-                assert!(report.outcome != Outcome::Sound || damaged == file);
             }
         }
     }

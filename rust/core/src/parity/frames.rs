@@ -6,6 +6,7 @@ use super::bytes::Files;
 use super::heads::Heads;
 use super::layout::{Geometry, Head, Set};
 use crate::error::Result;
+use crate::saturating::saturating_usize;
 use crate::source::Source;
 
 /// A frame of a sidecar.
@@ -86,6 +87,11 @@ impl Frames {
 
     /// The superseded frames of a band, in the order of rule 7.
     pub(super) fn superseded(&self, band: u64) -> impl Iterator<Item = &Frame> {
+        self.of_band(band).filter(|frame| !frame.is_current)
+    }
+
+    /// The frames of a band, the greatest L first.
+    fn of_band(&self, band: u64) -> impl Iterator<Item = &Frame> {
         let first = self.order.partition_point(|index| {
             let frame = self.all.get(*index);
             frame.is_some_and(|frame| frame.band < band)
@@ -94,7 +100,16 @@ impl Frames {
         rest.iter()
             .filter_map(|index| self.all.get(*index))
             .take_while(move |frame| frame.band == band)
-            .filter(|frame| !frame.is_current)
+    }
+
+    /// Where frames of a band end in it (L), ascending.
+    pub(super) fn ends(&self, band: u64) -> Vec<usize> {
+        let mut ends: Vec<_> = self
+            .of_band(band)
+            .map(|frame| saturating_usize(frame.len))
+            .collect();
+        ends.reverse();
+        ends
     }
 
     /// The greatest C of any frame.

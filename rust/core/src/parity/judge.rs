@@ -142,6 +142,31 @@ impl<'a> Judged<'a> {
         self.geometry.block(block).end <= self.agreed
     }
 
+    /// Whether the entry that proves a computed block may be that of a shorter frame of the band, which was written to this one's
+    /// place. It has a hash of fewer bytes of the file, and zeros as padding.
+    pub(super) fn may_be_shorter(
+        &self,
+        known: &Known,
+        block: usize,
+        bytes: &[u8],
+        hash: u64,
+    ) -> Result<bool> {
+        let range = self.geometry.block(block);
+        let after = known
+            .end_inside(&range)
+            .and_then(|end| bytes.get(end - range.start..));
+        if after.is_none_or(|after| after.iter().any(|byte| *byte != 0)) {
+            return Ok(false);
+        }
+        let is_of_both = self
+            .tables
+            .iter()
+            .all(|table| table.get(block) == Some(&hash));
+        Ok(!(is_of_both
+            && self.has_head(0, false)?
+            && self.has_head(self.geometry.second_front(), true)?))
+    }
+
     /// Whether a hash is that of an entry, in either table.
     pub(super) fn is_entry(&self, entry: usize, hash: u64) -> bool {
         let mut tables = self.tables.iter();
@@ -312,7 +337,7 @@ impl<'a> JudgedBand<'a> {
         frame: Frame,
         only_verified: bool,
     ) -> Result<Self> {
-        let mut known = Known::default();
+        let mut known = Known::of_ends(frames.ends(frame.band));
         let mut current = Judged::open(files, set, frame)?;
         current.verify_data(&known, false)?;
         current.verify_parity()?;

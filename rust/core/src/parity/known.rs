@@ -13,9 +13,26 @@ pub(super) struct Known {
     ranges: BTreeMap<usize, usize>,
     /// Bytes in place of the file's, by their start. They do not overlap.
     patches: BTreeMap<usize, Vec<u8>>,
+    /// Where frames of the band end, ascending.
+    ends: Vec<usize>,
 }
 
 impl Known {
+    /// Nothing yet, of a band whose frames end there, ascending.
+    pub(super) fn of_ends(ends: Vec<usize>) -> Self {
+        Self {
+            ends,
+            ..Self::default()
+        }
+    }
+
+    /// Where the longest frame ends that ends inside of a range.
+    pub(super) fn end_inside(&self, range: &Range<usize>) -> Option<usize> {
+        let before = self.ends.partition_point(|end| *end < range.end);
+        let end = self.ends.get(..before)?.last();
+        end.copied().filter(|end| *end > range.start)
+    }
+
     /// Adds a range whose bytes, as they are in place, are proven.
     pub(super) fn add(&mut self, range: Range<usize>) {
         let Range { mut start, mut end } = range;
