@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from ._by_sidecar import RAW, NotASegmentError, is_sound, verified
-from ._errors import DamageError, SeglakeError
+from ._errors import DamageError, FormatError, SeglakeError
 from ._files import FileFilter, SegmentFile, Stores, find_files
 from ._native import Repaired, Report, repair, verify
 from ._publish.new_file import new_file
@@ -25,6 +25,9 @@ if TYPE_CHECKING:
 
 __all__ = ["Scrubbed", "scrub"]
 
+# What the name and the content of a sidecar have. ../../docs/formats/parity.md, "Layout".
+_SIDECAR: Final = ".par"
+_MAGIC: Final = b"SLKPRTY1"
 # How much of its reading a pass may lose where it is killed.
 _NOTE_SECONDS: Final = 1.0
 # So long a thread sleeps before a signal may end it; and how far a slow disk may be caught up with.
@@ -186,6 +189,23 @@ class _State:
             file.write(json.dumps(content).encode() + b"\n")
 
 
+def _is_sidecar(path: str) -> bool:
+    try:
+        with Path(path).open("rb") as file:
+            return path.endswith(_SIDECAR) and file.read(len(_MAGIC)) == _MAGIC
+    except OSError:
+        return False
+
+
+def _alone(path: str) -> FormatError:
+    """A sidecar is listed only where what it restores is not: that was deleted or renamed."""
+    return FormatError(
+        f"expected {path.removesuffix(_SIDECAR)}, which this sidecar is of, found no such file",
+        path=path,
+        next="restore it from a copy, or rename or remove the sidecar as that was",
+    )
+
+
 def _is_path(text: str) -> bool:
     try:
         os.fsencode(text)
@@ -274,6 +294,8 @@ class _Scrub:
         try:
             found = self._verified(file, arguments, advance)
         except NotASegmentError:
+            if _is_sidecar(file.path):
+                return Scrubbed(file.path, None, error=_alone(file.path))
             return Scrubbed(file.path, None, skipped="it is not a segment, and has no sidecar")
         except (SeglakeError, OSError) as error:
             return Scrubbed(file.path, None, error=error)

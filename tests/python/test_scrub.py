@@ -139,6 +139,22 @@ def test_a_file_that_is_no_segment_is_skipped_and_named(folder: Path) -> None:
     assert here("scrub", "--dialect", "autobase", folder).status == 1
 
 
+def test_a_sidecar_without_its_file_is_an_error(folder: Path) -> None:
+    path = folder / "active.active"
+    seglake.protect(path)
+    (folder / "other.par").write_text("not a sidecar")
+    path.rename(folder / "elsewhere.active")
+    found = list(scrub(folder, dialect="autobase"))
+    (alone,) = (each for each in found if not each.ok)
+    assert alone.path == f"{path}.par"
+    assert str(alone.error) == (
+        f"{path}.par: expected {path}, which this sidecar is of, found no such file: "
+        "restore it from a copy, or rename or remove the sidecar as that was"
+    )
+    assert [Path(each.path).name for each in found if each.skipped] == ["other.par"]
+    assert here("scrub", "--dialect", "autobase", folder).status == 2
+
+
 def test_a_file_that_is_no_segment_is_verified_and_repaired_by_its_sidecar(folder: Path) -> None:
     path = folder / "notes.txt"
     path.write_bytes(b"no segment of any kind, but text\n" * 300)
