@@ -7,12 +7,13 @@ from typing import Any
 import pytest
 
 import seglake
+from seglake import _by_sidecar
 from seglake.cli import main
 
 
 @pytest.fixture
 def given(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """The number of threads of each call of `seglake.verify`, in order."""
+    """The number of threads of each call of `seglake.verify` by the command, in order."""
     threads: list[int] = []
     verify = seglake.verify
 
@@ -20,7 +21,7 @@ def given(monkeypatch: pytest.MonkeyPatch) -> list[int]:
         threads.append(options["threads"])
         return verify(source, **options)
 
-    monkeypatch.setattr(seglake, "verify", noted)
+    monkeypatch.setattr(_by_sidecar, "verify", noted)
     return threads
 
 
