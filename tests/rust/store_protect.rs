@@ -217,6 +217,11 @@ fn check(aftermath: &Aftermath<'_>, bare: &Cell<usize>) -> Checked {
             return Err(format!("{name} is not protected"));
         }
     }
+    has_acknowledged(disk, aftermath)
+}
+
+/// Whether a reader finds as many records as were acknowledged.
+fn has_acknowledged(disk: &Simulated, aftermath: &Aftermath<'_>) -> Result<(), String> {
     let reader = LogReader::with(folder(), Options::default().disk(disk.disk()));
     let found = reader.and_then(|log| Ok(log.records()?.count() as u64));
     match found {
@@ -421,12 +426,7 @@ fn check_active(aftermath: &Aftermath<'_>, protected: &Cell<usize>) -> Checked {
     });
     closed.map_err(|error| format!("it cannot be opened: {error}"))?;
     is_true(disk)?;
-    let reader = LogReader::with(folder(), Options::default().disk(disk.disk()));
-    let found = reader.and_then(|log| Ok(log.records()?.count() as u64));
-    match found {
-        Ok(found) if found >= aftermath.acknowledged.records => Ok(()),
-        found => Err(format!("{found:?} records are there")),
-    }
+    has_acknowledged(disk, aftermath)
 }
 
 #[test]

@@ -29,16 +29,17 @@ pub(super) fn protect(
         .keys(vec![key])
         .interrupt(Some(interrupt));
     let how = Protection::default().parameters(parameters);
-    unless_gone(
-        disk,
-        &path,
-        verbs::protect(&path, &options, &how, |_| Ok(())),
-    )
+    protect_if_there(disk, &path, &options, &how)
 }
 
-/// What protecting a file ended with, unless that is no longer there.
-fn unless_gone<T>(disk: &DiskRef, path: &Path, protected: Result<T>) -> Result<()> {
-    match protected {
+/// Protects a file, unless it is no longer there.
+fn protect_if_there(
+    disk: &DiskRef,
+    path: &Path,
+    options: &Options,
+    how: &Protection,
+) -> Result<()> {
+    match verbs::protect(path, options, how, |_| Ok(())) {
         Err(Error::Io { source, .. })
             if source.kind() == ErrorKind::NotFound && !disk.is_taken(path) =>
         {
@@ -67,9 +68,5 @@ pub(super) fn protect_active(
         .lazy(!is_last)
         .synced_up_to(end);
     let options = options.clone().format(SegmentKind::Active.format());
-    unless_gone(
-        disk,
-        &path,
-        verbs::protect(&path, &options, &how, |_| Ok(())),
-    )
+    protect_if_there(disk, &path, &options, &how)
 }
