@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from ._by_sidecar import RAW, NotASegmentError, is_sound, verified
 from ._errors import DamageError, FormatError, SeglakeError
 from ._files import FileFilter, SegmentFile, Stores, find_files
+from ._files.patterns import owner_of
 from ._native import Repaired, Report, repair, verify
 from ._publish.new_file import new_file
 from ._types import ParityReport
@@ -25,8 +26,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Scrubbed", "scrub"]
 
-# What the name and the content of a sidecar have. ../../docs/formats/parity.md, "Layout".
-_SIDECAR: Final = ".par"
+# What a sidecar begins with. ../../docs/formats/parity.md, "Layout".
 _MAGIC: Final = b"SLKPRTY1"
 # How much of its reading a pass may lose where it is killed.
 _NOTE_SECONDS: Final = 1.0
@@ -192,7 +192,7 @@ class _State:
 def _is_sidecar(path: str) -> bool:
     try:
         with Path(path).open("rb") as file:
-            return path.endswith(_SIDECAR) and file.read(len(_MAGIC)) == _MAGIC
+            return owner_of(path) is not None and file.read(len(_MAGIC)) == _MAGIC
     except OSError:
         return False
 
@@ -200,7 +200,7 @@ def _is_sidecar(path: str) -> bool:
 def _alone(path: str) -> FormatError:
     """A sidecar is listed only where what it restores is not: that was deleted or renamed."""
     return FormatError(
-        f"expected {path.removesuffix(_SIDECAR)}, which this sidecar is of, found no such file",
+        f"expected {owner_of(path)}, which this sidecar is of, found no such file",
         path=path,
         next="restore it from a copy, or rename or remove the sidecar as that was",
     )
