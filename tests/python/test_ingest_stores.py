@@ -414,6 +414,26 @@ def test_a_lock_is_ones_own_while_it_is_renewed(tmp_path: Path, monkeypatch: pyt
             renewal.join()
 
 
+def test_all_locks_are_renewed_however_often_they_are_confirmed(
+    store: ObjectStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    own = remote.RemoteStore(Stores(store.filesystem()), "logs/lake")
+    put, written = own._put, list[str]()  # pyright: ignore[reportPrivateUsage]
+
+    def noted(path: Path, content: bytes) -> None:
+        written.append(path.name)
+        put(path, content)
+
+    with own.lock(own.root / "a_lock"), own.lock(own.root / "b_lock"):
+        for held in own._held.values():  # pyright: ignore[reportPrivateUsage]
+            held.renewed -= 2 * remote._RENEWAL_SECONDS  # pyright: ignore[reportPrivateUsage]
+        own.confirm()
+        monkeypatch.setattr(own, "_put", noted)
+        own._renew()  # pyright: ignore[reportPrivateUsage]
+        own._renew()  # pyright: ignore[reportPrivateUsage]
+    assert written == ["a_lock", "b_lock"]
+
+
 def test_what_no_manifest_names_stays_for_a_day(
     store: ObjectStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -43,7 +43,7 @@ _PIECE_BYTES: Final = 8 << 20
 
 @dataclass
 class _Held:
-    """A lock that this process holds: what the object says, and when it was last seen to say so."""
+    """A lock that this process holds: what the object says, and when it was written last: others go by that."""
 
     content: bytes
     renewed: float
@@ -277,7 +277,6 @@ class RemoteStore(Store):
                         "expected the lock of this process, another has taken it for dead",
                         self.name(path),
                     )
-                held.renewed = time.monotonic()
 
     def _take(self, path: Path, content: bytes) -> bool:
         there = self._get(path)
@@ -314,6 +313,7 @@ class RemoteStore(Store):
                 if time.monotonic() - held.renewed > _RENEWAL_SECONDS:
                     self.confirm()
                     self._put(path, held.content)
+                    held.renewed = time.monotonic()
 
     def _transfer(self, source: Path, target: Path) -> None:
         """Moves a file to a name that no other file has, now or later."""
