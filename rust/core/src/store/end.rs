@@ -146,13 +146,14 @@ impl Bound {
     /// What the parity sidecar of an active file covers: that was in front of the mark. `None` where there is none that can be read.
     pub(super) fn of_sidecar(disk: &DiskRef, folder: &Path, id: SegmentId) -> Option<Self> {
         let kind = SegmentKind::Active;
-        let file = FileSource::open(disk, &folder.join(id.file_name(kind)));
-        let sidecar = FileSource::open(disk, &folder.join(id.sidecar_name(kind)));
-        let (Ok(file), Ok(sidecar)) = (file, sidecar) else {
+        // Most have none, and then nothing else is opened.
+        let Ok(sidecar) = FileSource::open(disk, &folder.join(id.sidecar_name(kind))) else {
             return None;
         };
-        let coverage = Coverage::read(Files::new(&file, &sidecar));
-        let Ok(Some(coverage)) = coverage else {
+        let Ok(file) = FileSource::open(disk, &folder.join(id.file_name(kind))) else {
+            return None;
+        };
+        let Ok(Some(coverage)) = Coverage::read(Files::new(&file, &sidecar)) else {
             return None;
         };
         Some(Self {
