@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pickle
 import random
+import threading
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +19,9 @@ pytest.importorskip("seglake.spark.stream.reader", reason="streams need PySpark 
 from stream_query import Query
 
 LATER_NS = 60 * 10**9
+# In a segment of nine records, each of two of these: what is neither in the first piece nor in the last record.
+MIB = 1 << 20
+MIDDLE = (4 * MIB, 16 * MIB)
 
 
 class Stored:
@@ -209,3 +214,67 @@ def test_tasks_get_no_secret_that_is_shown(store: ObjectStore, tmp_path: Path) -
     (partition,) = query.reader.partitions(query.previous, query.start())
     assert store.options()["fs.secret_key"] not in repr(partition)
     assert pickle.loads(pickle.dumps(partition)) == partition
+
+
+@pytest.fixture
+def large(store: ObjectStore, tmp_path: Path) -> Stored:
+    """A segment that is read with several requests."""
+    a = Stored(store, tmp_path, "a")
+    with seglake.create(a.path, format="active") as writer:
+        for number in range(9):
+            writer.write(type="t", value=(f"{number}-" * MIB).encode())
+    a.put()
+    return a
+
+
+def while_it_is_read(store: ObjectStore, key: str, changes: list[Callable[[], object]]) -> None:
+    """Has an object changed, step by step, each time before a piece is read that is neither its first nor its last."""
+    left, one_at_a_time = list(changes), threading.Lock()
+
+    def change(request: Request) -> None:
+        if request.method == "GET" and request.path.endswith(key) and request.range is not None:
+            start = int(request.range.removeprefix("bytes=").partition("-")[0])
+            with one_at_a_time:
+                if left and MIDDLE[0] <= start < MIDDLE[1]:
+                    left.pop(0)()
+
+    store.fault = change
+
+
+def test_an_object_that_grows_while_it_is_read(store: ObjectStore, large: Stored) -> None:
+    query = stream(store, "s3://logs/states")
+    assert query.plan()
+    while_it_is_read(store, large.key, [lambda: large.grow(1)] * 2)
+    assert len(query.read()) == 9
+    store.fault = None
+    assert query.batch() == ["a-0", "a-1"]
+
+
+@pytest.mark.parametrize("on_replaced", ["error", "skip"])
+@pytest.mark.parametrize("change", ["other", "shorter", "a byte that was read"])
+def test_an_object_that_is_another_while_it_is_read(
+    store: ObjectStore, large: Stored, change: str, on_replaced: str
+) -> None:
+    query = stream(store, "s3://logs/states", onReplaced=on_replaced)
+    assert query.plan()
+    content = large.path.read_bytes()
+    large.path.unlink()
+    with seglake.create(large.path, format="active") as writer:
+        writer.write(type="t", value=b"x" * len(content))
+    changes: dict[str, Callable[[], object]] = {
+        "other": large.put,
+        "shorter": lambda: store.put(large.key, content[: len(content) // 2]),
+        "a byte that was read": lambda: store.put(large.key, content[:1000] + b"?" + content[1001:]),
+    }
+    while_it_is_read(store, large.key, [changes[change]])
+    with pytest.raises(seglake.ReplacedError, match=r"s3://logs/files/a\.active: .*while the batch was read"):
+        query.read()
+    store.fault = None
+    if change == "a byte that was read":
+        return  # that is damage to who reads it anew
+    query.restart()
+    if on_replaced == "skip":
+        assert query.read() == []
+    else:
+        with pytest.raises(seglake.ReplacedError, match="Put it back and start the query again"):
+            query.read()

@@ -17,7 +17,7 @@ from .arrow_types import arrow_schema
 from .option_table import camel_case
 from .options import ReadOptions
 from .schema import ReadSchema, arrow_field
-from .stream.look import check_read, open_growth
+from .stream.look import check_read, open_growth, replaced_while_read
 
 if TYPE_CHECKING:
     from pyspark.sql.datasource import Filter
@@ -107,6 +107,10 @@ class Decoder:
                     yield from self._decode(path, reader, schema, after)
                     if growth is not None:
                         check_read(growth, reader, is_filtered=bool(self.options.conditions))
+                except OSError as error:
+                    if growth is None:
+                        raise
+                    raise replaced_while_read(growth, self.options, self.format, error) from None
                 except seglake.DamageError as error:
                     raise self._explained(error) from None
                 except seglake.LimitError as error:

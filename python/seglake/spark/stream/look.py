@@ -17,10 +17,12 @@ from seglake._files import SegmentFile, find_files
 from seglake._formats import FormatOptions, column_names, grows
 from seglake._tasks import Growth
 
+from .grown_object import growing
+
 if TYPE_CHECKING:
     from ..options import ReadOptions
 
-__all__ = ["Grown", "Look", "NoRoomError", "alike", "check_read", "open_growth"]
+__all__ = ["Grown", "Look", "NoRoomError", "alike", "check_read", "open_growth", "replaced_while_read"]
 
 _CHUNK: Final = 1 << 20
 # How often files are listed to find one that was renamed.
@@ -275,6 +277,38 @@ def check_read(growth: Growth, reader: seglake.Reader, *, is_filtered: bool) -> 
     )
 
 
+def replaced_while_read(growth: Growth, options: ReadOptions, format: str, error: OSError) -> Exception:
+    """Returns what to raise where reading a file fails after records of it were given out.
+
+    Args:
+        growth: what is read.
+        options: what the stream was asked for.
+        format: a format that has the columns of the stream.
+        error: why reading failed.
+    """
+    byte_offset, expected, actual = 0, "the object that was there when the task began", "another one, or none"
+    if error.errno != errno.ESTALE:
+        end = Position.from_json(growth.end)
+        looks = {name: value for name, value in arguments(options, format).items() if name in ("key", "dialect")}
+        try:
+            seglake.resume(options.stores.now(growth.path), end, format=end.format, **looks).close()
+            return error
+        except FileNotFoundError:
+            pass
+        except seglake.ReplacedError as found:
+            byte_offset, expected, actual = found.byte_offset, found.expected, found.actual
+        except (OSError, seglake.SeglakeError):
+            return error
+    return seglake.ReplacedError(
+        path=growth.path,
+        byte_offset=byte_offset,
+        expected=expected,
+        actual=actual,
+        next="It was replaced while the batch was read. Put it back, or set option onReplaced to skip, and start the "
+        "query again: it reads the batch anew",
+    )
+
+
 def _place(position: Position) -> tuple[Any, ...]:
     """Returns what tells two positions apart, whatever led to them."""
     content = json.loads(position.to_json())
@@ -297,11 +331,13 @@ def _opened(
         looks = {name: value for name, value in arguments.items() if name in ("key", "format", "dialect")}
         seglake.resume(now(path), end, **looks).close()  # refuses another file before anything is read of it
     if grows(arguments["format"]):
-        return seglake.resume(now(path), start, size=end.byte_offset, **grown)
+        source = growing(options.stores, path, end.byte_offset)
+        return seglake.resume(source, start, size=end.byte_offset, **grown)
+    source = growing(options.stores, path)
     if not grows(end.format):
         if start is not None and start.format != end.format:
-            return seglake.resume(now(path), start, **grown)
-        return seglake.open(now(path), part=part, prune=True, parity=parity, **arguments)
+            return seglake.resume(source, start, **grown)
+        return seglake.open(source, part=part, prune=True, parity=parity, **arguments)
     # It has been sealed since.
     with seglake.open(now(path), key=arguments["key"], format=arguments["format"]) as sealed:
         if end.uuid is None or sealed.get(end.uuid) is None:
@@ -309,7 +345,7 @@ def _opened(
                 path=path, byte_offset=0, expected=f"a record with the UUID {end.uuid}", actual="none"
             )
     bound: dict[str, Any] = {"filters": [*arguments["filters"], ("uuid", "<=", end.uuid)]}
-    return seglake.resume(now(path), start, **(grown | bound))
+    return seglake.resume(source, start, **(grown | bound))
 
 
 def _others(path: str, end: Position, options: ReadOptions, format: str) -> Iterator[tuple[str, str]]:
