@@ -256,7 +256,7 @@ fn a_walk_resumed_in_an_unreadable_file_emits_no_records() {
 #[test]
 fn every_truncation_keeps_the_blocks_that_are_whole() {
     for version in [1, 2] {
-        let segment = varied(version, 16 << 10);
+        let segment = varied(version, 4 << 10);
         for len in 0..segment.bytes.len() {
             let (records, spans) = assert_sane(&segment.bytes[..len]);
             assert!(spans.iter().any(Span::is_damage), "cut to {len} bytes");
@@ -276,10 +276,10 @@ fn every_truncation_keeps_the_blocks_that_are_whole() {
     }
 }
 
-/// Some 131,072 scans of 16 KiB, and strict ones of every seventh. They take most of a minute, so several threads share them.
+/// Some 50,000 scans, and strict ones of every seventh, which several threads share.
 #[test]
 fn every_flipped_bit_costs_at_most_one_block() {
-    let segment = varied(2, 16 << 10);
+    let segment = varied(2, 4 << 10);
     let threads = std::thread::available_parallelism().map_or(1, usize::from);
     std::thread::scope(|scope| {
         for first in 0..threads {

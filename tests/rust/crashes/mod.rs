@@ -83,12 +83,13 @@ impl Crashes<'_> {
     pub(crate) fn crash(&self, seeds: Range<u64>) {
         let states = self
             .try_crash(None, seeds)
-            .unwrap_or_else(|failure| panic!("{failure}"));
+            .unwrap_or_else(|(_, failure)| panic!("{failure}"));
         println!("{}: {states} states after a loss of power", self.name);
     }
 
-    /// Loses power everywhere, with one call left out. Gives how many states were looked at, or the first promise that is broken.
-    fn try_crash(&self, skipped: Option<usize>, seeds: Range<u64>) -> Result<usize, String> {
+    /// Loses power everywhere, with one call left out. Gives how many states were looked at, or the first seed that breaks a
+    /// promise, and how.
+    fn try_crash(&self, skipped: Option<usize>, seeds: Range<u64>) -> Result<usize, (u64, String)> {
         let start = self.start();
         let before = start.visible();
         let begin = || {
@@ -101,49 +102,54 @@ impl Crashes<'_> {
         let undisturbed = start.copy();
         self.work(&undisturbed)
             .1
-            .map_err(|error| self.says(&error))?;
+            .map_err(|error| (seeds.start, self.says(&error)))?;
         let after = undisturbed.visible();
         let whole = begin();
-        self.work(&whole).1.map_err(|error| self.says(&error))?;
+        let done = self.work(&whole).1;
+        done.map_err(|error| (seeds.start, self.says(&error)))?;
         let calls = whole.calls();
-        let mut states = 0;
-        for at in 0..=calls.len() {
+        let crash = |at| {
             let disk = begin();
             disk.trouble(at, Trouble::Crash);
             let (acknowledged, _) = self.work(&disk);
-            for seed in seeds.clone() {
+            (disk, acknowledged)
+        };
+        let crashed: Vec<_> = (0..=calls.len()).map(crash).collect();
+        let mut states = 0;
+        for seed in seeds {
+            for (at, (disk, acknowledged)) in crashed.iter().enumerate() {
                 let mut random = Random::new(seed ^ (at as u64) << 32);
                 states += 1;
                 let aftermath = Aftermath {
                     disk: disk.after_power_loss(random.next()),
                     before: &before,
                     after: &after,
-                    acknowledged: &acknowledged,
+                    acknowledged,
                     at,
                     is_smooth: true,
                     random,
                 };
                 (self.check)(aftermath).map_err(|failure| {
                     let call = calls.get(at);
-                    format!(
+                    let failure = format!(
                         "{}: power lost before call {at} of {}, {call:?}, {SEED}={seed}: {failure}",
                         self.name,
                         calls.len()
-                    )
+                    );
+                    (seed, failure)
                 })?;
             }
         }
         Ok(states)
     }
 
-    /// Leaves out one call after the other of those that make something last. Each time a promise must be broken. Gives how many
-    /// calls there were.
+    /// Leaves out one call after the other of those that make something last. Each time a promise must be broken that the same seeds
+    /// do not break with all calls. Gives how many calls there were.
     pub(crate) fn mutate(
         &self,
         seeds: Range<u64>,
         is_needed: impl Fn(&[Done], usize) -> bool,
     ) -> usize {
-        self.crash(seeds.clone());
         let disk = self.start();
         self.work(&disk).1.unwrap();
         let calls = disk.calls();
@@ -151,16 +157,18 @@ impl Crashes<'_> {
             .iter()
             .enumerate()
             .filter(|(_, own)| own.call.is_durable());
-        let mut tried = 0;
+        let (mut tried, mut end) = (0, seeds.start);
         for (at, call) in durable.filter(|(at, _)| is_needed(&calls, *at)) {
-            let broken = self.try_crash(Some(at), seeds.clone());
-            assert!(
-                broken.is_err(),
-                "{}: nobody notices that call {at} is left out: {call:?} of {calls:?}",
-                self.name
-            );
+            let Err((seed, _)) = self.try_crash(Some(at), seeds.clone()) else {
+                panic!(
+                    "{}: nobody notices that call {at} is left out: {call:?} of {calls:?}",
+                    self.name
+                );
+            };
             tried += 1;
+            end = end.max(seed + 1);
         }
+        self.crash(seeds.start..end);
         tried
     }
 
