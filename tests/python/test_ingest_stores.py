@@ -37,6 +37,7 @@ from seglake._ingestion.destination import Destination, Staging
 from seglake._ingestion.exchange import StoreExchange
 from seglake._ingestion.layout import TABLES
 from seglake._publish import remote
+from seglake.cli.following import followed
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="the ingest runs on Linux and macOS")
 
@@ -444,6 +445,38 @@ def test_what_no_manifest_names_stays_for_a_day(
     monkeypatch.setattr(commit_module, "_KEPT_S", -1.0)
     seglake.ingest(source, "s3://logs/lake")
     assert left(filesystem, "logs/lake") == []
+
+
+def test_following_outlasts_a_store_that_refuses_and_one_that_is_away(store: ObjectStore, tmp_path: Path) -> None:
+    """It fails from another request on each time, and then comes back."""
+    source, filesystem = sources(tmp_path / "src"), once(store)
+    made, fatal, shown, errors, pauses = [0], [1], list[Any](), list[str](), list[float]()
+
+    def act(request: Request) -> str | None:
+        made[0] += 1
+        return None if made[0] < fatal[0] else "503" if fatal[0] % 2 else "reset"
+
+    def sleep(seconds: float) -> None:
+        if shown:
+            raise KeyboardInterrupt
+        pauses.append(seconds)
+        assert len(pauses) < 20, errors
+        made[0], fatal[0] = 0, fatal[0] + 13 if len(pauses) < 8 else 10_000
+
+    store.fault = act
+    with pytest.raises(KeyboardInterrupt):
+        followed(
+            lambda: seglake.ingest(source, "logs/lake", filesystem=filesystem, threads=1),
+            shown.append,
+            lambda error, seconds: errors.append(str(error)),
+            sleep,
+        )
+    store.fault = None
+    assert [result.records + 8 * result.unchanged for result in shown] == [16]
+    assert pauses == [1, 2, 4, 8, 16, 32, 60, 60]
+    assert 1 <= len(errors) < len(pauses)
+    seglake.ingest(source, tmp_path / "plain")
+    assert rows(fetched(store.filesystem(), "logs/lake", tmp_path / "kept")) == rows(tmp_path / "plain")
 
 
 # Forks before it has reached any store, and dies in front of the n-th step of each fork that others could see.

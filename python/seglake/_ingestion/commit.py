@@ -23,7 +23,7 @@ from seglake._text import printable
 from .destination import Destination
 from .lake.table import DataFile, TableChangedError
 from .layout import LOCK, NULL_DATE, STAGING, TABLES
-from .result import IngestError
+from .result import IngestError, can_pass
 from .state import load_state
 
 if TYPE_CHECKING:
@@ -58,11 +58,14 @@ def locked(destination: Destination) -> Generator[None]:
             is_ours = held.enter_context(destination.store.lock(path, json.dumps(holder).encode()))
         except OSError as error:
             reason = error.strerror or error
-            raise IngestError(f"{destination.shown(path)}: the lock cannot be opened: {reason}") from error
+            raise IngestError(
+                f"{destination.shown(path)}: the lock cannot be opened: {reason}", may_pass=can_pass(error)
+            ) from error
         if not is_ours:
             raise IngestError(
                 f"{destination.shown()}: another ingest is writing here ({_holder(destination)}). Wait for it to end, "
-                f"or stop it: the next run puts in order what it leaves{'' if destination.is_local else _LEASE}"
+                f"or stop it: the next run puts in order what it leaves{'' if destination.is_local else _LEASE}",
+                may_pass=True,
             )
         held.enter_context(destination.store.renewing())
         yield
@@ -103,11 +106,12 @@ def commit(destination: Destination, manifest: Manifest, tables: LakeTables | No
 
 def _failed(destination: Destination, staging: Path, error: Exception) -> IngestError:
     """Makes the error of a commit that failed, which says what is visible."""
-    where = destination.shown()
+    where, may_pass = destination.shown(), isinstance(error, TableChangedError) or can_pass(error)
     if isinstance(error, LockTakenError):
         return IngestError(
             f"{where}: another run took the lock of this one, which stood still, or began at the same moment: {error}. "
-            "All of it is ingested, or nothing. Ingest again: what is missing is added, and nothing twice"
+            "All of it is ingested, or nothing. Ingest again: what is missing is added, and nothing twice",
+            may_pass=True,
         )
     try:
         is_certain = destination.store.exists(staging / MANIFEST)
@@ -116,7 +120,8 @@ def _failed(destination: Destination, staging: Path, error: Exception) -> Ingest
     if is_certain:
         return IngestError(
             f"{where}: publishing the files of the run failed: {error}. A part of it may be visible; the "
-            "next ingest into the folder completes it"
+            "next ingest into the folder completes it",
+            may_pass=may_pass,
         )
     if destination.is_local:
         destination.store.remove_tree(staging)
@@ -125,9 +130,11 @@ def _failed(destination: Destination, staging: Path, error: Exception) -> Ingest
     if is_certain is None:
         return IngestError(
             f"{where}: publishing the files of the run failed: {error}. The next ingest into the folder completes the "
-            "run, or finds nothing of it"
+            "run, or finds nothing of it",
+            may_pass=may_pass,
         )
-    return IngestError(f"{where}: writing the manifest of the run failed: {error}. Nothing was ingested")
+    reason = f"{where}: writing the manifest of the run failed: {error}. Nothing was ingested"
+    return IngestError(reason, may_pass=may_pass)
 
 
 def end_run(destination: Destination, staging: Path) -> None:
@@ -172,7 +179,8 @@ def settle_dead_runs(destination: Destination, tables: LakeTables | None = None)
         raise _failed(destination, destination.folder, error) from error
     except (OSError, TableChangedError) as error:
         raise IngestError(
-            f"{destination.shown()}: completing a run that died failed: {error}. Nothing was ingested"
+            f"{destination.shown()}: completing a run that died failed: {error}. Nothing was ingested",
+            may_pass=isinstance(error, TableChangedError) or can_pass(error),
         ) from error
 
 

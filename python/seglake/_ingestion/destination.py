@@ -17,7 +17,7 @@ from seglake._text import printable_path
 
 from .exchange import Exchange, FolderExchange
 from .layout import STAGING
-from .result import IngestError
+from .result import IngestError, can_pass
 
 if TYPE_CHECKING:
     import pyarrow.parquet as pq
@@ -75,7 +75,7 @@ class Destination:
                 _refuse_other_path(named, store.root)
             is_file = found.store.exists(found.folder) and not found.store.is_folder(found.folder)
         except (OSError, ValueError, ImportError) as error:
-            raise IngestError(str(error)) from error
+            raise IngestError(str(error), may_pass=can_pass(error)) from error
         if is_file:
             raise IngestError(
                 f"{printable_path(named)}: expected a folder for the tables, or nothing yet; a file is there"

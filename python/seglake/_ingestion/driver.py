@@ -43,6 +43,7 @@ from .result import (
     IngestResult,
     OnWrongKey,
     TableKind,
+    can_pass,
     no_files,
 )
 from .state import State, load_state, refuse_other_columns
@@ -119,7 +120,7 @@ class IngestDriver:
         try:
             seglake.detect(b"", key=self.key_file)
         except (OSError, ValueError) as error:
-            raise IngestError(f"the key cannot be used: {error}") from None
+            raise IngestError(f"the key cannot be used: {error}", may_pass=can_pass(error)) from error
 
     def _identity(self, file: SegmentFile, format: str | None) -> str | None:
         """Returns what identifies a file; None if that cannot be told: who reads it says why."""
@@ -339,7 +340,7 @@ def _by_format(
     known = known or [each for each in seglake.formats() if store.is_folder(folder / each / "files")]
     if not known:
         more = f" (and {len(files) - 1} more)" if len(files) > 1 else ""
-        raise IngestError(f"no file could be read: {files[0].error}{more}")
+        raise IngestError(f"no file could be read: {files[0].error}{more}", may_pass=True)
     by_format: dict[str, list[FileOutcome]] = {name: [] for name in known}
     for file in files:
         # A file that could not be read may be of any format: it is listed with the first, so that it is listed once.
@@ -419,7 +420,7 @@ def find_inputs(sources: Sequence[str], destination: Destination, key_file: str 
     try:
         listing = find_files(sources, FileFilter(recursive=True), key=key_file)
     except (OSError, ValueError, seglake.SeglakeError) as error:
-        raise IngestError(str(error)) from error
+        raise IngestError(str(error), may_pass=can_pass(error)) from error
     for folder in listing.folders:
         if destination.is_local and destination.folder.is_relative_to(folder):
             raise IngestError(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 from dataclasses import asdict, dataclass, field
 from typing import Any, Final, Literal, NamedTuple, get_args
 
@@ -17,6 +18,7 @@ __all__ = [
     "IngestResult",
     "OnWrongKey",
     "TableKind",
+    "can_pass",
     "no_files",
 ]
 
@@ -61,6 +63,10 @@ class FileError(NamedTuple):
 class IngestError(SeglakeError):
     """The ingest cannot start or has to stop. Nothing of it has become visible, unless the message says otherwise.
 
+    Attributes:
+        may_pass: whether the same call may work later, without anybody changing it: another run holds the lock, the
+            disk is full, or a store or a source is away or refuses.
+
     Example:
         >>> import seglake
         >>> try:
@@ -71,6 +77,23 @@ class IngestError(SeglakeError):
     """
 
     exit_status: Final = 2
+
+    def __init__(self, reason: str, *, may_pass: bool = False) -> None:
+        super().__init__(reason)
+        self.may_pass = may_pass
+
+
+_LASTING: Final = (NotADirectoryError, IsADirectoryError, FileExistsError)
+_LASTING_NUMBERS: Final = (errno.ELOOP, errno.ENAMETOOLONG)
+
+
+def can_pass(error: BaseException | None) -> bool:
+    """Tells whether what hindered an ingest may be over later: an error of a disk or a store, or an `IngestError`."""
+    if isinstance(error, IngestError):
+        return error.may_pass
+    if not isinstance(error, OSError):
+        return False
+    return not isinstance(error, _LASTING) and error.errno not in _LASTING_NUMBERS
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from typing import Final
 
 from .outcome import TaskOutcome
-from .result import IngestError
+from .result import IngestError, can_pass
 from .task import TaskRunner
 
 __all__ = ["ThreadEngine", "thread_engine"]
@@ -64,7 +64,8 @@ class ThreadEngine:
             watch()
         if job.error is not None:
             raise IngestError(
-                f"a task failed, nothing was ingested: {type(job.error).__name__}: {job.error}"
+                f"a task failed, nothing was ingested: {type(job.error).__name__}: {job.error}",
+                may_pass=can_pass(job.error),
             ) from job.error
         return job.outcomes()
 

@@ -39,6 +39,8 @@ _RENEWAL_SECONDS: Final = 30.0
 # Says that a staging folder has begun: object stores have no folders without objects in them.
 _BEGUN: Final = "begun"
 _PIECE_BYTES: Final = 8 << 20
+# Locks that this process gave up, but could not remove: the store was away. They are in nobody's way.
+_GIVEN_UP: Final[set[bytes]] = set()
 
 
 @dataclass
@@ -224,7 +226,12 @@ class RemoteStore(Store):
     def lock(self, path: Path, holder: bytes = b"") -> Generator[bool]:
         """Holds a lock while the block runs, unless somebody else does who has renewed it lately."""
         content = json.dumps({"token": uuid.uuid4().hex, "holder": holder.decode()}).encode()
-        if not self._take(path, content):
+        try:
+            is_ours = self._take(path, content)
+        except BaseException:
+            _GIVEN_UP.add(content)
+            raise
+        if not is_ours:
             yield False
             return
         self._held[path] = _Held(content, time.monotonic())
@@ -235,9 +242,11 @@ class RemoteStore(Store):
                 held = self._held.pop(path, None)
             # Gone with the staging folder that it was in, or free for others.
             if held is not None:
+                _GIVEN_UP.add(content)
                 with contextlib.suppress(OSError):
                     if self._get(path) == content:
                         self.remove(path)
+                    _GIVEN_UP.discard(content)
 
     @contextlib.contextmanager
     def renewing(self) -> Generator[None]:
@@ -280,7 +289,7 @@ class RemoteStore(Store):
 
     def _take(self, path: Path, content: bytes) -> bool:
         there = self._get(path)
-        if there is not None and not self._is_stale(path):
+        if there is not None and _is_held(there) and not self._is_stale(path):
             return False
         try:
             self._put(path, content, create=there is None)
@@ -373,6 +382,14 @@ class RemoteStore(Store):
         except OSError:
             if self._get(path) != content:
                 raise
+
+
+def _is_held(content: bytes) -> bool:
+    """Tells whether a lock may be held: not one that this process gave up, nor what is left of a failed upload."""
+    try:
+        return content not in _GIVEN_UP and "token" in json_object(content)
+    except ValueError:
+        return False
 
 
 def _key(path: Path) -> str:

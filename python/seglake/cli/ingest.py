@@ -5,11 +5,10 @@ from __future__ import annotations
 import os
 import sys
 import tempfile
-import time
 from collections.abc import Callable, Generator, Sequence
-from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
-from functools import cache, partial
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
+from dataclasses import dataclass, replace
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
@@ -18,7 +17,8 @@ import click
 from seglake import SeglakeError
 
 from . import options
-from .failure import Trouble, shows_tracebacks
+from .failure import Trouble, describe, say, shows_tracebacks
+from .following import LONGEST_PAUSE_S, followed
 from .render import count, json_text, printable, printable_lines, table
 from .report import meaning
 from .terminal import console, is_terminal, progress_display
@@ -29,7 +29,6 @@ if TYPE_CHECKING:
 
     from seglake import IngestProgress, IngestResult
 
-_FOLLOW_S = 2
 _SPARK_PACKAGES = {"pyspark", "pyarrow", "pandas", "py4j"}
 
 _EXAMPLES = """
@@ -80,7 +79,7 @@ Examples:
     type=click.Choice(["record", "stop"]),
     help="What a file does that looks like a wrong key: have its row in files, or stop the ingest. [default: record]",
 )
-@click.option("--follow", is_flag=True, help="Look for more every two seconds, until Ctrl-C.")
+@click.option("--follow", is_flag=True, help="Look for more every two seconds, until Ctrl-C. Wait out what may pass.")
 @click.option("--final", is_flag=True, help="No file grows any more: an unfinished tail is damage.")
 @click.option(
     "--table",
@@ -136,9 +135,9 @@ def command(
     on_spark = engine == "spark" or bool(of_spark)
     if on_spark and threads is not None:
         raise click.UsageError("--threads is for --engine local: with Spark it is --master 'local[N]'")
-    show_result = partial(_print, as_json=as_json)
+    output = _Output(as_json)
     if on_spark:
-        return _with_spark(sources, destination, {**of_spark, **given}, show_result, follow=follow)
+        return _with_spark(sources, destination, {**of_spark, **given}, output, follow=follow)
     given = {**options.given({"threads": threads}), **given}
 
     def run() -> IngestResult:
@@ -147,38 +146,52 @@ def command(
         with _progress(sys.stderr, "finding files") as advance:
             return ingest(sources, destination, engine="local", **given, progress=advance)
 
-    return _repeated(run, show_result, follow=follow)
+    return _repeated(run, output, follow=follow)
 
 
-def _repeated(run: Callable[[], IngestResult], show_result: Callable[[IngestResult], None], *, follow: bool) -> int:
-    """Run an ingest, and with `follow` again and again; then only those runs are shown that found something.
+def _repeated(run: Callable[[], IngestResult], output: _Output, *, follow: bool) -> int:
+    """Run an ingest, and with `follow` again and again.
 
     Raises:
         SeglakeError: an ingest cannot start or had to stop.
     """
+    if follow:
+        followed(run, output.result, output.error)
     result = run()
-    show_result(result)
-    while follow:
-        time.sleep(_FOLLOW_S)
-        result = run()
-        if result.run_id is not None:
-            show_result(result)
+    output.result(result)
     return result.exit_status
 
 
-def _print(result: IngestResult, *, as_json: bool) -> None:
-    if as_json:
-        click.echo(json_text(result.to_dict()))
-    else:
-        show(result, sys.stdout)
-    sys.stdout.flush()  # with --follow somebody may read along
+@dataclass(frozen=True)
+class _Output:
+    """Where results go, and with --follow errors that may pass."""
+
+    as_json: bool
+    within: Callable[[], AbstractContextManager[None]] = nullcontext
+
+    def result(self, result: IngestResult) -> None:
+        with self.within():
+            if self.as_json:
+                click.echo(json_text(result.to_dict()))
+            else:
+                show(result, sys.stdout)
+            sys.stdout.flush()  # with --follow somebody may read along
+
+    def error(self, error: Exception, seconds: float) -> None:
+        with self.within():
+            if self.as_json:
+                click.echo(json_text({"error": describe(error), "retry_seconds": seconds}))
+                sys.stdout.flush()
+            else:
+                again = f"again in {seconds:g} s, and then after pauses of up to {LONGEST_PAUSE_S:g} s, until it passes"
+                say(f"{describe(error)}\n  waiting   {again}")
 
 
 def _with_spark(
     sources: Sequence[str],
     destination: str,
     given: dict[str, Any],
-    show_result: Callable[[IngestResult], None],
+    output: _Output,
     *,
     follow: bool,
 ) -> int:
@@ -206,15 +219,10 @@ def _with_spark(
         try:
             if shows_tracebacks():
                 # Whoever looks for a cause wants to read what Spark says.
-                return _repeated(lambda: run(sys.stderr), show_result, follow=follow)
+                return _repeated(lambda: run(sys.stderr), output, follow=follow)
             now = stack.enter_context(diverted())
-
-            def show_there(result: IngestResult) -> None:
-                with now.paused():
-                    show_result(result)
-
             try:
-                return _repeated(lambda: run(now.error), show_there, follow=follow)
+                return _repeated(lambda: run(now.error), replace(output, within=now.paused), follow=follow)
             except Exception as error:
                 failure = _sparks_part(error)
                 if failure is None:

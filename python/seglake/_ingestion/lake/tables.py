@@ -14,7 +14,7 @@ from seglake._publish.manifest import MANIFEST, left_over
 
 from ..destination import Destination
 from ..layout import KIND, STAGING, TABLES
-from ..result import IngestError, TableKind
+from ..result import IngestError, TableKind, can_pass
 from .table import LakeTable
 
 if TYPE_CHECKING:
@@ -85,6 +85,8 @@ class _IcebergTables(LakeTables):
     @cached_property
     def _catalog(self) -> Catalog:
         from pyiceberg.catalog import load_catalog
+        from pyiceberg.exceptions import ServerError, ServiceUnavailableError
+        from sqlalchemy.exc import OperationalError
 
         properties: dict[str, Any] = {
             "type": "sql",
@@ -97,7 +99,9 @@ class _IcebergTables(LakeTables):
         try:
             return load_catalog(name, **properties)
         except Exception as error:
-            raise IngestError(f"the catalog of the Iceberg tables cannot be opened: {error}") from error
+            is_away = isinstance(error, (OperationalError, ServerError, ServiceUnavailableError)) or can_pass(error)
+            reason = f"the catalog of the Iceberg tables cannot be opened: {error}"
+            raise IngestError(reason, may_pass=is_away) from error
 
 
 def _of_environment() -> dict[str, str]:

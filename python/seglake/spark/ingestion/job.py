@@ -3,6 +3,7 @@
 It uses nothing but the DataFrame API, so that Spark Connect will do.
 """
 
+import builtins
 import threading
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -137,7 +138,14 @@ class _Job(threading.Thread):
 
 
 def _failed(error: Exception) -> IngestError:
-    return IngestError(f"the Spark job failed, nothing was ingested: {_brief(error)}")
+    brief = _brief(error)
+    return IngestError(f"the Spark job failed, nothing was ingested: {brief}", may_pass=_names_os_error(brief))
+
+
+def _names_os_error(brief: str) -> bool:
+    """Tells whether a line is that of an error of a disk or a store, raised by a task: the session goes on."""
+    kind = getattr(builtins, brief.partition(":")[0], None)
+    return isinstance(kind, type) and issubclass(kind, OSError)
 
 
 def _brief(error: Exception) -> str:
