@@ -6,7 +6,7 @@ import hashlib
 import json
 import re
 import secrets
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 __all__ = ["ReadSegment", "SeenFile", "State", "StateStore"]
 
-_VERSION: Final = 1
+_VERSION: Final = 2
 # The number of the state, that of the base that it needs, and the hash of its content; or a base.
 _STATE: Final = re.compile(r"state-(\d{10})-(\d{10})-([0-9a-f]{32})\.json")
 _BASE: Final = re.compile(r"base-(\d{10})-[0-9a-f]{32}\.json")
@@ -132,8 +132,7 @@ class StateStore:
         if state.base[1] is not None:
             _apply(state, self._base_of(offset, state.base[1]))
         _apply(state, content)
-        state.changed[0].update(content["files"])
-        state.changed[1].update(content["segments"])
+        state.changed = _entries(content)
         return state
 
     def batch(self, offset: StateOffset) -> list[Growth]:
@@ -145,11 +144,8 @@ class StateStore:
         if offset.stream is None:
             return []
         content = self._content(offset)
-        at = content["positions"]
-        return [
-            Growth(path, None if start is None else at[start], at[end], nbytes)
-            for path, start, end, nbytes in content["batch"]
-        ]
+        paths, at = content["paths"], [*content["positions"], None]
+        return [Growth(paths[path], at[start], at[end], nbytes) for path, start, end, nbytes in content["batch"]]
 
     def write(self, state: State, batch: Sequence[Growth]) -> State:
         """Writes the state after another, which was changed into it, to the disk, and removes those that are too old.
@@ -163,7 +159,7 @@ class StateStore:
         files, segments = state.changed
         base, written = state.base, state.written + len(files) + len(segments)
         if written >= max(_FEW, len(state.segments) + len(state.files)):
-            content = _packed({"files": state.files}, state.segments, [])
+            content = _packed({"version": _VERSION}, state, state.files, state.segments, [])
             base = (number, f"base-{number:010}-{_hash(content)}.json")
             self.folders.write(stream, str(base[1]), content)
             written, files, segments = 0, set[str](), set[str]()
@@ -175,9 +171,10 @@ class StateStore:
                 "about": self.about,
                 "base": base,
                 "written": written,
-                "files": {path: state.files.get(path) for path in files},
             },
-            {key: state.segments.get(key) for key in segments},
+            state,
+            files,
+            segments,
             batch,
         )
         offset = StateOffset(number, stream, _hash(content))
@@ -245,41 +242,83 @@ class StateStore:
 
 
 def _apply(state: State, content: Mapping[str, Any]) -> None:
-    """Puts the entries of a file in the place of those that are known. None drops one."""
-    positions = content["positions"]
-    for path, seen in content["files"].items():
-        if seen is None:
-            state.files.pop(path, None)
-        else:
-            state.files[path] = SeenFile(*seen)
-    for key, segment in content["segments"].items():
-        if segment is None:
-            state.segments.pop(key, None)
-        else:
-            at, path, batch = segment
-            state.segments[key] = ReadSegment(None if at is None else positions[at], path, batch)
+    """Puts the entries of a file in the place of those that are known, and drops what it removes."""
+    removed_paths, removed_keys = content["removed"]
+    for path in removed_paths:
+        state.files.pop(path, None)
+    for key in removed_keys:
+        state.segments.pop(key, None)
+    paths: list[str] = content["paths"]
+    keys: list[str] = content["keys"]
+    positions: list[str | None] = [*content["positions"], None]  # -1 is none
+    path, key, position = paths.__getitem__, keys.__getitem__, positions.__getitem__
+    own, modified, size, segment = content["files"]
+    seen = map(SeenFile._make, zip(modified, size, map(key, segment), strict=True))
+    state.files.update(zip(map(path, own), seen, strict=True))
+    own, at, last, batch = content["segments"]
+    read = map(ReadSegment._make, zip(map(position, at), map(path, last), batch, strict=True))
+    state.segments.update(zip(map(key, own), read, strict=True))
 
 
-def _packed(content: Mapping[str, Any], segments: Mapping[str, ReadSegment | None], batch: Sequence[Growth]) -> bytes:
+def _entries(content: Mapping[str, Any]) -> tuple[set[str], set[str]]:
+    """Returns the paths and the keys of a file's entries."""
+    removed_paths, removed_keys = content["removed"]
+    paths, keys = content["paths"], content["keys"]
+    return (
+        {*removed_paths, *(paths[own] for own in content["files"][0])},
+        {*removed_keys, *(keys[own] for own in content["segments"][0])},
+    )
+
+
+class _Numbered(dict[str, int]):
+    """Texts by their numbers, in the order in which they were first asked for."""
+
+    def __missing__(self, text: str) -> int:
+        self[text] = number = len(self)
+        return number
+
+
+def _packed(
+    content: Mapping[str, Any], state: State, files: Iterable[str], segments: Iterable[str], batch: Sequence[Growth]
+) -> bytes:
     """Returns a line of JSON, and after it a line for each position, which are JSON of their own.
 
-    As texts in the JSON they would take most of the time of a restart, because of the quotes in them.
+    Args:
+        content: what else the line has.
+        state: the state.
+        files: the files to write; one that the state has no more is removed.
+        segments: likewise the keys of the segments.
+        batch: what was planned.
     """
-    positions: list[str] = []
+    # In columns, and with a number for each text. As an object for each file a restart would take a second longer.
+    paths, keys, positions = _Numbered(), _Numbered(), _Numbered()
+    seen = [(path, own) for path in files if (own := state.files.get(path)) is not None]
+    read = [(key, own) for key in segments if (own := state.segments.get(key)) is not None]
 
-    def line(position: str | None) -> int | None:
-        if position is None:
-            return None
-        positions.append(position)
-        return len(positions) - 1
+    def at(position: str | None) -> int:
+        return -1 if position is None else positions[position]
 
     more = {
-        "segments": {
-            key: None if own is None else (line(own.position), own.path, own.batch) for key, own in segments.items()
-        },
-        "batch": [(growth.path, line(growth.start), line(growth.end), growth.nbytes) for growth in batch],
+        "files": [
+            [paths[path] for path, _ in seen],
+            [own.modified for _, own in seen],
+            [own.size for _, own in seen],
+            [keys[own.segment] for _, own in seen],
+        ],
+        "segments": [
+            [keys[key] for key, _ in read],
+            [at(own.position) for _, own in read],
+            [paths[own.path] for _, own in read],
+            [own.batch for _, own in read],
+        ],
+        "removed": [
+            [path for path in files if path not in state.files],
+            [key for key in segments if key not in state.segments],
+        ],
+        "batch": [(paths[growth.path], at(growth.start), at(growth.end), growth.nbytes) for growth in batch],
     }
-    return "\n".join([json.dumps({**content, **more}, separators=(",", ":")), *positions]).encode()
+    head = {**content, **more, "paths": list(paths), "keys": list(keys)}
+    return "\n".join([json.dumps(head, separators=(",", ":")), *positions]).encode()
 
 
 def _hash(content: bytes) -> str:
