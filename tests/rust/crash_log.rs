@@ -289,10 +289,10 @@ fn a_segment_ends_before_the_next_one_begins() {
     assert!(longer.get() > 0);
 }
 
-/// What was acknowledged before the log was closed is in front of the mark, so that a cut is noticed.
+/// What was acknowledged before the log was closed is in front of the mark, so that a cut is noticed, also where a slot is lost.
 #[test]
 fn a_log_that_is_closed_has_all_in_front_of_its_mark() {
-    let check = |aftermath: Aftermath<'_>| {
+    let check = |mut aftermath: Aftermath<'_>| {
         let second = active(&aftermath.disk, 2).filter(|_| aftermath.acknowledged.all);
         let Some(second) = second else {
             return Ok(());
@@ -303,6 +303,12 @@ fn a_log_that_is_closed_has_all_in_front_of_its_mark() {
             .open(Path::new(&second), Opening::Write);
         let len = FRAME_BYTES + value(FIRST).len();
         file.unwrap().set_len(len as u64).unwrap();
+        let mark = aftermath
+            .disk
+            .disk()
+            .open(&folder().join("_mark"), Opening::Write);
+        let lost = [0, 4096][aftermath.random.below(2)];
+        mark.unwrap().write_at(&[0; 64], lost).unwrap();
         match found(&aftermath.disk) {
             Err(_) => Ok(()),
             Ok(seen) => Err(format!("nobody notices a cut after {seen:?}")),

@@ -110,6 +110,7 @@ mod store;
 mod store_bound;
 mod store_end;
 mod store_files;
+mod store_mark;
 mod store_protect;
 mod store_snapshot;
 mod store_source;

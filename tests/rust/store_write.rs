@@ -219,10 +219,10 @@ fn the_mark_is_synced_though_nothing_more_is_written() {
             std::thread::yield_now();
         }
     });
-    // A mark that is on the disk is not synced again.
+    // A mark that is on the disk is not synced again. The other slot gets its place.
     let before = syncs_of_the_mark(&disk);
     log.close().unwrap();
-    assert_eq!(syncs_of_the_mark(&disk), before);
+    assert_eq!(syncs_of_the_mark(&disk), before + 1);
 }
 
 #[test]
@@ -235,7 +235,7 @@ fn the_mark_is_not_synced_with_each_commit() {
     }
     assert_eq!(syncs_of_the_mark(&disk), 0);
     log.close().unwrap();
-    assert_eq!(syncs_of_the_mark(&disk), 1);
+    assert_eq!(syncs_of_the_mark(&disk), 2); // one for each slot
 }
 
 #[test]

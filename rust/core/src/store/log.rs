@@ -278,7 +278,7 @@ impl SegmentLog {
         state.stage = Stage::Closed;
         let closed = self.commit_all(state).and_then(|state| {
             drop(state);
-            self.marker.sync()
+            self.marker.finish()
         });
         state = self.state();
         while state.committing.is_some() || state.is_rolling {

@@ -191,6 +191,8 @@ pub(super) struct MarkFile {
     path: PathBuf,
     key: Key,
     mark: Mark,
+    /// What the slot without [`mark`](Self::mark) holds.
+    other: Mark,
     /// The slot that the next mark is written to.
     free: usize,
     /// The mark in the free slot was written since the last sync.
@@ -289,6 +291,7 @@ impl MarkFile {
             path,
             key,
             mark,
+            other: Mark::default(),
             free: 1 - used,
             is_unsynced: false,
             unreadable,
@@ -352,9 +355,31 @@ impl MarkFile {
         let at = if self.free == 0 { first } else { second };
         let written = self.file.write_all_at(&mark.encode(&self.key), at);
         written.map_err(|error| self.failed("cannot write the synced mark", error))?;
+        if !self.is_unsynced {
+            self.other = self.mark;
+        }
         self.mark = mark;
         self.is_unsynced = true;
         Ok(())
+    }
+
+    /// Makes the last mark survive a loss of power, and the loss of either slot: both say the same place then, one after the other.
+    ///
+    /// # Errors
+    /// [`Error::Io`].
+    pub(super) fn finish(&mut self) -> Result<()> {
+        self.sync()?;
+        let Mark {
+            sequence,
+            offset,
+            last,
+            ..
+        } = self.mark;
+        if (self.other.sequence, self.other.offset) == (sequence, offset) {
+            return Ok(());
+        }
+        self.advance(sequence, offset, last)?;
+        self.sync()
     }
 
     fn next_counter(&self) -> Result<u64> {

@@ -46,10 +46,11 @@ impl Marks {
         self.lock.as_ref().map_or(Ok(()), Lock::check)
     }
 
-    fn sync(&mut self) -> Result<()> {
+    /// Has this bring the last mark to the disk.
+    fn settle(&mut self, settle: fn(&mut MarkFile) -> Result<()>) -> Result<()> {
         self.check_lock()?;
         self.unsynced = None;
-        self.file.sync()
+        settle(&mut self.file)
     }
 }
 
@@ -104,7 +105,7 @@ impl Shared {
             }
             drop(marks);
             // The next write of the log raises the error.
-            let _ = self.change(Marks::sync);
+            let _ = self.change(|marks| marks.settle(MarkFile::sync));
         }
     }
 }
@@ -183,7 +184,15 @@ impl Marker {
     /// # Errors
     /// As [`advance`](Self::advance).
     pub(super) fn sync(&self) -> Result<()> {
-        self.shared.change(Marks::sync)
+        self.shared.change(|marks| marks.settle(MarkFile::sync))
+    }
+
+    /// As [`MarkFile::finish`]: no mark follows.
+    ///
+    /// # Errors
+    /// As [`advance`](Self::advance).
+    pub(super) fn finish(&self) -> Result<()> {
+        self.shared.change(|marks| marks.settle(MarkFile::finish))
     }
 
     /// Refuses to go on where another process may write to the log by now.

@@ -101,7 +101,7 @@ impl LogReader {
         own.begin(self.disk(), folder)?; // syncs the folder: the mark comes last
         if mark.sequence > 0 {
             own.advance(mark.sequence, mark.offset, mark.last)?;
-            own.sync()?;
+            own.finish()?;
         }
         Ok(())
     }
