@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -27,7 +28,7 @@ from pyiceberg.catalog.sql import SqlCatalog
 from segments import flip, write_segment
 
 import seglake
-from seglake import IngestError
+from seglake import IngestError, IngestProgress
 from seglake._files import Stores
 from seglake._ingestion import commit as commit_module
 from seglake._ingestion import driver
@@ -42,7 +43,7 @@ from seglake.cli.following import followed
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="the ingest runs on Linux and macOS")
 
 VECTORS = Path(__file__).parents[1] / "vectors"
-LEASE_SECONDS: float = remote._LEASE_SECONDS  # pyright: ignore[reportPrivateUsage]
+LEASE_OF: Any = remote._lease_of  # pyright: ignore[reportPrivateUsage]
 
 
 @pytest.fixture
@@ -58,7 +59,7 @@ def store(monkeypatch: pytest.MonkeyPatch) -> Generator[ObjectStore]:
 @pytest.fixture
 def no_lease(monkeypatch: pytest.MonkeyPatch) -> None:
     """Has each lock that is found be that of a dead process."""
-    monkeypatch.setattr(remote, "_LEASE_SECONDS", -1.0)
+    monkeypatch.setattr(remote, "_lease_of", lambda _: -1.0)
 
 
 def environment(store: ObjectStore) -> dict[str, str]:
@@ -264,14 +265,104 @@ def test_what_is_on_its_way_is_seen_by_nobody(
     assert seen[-1][1] == 1
 
 
-def test_one_run_at_a_time(store: ObjectStore, tmp_path: Path) -> None:
-    source = sources(tmp_path / "src")
+def test_one_run_at_a_time(store: ObjectStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever finds a lock looks on until it is renewed."""
+    monkeypatch.setattr(remote, "_RENEWAL_SECONDS", 0.05)
+    monkeypatch.setattr(remote, "_LOOK_SECONDS", 0.05)
+    source, seen = sources(tmp_path / "src"), list[IngestProgress]()
     destination = Destination.of("s3://logs/lake")
-    pattern = rf"^s3://logs/lake: another ingest is writing here \(process {os.getpid()} on .*lock is free ten minutes"
-    with locked(destination), pytest.raises(IngestError, match=pattern):
-        seglake.ingest(source, "s3://logs/lake")
-    assert seglake.ingest(source, "s3://logs/lake").records == 16
+    who = rf"\(process {os.getpid()} on .*, since 20..-..-..T..:..:..Z by its clock\)"
+    with locked(destination), pytest.raises(IngestError, match=rf"^s3://logs/lake: another ingest is .*here {who}"):
+        seglake.ingest(source, "s3://logs/lake", progress=seen.append)
+    assert all(
+        re.fullmatch(rf"waiting for another ingest {who}, which may.* 60 s at most", str(each.waiting)) for each in seen
+    )
+    seen.clear()
+    assert seglake.ingest(source, "s3://logs/lake", progress=seen.append).records == 16
+    assert [each.waiting for each in seen if each.waiting is not None] == []
     assert left(store.filesystem(), "logs/lake") == []
+
+
+# Runs an ingest with a short lease, and does something in front of a step of it.
+LEASED = """
+import os, signal, sys
+import seglake
+from seglake._ingestion import commit
+from seglake._publish import remote
+
+commit._LEASE_S = 2.0
+owner, name, then = sys.argv[2:]
+owner = getattr(remote, owner, None) or getattr(commit, owner)
+function = getattr(owner, name)
+def stops(*arguments, **named):
+    setattr(owner, name, function)
+    os.kill(os.getpid(), getattr(signal, then))
+    return function(*arguments, **named)
+setattr(owner, name, stops)
+seglake.ingest(sys.argv[1], "s3://logs/lake", threads=1)
+"""
+
+
+@pytest.fixture
+def leased(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(commit_module, "_LEASE_S", 2.0)
+    monkeypatch.setattr(remote, "_LOOK_SECONDS", 0.05)
+
+
+def test_the_lock_of_a_run_that_was_killed_expires(store: ObjectStore, tmp_path: Path, leased: None) -> None:
+    source, seen = sources(tmp_path / "src"), list[IngestProgress]()
+    words = [sys.executable, "-c", LEASED, source, "Manifest", "write_down", "SIGKILL"]
+    assert subprocess.run(words, check=False).returncode == -signal.SIGKILL
+    assert "_lock" in left(store.filesystem(), "logs/lake")
+    done = seglake.ingest(source, "s3://logs/lake", progress=seen.append)
+    assert done.records == 16
+    assert all("waiting for another ingest (process" in each.waiting for each in seen if each.waiting is not None)
+    assert "_lock" not in left(store.filesystem(), "logs/lake")
+
+
+@pytest.mark.parametrize("step", [("Manifest", "write_down"), ("RemoteStore", "place"), ("RemoteStore", "confirm")])
+def test_a_run_that_was_paused_adds_nothing_twice(
+    store: ObjectStore, tmp_path: Path, leased: None, step: tuple[str, str]
+) -> None:
+    source, kept = sources(tmp_path / "src"), tmp_path / "kept"
+    words = [sys.executable, "-c", LEASED, source, *step, "SIGSTOP"]
+    with subprocess.Popen(words, stderr=subprocess.PIPE) as process:
+        assert process.stderr is not None
+        assert os.WIFSTOPPED(os.waitpid(process.pid, os.WUNTRACED)[1])
+        done = seglake.ingest(source, "s3://logs/lake")
+        assert (done.records, done.unchanged) == ((0, 2) if step[1] == "place" else (16, 0))
+        process.send_signal(signal.SIGCONT)
+        assert b"another run took the lock of this one" in process.stderr.read()
+    assert process.returncode == 1
+    again = seglake.ingest(source, "s3://logs/lake")
+    assert (again.records, again.unchanged) == (0, 2)
+    seglake.ingest(source, tmp_path / "plain")
+    assert rows(fetched(store.filesystem(), "logs/lake", kept)) == rows(tmp_path / "plain")
+
+
+def test_a_lock_whose_age_a_store_does_not_tell_is_watched(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    own, other = (remote.RemoteStore(Stores(memory()), "/lake") for _ in range(2))
+    monkeypatch.setattr(remote.RemoteStore, "_now", lambda *_: None)
+    monkeypatch.setattr(remote, "_LOOK_SECONDS", 0.01)
+    waited, path = list[float](), own.root / "_lock"
+
+    def renews(seconds: float) -> None:
+        waited.append(seconds)
+        if len(waited) == 3:
+            own._held[path].renewed -= 100  # pyright: ignore[reportPrivateUsage]
+            own._renew()  # pyright: ignore[reportPrivateUsage]
+
+    with own.lock(path, lease_s=600.0) as is_ours, other.lock(path, waiting=renews) as is_others:
+        assert (is_ours, is_others) == (True, False)
+        assert len(waited) == 3
+        own.confirm()
+    waited.clear()
+    with own.lock(path, lease_s=0.2) as is_ours, other.lock(path, waiting=waited.append) as is_others:
+        assert (is_ours, is_others) == (True, True)
+        assert waited
+        assert waited == sorted(waited, reverse=True)
+        with pytest.raises(OSError, match="another has taken it for dead"):
+            own.confirm()
 
 
 def test_a_lock_is_renewed_while_the_run_is_busy(
@@ -304,9 +395,9 @@ def test_a_run_that_was_held_for_dead_adds_nothing_twice(
     confirm, calls = remote.RemoteStore.confirm, [0]
 
     def other() -> None:
-        monkeypatch.setattr(remote, "_LEASE_SECONDS", -1.0)
+        monkeypatch.setattr(remote, "_lease_of", lambda _: -1.0)
         assert seglake.ingest(source, "s3://logs/lake", filesystem=store.filesystem()).records == 16
-        monkeypatch.setattr(remote, "_LEASE_SECONDS", LEASE_SECONDS)
+        monkeypatch.setattr(remote, "_lease_of", LEASE_OF)
 
     def stalls(self: remote.RemoteStore) -> None:
         calls[0] += 1
@@ -331,7 +422,7 @@ def test_a_run_that_was_held_for_dead_adds_nothing_twice(
         monkeypatch.setenv(name, value)
     more = tmp_path / "more"
     write_segment(more / "c.active", 3)
-    monkeypatch.setattr(remote, "_LEASE_SECONDS", -1.0)
+    monkeypatch.setattr(remote, "_lease_of", lambda _: -1.0)
     assert seglake.ingest([source, more], "s3://logs/lake").records == 3
     kept = fetched(filesystem, "logs/lake", tmp_path / "kept")
     found = rows(kept)
@@ -377,7 +468,7 @@ def test_a_run_that_another_completed_does_not_say_that_it_failed(
 
     def stalls(self: remote.RemoteStore, staged: Path, final: Path) -> None:
         monkeypatch.setattr(remote.RemoteStore, "place", place)
-        monkeypatch.setattr(remote, "_LEASE_SECONDS", -1.0)
+        monkeypatch.setattr(remote, "_lease_of", lambda _: -1.0)
         others[0] = seglake.ingest(source, "s3://logs/lake").unchanged
         monkeypatch.setattr(remote, "_RENEWAL_SECONDS", -1.0)
         place(self, staged, final)

@@ -24,7 +24,7 @@ from seglake.spark.write.job import Job, PartFile
 
 OLD = ["old-1.active", "old-2.active"]
 URI = "s3://logs/out"
-LEASE_SECONDS: float = remote._LEASE_SECONDS  # pyright: ignore[reportPrivateUsage]
+LEASE_OF: Any = remote._lease_of  # pyright: ignore[reportPrivateUsage]
 PRIMITIVES = ("_send", "_write", "_copy", "_move", "_remove", "_remove_tree", "_make_folder")
 
 
@@ -76,12 +76,12 @@ def server() -> Generator[ObjectStore]:
 @pytest.fixture(autouse=True)
 def no_lease(monkeypatch: pytest.MonkeyPatch) -> None:
     """Has each lock that is found be that of a dead process."""
-    monkeypatch.setattr(remote, "_LEASE_SECONDS", -1.0)
+    monkeypatch.setattr(remote, "_lease_of", lambda _: -1.0)
 
 
 @pytest.fixture
 def lease(no_lease: None, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(remote, "_LEASE_SECONDS", LEASE_SECONDS)
+    monkeypatch.setattr(remote, "_lease_of", LEASE_OF)
 
 
 def connected(server: ObjectStore, uri: str = URI, **options: str) -> RemoteStore:

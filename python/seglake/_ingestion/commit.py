@@ -9,10 +9,12 @@ from __future__ import annotations
 
 import contextlib
 import json
+import math
 import os
 import socket
 import time
-from collections.abc import Generator, Sequence
+from collections.abc import Callable, Generator, Sequence
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, cast
 
@@ -41,21 +43,38 @@ _LOG_FOLDERS: Final = ("_delta_log", "metadata")
 # File systems take the times of files from a clock that is coarser than ours.
 _CLOCK_S: Final = 1.0
 _KEPT_S: Final = 24 * 60 * 60
-_LEASE: Final = ". If it was killed, its lock is free ten minutes later"
+# Short, as no more than time hangs on it: the manifests say which run each was planned after.
+_LEASE_S: Final = 60.0
 
 
 @contextlib.contextmanager
-def locked(destination: Destination) -> Generator[None]:
+def locked(destination: Destination, waiting: Callable[[str], object] = lambda _: None) -> Generator[None]:
     """Holds the destination's lock: one run at a time writes to it.
+
+    In a store a run that was killed leaves its lock, which is free a minute after its last renewal. So a lock that is
+    there is waited for until its holder renews it, or the minute is over.
+
+    Args:
+        destination: where the tables are.
+        waiting: called now and then in the meantime, with a text that says for whom, and for how long at most.
 
     Raises:
         IngestError: another run holds it, or it cannot be opened.
     """
     path = destination.folder / LOCK
-    holder = {"host": socket.gethostname(), "pid": os.getpid()}
+    since = f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}"
+    holder = json.dumps({"host": socket.gethostname(), "pid": os.getpid(), "since": since}).encode()
+    other: list[str] = []
+
+    def waits(seconds: float) -> None:
+        if not other:
+            other.append(_holder(destination))
+        waiting(f"waiting for another ingest ({other[0]}), which may be dead: {math.ceil(seconds)} s at most")
+
     with contextlib.ExitStack() as held:
         try:
-            is_ours = held.enter_context(destination.store.lock(path, json.dumps(holder).encode()))
+            lock = destination.store.lock(path, holder, lease_s=_LEASE_S, waiting=waits)
+            is_ours = held.enter_context(lock)
         except OSError as error:
             reason = error.strerror or error
             raise IngestError(
@@ -64,7 +83,7 @@ def locked(destination: Destination) -> Generator[None]:
         if not is_ours:
             raise IngestError(
                 f"{destination.shown()}: another ingest is writing here ({_holder(destination)}). Wait for it to end, "
-                f"or stop it: the next run puts in order what it leaves{'' if destination.is_local else _LEASE}",
+                f"or stop it: the next run puts in order what it leaves",
                 may_pass=True,
             )
         held.enter_context(destination.store.renewing())
@@ -107,6 +126,13 @@ def commit(destination: Destination, manifest: Manifest, tables: LakeTables | No
 def _failed(destination: Destination, staging: Path, error: Exception) -> IngestError:
     """Makes the error of a commit that failed, which says what is visible."""
     where, may_pass = destination.shown(), isinstance(error, TableChangedError) or can_pass(error)
+    try:
+        # Also the cause of other errors: whoever takes the lock completes this run, and removes what is staged.
+        destination.store.confirm()
+    except LockTakenError as taken:
+        error = taken
+    except OSError:
+        pass
     if isinstance(error, LockTakenError):
         return IngestError(
             f"{where}: another run took the lock of this one, which stood still, or began at the same moment: {error}. "
@@ -286,6 +312,7 @@ def _data_file(destination: Destination, folder: Path, path: str) -> DataFile:
 def _holder(destination: Destination) -> str:
     try:
         holder = json.loads(destination.store.holder(destination.folder / LOCK))
-        return printable(f"process {holder['pid']} on {holder['host']}")
+        since = f", since {holder['since']} by its clock" if "since" in holder else ""
+        return printable(f"process {holder['pid']} on {holder['host']}{since}")
     except (OSError, ValueError, LookupError, TypeError):
         return "it has not said which"

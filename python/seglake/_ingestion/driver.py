@@ -87,7 +87,7 @@ class IngestDriver:
             return IngestResult(run_id=None, destination=destination.name, skipped=_skipped(listing))
         tables = lake_tables(self.table, destination, self.catalog, self.storage_options)
         destination.store.make_folder(destination.folder)
-        with locked(destination):
+        with locked(destination, self._waits):
             settle_kind(destination, self.table)
             settle_dead_runs(destination, tables)
             if self.format is not None:
@@ -115,6 +115,10 @@ class IngestDriver:
         foreign = self.format_options.foreign(self.format)
         if foreign:
             raise IngestError(f"{foreign[0]} does not concern {self.format} files")
+
+    def _waits(self, what: str) -> None:
+        if self.progress is not None:
+            self.progress(IngestProgress(0, 0, 0, 0, 0, waiting=what))
 
     def _check_key(self) -> None:
         try:

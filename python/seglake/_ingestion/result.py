@@ -108,6 +108,7 @@ class IngestProgress:
             the new ones.
         records: records found so far.
         damage: damaged ranges found so far.
+        waiting: what is waited for before anything is read, and how long at most; None while files are read.
 
     Example:
         >>> import seglake
@@ -123,6 +124,7 @@ class IngestProgress:
     bytes_total: int
     records: int
     damage: int = 0
+    waiting: str | None = None
 
 
 @dataclass(frozen=True)

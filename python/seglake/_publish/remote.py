@@ -15,7 +15,7 @@ import tempfile
 import threading
 import time
 import uuid
-from collections.abc import Generator, Iterable
+from collections.abc import Callable, Generator, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -33,29 +33,40 @@ if TYPE_CHECKING:
 
 __all__ = ["RemoteStore"]
 
-# A lock that its holder has not renewed for so long is that of a dead process. It is renewed much more often.
+# A lock that its holder has not renewed for so long is that of a dead process, unless it says another time. It is
+# renewed much more often. Whoever waits for one looks so often.
 _LEASE_SECONDS: Final = 600.0
-_RENEWAL_SECONDS: Final = 30.0
+_RENEWAL_SECONDS: Final = 10.0
+_LOOK_SECONDS: Final = 2.0
 # Says that a staging folder has begun: object stores have no folders without objects in them.
 _BEGUN: Final = "begun"
 _PIECE_BYTES: Final = 8 << 20
 # Locks that this process gave up, but could not remove: the store was away. They are in nobody's way.
-_GIVEN_UP: Final[set[bytes]] = set()
+_GIVEN_UP: Final[set[str]] = set()
 
 
 @dataclass
 class _Held:
-    """A lock that this process holds: what the object says, and when it was written last: others go by that."""
+    """A lock that this process holds, or is about to take. Others go by what its object says, and when it changed."""
 
-    content: bytes
-    renewed: float
+    token: str
+    holder: str
+    lease_s: float
+    renewed: float = 0.0
+    renewals: int = 0
+
+    def content(self) -> bytes:
+        """Returns what the object says. It is another text after each renewal."""
+        own = {"token": self.token, "holder": self.holder, "lease": self.lease_s, "renewals": self.renewals}
+        return json.dumps(own).encode()
 
 
 class RemoteStore(Store):
     """A store of `pyarrow.fs` or `fsspec`. Paths are those within it. It is reached again where it is unpickled.
 
     There are no locks that end with their process. A lock is an object that says who holds it. Its holder renews it,
-    and one that is not renewed for ten minutes, by the store's clock, is anybody's.
+    and one that is not renewed for the time of its lease is anybody's. Whoever finds a lock asks the store how old it
+    is, by the store's clock alone, and from then on goes by a clock of its own, as long as the lock stays as it is.
 
     Args:
         stores: what reaches the store.
@@ -223,30 +234,38 @@ class RemoteStore(Store):
                 self._target.remove_tree(_key(folder), self.name(folder))
 
     @contextlib.contextmanager
-    def lock(self, path: Path, holder: bytes = b"") -> Generator[bool]:
+    def lock(
+        self,
+        path: Path,
+        holder: bytes = b"",
+        *,
+        lease_s: float | None = None,
+        waiting: Callable[[float], object] | None = None,
+    ) -> Generator[bool]:
         """Holds a lock while the block runs, unless somebody else does who has renewed it lately."""
-        content = json.dumps({"token": uuid.uuid4().hex, "holder": holder.decode()}).encode()
+        held = _Held(uuid.uuid4().hex, holder.decode(), _LEASE_SECONDS if lease_s is None else lease_s)
         try:
-            is_ours = self._take(path, content)
+            is_ours = self._take(path, held.content(), waiting)
         except BaseException:
-            _GIVEN_UP.add(content)
+            _GIVEN_UP.add(held.token)
             raise
         if not is_ours:
             yield False
             return
-        self._held[path] = _Held(content, time.monotonic())
+        held.renewed = time.monotonic()
+        self._held[path] = held
         try:
             yield True
         finally:
             with self._renewing:
-                held = self._held.pop(path, None)
+                is_there = self._held.pop(path, None) is not None
             # Gone with the staging folder that it was in, or free for others.
-            if held is not None:
-                _GIVEN_UP.add(content)
+            if is_there:
+                _GIVEN_UP.add(held.token)
                 with contextlib.suppress(OSError):
-                    if self._get(path) == content:
+                    if _token_of(self._get(path)) == held.token:
                         self.remove(path)
-                    _GIVEN_UP.discard(content)
+                    _GIVEN_UP.discard(held.token)
 
     @contextlib.contextmanager
     def renewing(self) -> Generator[None]:
@@ -280,17 +299,29 @@ class RemoteStore(Store):
         """
         with self._renewing:
             for path, held in self._held.items():
-                if self._get(path) != held.content:
+                if _token_of(self._get(path)) != held.token:
                     raise LockTakenError(
                         errno.ESTALE,
                         "expected the lock of this process, another has taken it for dead",
                         self.name(path),
                     )
 
-    def _take(self, path: Path, content: bytes) -> bool:
-        there = self._get(path)
-        if there is not None and _is_held(there) and not self._is_stale(path):
-            return False
+    def _take(self, path: Path, content: bytes, waiting: Callable[[float], object] | None) -> bool:
+        there = found = self._get(path)
+        expires: float | None = None
+        while there is not None and _is_held(there):
+            if expires is None:
+                expires = time.monotonic() + _lease_of(there) - self._age_of(path)
+            elif there != found:
+                return False  # its holder has renewed it, or another one has it
+            left = expires - time.monotonic()
+            if left < 0:
+                break
+            if waiting is None:
+                return False
+            waiting(left)
+            time.sleep(min(left, _LOOK_SECONDS))
+            there = self._get(path)
         try:
             self._put(path, content, create=there is None)
         except OSError:
@@ -299,12 +330,12 @@ class RemoteStore(Store):
                 raise
         return self._get(path) == content
 
-    def _is_stale(self, path: Path) -> bool:
-        """Tells whether a lock has not been renewed for too long, by the clock of the store."""
+    def _age_of(self, path: Path) -> float:
+        """Returns for how many seconds at least a file was as it is, by the clock of the store."""
         now, then = self._now(path), self._find(path)
-        if then is None:
-            return True
-        return now is not None and then.modified is not None and now - then.modified > _LEASE_SECONDS
+        if now is None or then is None or then.modified is None:
+            return 0.0
+        return now - then.modified
 
     def _now(self, beside: Path) -> float | None:
         """Returns the time by the clock of the store, in seconds since 1970, as it gives it to a file there."""
@@ -321,7 +352,8 @@ class RemoteStore(Store):
             for path, held in self._held.items():
                 if time.monotonic() - held.renewed > _RENEWAL_SECONDS:
                     self.confirm()
-                    self._put(path, held.content)
+                    held.renewals += 1
+                    self._put(path, held.content())
                     held.renewed = time.monotonic()
 
     def _transfer(self, source: Path, target: Path) -> None:
@@ -386,10 +418,21 @@ class RemoteStore(Store):
 
 def _is_held(content: bytes) -> bool:
     """Tells whether a lock may be held: not one that this process gave up, nor what is left of a failed upload."""
+    token = _token_of(content)
+    return token is not None and token not in _GIVEN_UP
+
+
+def _token_of(content: bytes | None) -> str | None:
+    """Returns what tells a lock from all others; None where there is none."""
     try:
-        return content not in _GIVEN_UP and "token" in json_object(content)
-    except ValueError:
-        return False
+        return None if content is None else str(json_object(content)["token"])
+    except (ValueError, KeyError):
+        return None
+
+
+def _lease_of(content: bytes) -> float:
+    """Returns for how many seconds a lock is its holder's from its last renewal on."""
+    return float(json_object(content).get("lease", _LEASE_SECONDS))
 
 
 def _key(path: Path) -> str:

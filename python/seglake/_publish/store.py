@@ -7,7 +7,7 @@ import json
 import os
 import shutil
 import time
-from collections.abc import Generator, Iterable
+from collections.abc import Callable, Generator, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Protocol, cast
 
@@ -136,7 +136,14 @@ class Store(Protocol):
         """Removes a folder as far as that goes: a task of a publisher that died may still be writing into it."""
         ...
 
-    def lock(self, path: Path, holder: bytes = b"") -> contextlib.AbstractContextManager[bool]:
+    def lock(
+        self,
+        path: Path,
+        holder: bytes = b"",
+        *,
+        lease_s: float | None = None,
+        waiting: Callable[[float], object] | None = None,
+    ) -> contextlib.AbstractContextManager[bool]:
         """Holds a lock while the block runs, and tells whether it could be had: it may be somebody else's.
 
         The lock is free when the process that holds it has ended, however it ended. So none is ever left over.
@@ -145,6 +152,10 @@ class Store(Protocol):
             path: a file that the lock is on. It stays: removing it would let two processes hold locks on two files of
                 the same name.
             holder: what the file says while the lock is held; nothing is written where it is empty.
+            lease_s: for how many seconds the lock is its holder's from each renewal on, where locks do not end with
+                their process; None takes the usual time.
+            waiting: called every few seconds while it is not known whether a holder lives, with the seconds until
+                it counts as dead. None does not wait for that.
 
         Raises:
             OSError: the file cannot be opened, or is a link: what it leads to would be written to.
@@ -325,7 +336,14 @@ class LocalStore(Store):
         shutil.rmtree(folder, ignore_errors=True)
 
     @contextlib.contextmanager
-    def lock(self, path: Path, holder: bytes = b"") -> Generator[bool]:
+    def lock(
+        self,
+        path: Path,
+        holder: bytes = b"",
+        *,
+        lease_s: float | None = None,
+        waiting: Callable[[float], object] | None = None,
+    ) -> Generator[bool]:
         """Holds the operating system's lock on a file while the block runs, unless somebody else does."""
         import fcntl  # not on Windows, where this module is imported too
 

@@ -280,6 +280,9 @@ def _progress(stream: TextIO, beginning: str) -> Generator[Callable[[IngestProgr
         task = display.add_task(beginning, total=None)
 
         def advance(now: IngestProgress) -> None:
+            if now.waiting is not None:
+                display.update(task, description=printable(now.waiting))
+                return
             found = f"{count(now.records, 'record')}, {count(now.damage, 'damaged range')}"
             display.update(
                 task,
