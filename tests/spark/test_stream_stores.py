@@ -17,6 +17,7 @@ import seglake
 pytest.importorskip("seglake.spark.stream.reader", reason="streams need PySpark 4.2")
 
 from stream_query import Query
+from stream_segment import Segment
 
 LATER_NS = 60 * 10**9
 # In a segment of nine records, each of two of these: what is neither in the first piece nor in the last record.
@@ -24,23 +25,17 @@ MIB = 1 << 20
 MIDDLE = (4 * MIB, 16 * MIB)
 
 
-class Stored:
+class Stored(Segment):
     """A segment that grows on the disk, and of which each size is put into the store."""
 
     def __init__(self, store: ObjectStore, folder: Path, name: str) -> None:
+        super().__init__(folder / name)
         self.store = store
-        self.name = name
-        self.number = 0
-        self.path = folder / name
         self.key = f"files/{name}.active"
 
     def grow(self, count: int) -> list[str]:
-        """Appends records. Returns their values."""
-        values = [f"{self.name}-{self.number + own}" for own in range(count)]
-        with seglake.create(self.path, format="active", if_exists="append") as writer:
-            for value in values:
-                writer.write(type="t", value=value.encode())
-        self.number += count
+        """Appends records, and puts them. Returns their values."""
+        values = super().grow(count)
         self.put()
         return values
 

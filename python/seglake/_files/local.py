@@ -1,7 +1,7 @@
 """Finds files on mounted file systems."""
 
 import errno
-import glob
+import fnmatch
 import os
 import stat
 import time
@@ -31,11 +31,11 @@ def find_local(path: str, chosen: FileFilter, listing: FileListing, key: "_Key |
         listing: takes what is passed over.
         key: the key of logs.
     """
-    for root, literal in _roots(path):
+    for root, literal in _roots(path, chosen, listing):
         yield from _below(root, literal, chosen, listing, key)
 
 
-def _roots(text: str) -> Iterator[tuple[Path, bool]]:
+def _roots(text: str, chosen: FileFilter, listing: FileListing) -> Iterator[tuple[Path, bool]]:
     """Yields what a path or pattern names, and whether it is named literally."""
     path = Path(text).absolute()
     if os.path.lexists(path):
@@ -46,12 +46,42 @@ def _roots(text: str) -> Iterator[tuple[Path, bool]]:
         raise FileNotFoundError(f"{printable_path(path)}: there is no such file or folder")
     found = False
     for pattern in sorted(set(alternatives(text))):
-        for match in sorted(glob.iglob(pattern)):  # noqa: PTH207 - Path.glob takes no absolute pattern
+        for match in sorted(_matches(pattern, chosen, listing)):
             found = True
-            if not passes_hidden(Path(pattern).parts, Path(match).parts):
-                yield Path(match).absolute(), False
+            if not passes_hidden(Path(pattern).parts, match.parts):
+                yield match.absolute(), False
     if not found:
         raise FileNotFoundError(f"{printable_path(path)}: no file or folder matches this pattern")
+
+
+def _matches(pattern: str, chosen: FileFilter, listing: FileListing) -> list[Path]:
+    """Returns what a pattern without braces stands for.
+
+    Unlike in `glob`, a folder that cannot be listed is no empty one.
+    """
+    found = [Path()]
+    for part in Path(pattern).parts:
+        found = [match for folder in found for match in _step(folder, part, chosen, listing)]
+    return [match for match in found if match.is_dir()] if pattern.endswith("/") else found
+
+
+def _step(folder: Path, part: str, chosen: FileFilter, listing: FileListing) -> list[Path]:
+    """Returns what one part of a pattern stands for in a folder."""
+    try:
+        if not is_pattern(part):
+            (folder / part).lstat()
+            return [folder / part]
+        with os.scandir(folder) as entries:
+            names = [entry.name for entry in entries]
+    except (OSError, ValueError) as error:
+        if isinstance(error, ValueError) or _leads_nowhere(error) or isinstance(error, NotADirectoryError):
+            return []
+        if not chosen.goes_on:
+            raise
+        listing.not_listed.append(error)
+        return []
+    # As in a shell, no wildcard stands for a name's first dot.
+    return [folder / name for name in fnmatch.filter(names, part) if part.startswith(".") or not name.startswith(".")]
 
 
 def _below(
@@ -100,6 +130,8 @@ def _in_folder(top: Path, chosen: FileFilter, listing: FileListing, key: "_Key |
             # scandir, because it knows most entries' kinds without a call each.
             listed = os.scandir(folder)
         except OSError as error:
+            if folder != top and isinstance(error, FileNotFoundError | NotADirectoryError):
+                continue  # it has just been deleted
             if not chosen.goes_on:
                 raise
             listing.not_listed.append(error)
