@@ -9,11 +9,13 @@ from __future__ import annotations
 
 import os
 import random
+import shutil
 import sys
 import threading
 import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, redirect_stderr, redirect_stdout
+from dataclasses import replace
 from io import StringIO
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -22,6 +24,7 @@ import pyarrow.parquet as pq
 
 import seglake
 from seglake import SegmentLog
+from seglake._ingestion import state
 from seglake._ingestion.commit import settle_dead_runs
 from seglake._ingestion.destination import Destination
 from seglake.cli import main as command
@@ -272,7 +275,8 @@ def prepare_sources(folder: Path) -> None:
 
 
 def ingest(folder: Path, _: random.Random) -> None:
-    """Two ingests into one lake."""
+    """Two ingests into one lake, of which the second writes a checkpoint of the first."""
+    state._CHECKPOINT_FILES = 1  # pyright: ignore[reportPrivateUsage]
     with telling(folder) as told:
         for name in ("a", "b"):
             seglake.ingest(folder / f"{name}.active", folder / "lake", engine="local")
@@ -285,6 +289,10 @@ def check_ingest(folder: Path, told: bytes, _: State) -> None:
     found: list[str] = []
     if lake.exists():
         settle_dead_runs(Destination.local(lake))
+        by_checkpoint = state.load_state(Destination.local(lake))
+        shutil.rmtree(lake / "_state", ignore_errors=True)
+        by_tables = state.load_state(Destination.local(lake))
+        assert replace(by_checkpoint, uncovered=0) == replace(by_tables, uncovered=0), "the checkpoint is wrong"
         tables = {path: pq.read_table(path, partitioning=None) for path in (lake / "active").rglob("*.parquet")}
         records = [each for path, each in tables.items() if "records" in path.parts]
         found = sorted(bytes(value.as_py()).decode() for each in records for value in each["value"])

@@ -33,6 +33,7 @@ from seglake._files import Stores
 from seglake._ingestion import commit as commit_module
 from seglake._ingestion import driver
 from seglake._ingestion import exchange as exchange_module
+from seglake._ingestion import state as state_module
 from seglake._ingestion.commit import locked
 from seglake._ingestion.destination import Destination, Staging
 from seglake._ingestion.exchange import StoreExchange
@@ -237,6 +238,27 @@ def test_only_what_is_new_is_added(store: ObjectStore, tmp_path: Path) -> None:
     age(source)
     assert seglake.ingest(source, "s3://logs/lake").records == 0
     assert seglake.ingest(source, "s3://logs/lake").unchanged == 3
+
+
+def test_checkpoints_save_requests(store: ObjectStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    source, filesystem = tmp_path / "src", store.filesystem()
+    for number in range(6):
+        write_segment(source / f"{number}.active", 1)
+        age(source)
+        assert seglake.ingest(source, "logs/lake", filesystem=filesystem).records == 1
+
+    def look() -> int:
+        with store.counting() as made:
+            assert seglake.ingest(source, "logs/lake", filesystem=filesystem).unchanged == 6
+        return len(made)
+
+    without = look()
+    monkeypatch.setattr(state_module, "_CHECKPOINT_FILES", 3)
+    look()
+    assert [path for path in left(filesystem, "logs/lake") if path.startswith("_state/")]
+    assert look() <= without - 6
+    filesystem.delete_dir("logs/lake/_state")
+    assert look() > without
 
 
 def test_what_is_on_its_way_is_seen_by_nobody(

@@ -9,6 +9,8 @@ import seglake
 __all__ = ["BYTE_COLUMNS", "Carry", "Sums", "Tail"]
 
 _VERSION: Final = 2
+# What `to_json` begins with.
+_HEAD: Final = f'{{"version": {_VERSION}, "position": {{'
 
 BYTE_COLUMNS: Final = {
     "record": "record_bytes",
@@ -107,6 +109,16 @@ class Carry:
         """Returns it as the column `carry` has it."""
         own: dict[str, Any] = {"version": _VERSION, "position": json.loads(self.position.to_json())}
         return json.dumps({**own, "sums": asdict(self.sums), "tail": self.tail and asdict(self.tail)})
+
+    @staticmethod
+    def check(text: str) -> None:
+        """Tells whether this is what `to_json` wrote, as far as that can be told without reading all of it.
+
+        Raises:
+            ValueError: it is not that.
+        """
+        if not text.startswith(_HEAD):
+            Carry.from_json(text)
 
     @classmethod
     def from_json(cls, text: str) -> Self:

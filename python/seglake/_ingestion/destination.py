@@ -135,6 +135,17 @@ class Destination:
             folders.extend(folder / name for name, is_file in names if not is_file)
             yield from (folder / name for name, is_file in names if is_file and name.endswith(".parquet"))
 
+    def read(self, path: Path) -> bytes:
+        """Returns all bytes of a file.
+
+        Raises:
+            OSError: it is not there, or cannot be read.
+        """
+        source = self.store.source(path)
+        if isinstance(source, str):
+            return path.read_bytes()
+        return source.read_at(0, source.size) if source.size else b""
+
     def parquet(self, path: Path) -> pq.ParquetFile:
         """Opens a Parquet file for reading."""
         import pyarrow.parquet as pq

@@ -46,7 +46,7 @@ from .result import (
     can_pass,
     no_files,
 )
-from .state import State, load_state, refuse_other_columns
+from .state import State, load_state, refuse_other_columns, save_state
 from .tables import DAMAGE_SCHEMA, FILES_SCHEMA, is_dated, records_schema, uint64_type_of, write_table
 from .task import TaskRunner
 
@@ -93,6 +93,7 @@ class IngestDriver:
             if self.format is not None:
                 refuse_other_columns(destination, tables, [self.format], self.format_options, self.table)
             state = load_state(destination, tables)
+            save_state(destination, state)
             if tables is not None and state.last_run is None:
                 _refuse_unknown_tables(destination)
             planned, unchanged = plan_files(listing, state, final=self.final, identify=self._identity)

@@ -126,7 +126,7 @@ class _Kin:
                     if found == "anew":
                         # What was told of the segment's tail is not true of this file.
                         carry = replace(segment.before.carry, tail=None)
-                        segment.before = replace(segment.before, carry=carry)
+                        segment.before = segment.before.with_carry(carry)
                     if found == "longer" and self._is_active_after_sealed(file, segment):
                         segment.before = self._reading.as_active(file, segment.before)
                 return self._go_on(segment, file)

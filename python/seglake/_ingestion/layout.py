@@ -5,6 +5,7 @@
 - `<format>/damage/<run>-<task>-<number>.parquet`
 - `<format>/files/<run>.parquet`
 - `_staging/<run>/`: files on their way, none of them named `*.parquet`
+- `_state/<run>.checkpoint`: what `files` of all runs up to that one say of each segment
 - `_lock`: held by the run that writes
 - `_tables.json`: of which kind the tables are; missing where they are plain Parquet
 """
@@ -19,6 +20,7 @@ __all__ = [
     "NULL_DATE",
     "STAGED_SUFFIX",
     "STAGING",
+    "STATE",
     "TABLES",
     "data_path",
     "files_path",
@@ -27,6 +29,7 @@ __all__ = [
 ]
 
 STAGING: Final = "_staging"
+STATE: Final = "_state"
 LOCK: Final = "_lock"
 KIND: Final = "_tables.json"
 STAGED_SUFFIX: Final = ".inprogress"

@@ -135,7 +135,7 @@ def plan_files(
 def _begins_anew(file: PlannedFile, state: State) -> bool:
     """Tells whether a file begins otherwise than what was ingested from its path, or not at all."""
     name = state.by_path.get(path_text(file.path))
-    before = None if name is None else state.ingested[name].carry.position.identity
+    before = None if name is None else state.ingested[name].identity
     return before is not None and file.identity != before
 
 
@@ -156,7 +156,7 @@ def _groups(
         own, identity = state.by_path.get(path), file.identity
         if own is not None and identity not in by_identity:
             before = state.ingested[own]
-            position = before.carry.position.identity
+            position = before.identity
             # Unless the segment that was at this path is at another now, it is that one, or has taken its place. What
             # had nothing so far begins now.
             if identity is None or (position is not None and not paths.get(position, set()) - {file.path}):
@@ -173,12 +173,15 @@ def _groups(
 
 
 def _by_identity(files: Sequence[PlannedFile], state: State) -> dict[str, list[str]]:
-    """Returns the names of the segments that were ingested of each identity, but for those of logs."""
+    """Returns the names of the segments that were ingested of each identity of these files, but for those of logs."""
     names: dict[str, list[str]] = {}
-    for name, before in state.ingested.items():
-        identity = before.carry.position.identity
-        if identity is not None and (name.partition("#")[0] == identity or _is_path(name)):
-            names.setdefault(identity, []).append(name)
+    wanted = {file.identity for file in files} - {None}
+    for name, before in state.ingested.items() if wanted else ():
+        own = name.partition("#")[0]
+        if own in wanted or _is_path(name):
+            identity = before.identity
+            if identity in wanted and (own == identity or _is_path(name)):
+                names.setdefault(str(identity), []).append(name)
     for file in files:
         # It had no sound record so far, but damage, which is in the tables under its path.
         own = state.by_path.get(path_text(file.path))
@@ -203,9 +206,7 @@ def _known(name: str, before: Ingested, here: Mapping[str, str], identify: Ident
             size = Path(before.path).stat().st_size
         except OSError:
             return Known(name, before, None)
-        is_there = (
-            identify(SegmentFile(before.path, before.path, size), before.format) == before.carry.position.identity
-        )
+        is_there = identify(SegmentFile(before.path, before.path, size), before.format) == before.identity
         path = before.path if is_there else None
     return Known(name, before, path)
 

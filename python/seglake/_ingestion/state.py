@@ -1,9 +1,12 @@
 """What earlier runs have ingested: the rows of `files`. The latest of each segment says how far it was read."""
 
+import json
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field, fields, replace
+from contextlib import suppress
+from dataclasses import asdict, dataclass, field, fields, replace
+from functools import cached_property
 from pathlib import Path
-from typing import Any, Self, cast, get_args
+from typing import Any, Final, NamedTuple, Self, cast, get_args
 
 import pyarrow as pa
 
@@ -13,12 +16,13 @@ from seglake._text import printable
 from seglake._types import DialectName
 
 from .carry import Carry
+from .checkpoint import Rows, read_checkpoint, write_checkpoint
 from .destination import Destination
 from .lake.tables import LakeTables
 from .result import INGESTED, IngestError, TableKind
 from .tables import records_schema, uint64_type_of
 
-__all__ = ["Ingested", "State", "load_state", "refuse_other_columns"]
+__all__ = ["Ingested", "State", "load_state", "refuse_other_columns", "save_state"]
 
 
 @dataclass(frozen=True)
@@ -33,24 +37,46 @@ class Ingested:
     records: int
     size: int
     modified: int | None
-    carry: Carry
+    carry_json: str
 
     @classmethod
     def of(cls, row: Any) -> Self:
         """Takes it from a row of a file that was ingested, by its attributes."""
-        columns = [each.name for each in fields(cls) if each.name != "carry"]
-        return cls(**{name: getattr(row, name) for name in columns}, carry=Carry.from_json(row.carry))
+        columns = [each.name for each in fields(cls) if each.name != "carry_json"]
+        return cls(**{name: getattr(row, name) for name in columns}, carry_json=row.carry)
+
+    @cached_property
+    def carry(self) -> Carry:
+        """What the next run needs to go on. Read when it is asked for: most files have not changed.
+
+        Raises:
+            IngestError: it is not that.
+        """
+        try:
+            return Carry.from_json(self.carry_json)
+        except ValueError as error:
+            raise _other_version("files", self.path, error) from None
+
+    @cached_property
+    def identity(self) -> str | None:
+        """What identifies the segment, as its position says; None as long as it had no sound record."""
+        try:
+            return json.loads(self.carry_json)["position"]["identity"]
+        except (ValueError, LookupError, TypeError):
+            return self.carry.position.identity
+
+    def with_carry(self, carry: Carry) -> Self:
+        """Returns it with another carry."""
+        return replace(self, carry_json=carry.to_json())
 
     def to_plan(self) -> dict[str, Any]:
         """Returns it in types that JSON has."""
-        own: dict[str, Any] = {each.name: getattr(self, each.name) for each in fields(self)}
-        return {**own, "carry": self.carry.to_json()}
+        return asdict(self)
 
     @classmethod
     def from_plan(cls, content: dict[str, Any]) -> Self:
         """Reads what `to_plan` returned."""
-        fields: dict[str, Any] = {**content, "carry": Carry.from_json(content["carry"])}
-        return cls(**fields)
+        return cls(**content)
 
 
 @dataclass
@@ -63,6 +89,8 @@ class State:
         copies: size and time of files that have no more than another one.
         refused: status and error of each segment of whose latest run nothing was ingested.
         last_run: the latest run; None if there is none.
+        files: the files of the tables `files` that it was read from, below the destination.
+        uncovered: how many of these no checkpoint stands for.
     """
 
     ingested: dict[str, Ingested] = field(default_factory=dict[str, Ingested])
@@ -70,22 +98,29 @@ class State:
     copies: dict[str, tuple[int, int | None]] = field(default_factory=dict[str, "tuple[int, int | None]"])
     refused: dict[str, tuple[str, str]] = field(default_factory=dict[str, tuple[str, str]])
     last_run: str | None = None
+    files: list[str] = field(default_factory=list[str])
+    uncovered: int = 0
 
 
-_COLUMNS = (
-    "segment",
-    "run",
-    "path",
-    "status",
-    "format",
-    "end",
-    "pending_bytes",
-    "records",
-    "size",
-    "modified",
-    "carry",
-    "error",
-)
+class _Row(NamedTuple):
+    """What the state needs of a row of `files`."""
+
+    segment: str
+    run: str
+    path: str
+    status: str
+    format: str
+    end: int | None
+    pending_bytes: int
+    records: int
+    size: int
+    modified: int | None
+    carry: str
+    error: str
+
+
+# From so many files on that no checkpoint stands for, a new one is written.
+_CHECKPOINT_FILES: Final = 64
 
 
 def load_state(destination: Destination, tables: LakeTables | None = None) -> State:
@@ -98,64 +133,135 @@ def load_state(destination: Destination, tables: LakeTables | None = None) -> St
     Raises:
         IngestError: a table has other columns.
     """
-    rows: list[tuple[str, dict[str, Any]]] = []
-    for name, table in _files(destination, tables):
-        missing = [column for column in _COLUMNS if column not in table.column_names]
-        if missing:
-            raise IngestError(
-                f"{name}: expected the table of an ingest, which has a column {missing[0]}: write to another "
-                "destination"
-            )
-        rows.extend((name, row) for row in table.select(list(_COLUMNS)).to_pylist())
-    state = State()
-    latest: dict[str, tuple[str, dict[str, Any]]] = {}
-    for name, row in sorted(rows, key=lambda each: each[1]["run"]):
-        segment, path = row["segment"], row["path"]
-        state.last_run = row["run"]
+    if tables is not None:
+        return _replayed(State(), _lake_rows(destination, tables))
+    paths = destination.files_tables()
+    files = [path.relative_to(destination.folder).as_posix() for path in paths]
+    found = read_checkpoint(destination, files)
+    if found is not None:
+        run, saved = found
+        later = [path for path in paths if path.stem > run]
+        rows = list(_rows(destination, later))
+        # A file that others have written may have rows of earlier runs, whatever its name.
+        if all(row.run > run for _, row in rows):
+            state = _replayed(_restored(run, saved), rows)
+            state.files, state.uncovered = files, len(later)
+            return state
+    state = _replayed(State(), _rows(destination, paths))
+    state.files, state.uncovered = files, len(files)
+    return state
+
+
+def save_state(destination: Destination, state: State) -> None:
+    """Writes a checkpoint of the state, if it took many files to read it. Only for the holder of the lock.
+
+    No run fails because of that: a checkpoint only saves time.
+    """
+    run = state.last_run
+    # A file with a name that is none of a run's may come before or after any of them.
+    if run is None or state.uncovered < _CHECKPOINT_FILES or any(Path(path).stem > run for path in state.files):
+        return
+    with suppress(OSError):
+        write_checkpoint(destination, run, state.files, _saved(state))
+
+
+def _replayed(state: State, rows: Iterable[tuple[str, _Row]]) -> State:
+    """Takes rows into the state, in the order of their runs.
+
+    Raises:
+        IngestError: a row is of another version.
+    """
+    latest: dict[str, tuple[str, _Row]] = {}
+    for name, row in sorted(rows, key=lambda each: each[1].run):
+        segment, path = row.segment, row.path
+        state.last_run = row.run
         state.copies.pop(path, None)
         state.refused.pop(path, None)
-        if row["status"] == "copy":
-            state.copies[path] = (row["size"], row["modified"])
-        if row["status"] not in INGESTED:
-            state.refused[segment] = (row["status"], row["error"])
+        if row.status == "copy":
+            state.copies[path] = (row.size, row.modified)
+        if row.status not in INGESTED:
+            state.refused[segment] = (row.status, row.error)
             continue
         state.refused.pop(segment, None)
         latest[segment] = (name, row)
         state.by_path[path] = segment
-    state.ingested = {segment: _ingested(name, row) for segment, (name, row) in latest.items()}
+    state.ingested |= {segment: _ingested(name, row) for segment, (name, row) in latest.items()}
     state.by_path = {path: name for path, name in state.by_path.items() if state.ingested[name].path == path}
     return state
 
 
-def _ingested(name: str, row: dict[str, Any]) -> Ingested:
+def _ingested(name: str, row: _Row) -> Ingested:
     try:
-        carry = Carry.from_json(row["carry"])
-    except (TypeError, ValueError) as error:
-        raise IngestError(
-            f"{name}: expected in its column carry what the ingest goes on with in {printable(row['path'])}: {error}. "
-            f"Another version of seglake has written it: write to another destination"
-        ) from None
-    columns = ("path", "status", "format", "end", "pending_bytes", "records", "size", "modified")
-    return Ingested(**{column: row[column] for column in columns}, carry=carry)
+        Carry.check(row.carry)
+    except (TypeError, ValueError, AttributeError) as error:
+        raise _other_version(name, row.path, error) from None
+    return Ingested.of(row)
 
 
-def _files(destination: Destination, tables: LakeTables | None) -> Iterator[tuple[str, Any]]:
-    """Yields the names and rows of the tables `files`."""
+def _restored(run: str, rows: Rows) -> State:
+    """Returns the state that a checkpoint has."""
+    state = State(last_run=run)
+    for segment, path, status, format, end, pending_bytes, records, size, modified, carry, error, is_here in rows:
+        if segment is None:
+            state.copies[path] = (size, modified)
+        elif status in INGESTED:
+            state.ingested[segment] = Ingested(path, status, format, end, pending_bytes, records, size, modified, carry)
+            if is_here:
+                state.by_path[path] = segment
+        else:
+            state.refused[segment] = (status, error)
+    return state
+
+
+def _saved(state: State) -> Rows:
+    """Yields the rows of a checkpoint."""
+    for name, own in state.ingested.items():
+        numbers = (own.end, own.pending_bytes, own.records, own.size, own.modified)
+        is_here = state.by_path.get(own.path) == name
+        yield (name, own.path, own.status, own.format, *numbers, own.carry_json, None, is_here)
+    for path, (size, modified) in state.copies.items():
+        yield (None, path, "copy", None, None, None, None, size, modified, None, None, None)
+    for segment, (status, error) in state.refused.items():
+        yield (segment, None, status, *[None] * 7, error, None)
+
+
+def _other_version(name: str, path: str, error: Exception) -> IngestError:
+    return IngestError(
+        f"{name}: expected in its column carry what the ingest goes on with in {printable(path)}: {error}. Another "
+        "version of seglake has written it: write to another destination"
+    )
+
+
+def _rows(destination: Destination, paths: Iterable[Path]) -> Iterator[tuple[str, _Row]]:
+    """Yields the rows of files of the tables `files`, each with the name of its file."""
 
     def read(path: Path) -> tuple[str, Any]:
         parquet: Any = destination.parquet(path)  # typed in part only
-        names = [name for name in _COLUMNS if name in parquet.schema_arrow.names]
+        names = [name for name in _Row._fields if name in parquet.schema_arrow.names]
         return destination.shown(path), parquet.read(columns=names)
 
-    if tables is None:
-        yield from destination.side_by_side(read, destination.files_tables())
-        return
+    for name, table in destination.side_by_side(read, paths):
+        yield from _rows_of(name, table)
+
+
+def _lake_rows(destination: Destination, tables: LakeTables) -> Iterator[tuple[str, _Row]]:
+    """Yields the rows of tables whose files something else keeps track of."""
     for format in seglake.formats():
         table = tables.of(format, "files")
         schema = table.schema()
         if schema is not None:
-            rows = table.read([name for name in _COLUMNS if name in schema.names])
-            yield destination.shown(destination.folder / format / "files"), rows
+            rows = table.read([name for name in _Row._fields if name in schema.names])
+            yield from _rows_of(destination.shown(destination.folder / format / "files"), rows)
+
+
+def _rows_of(name: str, table: Any) -> Iterator[tuple[str, _Row]]:
+    missing = [column for column in _Row._fields if column not in table.column_names]
+    if missing:
+        raise IngestError(
+            f"{name}: expected the table of an ingest, which has a column {missing[0]}: write to another destination"
+        )
+    columns = [table.column(column).to_pylist() for column in _Row._fields]
+    return ((name, row) for row in map(_Row._make, zip(*columns, strict=True)))
 
 
 def refuse_other_columns(

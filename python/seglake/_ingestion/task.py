@@ -226,7 +226,7 @@ class _Reading:
         if position is None:
             raise RuntimeError("a pass that ended has no position")
         carry = replace(before.carry, position=position, tail=None)
-        return replace(before, format="active", end=position.byte_offset, carry=carry)
+        return replace(before, format="active", end=position.byte_offset).with_carry(carry)
 
     def _ingest(self, file: PlannedFile, output: Output) -> FileOutcome:
         runner = self.runner

@@ -1,0 +1,122 @@
+"""The state as of a run in one file, so that a look need not read what each run before has added to `files`.
+
+The tables `files` are what counts. A checkpoint says which of their files it stands for, and is used only if all of
+these are there, and no others up to its run. One that is missing, damaged, or of other files is ignored, and made anew.
+
+A checkpoint is `_state/<run>.checkpoint`: a line of JSON with its version, its run, a hash of the names of the files,
+and a hash of all that and the rows, which follow as Parquet.
+"""
+
+import hashlib
+import io
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, Final, cast
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from .destination import Destination
+from .layout import STATE
+
+__all__ = ["ROWS", "Rows", "read_checkpoint", "write_checkpoint"]
+
+_VERSION: Final = 1
+_SUFFIX: Final = ".checkpoint"
+
+ROWS: Final = pa.schema(
+    [
+        *((name, pa.string()) for name in ("segment", "path", "status", "format")),
+        *((name, pa.int64()) for name in ("end", "pending_bytes", "records", "size", "modified")),
+        *((name, pa.string()) for name in ("carry", "error")),
+        ("is_here", pa.bool_()),
+    ]
+)
+"""A row for each segment, each file of which nothing was ingested, and each copy once more.
+
+`is_here` tells whether the segment is the one at its path. The second row of a copy has no segment.
+"""
+
+Rows = Iterator[tuple[Any, ...]]
+
+
+def read_checkpoint(destination: Destination, files: Sequence[str]) -> tuple[str, Rows] | None:
+    """Returns the run of the latest checkpoint that can be used, and its rows; None where there is none.
+
+    Args:
+        destination: the folder of the tables.
+        files: the paths of all files of the tables `files` below it.
+    """
+    for path in reversed(_checkpoints(destination)):
+        # It only saves time: whatever is wrong with it, the tables say the same.
+        with suppress(OSError, ValueError, LookupError, TypeError, pa.ArrowException):
+            return path.stem, _read(destination, path, files)
+    return None
+
+
+def write_checkpoint(destination: Destination, run: str, files: Sequence[str], rows: Iterable[tuple[Any, ...]]) -> None:
+    """Writes a checkpoint, and removes what is beside it. Only for the holder of the lock, and of a complete run.
+
+    Args:
+        destination: the folder of the tables.
+        run: the latest run that it has, of all that `files` have.
+        files: the paths of all files of the tables `files` below it.
+        rows: its rows.
+
+    Raises:
+        OSError: it cannot be written, or others not removed.
+    """
+    columns: Any = list(zip(*rows, strict=True)) or [()] * len(ROWS)
+    table = pa.table([pa.array(column, type) for column, type in zip(columns, ROWS.types, strict=True)], schema=ROWS)
+    sink = io.BytesIO()
+    cast("Any", pq).write_table(table, sink, compression="zstd")
+    content = sink.getvalue()
+    names = _digest(_covered(files, run))
+    head = {"version": _VERSION, "run": run, "files": names, "rows": _rows_digest(run, names, content)}
+    path = destination.folder / STATE / f"{run}{_SUFFIX}"
+    old = [each for each in destination.store.children(path.parent) if each != path]
+    destination.store.make_folder(path.parent)
+    destination.store.write_durably(destination.folder, path, json.dumps(head).encode() + b"\n" + content)
+    for each in old:
+        destination.store.remove(each)
+
+
+def _read(destination: Destination, path: Path, files: Sequence[str]) -> Rows:
+    """Reads a checkpoint.
+
+    Raises:
+        OSError: it cannot be read.
+        ValueError: it cannot be used.
+    """
+    content = destination.read(path)
+    line, _, rows = content.partition(b"\n")
+    head = json.loads(line)
+    run, names = head["run"], head["files"]
+    is_sound = head["version"] == _VERSION and head["rows"] == _rows_digest(run, names, rows)
+    if not is_sound or run != path.stem or names != _digest(_covered(files, run)):
+        raise ValueError("it is damaged, or of other files")
+    table: Any = cast("Any", pq).read_table(io.BytesIO(rows))
+    if not table.schema.equals(ROWS):
+        raise ValueError("it has other columns")
+    return zip(*(column.to_pylist() for column in table.columns), strict=True)
+
+
+def _checkpoints(destination: Destination) -> list[Path]:
+    with suppress(OSError):
+        return [path for path in destination.store.children(destination.folder / STATE) if path.suffix == _SUFFIX]
+    return []
+
+
+def _covered(files: Iterable[str], run: str) -> list[str]:
+    """Returns the files of all runs up to one."""
+    return sorted(path for path in files if Path(path).stem <= run)
+
+
+def _rows_digest(run: str, names: str, rows: bytes) -> str:
+    return hashlib.blake2b(f"{_VERSION}\n{run}\n{names}\n".encode() + rows, digest_size=32).hexdigest()
+
+
+def _digest(names: Iterable[str]) -> str:
+    return hashlib.blake2b("\n".join(names).encode(errors="surrogateescape"), digest_size=32).hexdigest()
