@@ -19,6 +19,9 @@ const BYTES: usize = 64;
 const SUMS: usize = 8;
 const VECTORS: usize = 2;
 
+/// The columns that are added at a time.
+const COLUMNS: usize = 8;
+
 /// Proof that the processor has AVX-512 F and BW, and GFNI. Processors that lower their clock for 512 bits have no
 /// GFNI.
 #[derive(Clone, Copy)]
@@ -47,7 +50,7 @@ impl Avx512 {
             columns: &[&[u8]],
             sums: &mut [&mut [u8]],
         ) {
-            sums::add::<_, BYTES, SUMS, VECTORS>(avx512, matrix, first, columns, sums);
+            sums::add::<_, BYTES, COLUMNS, SUMS, VECTORS>(avx512, matrix, first, columns, sums);
         }
         // SAFETY: `self` exists only if all of these features were detected.
         unsafe { run(self, matrix, first, columns, sums) }

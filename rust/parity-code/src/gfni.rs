@@ -17,6 +17,9 @@ const BYTES: usize = 32;
 const SUMS: usize = 4;
 const VECTORS: usize = 2;
 
+/// The columns that are added at a time.
+const COLUMNS: usize = 8;
+
 /// For each factor, the matrix of bits that multiplies by it.
 static MATRICES: [u64; 256] = matrices();
 
@@ -60,7 +63,7 @@ impl Gfni {
             columns: &[&[u8]],
             sums: &mut [&mut [u8]],
         ) {
-            sums::add::<_, BYTES, SUMS, VECTORS>(gfni, matrix, first, columns, sums);
+            sums::add::<_, BYTES, COLUMNS, SUMS, VECTORS>(gfni, matrix, first, columns, sums);
         }
         // SAFETY: `self` exists only if all of these features were detected.
         unsafe { run(self, matrix, first, columns, sums) }

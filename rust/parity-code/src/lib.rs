@@ -26,8 +26,8 @@
 //!
 //! # How
 //!
-//! A few vectors of several sums are in registers, while up to eight columns are multiplied and added to them. So each
-//! byte of a sum is loaded and stored once for eight columns, and each byte of a column once for all sums that have
+//! A few vectors of several sums are in registers, while up to eight columns (four with AVX2) are multiplied and added to
+//! them. So each byte of a sum is loaded and stored once for eight columns, and each byte of a column once for all sums that have
 //! registers. Columns are taken in tiles that stay in the first cache, and the next tile is prefetched meanwhile. See
 //! [`Kernel`] for the instructions.
 

@@ -23,7 +23,7 @@ impl Portable {
         columns: &[&[u8]],
         sums: &mut [&mut [u8]],
     ) {
-        sums::add::<_, BYTES, 4, 1>(self, matrix, first, columns, sums);
+        sums::add::<_, BYTES, 8, 4, 1>(self, matrix, first, columns, sums);
     }
 }
 

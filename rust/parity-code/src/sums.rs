@@ -7,10 +7,6 @@ use crate::field::{logarithm, power};
 use crate::invariant::Always;
 use crate::simd::Simd;
 
-/// The most columns that are added at once. More would mean fewer loads and stores of the sums, but columns may lie at
-/// a distance that maps them all to the same few lines of a cache.
-const COLUMNS: usize = 8;
-
 /// The bytes of a cache line of an x86-64 processor.
 const CACHE_LINE_BYTES: usize = 64;
 
@@ -19,9 +15,11 @@ const CACHE_LINE_BYTES: usize = 64;
 const TILE_BYTES: usize = 2 << 10;
 
 /// Adds to each of `sums` the columns from `first` on of the matrix, times their factors. `columns` and `sums` have one
-/// length. `R` sums are in registers at a time, with `V` vectors of `N` bytes of each.
+/// length. `C` columns are added at a time, at most: more mean fewer loads and stores of the sums, but columns may lie at a
+/// distance that maps them all, and the sums, to the same few lines of the first cache. `R` sums are in registers at a time, with
+/// `V` vectors of `N` bytes of each.
 #[inline(always)]
-pub(crate) fn add<S: Simd<N>, const N: usize, const R: usize, const V: usize>(
+pub(crate) fn add<S: Simd<N>, const N: usize, const C: usize, const R: usize, const V: usize>(
     simd: S,
     matrix: &Matrix,
     mut first: usize,
@@ -29,34 +27,34 @@ pub(crate) fn add<S: Simd<N>, const N: usize, const R: usize, const V: usize>(
     sums: &mut [&mut [u8]],
 ) {
     let len = columns.first().map_or(0, |column| column.len());
-    for columns in columns.chunks(COLUMNS) {
+    for columns in columns.chunks(C) {
         let mut start = 0;
         while start < len {
             let end = (start + TILE_BYTES).min(len);
-            let mut tiles = [[].as_slice(); COLUMNS];
+            let mut tiles = [[].as_slice(); C];
             for (tile, column) in tiles.iter_mut().zip(columns) {
                 *tile = column.get(start..end).always("columns of one length");
             }
             let tiles = tiles.get(..columns.len()).always("no more columns");
             // The next tile is prefetched with the first sums: processors foresee few of the jumps between columns.
-            let mut ahead = [[].as_slice(); COLUMNS];
+            let mut ahead = [[].as_slice(); C];
             for (ahead, column) in ahead.iter_mut().zip(columns) {
                 *ahead = column.get(end..).always("columns of one length");
             }
             let mut row = 0;
             let (groups, rest) = sums.as_chunks_mut::<R>();
             for group in groups {
-                add_rows::<S, N, R, V>(simd, matrix, [row, first], tiles, &ahead, group, start);
+                add_rows::<S, N, C, R, V>(simd, matrix, [row, first], tiles, &ahead, group, start);
                 row += R;
-                ahead = [[].as_slice(); COLUMNS];
+                ahead = [[].as_slice(); C];
             }
             let (halves, rest) = rest.as_chunks_mut::<2>();
             for group in halves {
-                add_rows::<S, N, 2, V>(simd, matrix, [row, first], tiles, &ahead, group, start);
+                add_rows::<S, N, C, 2, V>(simd, matrix, [row, first], tiles, &ahead, group, start);
                 row += 2;
             }
             if let Some(group) = rest.first_chunk_mut::<1>() {
-                add_rows::<S, N, 1, V>(simd, matrix, [row, first], tiles, &ahead, group, start);
+                add_rows::<S, N, C, 1, V>(simd, matrix, [row, first], tiles, &ahead, group, start);
             }
             start = end;
         }
@@ -66,16 +64,16 @@ pub(crate) fn add<S: Simd<N>, const N: usize, const R: usize, const V: usize>(
 
 /// Adds tiles to the bytes from `start` on of the `R` sums from number `row` on.
 #[inline(always)]
-fn add_rows<S: Simd<N>, const N: usize, const R: usize, const V: usize>(
+fn add_rows<S: Simd<N>, const N: usize, const C: usize, const R: usize, const V: usize>(
     simd: S,
     matrix: &Matrix,
     [row, first]: [usize; 2],
     tiles: &[&[u8]],
-    ahead: &[&[u8]; COLUMNS],
+    ahead: &[&[u8]; C],
     sums: &mut [&mut [u8]; R],
     start: usize,
 ) {
-    let mut tables = [[simd.table(0); R]; COLUMNS];
+    let mut tables = [[simd.table(0); R]; C];
     for index in 0..R {
         let factors = matrix.row(row + index).get(first..).unwrap_or_default();
         for (tables, factor) in tables.iter_mut().zip(factors) {
@@ -86,7 +84,7 @@ fn add_rows<S: Simd<N>, const N: usize, const R: usize, const V: usize>(
     }
     let len = tiles.first().map_or(0, |tile| tile.len());
     let wide = len / (N * V);
-    let mut vectors = [[].as_slice(); COLUMNS];
+    let mut vectors = [[].as_slice(); C];
     for (vectors, tile) in vectors.iter_mut().zip(tiles) {
         *vectors = tile.as_chunks::<N>().0.as_chunks::<V>().0;
     }
@@ -99,7 +97,7 @@ fn add_rows<S: Simd<N>, const N: usize, const R: usize, const V: usize>(
                 }
             }
         }
-        add_vectors::<S, N, R, V>(simd, &tables, vectors, sums, start / N / V, place);
+        add_vectors::<S, N, C, R, V>(simd, &tables, vectors, sums, start / N / V, place);
     }
     let done = wide * N * V;
     for (index, sum) in sums.iter_mut().enumerate() {
@@ -113,9 +111,9 @@ fn add_rows<S: Simd<N>, const N: usize, const R: usize, const V: usize>(
 
 /// Adds `V` vectors of each column to those of each sum.
 #[inline(always)]
-fn add_vectors<S: Simd<N>, const N: usize, const R: usize, const V: usize>(
+fn add_vectors<S: Simd<N>, const N: usize, const C: usize, const R: usize, const V: usize>(
     simd: S,
-    tables: &[[S::Table; R]; COLUMNS],
+    tables: &[[S::Table; R]; C],
     columns: &[&[[[u8; N]; V]]],
     sums: &mut [&mut [u8]; R],
     start: usize,
