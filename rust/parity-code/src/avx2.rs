@@ -8,7 +8,7 @@ use std::arch::x86_64::{
 };
 
 use crate::Matrix;
-use crate::field::slow_product;
+use crate::products::{PRODUCTS, Products};
 use crate::simd::Simd;
 use crate::sums;
 
@@ -22,14 +22,6 @@ const VECTORS: usize = 2;
 /// The columns that are added at a time. They and the sums need one line of the cache each of those that have the same place there. Eight
 /// columns are a sixth slower: these look-ups leave no time to wait for the second cache.
 const COLUMNS: usize = 4;
-
-/// The products of a factor: with each low half of a byte, then with each high half.
-#[derive(Clone, Copy)]
-#[repr(C, align(32))]
-pub(crate) struct Products([[u8; 16]; 2]);
-
-/// The products of every factor.
-static PRODUCTS: [Products; 256] = products();
 
 /// Proof that the processor has AVX2.
 #[derive(Clone, Copy)]
@@ -157,20 +149,4 @@ impl Simd<BYTES> for Avx2 {
             xor(self, sum, xor(self, low, high))
         }
     }
-}
-
-#[allow(clippy::indexing_slicing, clippy::cast_possible_truncation)] // evaluated by the compiler, which would complain
-const fn products() -> [Products; 256] {
-    let mut all = [Products([[0; 16]; 2]); 256];
-    let mut factor = 0;
-    while factor < 256 {
-        let mut half = 0;
-        while half < 16 {
-            all[factor].0[0][half] = slow_product(factor as u8, half as u8);
-            all[factor].0[1][half] = slow_product(factor as u8, (half << 4) as u8);
-            half += 1;
-        }
-        factor += 1;
-    }
-    all
 }

@@ -4,6 +4,8 @@ use std::fmt;
 use std::sync::OnceLock;
 
 use crate::Matrix;
+#[cfg(target_arch = "aarch64")]
+use crate::neon::Neon;
 use crate::portable::Portable;
 #[cfg(target_arch = "x86_64")]
 use crate::{avx2::Avx2, avx512::Avx512, gfni::Gfni};
@@ -14,13 +16,15 @@ const VARIABLE: &str = "PARITY_CODE_KERNEL";
 /// The instructions that blocks are multiplied with. All give the same bytes.
 ///
 /// By default it is the best kernel that the processor has. The environment variable `PARITY_CODE_KERNEL` (`avx512`,
-/// `gfni`, `avx2` or `portable`) sets a lower one for the whole process, for measurements or to exclude the others. A
+/// `gfni`, `avx2`, `neon` or `portable`) sets a lower one for the whole process, for measurements or to exclude the others. A
 /// name of no available kernel changes nothing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 #[non_exhaustive]
 pub enum Kernel {
     /// Code for any processor, 32 bytes at a time.
     Portable,
+    /// Look-ups in registers of 128 bits, of ARM processors.
+    Neon,
     /// Look-ups in registers of 256 bits.
     Avx2,
     /// Galois field instructions with registers of 256 bits.
@@ -33,7 +37,13 @@ impl Kernel {
     /// The kernels that this processor can run, the slowest first.
     #[must_use]
     pub fn available() -> Vec<Self> {
-        let all = [Self::Portable, Self::Avx2, Self::Gfni, Self::Avx512];
+        let all = [
+            Self::Portable,
+            Self::Neon,
+            Self::Avx2,
+            Self::Gfni,
+            Self::Avx512,
+        ];
         all.into_iter()
             .filter(|kernel| kernel.is_available())
             .collect()
@@ -56,6 +66,7 @@ impl Kernel {
     pub fn name(self) -> &'static str {
         match self {
             Self::Portable => "portable",
+            Self::Neon => "neon",
             Self::Avx2 => "avx2",
             Self::Gfni => "gfni",
             Self::Avx512 => "avx512",
@@ -73,6 +84,8 @@ impl fmt::Display for Kernel {
 #[derive(Clone, Copy)]
 pub(crate) enum Dispatch {
     Portable,
+    #[cfg(target_arch = "aarch64")]
+    Neon(Neon),
     #[cfg(target_arch = "x86_64")]
     Avx2(Avx2),
     #[cfg(target_arch = "x86_64")]
@@ -98,6 +111,12 @@ impl Dispatch {
 
     /// A kernel. If the processor lacks its instructions, the best one below it.
     pub(crate) fn of(kernel: Kernel) -> Self {
+        #[cfg(target_arch = "aarch64")]
+        if kernel >= Kernel::Neon
+            && let Some(neon) = Neon::detect()
+        {
+            return Self::Neon(neon);
+        }
         #[cfg(target_arch = "x86_64")]
         {
             if kernel >= Kernel::Avx512
@@ -123,6 +142,8 @@ impl Dispatch {
     pub(crate) fn kernel(self) -> Kernel {
         match self {
             Self::Portable => Kernel::Portable,
+            #[cfg(target_arch = "aarch64")]
+            Self::Neon(_) => Kernel::Neon,
             #[cfg(target_arch = "x86_64")]
             Self::Avx2(_) => Kernel::Avx2,
             #[cfg(target_arch = "x86_64")]
@@ -142,6 +163,8 @@ impl Dispatch {
     ) {
         match self {
             Self::Portable => Portable.add(matrix, first, columns, sums),
+            #[cfg(target_arch = "aarch64")]
+            Self::Neon(neon) => neon.add(matrix, first, columns, sums),
             #[cfg(target_arch = "x86_64")]
             Self::Avx2(avx2) => avx2.add(matrix, first, columns, sums),
             #[cfg(target_arch = "x86_64")]

@@ -26,7 +26,7 @@
 //!
 //! # How
 //!
-//! A few vectors of several sums are in registers, while up to eight columns (four with AVX2) are multiplied and added to
+//! A few vectors of several sums are in registers, while up to eight columns (four with AVX2 and NEON) are multiplied and added to
 //! them. So each byte of a sum is loaded and stored once for eight columns, and each byte of a column once for all sums that have
 //! registers. Columns are taken in tiles that stay in the first cache, and the next tile is prefetched meanwhile. See
 //! [`Kernel`] for the instructions.
@@ -42,7 +42,11 @@ mod gfni;
 mod invariant;
 mod kernel;
 mod matrix;
+#[cfg(target_arch = "aarch64")]
+mod neon;
 mod portable;
+#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
+mod products;
 mod simd;
 mod sums;
 
