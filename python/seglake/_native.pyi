@@ -524,6 +524,7 @@ def repair(
     overwrite: bool = False,
     undo: str | PathLike[str] | None = None,
     force: bool = False,
+    range: tuple[int, int] | None = None,
     sidecar: str | PathLike[str] | None = None,
     format: str | None = None,
     dialect: DialectName | None = None,
@@ -544,11 +545,14 @@ def repair(
         `.undo` behind it, and a number where that is taken. For a link they are beside the file that it leads to.
     force: repair also a file of which nothing is as it was protected, records that their own checksums prove, and
         a file without checksums that was modified after it was protected.
+    range: where the damage is, as `(start, end)`: only the bands that have bytes from `start` up to `end` are
+        read and repaired, and the result tells of nothing else. None: all of the file. A repair that was
+        interrupted is completed whole.
     sidecar, format: as in `protect`. progress: called as in `verify`. The other arguments are as there.
 
-    Raises ValueError where the sidecar is probably that of another file, or of an earlier state of it;
-    FormatError where it is no sidecar; OSError, also where there is none, and where another process writes one of
-    the files.
+    Raises ValueError where the sidecar is probably that of another file, or of an earlier state of it, and where
+    the range has no byte of the file; FormatError where it is no sidecar; OSError, also where there is none, and
+    where another process writes one of the files.
 
     >>> import shutil
     >>> shutil.copy("orders.active", "new.active")

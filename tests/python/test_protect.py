@@ -136,6 +136,25 @@ def test_a_repair_may_go_elsewhere(tmp_path: Path) -> None:
     seglake.repair(path, to=new, overwrite=True)
 
 
+def test_a_range_is_repaired_alone(tmp_path: Path) -> None:
+    path = tmp_path / "file"
+    content = os.urandom(33 << 20)  # three bands
+    path.write_bytes(content)
+    seglake.protect(path, format="raw")
+    flip(path, 5, 20 << 20)
+    how = ("repair", "--format", "raw", "--json")
+    done = here(*how, "--range", "0x1400000:", str(path))
+    assert (done.status, done.json_lines()[0]["changed_bytes"]) == (0, 1)
+    assert path.read_bytes()[16 << 20 :] == content[16 << 20 :]
+    assert path.read_bytes() != content
+    for given in ("--range", "40:40"), ("--range", f"{len(content)}:"), ("--range", "1"):
+        assert here(*how, *given, str(path)).status == 2
+    repaired = seglake.repair(path, format="raw", range=(0, 1))
+    assert (repaired.outcome, [(span.start, span.end) for span in repaired.damage]) == ("repaired", [(0, 4096)])
+    assert path.read_bytes() == content
+    assert "sound in that range" in here("repair", "--format", "raw", "--range", ":9", str(path)).out
+
+
 def test_what_is_lost_is_named_and_stays(tmp_path: Path) -> None:
     path = tmp_path / "file"
     content = os.urandom(300_000)

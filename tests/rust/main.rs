@@ -97,6 +97,7 @@ mod recover_changing;
 mod recover_faults;
 mod recover_oplog;
 mod recover_refusals;
+mod repair_range;
 mod seal;
 mod sealed;
 mod sealed_limits;

@@ -13,11 +13,11 @@ fn parameters() -> impl Strategy<Value = Parameters> {
     })
 }
 
-fn set() -> impl Strategy<Value = Set> {
+pub(crate) fn set() -> impl Strategy<Value = Set> {
     (any::<[u8; 8]>(), parameters()).prop_map(|(id, parameters)| Set { id, parameters })
 }
 
-fn file() -> impl Strategy<Value = Vec<u8>> {
+pub(crate) fn file() -> impl Strategy<Value = Vec<u8>> {
     proptest::collection::vec(any::<u8>(), 1..5000)
 }
 
@@ -67,7 +67,7 @@ impl Damage {
     }
 }
 
-fn damage() -> impl Strategy<Value = Damage> {
+pub(crate) fn damage() -> impl Strategy<Value = Damage> {
     let at = || any::<usize>();
     let bytes = || proptest::collection::vec(any::<u8>(), 1..200);
     prop_oneof![

@@ -13,20 +13,20 @@ use seglake::ledger::Cause;
 use seglake::parity::{self, Outcome, Parameters};
 use seglake::verbs::{self, Protected, Protection, SidecarChange};
 
-const FILE: &str = "/data/log";
+pub(crate) const FILE: &str = "/data/log";
 /// The bytes of a band of [`small`] groups.
-const BAND: u64 = 64 << 10;
+pub(crate) const BAND: u64 = 64 << 10;
 /// Finding a record before the end of what is covered: 64 KiB, rounded, and a window to tell where zeros begin.
 const NEAR: u64 = (128 << 10) + (1 << 20);
 /// The beginnings of the sidecar's frames.
-const HEADS: u64 = 400 << 10;
+pub(crate) const HEADS: u64 = 400 << 10;
 
 fn small() -> Parameters {
     Parameters::new(512, 16, 2, 8).unwrap()
 }
 
 /// Appends records of about a kilobyte, or with a value of this length.
-fn append(disk: &Simulated, format: &'static Format, numbers: Range<u64>, len: usize) {
+pub(crate) fn append(disk: &Simulated, format: &'static Format, numbers: Range<u64>, len: usize) {
     let how = options(format)
         .if_exists(IfExists::Append)
         .disk(disk.disk());
@@ -46,7 +46,7 @@ fn append(disk: &Simulated, format: &'static Format, numbers: Range<u64>, len: u
     disk.settle();
 }
 
-fn begin(format: &'static Format, records: u64) -> Simulated {
+pub(crate) fn begin(format: &'static Format, records: u64) -> Simulated {
     let disk = Simulated::new();
     append(&disk, format, 0..records, 1000);
     protect(&disk, format).unwrap();
@@ -54,17 +54,17 @@ fn begin(format: &'static Format, records: u64) -> Simulated {
     disk
 }
 
-fn protect(disk: &Simulated, format: &'static Format) -> seglake::Result<Protected> {
+pub(crate) fn protect(disk: &Simulated, format: &'static Format) -> seglake::Result<Protected> {
     let options = Options::default().format(format).disk(disk.disk());
     let how = Protection::default().parameters(small());
     verbs::protect(Path::new(FILE), &options, &how, |_| Ok(()))
 }
 
-fn len(disk: &Simulated) -> u64 {
+pub(crate) fn len(disk: &Simulated) -> u64 {
     disk.stat(Path::new(FILE), true).unwrap().len
 }
 
-fn flip(disk: &Simulated, at: u64) {
+pub(crate) fn flip(disk: &Simulated, at: u64) {
     let file = disk.open(Path::new(FILE), Opening::Write).unwrap();
     let mut byte = [0];
     file.read_at(&mut byte, at).unwrap();
@@ -72,7 +72,7 @@ fn flip(disk: &Simulated, at: u64) {
     disk.settle();
 }
 
-fn report(disk: &Simulated) -> parity::Report {
+pub(crate) fn report(disk: &Simulated) -> parity::Report {
     let files = disk.files();
     verified(&files["log"], &files["log.par"], parity::Options::default())
 }

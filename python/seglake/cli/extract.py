@@ -8,7 +8,6 @@ from typing import Any
 
 import click
 
-from seglake import _values as values
 from seglake._publish.new_file import new_file
 
 from . import options
@@ -29,18 +28,6 @@ Examples:
 """
 
 
-def _range(_context: click.Context, _parameter: click.Parameter, text: str) -> tuple[int, int | None]:
-    first, colon, last = text.partition(":")
-    if not colon:
-        raise click.BadParameter(f"{text!r}: expected START:END, such as 308:411, 0x134:, or :4096")
-    offset = options.Typed(values.byte_offset)
-    start = offset.convert(first, _parameter, _context) if first else 0
-    end = offset.convert(last, _parameter, _context) if last else None
-    if end is not None and end < start:
-        raise click.BadParameter(f"{text!r} ends before it starts")
-    return start, end
-
-
 @click.command(epilog=_EXAMPLES, short_help="Copy bytes out of a file, whatever its state.")
 @click.argument("source", metavar="SRC", type=click.Path())
 @click.option(
@@ -48,7 +35,7 @@ def _range(_context: click.Context, _parameter: click.Parameter, text: str) -> t
     "wanted",
     metavar="START:END",
     required=True,
-    callback=_range,
+    callback=options.byte_range,
     help="From offset START up to END, without it; decimal or 0x hexadecimal; the file's ends where left out.",
 )
 @click.option("--output", metavar="FILE", type=click.Path(), help="Where to write them. [default: standard output]")

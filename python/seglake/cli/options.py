@@ -341,6 +341,21 @@ def wanted(command: Command) -> Command:
     return command
 
 
+def byte_range(context: click.Context, parameter: click.Parameter, text: str | None) -> tuple[int, int | None] | None:
+    """Read `START:END`: two offsets, of which each may be left out."""
+    if text is None:
+        return None
+    first, colon, last = text.partition(":")
+    if not colon:
+        raise click.BadParameter(f"{text!r}: expected START:END, such as 308:411, 0x134:, or :4096")
+    offset = Typed(values.byte_offset)
+    start = offset.convert(first, parameter, context) if first else 0
+    end = offset.convert(last, parameter, context) if last else None
+    if end is not None and end < start:
+        raise click.BadParameter(f"{text!r} ends before it starts")
+    return start, end
+
+
 def _limits(_context: click.Context, _parameter: click.Parameter, given: Sequence[str]) -> dict[str, int] | None:
     limits = assigned("NAME=SIZE, such as record_bytes=64MiB")(_context, _parameter, given)
     return {name: SIZE.convert(text, _parameter, _context) for name, text in limits.items()} or None

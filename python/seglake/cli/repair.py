@@ -22,8 +22,12 @@ _EXAMPLES = """
 Examples:
   seglake repair today.active
   seglake repair --to /other/disk/today.active today.active
+  seglake repair --range 0x40000000:0x40100000 huge.active
   seglake repair --undo today.active
 """
+
+_END = (1 << 64) - 1
+"""An offset after the end of any file."""
 
 
 @click.command(epilog=_EXAMPLES, short_help="Restore a file and its parity sidecar, bit for bit.")
@@ -43,6 +47,13 @@ Examples:
     help="Repair also a file of which nothing is as it was protected, one without checksums that was modified since, "
     "and records that their own checksums prove.",
 )
+@click.option(
+    "--range",
+    "within",
+    metavar="START:END",
+    callback=options.byte_range,
+    help="Look only at the bands with bytes from offset START up to END, without it; decimal or 0x hexadecimal.",
+)
 @click.option("--undo", is_flag=True, help="The other way round: FILE and its sidecar as before the last repair.")
 @options.as_json("One JSON object: what was found, and what changed.")
 @options.layout
@@ -55,6 +66,7 @@ def command(
     sidecar: str | None,
     replaced: str | None,
     force: bool,
+    within: tuple[int, int | None] | None,
     undo: bool,
     as_json: bool,
     **how: Any,
@@ -65,13 +77,15 @@ def command(
     repair that was interrupted is run again. FILE keeps the time at which it was modified. What cannot be repaired
     stays as it is and is listed: `seglake recover` writes what is good of such a file to a new one.
 
+    With --range nothing is said of the rest of FILE, and a repair that was interrupted is completed whole.
+
     Exit status: 0 FILE is as it was protected, 1 something could not be repaired, 2 error: nothing was changed, or the
     repair is to be run again.
     """
     import seglake
 
     if undo:
-        given = {"--to": to, "--overwrite": overwrite, "--force": force}
+        given = {"--to": to, "--overwrite": overwrite, "--force": force, "--range": within}
         given.update({f"--{name}": value for name, value in how.items()})
         for name, value in given.items():
             if value:
@@ -90,6 +104,7 @@ def command(
             overwrite=overwrite,
             undo=replaced,
             force=force,
+            range=None if within is None else (within[0], _END if within[1] is None else within[1]),
             sidecar=sidecar,
             progress=advance,
             **options.given(how),
@@ -97,11 +112,13 @@ def command(
     if as_json:
         click.echo(json_text({**repaired.to_dict(), "path": to or file}))
     else:
-        click.echo(_summary(repaired, file, to, replaced, sidecar))
+        click.echo(_summary(repaired, file, to, replaced, sidecar, within=within is not None))
     return Status.DAMAGED if repaired.lost else Status.SOUND
 
 
-def _summary(repaired: Repaired, file: str, to: str | None, replaced: str | None, sidecar: str | None) -> str:
+def _summary(
+    repaired: Repaired, file: str, to: str | None, replaced: str | None, sidecar: str | None, *, within: bool
+) -> str:
     """What was found and done, for people."""
     lines: list[str] = []
 
@@ -124,8 +141,8 @@ def _summary(repaired: Repaired, file: str, to: str | None, replaced: str | None
         undo += [] if sidecar is None else ["--sidecar", sidecar]
         line("to undo", printable(shlex.join(undo)))
     done = {
-        "sound": "sound",
-        "repaired": "repaired, as it was protected",
+        "sound": "sound in that range" if within else "sound",
+        "repaired": "repaired in that range" if within else "repaired, as it was protected",
         "lost": "not all of it could be repaired",
     }[repaired.outcome]
     if repaired.continued:

@@ -208,10 +208,12 @@ with_keywords! {
 ///     and a number where that is taken. For a link they are beside the file that it leads to.
 /// force: repair also a file of which nothing is as it was protected, records that their own checksums prove, and a file without
 ///     checksums that was modified after it was protected.
+/// range: where the damage is, as `(start, end)`: only the bands that have bytes from `start` up to `end` are read and repaired, and the
+///     result tells of nothing else. None: all of the file. A repair that was interrupted is completed whole.
 /// sidecar, format: as in `protect`. progress: called as in `verify`. The other arguments are as there.
 ///
-/// Raises ValueError where the sidecar is probably that of another file, or of an earlier state of it; FormatError where it is no
-/// sidecar; OSError, also where there is none, and where another process writes one of the files.
+/// Raises ValueError where the sidecar is probably that of another file, or of an earlier state of it, and where the range has no byte
+/// of the file; FormatError where it is no sidecar; OSError, also where there is none, and where another process writes one of the files.
 ///
 /// >>> import shutil
 /// >>> shutil.copy("orders.active", "new.active")
@@ -228,6 +230,7 @@ fn repair(path: &Bound<'_, PyAny>; RepairArguments<'a> {
     overwrite: bool = false,
     undo: Option<Destination> = None,
     force: bool = false,
+    range: Option<(u64, u64)> = None,
     sidecar: Option<Destination> = None,
     format: Option<&'a str> = None,
     dialect: Option<&'a str> = None,
@@ -248,6 +251,7 @@ impl RepairArguments<'_> {
             .overwrite(self.overwrite)
             .undo(path_of(self.undo))
             .force(self.force)
+            .range(self.range)
             .sidecar(path_of(self.sidecar))
             .raw(is_raw);
         let tell = teller(self.progress, nbytes(path.as_ref()));

@@ -241,6 +241,7 @@ impl Bands {
             frames: self.frames.clone(),
             ranges: self.ranges.clone(),
             refused: self.refused,
+            within: None,
         })
     }
 

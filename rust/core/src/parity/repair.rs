@@ -22,10 +22,11 @@ pub fn repair(
     if inspection.refused.is_some() {
         return inspection.report(&mut |_, _| Ok(()));
     }
-    let keeps_all = inspection
-        .gaps()
-        .iter()
-        .any(|span| span.kind == FileKind::Unverified);
+    let keeps_all = options.range.is_some()
+        || inspection
+            .gaps()
+            .iter()
+            .any(|span| span.kind == FileKind::Unverified);
     let mut encoding = None;
     inspection.report(&mut |range, band| {
         if let Some(band) = band {

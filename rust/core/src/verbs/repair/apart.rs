@@ -30,9 +30,10 @@ impl Job<'_> {
         let mut stages = self.stages(&file, progress);
         let mut plan = Plan::new(self.disk, to)?;
         let watched = Watched::new(&file, self.options);
-        let report = self.judge(&mut plan, &file, &watched, &sidecar, &mut stages)?;
+        let range = self.repairing.range;
+        let report = self.judge(&mut plan, &file, &watched, &sidecar, range, &mut stages)?;
         if !plan.file.is_empty() && !self.repairing.raw && !self.repairing.force {
-            refuse_proven(&file, &plan, self.options)?;
+            refuse_proven(&file, &plan, range.is_some(), self.options)?;
         }
         let patched = Patched {
             file: &file,
@@ -50,7 +51,9 @@ impl Job<'_> {
         let (written, written_par) = (new.source()?, new_par.source()?);
         let watched = Watched::new(&written, self.options);
         let files = Files::new(&watched, &written_par);
-        let after = parity::repair(files, self.judging(), &mut |_| stages.tell(watched.read()))?;
+        let after = parity::repair(files, self.judging(range), &mut |_| {
+            stages.tell(watched.read())
+        })?;
         self.check_repaired(to, &report, &after)?;
         stages.finish()?;
         let changed = plan.changed();

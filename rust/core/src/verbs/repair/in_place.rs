@@ -29,6 +29,8 @@ struct Planned {
     coverage: Option<Coverage>,
     /// A repair of these files that was interrupted.
     before: Option<(PathBuf, Manifest)>,
+    /// What was judged, if not all.
+    range: Option<(u64, u64)>,
 }
 
 impl Job<'_> {
@@ -63,7 +65,7 @@ impl Job<'_> {
         let undo = self.keep(&planned, modified)?;
         self.write(&pair, &planned, modified)?;
         drop(pair);
-        self.confirm(&repaired.report, &mut stages)?;
+        self.confirm(&repaired.report, planned.range, &mut stages)?;
         Manifest::read(self.disk, &undo)?.mark(self.disk, State::Repaired)?;
         stages.finish()?;
         repaired.manifest = Some(manifest_of(&undo));
@@ -81,9 +83,13 @@ impl Job<'_> {
         let mut plan = Plan::new(self.disk, self.path)?;
         let watched = Watched::new(&file, self.options);
         let coverage = Coverage::read(Files::new(&watched, &sidecar))?;
-        let report = self.judge(&mut plan, &file, &watched, &sidecar, stages)?;
+        let before = self.interrupted(coverage.as_ref())?;
+        // What was interrupted may have changed other bands.
+        let range = self.repairing.range.filter(|_| before.is_none());
+        let report = self.judge(&mut plan, &file, &watched, &sidecar, range, stages)?;
         let planned = Planned {
-            before: self.interrupted(coverage.as_ref())?,
+            before,
+            range,
             sidecar: plan.sidecar(&sidecar)?,
             plan,
             file_source: file,
@@ -94,12 +100,19 @@ impl Job<'_> {
     }
 
     /// Reads both files back.
-    fn confirm(&self, before: &Report, stages: &mut Stages<'_>) -> Result<()> {
+    fn confirm(
+        &self,
+        before: &Report,
+        range: Option<(u64, u64)>,
+        stages: &mut Stages<'_>,
+    ) -> Result<()> {
         let open = |path: &Path| FileSource::open(self.disk, path);
         let (file, sidecar) = (open(self.path)?, open(self.sidecar)?);
         let watched = Watched::new(&file, self.options);
         let files = Files::new(&watched, &sidecar);
-        let after = parity::repair(files, self.judging(), &mut |_| stages.tell(watched.read()))?;
+        let after = parity::repair(files, self.judging(range), &mut |_| {
+            stages.tell(watched.read())
+        })?;
         self.check_repaired(self.path, before, &after)
     }
 
@@ -130,7 +143,8 @@ impl Job<'_> {
         if planned.plan.file.is_empty() || self.repairing.force {
             return Ok(());
         }
-        if !self.repairing.raw && refuse_proven(&planned.file_source, &planned.plan, self.options)?
+        let (file, plan) = (&planned.file_source, &planned.plan);
+        if !self.repairing.raw && refuse_proven(file, plan, planned.range.is_some(), self.options)?
         {
             return Ok(());
         }

@@ -51,6 +51,9 @@ pub struct Repairing {
     pub force: bool,
     /// Whether the file has no format. Then no record is proven.
     pub raw: bool,
+    /// Where the damage is, if that is known: from the first byte to the offset after the last one. Only the bands that have bytes of
+    /// it are read, judged and repaired. `None` is all of the file, and so is a repair that was interrupted.
+    pub range: Option<(u64, u64)>,
 }
 
 setters!(Repairing {
@@ -60,6 +63,7 @@ setters!(Repairing {
     undo: Option<PathBuf>, from;
     force: bool;
     raw: bool;
+    range: Option<(u64, u64)>, from;
 });
 
 /// The result of a repair.
@@ -101,7 +105,7 @@ impl Repaired {
 ///
 /// # Errors
 /// - [`Error::Usage`] if the sidecar is probably that of another file, or of an earlier state of it, without
-///   [`force`](Repairing::force); if two of the files are the same.
+///   [`force`](Repairing::force); if two of the files are the same; if the [`range`](Repairing::range) has no byte of the file.
 /// - [`Error::Format`] if the sidecar is none.
 /// - [`Error::Io`]; also if another writer has one of the files open.
 /// - [`Error::Limit`], [`Error::Interrupted`].
@@ -113,6 +117,7 @@ pub fn repair(
 ) -> Result<Repaired> {
     let sidecar = sidecar_of(options.on(), path, repairing.sidecar.as_deref());
     let new_sidecar = repairing.to.as_deref().map(default_sidecar);
+    check_range(repairing.range)?;
     refuse_same(
         options.on(),
         &[
@@ -127,6 +132,15 @@ pub fn repair(
     match (&repairing.to, &new_sidecar) {
         (Some(to), Some(new_sidecar)) => job.repair_apart(to, new_sidecar, &mut progress),
         _ => job.repair_in_place(&mut progress),
+    }
+}
+
+fn check_range(range: Option<(u64, u64)>) -> Result<()> {
+    match range {
+        Some((start, end)) if start >= end => Err(Error::Usage(format!(
+            "expected a range that ends after it begins, found {start} to {end}"
+        ))),
+        _ => Ok(()),
     }
 }
 
@@ -163,8 +177,9 @@ impl<'a> Job<'a> {
         Stages::new(file.len(), STAGES, progress)
     }
 
-    fn judging(&self) -> parity::Options {
-        parity::Options::default().force(self.repairing.force)
+    fn judging(&self, range: Option<(u64, u64)>) -> parity::Options {
+        let judging = parity::Options::default().force(self.repairing.force);
+        judging.range(range)
     }
 
     /// Judges both files, and plans what to change.
@@ -174,14 +189,24 @@ impl<'a> Job<'a> {
         file: &FileSource,
         watched: &Watched<'_>,
         sidecar: &FileSource,
+        range: Option<(u64, u64)>,
         stages: &mut Stages<'_>,
     ) -> Result<Report> {
         let files = Files::new(watched, sidecar);
-        let report = parity::repair(files, self.judging(), &mut |change| {
+        let report = parity::repair(files, self.judging(range), &mut |change| {
             plan.add(file, change)?;
             stages.tell(watched.read())
         })?;
         self.check_refused(&report)?;
+        if let Some((start, _)) = range
+            && report.file.is_empty()
+        {
+            return Err(Error::Usage(format!(
+                "{}: expected a range with bytes of the file, which has {} and was not covered further; found one from {start} on",
+                name(&Some(self.path.to_path_buf())),
+                file.len()
+            )));
+        }
         plan.sort();
         Ok(report)
     }

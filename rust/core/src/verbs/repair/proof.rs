@@ -1,49 +1,144 @@
 //! What a file's own format proves, and whether the file was changed on purpose.
 
+use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 
 use super::plan::Plan;
-use crate::engine::{Format, Options};
+use crate::engine::{Eof, Filter, Format, Options, Start, Step};
 use crate::error::{Error, Result, name};
-use crate::format::resolve;
+use crate::format::{open, resolve};
 use crate::ledger::{Kind, Span};
 use crate::record::Checked;
 use crate::source::{FileSource, Source};
 use crate::verbs::Ledger;
 
+/// How far before the first change a walk begins, in bytes, if it need not begin with the file.
+const NEAR_BYTES: u64 = 64 << 10;
+/// How much further it begins each time it found no record before the change.
+const FURTHER: u64 = 8;
+
 /// Refuses changes to bytes of records that checksums of the file's own format prove. Gives whether there is a record
-/// that they prove.
+/// that they prove. `near` looks only at records near the changes, if the format finds them there.
 ///
 /// # Errors
 /// [`Error::Usage`]; [`Error::Io`].
-pub(super) fn refuse_proven(file: &FileSource, plan: &Plan, options: &Options) -> Result<bool> {
+pub(super) fn refuse_proven(
+    file: &FileSource,
+    plan: &Plan,
+    near: bool,
+    options: &Options,
+) -> Result<bool> {
     let Some(format) = format_of(file, plan, options)? else {
         return Ok(false);
     };
-    let source: Arc<dyn Source> = Arc::new(file.again()?.up_to(file.len()));
-    let mut ledger = Ledger::new(source, &options.clone().format(format))?;
-    let (mut is_proven, mut changed) = (false, None);
-    for span in ledger.by_ref() {
-        let span = span?;
-        if span.cause.is_none() && matches!(span.kind, Kind::Record | Kind::Chunk | Kind::Block) {
-            is_proven = true;
-            if changed.is_none() && changes(file, plan, &span)? {
-                changed = Some(span);
-            }
-        }
-    }
-    // Whether there are checksums is known for certain at the end.
-    if ledger.checked() != Checked::Checksum {
+    let options = options.clone().format(format);
+    let records = match near && format.is_appended_to() {
+        true => Records::near(file, plan, &options)?,
+        false => Records::all(file, plan, &options)?,
+    };
+    if records.checked != Checked::Checksum {
         return Ok(false);
     }
-    if let Some(Span { start, end, .. }) = changed {
+    if let Some(Span { start, end, .. }) = records.changed {
         return Err(Error::Usage(format!(
             "{}: the sidecar has other bytes for the record from {start} to {end}, which its own checksum proves: the sidecar is probably of an earlier state of the file. Nothing was changed. If the file is right, begin a new sidecar (protect with as_it_is, --as-it-is). If the sidecar is right, force (--force) repairs the file all the same",
             name(&file.path().map(Into::into))
         )));
     }
-    Ok(is_proven)
+    Ok(records.is_proven)
+}
+
+/// What the records of a file say of a plan.
+struct Records {
+    /// Whether any record is sound.
+    is_proven: bool,
+    /// The first sound one with bytes that the plan changes.
+    changed: Option<Span>,
+    checked: Checked,
+}
+
+impl Records {
+    /// Of all records.
+    fn all(file: &FileSource, plan: &Plan, options: &Options) -> Result<Self> {
+        let source: Arc<dyn Source> = Arc::new(file.again()?.up_to(file.len()));
+        let mut ledger = Ledger::new(source, options)?;
+        let mut records = Self::of(Checked::Checksum);
+        for span in ledger.by_ref() {
+            records.see(file, plan, span?)?;
+        }
+        // Whether there are checksums is known for certain at the end.
+        records.checked = ledger.checked();
+        Ok(records)
+    }
+
+    const fn of(checked: Checked) -> Self {
+        Self {
+            is_proven: false,
+            changed: None,
+            checked,
+        }
+    }
+
+    fn see(&mut self, file: &FileSource, plan: &Plan, span: Span) -> Result<()> {
+        if is_sound(&span) {
+            self.is_proven = true;
+            if self.changed.is_none() && changes(file, plan, &span)? {
+                self.changed = Some(span);
+            }
+        }
+        Ok(())
+    }
+
+    /// Of the records from before the first change up to the last one, in a format that finds records as after damage.
+    fn near(file: &FileSource, plan: &Plan, options: &Options) -> Result<Self> {
+        let format = resolve(file, options)?;
+        let (Some(first), Some(last)) = (plan.file.first(), plan.file.last()) else {
+            return Ok(Self::of(format.checked));
+        };
+        if format.checked != Checked::Checksum {
+            return Ok(Self::of(format.checked));
+        }
+        let mut back = NEAR_BYTES;
+        loop {
+            let start = first.start.saturating_sub(back) / NEAR_BYTES * NEAR_BYTES;
+            let mut records = Self::of(format.checked);
+            if records.walk(file, plan, options, start..last.end())? || start == 0 {
+                return Ok(records);
+            }
+            back = back.saturating_mul(FURTHER);
+        }
+    }
+
+    /// Walks a range. Gives whether there is a sound record before the first change: then none was missed that reaches into it.
+    fn walk(
+        &mut self,
+        file: &FileSource,
+        plan: &Plan,
+        options: &Options,
+        range: Range<u64>,
+    ) -> Result<bool> {
+        let first = plan.file.first().map_or(range.start, |first| first.start);
+        let options = options.clone().strict(false).values(false);
+        let options = options.filter(Filter::default()).eof(Eof::Final);
+        let source = Arc::new(file.again()?.up_to(file.len()));
+        let start = match range.start {
+            0 => Start::Beginning,
+            start => Start::Offset(start),
+        };
+        let (mut walk, mut is_led) = (open(source, &options, start)?, range.start == 0);
+        while walk.offset() < range.end && walk.step()? == Step::More {
+            for span in walk.spans() {
+                is_led |= is_sound(span) && span.end <= first;
+                self.see(file, plan, *span)?;
+            }
+        }
+        Ok(is_led)
+    }
+}
+
+fn is_sound(span: &Span) -> bool {
+    span.cause.is_none() && matches!(span.kind, Kind::Record | Kind::Chunk | Kind::Block)
 }
 
 /// The format of the file; if its bytes do not tell, that of the repaired one.

@@ -1,0 +1,239 @@
+//! Repairing where the damage is known to be: only the bands of that range are read and change.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+
+use proptest::prelude::*;
+
+use crate::fault_samples::{options, write_value};
+use crate::parity::{extended, protected, repaired};
+use crate::parity_damage::{damage, file, set};
+use crate::protect_again::{BAND, FILE, HEADS, append, begin, flip, len, protect, report};
+use crate::simulated::{Simulated, Trouble};
+use seglake::Error;
+use seglake::faults::Disk as _;
+use seglake::format::{Format, IfExists, Options, active, chunked, create, oplog};
+use seglake::parity::{self, FileKind, Outcome};
+use seglake::verbs::{self, Repaired, Repairing};
+
+/// What finding records near a change reads: 64 KiB before it, rounded, and a window.
+const NEAR: u64 = (128 << 10) + (1 << 20);
+
+fn repair(disk: &Simulated, format: &'static Format, how: &Repairing) -> seglake::Result<Repaired> {
+    let options = Options::default().format(format).disk(disk.disk());
+    verbs::repair(Path::new(FILE), &options, how, |_| Ok(()))
+}
+
+fn within(start: u64, end: u64) -> Repairing {
+    Repairing::default().range((start, end))
+}
+
+fn content(disk: &Simulated) -> Vec<u8> {
+    disk.files()["log"].clone()
+}
+
+#[test]
+fn only_bands_with_bytes_of_the_range_are_read() {
+    for format in [&active::FORMAT, &chunked::FORMAT, &oplog::FORMAT] {
+        let disk = begin(format, 12_000);
+        let sound = content(&disk);
+        let at = len(&disk) / 2 / BAND * BAND + 1000;
+        (at..at + 3000).step_by(100).for_each(|at| flip(&disk, at));
+        disk.take_read_bytes();
+        let done = repair(&disk, format, &within(at, at + 3000)).unwrap();
+        let read = disk.take_read_bytes();
+        assert!(content(&disk) == sound, "{}", format.name);
+        assert_eq!(done.report.outcome, Outcome::Repaired);
+        // Judged, kept, and read back; and the heads of all frames, three times.
+        let most = 8 * BAND + NEAR + 3 * HEADS;
+        assert!(most * 4 < len(&disk));
+        assert!(
+            read <= most,
+            "{}: {read} bytes, {most} at most",
+            format.name
+        );
+        let ledger: Vec<_> = done
+            .report
+            .file
+            .iter()
+            .map(|span| (span.start, span.end))
+            .collect();
+        let band = at / BAND * BAND;
+        assert_eq!(
+            (ledger[0].0, ledger[ledger.len() - 1].1),
+            (band, band + BAND)
+        );
+        assert_eq!(done.report.sidecar.len(), 1);
+    }
+}
+
+#[test]
+fn what_is_elsewhere_stays_and_is_not_told() {
+    let disk = begin(&active::FORMAT, 1000);
+    let sound = content(&disk);
+    flip(&disk, 1000);
+    flip(&disk, 3 * BAND + 1000);
+    let damaged = content(&disk);
+    let done = repair(&disk, &active::FORMAT, &within(3 * BAND, 4 * BAND)).unwrap();
+    assert_eq!(done.changed, 1);
+    assert_eq!(content(&disk)[..1001], damaged[..1001]);
+    assert_eq!(content(&disk)[1001..], sound[1001..]);
+    assert_eq!(report(&disk).outcome, Outcome::Repaired);
+    let none = repair(&disk, &active::FORMAT, &within(2 * BAND, 2 * BAND + 1)).unwrap();
+    assert_eq!((none.report.outcome, none.undo), (Outcome::Sound, None));
+    verbs::undo_repair(
+        Path::new(FILE),
+        &Options::default().disk(disk.disk()),
+        &Repairing::default(),
+    )
+    .unwrap();
+    assert!(content(&disk) == damaged);
+    repair(&disk, &active::FORMAT, &Repairing::default()).unwrap();
+    assert!(content(&disk) == sound);
+}
+
+/// The file has another sound record than when it was covered. It may be longer than what is looked at first.
+#[test]
+fn records_that_their_own_checksums_prove_stay() {
+    for long in [1000, 300_000] {
+        let write = |changed: u8| {
+            let disk = begin(&active::FORMAT, 300);
+            let how = options(&active::FORMAT)
+                .if_exists(IfExists::Append)
+                .disk(disk.disk());
+            let mut writer = create(&active::FORMAT, Path::new(FILE), &how).unwrap();
+            let mut value = vec![7; long];
+            value[long - 100] = changed;
+            write_value(&mut *writer, &active::FORMAT, 500, &value).unwrap();
+            writer.close().unwrap();
+            drop(writer);
+            disk.settle();
+            append(&disk, &active::FORMAT, 900..1000, 1000);
+            disk
+        };
+        let (disk, other) = (write(1), write(2));
+        protect(&disk, &active::FORMAT).unwrap();
+        let (old, new) = (content(&disk), content(&other));
+        let pairs = old.iter().zip(&new);
+        let at = pairs
+            .enumerate()
+            .filter(|(_, (old, new))| old != new)
+            .map(|(at, _)| at);
+        let at = u64::try_from(at.max().unwrap()).unwrap();
+        disk.unlink(Path::new(FILE)).unwrap();
+        disk.put(FILE, &new);
+        let error = repair(&disk, &active::FORMAT, &within(at, at + 1)).unwrap_err();
+        assert!(
+            matches!(&error, Error::Usage(text) if text.contains("its own checksum proves")),
+            "{error}"
+        );
+        assert!(content(&disk) == new);
+        repair(&disk, &active::FORMAT, &within(at, at + 1).force(true)).unwrap();
+        assert!(content(&disk) != new);
+    }
+}
+
+#[test]
+fn a_range_without_bytes_is_refused() {
+    let disk = begin(&active::FORMAT, 100);
+    let end = len(&disk);
+    for (range, says) in [
+        (
+            (5, 5),
+            "expected a range that ends after it begins, found 5 to 5",
+        ),
+        ((7, 3), "found 7 to 3"),
+        ((end, end + 1), "was not covered further"),
+    ] {
+        let how = Repairing::default().range(range);
+        let error = repair(&disk, &active::FORMAT, &how)
+            .unwrap_err()
+            .to_string();
+        assert!(error.contains(says), "{error}");
+    }
+    repair(&disk, &active::FORMAT, &within(end - 1, u64::MAX)).unwrap();
+}
+
+/// What a repair that was interrupted has changed may be in other bands.
+#[test]
+fn an_interrupted_repair_is_completed_whole() {
+    let disk = begin(&active::FORMAT, 1000);
+    let sound = content(&disk);
+    flip(&disk, 1000);
+    flip(&disk, 3 * BAND + 1000);
+    let calls = disk.copy();
+    let before = calls.count();
+    repair(&calls, &active::FORMAT, &Repairing::default()).unwrap();
+    let all = calls.count() - before;
+    let mut interrupted = 0;
+    for call in 0..all {
+        let disk = disk.copy();
+        disk.trouble_at(|_| true, call, Trouble::Broken);
+        if repair(&disk, &active::FORMAT, &Repairing::default()).is_ok() {
+            continue;
+        }
+        let done = repair(&disk, &active::FORMAT, &within(1000, 1001)).unwrap();
+        if done.continued {
+            interrupted += 1;
+            assert!(content(&disk) == sound);
+        }
+    }
+    assert!(interrupted > 2);
+}
+
+proptest! {
+    /// The bands of the range are as after a repair of all, and nothing else changes.
+    #[test]
+    fn bands_are_repaired_as_when_all_are(
+        file in file(),
+        set in set(),
+        to_file in proptest::collection::vec(damage(), 0..5),
+        to_sidecar in proptest::collection::vec(damage(), 0..3),
+        ends in proptest::collection::vec(1u64..5000, 0..3),
+        range in (0u64..5000, 1u64..800),
+    ) {
+        let length = u64::try_from(file.len()).unwrap();
+        let mut ends: Vec<_> = ends.into_iter().map(|end| end.min(length)).collect();
+        ends.push(length);
+        ends.sort_unstable();
+        let mut sidecar = protected(&file, ends[0], set);
+        for end in &ends[1..] {
+            sidecar = extended(&file, *end, &sidecar).unwrap();
+        }
+        let mut damaged = file.clone();
+        to_file.iter().for_each(|damage| damage.apply(&mut damaged));
+        to_sidecar.iter().for_each(|damage| damage.apply(&mut sidecar));
+
+        let (all, whole, whole_sidecar) = repaired(&damaged, &sidecar, parity::Options::default());
+        let range = (range.0, range.0 + range.1);
+        let options = parity::Options::default().range(range);
+        let (own, new, new_sidecar) = repaired(&damaged, &sidecar, options);
+        prop_assert_eq!(own.refused, all.refused);
+        if own.refused.is_some() {
+            return Ok(());
+        }
+        let mut looked_at = BTreeSet::new();
+        for span in &own.file {
+            for at in span.start..span.end {
+                let same = all.file.iter().find(|span| (span.start..span.end).contains(&at)).unwrap();
+                prop_assert_eq!((span.kind, span.cause), (same.kind, same.cause));
+                let at = usize::try_from(at).unwrap();
+                if span.kind == FileKind::Repaired {
+                    prop_assert_eq!(new[at], whole[at]);
+                    looked_at.insert(at);
+                }
+            }
+        }
+        for (at, byte) in new.iter().enumerate().filter(|(at, _)| !looked_at.contains(at)) {
+            prop_assert_eq!(*byte, damaged.get(at).copied().unwrap_or(0));
+        }
+        for at in range.0..range.1.min(length.max(damaged.len() as u64)) {
+            prop_assert!(own.file.iter().any(|span| (span.start..span.end).contains(&at)), "{at}");
+        }
+        prop_assert!(own.sidecar.iter().all(|span| all.sidecar.contains(span)));
+        if all.outcome == Outcome::Repaired {
+            let (_, then, then_sidecar) = repaired(&new, &new_sidecar, parity::Options::default());
+            prop_assert_eq!((then, then_sidecar), (whole, whole_sidecar));
+        }
+    }
+}
