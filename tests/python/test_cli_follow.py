@@ -127,7 +127,7 @@ def test_which_errors_of_an_ingest_may_pass(
 
 
 def test_a_disk_that_is_full_may_pass(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def no_space(*_: object) -> None:
+    def no_space(*_: object, **__: object) -> None:
         raise FULL
 
     write_segment(tmp_path / "src/a.active", 5)

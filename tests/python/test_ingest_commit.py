@@ -47,12 +47,12 @@ destination, run, fatal = Destination.local(Path(sys.argv[1])), sys.argv[2], int
 data, files = eval(sys.argv[4])
 calls = 0
 def deadly(function):
-    def call(*arguments):
+    def call(*arguments, **named):
         global calls
         calls += 1
         if calls == fatal:
             os.kill(os.getpid(), signal.SIGKILL)
-        return function(*arguments)
+        return function(*arguments, **named)
     return call
 for name in ("write_durably", "place", "sync_names"):
     setattr(LOCAL, name, deadly(getattr(LOCAL, name)))
@@ -183,7 +183,7 @@ def test_a_file_that_is_gone_is_told_of(destination: Path) -> None:
 
 
 def test_a_manifest_that_cannot_be_written_leaves_nothing(destination: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def full(*_: object) -> None:
+    def full(*_: object, **__: object) -> None:
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(LOCAL, "write_durably", full)

@@ -39,6 +39,7 @@ from seglake._ingestion.destination import Destination, Staging
 from seglake._ingestion.exchange import StoreExchange
 from seglake._ingestion.layout import TABLES
 from seglake._publish import remote
+from seglake._publish.manifest import Manifest
 from seglake.cli.following import followed
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="the ingest runs on Linux and macOS")
@@ -311,6 +312,7 @@ import os, signal, sys
 import seglake
 from seglake._ingestion import commit
 from seglake._publish import remote
+from seglake._publish.manifest import Manifest
 
 commit._LEASE_S = 2.0
 owner, name, then = sys.argv[2:]
@@ -429,11 +431,11 @@ def test_a_run_that_was_held_for_dead_adds_nothing_twice(
 
     write_durably = remote.RemoteStore.write_durably
 
-    def is_late(self: remote.RemoteStore, root: Path, path: Path, content: bytes) -> None:
+    def is_late(self: remote.RemoteStore, root: Path, path: Path, content: bytes, **given: bool) -> None:
         if moment == "manifest" and path.name == commit_module.MANIFEST and calls[0] == 1:
             calls[0] += 1
             other()
-        write_durably(self, root, path, content)
+        write_durably(self, root, path, content, **given)
 
     monkeypatch.setattr(remote.RemoteStore, "confirm", stalls)
     monkeypatch.setattr(remote.RemoteStore, "write_durably", is_late)
@@ -919,6 +921,26 @@ def test_obstore_creates_in_one_step(store: ObjectStore, tmp_path: Path) -> None
     target = remote.target_of(Stores(filesystem).connect("s3://logs/x.csv")[0])
     with pytest.raises(FileExistsError):
         target._send(tmp_path / "src/c.active", "logs/x.csv", create=True)  # pyright: ignore[reportPrivateUsage]
+
+
+def test_a_manifest_replaces_no_other_where_the_store_has_conditions(store: ObjectStore, tmp_path: Path) -> None:
+    fsspec_of_obstore = pytest.importorskip("obstore.fsspec")
+    own = {"access_key_id": ACCESS_KEY, "secret_access_key": SECRET_KEY, "region": "eu-central-1"}
+    config = {**own, "endpoint": f"http://{store.endpoint}"}
+    filesystem = fsspec_of_obstore.FsspecStore("s3", config=config, client_options={"allow_http": True})
+    kept = remote.RemoteStore(Stores(filesystem), "s3://logs/lake")
+    staging, manifest = kept.root / "_staging" / "run", Manifest("run", [])
+
+    def meanwhile(request: Request) -> None:
+        if request.method == "PUT" and request.path.endswith("manifest.json"):
+            store.fault = None
+            store.put("lake/_staging/run/manifest.json", b"of another")
+
+    store.fault = meanwhile
+    for _ in range(2):  # in the same moment, and afterwards
+        with pytest.raises(FileExistsError):
+            manifest.write_down(kept.root, staging, kept)
+        assert kept._get(staging / "manifest.json") == b"of another"  # pyright: ignore[reportPrivateUsage]
 
 
 def test_driver_and_tasks_tell_each_other_through_the_store(

@@ -146,7 +146,7 @@ class Manifest:
         }
         # Make the staged names durable before the manifest exists: settling takes a missing one as placed already.
         store.sync_names(destination, [staging / staged for staged, _ in self.place])
-        store.write_durably(destination, staging / MANIFEST, json.dumps(content).encode())
+        store.write_durably(destination, staging / MANIFEST, json.dumps(content).encode(), is_new=True)
         return None
 
     def _is_committed(self, destination: Path, staging: Path, store: Store) -> bool:

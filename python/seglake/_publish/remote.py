@@ -201,9 +201,9 @@ class RemoteStore(Store):
         else:
             self._transfer(final, staged)
 
-    def write_durably(self, root: Path, path: Path, content: bytes) -> None:
+    def write_durably(self, root: Path, path: Path, content: bytes, *, is_new: bool = False) -> None:
         """Stores a small file in one step."""
-        self._put(path, content)
+        self._put(path, content, create=is_new and self._target.has_conditions)
 
     def read_json(self, path: Path) -> dict[str, Any] | None:
         """Reads a file's JSON object; None where there is no such file.

@@ -111,8 +111,19 @@ class Store(Protocol):
         """Takes the final name of a file away again, if it has it, and stages the file as before."""
         ...
 
-    def write_durably(self, root: Path, path: Path, content: bytes) -> None:
-        """Writes a small file in one step. On return it and the names of the folders from `root` on are durable."""
+    def write_durably(self, root: Path, path: Path, content: bytes, *, is_new: bool = False) -> None:
+        """Writes a small file in one step. On return it and the names of the folders from `root` on are durable.
+
+        Args:
+            root: the folder from which on names are made durable.
+            path: the file.
+            content: what it has.
+            is_new: refuse to replace another, where the storage does that in one step with writing.
+
+        Raises:
+            FileExistsError: there is another one, and `is_new` is set.
+            OSError: that failed.
+        """
         ...
 
     def read_json(self, path: Path) -> dict[str, Any] | None:
@@ -302,7 +313,7 @@ class LocalStore(Store):
         with contextlib.suppress(FileNotFoundError):
             durable.rename(final, staged)
 
-    def write_durably(self, root: Path, path: Path, content: bytes) -> None:
+    def write_durably(self, root: Path, path: Path, content: bytes, *, is_new: bool = False) -> None:
         """Writes a small file in one step. On return it and the names of the folders from `root` on are on the disk."""
         new = path.with_name(f"{path.name}.new")
         new.write_bytes(content)
