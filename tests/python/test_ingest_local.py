@@ -28,6 +28,20 @@ def visible(lake: Path) -> list[str]:
     return sorted(path.name for path in lake.rglob("*") if path.is_file() and path.name != "_lock")
 
 
+def test_sources_may_have_any_name_and_the_destination_is_text(tmp_path: Path) -> None:
+    source = tmp_path / os.fsdecode(b"b\xffd")
+    try:
+        write_segment(source / "a.active", 5)
+    except OSError:
+        pytest.skip("this file system takes no such name")
+    assert seglake.ingest(source, tmp_path / "lake").records == 5
+    for folder in (tmp_path / os.fsdecode(b"l\xffke"), source.with_name("li\udcffnk") / "lake"):
+        with pytest.raises(IngestError, match=r"\\xff.*: expected a folder whose path is UTF-8.* Rename") as caught:
+            seglake.ingest(source, folder)
+        assert str(caught.value).isprintable()
+        assert not folder.exists()
+
+
 def records(lake: Path) -> int:
     return ds.dataset([str(path) for path in (lake / "active/records").rglob("*.parquet")]).count_rows()
 

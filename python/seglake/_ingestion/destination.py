@@ -67,6 +67,7 @@ class Destination:
             local = None if stores.hold_all else mounted_path(named, "folder")
             if local is not None:
                 found = cls.local(Path(local).resolve())
+                _refuse_bytes(found.folder)
             else:
                 if not named.partition("://")[2].strip("/") and "://" in named:
                     raise IngestError(f"{printable_path(named)}: names no folder: name one, as in s3://bucket/lake")
@@ -175,6 +176,21 @@ class Destination:
             return sorted(self.store.names_in(folder).items())
         except (FileNotFoundError, NotADirectoryError):
             return []
+
+
+def _refuse_bytes(folder: Path) -> None:
+    """Sees to it that the readers of the tables can be told their path.
+
+    Raises:
+        IngestError: it is no text, as a folder's name of this machine need not be.
+    """
+    try:
+        str(folder).encode()
+    except UnicodeEncodeError:
+        raise IngestError(
+            f"{printable_path(str(folder))}: expected a folder whose path is UTF-8, as readers of Parquet take no "
+            "other; its bytes shown as \\xNN are not. Rename the folder, or name another"
+        ) from None
 
 
 def _refuse_other_path(named: str, path: Path) -> None:
