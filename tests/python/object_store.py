@@ -13,7 +13,7 @@ from typing import Any
 from urllib.parse import quote
 
 import pyarrow.fs
-from moto.server import DomainDispatcherApplication, create_backend_app
+from moto.server import create_backend_app
 from werkzeug.serving import WSGIRequestHandler, make_server
 
 ACCESS_KEY = "AKIAQ7EXAMPLE42"
@@ -100,7 +100,8 @@ class _Application:
 
     def __init__(self) -> None:
         self.store = ObjectStore("", 0)
-        self._moto: Any = DomainDispatcherApplication(create_backend_app)
+        # Without what finds out which service a request is for: that takes as long as its answer.
+        self._moto: Any = create_backend_app("s3")
 
     def __call__(self, environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:
         request = Request(
@@ -154,7 +155,8 @@ def object_store() -> Generator[ObjectStore]:
     application = _Application()
     server = make_server("127.0.0.1", 0, application, threaded=True, request_handler=_Quiet)
     application.store = store = ObjectStore("127.0.0.1", server.server_port)
-    thread = threading.Thread(target=server.serve_forever, daemon=True)
+    # It looks so often whether it is to end, in seconds.
+    thread = threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True)
     thread.start()
     try:
         store.filesystem(allow_bucket_creation=True).create_dir(BUCKET)
