@@ -854,6 +854,15 @@ class Reader:
         >>> orders.count(), orders.pending_bytes
         (2, 45)
         """
+    def position_after_all(self) -> Position | None:
+        """Of a reader that `resume` gave without a position, of a sealed or tenant file: where to go on after all of
+        it. Little is read for that, while a pass that gives the same position reads all. None of files that may
+        grow, of those without a sound record, and of other readers.
+
+        >>> orders = seglake.resume("orders.sealed", None)
+        >>> orders.position_after_all().byte_offset == orders.nbytes
+        True
+        """
     @property
     def closed(self) -> bool:
         """Whether the reader is closed.

@@ -161,6 +161,29 @@ def test_a_log_is_read_on_across_its_seals(tmp_path: Path) -> None:
         seglake.resume(list_log(folder)[0][0], None, size=1)
 
 
+@pytest.mark.parametrize("format", ["sealed", "tenant"])
+def test_the_position_after_all_of_a_complete_file(tmp_path: Path, format: str) -> None:
+    path = tmp_path / "orders"
+    fields = {"sealed": {"type": "order"}, "tenant": {"partition": 1, "tenant": "a"}}[format]
+    with seglake.create(path, format=format) as writer:
+        writer.write(value=b"1", **fields)
+    reader = seglake.resume(path, None)
+    position = reader.position_after_all()
+    assert reader.position is None
+    assert reader.count() == 1
+    assert position == reader.position
+    assert seglake.resume(path, position).position_after_all() is None
+    assert seglake.open(path).position_after_all() is None
+    reader.close()
+    with pytest.raises(ValueError, match="closed"):
+        reader.position_after_all()
+
+
+def test_the_position_after_all_of_a_file_that_may_grow_takes_a_pass(tmp_path: Path) -> None:
+    segment(tmp_path / "orders.active", 2)
+    assert seglake.resume(tmp_path / "orders.active", None).position_after_all() is None
+
+
 def test_a_position_is_checked(tmp_path: Path) -> None:
     path = tmp_path / "orders.active"
     segment(path, 3)

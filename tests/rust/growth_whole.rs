@@ -157,6 +157,46 @@ fn complete_files_are_read_once() {
     }
 }
 
+/// The position after a complete file is found without reading it, and is that of a walk.
+#[test]
+fn the_position_after_all_of_a_complete_file() {
+    let (active, ends, whole) = both(&values(200, 100_000), true);
+    let messages: Vec<_> = (0..200_u32)
+        .map(|tenant| {
+            (
+                tenant % 8,
+                tenant.to_le_bytes().to_vec(),
+                vec![7_u8; 50_000],
+            )
+        })
+        .collect();
+    let tenants = [1, 2].map(|version| tenant_segments::encode(version, &messages).bytes);
+    for bytes in [&whole, &tenants[0], &tenants[1]] {
+        let counting = Counting::new(bytes.clone());
+        let growth = Growth::since(counting.clone(), &any_format(), None).unwrap();
+        counting.take();
+        let position = growth.position_after_all().unwrap().unwrap();
+        let (read_bytes, _) = counting.take();
+        assert!(read_bytes < 1_000_000, "{read_bytes} of {}", bytes.len());
+        read(&growth).unwrap();
+        assert_eq!(growth.position(), Some(position.clone()));
+        let nothing = grown(bytes, &any_format(), Some(&position));
+        assert_eq!(nothing.position_after_all().unwrap(), None);
+    }
+    let none = [
+        grown(&active, &common::lenient(), None),
+        grown(
+            &whole,
+            &any_format(),
+            Some(&after(&active[..ends[2]], &common::lenient())),
+        ),
+        grown(&whole, &any_format().keys(vec![Key::new(&[7; 32])]), None),
+    ];
+    for growth in none {
+        assert_eq!(growth.position_after_all().unwrap(), None, "{growth:?}");
+    }
+}
+
 /// A torn sealed segment is damaged: it is complete.
 #[test]
 fn a_complete_file_that_is_torn_is_damaged() {

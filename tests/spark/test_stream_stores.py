@@ -273,3 +273,22 @@ def test_an_object_that_is_another_while_it_is_read(
     else:
         with pytest.raises(seglake.ReplacedError, match="Put it back and start the query again"):
             query.read()
+
+
+@pytest.mark.parametrize("starting_from", ["start", "now"])
+@pytest.mark.parametrize("format", ["sealed", "tenant"])
+def test_to_plan_complete_objects_little_of_them_is_read(
+    store: ObjectStore, tmp_path: Path, format: str, starting_from: str
+) -> None:
+    with seglake.create(tmp_path / "a", format=format) as writer:
+        for number in range(20):
+            fields: dict[str, Any] = {"sealed": {"type": "t"}, "tenant": {"partition": 1, "tenant": f"{number:02}"}}
+            writer.write(value=bytes([number]) * MIB, **fields[format])
+    store.put("files/a", (tmp_path / "a").read_bytes())
+    query = stream(store, "s3://logs/states", segmentFormat=format, startingFrom=starting_from)
+    with store.counting() as made:
+        assert query.plan()
+    # Both to identify it and to find its end, some pieces are read ahead.
+    assert sum(request.sent for request in made) < 12 * MIB
+    assert len(query.read()) == (20 if starting_from == "start" else 0)
+    assert query.batch() == []

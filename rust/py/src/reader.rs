@@ -339,6 +339,22 @@ impl Reader {
         self.passes.growth.as_ref()?.pending_bytes()
     }
 
+    /// Of a reader that `resume` gave without a position, of a sealed or tenant file: where to go on after all of it. Little is read
+    /// for that, while a pass that gives the same position reads all. None of files that may grow, of those without a sound
+    /// record, and of other readers.
+    ///
+    /// >>> orders = seglake.resume("orders.sealed", None)
+    /// >>> orders.position_after_all().byte_offset == orders.nbytes
+    /// True
+    fn position_after_all(&self, py: Python<'_>) -> PyResult<Option<Position>> {
+        self.shared.check_open()?;
+        let Some(growth) = &self.passes.growth else {
+            return Ok(None);
+        };
+        let position = py.detach(|| growth.position_after_all());
+        Ok(position.map_err(|error| raise(py, error))?.map(Position))
+    }
+
     /// Whether the reader is closed.
     ///
     /// >>> with seglake.open("orders.active") as orders:

@@ -80,7 +80,9 @@ class Look:
     def grown(
         self, file: SegmentFile, position: Position | None, most_bytes: int | None = None, *, is_first: bool = True
     ) -> Grown | None:
-        """Reads what a file grew by since a position. None if it has not begun.
+        """Finds out what a file grew by since a position. None if it has not begun.
+
+        What may grow is read for that, as only verified records tell where it ends. Of a complete file that is known.
 
         Args:
             file: the file, as it was listed: no more of it is read.
@@ -109,6 +111,12 @@ class Look:
                 most = min(most, start + most_bytes)
             elif not is_first and file.size > most_bytes:
                 raise NoRoomError
+        if position is None:
+            # The tasks verify a complete file. One that has a sound record has this key.
+            end = reader.position_after_all()
+            if end is not None:
+                reader.close()
+                return Grown(end, file.size, found=True, is_all=True)
         is_opened = most == file.size
         while True:
             if not is_opened:

@@ -124,6 +124,24 @@ impl Growth {
         self.outcome().map(|outcome| outcome.position)
     }
 
+    /// Where to go on after all of a complete file, of which little is read for that: the first unit and the end. A walk of it would
+    /// give the same position.
+    ///
+    /// `None` of a file that may grow, whose end is that of its last sound unit; of a file that was read before; and of one
+    /// without a sound unit, which may be one with another key.
+    ///
+    /// # Errors
+    /// [`Error::Io`], also if the file was replaced meanwhile.
+    pub fn position_after_all(&self) -> Result<Option<Position>> {
+        let is_whole = self.plan == Plan::All && self.up_to.is_none();
+        if self.format.growing.tail != Tail::Complete || !is_whole {
+            return Ok(None);
+        }
+        let position = self.position_at_end()?;
+        self.source.confirm()?;
+        Ok(position.identity.is_some().then_some(position))
+    }
+
     /// How many bytes of an unfinished unit are at the end, of those that were listed. `None` until a walk has ended.
     #[must_use]
     pub fn pending_bytes(&self) -> Option<u64> {
