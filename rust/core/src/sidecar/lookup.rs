@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::Check;
 use crate::engine::{Filter, Hits, Lookup, Options, ParityCheck as _, Restored, Unproven, Walk};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::own::Own;
 use crate::record::RecordId;
 
@@ -47,7 +47,7 @@ impl Lookup for WatchedLookup {
                     continue;
                 };
                 if self.options.strict {
-                    return Err(self.check.damage(left_out));
+                    return Err(Error::Damage(self.check.damage(left_out)));
                 }
                 *place = None;
                 hits.unproven = Some(Unproven::Damage);
@@ -58,7 +58,7 @@ impl Lookup for WatchedLookup {
             && places.contains(&None)
         {
             if self.options.strict {
-                return Err(self.check.damage(lost));
+                return Err(Error::Damage(self.check.damage(lost)));
             }
             hits.unproven = Some(Unproven::Damage);
         }

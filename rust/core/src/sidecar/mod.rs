@@ -119,8 +119,26 @@ impl Check {
         Ok(walk.checked())
     }
 
+    /// The first damage that the format itself finds in the file as it was covered.
+    fn first_of_format(&self) -> Result<Option<Box<Damage>>> {
+        let options = self.options.clone().strict(true);
+        let view = Arc::new(View::settled(self)?);
+        let mut walk = match self.format.open(view, &options, Start::Beginning) {
+            Err(Error::Damage(damage)) => return Ok(Some(damage)),
+            walk => walk?,
+        };
+        loop {
+            match walk.step() {
+                Ok(Step::More) => {}
+                Ok(Step::Wait | Step::Done) => return Ok(None),
+                Err(Error::Damage(damage)) => return Ok(Some(damage)),
+                Err(error) => return Err(error),
+            }
+        }
+    }
+
     /// The error for a range that is not as it was covered.
-    fn damage(&self, span: &Span) -> Error {
+    fn damage(&self, span: &Span) -> Box<Damage> {
         let Span {
             start, end, cause, ..
         } = *span;
@@ -139,11 +157,7 @@ impl Check {
             expected,
             actual: actual.to_owned(),
         };
-        Error::Damage(Box::new(Damage::new(
-            self.bands.file().path(),
-            start,
-            finding,
-        )))
+        Box::new(Damage::new(self.bands.file().path(), start, finding))
     }
 
     /// Whether the format's own checksums decide alone: the sidecar is probably that of another file.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::trust::join;
 use super::{Affected, Check, Trust, is_unit, overlapping};
 use crate::engine::{Carry, Options, Restored, SelectedRows, Step, Walk};
-use crate::error::{Error, Result};
+use crate::error::{Damage, Error, Result};
 use crate::ledger::{Cause, Kind, RecordRun, Span};
 use crate::own::Own;
 use crate::record::{Checked, Rows};
@@ -28,8 +28,8 @@ pub(super) struct Watching {
     held: Option<Span>,
     /// How the walk ended, when the last range was emitted after it.
     ended: Option<Step>,
-    /// The range that every further step raises.
-    failed: Option<Span>,
+    /// What every further step raises.
+    failed: Option<Box<Damage>>,
 }
 
 #[derive(Default)]
@@ -172,13 +172,9 @@ impl Watching {
         let Some(met) = seen.failure else {
             return Ok(());
         };
-        let restored = self.check.trust()?.restored.first();
-        let restored = restored.filter(|_| !self.repairs);
-        let first = restored.into_iter().chain(affected.first_unproven.as_ref());
-        let first = first.min_by_key(|span| span.start);
-        self.failed = Some(match first {
-            Some(first) if self.is_whole => *first,
-            _ => met,
+        self.failed = Some(match self.first_by_sidecar(affected)? {
+            Some(first) if self.is_whole => self.or_before(&first)?,
+            _ => self.check.damage(&met),
         });
         let rows = self.walk.rows();
         seen.rows.truncate(
@@ -197,8 +193,40 @@ impl Watching {
 
     fn fail(&self) -> Result<()> {
         match &self.failed {
-            Some(span) => Err(self.check.damage(span)),
+            Some(damage) => Err(Error::Damage(damage.clone())),
             None => Ok(()),
+        }
+    }
+
+    /// The first bytes of the file that are an error by its sidecar.
+    fn first_by_sidecar(&self, affected: &Affected) -> Result<Option<Span>> {
+        let restored = &self.check.trust()?.restored;
+        let Some(unproven) = affected.first_unproven else {
+            return Ok(restored.first().copied().filter(|_| !self.repairs));
+        };
+        // What is restored of it comes first, if that is an error, and else is none.
+        let parts = overlaid(
+            &[unproven],
+            overlapping(restored, unproven.start, unproven.end),
+        );
+        let mut first = parts.into_iter().filter(|part| part.kind != Kind::Repaired);
+        let first = first.next().or(Some(unproven));
+        let restored = restored.first().copied().filter(|_| !self.repairs);
+        Ok(restored
+            .into_iter()
+            .chain(first)
+            .min_by_key(|span| span.start))
+    }
+
+    /// The damage that a range is, or what the format finds before it: of an index it learns only at its end.
+    fn or_before(&self, first: &Span) -> Result<Box<Damage>> {
+        let own = self.check.damage(first);
+        if self.walk.front_end() == 0 {
+            return Ok(own);
+        }
+        match self.check.first_of_format()? {
+            Some(before) if before.offset < own.offset => Ok(before),
+            _ => Ok(own),
         }
     }
 
@@ -210,15 +238,12 @@ impl Watching {
         if !self.is_whole || !self.check.bands.is_damaged() {
             return Ok(error);
         }
-        let restored = self.check.trust()?.restored.first();
-        let restored = restored.filter(|_| !self.repairs);
-        let unproven = self.check.affected()?.first_unproven;
-        let first = restored.copied().into_iter().chain(unproven);
-        let first = first.min_by_key(|span| span.start);
-        match first.filter(|first| first.start < damage.offset) {
+        let first = self.first_by_sidecar(self.check.affected()?)?;
+        match first.filter(|first| first.start <= damage.offset) {
             Some(first) => {
-                self.failed = Some(first);
-                Ok(self.check.damage(&first))
+                let damage = self.check.damage(&first);
+                self.failed = Some(damage.clone());
+                Ok(Error::Damage(damage))
             }
             None => Ok(error),
         }
