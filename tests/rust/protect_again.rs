@@ -8,7 +8,7 @@ use crate::parity::{repaired, verified};
 use crate::simulated::Simulated;
 use seglake::Error;
 use seglake::faults::{Disk as _, Opening};
-use seglake::format::{Format, IfExists, Options, active, chunked, create, oplog};
+use seglake::format::{Dialect, Format, IfExists, Options, active, chunked, create, oplog};
 use seglake::ledger::Cause;
 use seglake::parity::{self, Outcome, Parameters};
 use seglake::verbs::{self, Protected, Protection, SidecarChange};
@@ -79,7 +79,7 @@ pub(crate) fn report(disk: &Simulated) -> parity::Report {
 
 #[test]
 fn what_was_appended_is_read_and_not_the_whole_file() {
-    for format in [&active::FORMAT, &chunked::FORMAT] {
+    for format in [&active::FORMAT, &chunked::FORMAT, &oplog::FORMAT] {
         let disk = begin(format, 12_000);
         let covered = len(&disk);
         append(&disk, format, 12_000..12_100, 1000);
@@ -124,16 +124,19 @@ fn a_record_that_is_far_back_is_found() {
     assert_eq!(done.report.unwrap().records, 1);
 }
 
+/// Messages of this dialect refer to earlier ones.
 #[test]
-fn formats_without_checksums_are_verified_whole() {
+fn a_draft_1_1_oplog_is_verified_whole() {
     let disk = begin(&oplog::FORMAT, 300);
+    let protect = || {
+        let options = Options::default().format(&oplog::FORMAT).disk(disk.disk());
+        let options = options.dialect(Dialect::Draft11);
+        let how = Protection::default().parameters(small()).as_it_is(false);
+        verbs::protect(Path::new(FILE), &options, &how, |_| Ok(()))
+    };
     append(&disk, &oplog::FORMAT, 300..310, 1000);
-    let done = protect(&disk, &oplog::FORMAT).unwrap();
-    assert_eq!(done.verified_from, 0);
-    assert_eq!(done.report.unwrap().records, 310);
-    // But not if there is nothing new.
-    let done = protect(&disk, &oplog::FORMAT).unwrap();
-    assert_eq!(done.verified_from, len(&disk));
+    // What was written in another dialect has no messages of this one.
+    assert!(matches!(protect(), Err(Error::Damage(damage)) if damage.offset < 1000));
 }
 
 fn refused(disk: &Simulated, format: &'static Format) -> seglake::error::Damage {
@@ -167,6 +170,16 @@ fn damage_to_what_was_appended_is_refused() {
     }
 }
 
+/// The length of the first message.
+#[test]
+fn an_appended_message_that_does_not_decode_is_refused() {
+    let disk = begin(&oplog::FORMAT, 1000);
+    let covered = len(&disk);
+    append(&disk, &oplog::FORMAT, 1000..1100, 1000);
+    flip(&disk, covered);
+    assert_eq!(refused(&disk, &oplog::FORMAT).offset, covered);
+}
+
 /// A record that is older than the last one which is covered: sound by itself, and only what is before it tells.
 #[test]
 fn an_appended_record_that_does_not_ascend_is_refused() {
@@ -184,7 +197,7 @@ fn an_appended_record_that_does_not_ascend_is_refused() {
 /// What is covered and not read stays as detectable as it was, and can be repaired as before.
 #[test]
 fn damage_to_what_is_covered_is_not_laundered() {
-    for format in [&active::FORMAT, &chunked::FORMAT] {
+    for format in [&active::FORMAT, &chunked::FORMAT, &oplog::FORMAT] {
         let disk = begin(format, 1000);
         let (covered, sound) = (len(&disk), disk.files()["log"].clone());
         let last = (covered - 1) / BAND * BAND;

@@ -35,7 +35,7 @@ pub(crate) use format::Likelihood;
 pub use growth::Growth;
 pub use lookup::{Hits, Lookup, Unproven};
 pub use options::{Dialect, IndexSource, Interrupt, Options};
-pub(crate) use options::{OfUnproven, Restored};
+pub(crate) use options::{Numbers, OfUnproven, Restored};
 pub use parity::ParityCheck;
 pub use part::Part;
 pub(crate) use part::part_bytes;

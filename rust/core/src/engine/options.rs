@@ -69,6 +69,11 @@ impl Dialect {
         }
     }
 
+    /// Whether messages refer to earlier ones, so that one is judged only by all before it.
+    pub(crate) const fn refers_back(self) -> bool {
+        matches!(self, Self::Draft11)
+    }
+
     /// The dialect of this name.
     ///
     /// # Errors
@@ -113,6 +118,16 @@ pub(crate) enum OfUnproven {
     All,
     /// What is in front of the first damage: where the file ends now may prove something else than its end.
     SoundPrefix,
+}
+
+/// What numbers records have of a walk that begins at an offset, in formats that do not store them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Numbers {
+    /// Their own: the records before them are counted.
+    #[default]
+    Counted,
+    /// Any. A record begins at the offset, and the records before it are not read unless others refer to them.
+    Any,
 }
 
 /// What becomes of records that a parity sidecar restores.
@@ -170,6 +185,8 @@ pub struct Options {
     pub(crate) memory: Memory,
     /// What is read of a growing file that has no checksums.
     pub(crate) unproven: OfUnproven,
+    /// What numbers records have of a walk that begins at an offset.
+    pub(crate) numbers: Numbers,
 }
 
 setters!(Options {
@@ -289,6 +306,7 @@ impl Default for Options {
             restored: Restored::default(),
             memory: Memory::default(),
             unproven: OfUnproven::default(),
+            numbers: Numbers::default(),
         }
     }
 }

@@ -11,7 +11,9 @@ use super::layout::compact::{Body, Fault, MAX_UINT_BYTES, Stop};
 use super::message::{Frame, Record, dangling_finding};
 use super::resolved::Resolved;
 use super::rows::{Bodies, Large, OplogRows, changed};
-use crate::engine::{Advance, Carry, Driver, Eof, OfUnproven, Options, Scan, Start, check_start};
+use crate::engine::{
+    Advance, Carry, Driver, Eof, Numbers, OfUnproven, Options, Scan, Start, check_start,
+};
 use crate::error::{Damage, Error, Finding, Result};
 use crate::ledger::{Kind, Span, Tiling};
 use crate::limits::LIMITS;
@@ -103,6 +105,11 @@ impl OplogScan {
     /// Continues where a message begins. Its sequence number, and the keys that it may refer to, depend on the
     /// messages before it, so those are read.
     fn skip_to(mut self, offset: u64) -> Result<Self> {
+        if self.options.numbers == Numbers::Any && !self.options.dialect.refers_back() {
+            self.state.at = offset;
+            self.tiling = Tiling::resume(offset, None);
+            return Ok(self);
+        }
         let lenient = self.options.clone().strict(false).values(false);
         let asked = std::mem::replace(&mut self.options, lenient);
         while self.state.at < offset {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::Protection;
 use crate::engine::position::CarryHead;
-use crate::engine::{Carry, Eof, Filter, Format, Options, Start, Step};
+use crate::engine::{Carry, Eof, Filter, Format, Numbers, Options, Start, Step};
 use crate::error::{Error, Result};
 use crate::format::{open, resolve};
 use crate::ledger::{Kind, Span};
@@ -108,16 +108,26 @@ impl Walking<'_> {
             }));
         }
         // What was covered is gone from a file that is shorter.
-        let carry = match covered < self.file.len() {
-            true => self.carry_at(covered)?,
-            false => None,
-        };
-        let Some(carry) = carry else {
+        if covered > self.file.len() {
+            return Ok(None);
+        }
+        let (verified, is_damaged) = if self.is_independent() {
+            self.walk(Start::Offset(covered), progress)?
+        } else if let Some(carry) = self.carry_at(covered)? {
+            self.walk(Start::Carry(&carry), progress)?
+        } else {
             return Ok(None);
         };
-        let (verified, is_damaged) = self.walk(Start::Carry(&carry), progress)?;
         let start = covered;
         Ok((!is_damaged).then_some(Verified { start, ..verified }))
+    }
+
+    /// Whether each record is judged without those before it. Then one is not looked for: without a checksum none would be found. A
+    /// file is covered up to where a record ended.
+    fn is_independent(&self) -> bool {
+        self.format.is_appended_to()
+            && self.format.checked != Checked::Checksum
+            && !self.options.dialect.refers_back()
     }
 
     /// The state of a walk through the whole file after its first `covered` bytes: what a record says of the next is known from the
@@ -171,7 +181,8 @@ impl Walking<'_> {
         start: Start<'_>,
         progress: &mut dyn FnMut(u64) -> Result<()>,
     ) -> Result<(Verified, bool)> {
-        let options = self.options.clone().eof(Eof::Final);
+        let mut options = self.options.clone().eof(Eof::Final);
+        options.numbers = Numbers::Any;
         let mut walk = open(self.source.clone(), &options, start)?;
         let (mut report, mut tail) = (Report::of(self.format, self.file), Tail::default());
         while walk.step()? == Step::More {
