@@ -84,7 +84,7 @@ def test_a_file_that_was_cut_off_is_not_protected_again(tmp_path: Path, left: in
     assert seglake.protect(path).covered_bytes == 200_000
     os.truncate(path, left)
     sidecar = Path(f"{path}.par").read_bytes()
-    with pytest.raises(seglake.DamageError, match="at least the 200000 bytes that were covered"):
+    with pytest.raises(seglake.DamageError, match="at least the 200000 bytes that were covered, found"):
         seglake.protect(path)
     assert Path(f"{path}.par").read_bytes() == sidecar
 

@@ -215,7 +215,7 @@ fn a_file_that_differs_from_what_was_covered_is_not_covered_anew() {
     // The end.
     begin(|_| {});
     fs::write(&path, &content[..800]).unwrap();
-    refused(0, Cause::LengthOutOfBounds);
+    refused(800, Cause::LengthOutOfBounds);
     // Any block, if the sidecar is damaged.
     begin(|sidecar| sidecar.truncate(sidecar.len() - 1));
     flip(&path, 10);

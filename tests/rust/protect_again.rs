@@ -139,6 +139,26 @@ fn a_draft_1_1_oplog_is_verified_whole() {
     assert!(matches!(protect(), Err(Error::Damage(damage)) if damage.offset < 1000));
 }
 
+/// The end of the file is gone, and something else is there: what is there is said.
+#[test]
+fn a_file_that_was_cut_and_filled_is_refused() {
+    let disk = begin(&active::FORMAT, 100);
+    let covered = len(&disk);
+    let cut = disk.files()["log"][..50 * usize::try_from(covered).unwrap() / 100].to_vec();
+    for (zeros, says) in [
+        (0, "the end of the file after "),
+        (100_000, ", and then 100000 bytes of unused space"),
+    ] {
+        let mut bytes = cut.clone();
+        bytes.resize(cut.len() + zeros, 0);
+        disk.unlink(Path::new(FILE)).unwrap();
+        disk.put(FILE, &bytes);
+        let error = protect(&disk, &active::FORMAT).unwrap_err().to_string();
+        let expected = format!("expected at least the {covered} bytes that were covered, found ");
+        assert!(error.contains(&expected) && error.contains(says), "{error}");
+    }
+}
+
 fn refused(disk: &Simulated, format: &'static Format) -> seglake::error::Damage {
     let before = disk.files()["log.par"].clone();
     let error = protect(disk, format).unwrap_err();

@@ -31,8 +31,15 @@ pub enum Extended {
 pub enum Refusal {
     /// The sidecar has no frame.
     NoFrame,
-    /// The file was covered up to here, which is more than is to be covered now.
-    CoveredMore(u64),
+    /// The file was covered further than it is to be covered now.
+    CoveredMore {
+        /// How far it was covered.
+        covered: u64,
+        /// How far it is to be covered.
+        end: u64,
+        /// The length of the file. After `end` it has what is not to be covered, such as unused space.
+        file_bytes: u64,
+    },
     /// This range of the file is damaged.
     Damaged(FileSpan),
     /// Nothing can verify this range of the file, which was covered.
@@ -45,19 +52,31 @@ impl Refusal {
     /// Where in the file, and what was expected and found there. `None` if the sidecar itself is refused.
     #[must_use]
     pub fn damage(&self) -> Option<RefusedDamage> {
-        let found = |start, cause, expected: String, actual: &str| RefusedDamage {
-            start,
-            cause,
-            expected,
-            actual: actual.to_owned(),
+        let found = |start, cause, expected: String, actual: &str| {
+            let actual = actual.to_owned();
+            RefusedDamage {
+                start,
+                cause,
+                expected,
+                actual,
+            }
         };
         match self {
             Self::NoFrame => None,
-            Self::CoveredMore(covered) => Some(found(
-                0,
+            Self::CoveredMore {
+                covered,
+                end,
+                file_bytes,
+            } => Some(found(
+                *end,
                 Cause::Truncated,
                 format!("at least the {covered} bytes that were covered"),
-                "fewer",
+                &match file_bytes - end {
+                    0 => format!("the end of the file after {end}"),
+                    rest => format!(
+                        "{end}, and then {rest} bytes of unused space or of an incomplete record"
+                    ),
+                },
             )),
             Self::Damaged(span) => Some(found(
                 span.start,
@@ -212,7 +231,11 @@ fn refusal(
     let (files, frames) = (inspection.files, &inspection.frames);
     let covered = frames.greatest_covered();
     if covered > end {
-        return Ok(Some(Extended::Refused(Refusal::CoveredMore(covered))));
+        return Ok(Some(Extended::Refused(Refusal::CoveredMore {
+            covered,
+            end,
+            file_bytes: files.file.len().max(end),
+        })));
     }
     let mut current = frames.current();
     let is_cut = current.any(|(_, frame)| frame.is_cut(set, files.sidecar.len()));
