@@ -838,6 +838,32 @@ fn what_cannot_be_written_is_refused_and_begins_nothing() {
 }
 
 #[test]
+fn what_is_refused_ends_no_segment() {
+    let folder = Folder::new();
+    let limits = LogOptions::default()
+        .segment_bytes(100)
+        .segment_age(Duration::from_secs(5));
+    let log = folder.open(limits);
+    let first = at_second(10);
+    log.write_as(Some(first), b"", &[0; 60]).unwrap();
+    let later = at_second(20);
+    let v4 = Uuid::from_u128(0x1eeb_0000_1234_4234_8234_1234_5678_1234);
+    assert!(log.write(&[b'a'; 256], b"").is_err());
+    assert!(log.write_as(Some(later), &[b'a'; 256], b"").is_err());
+    assert!(log.write_as(Some(v4), b"", b"").is_err());
+    assert!(log.write_as(Some(first), b"", &[0; 60]).is_err());
+    assert_eq!(
+        log.write_batch([(None, &[b'a'; 256][..], &b""[..])]).ok(),
+        None
+    );
+    log.wait_sealed().unwrap();
+    assert_eq!(folder.files("sealed").len(), 0);
+    log.write_as(Some(later), b"", b"").unwrap();
+    log.wait_sealed().unwrap();
+    assert_eq!(folder.files("sealed").len(), 1);
+}
+
+#[test]
 fn marks_lie_in_two_slots() {
     let folder = Folder::new();
     let log = folder.open(LogOptions::default());

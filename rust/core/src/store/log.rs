@@ -367,10 +367,8 @@ impl SegmentLog {
     pub(super) fn push(&self, state: &mut State, record: NewRecord<'_>) -> Result<Uuid> {
         let (uuid, type_, value) = record;
         let uuid = state.next_uuid(uuid)?;
-        if type_.len() > active::MAX_TYPE_BYTES || value.len() as u64 > active::MAX_VALUE_BYTES {
-            // Refused before a segment is begun for it.
-            self.refuse_long(uuid, type_, value)?;
-        }
+        // Refused before a segment is begun for it.
+        self.refuse_long(&record)?;
         if state.segment.is_none() {
             self.begin_segment(state, uuid)?;
         }
@@ -417,6 +415,11 @@ impl SegmentLog {
             if state.is_rolling {
                 state = self.wait_committed(state);
             } else if self.is_full(&state, record) {
+                // A record that is refused ends nothing.
+                if let Some(uuid) = &record.0 {
+                    state.sequence.check(uuid)?;
+                }
+                self.refuse_long(record)?;
                 state = self.end_segment(state)?;
             } else {
                 return Ok(state);
@@ -425,10 +428,12 @@ impl SegmentLog {
     }
 
     /// Refuses a type or a value that is too long, in the words of the format.
-    #[cold]
-    fn refuse_long(&self, uuid: Uuid, type_: &[u8], value: &[u8]) -> Result<()> {
-        let key = &self.options.key;
-        active::encode(&mut Vec::new(), key, uuid.as_bytes(), type_, value)
+    #[inline]
+    fn refuse_long(&self, (_, type_, value): &NewRecord<'_>) -> Result<()> {
+        if type_.len() <= active::MAX_TYPE_BYTES && value.len() as u64 <= active::MAX_VALUE_BYTES {
+            return Ok(());
+        }
+        active::encode(&mut Vec::new(), &self.options.key, &[0; 16], type_, value)
     }
 }
 
