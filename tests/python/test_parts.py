@@ -155,7 +155,7 @@ def test_what_is_no_part_is_refused(path: Path) -> None:
     with pytest.raises(ValueError, match="this is not a part of a file"):
         seglake.Part.from_json("{}")
     with seglake.open(path, format=format_of(path)) as reader:
-        with pytest.raises(ValueError, match="max_bytes is at least 1"):
+        with pytest.raises(ValueError, match="max_bytes is 0: it is at least 1"):
             reader.split(0)
         reader.close()
         with pytest.raises(ValueError, match="the reader is closed"):
@@ -223,7 +223,7 @@ def test_threads_raise_what_one_raises(format: str, tmp_path: Path) -> None:
             list(reader.batches())
         raised.append(str(error.value))
     assert raised[0] == raised[1]
-    with pytest.raises(ValueError, match="threads is at least 1"):
+    with pytest.raises(ValueError, match="threads is 0: it is at least 1"):
         seglake.open(path, format=cast("Any", format), threads=0)
 
 
@@ -301,5 +301,5 @@ def test_what_a_file_object_raises_ends_threads_that_verify(format: Any, large: 
 
 
 def test_there_is_at_least_one_thread_to_verify() -> None:
-    with pytest.raises(ValueError, match="threads is at least 1"):
+    with pytest.raises(ValueError, match="threads is 0: it is at least 1"):
         seglake.verify(b"", format="active", threads=0)

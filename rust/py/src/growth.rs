@@ -16,10 +16,11 @@ use crate::key::{KeyArgument, Origin};
 use crate::keywords::with_keywords;
 use crate::limits::{General, Settings};
 use crate::listed::ListedSegment;
+use crate::numbers;
 use crate::open::{bounds, is_strict, uuids};
 use crate::passes::Passes;
 use crate::position::Position;
-use crate::read_options::{OpenSource, ReadArguments, at_least_one};
+use crate::read_options::{OpenSource, ReadArguments};
 use crate::reader::Reader;
 use crate::reopening::Reopening;
 
@@ -46,6 +47,7 @@ with_keywords! {
 /// >>> [record.type for record in seglake.resume("orders.active", orders.position)]
 /// ['order.shipped']
 fn resume(source: &Bound<'_, PyAny>, position: Option<Bound<'_, Position>>; ResumeArguments<'a> [keywords] {
+    #[pyo3(from_py_with = numbers::size)]
     size: Option<u64> = None,
     r#final: bool = false,
     format: Option<&'a str> = None,
@@ -56,6 +58,7 @@ fn resume(source: &Bound<'_, PyAny>, position: Option<Bound<'_, Position>>; Resu
     key: Option<KeyArgument> = None,
     index: Option<Py<PyAny>> = None,
     uuid_type: &'a str = "uuid",
+    #[pyo3(from_py_with = numbers::batch_rows)]
     batch_rows: usize = 131072,
     limits: Option<Settings> = None,
     filesystem: Option<Py<PyAny>> = None,
@@ -72,7 +75,6 @@ impl ResumeArguments<'_> {
         let core = |error| raise(py, error);
         let strict = is_strict(self.on_damage)?;
         let uuids = uuids(self.uuid_type)?;
-        at_least_one("batch_rows", self.batch_rows)?;
         let keywords = self.keywords(py)?;
         keywords.set_item("position", &position)?;
         let arguments = ReadArguments {
@@ -149,6 +151,7 @@ with_keywords! {
 /// >>> seglake.identity("orders.active").split(":")[0], seglake.identity("orders.active", size=10)
 /// ('segment', None)
 fn identity(source: &Bound<'_, PyAny>; IdentityArguments<'a> {
+    #[pyo3(from_py_with = numbers::size)]
     size: Option<u64> = None,
     format: Option<&'a str> = None,
     dialect: Option<&'a str> = None,

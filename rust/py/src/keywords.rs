@@ -2,18 +2,18 @@
 
 /// Declares a function, and a struct of its keyword arguments that has a method of the function's name.
 ///
-/// A default is one token, which Python shows where it is a literal. With `[keywords]` behind its name the struct has a method
+/// A default is one token, which Python shows where it is a literal. An attribute before a name is that of the function's argument. With `[keywords]` behind its name the struct has a method
 /// that gives its fields as a dict of keyword arguments.
 macro_rules! with_keywords {
     (
         $(#[$about:meta])*
         fn $function:ident($($given:ident: $kind:ty),+; $arguments:ident<$life:lifetime> [keywords] {
-            $($name:ident: $type:ty $(= $default:tt)?,)+
+            $($(#[$from:meta])? $name:ident: $type:ty $(= $default:tt)?,)+
         }) -> $result:ty;
     ) => {
         with_keywords! {
             $(#[$about])*
-            fn $function($($given: $kind),+; $arguments<$life> { $($name: $type $(= $default)?,)+ }) -> $result;
+            fn $function($($given: $kind),+; $arguments<$life> { $($(#[$from])? $name: $type $(= $default)?,)+ }) -> $result;
         }
 
         impl<$life> $arguments<$life> {
@@ -27,7 +27,7 @@ macro_rules! with_keywords {
     (
         $(#[$about:meta])*
         fn $function:ident($($given:ident: $kind:ty),+; $arguments:ident<$life:lifetime> {
-            $($name:ident: $type:ty $(= $default:tt)?,)+
+            $($(#[$from:meta])? $name:ident: $type:ty $(= $default:tt)?,)+
         }) -> $result:ty;
     ) => {
         struct $arguments<$life> {
@@ -38,7 +38,7 @@ macro_rules! with_keywords {
         #[pyfunction]
         #[pyo3(signature = ($($given,)+ *, $($name $(= $default)?),+))]
         #[allow(clippy::too_many_arguments, reason = "keyword arguments")]
-        pub(crate) fn $function<$life>($($given: $kind,)+ $($name: $type,)+) -> PyResult<$result> {
+        pub(crate) fn $function<$life>($($given: $kind,)+ $($(#[$from])? $name: $type,)+) -> PyResult<$result> {
             $arguments { $($name,)+ }.$function($($given),+)
         }
     };

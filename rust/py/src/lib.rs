@@ -38,6 +38,7 @@ mod log_lines;
 mod log_options;
 mod lookup;
 mod message;
+mod numbers;
 mod open;
 mod parity;
 mod part;

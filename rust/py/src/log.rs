@@ -28,10 +28,10 @@ use crate::interrupt;
 use crate::key::{KeyArgument, keys};
 use crate::listed::mark_to_python;
 use crate::log_batch::{NewRecord, write_records};
-use crate::log_options::{OfWriter, duration, quantity};
+use crate::log_options::{OfWriter, duration};
+use crate::numbers::{self, quantity};
 use crate::open::uuids;
 use crate::passes::Shared;
-use crate::read_options::at_least_one;
 use crate::record::{Record, RecordMaker};
 use crate::records::Records;
 use crate::uuids::Uuids;
@@ -572,9 +572,8 @@ impl SegmentLog {
         columns: Option<Vec<String>>,
         filters: Option<Filters>,
         uuid_type: &str,
-        batch_rows: usize,
+        #[pyo3(from_py_with = numbers::batch_rows)] batch_rows: usize,
     ) -> PyResult<Batches> {
-        at_least_one("batch_rows", batch_rows)?;
         let selection = self.selection(py, columns.as_deref(), uuids(uuid_type)?)?;
         let found = self.reader.columns();
         let filter = Filters::filter(filters.as_ref(), py, &active::FORMAT, found)?;

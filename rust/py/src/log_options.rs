@@ -10,6 +10,7 @@ use seglake::store::{Durability, LogOptions, Retention};
 
 use crate::error::raise;
 use crate::field_in::wrong_type;
+use crate::numbers::quantity;
 
 /// Seconds, or a timedelta.
 pub(crate) fn duration(name: &str, value: &Bound<'_, PyAny>) -> PyResult<Duration> {
@@ -19,19 +20,6 @@ pub(crate) fn duration(name: &str, value: &Bound<'_, PyAny>) -> PyResult<Duratio
     let seconds = seconds.map_err(|_| wrong_type(name, "seconds or a timedelta", value))?;
     Duration::try_from_secs_f64(seconds)
         .map_err(|_| PyValueError::new_err(format!("{name} is {seconds}: it is 0 or more seconds")))
-}
-
-/// A number of bytes or of records, of at least `least`.
-pub(crate) fn quantity(name: &str, least: u64, value: &Bound<'_, PyAny>) -> PyResult<u64> {
-    let number = value.extract::<i128>();
-    let number = number.map_err(|_| wrong_type(name, "an int", value))?;
-    match u64::try_from(number) {
-        Ok(number) if number >= least => Ok(number),
-        _ => Err(PyValueError::new_err(format!(
-            "{name} is {number}: it is at least {least} and at most {}",
-            u64::MAX
-        ))),
-    }
 }
 
 /// What `retention=` says.

@@ -9,6 +9,7 @@ use seglake::format::{Column, Dialect, Options, RecordSet, Value, oplog};
 use crate::error::raise;
 use crate::field_in::{FieldIn, buffer_bytes};
 use crate::fields::Fields;
+use crate::numbers;
 use crate::record::{Record, RecordMaker, to_python};
 
 fn columns(dialect: Dialect) -> &'static [Column] {
@@ -37,7 +38,7 @@ pub(crate) fn dialect_of(py: Python<'_>, name: &str) -> PyResult<Dialect> {
 pub(crate) fn decode_message(
     data: &Bound<'_, PyAny>,
     dialect: &str,
-    seq: Option<u64>,
+    #[pyo3(from_py_with = numbers::seq)] seq: Option<u64>,
 ) -> PyResult<Py<Record>> {
     let py = data.py();
     let dialect = dialect_of(py, dialect)?;

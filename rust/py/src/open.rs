@@ -14,10 +14,11 @@ use crate::filters::Filters;
 use crate::key::{KeyArgument, Origin};
 use crate::keywords::with_keywords;
 use crate::limits::{General, Settings};
+use crate::numbers;
 use crate::parity::{AUTO, ParityArgument};
 use crate::part::Part;
 use crate::passes::Passes;
-use crate::read_options::{Opened, ReadArguments, at_least_one, thread_count};
+use crate::read_options::{Opened, ReadArguments, thread_count};
 use crate::reader::Reader;
 use crate::reopening::Reopening;
 
@@ -83,6 +84,7 @@ fn open(source: &Bound<'_, PyAny>; OpenArguments<'a> [keywords] {
     filters: Option<Filters> = None,
     on_damage: &'a str = "raise",
     key: Option<KeyArgument> = None,
+    #[pyo3(from_py_with = numbers::threads)]
     threads: Option<usize> = ONE,
     parity: Option<ParityArgument> = AUTO,
     mmap: bool = false,
@@ -91,6 +93,7 @@ fn open(source: &Bound<'_, PyAny>; OpenArguments<'a> [keywords] {
     part: Option<Py<Part>> = None,
     index: Option<Py<PyAny>> = None,
     uuid_type: &'a str = "uuid",
+    #[pyo3(from_py_with = numbers::batch_rows)]
     batch_rows: usize = 131072,
     limits: Option<Settings> = None,
     filesystem: Option<Py<PyAny>> = None,
@@ -111,8 +114,7 @@ impl OpenArguments<'_> {
             }
         };
         let uuids = uuids(self.uuid_type)?;
-        let threads = thread_count(self.threads)?;
-        at_least_one("batch_rows", self.batch_rows)?;
+        let threads = thread_count(self.threads);
         let keywords = self.keywords(py)?;
         let arguments = ReadArguments {
             format: self.format,

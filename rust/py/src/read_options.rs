@@ -173,15 +173,7 @@ impl ReadArguments<'_, '_> {
 }
 
 /// How many threads to read with; `None` is one for each core.
-pub(crate) fn thread_count(threads: Option<usize>) -> PyResult<usize> {
+pub(crate) fn thread_count(threads: Option<usize>) -> usize {
     let cores = || std::thread::available_parallelism().map_or(1, NonZero::get);
-    at_least_one("threads", threads.unwrap_or_else(cores))
-}
-
-/// Raises ValueError for a number that is 0.
-pub(crate) fn at_least_one(name: &str, number: usize) -> PyResult<usize> {
-    if number == 0 {
-        return Err(PyValueError::new_err(format!("{name} is at least 1")));
-    }
-    Ok(number)
+    threads.unwrap_or_else(cores)
 }

@@ -24,6 +24,7 @@ use crate::ids::{id_from_arguments, id_from_python, ids_from_arrow};
 use crate::index::Index;
 use crate::ledger::Ledger;
 use crate::lookup::LazyLookup;
+use crate::numbers;
 use crate::passes::{Pass, Passes, Shared};
 use crate::position::Position;
 use crate::record::{Record, RecordMaker};
@@ -433,9 +434,11 @@ impl Reader {
     /// >>> orders.head(1).num_rows
     /// 1
     #[pyo3(signature = (rows=5))]
-    fn head<'py>(&self, py: Python<'py>, rows: i64) -> PyResult<Bound<'py, PyAny>> {
-        let rows = usize::try_from(rows)
-            .map_err(|_| PyValueError::new_err(format!("rows is {rows}: it is at least 0")))?;
+    fn head<'py>(
+        &self,
+        py: Python<'py>,
+        #[pyo3(from_py_with = numbers::rows)] rows: usize,
+    ) -> PyResult<Bound<'py, PyAny>> {
         let limits = self.limits.rows(rows.clamp(1, self.limits.rows));
         let batches = self.core_batches(py, self.selection.clone(), limits, 1)?;
         self.table(py, batches, rows)
@@ -473,11 +476,12 @@ impl Reader {
     /// >>> sum(seglake.open("orders.sealed", part=part).count() for part in parts)
     /// 3
     #[pyo3(signature = (max_bytes=134_217_728))]
-    fn split(&self, py: Python<'_>, max_bytes: u64) -> PyResult<Vec<crate::part::Part>> {
+    fn split(
+        &self,
+        py: Python<'_>,
+        #[pyo3(from_py_with = numbers::max_bytes)] max_bytes: u64,
+    ) -> PyResult<Vec<crate::part::Part>> {
         self.shared.check_open()?;
-        if max_bytes == 0 {
-            return Err(PyValueError::new_err("max_bytes is at least 1"));
-        }
         let parts = py.detach(|| format::split(self.source.clone(), &self.options, max_bytes));
         let parts = parts.map_err(|error| raise(py, error))?;
         Ok(parts.into_iter().map(crate::part::Part).collect())
@@ -568,7 +572,11 @@ impl Reader {
     /// >>> orders.tenants()
     /// ['acme', 'globex']
     #[pyo3(signature = (partition=None))]
-    fn tenants(&self, py: Python<'_>, partition: Option<u32>) -> PyResult<Vec<String>> {
+    fn tenants(
+        &self,
+        py: Python<'_>,
+        #[pyo3(from_py_with = numbers::partition)] partition: Option<u32>,
+    ) -> PyResult<Vec<String>> {
         let contents = self.contents(py)?;
         let blocks = contents.blocks().iter();
         let mut tenants: Vec<&[u8]> = blocks
@@ -648,7 +656,11 @@ impl Reader {
     /// >>> first, second, third = (record.position for record in orders)
     /// >>> [record.type for record in orders.records_from(second)]
     /// ['order.paid', 'order.shipped']
-    fn records_from(&self, py: Python<'_>, position: u64) -> PyResult<Records> {
+    fn records_from(
+        &self,
+        py: Python<'_>,
+        #[pyo3(from_py_with = numbers::position)] position: u64,
+    ) -> PyResult<Records> {
         self.records(py, || {
             let start = Start::Offset(position);
             format::open(self.source.clone(), &self.options, start)
@@ -663,8 +675,8 @@ impl Reader {
     fn read_bytes<'py>(
         &self,
         py: Python<'py>,
-        start: u64,
-        end: u64,
+        #[pyo3(from_py_with = numbers::start)] start: u64,
+        #[pyo3(from_py_with = numbers::end)] end: u64,
     ) -> PyResult<Bound<'py, PyBytes>> {
         self.shared.check_open()?;
         let size = self.source.len();

@@ -11,6 +11,7 @@ use crate::interrupt::keep;
 use crate::key::KeyArgument;
 use crate::keywords::with_keywords;
 use crate::limits::Settings;
+use crate::numbers;
 use crate::open::ONE;
 use crate::parity::{AUTO, ParityArgument};
 use crate::read_options::{Opened, ReadArguments, thread_count};
@@ -42,7 +43,9 @@ fn verify(source: &Bound<'_, PyAny>; VerifyArguments<'a> {
     format: Option<&'a str> = None,
     dialect: Option<&'a str> = None,
     key: Option<KeyArgument> = None,
-    explain: Option<Explain> = None,
+    #[pyo3(from_py_with = numbers::explain)]
+    explain: Option<usize> = None,
+    #[pyo3(from_py_with = numbers::threads)]
     threads: Option<usize> = ONE,
     parity: Option<ParityArgument> = AUTO,
     mmap: bool = false,
@@ -55,7 +58,7 @@ fn verify(source: &Bound<'_, PyAny>; VerifyArguments<'a> {
 impl VerifyArguments<'_> {
     fn verify(self, source: &Bound<'_, PyAny>) -> PyResult<Report> {
         let py = source.py();
-        let threads = thread_count(self.threads)?;
+        let threads = thread_count(self.threads);
         let arguments = ReadArguments {
             format: self.format,
             dialect: self.dialect,
@@ -76,36 +79,16 @@ impl VerifyArguments<'_> {
             .as_ref()
             .map(|progress| progress.clone_ref(py));
         let tell = teller(self.progress, source.len());
-        let ranges = self.explain.map_or(0, |explain| explain.ranges());
         let explained = py.detach(|| {
             let mut report = verbs::verify_parallel(source.clone(), &options, threads, tell)?;
-            let how = verbs::DiagnoseOptions::default().ranges(ranges);
-            let tell = teller(again, source.len());
-            report.diagnoses = verbs::diagnose(&source, &options, &report, &how, tell)?;
+            if let Some(ranges) = self.explain {
+                let how = verbs::DiagnoseOptions::default().ranges(ranges);
+                let tell = teller(again, source.len());
+                report.diagnoses = verbs::diagnose(&source, &options, &report, &how, tell)?;
+            }
             Ok(report)
         });
         explained.map(Report).map_err(|error| raise(py, error))
-    }
-}
-
-/// How many damaged ranges to explain.
-#[derive(FromPyObject)]
-pub(crate) enum Explain {
-    /// As many as by default, or none.
-    #[pyo3(transparent, annotation = "bool")]
-    Whether(bool),
-    /// So many.
-    #[pyo3(transparent, annotation = "int")]
-    Ranges(usize),
-}
-
-impl Explain {
-    fn ranges(&self) -> usize {
-        match self {
-            Self::Whether(true) => verbs::DiagnoseOptions::default().ranges,
-            Self::Whether(false) => 0,
-            Self::Ranges(ranges) => *ranges,
-        }
     }
 }
 

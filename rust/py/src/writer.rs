@@ -21,6 +21,7 @@ use crate::fields::Fields;
 use crate::key::KeyArgument;
 use crate::keywords::with_keywords;
 use crate::limits::{CreateOptions, Settings};
+use crate::numbers;
 use crate::passes::about;
 use crate::report::Report;
 use crate::value::scalar_to_python;
@@ -55,6 +56,7 @@ fn create(path: Destination; CreateArguments<'a> {
     key: Option<KeyArgument> = None,
     if_exists: &'a str = "error",
     zero_torn_tail: bool = false,
+    #[pyo3(from_py_with = numbers::preallocate)]
     preallocate: u64 = 0,
     options: Option<CreateOptions> = None,
 }) -> Writer;
