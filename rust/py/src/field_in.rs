@@ -72,9 +72,11 @@ impl AsRef<[u8]> for Bytes<'_> {
 
 impl Bytes<'_> {
     /// Text as UTF-8, or any buffer.
-    fn of(object: &Bound<'_, PyAny>, name: &str) -> PyResult<Self> {
-        // Casts and not `extract`, which makes an exception of what it does not take.
-        if let Ok(bytes) = object.cast::<PyBytes>() {
+    pub(crate) fn of(object: &Bound<'_, PyAny>, name: &str) -> PyResult<Self> {
+        // Casts and not `extract`, which makes an exception of what it does not take. One that fails takes longer than to ask first.
+        if object.is_instance_of::<PyBytes>()
+            && let Ok(bytes) = object.cast::<PyBytes>()
+        {
             return Ok(Self::Shared(bytes.clone().into()));
         }
         if let Ok(text) = object.cast::<PyString>()
@@ -90,6 +92,17 @@ impl Bytes<'_> {
             Ok(buffer) => Ok(Self::Other(buffer.to_vec(object.py())?.into())),
             Err(_) => Err(wrong_type(name, "str or bytes", object)),
         }
+    }
+
+    /// The same, of text that is as `Record.type` and `Record.tenant` show it.
+    pub(crate) fn of_shown(object: &Bound<'_, PyAny>, name: &str) -> PyResult<Self> {
+        Ok(match Self::of(object, name)? {
+            Self::Text(text) => match from_shown(&text, name)? {
+                Cow::Borrowed(_) => Self::Text(text),
+                Cow::Owned(bytes) => Self::Other(bytes.into()),
+            },
+            bytes => bytes,
+        })
     }
 }
 
@@ -163,13 +176,7 @@ pub(crate) fn from_python(
                 .extract()
                 .map_err(|_| wrong_type(name, "a bool", object))?,
         ),
-        ColumnKind::Text => FieldIn::Text(match Bytes::of(object, name)? {
-            Bytes::Text(text) => match from_shown(&text, name)? {
-                Cow::Borrowed(_) => Bytes::Text(text),
-                Cow::Owned(bytes) => Bytes::Other(bytes.into()),
-            },
-            bytes => bytes,
-        }),
+        ColumnKind::Text => FieldIn::Text(Bytes::of_shown(object, name)?),
         ColumnKind::Binary => FieldIn::Binary(Bytes::of(object, name)?),
         ColumnKind::List(kind) => {
             let items = object

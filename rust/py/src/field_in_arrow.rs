@@ -5,7 +5,10 @@ use arrow_array::types::{
     Int8Type, Int16Type, Int32Type, Int64Type, TimestampMicrosecondType, TimestampMillisecondType,
     TimestampNanosecondType, TimestampSecondType, UInt8Type, UInt16Type, UInt32Type, UInt64Type,
 };
-use arrow_array::{Array, GenericListArray, OffsetSizeTrait};
+use arrow_array::{
+    Array, BinaryArray, BinaryViewArray, FixedSizeBinaryArray, GenericListArray, LargeBinaryArray,
+    LargeStringArray, OffsetSizeTrait, StringArray, StringViewArray,
+};
 use arrow_schema::{DataType, TimeUnit};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -33,11 +36,10 @@ pub(crate) fn from_arrow<'a>(
     };
     Ok(match kind {
         ColumnKind::Uuid => {
-            let (bytes, is_text) = bytes_at(array, row).ok_or_else(misfit)?;
-            let uuid = if is_text {
-                Uuid::try_parse_ascii(bytes).ok()
-            } else {
-                Uuid::from_slice(bytes).ok()
+            let (bytes, text) = bytes_at(array, row).ok_or_else(misfit)?;
+            let uuid = match text {
+                Some(text) => Uuid::try_parse(text).ok(),
+                None => Uuid::from_slice(bytes).ok(),
             };
             FieldIn::Uuid(uuid.map(Uuid::into_bytes).ok_or_else(|| {
                 PyValueError::new_err(format!("{name} is neither 16 bytes nor a UUID's text"))
@@ -61,17 +63,8 @@ pub(crate) fn from_arrow<'a>(
             let array = array.as_boolean_opt().ok_or_else(misfit)?;
             FieldIn::Boolean(array.value(row))
         }
-        ColumnKind::Text => {
-            let (bytes, is_text) = bytes_at(array, row).ok_or_else(misfit)?;
-            FieldIn::Text(Bytes::Other(match std::str::from_utf8(bytes) {
-                Ok(text) if is_text => from_shown(text, name)?,
-                _ => bytes.into(),
-            }))
-        }
-        ColumnKind::Binary => {
-            let (bytes, _) = bytes_at(array, row).ok_or_else(misfit)?;
-            FieldIn::Binary(Bytes::Other(bytes.into()))
-        }
+        ColumnKind::Text => text_in(bytes_at(array, row).ok_or_else(misfit)?, name)?,
+        ColumnKind::Binary => binary_in(bytes_at(array, row).ok_or_else(misfit)?),
         ColumnKind::List(kind) => {
             let (items, range) = items_at(array, row).ok_or_else(misfit)?;
             let items = range.map(|item| from_arrow(items, item, *kind, name));
@@ -110,18 +103,90 @@ fn arrow_name(kind: ColumnKind) -> &'static str {
     }
 }
 
-/// Bytes of a row, and whether they are text.
-fn bytes_at(array: &dyn Array, row: usize) -> Option<(&[u8], bool)> {
-    Some(match array.data_type() {
-        DataType::Binary => (array.as_binary::<i32>().value(row), false),
-        DataType::LargeBinary => (array.as_binary::<i64>().value(row), false),
-        DataType::BinaryView => (array.as_binary_view().value(row), false),
-        DataType::FixedSizeBinary(_) => (array.as_fixed_size_binary().value(row), false),
-        DataType::Utf8 => (array.as_string::<i32>().value(row).as_bytes(), true),
-        DataType::LargeUtf8 => (array.as_string::<i64>().value(row).as_bytes(), true),
-        DataType::Utf8View => (array.as_string_view().value(row).as_bytes(), true),
-        _ => return None,
-    })
+fn text_in<'a>((bytes, text): (&'a [u8], Option<&'a str>), name: &str) -> PyResult<FieldIn<'a>> {
+    Ok(FieldIn::Text(Bytes::Other(match text {
+        Some(text) => from_shown(text, name)?,
+        None => bytes.into(),
+    })))
+}
+
+fn binary_in<'a>((bytes, _): (&'a [u8], Option<&str>)) -> FieldIn<'a> {
+    FieldIn::Binary(Bytes::Other(bytes.into()))
+}
+
+/// Bytes of a row, and the same where they are text.
+fn bytes_at(array: &dyn Array, row: usize) -> Option<(&[u8], Option<&str>)> {
+    BytesArray::of(array).map(|array| array.at(row))
+}
+
+/// An array of bytes or text, by its type.
+#[derive(Clone, Copy)]
+enum BytesArray<'a> {
+    Binary(&'a BinaryArray),
+    LargeBinary(&'a LargeBinaryArray),
+    BinaryView(&'a BinaryViewArray),
+    FixedSizeBinary(&'a FixedSizeBinaryArray),
+    Utf8(&'a StringArray),
+    LargeUtf8(&'a LargeStringArray),
+    Utf8View(&'a StringViewArray),
+}
+
+impl<'a> BytesArray<'a> {
+    fn of(array: &'a dyn Array) -> Option<Self> {
+        Some(match array.data_type() {
+            DataType::Binary => Self::Binary(array.as_binary()),
+            DataType::LargeBinary => Self::LargeBinary(array.as_binary()),
+            DataType::BinaryView => Self::BinaryView(array.as_binary_view()),
+            DataType::FixedSizeBinary(_) => Self::FixedSizeBinary(array.as_fixed_size_binary()),
+            DataType::Utf8 => Self::Utf8(array.as_string()),
+            DataType::LargeUtf8 => Self::LargeUtf8(array.as_string()),
+            DataType::Utf8View => Self::Utf8View(array.as_string_view()),
+            _ => return None,
+        })
+    }
+
+    /// Bytes of a row, and the same where they are text.
+    fn at(self, row: usize) -> (&'a [u8], Option<&'a str>) {
+        let text = match self {
+            Self::Binary(array) => return (array.value(row), None),
+            Self::LargeBinary(array) => return (array.value(row), None),
+            Self::BinaryView(array) => return (array.value(row), None),
+            Self::FixedSizeBinary(array) => return (array.value(row), None),
+            Self::Utf8(array) => array.value(row),
+            Self::LargeUtf8(array) => array.value(row),
+            Self::Utf8View(array) => array.value(row),
+        };
+        (text.as_bytes(), Some(text))
+    }
+}
+
+/// A column of an Arrow batch. What its array is, is asked once and not with each row.
+pub(crate) struct ColumnIn<'a> {
+    array: &'a dyn Array,
+    /// Where no row is null.
+    bytes: Option<BytesArray<'a>>,
+    kind: ColumnKind,
+    name: &'static str,
+}
+
+impl<'a> ColumnIn<'a> {
+    pub(crate) fn new(array: &'a dyn Array, column: &Column) -> Self {
+        Self {
+            array,
+            bytes: BytesArray::of(array).filter(|_| array.null_count() == 0),
+            kind: column.kind,
+            name: column.name,
+        }
+    }
+
+    /// A field's value.
+    pub(crate) fn at(&self, row: usize) -> PyResult<FieldIn<'a>> {
+        match (self.bytes, self.kind) {
+            (Some(array), ColumnKind::Text) => text_in(array.at(row), self.name),
+            (Some(array), ColumnKind::Binary) => Ok(binary_in(array.at(row))),
+            _ => from_arrow(self.array, row, self.kind, self.name),
+        }
+    }
 }
 
 fn integer_at(array: &dyn Array, row: usize) -> Option<i128> {

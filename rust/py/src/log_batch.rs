@@ -4,17 +4,16 @@ use std::path::Path;
 
 use pyo3::exceptions::{PyException, PyTypeError, PyValueError};
 use pyo3::prelude::*;
-use pyo3::types::PyTuple;
+use pyo3::types::{PyList, PyTuple};
 use seglake::Error;
-use seglake::format::ColumnKind;
 use seglake::store::SegmentLog;
 use seglake::uuid6;
 use uuid::Uuid;
 
 use crate::arrow::{failed, import};
 use crate::error::{is_refusal, of_row, partial, raise};
-use crate::field_in::{Bytes, FieldIn, from_python};
-use crate::field_in_arrow::from_arrow;
+use crate::field_in::{Bytes, FieldIn};
+use crate::field_in_arrow::ColumnIn;
 use crate::fields::Fields;
 use crate::value::uuid_at;
 
@@ -55,13 +54,18 @@ impl<'a> NewRecord<'a> {
 
     /// Of a tuple of type and value.
     fn of_pair(pair: &Bound<'_, PyTuple>) -> PyResult<Self> {
-        let (type_, value): (Bound<'_, PyAny>, Bound<'_, PyAny>) = pair.extract()?;
-        Self::new([
-            FieldIn::Null,
-            FieldIn::Null,
-            from_python(&type_, ColumnKind::Text, "type")?,
-            from_python(&value, ColumnKind::Binary, "value")?,
-        ])
+        if pair.len() != 2 {
+            pair.extract::<(Bound<'_, PyAny>, Bound<'_, PyAny>)>()?; // says so
+        }
+        let (type_, value) = (pair.get_borrowed_item(0)?, pair.get_borrowed_item(1)?);
+        if type_.is_none() || value.is_none() {
+            return Err(missing(if type_.is_none() { "type" } else { "value" }));
+        }
+        Ok(Self {
+            uuid: None,
+            type_: Bytes::of_shown(&type_, "type")?,
+            value: Bytes::of(&value, "value")?,
+        })
     }
 
     /// About how many bytes of memory it takes.
@@ -77,10 +81,12 @@ impl<'a> NewRecord<'a> {
 fn bytes<'a>(field: FieldIn<'a>, name: &str) -> PyResult<Bytes<'a>> {
     match field {
         FieldIn::Text(bytes) | FieldIn::Binary(bytes) => Ok(bytes),
-        _ => Err(PyValueError::new_err(format!(
-            "{name} is missing: a record needs one"
-        ))),
+        _ => Err(missing(name)),
     }
+}
+
+fn missing(name: &str) -> PyErr {
+    PyValueError::new_err(format!("{name} is missing: a record needs one"))
 }
 
 /// The four fields of a record.
@@ -156,9 +162,12 @@ pub(crate) fn write_records(
             Err(_) => NewRecord::new(four(columns.of_arguments(py, Some(&record), None)?)?),
         }
     });
-    // In pieces, so that not all records have to be in memory.
+    // In pieces, so that not all records have to be in memory. A list says how many there are.
+    let most = PIECE_BYTES / size_of::<NewRecord<'_>>();
+    let room = records.cast::<PyList>().map_or(0, PyListMethods::len);
     let mut is_over = false;
     while !is_over {
+        let room = room.saturating_sub(uuids.len()).min(most);
         let mut left = PIECE_BYTES;
         let piece = std::iter::from_fn(|| {
             if left == 0 {
@@ -172,7 +181,7 @@ pub(crate) fn write_records(
             }
             record
         });
-        if let Err(error) = write_all(py, writer, &mut uuids, piece) {
+        if let Err(error) = write_all(py, writer, &mut uuids, piece, room) {
             return Err(after_others(py, writer.path(), &uuids, error));
         }
     }
@@ -195,19 +204,28 @@ fn write_batches(
         let [uuid, timestamp, type_, value] = columns.columns else {
             return Err(PyTypeError::new_err("a record has four fields"));
         };
-        let own = [uuid, timestamp, type_, value];
-        let own = own.map(|column| (column, batch.column_by_name(column.name)));
+        let own = [uuid, timestamp, type_, value].map(|column| {
+            let array = batch.column_by_name(column.name);
+            array.map(|array| ColumnIn::new(array, column))
+        });
         let row = |row| {
+            if let [None, None, Some(type_), Some(value)] = &own {
+                return Ok(NewRecord {
+                    uuid: None,
+                    type_: bytes(type_.at(row)?, "type")?,
+                    value: bytes(value.at(row)?, "value")?,
+                });
+            }
             let mut fields = [const { FieldIn::Null }; 4];
-            for ((column, array), field) in own.iter().zip(&mut fields) {
-                if let Some(array) = array {
-                    *field = from_arrow(array, row, column.kind, column.name)?;
+            for (column, field) in own.iter().zip(&mut fields) {
+                if let Some(column) = column {
+                    *field = column.at(row)?;
                 }
             }
             NewRecord::new(fields)
         };
         let rows = (0..batch.num_rows()).map(row);
-        write_all(py, writer, uuids, rows)?;
+        write_all(py, writer, uuids, rows, batch.num_rows())?;
         py.check_signals()?;
     }
     Ok(())
@@ -227,15 +245,16 @@ fn after_others(py: Python<'_>, path: &Path, written: &[Uuid], error: PyErr) -> 
 }
 
 /// Writes rows up to the first that is refused, and adds their UUIDs to those of rows that were written before. Writes none where giving
-/// them fails.
+/// them fails. Room is made for so many at once.
 fn write_all<'a>(
     py: Python<'_>,
     writer: &SegmentLog,
     uuids: &mut Vec<Uuid>,
     rows: impl Iterator<Item = PyResult<NewRecord<'a>>>,
+    room: usize,
 ) -> PyResult<()> {
     let first = uuids.len();
-    let (mut records, mut refused) = (Vec::new(), Ok(()));
+    let (mut records, mut refused) = (Vec::with_capacity(room), Ok(()));
     for row in rows {
         match row {
             Ok(record) => records.push(record),
@@ -248,6 +267,7 @@ fn write_all<'a>(
     }
     let parts = records.iter().map(NewRecord::parts);
     match py.detach(|| writer.write_batch(parts)) {
+        Ok(written) if uuids.is_empty() => *uuids = written,
         Ok(written) => uuids.extend(written),
         Err(error) => return Err(unwritten(py, writer.path(), uuids, error)),
     }
