@@ -79,6 +79,12 @@ def no_lease(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(remote, "_lease_of", lambda _: -1.0)
 
 
+@pytest.fixture(autouse=True)
+def soon(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Has clients repeat requests after 25 ms, then twice that, and so on, where others wait for up to a second."""
+    monkeypatch.setattr(pafs, "AwsStandardS3RetryStrategy", pafs.AwsDefaultS3RetryStrategy)
+
+
 @pytest.fixture
 def lease(no_lease: None, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(remote, "_lease_of", LEASE_OF)
