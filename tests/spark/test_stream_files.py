@@ -919,15 +919,28 @@ def test_each_record_once_whatever_the_clock_does(folder: Path, seed: int, monke
     assert sorted(query.rows) == sorted(rows)
 
 
+def parted(folder: Path, count: int) -> list[Segment]:
+    """Makes segments of one record each: the parts of one file, as an active file is nothing but its records."""
+    segments = [Segment(folder / f"{number:05}.active") for number in range(count)]
+    whole = folder.parent / "whole.active"
+    with seglake.create(whole, format="active") as writer:
+        for segment in segments:
+            writer.write(type="t", value=f"{segment.name}-0".encode())
+    content = whole.read_bytes()
+    bounds = [*(record.position for record in seglake.open(whole)), len(content)]
+    for segment, (start, end) in zip(segments, itertools.pairwise(bounds), strict=True):
+        segment.path.write_bytes(content[start:end])
+        segment.number = 1
+    return segments
+
+
 def test_ten_thousand_files_that_come_late_move_are_cut_and_replaced(
     folder: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     count, chosen, clock = 10_000, random.Random(1), Clock(monkeypatch)
-    segments: list[Segment] = []
-    for number in range(count):
-        segments.append(Segment(folder / f"{number:05}.active"))
-        segments[-1].grow(1)
-        clock.stamp(segments[-1].path)
+    segments = parted(folder, count)
+    for segment in segments:
+        clock.stamp(segment.path)
     clock.seconds += 3600
     query = stream(folder, onReplaced="skip")
     assert query.plan()  # reading is like reading a few

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 import seglake
+from seglake._files import find_files
 
 pytest.importorskip("seglake.spark.stream.reader", reason="streams need PySpark 4.2")
 
@@ -170,3 +171,33 @@ def test_names_that_are_no_text(folder: Path, name: bytes) -> None:
         query.read()
     for error in (gone, replaced):
         str(error.value).encode()  # Spark sends it so
+
+
+@pytest.mark.parametrize("on_replaced", ["error", "skip"])
+def test_many_files_that_were_replaced_take_one_more_listing(
+    folder: Path, on_replaced: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    listings = 0
+
+    def find(*given: Any) -> Any:
+        nonlocal listings
+        listings += 1
+        return find_files(*given)
+
+    monkeypatch.setattr("seglake.spark.stream.folder.find_files", find)
+    paths = [folder / f"{number}.active" for number in range(20)]
+    for path in paths:
+        Segment(path).grow(1)
+    query = stream(folder, onReplaced=on_replaced)
+    query.batch()
+    rows: list[str] = []
+    for path in paths:
+        path.unlink()
+        rows += Segment(path, f"new-{path.stem}").grow(1)
+    listings = 0
+    if on_replaced == "error":
+        with pytest.raises(seglake.ReplacedError):
+            query.batch()
+    else:
+        assert sorted(query.batch()) == sorted(rows)
+    assert listings == 2

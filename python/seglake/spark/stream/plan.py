@@ -90,6 +90,11 @@ class BatchPlan:
         self._ahead: dict[str, tuple[Position | None, Future[Grown | None]]] = {}
         # The keys of new files, by their paths.
         self._new: dict[str, str] = {}
+        # What is looked at in turn, and how far that has come.
+        self._order: Sequence[SegmentFile] = ()
+        self._at = 0
+        # Paths where another file is by now, and the keys of files that a listing has which was made after that.
+        self._moved: tuple[set[str], set[str]] = (set(), set())
         stream = look.options.stream
         assert stream is not None
         self._skips_replaced = stream.on_replaced == "skip"
@@ -111,10 +116,12 @@ class BatchPlan:
         self._forget()
         # What was read longest ago comes first, so that no file that grows fast keeps others waiting.
         waiting = [file for _, file in sorted(self._waiting(files, done), key=lambda each: (each[0], each[1].path))]
+        self._order = waiting
         with self._looking_ahead(waiting) as look_ahead:
             for number, file in enumerate(waiting):
                 if self._is_full():
                     break
+                self._at = number
                 look_ahead(number)
                 try:
                     if self._take(file, self._key(file)):
@@ -332,7 +339,7 @@ class BatchPlan:
             if own != key:
                 others = [path for path, new in self._new.items() if new == key]
                 others += [path for path, seen in self.state.files.items() if seen.segment == key and path != file.path]
-                if not others and self._has_moved(key):
+                if not others and self._has_moved(file, key):
                     return False  # the next listing has both
                 if others or self._skips_replaced:
                     if not others:
@@ -342,16 +349,35 @@ class BatchPlan:
                     return self._take(file, own)
         return self._refuse(file, key, error)
 
-    def _has_moved(self, key: str) -> bool:
+    def _has_moved(self, file: SegmentFile, key: str) -> bool:
         """Tells whether a segment is in a file that was not listed: the listing was before it was renamed."""
-        for path, file in self._list_again().files.items():
-            if path not in self._files or path not in self.state.files:
-                try:
-                    if self._own_key(file) == key:
-                        return True
-                except (FileNotFoundError, seglake.FormatError):
-                    continue
-        return False
+        paths, keys = self._moved
+        if file.path not in paths:
+            # One listing is for all files that are others by now, as there may be many.
+            paths = {file.path, *self._others()}
+            again = self._list_again().files.items()
+            unknown = [other for path, other in again if path not in self._files or path not in self.state.files]
+            keys = {own for other in unknown if (own := self._key_now(other)) is not None}
+            self._moved = paths, keys
+        return key in keys
+
+    def _others(self) -> Iterator[str]:
+        """Yields the paths, of those that are still to be looked at, where another file is by now."""
+        for file in self._order[self._at :]:
+            seen = self.state.files.get(file.path)
+            if seen is not None and self._key_now(file) != seen.segment:
+                yield file.path
+
+    def _key_now(self, file: SegmentFile) -> str | None:
+        """Returns the key by what a file has now; None if it is gone or no segment."""
+        try:
+            return self._own_key(file)
+        except seglake.FormatError:
+            return None
+        except OSError as error:
+            if not _is_gone(error, file):
+                raise
+            return None
 
     def _refuse(self, file: SegmentFile, key: str, error: seglake.ReplacedError) -> bool:
         if not self._skips_replaced:
