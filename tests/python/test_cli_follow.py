@@ -164,5 +164,5 @@ def test_a_person_is_told_what_it_waits_for(capsys: pytest.CaptureFixture[str]) 
     said = capsys.readouterr()
     assert said.out == ""
     assert said.err.startswith("seglake: the store is away")
-    assert said.err.endswith("\n  waiting   again in 1 s, and then after pauses of up to 60 s, until it passes\n")
+    assert said.err.endswith("\n  next      this is tried again in 1 s, then after pauses of up to 60 s\n")
     assert "\x1b" not in said.err

@@ -73,13 +73,20 @@ Examples:
     callback=options.assigned("KEY=VALUE, such as spark.driver.memory=4g"),
     help="A setting of Spark.",
 )
-@click.option("--target-file-bytes", metavar="SIZE", type=options.SIZE, help="About how large the Parquet files get.")
+@click.option(
+    "--target-file-bytes",
+    metavar="SIZE",
+    type=options.SIZE,
+    help="About how large the Parquet files get. [default: 128MiB]",
+)
 @click.option(
     "--on-wrong-key",
     type=click.Choice(["record", "stop"]),
     help="What a file does that looks like a wrong key: have its row in files, or stop the ingest. [default: record]",
 )
-@click.option("--follow", is_flag=True, help="Look for more every two seconds, until Ctrl-C. Wait out what may pass.")
+@click.option(
+    "--follow", is_flag=True, help="Run again every two seconds, until Ctrl-C, also after errors that may pass."
+)
 @click.option("--final", is_flag=True, help="No file grows any more: an unfinished tail is damage.")
 @click.option(
     "--table",
@@ -183,8 +190,8 @@ class _Output:
                 click.echo(json_text({"error": describe(error), "retry_seconds": seconds}))
                 sys.stdout.flush()
             else:
-                again = f"again in {seconds:g} s, and then after pauses of up to {LONGEST_PAUSE_S:g} s, until it passes"
-                say(f"{describe(error)}\n  waiting   {again}")
+                again = f"this is tried again in {seconds:g} s, then after pauses of up to {LONGEST_PAUSE_S:g} s"
+                say(f"{describe(error)}\n  next      {again}")
 
 
 def _with_spark(

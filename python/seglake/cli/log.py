@@ -141,7 +141,7 @@ def _segment_options(command: _Command) -> _Command:
             "--segment-age",
             metavar="TIME",
             type=_DURATION,
-            help="A segment ends before a record so much later than its first: 15m, 12h.",
+            help="A segment ends before a record so much later than its first: 15m, 12h. [default: no limit]",
         ),
     ):
         command = option(command)

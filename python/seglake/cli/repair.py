@@ -52,7 +52,8 @@ _END = (1 << 64) - 1
     "within",
     metavar="START:END",
     callback=options.byte_range,
-    help="Look only at the bands with bytes from offset START up to END, without it; decimal or 0x hexadecimal.",
+    help="Read and repair only the bands (16 MiB; 128 MiB with 128+8-long) with bytes from offset START up to END, "
+    "without it; decimal or 0x hexadecimal; the file's ends where left out. [default: all of FILE]",
 )
 @click.option("--undo", is_flag=True, help="The other way round: FILE and its sidecar as before the last repair.")
 @options.as_json("One JSON object: what was found, and what changed.")
@@ -77,10 +78,11 @@ def command(
     repair that was interrupted is run again. FILE keeps the time at which it was modified. What cannot be repaired
     stays as it is and is listed: `seglake recover` writes what is good of such a file to a new one.
 
-    With --range nothing is said of the rest of FILE, and a repair that was interrupted is completed whole.
+    With --range the result and the exit status are about these bands, and say nothing of the rest of FILE. A repair
+    that was interrupted is completed whole.
 
-    Exit status: 0 FILE is as it was protected, 1 something could not be repaired, 2 error: nothing was changed, or the
-    repair is to be run again.
+    Exit status: 0 FILE, or those bands of it, are as they were protected, 1 something could not be repaired, 2 error:
+    nothing was changed, or the repair is to be run again.
     """
     import seglake
 
@@ -109,10 +111,12 @@ def command(
             progress=advance,
             **options.given(how),
         )
+    # A repair that was interrupted was completed whole.
+    judged = None if repaired.continued else within
     if as_json:
-        click.echo(json_text({**repaired.to_dict(), "path": to or file}))
+        click.echo(json_text({**repaired.to_dict(), "path": to or file, "range": judged}))
     else:
-        click.echo(_summary(repaired, file, to, replaced, sidecar, within=within is not None))
+        click.echo(_summary(repaired, file, to, replaced, sidecar, within=judged is not None))
     return Status.DAMAGED if repaired.lost else Status.SOUND
 
 
@@ -141,8 +145,8 @@ def _summary(
         undo += [] if sidecar is None else ["--sidecar", sidecar]
         line("to undo", printable(shlex.join(undo)))
     done = {
-        "sound": "sound in that range" if within else "sound",
-        "repaired": "repaired in that range" if within else "repaired, as it was protected",
+        "sound": "sound in the bands of that range" if within else "sound",
+        "repaired": "repaired in the bands of that range" if within else "repaired, as it was protected",
         "lost": "not all of it could be repaired",
     }[repaired.outcome]
     if repaired.continued:
