@@ -17,7 +17,7 @@ ROOT = Path(__file__).resolve().parents[2]
 RATIOS = ROOT / "benches" / "ratios" / "src"
 NOT_SUITES = {"compare", "logs", "main", "messages", "segments"}
 """The modules of benches/ratios that are not suites."""
-PYTHON_SUITES = ["python_arrow", "python_log", "python_lookup", "python_many"]
+PYTHON_SUITES = ["python_arrow", "python_log", "python_lookup", "python_many", "python_parity"]
 
 
 def row(name: str = "verify", ratio: float = 1.5, target: float | None = None, **changed: Any) -> bench.Row:
