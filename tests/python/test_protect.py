@@ -156,6 +156,18 @@ def test_a_range_is_repaired_alone(tmp_path: Path) -> None:
     assert "sound in the bands of that range" in here("repair", "--format", "raw", "--range", ":9", str(path)).out
 
 
+def test_none_is_no_sidecar_to_write(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """`verify --sidecar none` reads without one."""
+    monkeypatch.chdir(tmp_path)
+    path = sample(tmp_path, "active")
+    for verb in "protect", "repair":
+        ended = here(verb, "--sidecar", "none", str(path))
+        assert (ended.status, "expected a path. A file of this name is ./none" in ended.err) == (2, True)
+    assert not (tmp_path / "none").exists()
+    for verb in "protect", "repair":
+        assert here(verb, "--sidecar", "./none", str(path)).status == 0
+
+
 def test_what_is_lost_is_named_and_stays(tmp_path: Path) -> None:
     path = tmp_path / "file"
     content = os.urandom(300_000)

@@ -223,6 +223,24 @@ def sidecar(command: Command) -> Command:
     )(command)
 
 
+def needed_sidecar(text: str) -> Callable[[Command], Command]:
+    """`--sidecar` of a command that cannot do without one: a path.
+
+    Args:
+        text: which sidecar that is.
+    """
+
+    def path(_context: click.Context, _parameter: click.Parameter, given: str | None) -> str | None:
+        # Other commands take it for "without the sidecar": a file of this name would be found by none of them.
+        if given == NO_SIDECAR:
+            raise click.BadParameter(f"{given!r}: expected a path. A file of this name is ./{NO_SIDECAR}")
+        return given
+
+    return click.option(
+        "--sidecar", metavar="PATH", type=click.Path(), callback=path, help=f"{text} [default: FILE.par]"
+    )
+
+
 def parity(sidecar: str | None, files: Sequence[str]) -> dict[str, Any]:
     """The library's argument for what `--sidecar` names.
 

@@ -46,9 +46,7 @@ _CHANGES = {
 @click.option(
     "--lazy", is_flag=True, help="Leave the last 16 MiB until what is not covered of them is 1/16 of what is."
 )
-@click.option(
-    "--sidecar", metavar="PATH", type=click.Path(), help="Where the sidecar of one file is. [default: FILE.par]"
-)
+@options.needed_sidecar("Where the sidecar of one file is.")
 @options.as_json("One JSON object a line, one line a file: what is covered.")
 @folders.glob
 @options.layout

@@ -34,7 +34,7 @@ _END = (1 << 64) - 1
 @click.argument("file", metavar="FILE", type=click.Path())
 @click.option("--to", metavar="PATH", type=click.Path(), help="Write the repaired file here, and PATH.par beside it.")
 @click.option("--overwrite", is_flag=True, help="Replace files at PATH that exist, once the new ones are complete.")
-@click.option("--sidecar", metavar="PATH", type=click.Path(), help="Where the sidecar is. [default: FILE.par]")
+@options.needed_sidecar("Where the sidecar is.")
 @click.option(
     "--replaced",
     metavar="PATH",
