@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 from ._errors import FormatError
-from ._native import Report, detect, verify, verify_parity
-from ._types import ParityReport
+from ._native import Report, coverage, detect, verify, verify_parity
+from ._types import Coverage, ParityReport
 
-__all__ = ["RAW", "NotASegmentError", "is_sound", "verified"]
+__all__ = ["RAW", "NotASegmentError", "covered", "is_sound", "listed_size", "verified"]
 
 RAW = "raw"
 """The format of what is protected whatever it is."""
@@ -18,6 +20,28 @@ RAW = "raw"
 def is_sound(report: Report) -> bool:
     """Tells whether a file and its sidecar, if it was verified by one, were found sound: the rule of all verbs."""
     return report.ok and (report.parity is None or report.parity.outcome == "sound")
+
+
+def covered(path: str, parity: Any = "auto") -> Coverage | None:
+    """Returns what `coverage` does, and sooner for a path that has no sidecar, as most have none.
+
+    Raises:
+        SeglakeError, OSError: as `coverage`.
+    """
+    may_have = parity != "auto" or os.path.lexists(f"{path}.par") or Path(path).is_symlink()
+    return coverage(path, parity=parity) if may_have and parity is not None else None
+
+
+def listed_size(path: str, size: int, parity: Any = "auto") -> int:
+    """Returns up to where a file is read that had a size when it was listed: what was cut off of it counts as listed.
+
+    Raises:
+        SeglakeError, OSError: as `coverage`.
+    """
+    found = covered(path, parity)
+    if found is None or found.covered_bytes is None or size < found.nbytes:
+        return size
+    return max(size, found.covered_bytes)
 
 
 class NotASegmentError(Exception):

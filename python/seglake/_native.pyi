@@ -196,8 +196,9 @@ def resume(
     dialect: DialectName | None = None,
     columns: Sequence[str] | None = None,
     filters: _Filters | None = None,
-    on_damage: Literal["raise", "skip"] = "raise",
+    on_damage: Literal["raise", "skip", "repair"] = "raise",
     key: _Key | None = None,
+    parity: _Source | None = ...,  # "auto"
     index: _Index | None = None,
     uuid_type: Literal["uuid", "arrow.uuid", "binary", "string"] = "uuid",
     batch_rows: int = 131072,
@@ -211,7 +212,13 @@ def resume(
     Records, damage and bytes of one call after the other add up to those of one reading of the file. An active
     file that was sealed since goes on after the last record that was read. No more is read than the new bytes,
     and a look at the first record and the last one that was read; but zeros at the end of a preallocated file are
-    looked at each time, and an oplog of the dialect "draft-1.1" with many keys is read from its beginning.
+    looked at each time, and an oplog of the dialect "draft-1.1" with many keys is read from its beginning. With a
+    parity sidecar, each band of 16 MiB of which a byte is read is checked as a whole.
+
+    A file is read as its sidecar has it, so a position does not depend on what is damaged meanwhile, repaired
+    later, or read without the sidecar. Of a file without checksums nothing is read that would have to be taken
+    back: DamageError is raised, whatever `on_damage` is, where lost blocks are reached in one that may grow, and
+    if the sidecar is of another file.
 
     size: read no more than this many bytes of the file: as many as were listed.
     final: the file grows no more, so that an unfinished record at its end is damage. The position stays in front
@@ -234,6 +241,7 @@ def identity(
     format: str | None = None,
     dialect: DialectName | None = None,
     key: _Key | None = None,
+    parity: _Source | None = ...,  # "auto"
     limits: Limits | None = None,
     filesystem: _FileSystem | None = None,
 ) -> str | None:
@@ -242,7 +250,8 @@ def identity(
     where it has one, and a hash.
 
     Files whose first records are the same have the same identity. So files of one identity may be two: `resume`
-    with the position of one raises ReplacedError for the other. The arguments are as in `resume`.
+    with the position of one raises ReplacedError for the other. The arguments are as in `resume`; the first
+    record is the one that the sidecar restores.
 
     >>> seglake.identity("orders.active").split(":")[0], seglake.identity("orders.active", size=10)
     ('segment', None)
@@ -1026,8 +1035,9 @@ class Reader:
         >>> [record.type for record in orders.records_from(second)]
         ['order.paid', 'order.shipped']
         """
-    def read_bytes(self, start: int, end: int) -> bytes:
-        """Bytes `start` to `end` of the file, as they are.
+    def read_bytes(self, start: int, end: int, *, restored: bool = False) -> bytes:
+        """Bytes `start` to `end` of the file, as they are. `restored`: as the parity sidecar has them that it is
+        read by. What a file that was cut off lacks is left out, unless it is restored.
 
         >>> orders = seglake.open("orders.active")
         >>> len(orders.read_bytes(0, 16))

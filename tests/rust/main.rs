@@ -64,6 +64,8 @@ mod faults_append;
 mod filter;
 mod golden;
 mod growth;
+#[cfg(all(unix, feature = "faults"))]
+mod growth_parity;
 mod growth_whole;
 mod hostile;
 mod misses;

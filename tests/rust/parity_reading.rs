@@ -22,10 +22,10 @@ use seglake::verbs::{self, Ledger, Report};
 use seglake::{Error, Reader};
 
 /// A file, and how it is read.
-struct Sample {
+pub(crate) struct Sample {
     name: String,
-    bytes: Vec<u8>,
-    options: Options,
+    pub(crate) bytes: Vec<u8>,
+    pub(crate) options: Options,
 }
 
 impl std::fmt::Debug for Sample {
@@ -57,7 +57,7 @@ fn by_name(name: &str) -> &'static Format {
 }
 
 /// A file of some records, written with an option of the format.
-fn written(format: &'static Format, option: &'static str, value: u64) -> Sample {
+pub(crate) fn written(format: &'static Format, option: &'static str, value: u64) -> Sample {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("file");
     let mut options = fault_samples::options(format);

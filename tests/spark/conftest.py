@@ -47,6 +47,7 @@ WITHOUT_SESSION: Final = {
     "test_stores.py",
     "test_stream_files.py",
     "test_stream_log.py",
+    "test_stream_sidecars.py",
     "test_stream_stores.py",
     "test_versions.py",
 }

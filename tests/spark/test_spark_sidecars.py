@@ -5,11 +5,13 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.dataset as ds
 import pytest
 from cli_samples import EXTENSIONS, RECORDS, sample
 from pyspark.sql import SparkSession
 
 import seglake
+import seglake.spark
 from seglake.spark.options import ReadOptions
 from seglake.spark.source import SegmentDataSource
 
@@ -169,3 +171,26 @@ def test_spark_reads_by_sidecars(spark: SparkSession, tmp_path: Path) -> None:
     repaired = load.option("repair", "true").load(str(path)).where("seq IS NOT NULL").orderBy("seq")
     values = [bytes(row["value"]) for row in repaired.select("value").collect()]
     assert values == [b"%d" % number for number in range(RECORDS)]
+
+
+def test_the_ingest_reads_by_sidecars_on_every_engine(tmp_path: Path, spark: SparkSession) -> None:
+    path, at = struck(tmp_path, "oplog")
+    for on_damage, records in (("repair", RECORDS), ("skip", RECORDS - 1)):
+        found: list[Any] = []
+        for engine in ("local", "spark"):
+            lake = tmp_path / f"{engine} {on_damage}"
+            how: dict[str, Any] = {"on_damage": on_damage}
+            result = (
+                seglake.spark.ingest(path, lake, spark=spark, **how)
+                if engine == "spark"
+                else seglake.ingest(path, lake, **how)
+            )
+            assert (result.records, result.exit_status) == (records, 1)
+            damage = ds.dataset(str(lake / "oplog" / "damage")).to_table().drop_columns(["run"]).to_pylist()
+            table = ds.dataset(str(lake / "oplog" / "records")).to_table()
+            found.append((damage, sorted(map(str, table.to_pylist()))))
+        assert found[0] == found[1]
+        [(row,), _] = found[0]
+        assert (row["start"], row["kind"], row["raw"]) == (at, "repaired", path.read_bytes()[at : at + 1])
+    as_it_is = seglake.spark.ingest(path, tmp_path / "none", spark=spark, parity=None)
+    assert (as_it_is.records, as_it_is.exit_status) == (RECORDS, 0)

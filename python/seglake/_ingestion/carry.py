@@ -23,6 +23,7 @@ BYTE_COLUMNS: Final = {
     "unproven": "unused_bytes",
     "torn_tail": "torn_bytes",
     "corrupt": "corrupt_bytes",
+    "repaired": "corrupt_bytes",
 }
 """The kinds of the ledger, and the columns of `files` that their bytes count for."""
 

@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any, Final, get_args
 
@@ -41,11 +42,13 @@ from .result import (
     IngestError,
     IngestProgress,
     IngestResult,
+    OnDamage,
     OnWrongKey,
     TableKind,
     can_pass,
     no_files,
 )
+from .sidecars import BESIDE, Sidecars
 from .state import State, load_state, refuse_other_columns, save_state
 from .tables import DAMAGE_SCHEMA, FILES_SCHEMA, is_dated, records_schema, uint64_type_of, write_table
 from .task import TaskRunner
@@ -76,6 +79,8 @@ class IngestDriver:
     progress: Callable[[IngestProgress], object] | None
     filesystem: object | None = None
     storage_options: Mapping[str, str] | None = None
+    parity: str | None = "auto"
+    on_damage: OnDamage = "repair"
 
     def run(self, start: StartEngine) -> IngestResult:
         """Runs it on an engine."""
@@ -85,6 +90,7 @@ class IngestDriver:
         listing = find_inputs(self.sources, destination, self.key_file)
         if not listing.files:
             return IngestResult(run_id=None, destination=destination.name, skipped=_skipped(listing))
+        sidecars = self._sidecars(listing)
         tables = lake_tables(self.table, destination, self.catalog, self.storage_options)
         destination.store.make_folder(destination.folder)
         with locked(destination, self._waits):
@@ -96,11 +102,13 @@ class IngestDriver:
             save_state(destination, state)
             if tables is not None and state.last_run is None:
                 _refuse_unknown_tables(destination)
-            planned, unchanged = plan_files(listing, state, final=self.final, identify=self._identity)
+            planned, unchanged = plan_files(
+                listing, state, final=self.final, identify=partial(self._identity, sidecars)
+            )
             if not planned:
                 return IngestResult(None, destination.name, unchanged=unchanged, skipped=_skipped(listing))
             with start() as engine:
-                result = self._run(engine, destination, tables, state, planned)
+                result = self._run(engine, destination, tables, state, planned, sidecars)
         return replace(result, unchanged=unchanged, skipped=_skipped(listing))
 
     def _check_format(self) -> None:
@@ -127,7 +135,18 @@ class IngestDriver:
         except (OSError, ValueError) as error:
             raise IngestError(f"the key cannot be used: {error}", may_pass=can_pass(error)) from error
 
-    def _identity(self, file: SegmentFile, format: str | None) -> str | None:
+    def _sidecars(self, listing: FileListing) -> Sidecars:
+        if self.parity in ("auto", None):
+            return Sidecars(self.parity)
+        files = listing.files
+        if len(files) != 1 or files[0].segment is not None:
+            raise IngestError(
+                f"{printable_path(self.parity)}: a parity sidecar that is named is of one file, and the sources have "
+                f"{len(files)}, or a log: name one file, or read by those beside the files (auto) or by none"
+            )
+        return Sidecars(str(Path(self.parity).absolute()), files[0].real_path)
+
+    def _identity(self, sidecars: Sidecars, file: SegmentFile, format: str | None) -> str | None:
         """Returns what identifies a file; None if that cannot be told: who reads it says why."""
         own: dict[str, Any]
         format = format or self.format
@@ -136,7 +155,9 @@ class IngestDriver:
         else:
             own = {**self.format_options.arguments(format), "format": format}
         try:
-            return seglake.identity(file.real_path, size=file.size, key=self.key_file, **own)
+            path = file.real_path
+            size = sidecars.size(path, file.size)
+            return seglake.identity(path, size=size, key=self.key_file, parity=sidecars.of(path), **own)
         except (OSError, seglake.SeglakeError):
             return None
 
@@ -147,6 +168,7 @@ class IngestDriver:
         tables: LakeTables | None,
         state: State,
         planned: Sequence[PlannedGroup],
+        sidecars: Sidecars = BESIDE,
     ) -> IngestResult:
         started = time.monotonic()
         run_id = new_run_id(state.last_run)
@@ -154,7 +176,7 @@ class IngestDriver:
         destination.store.make_staging(staging)
         try:
             with _exchange(destination, staging, engine) as exchange:
-                outcomes = self._read(engine, Staging(destination.store, staging, exchange), planned)
+                outcomes = self._read(engine, Staging(destination.store, staging, exchange), planned, sidecars)
             files = [file for outcome in outcomes for file in outcome.files]
             if not state.ingested:
                 _refuse_wrong_key(files)
@@ -172,7 +194,9 @@ class IngestDriver:
         end_run(destination, staging)
         return _result(run_id if manifest.place else None, destination, by_format, files, time.monotonic() - started)
 
-    def _read(self, engine: Engine, staging: Staging, groups: Sequence[PlannedGroup]) -> list[TaskOutcome]:
+    def _read(
+        self, engine: Engine, staging: Staging, groups: Sequence[PlannedGroup], sidecars: Sidecars
+    ) -> list[TaskOutcome]:
         """Has the engine read all files; returns what the tasks say, in the order of the files."""
         limit = task_bytes(
             groups,
@@ -196,6 +220,8 @@ class IngestDriver:
             stops_on_wrong_key=self.on_wrong_key == "stop",
             final=self.final,
             uint64_type=uint64_type_of(self.table),
+            sidecars=sidecars,
+            on_damage=self.on_damage,
         )
         report = self.progress
         watch = None if report is None else _Watch(lambda: report(_progress(staging.exchange, files)), staging.exchange)

@@ -25,6 +25,12 @@ AFTER_REPLACED: Final = (
 """What is to be done about a file that was replaced."""
 
 
+_AFTER_UNPROVEN: Final = (
+    "The file has no checksums, and its parity sidecar does not prove it. Restore the file; if the sidecar is of "
+    "another one, remove it; or have the file read as it is (parity=None, --sidecar none)"
+)
+
+
 class RefusedError(Exception):
     """Nothing of an input file is ingested. `wrote` tells whether rows of it have gone to the output by then."""
 
@@ -48,6 +54,8 @@ class RefusedError(Exception):
             status = "not_a_segment"
         elif isinstance(error, seglake.ReplacedError):
             return cls("replaced", f"{error}. {AFTER_REPLACED}", format, wrote=wrote)
+        elif isinstance(error, seglake.DamageError):
+            return cls(status, f"{error}. {_AFTER_UNPROVEN}", format, wrote=wrote)
         return cls(status, str(error), format, wrote=wrote)
 
 

@@ -16,6 +16,7 @@ __all__ = [
     "IngestError",
     "IngestProgress",
     "IngestResult",
+    "OnDamage",
     "OnWrongKey",
     "TableKind",
     "can_pass",
@@ -30,6 +31,9 @@ INGESTED: Final[tuple[FileStatus, ...]] = ("sound", "damaged")
 
 TableKind = Literal["parquet", "delta", "iceberg"]
 """What keeps track of a table's files: their folder alone, Delta Lake, or Apache Iceberg."""
+
+OnDamage = Literal["repair", "skip"]
+"""What becomes of records that a parity sidecar restores: they are ingested, or left out. `damage` tells of both."""
 
 OnWrongKey = Literal["record", "stop"]
 """What is done about a file for which the key seems to be wrong: it has its row in `files`, or the run stops."""

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, Literal, get_args
 
 from .engine import StartEngine
-from .result import IngestError, IngestProgress, IngestResult, OnWrongKey, TableKind
+from .result import IngestError, IngestProgress, IngestResult, OnDamage, OnWrongKey, TableKind
 
 if TYPE_CHECKING:
     from seglake._types import DialectName
@@ -32,6 +32,8 @@ def ingest(
     target_file_bytes: int = TARGET_FILE_BYTES,
     on_wrong_key: OnWrongKey = "record",
     final: bool = False,
+    parity: str | os.PathLike[str] | None = "auto",
+    on_damage: OnDamage = "repair",
     table: TableKind = "parquet",
     catalog: str | Mapping[str, str] | None = None,
     progress: Callable[[IngestProgress], object] | None = None,
@@ -69,6 +71,10 @@ def ingest(
             the run stops, and nothing is ingested. If every segment is such a file, the run stops in any case.
         final: whether no file grows any more. Of a file to which records may still be appended, an unfinished tail is
             `pending_bytes`, and the next run reads it again. With `final` it is damage.
+        parity: the parity sidecars that files are checked by: "auto" stands for those beside files, None for none. A
+            path is that of the only file.
+        on_damage: what becomes of records that a sidecar restores. `repair`: they are ingested, and `damage` has their
+            damaged bytes. `skip`: they are left out, also after the file is repaired.
         table: what keeps track of the tables' files. `parquet`: their folders alone. `delta`: Delta Lake, which needs
             deltalake. `iceberg`: Apache Iceberg, which needs pyiceberg.
         catalog: the catalog of Iceberg tables: the URI of an SQL database, or properties as `pyiceberg` takes them,
@@ -106,6 +112,8 @@ def ingest(
         "target_file_bytes": target_file_bytes,
         "on_wrong_key": on_wrong_key,
         "final": final,
+        "parity": parity,
+        "on_damage": on_damage,
         "table": table,
         "catalog": catalog,
         "progress": progress,
@@ -136,6 +144,8 @@ def run(
     target_file_bytes: int,
     on_wrong_key: OnWrongKey,
     final: bool,
+    parity: str | os.PathLike[str] | None,
+    on_damage: OnDamage,
     table: TableKind,
     catalog: str | Mapping[str, str] | None,
     progress: Callable[[IngestProgress], object] | None,
@@ -160,6 +170,8 @@ def run(
     for name, number in (("target_file_bytes", target_file_bytes), *own.items()):
         if number < 1:
             raise ValueError(f"{name} is {number}: expected at least 1")
+    if on_damage not in get_args(OnDamage):
+        raise ValueError(f"on_damage is one of {', '.join(get_args(OnDamage))}, not {on_damage!r}")
     if on_wrong_key not in get_args(OnWrongKey):
         raise ValueError(f"on_wrong_key is one of {', '.join(get_args(OnWrongKey))}, not {on_wrong_key!r}")
     record_bytes = own.pop("record_bytes", None)
@@ -177,6 +189,8 @@ def run(
         target_file_bytes=target_file_bytes,
         on_wrong_key=on_wrong_key,
         final=final,
+        parity=None if parity is None else os.fspath(parity),
+        on_damage=on_damage,
         table=table,
         catalog=catalog,
         progress=progress,

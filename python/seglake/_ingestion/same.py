@@ -31,7 +31,7 @@ def relation(
 ) -> Relation:
     """Compares a file with the one of a segment, up to where the segment was ingested.
 
-    Their bytes are compared; of an active and a sealed file, whose bytes differ, the records.
+    Their bytes are compared, as sidecars restore them; of an active and a sealed file, whose bytes differ, the records.
 
     Args:
         open_all: opens a file of a format to read all of it, up to a size in bytes, and to pass over damage.
@@ -76,7 +76,7 @@ def _same_bytes(one: seglake.Reader, other: seglake.Reader, end: int) -> bool:
         return False
     for start in range(0, end, _CHUNK_BYTES):
         stop = min(end, start + _CHUNK_BYTES)
-        if one.read_bytes(start, stop) != other.read_bytes(start, stop):
+        if one.read_bytes(start, stop, restored=True) != other.read_bytes(start, stop, restored=True):
             return False
     return True
 

@@ -19,7 +19,9 @@ from .outcome import AFTER_REPLACED, WRONG_KEY, FileOutcome, RefusedError, Stage
 from .output import Output
 from .plan import PlannedFile, groups_of, read_plan
 from .progress import StopError, TaskProgress
+from .result import OnDamage
 from .same import Relation, relation
+from .sidecars import BESIDE, Sidecars
 from .sink import FileSink, ReplacedError, UnreadableError
 from .state import Ingested
 from .tables import StagedFile, Uint64Type
@@ -49,6 +51,8 @@ class TaskRunner:
         stops_on_wrong_key: whether all tasks stop at a file for which the key seems to be wrong.
         final: whether no file grows any more, so that an unfinished tail is damage.
         uint64_type: how unsigned integers of 64 bits are written.
+        sidecars: by which parity sidecars the files are read.
+        on_damage: what becomes of records that these restore.
     """
 
     staging: Staging
@@ -60,6 +64,8 @@ class TaskRunner:
     stops_on_wrong_key: bool = False
     final: bool = False
     uint64_type: Uint64Type = "uint64"
+    sidecars: Sidecars = BESIDE
+    on_damage: OnDamage = "repair"
 
     def run(self, task: int, is_stopped: Callable[[], bool] = lambda: False) -> TaskOutcome:
         """Runs one task.
@@ -269,7 +275,11 @@ class _Reading:
         if file.before is not None and file.before.carry.position.identity is not None:
             # It is of that one, or of one with the same columns.
             return file.before.format
-        found = seglake.detect(file.path, dialect=self.runner.format_options.dialect, key=self.runner.key_file)
+        how = {"dialect": self.runner.format_options.dialect, "key": self.runner.key_file}
+        restored = self.runner.sidecars.format(file.path, **how)
+        if restored is not None:
+            return restored
+        found = seglake.detect(file.path, **how)  # pyright: ignore[reportArgumentType]
         if found.format is None:
             raise seglake.FormatError(f"cannot tell the format: {found.reason}", path=file.path)
         return found.format
@@ -277,15 +287,17 @@ class _Reading:
     def _open(
         self, file: PlannedFile, format: str, position: seglake.Position | None, *, final: bool
     ) -> seglake.Reader:
+        runner, path = self.runner, file.path
         is_known = position is not None and position.identity is not None
         return seglake.resume(
             file.source,
             position,
-            size=file.size if file.segment is None else None,
+            size=runner.sidecars.size(path, file.size) if file.segment is None else None,
             final=final,
             format=self.runner.format if file.segment is not None or is_known else format,
             key=self.runner.key_file,
-            on_damage="skip",
+            on_damage=runner.on_damage,
+            parity=runner.sidecars.of(path),
             columns=[*column_names(format, self.runner.format_options), "position"],
             uuid_type="string",
             **self.runner.format_options.arguments(format, record_bytes=self.runner.record_bytes),

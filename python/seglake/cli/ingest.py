@@ -88,6 +88,12 @@ Examples:
     "--follow", is_flag=True, help="Run again every two seconds, until Ctrl-C, also after errors that may pass."
 )
 @click.option("--final", is_flag=True, help="No file grows any more: an unfinished tail is damage.")
+@options.sidecar
+@click.option(
+    "--on-damage",
+    type=click.Choice(["repair", "skip"]),
+    help="What becomes of records that a parity sidecar restores: they are ingested, or left out. [default: repair]",
+)
 @click.option(
     "--table",
     type=click.Choice(["parquet", "delta", "iceberg"]),
@@ -111,6 +117,8 @@ def command(
     on_wrong_key: str | None,
     follow: bool,
     final: bool,
+    sidecar: str | None,
+    on_damage: str | None,
     table: str | None,
     catalog: str | None,
     as_json: bool,
@@ -132,8 +140,11 @@ def command(
             "table": table,
             "catalog": catalog,
             "final": final or None,
+            "on_damage": on_damage,
         }
     )
+    if sidecar is not None:
+        given["parity"] = None if sidecar == options.NO_SIDECAR else sidecar
     of_spark = options.given({"master": master, "conf": settings or None})
     if engine == "local" and of_spark:
         raise click.UsageError("--master and --conf are for Spark: leave them out, or --engine local")

@@ -1,13 +1,10 @@
 //! `resume` and `identity`: reading what a file grew by.
 
-use std::sync::Arc;
-
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use seglake::columns::Selection;
 use seglake::format::{self, Growth};
-use seglake::source::CappedSource;
 use uuid::Uuid;
 
 use crate::error::raise;
@@ -17,7 +14,8 @@ use crate::keywords::with_keywords;
 use crate::limits::{General, Settings};
 use crate::listed::ListedSegment;
 use crate::numbers;
-use crate::open::{bounds, is_strict, uuids};
+use crate::open::{bounds, on_damage, uuids};
+use crate::parity::{AUTO, ParityArgument};
 use crate::passes::Passes;
 use crate::position::Position;
 use crate::read_options::{OpenSource, ReadArguments};
@@ -32,7 +30,12 @@ with_keywords! {
 /// Records, damage and bytes of one call after the other add up to those of one reading of the file. An active file that was
 /// sealed since goes on after the last record that was read. No more is read than the new bytes, and a look at the first record
 /// and the last one that was read; but zeros at the end of a preallocated file are looked at each time, and an oplog of the
-/// dialect "draft-1.1" with many keys is read from its beginning.
+/// dialect "draft-1.1" with many keys is read from its beginning. With a parity sidecar, each band of 16 MiB of which a byte is read is
+/// checked as a whole.
+///
+/// A file is read as its sidecar has it, so a position does not depend on what is damaged meanwhile, repaired later, or read without the
+/// sidecar. Of a file without checksums nothing is read that would have to be taken back: DamageError is raised, whatever `on_damage` is,
+/// where lost blocks are reached in one that may grow, and if the sidecar is of another file.
 ///
 /// size: read no more than this many bytes of the file: as many as were listed.
 /// final: the file grows no more, so that an unfinished record at its end is damage. The position stays in front of it: if it is
@@ -56,6 +59,7 @@ fn resume(source: &Bound<'_, PyAny>, position: Option<Bound<'_, Position>>; Resu
     filters: Option<Filters> = None,
     on_damage: &'a str = "raise",
     key: Option<KeyArgument> = None,
+    parity: Option<ParityArgument> = AUTO,
     index: Option<Py<PyAny>> = None,
     uuid_type: &'a str = "uuid",
     #[pyo3(from_py_with = numbers::batch_rows)]
@@ -73,7 +77,7 @@ impl ResumeArguments<'_> {
     ) -> PyResult<Reader> {
         let py = source.py();
         let core = |error| raise(py, error);
-        let strict = is_strict(self.on_damage)?;
+        let (strict, repairs) = on_damage(self.on_damage)?;
         let uuids = uuids(self.uuid_type)?;
         let keywords = self.keywords(py)?;
         keywords.set_item("position", &position)?;
@@ -84,17 +88,15 @@ impl ResumeArguments<'_> {
             key: self.key,
             limits: self.limits,
             general: &[General::RecordBytes, General::BatchBytes],
+            parity: self.parity,
             filesystem: self.filesystem.as_ref().map(|own| own.bind(py)),
             ..ReadArguments::default()
         };
-        let given = arguments.give(source)?;
-        let listed = listed_last(source, &given, self.size)?;
-        let options = given.options.strict(strict);
-        let source = match self.size {
-            Some(size) => Arc::new(CappedSource::new(given.source, size)),
-            None => given.source,
-        };
         let since = position.as_ref().map(|position| &position.get().0);
+        let given = arguments.give_since(source, since, self.size)?;
+        let listed = listed_last(source, &given, self.size)?;
+        let (source, options) = (given.source, given.options);
+        let options = options.strict(strict).repair(repairs);
         let growth = py.detach(|| Growth::since(source.clone(), &options, since));
         let growth = growth.map_err(core)?.is_final(self.r#final).up_to(listed);
         let (format, options) = (growth.format(), growth.options().clone());
@@ -146,7 +148,7 @@ with_keywords! {
 /// It is made of the first one: of the format's family ("segment" for active and sealed), the UUID where it has one, and a hash.
 ///
 /// Files whose first records are the same have the same identity. So files of one identity may be two: `resume` with the position
-/// of one raises ReplacedError for the other. The arguments are as in `resume`.
+/// of one raises ReplacedError for the other. The arguments are as in `resume`; the first record is the one that the sidecar restores.
 ///
 /// >>> seglake.identity("orders.active").split(":")[0], seglake.identity("orders.active", size=10)
 /// ('segment', None)
@@ -156,6 +158,7 @@ fn identity(source: &Bound<'_, PyAny>; IdentityArguments<'a> {
     format: Option<&'a str> = None,
     dialect: Option<&'a str> = None,
     key: Option<KeyArgument> = None,
+    parity: Option<ParityArgument> = AUTO,
     limits: Option<Settings> = None,
     filesystem: Option<Py<PyAny>> = None,
 }) -> Option<String>;
@@ -169,20 +172,14 @@ impl IdentityArguments<'_> {
             dialect: self.dialect,
             key: self.key,
             limits: self.limits,
+            parity: self.parity,
             filesystem: self.filesystem.as_ref().map(|own| own.bind(py)),
             ..ReadArguments::default()
         };
         let OpenSource {
             source, options, ..
-        } = arguments.give(source)?;
-        let found = py.detach(|| match self.size {
-            Some(size) => {
-                let capped: Arc<dyn seglake::source::Source> =
-                    Arc::new(CappedSource::new(source, size));
-                format::identity(&capped, &options)
-            }
-            None => format::identity(&source, &options),
-        });
+        } = arguments.give_since(source, None, self.size)?;
+        let found = py.detach(|| format::identity(&source, &options));
         let found = found.map_err(|error| raise(py, error))?;
         Ok(found.map(|identity| identity.to_string()))
     }

@@ -103,16 +103,7 @@ fn open(source: &Bound<'_, PyAny>; OpenArguments<'a> [keywords] {
 impl OpenArguments<'_> {
     fn open(self, source: &Bound<'_, PyAny>) -> PyResult<Reader> {
         let py = source.py();
-        // After what cannot be restored, "repair" reads on as "skip" does.
-        let (strict, repairs) = match self.on_damage {
-            "repair" => (false, true),
-            "raise" | "skip" => (is_strict(self.on_damage)?, false),
-            other => {
-                return Err(PyValueError::new_err(format!(
-                    "on_damage is \"raise\", \"skip\" or \"repair\", not {other:?}"
-                )));
-            }
-        };
+        let (strict, repairs) = on_damage(self.on_damage)?;
         let uuids = uuids(self.uuid_type)?;
         let threads = thread_count(self.threads);
         let keywords = self.keywords(py)?;
@@ -198,6 +189,18 @@ pub(crate) fn uuids(name: &str) -> PyResult<UuidType> {
         "string" => Ok(UuidType::Text),
         other => Err(PyValueError::new_err(format!(
             "uuid_type is \"uuid\", \"arrow.uuid\", \"binary\" or \"string\", not {other:?}"
+        ))),
+    }
+}
+
+/// Whether `on_damage` says to stop at damage, and whether to give what a sidecar restores. After what it does not, "repair" reads
+/// on as "skip" does.
+pub(crate) fn on_damage(name: &str) -> PyResult<(bool, bool)> {
+    match name {
+        "repair" => Ok((false, true)),
+        "raise" | "skip" => Ok((is_strict(name)?, false)),
+        other => Err(PyValueError::new_err(format!(
+            "on_damage is \"raise\", \"skip\" or \"repair\", not {other:?}"
         ))),
     }
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyDict, PyString, PyType};
-use seglake::format::{Options, ParityCheck, with_parity};
+use seglake::format::{Options, ParityCheck, Position, with_parity, with_parity_since};
 use seglake::parity::{self, FileKind, WorstGroup};
 use seglake::source::{FileSource, Source, open_regular};
 use seglake::verbs::{ParityReport, find_sidecar};
@@ -119,6 +119,25 @@ impl ParityArgument {
             }
             if views {
                 return without_copies(check, options.clone());
+            }
+            Ok((source, options))
+        });
+        opened.map_err(|error| raise(py, error))
+    }
+
+    /// The same, to read what the file has since a position.
+    pub(crate) fn apply_since(
+        &self,
+        (source, options): (Arc<dyn Source>, Options),
+        sidecar: Arc<dyn Source>,
+        position: Option<&Position>,
+        py: Python<'_>,
+    ) -> PyResult<(Arc<dyn Source>, Options)> {
+        let is_named = matches!(self, Self::Named(_));
+        let opened = py.detach(|| {
+            let (source, options) = with_parity_since(source, sidecar, &options, position)?;
+            if let Some(check) = options.parity().filter(|_| is_named) {
+                check.refuse_without_frames()?;
             }
             Ok((source, options))
         });

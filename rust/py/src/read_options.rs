@@ -7,8 +7,8 @@ use std::sync::Arc;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyBool;
-use seglake::format::{Dialect, Format, IndexSource, Options, by_name, resolve};
-use seglake::source::Source;
+use seglake::format::{Dialect, Format, IndexSource, Options, Position, by_name, resolve};
+use seglake::source::{CappedSource, Source};
 
 use crate::error::raise;
 use crate::interrupt::signals;
@@ -111,14 +111,44 @@ impl ReadArguments<'_, '_> {
         }
     }
 
+    /// The sidecar that the arguments name, or that is beside the source. It is opened before that.
+    fn sidecar(
+        &self,
+        object: &Bound<'_, PyAny>,
+    ) -> PyResult<Option<(&ParityArgument, Arc<dyn Source>)>> {
+        let Some(parity) = &self.parity else {
+            return Ok(None);
+        };
+        let sidecar = parity.open(object, self.filesystem)?;
+        Ok(sidecar.map(|sidecar| (parity, sidecar)))
+    }
+
+    /// Opens a source to read what it has since a position: at most so many bytes.
+    pub(crate) fn give_since(
+        &self,
+        object: &Bound<'_, PyAny>,
+        position: Option<&Position>,
+        size: Option<u64>,
+    ) -> PyResult<OpenSource> {
+        let sidecar = self.sidecar(object)?;
+        let mut given = self.give(object)?;
+        if let Some((parity, sidecar)) = sidecar {
+            let file = (given.source, given.options);
+            (given.source, given.options) =
+                parity.apply_since(file, sidecar, position, object.py())?;
+        }
+        if let Some(size) = size {
+            given.source = Arc::new(CappedSource::new(given.source, size));
+        }
+        Ok(given)
+    }
+
     /// Opens a source, and tells its format where it is not named.
     pub(crate) fn open(&self, object: &Bound<'_, PyAny>) -> PyResult<Opened> {
         let py = object.py();
-        let parity = self.parity.as_ref();
-        let sidecar = parity.map(|parity| parity.open(object, self.filesystem));
-        let sidecar = sidecar.transpose()?.flatten();
+        let sidecar = self.sidecar(object)?;
         let mut given = self.give(object)?;
-        if let (Some(parity), Some(sidecar)) = (parity, sidecar) {
+        if let Some((parity, sidecar)) = sidecar {
             let file = (given.source, given.options);
             (given.source, given.options) = parity.apply(file, sidecar, self.views, py)?;
         }

@@ -667,30 +667,36 @@ impl Reader {
         })
     }
 
-    /// Bytes `start` to `end` of the file, as they are.
+    /// Bytes `start` to `end` of the file, as they are. `restored`: as the parity sidecar has them that it is read by. What a file that
+    /// was cut off lacks is left out, unless it is restored.
     ///
     /// >>> orders = seglake.open("orders.active")
     /// >>> len(orders.read_bytes(0, 16))
     /// 16
+    #[pyo3(signature = (start, end, *, restored=false))]
     fn read_bytes<'py>(
         &self,
         py: Python<'py>,
         #[pyo3(from_py_with = numbers::start)] start: u64,
         #[pyo3(from_py_with = numbers::end)] end: u64,
+        restored: bool,
     ) -> PyResult<Bound<'py, PyBytes>> {
         self.shared.check_open()?;
         let size = self.source.len();
+        let file = self.options.parity().filter(|_| !restored);
+        let source = file.map_or(&self.source, |check| check.file());
+        let start_there = start.min(source.len());
         let len = end
             .checked_sub(start)
             .filter(|_| end <= size)
-            .and_then(|len| usize::try_from(len).ok());
+            .and_then(|_| usize::try_from(end.min(source.len()) - start_there).ok());
         let len = len.ok_or_else(|| {
             PyValueError::new_err(format!(
                 "bytes {start} to {end} are not a range of a file of {size} bytes"
             ))
         })?;
         let mut bytes = vec![0; len];
-        py.detach(|| self.source.read_exact_at(start, &mut bytes))
+        py.detach(|| source.read_exact_at(start_there, &mut bytes))
             .map_err(|error| raise(py, error))?;
         Ok(PyBytes::new(py, &bytes))
     }

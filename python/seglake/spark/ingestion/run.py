@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from seglake._ingestion.result import IngestError, IngestProgress, IngestResult, OnWrongKey, TableKind
+from seglake._ingestion.result import IngestError, IngestProgress, IngestResult, OnDamage, OnWrongKey, TableKind
 from seglake._ingestion.run import TARGET_FILE_BYTES, require, run
 
 if TYPE_CHECKING:
@@ -31,6 +31,8 @@ def ingest(
     target_file_bytes: int = TARGET_FILE_BYTES,
     on_wrong_key: OnWrongKey = "record",
     final: bool = False,
+    parity: str | os.PathLike[str] | None = "auto",
+    on_damage: OnDamage = "repair",
     table: TableKind = "parquet",
     catalog: str | Mapping[str, str] | None = None,
     progress: Callable[[IngestProgress], object] | None = None,
@@ -66,6 +68,10 @@ def ingest(
             the run stops, and nothing is ingested. If every segment is such a file, the run stops in any case.
         final: whether no file grows any more. Of a file to which records may still be appended, an unfinished tail is
             `pending_bytes`, and the next run reads it again. With `final` it is damage.
+        parity: the parity sidecars that files are checked by: "auto" stands for those beside files, None for none. A
+            path is that of the only file.
+        on_damage: what becomes of records that a sidecar restores. `repair`: they are ingested, and `damage` has their
+            damaged bytes. `skip`: they are left out, also after the file is repaired.
         table: what keeps track of the tables' files. `parquet`: their folders alone. `delta`: Delta Lake, which needs
             deltalake. `iceberg`: Apache Iceberg, which needs pyiceberg. The driver commits, without a jar.
         catalog: the catalog of Iceberg tables: the URI of an SQL database, or properties as `pyiceberg` takes them,
@@ -102,6 +108,8 @@ def ingest(
         target_file_bytes=target_file_bytes,
         on_wrong_key=on_wrong_key,
         final=final,
+        parity=parity,
+        on_damage=on_damage,
         table=table,
         catalog=catalog,
         progress=progress,

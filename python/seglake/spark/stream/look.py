@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import json
 import time
+import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
@@ -13,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import seglake
 from seglake import Position
+from seglake._by_sidecar import listed_size
 from seglake._files import SegmentFile, find_files
 from seglake._formats import FormatOptions, column_names, grows
 from seglake._tasks import Growth
@@ -71,7 +73,8 @@ class Look:
             seglake.FormatError: its format cannot be told.
         """
         try:
-            return seglake.identity(self.options.stores.now(file.path), size=file.size, **self._arguments())
+            now, size = self.options.stores.now(file.path), self._size(file)
+            return seglake.identity(now, size=size, parity=self.options.parity, **self._arguments())
         except seglake.FormatError:
             if self._may_begin_later(file):
                 return None
@@ -97,6 +100,7 @@ class Look:
             seglake.FormatError: its format cannot be told, or has other columns than the stream.
             seglake.WrongKeyError: the key is probably not that of the file.
         """
+        file = file._replace(size=self._size(file))
         try:
             reader = self._resumed(file.path, position, file.size)
         except seglake.FormatError:
@@ -155,8 +159,13 @@ class Look:
             "Or load it in mode PERMISSIVE, which gives them, and move it elsewhere",
         )
 
+    def _size(self, file: SegmentFile) -> int:
+        """Returns up to where a file is read: what was cut off of one that a sidecar restores counts as listed."""
+        now = self.options.stores.now(file.path)
+        return listed_size(now, file.size, self.options.parity) if isinstance(now, str) else file.size
+
     def _resumed(self, path: str, position: Position | None, size: int, *, final: bool = False) -> seglake.Reader:
-        columns: Any = {"columns": ["position"], "on_damage": "skip"}
+        columns: Any = {"columns": ["position"], "on_damage": "skip", "parity": self.options.parity}
         source = self.options.stores.now(path)
         return seglake.resume(source, position, size=size, final=final, **columns, **self._arguments())
 
@@ -332,28 +341,41 @@ def _opened(
     arguments: dict[str, Any],
 ) -> seglake.Reader:
     now = options.stores.now
-    parity = arguments.pop("parity")
-    # What a file grew by is read as it is.
-    grown: dict[str, Any] = {**arguments, "on_damage": "raise" if arguments["on_damage"] == "raise" else "skip"}
     if grows(arguments["format"]) or not grows(end.format):
-        looks = {name: value for name, value in arguments.items() if name in ("key", "format", "dialect")}
+        looks = {name: value for name, value in arguments.items() if name in ("key", "format", "dialect", "parity")}
         seglake.resume(now(path), end, **looks).close()  # refuses another file before anything is read of it
     if grows(arguments["format"]):
         source = growing(options.stores, path, end.byte_offset)
-        return seglake.resume(source, start, size=end.byte_offset, **grown)
+        return seglake.resume(source, start, size=end.byte_offset, **arguments)
     source = growing(options.stores, path)
     if not grows(end.format):
         if start is not None and start.format != end.format:
-            return seglake.resume(source, start, **grown)
-        return seglake.open(source, part=part, prune=True, parity=parity, **arguments)
+            return seglake.resume(source, start, **arguments)
+        return seglake.open(source, part=part, prune=True, **arguments)
     # It has been sealed since.
-    with seglake.open(now(path), key=arguments["key"], format=arguments["format"]) as sealed:
-        if end.uuid is None or sealed.get(end.uuid) is None:
-            raise seglake.ReplacedError(
-                path=path, byte_offset=0, expected=f"a record with the UUID {end.uuid}", actual="none"
-            )
+    if not _has_record(now(path), end, {name: arguments[name] for name in ("key", "format", "parity")}):
+        raise seglake.ReplacedError(
+            path=path, byte_offset=0, expected=f"a record with the UUID {end.uuid}", actual="none"
+        )
     bound: dict[str, Any] = {"filters": [*arguments["filters"], ("uuid", "<=", end.uuid)]}
-    return seglake.resume(source, start, **(grown | bound))
+    return seglake.resume(source, start, **(arguments | bound))
+
+
+def _has_record(source: Any, end: Position, read: dict[str, Any]) -> bool:
+    """Tells whether a sealed file has the last record that was planned, also one that its sidecar restores.
+
+    Raises:
+        seglake.DamageError: that cannot be told, as the file is damaged.
+    """
+    if end.uuid is None:
+        return False
+    for how in ("repair", "raise"):
+        on_damage: Any = how
+        with seglake.open(source, on_damage=on_damage, **read) as sealed, warnings.catch_warnings():
+            warnings.simplefilter("ignore", seglake.DamageWarning)
+            if sealed.get(end.uuid) is not None:
+                return True
+    return False
 
 
 def _others(path: str, end: Position, options: ReadOptions, format: str) -> Iterator[tuple[str, str]]:
@@ -365,7 +387,7 @@ def _others(path: str, end: Position, options: ReadOptions, format: str) -> Iter
     files = find_files(options.paths, options.filter, options.stores, key=own["key"]).files
     for file in sorted(files, key=lambda file: not Path(file.path).name.startswith(stem)):
         try:
-            if seglake.identity(options.stores.now(file.path), **own) == end.identity:
+            if seglake.identity(options.stores.now(file.path), parity=options.parity, **own) == end.identity:
                 found = seglake.detect(
                     options.stores.now(file.path), dialect=options.format_options.dialect, key=own["key"]
                 ).format

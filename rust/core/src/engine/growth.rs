@@ -61,6 +61,9 @@ pub(crate) enum Tail {
 /// - The cause of damage is what was found when it was read. Lengths that led beyond the end of the file may lead to a place within it
 ///   later.
 ///
+/// Read [by a parity sidecar](crate::format::with_parity_since), positions are those of the file as it was covered: they do not depend on
+/// whether it is damaged, restored by then, or read without one.
+///
 /// No more is read than the new bytes, the first unit and the last one that was read, of at most 64 KiB and 4 KiB. There are two exceptions.
 /// Zeros at the end of a preallocated file are looked at each time. An oplog of the dialect `draft-1.1` with many keys is
 /// read from the beginning each time, because later messages refer to them.
@@ -167,6 +170,7 @@ impl Growth {
         options: &Options,
     ) -> Result<Box<dyn Walk>> {
         let mut options = options.clone().prune(false);
+        options.unproven = OfUnproven::OwnSidecar;
         if self.grows() {
             options = options.eof(Eof::Growing);
             options.unproven = OfUnproven::SoundPrefix;
@@ -289,8 +293,10 @@ pub(crate) fn first_unit(
     options: &Options,
 ) -> Result<Option<(Place, Identity)>> {
     let window_bytes = options.window_bytes.min(FIRST_WINDOW_BYTES);
+    // A unit that a parity sidecar restores is one of the source, and its ranges are not divided here.
     let options = options
         .clone()
+        .without_parity()
         .strict(false)
         .values(false)
         .filter(Filter::default())

@@ -110,7 +110,7 @@ impl fmt::Debug for IndexSource {
     }
 }
 
-/// What is read of a growing file that has no checksums.
+/// What is read of a file that has no checksums.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum OfUnproven {
     /// What follows damage too, if it leads to where the file ends now.
@@ -118,6 +118,8 @@ pub(crate) enum OfUnproven {
     All,
     /// What is in front of the first damage: where the file ends now may prove something else than its end.
     SoundPrefix,
+    /// All of a complete file, unless its parity sidecar is of another file: then nothing is proven.
+    OwnSidecar,
 }
 
 /// What numbers records have of a walk that begins at an offset, in formats that do not store them.
@@ -183,7 +185,7 @@ pub struct Options {
     pub(crate) restored: Restored,
     /// What pruned reads and look-ups learned of the file that is read with these options and their clones.
     pub(crate) memory: Memory,
-    /// What is read of a growing file that has no checksums.
+    /// What is read of a file that has no checksums.
     pub(crate) unproven: OfUnproven,
     /// What numbers records have of a walk that begins at an offset.
     pub(crate) numbers: Numbers,

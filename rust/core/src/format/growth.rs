@@ -244,7 +244,7 @@ fn plan(
 }
 
 /// Whether the first unit is where it was, as it was.
-fn has_first(source: &dyn Source, position: &Position) -> Result<bool> {
+pub(super) fn has_first(source: &dyn Source, position: &Position) -> Result<bool> {
     let (Some(identity), Some(first)) = (&position.identity, position.first) else {
         return Ok(false);
     };

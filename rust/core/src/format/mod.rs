@@ -18,7 +18,7 @@ use std::sync::Arc;
 
 pub use detect::{Detection, detect, resolve};
 pub use growth::identity;
-pub use parity::with_parity;
+pub use parity::{with_parity, with_parity_since};
 pub use part::split;
 
 pub use crate::engine::{

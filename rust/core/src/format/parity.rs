@@ -2,8 +2,9 @@
 
 use std::sync::Arc;
 
+use super::growth::has_first;
 use super::resolve;
-use crate::engine::Options;
+use crate::engine::{Format, Options, Position};
 use crate::error::Result;
 use crate::sidecar::Check;
 use crate::source::Source;
@@ -60,7 +61,37 @@ pub fn with_parity(
     sidecar: Arc<dyn Source>,
     options: &Options,
 ) -> Result<(Arc<dyn Source>, Options)> {
-    let resolve = |source: &dyn Source| resolve(source, options);
+    opened(file, sidecar, options, |source| resolve(source, options))
+}
+
+/// The same, to read what a file has [since](super::Growth::since) a position. The format is that of the position if the file as it was
+/// covered begins as it did then. What is returned may be longer than was listed: [cap](crate::source::CappedSource) it, not the file.
+///
+/// Of a file without checksums nothing is read if that may have to be taken back. A walk of a growth then ends with an error, also where
+/// it is not strict: at the first record that nothing proves, if the file may grow; at any record, if the sidecar is of another file.
+///
+/// # Errors
+/// As [`with_parity`].
+pub fn with_parity_since(
+    file: Arc<dyn Source>,
+    sidecar: Arc<dyn Source>,
+    options: &Options,
+    position: Option<&Position>,
+) -> Result<(Arc<dyn Source>, Options)> {
+    opened(file, sidecar, options, |source| match position {
+        Some(position) if options.format.is_none() && has_first(source, position)? => {
+            Ok(position.format())
+        }
+        _ => resolve(source, options),
+    })
+}
+
+fn opened(
+    file: Arc<dyn Source>,
+    sidecar: Arc<dyn Source>,
+    options: &Options,
+    resolve: impl Fn(&dyn Source) -> Result<&'static Format>,
+) -> Result<(Arc<dyn Source>, Options)> {
     let (source, check) = Check::open(file, sidecar, options, resolve)?;
     let mut options = options.clone().format(check.format());
     options.parity = Some(check);

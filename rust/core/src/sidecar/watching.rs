@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::trust::join;
 use super::{Affected, Check, Trust, is_unit, overlapping};
-use crate::engine::{Carry, Options, Restored, SelectedRows, Step, Walk};
+use crate::engine::{Carry, OfUnproven, Options, Restored, SelectedRows, Step, Walk};
 use crate::error::{Damage, Error, Result};
 use crate::ledger::{Cause, Kind, RecordRun, Span};
 use crate::own::Own;
@@ -18,6 +18,8 @@ pub(super) struct Watching {
     is_strict: bool,
     /// Whether records that are restored are given.
     repairs: bool,
+    /// What becomes of records that nothing proves, if reading is not strict.
+    unproven: OfUnproven,
     /// Whether the walk goes through the whole file, so that damage in front of what it met counts.
     is_whole: bool,
     /// What was made of the last step, if anything of it is damaged.
@@ -53,6 +55,7 @@ impl Watching {
             check,
             is_strict: options.strict,
             repairs: options.restored == Restored::Emitted,
+            unproven: options.unproven,
             is_whole,
             seen: None,
             repaired: 0,
@@ -90,6 +93,18 @@ impl Watching {
             && !affected.meets(&run)
         {
             return Ok(());
+        }
+        if self.stops_at_unproven() {
+            let unproven =
+                |span: &Span| !overlapping(&affected.unproven, span.start, span.end).is_empty();
+            let mut units = self.walk.spans().iter().filter(|span| is_unit(span.kind));
+            let unit = units.find(|unit| unproven(unit)).map(|unit| Span {
+                kind: Kind::Corrupt,
+                cause: Some(Cause::ChecksumMismatch),
+                ..*unit
+            });
+            self.failed = unit.map(|unit| self.check.damage(&unit));
+            self.fail()?;
         }
         let mut seen = self.rows_of(trust, affected);
         let mut spans = std::mem::take(&mut seen.spans);
@@ -189,6 +204,28 @@ impl Watching {
             return self.fail();
         }
         Ok(())
+    }
+
+    /// Whether a record that nothing proves is an error in any case.
+    fn stops_at_unproven(&self) -> bool {
+        match self.unproven {
+            OfUnproven::All => false,
+            OfUnproven::SoundPrefix => true,
+            OfUnproven::OwnSidecar => self.check.bands.refused().is_some(),
+        }
+    }
+
+    /// At the end of a walk that stops at what nothing proves: bytes that are lost are no unfinished record.
+    fn end(&mut self) -> Result<()> {
+        if self.stops_at_unproven()
+            && self.walk.checked() == Checked::Structure
+            && self.check.bands.is_damaged()
+        {
+            let lost = &self.check.trust()?.lost;
+            let first = overlapping(lost, self.walk.offset(), u64::MAX).first();
+            self.failed = first.map(|first| self.check.damage(first));
+        }
+        self.fail()
     }
 
     fn fail(&self) -> Result<()> {
@@ -296,6 +333,7 @@ impl Walk for Watching {
                 }
                 return Ok(Step::More);
             }
+            self.end()?;
             let Some(last) = self.held.take() else {
                 return Ok(step);
             };
