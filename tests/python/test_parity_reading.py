@@ -1,6 +1,7 @@
 """Files that are read by their parity sidecars: `parity=` and `--sidecar`."""
 
 import json
+import os
 import pickle
 import re
 import struct
@@ -341,3 +342,24 @@ def test_changed_bytes_are_not_converted(tmp_path: Path) -> None:
     assert seglake.convert(path, tmp_path / "blind.oplog", parity=None).records == RECORDS
     assert here("convert", str(path), str(tmp_path / "a.oplog")).status == 1
     assert here("convert", "--sidecar", "none", str(path), str(tmp_path / "b.oplog")).status == 0
+
+
+@pytest.mark.parametrize("format", ["active", "oplog"])
+def test_what_is_no_file_in_the_place_of_a_sidecar_is_told(tmp_path: Path, format: str) -> None:
+    path = sample(tmp_path, format)
+    sidecar = Path(f"{path}.par")
+    sidecar.mkdir()
+    for read in (seglake.verify, seglake.open, seglake.coverage, seglake.identity, seglake.verify_parity):
+        with pytest.raises(OSError, match=r"expected the parity sidecar of the file, found a folder: move it"):
+            read(path)
+    found = here("verify", str(path))
+    assert found.status == 2
+    assert f"{sidecar}" in found.err
+    assert here("verify", "--sidecar", "none", str(path)).status == 0
+    sidecar.rmdir()
+    if hasattr(os, "mkfifo"):
+        os.mkfifo(sidecar)
+        with pytest.raises(OSError, match="found something that is not a regular file"):
+            seglake.verify(path)
+        sidecar.unlink()
+    assert seglake.verify(path).ok

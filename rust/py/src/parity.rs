@@ -1,6 +1,7 @@
 //! The parity sidecar that a file is read by.
 
 use std::io::ErrorKind;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use pyo3::prelude::*;
@@ -80,8 +81,11 @@ impl ParityArgument {
         };
         let opened = py.detach(|| -> seglake::Result<Option<Arc<dyn Source>>> {
             let sidecar = find_sidecar(&path, &Options::default());
-            if !sidecar.is_file() {
+            let Ok(metadata) = sidecar.metadata() else {
                 return Ok(None);
+            };
+            if !metadata.is_file() {
+                return Err(in_its_place(sidecar, metadata.is_dir()));
             }
             match open_regular(&sidecar) {
                 Ok(file) => Ok(Some(Arc::new(FileSource::new(file, &sidecar)?))),
@@ -142,6 +146,24 @@ impl ParityArgument {
             Ok((source, options))
         });
         opened.map_err(|error| raise(py, error))
+    }
+}
+
+/// The error for what is where the sidecar would be. To pass over it would look as if the file had none.
+fn in_its_place(path: PathBuf, is_folder: bool) -> seglake::Error {
+    let found = match is_folder {
+        true => "a folder",
+        false => "something that is not a regular file",
+    };
+    seglake::Error::Io {
+        path: Some(path),
+        action: "cannot open".to_owned(),
+        source: std::io::Error::new(
+            ErrorKind::InvalidInput,
+            format!(
+                "expected the parity sidecar of the file, found {found}: move it, or read without (parity=None, --sidecar none)"
+            ),
+        ),
     }
 }
 
