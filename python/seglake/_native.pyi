@@ -838,6 +838,17 @@ class Reader:
         (None, 'unchecked')
         """
     @property
+    def parity_refused(self) -> Literal["no_frame", "another_file", "earlier_state"] | None:
+        """Why the parity sidecar that the file is read by counts for nothing, as `ParityReport.refused` says it;
+        None if it counts, or there is none. `earlier_state` is known once what differs was read.
+
+        >>> seglake.protect("orders.active").change
+        'created'
+        >>> orders = seglake.open("orders.active")
+        >>> orders.count(), orders.parity_refused
+        (3, None)
+        """
+    @property
     def report(self) -> Report:
         """What the latest pass has read so far.
 

@@ -363,3 +363,33 @@ def test_what_is_no_file_in_the_place_of_a_sidecar_is_told(tmp_path: Path, forma
             seglake.verify(path)
         sidecar.unlink()
     assert seglake.verify(path).ok
+
+
+def test_cat_tells_of_a_sidecar_that_counts_for_nothing(tmp_path: Path) -> None:
+    path = protected(tmp_path, "active")
+    sound = here("cat", str(path))
+    assert (sound.status, sound.err) == (0, "")
+    other = tmp_path / "other"
+    other.write_bytes(b"another" * 500)
+    seglake.protect(other, format="raw")
+    found = here("cat", "--sidecar", f"{other}.par", str(path))
+    assert (found.status, found.out) == (1, sound.out)
+    assert re.search(r"other\.par: refused: no block of the file is as it was covered", found.err)
+    Path(f"{other}.par").replace(f"{path}.par")
+    beside = here("cat", str(path))
+    assert (beside.status, beside.out) == (1, sound.out)
+    assert "the sidecar of" in beside.err
+    with seglake.open(path) as reader:
+        assert (reader.count(), reader.parity_refused) == (RECORDS, "another_file")
+    seglake.protect(path, as_it_is=True)
+    content = path.read_bytes()
+    rewritten = tmp_path / "rewritten"
+    with seglake.create(rewritten, format="active") as writer:
+        for number in range(RECORDS):
+            writer.write(value=b"%d" % number, type=f"t{number % 3}")
+    # The same beginning, and then records that prove themselves.
+    half = in_a_record(path) - 2
+    path.write_bytes(content[:half] + rewritten.read_bytes()[half:])
+    found = here("cat", str(path))
+    assert found.status == 1
+    assert "refused: it has other bytes for records that their own checksums prove" in found.err

@@ -31,7 +31,7 @@ from .render import (
     number_columns,
     printable,
 )
-from .report import skipped
+from .report import refused_in_words, skipped
 
 if TYPE_CHECKING:
     from seglake import Format, Reader, Record
@@ -152,12 +152,15 @@ def command(
                 if error.byte_offset == at:
                     error.add_note("no record begins at --at, or the one there is damaged")
                 raise
-            report = reader.report
+            report, refused = reader.report, reader.parity_refused
         if left is not None:
             left -= printed
         if not report.ok:
             say(skipped(report, file.label))
-        return report_status(report)
+        if refused is None:
+            return report_status(report)
+        say(refused_in_words(printable(sidecar or f"the sidecar of {file.label}"), refused))
+        return Status.DAMAGED
 
     status = max(named.status, each(named.files, spool_limit=spool_limit, action=show, segments=named.segments))
     if left == 0 or not wanted.missing:

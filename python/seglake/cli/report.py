@@ -323,13 +323,18 @@ _PARITY_REFUSED = {
 }
 
 
+def refused_in_words(sidecar: str, refused: str) -> str:
+    """Why a parity sidecar counts for nothing."""
+    return f"{sidecar}: refused: {_PARITY_REFUSED[refused]}."
+
+
 def parity_in_words(parity: ParityReport | None, label: str) -> str:
     """What a file's parity sidecar says of both; nothing for a file that was read without one."""
     if parity is None:
         return ""
     where = printable(parity.sidecar or f"the sidecar of {label}")
     if parity.outcome == "refused":
-        return f"{where}: refused: {_PARITY_REFUSED[parity.refused or 'no_frame']}."
+        return refused_in_words(where, parity.refused or "no_frame")
     said = {
         "sound": "sound",
         "repaired": "`seglake repair` can restore all damage of the file and of the sidecar",

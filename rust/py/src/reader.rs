@@ -305,6 +305,27 @@ impl Reader {
         self.lookup.unproven().map(Unproven::as_str)
     }
 
+    /// Why the parity sidecar that the file is read by counts for nothing, as `ParityReport.refused` says it; None if it counts, or
+    /// there is none. `earlier_state` is known once what differs was read.
+    ///
+    /// >>> seglake.protect("orders.active").change
+    /// 'created'
+    /// >>> orders = seglake.open("orders.active")
+    /// >>> orders.count(), orders.parity_refused
+    /// (3, None)
+    #[getter]
+    fn parity_refused(&self, py: Python<'_>) -> PyResult<Option<&'static str>> {
+        let Some(check) = self.options.parity() else {
+            return Ok(None);
+        };
+        if let Some(why) = check.refused() {
+            return Ok(Some(why.as_str()));
+        }
+        let is_earlier = py.detach(|| check.is_known_to_be_of_an_earlier_state());
+        let is_earlier = is_earlier.map_err(|error| raise(py, error))?;
+        Ok(is_earlier.then_some("earlier_state"))
+    }
+
     /// What the latest pass has read so far.
     ///
     /// >>> orders = seglake.open("orders.active")

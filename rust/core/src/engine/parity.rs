@@ -35,6 +35,13 @@ pub trait ParityCheck: Own + Send + Sync + Debug {
     /// As [`report`](Self::report).
     fn is_of_an_earlier_state(&self) -> Result<bool>;
 
+    /// Whether that is known by what was read: the same as [above](Self::is_of_an_earlier_state) once any byte was read that differs from
+    /// what was covered.
+    ///
+    /// # Errors
+    /// As [`report`](Self::report).
+    fn is_known_to_be_of_an_earlier_state(&self) -> Result<bool>;
+
     /// A walk that is compared with the sidecar. `is_whole` says whether it goes through the whole file.
     fn watch(
         self: Arc<Self>,

@@ -189,6 +189,10 @@ impl ParityCheck for Check {
         Ok(self.trust()?.is_of_an_earlier_state)
     }
 
+    fn is_known_to_be_of_an_earlier_state(&self) -> Result<bool> {
+        Ok(self.bands.is_damaged() && self.trust()?.is_of_an_earlier_state)
+    }
+
     fn watch(
         self: Arc<Self>,
         walk: Box<dyn Walk>,
