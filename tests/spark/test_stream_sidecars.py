@@ -84,13 +84,19 @@ def test_a_changed_record_is_noticed_in_every_mode(path: Path) -> None:
         Query(path.parent, segmentFormat="oplog", **strict).batch()
 
 
-def test_the_sidecar_of_another_oplog_ends_the_query(path: Path) -> None:
+@pytest.mark.parametrize("format", ["oplog", "tenant"])
+def test_the_sidecar_of_another_file_ends_the_query(path: Path, format: str) -> None:
     other = path.parent.parent / "other"
     other.write_bytes(b"another" * 500)
     seglake.protect(other, format="raw")
     Path(f"{other}.par").rename(f"{path}.par")
-    oplog(path, values(0, 20))
-    query = stream(path.parent)
+    if format == "oplog":
+        oplog(path, values(0, 20))
+    else:
+        with seglake.create(path, format="tenant", options={"version": 1}) as writer:
+            for value in values(0, 20):
+                writer.write(partition=1, tenant="a", value=value.encode())
+    query = stream(path.parent, segmentFormat=format)
     with pytest.raises(seglake.DamageError, match="parity sidecar"):
         query.batch()
     Path(f"{path}.par").unlink()

@@ -115,7 +115,7 @@ class Look:
                 most = min(most, start + most_bytes)
             elif not is_first and file.size > most_bytes:
                 raise NoRoomError
-        if position is None:
+        if position is None and reader.parity_refused is None:
             # The tasks verify a complete file. One that has a sound record has this key.
             end = reader.position_after_all()
             if end is not None:
