@@ -197,6 +197,12 @@ def _is_sidecar(path: str) -> bool:
         return False
 
 
+def _is_sealed(path: str | None) -> bool:
+    """Whether an active segment is there as a sealed one by now."""
+    stem, _, extension = (path or "").rpartition(".")
+    return extension == "active" and os.path.lexists(f"{stem}.sealed")
+
+
 def _alone(path: str) -> FormatError:
     """A sidecar is listed only where what it restores is not: that was deleted or renamed."""
     return FormatError(
@@ -294,10 +300,15 @@ class _Scrub:
         try:
             found = self._verified(file, arguments, advance)
         except NotASegmentError:
-            if _is_sidecar(file.path):
-                return Scrubbed(file.path, None, error=_alone(file.path))
-            return Scrubbed(file.path, None, skipped="it is not a segment, and has no sidecar")
+            if not _is_sidecar(file.path):
+                return Scrubbed(file.path, None, skipped="it is not a segment, and has no sidecar")
+            if _is_sealed(owner_of(file.path)):
+                return Scrubbed(file.path, None, skipped="it is left of a segment that was sealed")
+            return Scrubbed(file.path, None, error=_alone(file.path))
         except (SeglakeError, OSError) as error:
+            # As a log does with the sidecar of its active segment, when that is sealed.
+            if owner_of(file.path) is not None and not os.path.lexists(file.path):
+                return Scrubbed(file.path, None, skipped="it was removed since its folder was listed")
             return Scrubbed(file.path, None, error=error)
         said = found.parity
         if found.ok or not self.how["repair"] or said is None or said.outcome in ("sound", "refused"):

@@ -155,6 +155,30 @@ def test_a_sidecar_without_its_file_is_an_error(folder: Path) -> None:
     assert here("scrub", "--dialect", "autobase", folder).status == 2
 
 
+def test_a_sidecar_that_goes_while_its_segment_is_sealed_is_no_error(tmp_path: Path, vectors: Path) -> None:
+    paths = [tmp_path / f"{stem}.active" for stem in "abc"]
+    for path in paths:
+        shutil.copy(vectors / "active" / "typical.bin", path)
+        seglake.protect(path)
+    # The active file of b is gone, and its sidecar is not yet. That of c goes after it was listed.
+    seglake.seal(paths[1], tmp_path / "b.sealed")
+    for path in paths[1:]:
+        path.unlink()
+
+    def progress(path: str, _done: int, _total: int) -> None:
+        if path == str(paths[0]):
+            Path(f"{paths[2]}.par").unlink(missing_ok=True)
+
+    found = {Path(each.path).name: each for each in scrub(tmp_path, progress=progress)}
+    assert {name: each.skipped for name, each in found.items()} == {
+        "a.active": None,
+        "b.active.par": "it is left of a segment that was sealed",
+        "b.sealed": None,
+        "c.active.par": "it was removed since its folder was listed",
+    }
+    assert all(each.error is None for each in found.values())
+
+
 def test_a_file_that_is_no_segment_is_verified_and_repaired_by_its_sidecar(folder: Path) -> None:
     path = folder / "notes.txt"
     path.write_bytes(b"no segment of any kind, but text\n" * 300)
