@@ -57,7 +57,7 @@ def _roots(text: str, chosen: FileFilter, listing: FileListing) -> Iterator[tupl
 def _matches(pattern: str, chosen: FileFilter, listing: FileListing) -> list[Path]:
     """Returns what a pattern without braces stands for.
 
-    Unlike in `glob`, a folder that cannot be listed is no empty one.
+    Unlike `glob`, it does not take a folder that cannot be listed for an empty one.
     """
     found = [Path()]
     for part in Path(pattern).parts:

@@ -113,10 +113,10 @@ class Carry:
 
     @staticmethod
     def check(text: str) -> None:
-        """Tells whether this is what `to_json` wrote, as far as that can be told without reading all of it.
+        """Checks that a text is what `to_json` wrote, as far as its beginning tells: reading all texts takes long.
 
         Raises:
-            ValueError: it is not that.
+            ValueError: it is something else.
         """
         if not text.startswith(_HEAD):
             Carry.from_json(text)

@@ -1,7 +1,8 @@
-"""The state as of a run in one file, so that a look need not read what each run before has added to `files`.
+"""The state as of a run in one file, so that a later run need not read what each run before it has added to `files`.
 
-The tables `files` are what counts. A checkpoint says which of their files it stands for, and is used only if all of
-these are there, and no others up to its run. One that is missing, damaged, or of other files is ignored, and made anew.
+The tables `files` are authoritative. A checkpoint has a hash of the names of those of their files that it was made of.
+It is used only if just these files are there, up to its run. One that is missing, damaged, or made of other files is
+ignored, and a new one is written as soon as it would save enough files.
 
 A checkpoint is `_state/<run>.checkpoint`: a line of JSON with its version, its run, a hash of the names of the files,
 and a hash of all that and the rows, which follow as Parquet.
@@ -57,7 +58,7 @@ def read_checkpoint(destination: Destination, files: Sequence[str]) -> tuple[str
 
 
 def write_checkpoint(destination: Destination, run: str, files: Sequence[str], rows: Iterable[tuple[Any, ...]]) -> None:
-    """Writes a checkpoint, and removes what is beside it. Only for the holder of the lock, and of a complete run.
+    """Writes a checkpoint, and removes everything beside it. The caller has the lock, and the run is complete.
 
     Args:
         destination: the folder of the tables.
@@ -96,7 +97,7 @@ def _read(destination: Destination, path: Path, files: Sequence[str]) -> Rows:
     run, names = head["run"], head["files"]
     is_sound = head["version"] == _VERSION and head["rows"] == _rows_digest(run, names, rows)
     if not is_sound or run != path.stem or names != _digest(_covered(files, run)):
-        raise ValueError("it is damaged, or of other files")
+        raise ValueError("it is damaged, or was made of other files")
     table: Any = cast("Any", pq).read_table(io.BytesIO(rows))
     if not table.schema.equals(ROWS):
         raise ValueError("it has other columns")

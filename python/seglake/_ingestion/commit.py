@@ -43,7 +43,8 @@ _LOG_FOLDERS: Final = ("_delta_log", "metadata")
 # File systems take the times of files from a clock that is coarser than ours.
 _CLOCK_S: Final = 1.0
 _KEPT_S: Final = 24 * 60 * 60
-# Short, as no more than time hangs on it: the manifests say which run each was planned after.
+# Short: if a lock is taken too early, that costs time and adds nothing twice. Each manifest names the run before its
+# own, and is left out if there has been another one since.
 _LEASE_S: Final = 60.0
 
 
@@ -56,7 +57,7 @@ def locked(destination: Destination, waiting: Callable[[str], object] = lambda _
 
     Args:
         destination: where the tables are.
-        waiting: called now and then in the meantime, with a text that says for whom, and for how long at most.
+        waiting: called every few seconds while it waits, with a text that says for whom, and for how long at most.
 
     Raises:
         IngestError: another run holds it, or it cannot be opened.
@@ -69,7 +70,7 @@ def locked(destination: Destination, waiting: Callable[[str], object] = lambda _
     def waits(seconds: float) -> None:
         if not other:
             other.append(_holder(destination))
-        waiting(f"waiting for another ingest ({other[0]}), which may be dead: {math.ceil(seconds)} s at most")
+        waiting(f"waiting for another ingest ({other[0]}), which may have ended: {math.ceil(seconds)} s at most")
 
     with contextlib.ExitStack() as held:
         try:
@@ -127,7 +128,7 @@ def _failed(destination: Destination, staging: Path, error: Exception) -> Ingest
     """Makes the error of a commit that failed, which says what is visible."""
     where, may_pass = destination.shown(), isinstance(error, TableChangedError) or can_pass(error)
     try:
-        # Also the cause of other errors: whoever takes the lock completes this run, and removes what is staged.
+        # A lock that was taken explains other errors, too: its new holder completes this run, and removes staged files.
         destination.store.confirm()
     except LockTakenError as taken:
         error = taken

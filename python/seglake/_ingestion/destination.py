@@ -179,10 +179,10 @@ class Destination:
 
 
 def _refuse_bytes(folder: Path) -> None:
-    """Sees to it that the readers of the tables can be told their path.
+    """Refuses a folder whose path is not UTF-8: readers of Parquet take no other.
 
     Raises:
-        IngestError: it is no text, as a folder's name of this machine need not be.
+        IngestError: it is not UTF-8.
     """
     try:
         str(folder).encode()

@@ -68,8 +68,8 @@ class IngestError(SeglakeError):
     """The ingest cannot start or has to stop. Nothing of it has become visible, unless the message says otherwise.
 
     Attributes:
-        may_pass: whether the same call may work later, without anybody changing it: another run holds the lock, the
-            disk is full, or a store or a source is away or refuses.
+        may_pass: whether the same call may work later: another run holds the lock, the disk is full, or a store or a
+            source cannot be reached or refuses access. Other errors stay until something is changed.
 
     Example:
         >>> import seglake
@@ -92,7 +92,7 @@ _LASTING_NUMBERS: Final = (errno.ELOOP, errno.ENAMETOOLONG)
 
 
 def can_pass(error: BaseException | None) -> bool:
-    """Tells whether what hindered an ingest may be over later: an error of a disk or a store, or an `IngestError`."""
+    """Tells whether an error may be over later: one of a disk or a store, or an `IngestError` that says so."""
     if isinstance(error, IngestError):
         return error.may_pass
     if not isinstance(error, OSError):
@@ -112,7 +112,8 @@ class IngestProgress:
             the new ones.
         records: records found so far.
         damage: damaged ranges found so far.
-        waiting: what is waited for before anything is read, and how long at most; None while files are read.
+        waiting: while the lock of another run is waited for, a text that says for whom, and for how long at most. The
+            numbers are 0 then. None while files are read.
 
     Example:
         >>> import seglake

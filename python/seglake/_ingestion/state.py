@@ -47,10 +47,10 @@ class Ingested:
 
     @cached_property
     def carry(self) -> Carry:
-        """What the next run needs to go on. Read when it is asked for: most files have not changed.
+        """What the next run needs to go on. It is parsed when it is asked for: most files have not changed.
 
         Raises:
-            IngestError: it is not that.
+            IngestError: another version of seglake has written it.
         """
         try:
             return Carry.from_json(self.carry_json)
@@ -90,7 +90,7 @@ class State:
         refused: status and error of each segment of whose latest run nothing was ingested.
         last_run: the latest run; None if there is none.
         files: the files of the tables `files` that it was read from, below the destination.
-        uncovered: how many of these no checkpoint stands for.
+        uncovered: how many of these are newer than the checkpoint that was read; all of them where there is none.
     """
 
     ingested: dict[str, Ingested] = field(default_factory=dict[str, Ingested])
@@ -119,7 +119,7 @@ class _Row(NamedTuple):
     error: str
 
 
-# From so many files on that no checkpoint stands for, a new one is written.
+# A new checkpoint is written once so many files are newer than the last one.
 _CHECKPOINT_FILES: Final = 64
 
 
@@ -153,12 +153,12 @@ def load_state(destination: Destination, tables: LakeTables | None = None) -> St
 
 
 def save_state(destination: Destination, state: State) -> None:
-    """Writes a checkpoint of the state, if it took many files to read it. Only for the holder of the lock.
+    """Writes a checkpoint of the state, if many files had to be read for it. The caller has the lock.
 
-    No run fails because of that: a checkpoint only saves time.
+    No run fails because a checkpoint cannot be written: it only saves time.
     """
     run = state.last_run
-    # A file with a name that is none of a run's may come before or after any of them.
+    # The name of a file that no run has written may sort after the last run.
     if run is None or state.uncovered < _CHECKPOINT_FILES or any(Path(path).stem > run for path in state.files):
         return
     with suppress(OSError):

@@ -33,21 +33,23 @@ if TYPE_CHECKING:
 
 __all__ = ["RemoteStore"]
 
-# A lock that its holder has not renewed for so long is that of a dead process, unless it says another time. It is
-# renewed much more often. Whoever waits for one looks so often.
+# The holder of a lock counts as dead if it has not renewed the lock for so long, unless the lock says another time.
 _LEASE_SECONDS: Final = 600.0
+# How often a holder renews its locks.
 _RENEWAL_SECONDS: Final = 10.0
+# How often a lock that is waited for is looked at.
 _LOOK_SECONDS: Final = 2.0
 # Says that a staging folder has begun: object stores have no folders without objects in them.
 _BEGUN: Final = "begun"
 _PIECE_BYTES: Final = 8 << 20
-# Locks that this process gave up, but could not remove: the store was away. They are in nobody's way.
+# The tokens of locks that this process gave up, but could not remove, as the store could not be reached. This process
+# does not wait for them.
 _GIVEN_UP: Final[set[str]] = set()
 
 
 @dataclass
 class _Held:
-    """A lock that this process holds, or is about to take. Others go by what its object says, and when it changed."""
+    """A lock that this process holds, or is about to take. Others judge it by its object and when that has changed."""
 
     token: str
     holder: str
@@ -56,7 +58,7 @@ class _Held:
     renewals: int = 0
 
     def content(self) -> bytes:
-        """Returns what the object says. It is another text after each renewal."""
+        """Returns what the object says. The text differs after each renewal: so others see that it was renewed."""
         own = {"token": self.token, "holder": self.holder, "lease": self.lease_s, "renewals": self.renewals}
         return json.dumps(own).encode()
 
@@ -65,8 +67,8 @@ class RemoteStore(Store):
     """A store of `pyarrow.fs` or `fsspec`. Paths are those within it. It is reached again where it is unpickled.
 
     There are no locks that end with their process. A lock is an object that says who holds it. Its holder renews it,
-    and one that is not renewed for the time of its lease is anybody's. Whoever finds a lock asks the store how old it
-    is, by the store's clock alone, and from then on goes by a clock of its own, as long as the lock stays as it is.
+    and any process may take one that is not renewed for the time of its lease. A process that finds a lock asks the
+    store how old it is, by the store's clock alone. From then on it measures by its own clock, until the lock changes.
 
     Args:
         stores: what reaches the store.

@@ -165,8 +165,8 @@ class Store(Protocol):
             holder: what the file says while the lock is held; nothing is written where it is empty.
             lease_s: for how many seconds the lock is its holder's from each renewal on, where locks do not end with
                 their process; None takes the usual time.
-            waiting: called every few seconds while it is not known whether a holder lives, with the seconds until
-                it counts as dead. None does not wait for that.
+            waiting: called every few seconds while it is not known whether the holder lives, with the seconds until
+                it counts as dead. None: do not wait, take the holder for alive.
 
         Raises:
             OSError: the file cannot be opened, or is a link: what it leads to would be written to.

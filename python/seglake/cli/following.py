@@ -1,4 +1,4 @@
-"""A command that goes on by itself, also after an error that may be over later."""
+"""`ingest --follow`: run again and again, also after an error that may be over later."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def followed(
     may pass is shown when it begins, and when it becomes another one. The pause after it grows from 1 s to 60 s.
 
     Args:
-        run: one look for what is new.
+        run: runs the ingest once.
         show: shows a result.
         show_error: shows an error, with the seconds until the next attempt.
         sleep: waits for so many seconds.
@@ -56,7 +56,8 @@ def followed(
 def _may_pass(error: Exception, *, is_first: bool) -> bool:
     from seglake._ingestion.result import can_pass
 
-    # What was never there is named wrongly. What was there may come back, as a file system that is mounted again.
+    # A source that is missing at the first run is probably named wrongly. One that is missing later may come back, as
+    # when a file system is mounted again.
     was_never_there = is_first and isinstance(_cause(error), FileNotFoundError)
     return can_pass(error) and not was_never_there and not isinstance(error, BrokenPipeError)
 

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 __all__ = ["growing"]
 
-# How often an object may be put while it is told whether it has grown.
+# How many times an object may be put again while it is compared with what was read.
 _PUTS: Final = 5
 
 

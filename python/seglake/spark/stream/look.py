@@ -85,7 +85,7 @@ class Look:
     ) -> Grown | None:
         """Finds out what a file grew by since a position. None if it has not begun.
 
-        What may grow is read for that, as only verified records tell where it ends. Of a complete file that is known.
+        A file that may grow is read for that, as only verified records tell where it ends. A complete file is not.
 
         Args:
             file: the file, as it was listed: no more of it is read.
@@ -116,7 +116,7 @@ class Look:
             elif not is_first and file.size > most_bytes:
                 raise NoRoomError
         if position is None and reader.parity_refused is None:
-            # The tasks verify a complete file. One that has a sound record has this key.
+            # The tasks verify a complete file. Its first record is sound, so the key is right.
             end = reader.position_after_all()
             if end is not None:
                 reader.close()

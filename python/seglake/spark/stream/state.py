@@ -250,7 +250,7 @@ def _apply(state: State, content: Mapping[str, Any]) -> None:
         state.segments.pop(key, None)
     paths: list[str] = content["paths"]
     keys: list[str] = content["keys"]
-    positions: list[str | None] = [*content["positions"], None]  # -1 is none
+    positions: list[str | None] = [*content["positions"], None]  # the number -1 takes the None
     path, key, position = paths.__getitem__, keys.__getitem__, positions.__getitem__
     own, modified, size, segment = content["files"]
     seen = map(SeenFile._make, zip(modified, size, map(key, segment), strict=True))
@@ -290,7 +290,7 @@ def _packed(
         segments: likewise the keys of the segments.
         batch: what was planned.
     """
-    # In columns, and with a number for each text. As an object for each file a restart would take a second longer.
+    # Columns, and a number for each text: with an object for each file, a restart would take a second longer.
     paths, keys, positions = _Numbered(), _Numbered(), _Numbered()
     seen = [(path, own) for path in files if (own := state.files.get(path)) is not None]
     read = [(key, own) for key in segments if (own := state.segments.get(key)) is not None]
