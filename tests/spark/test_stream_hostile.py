@@ -201,3 +201,25 @@ def test_many_files_that_were_replaced_take_one_more_listing(
     else:
         assert sorted(query.batch()) == sorted(rows)
     assert listings == 2
+
+
+@pytest.mark.parametrize("options", [{}, {"until": "2200-01-01T00:00:00Z"}, {"until": "2000-01-01T00:00:00Z"}])
+def test_a_file_that_is_replaced_between_two_looks_of_a_task(
+    folder: Path, options: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A task proves that a file has what was planned, and opens it again to read it."""
+    a = Segment(folder / "a.active")
+    a.grow(3)
+    query = stream(folder, **options)
+    assert query.plan()
+    Segment(folder.parent / "b.active", "b").grow(9)
+    resume = seglake.resume
+
+    def replace(source: Any, position: Any, **more: Any) -> Any:
+        if position is None and (folder.parent / "b.active").exists():
+            (folder.parent / "b.active").replace(a.path)
+        return resume(source, position, **more)
+
+    monkeypatch.setattr(seglake, "resume", replace)
+    with pytest.raises(seglake.ReplacedError, match=r"a\.active"):
+        query.read()

@@ -106,7 +106,7 @@ class Decoder:
                 try:
                     yield from self._decode(path, reader, schema, after)
                     if growth is not None:
-                        check_read(growth, reader, is_filtered=bool(self.options.conditions))
+                        check_read(growth, reader, self.options, self.format)
                 except OSError as error:
                     if growth is None:
                         raise

@@ -6,7 +6,7 @@ import errno
 import json
 import time
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -270,22 +270,30 @@ def open_growth(
         ) from None
 
 
-def check_read(growth: Growth, reader: seglake.Reader, *, is_filtered: bool) -> None:
+def check_read(growth: Growth, reader: seglake.Reader, options: ReadOptions, format: str) -> None:
     """Refuses a file of which something else was read than was planned.
 
     Args:
         growth: what was planned.
-        reader: what was read.
-        is_filtered: whether reading may have ended before the end, as no later record could match.
+        reader: what was read. Where records are chosen, reading may have ended before the end, as no later one could
+            match.
+        options: what the stream was asked for.
+        format: a format that has the columns of the stream.
 
     Raises:
-        seglake.ReplacedError: it was written to in what was read already.
+        seglake.ReplacedError: it was written to in what was read already, or another file came into its place.
+        FileNotFoundError: nothing was read of it, and it is gone.
     """
     end, found = Position.from_json(growth.end), reader.position
     if found is None or found.format != end.format or _place(found) == _place(end):
         return
-    if is_filtered and found.byte_offset < end.byte_offset:
-        return
+    if options.conditions and found.byte_offset < end.byte_offset:
+        if found.identity is None and reader.path is not None:
+            # Not even its first record was read to the end, so it was not seen whose it is.
+            _prove(options, reader.path, end, arguments(options, format))
+            return
+        if found.identity == end.identity:
+            return
     raise seglake.ReplacedError(
         path=growth.path,
         byte_offset=found.byte_offset,
@@ -306,9 +314,8 @@ def replaced_while_read(growth: Growth, options: ReadOptions, format: str, error
     byte_offset, expected, actual = 0, "the object that was there when the task began", "another one, or none"
     if error.errno != errno.ESTALE:
         end = Position.from_json(growth.end)
-        looks = {name: value for name, value in arguments(options, format).items() if name in ("key", "dialect")}
         try:
-            seglake.resume(options.stores.now(growth.path), end, format=end.format, **looks).close()
+            _prove(options, growth.path, end, arguments(options, format))
             return error
         except FileNotFoundError:
             pass
@@ -332,6 +339,18 @@ def _place(position: Position) -> tuple[Any, ...]:
     return tuple(content[name] for name in ("identity", "offset", "last", "uuid"))
 
 
+def _prove(options: ReadOptions, path: str, end: Position, arguments: Mapping[str, Any]) -> None:
+    """Refuses a file that does not have what was read up to a position.
+
+    Raises:
+        FileNotFoundError: there is none.
+        seglake.ReplacedError: it does not.
+    """
+    looks: dict[str, Any] = {name: value for name, value in arguments.items() if name in ("key", "dialect")}
+    looks |= {"format": arguments.get("format", end.format), "parity": options.parity}
+    seglake.resume(options.stores.now(path), end, **looks).close()
+
+
 def _opened(
     options: ReadOptions,
     path: str,
@@ -342,8 +361,7 @@ def _opened(
 ) -> seglake.Reader:
     now = options.stores.now
     if grows(arguments["format"]) or not grows(end.format):
-        looks = {name: value for name, value in arguments.items() if name in ("key", "format", "dialect", "parity")}
-        seglake.resume(now(path), end, **looks).close()  # refuses another file before anything is read of it
+        _prove(options, path, end, arguments)
     if grows(arguments["format"]):
         source = growing(options.stores, path, end.byte_offset)
         return seglake.resume(source, start, size=end.byte_offset, **arguments)
