@@ -267,7 +267,7 @@ def test_a_sidecar_elsewhere_is_named_for_one_file(tmp_path: Path) -> None:
     assert skipped.status == 1
     assert len(rows(tmp_path / "skipped", "records")) == 59
     shutil.copy(life.path, life.path.with_name("two.oplog"))
-    with pytest.raises(IngestError, match="is of one file"):
+    with pytest.raises(IngestError, match=r"the sidecar of one file; found 2 in the sources"):
         ingest(life.path.parent, tmp_path / "lake", parity=life.sidecar)
     with pytest.raises(ValueError, match="on_damage"):
         ingest(life.path, tmp_path / "lake", on_damage="raise")  # pyright: ignore

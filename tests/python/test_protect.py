@@ -156,6 +156,14 @@ def test_a_range_is_repaired_alone(tmp_path: Path) -> None:
     assert "sound in the bands of that range" in here("repair", "--format", "raw", "--range", ":9", str(path)).out
 
 
+def test_a_refused_file_is_read_by_another_command(tmp_path: Path) -> None:
+    """`protect` has no option --on-damage."""
+    path = sample(tmp_path, "active")
+    flip(path, 100)
+    ended = here("protect", str(path))
+    assert (ended.status, "`seglake cat --on-damage skip` reads all that still checks" in ended.err) == (1, True)
+
+
 def test_none_is_no_sidecar_to_write(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """`verify --sidecar none` reads without one."""
     monkeypatch.chdir(tmp_path)

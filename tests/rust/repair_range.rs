@@ -143,7 +143,7 @@ fn a_range_without_bytes_is_refused() {
             "expected a range that ends after it begins, found 5 to 5",
         ),
         ((7, 3), "found 7 to 3"),
-        ((end, end + 1), "was not covered further"),
+        ((end, end + 1), "begins before the end of the file"),
     ] {
         let how = Repairing::default().range(range);
         let error = repair(&disk, &active::FORMAT, &how)

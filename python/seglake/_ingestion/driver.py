@@ -141,8 +141,9 @@ class IngestDriver:
         files = listing.files
         if len(files) != 1 or files[0].segment is not None:
             raise IngestError(
-                f"{printable_path(self.parity)}: a parity sidecar that is named is of one file, and the sources have "
-                f"{len(files)}, or a log: name one file, or read by those beside the files (auto) or by none"
+                f"{printable_path(self.parity)}: expected one file that is not of a log, as parity (--sidecar) names "
+                f"the sidecar of one file; found {len(files)} in the sources. Name one file, or leave it out: then "
+                "the sidecars beside the files are used"
             )
         return Sidecars(str(Path(self.parity).absolute()), files[0].real_path)
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from seglake import Diagnosis, Index, Neighbour, ParityReport, Reader, Repair, Repaired, Report, Span
 
-DAMAGE_NEXT = "`seglake verify` lists every damaged range; `--on-damage skip` reads all that still checks"
+DAMAGE_NEXT = "`seglake verify` lists every damaged range; `seglake cat --on-damage skip` reads all that still checks"
 KEY_NEXT = "give the key that it was written with: --key-file FILE, or SEGLAKE_KEY"
 
 _MEANINGS = {

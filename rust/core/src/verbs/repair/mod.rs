@@ -202,7 +202,7 @@ impl<'a> Job<'a> {
             && report.file.is_empty()
         {
             return Err(Error::Usage(format!(
-                "{}: expected a range with bytes of the file, which has {} and was not covered further; found one from {start} on",
+                "{}: expected a range that begins before the end of the file ({} bytes) or of what was covered, found one that begins at {start}",
                 name(&Some(self.path.to_path_buf())),
                 file.len()
             )));
