@@ -361,9 +361,11 @@ impl Reader {
         self.passes.growth.as_ref()?.pending_bytes()
     }
 
-    /// Of a reader that `resume` gave without a position, of a sealed or tenant file: where to go on after all of it. Little is read
-    /// for that, while a pass that gives the same position reads all. None of files that may grow, of those without a sound
-    /// record, and of other readers.
+    /// The position after all of a sealed or tenant file, which does not grow. Only the first record and the end are read for it. A whole
+    /// pass gives the same position. None for a file that may grow, for one without a sound record, and for a reader that `resume`
+    /// did not return or that begins at a position.
+    ///
+    /// Raises OSError if the file cannot be read, or was replaced meanwhile.
     ///
     /// >>> orders = seglake.resume("orders.sealed", None)
     /// >>> orders.position_after_all().byte_offset == orders.nbytes

@@ -127,8 +127,8 @@ impl Growth {
         self.outcome().map(|outcome| outcome.position)
     }
 
-    /// Where to go on after all of a complete file, of which little is read for that: the first unit and the end. A walk of it would
-    /// give the same position.
+    /// The position after all of a complete file. Only the first unit and the end are read for it. A walk of the whole file would give
+    /// the same position.
     ///
     /// `None` of a file that may grow, whose end is that of its last sound unit; of a file that was read before; and of one
     /// without a sound unit, which may be one with another key.

@@ -122,7 +122,7 @@ pub(crate) enum OfUnproven {
     OwnSidecar,
 }
 
-/// What numbers records have of a walk that begins at an offset, in formats that do not store them.
+/// Which numbers a walk that begins at an offset gives its records, in formats that do not store them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Numbers {
     /// Their own: the records before them are counted.
@@ -187,7 +187,7 @@ pub struct Options {
     pub(crate) memory: Memory,
     /// What is read of a file that has no checksums.
     pub(crate) unproven: OfUnproven,
-    /// What numbers records have of a walk that begins at an offset.
+    /// Which numbers a walk that begins at an offset gives its records.
     pub(crate) numbers: Numbers,
 }
 

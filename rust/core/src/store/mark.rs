@@ -363,7 +363,8 @@ impl MarkFile {
         Ok(())
     }
 
-    /// Makes the last mark survive a loss of power, and the loss of either slot: both say the same place then, one after the other.
+    /// Makes the last mark survive a loss of power, and the loss of either slot: both are synced, one after the other, and have the same
+    /// place.
     ///
     /// # Errors
     /// [`Error::Io`].

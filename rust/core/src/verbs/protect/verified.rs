@@ -122,8 +122,8 @@ impl Walking<'_> {
         Ok((!is_damaged).then_some(Verified { start, ..verified }))
     }
 
-    /// Whether each record is judged without those before it. Then one is not looked for: without a checksum none would be found. A
-    /// file is covered up to where a record ended.
+    /// Whether each record of a format without checksums is judged without those before it. Then a walk begins where the file was
+    /// covered to, which is where a record ended. Without checksums no record could be searched for.
     fn is_independent(&self) -> bool {
         self.format.is_appended_to()
             && self.format.checked != Checked::Checksum
