@@ -81,7 +81,9 @@ def command(
         }
         for name, value in given.items():
             if value:
-                raise click.UsageError(f"{name.replace('_', '-')} does not concern --undo: the manifest says all")
+                raise click.UsageError(
+                    f"{name.replace('_', '-')} does not concern --undo: the manifest says where all bytes belong"
+                )
         return _undo(source, destination, quarantine, overwrite=overwrite, as_json=as_json, spool_limit=spool_limit)
     import seglake
 

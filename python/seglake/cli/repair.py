@@ -91,7 +91,9 @@ def command(
         given.update({f"--{name}": value for name, value in how.items()})
         for name, value in given.items():
             if value:
-                raise click.UsageError(f"{name.replace('_', '-')} does not concern --undo: the manifest says all")
+                raise click.UsageError(
+                    f"{name.replace('_', '-')} does not concern --undo: the manifest says where all bytes belong"
+                )
         nbytes = seglake.undo_repair(file, undo=replaced, sidecar=sidecar)
         if as_json:
             click.echo(json_text({"path": file, "nbytes": nbytes}))
