@@ -374,6 +374,21 @@ def test_a_run_that_was_paused_adds_nothing_twice(
     assert rows(fetched(store.filesystem(), "logs/lake", kept)) == rows(tmp_path / "plain")
 
 
+@pytest.mark.parametrize("lease", ['"abc"', "[]", "null", "NaN", "-1", "1e300", "1" + 400 * "0"])
+def test_a_lock_with_another_lease_than_runs_have_is_held_for_the_usual_time(lease: str) -> None:
+    own = remote.RemoteStore(Stores(memory()), "/lake")
+    path, waited = own.root / "_lock", list[float]()
+    own.write_durably(own.root, path, f'{{"token": "a", "holder": "", "lease": {lease}}}'.encode())
+
+    def waits(seconds: float) -> None:
+        waited.append(seconds)
+        own.remove(path)
+
+    with own.lock(path, waiting=waits) as is_ours:
+        assert is_ours
+    assert [590 < seconds <= 600 for seconds in waited] == [True]
+
+
 def test_a_lock_whose_age_a_store_does_not_tell_is_watched(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     own, other = (remote.RemoteStore(Stores(memory()), "/lake") for _ in range(2))
     monkeypatch.setattr(remote.RemoteStore, "_now", lambda *_: None)

@@ -433,8 +433,15 @@ def _token_of(content: bytes | None) -> str | None:
 
 
 def _lease_of(content: bytes) -> float:
-    """Returns for how many seconds a lock is its holder's from its last renewal on."""
-    return float(json_object(content).get("lease", _LEASE_SECONDS))
+    """Returns for how many seconds a lock is its holder's from its last renewal on.
+
+    A lock that says nothing of that, or what no holder writes, has the usual time: the object may be anybody's.
+    """
+    try:
+        lease = float(json_object(content).get("lease", _LEASE_SECONDS))
+    except (TypeError, ValueError, OverflowError):
+        return _LEASE_SECONDS
+    return lease if 0 <= lease <= _LEASE_SECONDS else _LEASE_SECONDS
 
 
 def _key(path: Path) -> str:
