@@ -389,6 +389,21 @@ def test_a_lock_with_another_lease_than_runs_have_is_held_for_the_usual_time(lea
     assert [590 < seconds <= 600 for seconds in waited] == [True]
 
 
+def test_a_lock_of_the_future_is_waited_for_as_long_as_it_says_at_most(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    own, other = (remote.RemoteStore(Stores(memory()), "/lake") for _ in range(2))
+    monkeypatch.setattr(remote, "_LOOK_SECONDS", 0.01)
+    waited, path = list[float](), own.root / "_lock"
+    with own.lock(path, lease_s=0.2):
+        now = own._now(path)  # pyright: ignore[reportPrivateUsage]
+        assert now is not None
+        monkeypatch.setattr(remote.RemoteStore, "_now", lambda *_: now - 1e6)  # set back meanwhile
+        with other.lock(path, waiting=waited.append) as is_others:
+            assert is_others
+    assert waited[0] <= 0.2
+
+
 def test_a_lock_whose_age_a_store_does_not_tell_is_watched(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     own, other = (remote.RemoteStore(Stores(memory()), "/lake") for _ in range(2))
     monkeypatch.setattr(remote.RemoteStore, "_now", lambda *_: None)

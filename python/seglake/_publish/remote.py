@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 __all__ = ["RemoteStore"]
 
-# The holder of a lock counts as dead if it has not renewed the lock for so long, unless the lock says another time.
+# The holder of a lock counts as dead if it has not renewed the lock for so long, unless the lock says a shorter time.
 _LEASE_SECONDS: Final = 600.0
 # How often a holder renews its locks.
 _RENEWAL_SECONDS: Final = 10.0
@@ -337,7 +337,8 @@ class RemoteStore(Store):
         now, then = self._now(path), self._find(path)
         if now is None or then is None or then.modified is None:
             return 0.0
-        return now - then.modified
+        # A clock that was set back since says that the file is of the future.
+        return max(0.0, now - then.modified)
 
     def _now(self, beside: Path) -> float | None:
         """Returns the time by the clock of the store, in seconds since 1970, as it gives it to a file there."""
