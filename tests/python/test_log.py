@@ -597,6 +597,14 @@ def test_the_uuids_of_a_batch_compare_and_travel(path: Path) -> None:
     assert repr(uuids[:0]) == "Uuids([])"
 
 
+def test_a_batch_of_nulls_needs_no_memory_for_its_rows(path: Path) -> None:
+    nulls = pa.Array.from_buffers(pa.null(), 1 << 62, [None])
+    with SegmentLog(path) as log:
+        with pytest.raises(seglake.RowError, match="type is missing") as error:
+            log.write_batch(pa.record_batch([nulls, nulls], ["type", "value"]))
+        assert error.value.row == 0
+
+
 def test_rows_of_arrow_are_as_those_of_tuples(path: Path) -> None:
     types = ["a", "", "b\\x41", "\\x5c", "c" * 255]
     values = [b"1", b"", b"\\x41", bytes(300), b"5"]

@@ -163,11 +163,10 @@ pub(crate) fn write_records(
         }
     });
     // In pieces, so that not all records have to be in memory. A list says how many there are.
-    let most = PIECE_BYTES / size_of::<NewRecord<'_>>();
     let room = records.cast::<PyList>().map_or(0, PyListMethods::len);
     let mut is_over = false;
     while !is_over {
-        let room = room.saturating_sub(uuids.len()).min(most);
+        let room = room.saturating_sub(uuids.len());
         let mut left = PIECE_BYTES;
         let piece = std::iter::from_fn(|| {
             if left == 0 {
@@ -245,7 +244,7 @@ fn after_others(py: Python<'_>, path: &Path, written: &[Uuid], error: PyErr) -> 
 }
 
 /// Writes rows up to the first that is refused, and adds their UUIDs to those of rows that were written before. Writes none where giving
-/// them fails. Room is made for so many at once.
+/// them fails. Room is made for so many at once, within the bytes of a piece: a batch of nulls takes no memory, however many they are.
 fn write_all<'a>(
     py: Python<'_>,
     writer: &SegmentLog,
@@ -254,6 +253,7 @@ fn write_all<'a>(
     room: usize,
 ) -> PyResult<()> {
     let first = uuids.len();
+    let room = room.min(PIECE_BYTES / size_of::<NewRecord<'_>>());
     let (mut records, mut refused) = (Vec::with_capacity(room), Ok(()));
     for row in rows {
         match row {
