@@ -266,6 +266,9 @@ def test_a_sidecar_elsewhere_is_named_for_one_file(tmp_path: Path) -> None:
     skipped = here("ingest", str(life.path), "--on-damage", "skip", "--to", str(tmp_path / "skipped"))
     assert skipped.status == 1
     assert len(rows(tmp_path / "skipped", "records")) == 59
+    nowhere = tmp_path / "nowhere"
+    missing = here("ingest", str(life.path), "--sidecar", str(nowhere), "--to", str(tmp_path / "no lake"))
+    assert (missing.status, f"no file could be read: {nowhere}: cannot open" in missing.err) == (2, True)
     shutil.copy(life.path, life.path.with_name("two.oplog"))
     with pytest.raises(IngestError, match=r"the sidecar of one file; found 2 in the sources"):
         ingest(life.path.parent, tmp_path / "lake", parity=life.sidecar)
