@@ -89,6 +89,15 @@ def test_a_file_that_was_cut_off_is_not_protected_again(tmp_path: Path, left: in
     assert Path(f"{path}.par").read_bytes() == sidecar
 
 
+def test_a_sidecar_that_lost_the_hashes_of_a_file_does_not_say_that_it_has_changed(tmp_path: Path) -> None:
+    path = sample(tmp_path, "active")
+    sidecar = Path(seglake.protect(path).sidecar)
+    sidecar.write_bytes(sidecar.read_bytes()[:100])
+    with pytest.raises(seglake.DamageError) as refused:
+        seglake.protect(path)
+    assert refused.value.actual == "bytes that nothing in the sidecar verifies"
+
+
 @pytest.mark.parametrize("verb", [seglake.coverage, seglake.verify_parity])
 def test_a_file_that_is_not_there_is_an_error(tmp_path: Path, verb: Callable[[Path], object]) -> None:
     with pytest.raises(FileNotFoundError):

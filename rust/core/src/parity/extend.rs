@@ -85,7 +85,7 @@ impl Refusal {
                 match span.cause {
                     Some(Cause::Truncated) => "that they are missing",
                     Some(Cause::Unreferenced) => "nothing that can verify them",
-                    _ => "other bytes",
+                    _ => "bytes that nothing in the sidecar verifies",
                 },
             )),
             Self::Unverified(span) => Some(found(
