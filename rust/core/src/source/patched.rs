@@ -9,12 +9,13 @@ use crate::error::Result;
 /// Another source, with some bytes replaced.
 pub(crate) struct PatchedSource {
     source: Arc<dyn Source>,
-    /// Absolute offsets and the new bytes.
+    /// Absolute offsets and the new bytes, in order.
     patches: Vec<(u64, u8)>,
 }
 
 impl PatchedSource {
-    pub(crate) const fn new(source: Arc<dyn Source>, patches: Vec<(u64, u8)>) -> Self {
+    pub(crate) fn new(source: Arc<dyn Source>, mut patches: Vec<(u64, u8)>) -> Self {
+        patches.sort_by_key(|(at, _)| *at);
         Self { source, patches }
     }
 }
@@ -26,7 +27,10 @@ impl Source for PatchedSource {
 
     fn read_exact_at(&self, offset: u64, buffer: &mut [u8]) -> Result<()> {
         self.source.read_exact_at(offset, buffer)?;
-        for (at, byte) in &self.patches {
+        let first = self.patches.partition_point(|(at, _)| *at < offset);
+        let end = offset.saturating_add(buffer.len() as u64);
+        let patches = self.patches.iter().skip(first);
+        for (at, byte) in patches.take_while(|(at, _)| *at < end) {
             let place = at.checked_sub(offset).map(usize::try_from);
             if let Some(Ok(place)) = place
                 && let Some(own) = buffer.get_mut(place)

@@ -10,13 +10,15 @@ use crate::error::{Error, Result, name};
 use crate::format::{open, resolve};
 use crate::ledger::{Kind, Span};
 use crate::record::Checked;
-use crate::source::{FileSource, Source};
+use crate::source::{FileSource, PatchedSource, Source};
 use crate::verbs::Ledger;
 
 /// How far before the first change a walk begins, in bytes, if it need not begin with the file.
 const NEAR_BYTES: u64 = 64 << 10;
 /// How much further it begins each time it found no record before the change.
 const FURTHER: u64 = 8;
+/// Up to how many changed bytes the repaired file is walked near them before it is written. All of the file is walked for more.
+const MOST_PATCHED: u64 = 2 << 20;
 
 /// Refuses changes to bytes of records that checksums of the file's own format prove. Gives whether there is a record
 /// that they prove. `near` looks only at records near the changes, if the format finds them there.
@@ -102,15 +104,24 @@ impl Records {
         let mut back = NEAR_BYTES;
         loop {
             let start = first.start.saturating_sub(back) / NEAR_BYTES * NEAR_BYTES;
-            let mut records = Self::of(format.checked);
-            if records.walk(file, plan, options, start..last.end())? || start == 0 {
+            let (mut records, range) = (Self::of(format.checked), start..last.end());
+            let is_led = records.walk(file, plan, options, range.clone())?;
+            if start == 0
+                || records.changed.is_some()
+                || is_led && mends(file, plan, options, range)?
+            {
                 return Ok(records);
             }
-            back = back.saturating_mul(FURTHER);
+            // What was found may be in the value of a record that begins before it.
+            back = if is_led {
+                u64::MAX
+            } else {
+                back.saturating_mul(FURTHER)
+            };
         }
     }
 
-    /// Walks a range. Gives whether there is a sound record before the first change: then none was missed that reaches into it.
+    /// Walks a range. Gives whether there is a sound record before the first change.
     fn walk(
         &mut self,
         file: &FileSource,
@@ -119,22 +130,61 @@ impl Records {
         range: Range<u64>,
     ) -> Result<bool> {
         let first = plan.file.first().map_or(range.start, |first| first.start);
-        let options = options.clone().strict(false).values(false);
-        let options = options.filter(Filter::default()).eof(Eof::Final);
-        let source = Arc::new(file.again()?.up_to(file.len()));
-        let start = match range.start {
-            0 => Start::Beginning,
-            start => Start::Offset(start),
-        };
-        let (mut walk, mut is_led) = (open(source, &options, start)?, range.start == 0);
-        while walk.offset() < range.end && walk.step()? == Step::More {
-            for span in walk.spans() {
-                is_led |= is_sound(span) && span.end <= first;
-                self.see(file, plan, *span)?;
-            }
-        }
+        let (source, mut is_led) = (Arc::new(file.again()?.up_to(file.len())), false);
+        each_span(source, options, range, &mut |span| {
+            is_led |= is_sound(span) && span.end <= first;
+            self.see(file, plan, *span)
+        })?;
         Ok(is_led)
     }
+}
+
+/// Whether all that the plan changes is in sound records afterwards. Then no other record has it: a sound one, the values of which
+/// have records of their own, would be damaged by that.
+fn mends(file: &FileSource, plan: &Plan, options: &Options, range: Range<u64>) -> Result<bool> {
+    if plan.changed() > MOST_PATCHED {
+        return Ok(false);
+    }
+    let (mut patches, mut new) = (Vec::new(), Vec::new());
+    for own in &plan.file {
+        plan.read(own, &mut new)?;
+        patches.extend((own.start..).zip(new.iter().copied()));
+    }
+    let source = Arc::new(file.again()?.up_to(file.len()));
+    let source = Arc::new(PatchedSource::new(source, patches));
+    let (mut changes, mut sound) = (plan.file.iter().peekable(), 0..0);
+    each_span(source, options, range, &mut |span| {
+        if is_sound(span) {
+            let is_next = span.start == sound.end;
+            sound = if is_next { sound.start } else { span.start }..span.end;
+            while changes
+                .next_if(|own| sound.start <= own.start && own.end() <= sound.end)
+                .is_some()
+            {}
+        }
+        Ok(())
+    })?;
+    Ok(changes.peek().is_none())
+}
+
+/// Walks a range, and on to the end of what it ends in.
+fn each_span(
+    source: Arc<dyn Source>,
+    options: &Options,
+    range: Range<u64>,
+    see: &mut dyn FnMut(&Span) -> Result<()>,
+) -> Result<()> {
+    let options = options.clone().strict(false).values(false);
+    let options = options.filter(Filter::default()).eof(Eof::Final);
+    let start = match range.start {
+        0 => Start::Beginning,
+        start => Start::Offset(start),
+    };
+    let mut walk = open(source, &options, start)?;
+    while walk.offset() < range.end && walk.step()? == Step::More {
+        walk.spans().iter().try_for_each(&mut *see)?;
+    }
+    Ok(())
 }
 
 fn is_sound(span: &Span) -> bool {
