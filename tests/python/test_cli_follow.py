@@ -28,6 +28,8 @@ pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="the ingest runs
 NEW, OLD = IngestResult("run", "lake"), IngestResult(None, "lake")
 FULL = OSError(errno.ENOSPC, "full", "lake")
 AWAY = IngestError("away", may_pass=True)
+BUSY = IngestError("process 7 is writing", may_pass=True)
+BUSY_TOO = IngestError("process 8 is writing", may_pass=True)
 GONE = FileNotFoundError(errno.ENOENT, "gone", "src")
 WRONG = IngestError("wrong")
 
@@ -70,6 +72,10 @@ def test_another_error_is_shown_too_and_the_pauses_begin_anew_after_a_success() 
         *(OLD, 2.0),
         *((FULL, 1.0), 1.0),
     ]
+
+
+def test_errors_with_other_words_are_others() -> None:
+    assert seen(AWAY, BUSY, BUSY_TOO, EndError()) == [*((AWAY, 1.0), 1.0), *((BUSY, 2.0), 2.0), 4.0]
 
 
 def test_what_cannot_pass_ends_it_at_once_and_later() -> None:

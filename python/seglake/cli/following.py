@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final, NoReturn
@@ -67,6 +68,8 @@ def _cause(error: Exception) -> BaseException:
 
 
 def _kind(error: Exception) -> str:
-    """What makes an error another one. Not its text: that may name the run, or count what was tried."""
+    """What makes an error another one. Not all of its text: that may name the run, or count what was tried."""
+    if error.__cause__ is None and not isinstance(error, OSError):
+        return f"{type(error).__name__} {re.sub(r'[0-9]+', '', str(error))}"
     cause = _cause(error)
     return f"{type(error).__name__} {type(cause).__name__} {getattr(cause, 'errno', None)}"
