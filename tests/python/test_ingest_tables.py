@@ -212,6 +212,9 @@ def test_killed_in_front_of_any_step_it_is_completed(tmp_path: Path, kind: Any) 
     flip(source / "a.active", written[3].end - 9)
     more = tmp_path / "more/b.active"
     write_segment(more, 4)
+    # A file that was modified just now gets another row as soon as its time says something.
+    for path in (source / "a.active", more):
+        os.utime(path, (10**9, 10**9))
     script = [sys.executable, "-c", SCRIPT, str(source), str(tmp_path), kind]
     done = subprocess.run(script, check=False, capture_output=True, text=True)
     statuses = [int(line) for line in done.stdout.split()]

@@ -115,7 +115,8 @@ def test_a_wrong_key_is_told(tmp_path: Path) -> None:
         seglake.resume(path, None, key=b"k" * 32).count()
     reader = seglake.resume(path, None, key=b"k" * 32, on_damage="skip")
     assert (reader.count(), reader.report.wrong_key) == (0, True)
-    assert reader.pending_bytes == path.stat().st_size
+    # A checksum may end with zeros, which no key tells from unused space.
+    assert reader.pending_bytes == len(path.read_bytes().rstrip(b"\0"))
 
 
 def test_a_segment_that_is_sealed_goes_on(tmp_path: Path) -> None:

@@ -8,9 +8,9 @@ import shutil
 import signal
 import subprocess
 import sys
-import time
 from itertools import islice
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from cli_process import here
@@ -329,8 +329,9 @@ def test_the_rate_is_kept(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None
     def sleep(seconds: float) -> None:
         now[0] += seconds
 
-    monkeypatch.setattr(time, "monotonic", lambda: now[0])
-    monkeypatch.setattr(time, "sleep", sleep)
+    # Only of this module: other threads of the process sleep, too.
+    clock = SimpleNamespace(monotonic=lambda: now[0], sleep=sleep)
+    monkeypatch.setattr("seglake._scrub.time", clock)
     size = sum(each.report.nbytes for each in scrub(folder, dialect="autobase") if each.report)
     assert now[0] == 0
     list(scrub(folder, dialect="autobase", rate=1000))
