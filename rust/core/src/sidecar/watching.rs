@@ -238,20 +238,17 @@ impl Watching {
     /// The first bytes of the file that are an error by its sidecar.
     fn first_by_sidecar(&self, affected: &Affected) -> Result<Option<Span>> {
         let restored = &self.check.trust()?.restored;
-        let Some(unproven) = affected.first_unproven else {
-            return Ok(restored.first().copied().filter(|_| !self.repairs));
-        };
         // What is restored of it comes first, if that is an error, and else is none.
-        let parts = overlaid(
-            &[unproven],
-            overlapping(restored, unproven.start, unproven.end),
-        );
-        let mut first = parts.into_iter().filter(|part| part.kind != Kind::Repaired);
-        let first = first.next().or(Some(unproven));
+        let unproven = affected.first_unproven.and_then(|unproven| {
+            let restored = overlapping(restored, unproven.start, unproven.end);
+            let mut parts = overlaid(&[unproven], restored).into_iter();
+            let first = parts.find(|part| part.kind != Kind::Repaired);
+            first.or(Some(unproven))
+        });
         let restored = restored.first().copied().filter(|_| !self.repairs);
         Ok(restored
             .into_iter()
-            .chain(first)
+            .chain(unproven)
             .min_by_key(|span| span.start))
     }
 

@@ -36,7 +36,7 @@ pub(super) fn refuse_proven(
     };
     let options = options.clone().format(format);
     let records = match near && format.is_appended_to() {
-        true => Records::near(file, plan, &options)?,
+        true => Records::near(file, plan, format, &options)?,
         false => Records::all(file, plan, &options)?,
     };
     if records.checked != Checked::Checksum {
@@ -93,8 +93,7 @@ impl Records {
     }
 
     /// Of the records from before the first change up to the last one, in a format that finds records as after damage.
-    fn near(file: &FileSource, plan: &Plan, options: &Options) -> Result<Self> {
-        let format = resolve(file, options)?;
+    fn near(file: &FileSource, plan: &Plan, format: &Format, options: &Options) -> Result<Self> {
         let (Some(first), Some(last)) = (plan.file.first(), plan.file.last()) else {
             return Ok(Self::of(format.checked));
         };
