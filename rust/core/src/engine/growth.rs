@@ -8,7 +8,7 @@ use super::empty::EmptyWalk;
 use super::position::{CarryHead, Identity, Last, Place, Position};
 use super::{Carry, Eof, Filter, Format, OfUnproven, Options, Start, Step, Walk};
 use crate::error::{Bug, Error, Result};
-use crate::ledger::{Kind, Span};
+use crate::ledger::Span;
 use crate::record::Value;
 use crate::source::{Source, data_end_after};
 
@@ -305,7 +305,7 @@ pub(crate) fn first_unit(
         .window_bytes(window_bytes);
     let mut walk = format.open(source.clone(), &options, Start::Beginning)?;
     while walk.step()? == Step::More {
-        let is_sound = |span: &&Span| is_unit(span) && !span.is_damage();
+        let is_sound = |span: &&Span| span.kind.is_unit() && !span.is_damage();
         let Some(unit) = walk.spans().iter().find(is_sound) else {
             continue;
         };
@@ -319,10 +319,6 @@ pub(crate) fn first_unit(
         return Ok(identity.map(|identity| (first, identity)));
     }
     Ok(None)
-}
-
-const fn is_unit(span: &Span) -> bool {
-    matches!(span.kind, Kind::Record | Kind::Chunk | Kind::Block)
 }
 
 /// Finds out where a walk ends.
@@ -423,7 +419,8 @@ impl Tracking {
                 Some((start.max(run.start), run.end))
             }
             None => {
-                let unit = self.walk.spans().iter().rev().find(|span| is_unit(span));
+                let mut spans = self.walk.spans().iter().rev();
+                let unit = spans.find(|span| span.kind.is_unit());
                 unit.map(|unit| (unit.start, unit.end))
             }
         };

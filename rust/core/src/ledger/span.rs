@@ -35,9 +35,14 @@ words! {
 }
 
 impl Kind {
+    /// Whether a range of this kind is one or several records that are checked together.
+    pub(crate) const fn is_unit(self) -> bool {
+        matches!(self, Self::Record | Self::Chunk | Self::Block)
+    }
+
     /// Whether adjacent ranges of this kind and the same cause are merged.
     pub(crate) const fn joins(self) -> bool {
-        !matches!(self, Self::Record | Self::Chunk | Self::Block)
+        !self.is_unit()
     }
 }
 

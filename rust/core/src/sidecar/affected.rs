@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::trust::join;
 use super::view::View;
-use super::{Check, Trust, is_unit, overlapping};
+use super::{Check, Trust, overlapping};
 use crate::error::Result;
 use crate::ledger::{Cause, Kind, RecordRun, Span};
 use crate::record::Checked;
@@ -45,14 +45,14 @@ impl Affected {
                 return Ok(());
             }
             // A record that is emitted although something of it is missing has a cause.
-            let is_whole = |span: &&Span| span.cause.is_none() || is_unit(span.kind);
+            let is_whole = |span: &&Span| span.cause.is_none() || span.kind.is_unit();
             for span in walk.spans().iter().filter(is_whole) {
                 let unit = Span {
                     kind: Kind::Corrupt,
                     cause: Some(Cause::ChecksumMismatch),
                     ..*span
                 };
-                if is_unit(span.kind)
+                if span.kind.is_unit()
                     && !overlapping(&trust.restored, span.start, span.end).is_empty()
                 {
                     join(&mut restored, unit);
@@ -124,7 +124,7 @@ impl Affected {
 
 impl Lost {
     fn look(&mut self, span: &Span, unit: Span, hit: &[Span]) {
-        if is_unit(span.kind) {
+        if span.kind.is_unit() {
             if self.first_unit.is_none_or(|first| span.start < first.start) {
                 self.first_unit = Some(unit);
             }

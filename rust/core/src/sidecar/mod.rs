@@ -227,8 +227,3 @@ fn overlapping(spans: &[Span], start: u64, end: u64) -> &[Span] {
         .get(first..last.max(first))
         .or_bug_default("ranges of the list")
 }
-
-/// Whether a range of this kind is one or several records that are checked together.
-const fn is_unit(kind: Kind) -> bool {
-    matches!(kind, Kind::Record | Kind::Chunk | Kind::Block)
-}

@@ -1,7 +1,7 @@
 //! What is restored and what is lost, with the causes that the file's own format gives, and whether the sidecar is of
 //! this state of the file.
 
-use super::{Check, is_unit, overlapping};
+use super::{Check, overlapping};
 use crate::error::Result;
 use crate::ledger::{Cause, Kind, RecordRun, Span};
 use crate::parity::{self, FileKind, FileSpan, Refused};
@@ -62,7 +62,7 @@ impl Trust {
                 own.see_restored(span, &self.restored);
                 let hit = overlapping(&self.restored, span.start, span.end);
                 if span.cause.is_none() {
-                    is_proven |= is_unit(span.kind) && !hit.is_empty();
+                    is_proven |= span.kind.is_unit() && !hit.is_empty();
                     continue;
                 }
                 causes.extend(hit.iter().map(|own| Span {
@@ -130,7 +130,7 @@ impl OwnProof {
     fn see(&mut self, span: &Span, lost: &[Span]) {
         let is_hit = !overlapping(lost, span.start, span.end).is_empty();
         self.is_whole &= !span.is_damage() && (!is_hit || proves(span.kind));
-        self.has_record |= is_hit && is_unit(span.kind);
+        self.has_record |= is_hit && span.kind.is_unit();
     }
 
     /// The same of what is restored: unused space may be what zeros made of it.

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::trust::join;
-use super::{Affected, Check, Trust, is_unit, overlapping};
+use super::{Affected, Check, Trust, overlapping};
 use crate::engine::{Carry, OfUnproven, Options, Restored, SelectedRows, Step, Walk};
 use crate::error::{Damage, Error, Result};
 use crate::ledger::{Cause, Kind, RecordRun, Span};
@@ -97,7 +97,7 @@ impl Watching {
         if self.stops_at_unproven() {
             let unproven =
                 |span: &Span| !overlapping(&affected.unproven, span.start, span.end).is_empty();
-            let mut units = self.walk.spans().iter().filter(|span| is_unit(span.kind));
+            let mut units = self.walk.spans().iter().filter(|span| span.kind.is_unit());
             let unit = units.find(|unit| unproven(unit)).map(|unit| Span {
                 kind: Kind::Corrupt,
                 cause: Some(Cause::ChecksumMismatch),
@@ -159,7 +159,7 @@ impl Watching {
         let mut fail = |bad: &Span| {
             failure.get_or_insert(*bad);
         };
-        if is_unit(span.kind) {
+        if span.kind.is_unit() {
             if !overlapping(&affected.unproven, span.start, span.end).is_empty() {
                 parts = vec![Span {
                     kind: Kind::Corrupt,

@@ -162,7 +162,7 @@ impl Walking<'_> {
                         if span.is_damage() && has_unit {
                             return Ok(None);
                         }
-                        has_unit |= matches!(span.kind, Kind::Record | Kind::Chunk | Kind::Block);
+                        has_unit |= span.kind.is_unit();
                     }
                 }
                 Step::Wait | Step::Done => break,

@@ -324,7 +324,7 @@ fn refuse_hopeless(report: &Report, recovery: &Recovery) -> Result<()> {
     let mut rows = report.totals.rows().iter();
     let has_good = rows.any(|row| {
         let is_kept = row.cause.is_none() || row.kind == Kind::Record;
-        is_kept && matches!(row.kind, Kind::Record | Kind::Chunk | Kind::Block)
+        is_kept && row.kind.is_unit()
     });
     if recovery.force || report.is_sound() || has_good && !report.wrong_key() {
         return Ok(());

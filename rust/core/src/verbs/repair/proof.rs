@@ -8,7 +8,7 @@ use super::plan::Plan;
 use crate::engine::{Eof, Filter, Format, Options, Start, Step};
 use crate::error::{Error, Result, name};
 use crate::format::{open, resolve};
-use crate::ledger::{Kind, Span};
+use crate::ledger::Span;
 use crate::record::Checked;
 use crate::source::{FileSource, PatchedSource, Source};
 use crate::verbs::Ledger;
@@ -187,7 +187,7 @@ fn each_span(
 }
 
 fn is_sound(span: &Span) -> bool {
-    span.cause.is_none() && matches!(span.kind, Kind::Record | Kind::Chunk | Kind::Block)
+    span.cause.is_none() && span.kind.is_unit()
 }
 
 /// The format of the file; if its bytes do not tell, that of the repaired one.
