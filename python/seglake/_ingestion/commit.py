@@ -84,7 +84,7 @@ def locked(destination: Destination, waiting: Callable[[str], object] = lambda _
         if not is_ours:
             raise IngestError(
                 f"{destination.shown()}: another ingest is writing here ({_holder(destination)}). Wait for it to end, "
-                f"or stop it: the next run puts in order what it leaves",
+                "or stop it: the next run puts in order what it leaves",
                 may_pass=True,
             )
         held.enter_context(destination.store.renewing())
@@ -126,7 +126,7 @@ def commit(destination: Destination, manifest: Manifest, tables: LakeTables | No
 
 def _failed(destination: Destination, staging: Path, error: Exception) -> IngestError:
     """Makes the error of a commit that failed, which says what is visible."""
-    where, may_pass = destination.shown(), isinstance(error, TableChangedError) or can_pass(error)
+    where, may_pass = destination.shown(), _may_pass(error)
     try:
         # A lock that was taken explains other errors, too: its new holder completes this run, and removes staged files.
         destination.store.confirm()
@@ -162,6 +162,11 @@ def _failed(destination: Destination, staging: Path, error: Exception) -> Ingest
         )
     reason = f"{where}: writing the manifest of the run failed: {error}. Nothing was ingested"
     return IngestError(reason, may_pass=may_pass)
+
+
+def _may_pass(error: Exception) -> bool:
+    """Tells whether a commit that failed with this error may work later."""
+    return isinstance(error, TableChangedError) or can_pass(error)
 
 
 def end_run(destination: Destination, staging: Path) -> None:
@@ -207,7 +212,7 @@ def settle_dead_runs(destination: Destination, tables: LakeTables | None = None)
     except (OSError, TableChangedError) as error:
         raise IngestError(
             f"{destination.shown()}: completing a run that died failed: {error}. Nothing was ingested",
-            may_pass=isinstance(error, TableChangedError) or can_pass(error),
+            may_pass=_may_pass(error),
         ) from error
 
 
