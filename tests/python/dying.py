@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import sys
 from collections.abc import Callable, Iterable
 from typing import Any
 
@@ -14,10 +15,23 @@ def in_a_process(work: Callable[[], object]) -> int:
     if child == 0:
         try:
             work()
-        except BaseException:
+        except BaseException as error:
+            print(repr(error), file=sys.stderr, flush=True)
             os._exit(1)
         os._exit(0)
     return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+
+
+def print_deaths(work: Callable[[int], object], most: int) -> None:
+    """Runs something in forks, each with the number of the step that it is to die at, and prints how each ended.
+
+    The numbers begin with 1. The last fork is the first that does not die.
+    """
+    for fatal in range(1, most):
+        status = in_a_process(lambda fatal=fatal: work(fatal))
+        print(status, flush=True)
+        if status != -signal.SIGKILL:
+            break
 
 
 def deadly(

@@ -637,6 +637,7 @@ def test_following_outlasts_a_store_that_refuses_and_one_that_is_away(store: Obj
 # Forks before it has reached any store, and dies in front of the n-th step of each fork that others could see.
 SCRIPT = """
 import os, signal, sys
+from dying import print_deaths
 import pyarrow.parquet, pyarrow.fs, deltalake, pyiceberg.catalog.sql, pyiceberg.io.pyarrow
 from deltalake import DeltaTable
 from pyiceberg.catalog.sql import SqlCatalog
@@ -666,28 +667,19 @@ def deadly(fatal):
     before(SqlCatalog, "create_table")
     before(Table, "_do_commit")
 
-for fatal in range(1, 200):
-    child = os.fork()
-    if child == 0:
-        try:
-            deadly(fatal)
-            named = {name: value.format(fatal=fatal) for name, value in given.items()}
-            seglake.ingest(source, threads=1, **named)
-        except BaseException as error:
-            print(repr(error), file=sys.stderr, flush=True)
-            os._exit(1)
-        os._exit(0)
-    status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
-    print(status, flush=True)
-    if status != -signal.SIGKILL:
-        break
+def ingest(fatal):
+    deadly(fatal)
+    named = {name: value.format(fatal=fatal) for name, value in given.items()}
+    seglake.ingest(source, threads=1, **named)
+
+print_deaths(ingest, 200)
 """
 
 
 def killed(source: Path, given: dict[str, str], first: str = "") -> int:
     """Kills an ingest in front of each of its steps, from the one on that writes a file; returns how many there are."""
     script = [sys.executable, "-c", SCRIPT, str(source), repr(given), first]
-    done = subprocess.run(script, check=False, capture_output=True, text=True)
+    done = subprocess.run(script, check=False, capture_output=True, text=True, cwd=Path(__file__).parent)
     statuses = [int(line) for line in done.stdout.split()]
     assert statuses == [-signal.SIGKILL] * (len(statuses) - 1) + [0], done.stderr
     return len(statuses) - 1

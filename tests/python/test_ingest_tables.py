@@ -157,6 +157,7 @@ def test_oplogs_of_one_dialect_are_in_a_table(tmp_path: Path, kind: Any) -> None
 # Forks, and dies in front of the n-th step of each fork that changes something that others see.
 SCRIPT = """
 import os, signal, sys
+from dying import print_deaths
 import pyarrow.parquet, pyiceberg.io.pyarrow
 from deltalake import DeltaTable
 from pyiceberg.catalog.sql import SqlCatalog
@@ -167,7 +168,7 @@ from seglake._publish.store import LOCAL
 import seglake._ingestion.driver, seglake._ingestion.threads
 
 source, folder, kind = sys.argv[1:4]
-calls = 0
+calls = fatal = 0
 
 def deadly(owner, name, is_static=False):
     function = getattr(owner, name)
@@ -188,19 +189,13 @@ deadly(DeltaTable, "create", True)
 deadly(DeltaTable, "create_write_transaction")
 deadly(SqlCatalog, "create_table")
 deadly(Table, "_do_commit")
-for fatal in range(1, 100):
-    child = os.fork()
-    if child == 0:
-        try:
-            seglake.ingest(source, f"{folder}/lake-{fatal}", table=kind)
-        except BaseException as error:
-            print(repr(error), file=sys.stderr, flush=True)
-            os._exit(1)
-        os._exit(0)
-    status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
-    print(status, flush=True)
-    if status != -signal.SIGKILL:
-        break
+
+def ingest(step):
+    global fatal
+    fatal = step
+    seglake.ingest(source, f"{folder}/lake-{step}", table=kind)
+
+print_deaths(ingest, 100)
 """
 
 
@@ -216,7 +211,7 @@ def test_killed_in_front_of_any_step_it_is_completed(tmp_path: Path, kind: Any) 
     for path in (source / "a.active", more):
         os.utime(path, (10**9, 10**9))
     script = [sys.executable, "-c", SCRIPT, str(source), str(tmp_path), kind]
-    done = subprocess.run(script, check=False, capture_output=True, text=True)
+    done = subprocess.run(script, check=False, capture_output=True, text=True, cwd=Path(__file__).parent)
     statuses = [int(line) for line in done.stdout.split()]
     # Without a step of this number it ends.
     assert statuses == [-signal.SIGKILL] * (len(statuses) - 1) + [0], done.stderr
