@@ -92,62 +92,16 @@ fn what_is_elsewhere_stays_and_is_not_told() {
     assert!(content(&disk) == sound);
 }
 
-/// The file has another sound record than when it was covered. It may be longer than what is looked at first.
-#[test]
-fn records_that_their_own_checksums_prove_stay() {
-    for long in [1000, 300_000] {
-        let write = |changed: u8| {
-            let disk = begin(&active::FORMAT, 300);
-            let how = options(&active::FORMAT)
-                .if_exists(IfExists::Append)
-                .disk(disk.disk());
-            let mut writer = create(&active::FORMAT, Path::new(FILE), &how).unwrap();
-            let mut value = vec![7; long];
-            value[long - 100] = changed;
-            write_value(&mut *writer, &active::FORMAT, 500, &value).unwrap();
-            writer.close().unwrap();
-            drop(writer);
-            disk.settle();
-            append(&disk, &active::FORMAT, 900..1000, 1000);
-            disk
-        };
-        let (disk, other) = (write(1), write(2));
-        protect(&disk, &active::FORMAT).unwrap();
-        let (old, new) = (content(&disk), content(&other));
-        let pairs = old.iter().zip(&new);
-        let at = pairs
-            .enumerate()
-            .filter(|(_, (old, new))| old != new)
-            .map(|(at, _)| at);
-        let at = u64::try_from(at.max().unwrap()).unwrap();
-        disk.unlink(Path::new(FILE)).unwrap();
-        disk.put(FILE, &new);
-        let error = repair(&disk, &active::FORMAT, &within(at, at + 1)).unwrap_err();
-        assert!(
-            matches!(&error, Error::Usage(text) if text.contains("its own checksum proves")),
-            "{error}"
-        );
-        assert!(content(&disk) == new);
-        repair(&disk, &active::FORMAT, &within(at, at + 1).force(true)).unwrap();
-        assert!(content(&disk) != new);
-    }
-}
-
-/// The value of a record has records of its own: those near a change may be of such a value.
-#[test]
-fn a_record_with_records_in_its_value_stays() {
-    let inner = content(&begin(&active::FORMAT, 600));
+/// A file with a record of this value, which depends on a byte, protected with one byte, and then with another one: a repair where they
+/// differ is refused. Gives the place of that byte, too.
+fn refused_of_another_state(value: impl Fn(u8) -> Vec<u8>) -> (Simulated, u64) {
     let write = |changed: u8| {
         let disk = begin(&active::FORMAT, 300);
         let how = options(&active::FORMAT)
             .if_exists(IfExists::Append)
             .disk(disk.disk());
         let mut writer = create(&active::FORMAT, Path::new(FILE), &how).unwrap();
-        let mut value = inner.clone();
-        value.extend([9; 3000]);
-        value.push(changed);
-        value.extend([9; 100]);
-        write_value(&mut *writer, &active::FORMAT, 500, &value).unwrap();
+        write_value(&mut *writer, &active::FORMAT, 500, &value(changed)).unwrap();
         writer.close().unwrap();
         drop(writer);
         disk.settle();
@@ -155,7 +109,6 @@ fn a_record_with_records_in_its_value_stays() {
         disk
     };
     let (disk, other) = (write(1), write(2));
-    assert!(inner.len() > 300 << 10);
     protect(&disk, &active::FORMAT).unwrap();
     let (old, new) = (content(&disk), content(&other));
     let at = (0..new.len()).rfind(|at| old[*at] != new[*at]).unwrap() as u64;
@@ -167,6 +120,36 @@ fn a_record_with_records_in_its_value_stays() {
         "{error}"
     );
     assert!(content(&disk) == new);
+    (disk, at)
+}
+
+/// The file has another sound record than when it was covered. It may be longer than what is looked at first.
+#[test]
+fn records_that_their_own_checksums_prove_stay() {
+    for long in [1000, 300_000] {
+        let (disk, at) = refused_of_another_state(|changed| {
+            let mut value = vec![7; long];
+            value[long - 100] = changed;
+            value
+        });
+        let new = content(&disk);
+        repair(&disk, &active::FORMAT, &within(at, at + 1).force(true)).unwrap();
+        assert!(content(&disk) != new);
+    }
+}
+
+/// The value of a record has records of its own: those near a change may be of such a value.
+#[test]
+fn a_record_with_records_in_its_value_stays() {
+    let inner = content(&begin(&active::FORMAT, 600));
+    assert!(inner.len() > 300 << 10);
+    refused_of_another_state(|changed| {
+        let mut value = inner.clone();
+        value.extend([9; 3000]);
+        value.push(changed);
+        value.extend([9; 100]);
+        value
+    });
 }
 
 #[test]
