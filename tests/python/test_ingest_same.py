@@ -321,6 +321,39 @@ def test_copies_in_folders_that_are_ingested_in_turn_come_once(tmp_path: Path) -
     assert ingest(tmp_path / "two", lake).records == 19
 
 
+@pytest.mark.parametrize("damaged", [0, 2])
+def test_an_oplog_that_is_final_after_its_damage_and_copies_of_it_come_once(tmp_path: Path, damaged: int) -> None:
+    src, lake = tmp_path / "src", tmp_path / "lake"
+    src.mkdir()
+    with seglake.create(tmp_path / "whole", format="oplog") as writer:
+        for number in range(8):
+            value = f"value {number}".encode()
+            writer.write(version=1, checkpointer=1, checkpoint=None, clock=[], abi=0, batch=1, value=value)
+    content = bytearray((tmp_path / "whole").read_bytes())
+    one = len(content) // 8
+    content[damaged * one + 3] ^= 0xFF
+
+    def put(name: str, count: int) -> None:
+        (src / name).write_bytes(content[: count * one])
+        os.utime(src / name, (1_700_000_000, 1_700_000_000))
+
+    def run() -> tuple[int, int, list[int]]:
+        result = ingest(src, lake, format="oplog", dialect="draft", final=True)
+        assert result.statuses["replaced"] == 0
+        return result.records, result.statuses["copy"], list(names(lake).values())
+
+    put("a", 6)
+    assert run() == (5, 0, [5])
+    put("b", 6)
+    assert run() == (0, 1, [5])
+    (src / "a").rename(src / "c")
+    assert run() == (0, 0, [5])
+    put("d", 8)
+    assert run() == (2, 0, [7])
+    assert set(values(lake).values()) == {1}
+    assert len(rows(lake, "damage")) == 1
+
+
 def test_what_cannot_be_compared_is_told_of(tmp_path: Path) -> None:
     src, lake = tmp_path / "src", tmp_path / "lake"
     src.mkdir()

@@ -6,7 +6,9 @@ use proptest::prelude::*;
 use proptest::sample::Index;
 use seglake::Error;
 use seglake::checksum::Key;
-use seglake::format::{Growth, Options, Position, Start, Step, Walk, active, identity, open};
+use seglake::format::{
+    Dialect, Growth, Options, Position, Start, Step, Walk, active, identity, open,
+};
 use seglake::ledger::{Cause, Kind, Span};
 use seglake::source::{CappedSource, Source};
 
@@ -93,6 +95,29 @@ fn at_a_time(bytes: &[u8], cut: usize, preallocated: bool) -> Vec<u8> {
     now
 }
 
+/// The bytes as the growths read them, each once, which may have been zeros that were written to later.
+struct AsRead(Vec<u8>);
+
+impl AsRead {
+    fn read(&mut self, file: &[u8], start: u64, end: u64) {
+        let own = usize::try_from(start).unwrap()..usize::try_from(end).unwrap();
+        self.0[own.clone()].copy_from_slice(&file[own]);
+    }
+
+    /// Such zeros can only be padding, which is never read again.
+    fn check(&self, file: &[u8], spans: &[Span]) -> Result<(), TestCaseError> {
+        let padding = |at: u64| {
+            let mut spans = spans.iter().filter(|span| span.kind == Kind::Padding);
+            spans.any(|span| (span.start..span.end).contains(&at))
+        };
+        let pairs = (0_u64..).zip(self.0.iter().zip(file));
+        for (at, (read, now)) in pairs.filter(|(_, (read, now))| read != now) {
+            prop_assert!(*read == 0 && padding(at), "{at}: {read} was read, {now}");
+        }
+        Ok(())
+    }
+}
+
 /// Compares growth after growth with one reading of all.
 fn check(
     bytes: &[u8],
@@ -105,10 +130,13 @@ fn check(
     cuts.push(bytes.len());
     let (mut rows, mut spans) = (Vec::new(), Vec::new());
     let mut position = None;
+    let end = at_a_time(bytes, bytes.len(), preallocated);
+    let mut as_read = AsRead(end.clone());
     let last = cuts.len() - 1;
     for (number, cut) in cuts.into_iter().enumerate() {
-        let now = Arc::new(Windowed(at_a_time(bytes, cut, preallocated)));
-        let growth = Growth::since(now, options, position.as_ref()).unwrap();
+        let file = at_a_time(bytes, cut, preallocated);
+        let source = Arc::new(Windowed(file.clone()));
+        let growth = Growth::since(source, options, position.as_ref()).unwrap();
         let growth = growth.is_final(number == last);
         prop_assert!(growth.position().is_none());
         let (own_rows, own_spans) = read(&growth).unwrap();
@@ -117,6 +145,7 @@ fn check(
         let now = stored(&growth);
         let before = position.as_ref().map_or(0, Position::offset);
         prop_assert!(now.offset() >= before);
+        as_read.read(&file, before, now.offset());
         let left = growth.pending_bytes().unwrap();
         if number < last {
             prop_assert_eq!(
@@ -133,9 +162,10 @@ fn check(
         }
         position = Some(now);
     }
-    let whole: Arc<dyn Source> = Arc::new(Windowed(at_a_time(bytes, bytes.len(), preallocated)));
+    as_read.check(&end, &spans)?;
     let format = options.format.unwrap();
-    let walk = open(whole.clone(), options, Start::Beginning).unwrap();
+    let all = Arc::new(Windowed(as_read.0));
+    let walk = open(all, options, Start::Beginning).unwrap();
     let (all_rows, all_spans) = drain(walk, format.columns(options).len()).unwrap();
     prop_assert_eq!(rows, all_rows);
     // The lengths of a damaged record may have led beyond the end at first.
@@ -152,6 +182,7 @@ fn check(
     };
     prop_assert_eq!(blurred(&spans), blurred(&all_spans));
     let known = position.unwrap();
+    let whole: Arc<dyn Source> = Arc::new(Windowed(end));
     let found = identity(&whole, options).unwrap();
     prop_assert_eq!(found.as_ref(), known.identity());
     Ok(())
@@ -404,6 +435,68 @@ fn an_unfinished_record_is_damage_in_a_final_file_and_is_read_if_it_is_finished_
         let (rows, _) = read(&grown(&bytes, &lenient(), Some(&position))).unwrap();
         assert_eq!(rows.len(), 7);
     }
+}
+
+/// A chunk in a preallocated file is followed by zeros: its padding, whatever becomes of it later.
+#[test]
+fn padding_of_a_preallocated_file_is_read_once() {
+    let bytes = chunked::segment(1, 1, 0);
+    let options = chunked::lenient();
+    let file = |cut, flipped: bool| {
+        let mut now = at_a_time(&bytes, cut, true);
+        now[bytes.len() - 1] |= u8::from(flipped);
+        now
+    };
+    let growth = grown(&file(50, false), &options, None);
+    let kinds: Vec<_> = read(&growth)
+        .unwrap()
+        .1
+        .iter()
+        .map(|span| span.kind)
+        .collect();
+    assert_eq!(kinds, [Kind::Chunk, Kind::Padding]);
+    let position = stored(&growth);
+    assert_eq!(position.offset(), bytes.len() as u64);
+    let now = file(bytes.len(), true);
+    let rest = grown(&now, &options, Some(&position)).is_final(true);
+    let (rows, spans) = read(&rest).unwrap();
+    assert_eq!((rows.len(), spans.len()), (0, 1));
+    assert_eq!(spans[0].kind, Kind::Unused);
+    // A reading of the whole finds what changed.
+    let (_, spans) = read(&grown(&now, &options, None).is_final(true)).unwrap();
+    assert_eq!(spans[1].cause, Some(Cause::NonzeroPadding));
+}
+
+/// The messages after it are proven by the end of the file alone, so it is their growth that tells the identity.
+#[test]
+fn an_oplog_that_begins_with_damage_is_identified_once_it_is_final() {
+    let dialect = Dialect::Autobase;
+    let sound = messages::varied(dialect, 1500);
+    let options = messages::lenient(dialect);
+    let mut bytes = sound.clone();
+    bytes[1] = 0xfc; // a version that no message has
+    let source: Arc<dyn Source> = Arc::new(Windowed(bytes.clone()));
+    let own = identity(&source, &options).unwrap();
+    assert!(own.is_some());
+    let growing = grown(&bytes, &options, None);
+    assert!(read(&growing).unwrap().0.is_empty());
+    assert_eq!(stored(&growing).identity(), None);
+    let growth = grown(&bytes, &options, None).is_final(true);
+    let (rows, _) = read(&growth).unwrap();
+    assert!(!rows.is_empty());
+    let position = stored(&growth);
+    assert_eq!((position.offset(), position.identity()), (0, own.as_ref()));
+    // It is known by that as long as the message is there, also if the damage is repaired.
+    assert_eq!(
+        read(&grown(&bytes, &options, Some(&position)).is_final(true))
+            .unwrap()
+            .0,
+        rows
+    );
+    let restored = read(&grown(&sound, &options, Some(&position))).unwrap().0;
+    assert_eq!(restored.len(), rows.len() + 1);
+    let other = messages::file(dialect, &[messages::Plain::default()]);
+    assert!(refusal(&other, &options, &position).is_some());
 }
 
 #[test]

@@ -88,10 +88,13 @@ def read_growth(
         return Grown(first.format, report.checked, None, sums, 0, carry)
     if pending and (final or (before is not None and before.is_final(size))):
         with opening(position, final=True) as reader:
-            report, _, _ = _pass(reader, sink, progress, uint64_type)
+            report, of_all, _ = _pass(reader, sink, progress, uint64_type)
             if report.wrong_key and not sums.records:
                 raise WrongKeyFoundError
             sink.release()
+        if position.identity is None:
+            # An oplog that begins with damage is identified by what its end proves.
+            carry = replace(carry, position=of_all)
         carry = replace(carry, tail=sink.tail(end + pending, size))
         sums = sums.plus(Sums.of(report, sink.ranges))
         end, pending = size, 0

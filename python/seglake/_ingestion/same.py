@@ -61,9 +61,10 @@ def relation(
                 return "copy"
             is_less = batches.report.ok and batches.report.records < before.carry.sums.records
             return "copy" if own.format == "sealed" and is_less and _is_beginning(reader, other) else "other"
-        if end <= own.byte_offset:
-            return "copy" if _same_bytes(reader, other, end + (reader.pending_bytes or 0)) else "other"
-        tail = before.carry.tail
+        tail, size = before.carry.tail, end + (reader.pending_bytes or 0)
+        goes_on = end == own.byte_offset and tail is not None and size > tail.end
+        if end <= own.byte_offset and not goes_on:
+            return "copy" if _same_bytes(reader, other, size) else "other"
         if tail is not None and _same_bytes(reader, other, tail.end):
             return "longer"
         if not _same_bytes(reader, other, own.byte_offset) or (tail is not None and tail.records):

@@ -345,7 +345,17 @@ impl Tracking {
     fn end(&mut self, step: Step) -> Result<Step> {
         match std::mem::replace(&mut self.state, Tracked::Ended) {
             Tracked::Reading => {}
-            Tracked::Finishing(outcome) | Tracked::Settled(outcome) => {
+            Tracked::Finishing(mut outcome) => {
+                let position = &mut outcome.position;
+                if position.identity.is_none() {
+                    // The end of an oplog proves messages after its first damage.
+                    (position.first, position.identity) =
+                        self.growth.identity(self.last.is_some())?;
+                }
+                self.set(*outcome);
+                return Ok(Step::Done);
+            }
+            Tracked::Settled(outcome) => {
                 self.set(*outcome);
                 return Ok(Step::Done);
             }
@@ -439,9 +449,7 @@ impl Change for Tracking {
         }
         match self.walk.step()? {
             Step::More => {
-                if matches!(self.state, Tracked::Reading) {
-                    self.note_last();
-                }
+                self.note_last();
                 Ok(Step::More)
             }
             step => self.end(step),

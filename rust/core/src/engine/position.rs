@@ -224,7 +224,7 @@ pub(crate) fn replaced(path: Option<&Path>, offset: u64, expected: String, found
 pub struct Position {
     pub(crate) format: &'static Format,
     pub(crate) identity: Option<Identity>,
-    /// Where the first unit is.
+    /// Where the first unit is: after `offset` in an oplog that was read as final and has damage before its first sound message.
     pub(crate) first: Option<Place>,
     pub(crate) offset: u64,
     pub(crate) last: Option<Last>,

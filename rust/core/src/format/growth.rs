@@ -104,9 +104,7 @@ impl Json {
         let own_family = |own: &Identity| own.family() == format.growing.family;
         let first = self.first.map(|(at, nbytes)| Place { at, nbytes });
         let fits = |place: Place, most: u64| {
-            place.nbytes <= most
-                && place.at.checked_add(place.nbytes).is_some()
-                && (!grows || place.end() <= self.offset)
+            place.nbytes <= most && place.at.checked_add(place.nbytes).is_some()
         };
         if !identity.as_ref().is_none_or(own_family)
             || identity.is_some() != first.is_some()
@@ -132,7 +130,8 @@ impl Json {
                 return None;
             }
         }
-        if !last.is_none_or(|last| fits(last.place, LAST_BYTES)) {
+        let was_read = |place: Place| !grows || place.end() <= self.offset;
+        if !last.is_none_or(|last| fits(last.place, LAST_BYTES) && was_read(last.place)) {
             return None;
         }
         Some(Position {
