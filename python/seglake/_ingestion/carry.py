@@ -2,11 +2,11 @@
 
 import json
 from dataclasses import asdict, dataclass, fields, replace
-from typing import Any, Final, Self
+from typing import Any, Final, NamedTuple, Self
 
 import seglake
 
-__all__ = ["BYTE_COLUMNS", "Carry", "Sums", "Tail"]
+__all__ = ["BYTE_COLUMNS", "COMPLETE", "Carry", "Damaged", "DamagedRange", "Sums", "Tail"]
 
 _VERSION: Final = 2
 # What `to_json` begins with.
@@ -26,6 +26,10 @@ BYTE_COLUMNS: Final = {
     "repaired": "corrupt_bytes",
 }
 """The kinds of the ledger, and the columns of `files` that their bytes count for."""
+
+
+COMPLETE: Final = ("sealed", "tenant")
+"""The formats whose files are complete. Their position stands for all of their bytes, damaged ones as well."""
 
 
 @dataclass(frozen=True)
@@ -92,6 +96,37 @@ class Tail:
     digest: str = ""
 
 
+class DamagedRange(NamedTuple):
+    """A damaged range that is in `damage`.
+
+    Attributes:
+        start: its first byte.
+        end: the byte after its last.
+        hides_records: whether the records that begin in it were not ingested. They were if a sidecar restored them.
+        digest: a hash of its bytes.
+    """
+
+    start: int
+    end: int
+    hides_records: bool
+    digest: str
+
+
+class Damaged(NamedTuple):
+    """What was damaged in a file, so that a later run notices that it was repaired.
+
+    Attributes:
+        ranges: its damaged ranges.
+        changed: when the file was changed before it was read, in nanoseconds since 1970, as no repair can set it; None
+            if that cannot be told.
+        rest: of a complete file, a hash of all its bytes but those in these ranges.
+    """
+
+    ranges: tuple[DamagedRange, ...]
+    changed: int | None
+    rest: str | None = None
+
+
 @dataclass(frozen=True)
 class Carry:
     """What a later run needs to go on with a segment.
@@ -100,16 +135,19 @@ class Carry:
         position: up to where it was read.
         sums: what was read up to there.
         tail: what is in the tables of the bytes after that; None if that is nothing.
+        damage: what was damaged; None if that is nothing, or too much to look at it again.
     """
 
     position: seglake.Position
     sums: Sums = Sums()
     tail: Tail | None = None
+    damage: Damaged | None = None
 
     def to_json(self) -> str:
         """Returns it as the column `carry` has it."""
         own: dict[str, Any] = {"version": _VERSION, "position": json.loads(self.position.to_json())}
-        return json.dumps({**own, "sums": asdict(self.sums), "tail": self.tail and asdict(self.tail)})
+        damage = {} if self.damage is None else {"damage": self.damage}
+        return json.dumps({**own, "sums": asdict(self.sums), "tail": self.tail and asdict(self.tail), **damage})
 
     @staticmethod
     def check(text: str) -> None:
@@ -134,7 +172,11 @@ class Carry:
                 raise ValueError(f"its version is {content.get('version', 1)}, expected {_VERSION}")
             position = seglake.Position.from_json(json.dumps(content["position"]))
             tail = content["tail"]
-            return cls(position, Sums(**content["sums"]), None if tail is None else Tail(**tail))
+            damage = None
+            if "damage" in content:
+                ranges, changed, rest = content["damage"]
+                damage = Damaged(tuple(DamagedRange(*each) for each in ranges), changed, rest)
+            return cls(position, Sums(**content["sums"]), None if tail is None else Tail(**tail), damage)
         except (TypeError, LookupError, AttributeError) as error:
             raise ValueError(f"it is not the state of a segment: {error!r}") from None
 

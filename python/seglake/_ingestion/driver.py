@@ -424,6 +424,7 @@ def _result(
         statuses=_statuses(files),
         pending_bytes=sum(file.pending_bytes or 0 for file in files),
         records=sum(file.added for file in files),
+        repaired_records=sum(file.repaired_records for file in files),
         nbytes=sum(file.nbytes or 0 for file in files),
         damage=damage,
         errors=tuple(

@@ -42,6 +42,7 @@ class Grown:
         carry: what a later run goes on with.
         hides_records: whether records follow what is pending, which is therefore damage and no unfinished tail. They
             are in no table yet either.
+        repaired_records: how many records of those that were read a sidecar restores.
     """
 
     format: str
@@ -51,6 +52,7 @@ class Grown:
     pending_bytes: int
     carry: Carry
     hides_records: bool = False
+    repaired_records: int = 0
 
 
 def read_growth(
@@ -82,10 +84,11 @@ def read_growth(
     added = Sums.of(report, sink.ranges)
     carry = Carry(position, added) if before is None else before.at(position, added)
     sums, end, size = carry.sums, position.byte_offset, first.nbytes
+    repaired = report.repaired_records
     if end == 0 and position.uuid is not None:
         # A segment of a log that was sealed since it was listed.
         sink.finish()
-        return Grown(first.format, report.checked, None, sums, 0, carry)
+        return Grown(first.format, report.checked, None, sums, 0, carry, repaired_records=repaired)
     if pending and (final or (before is not None and before.is_final(size))):
         with opening(position, final=True) as reader:
             report, of_all, _ = _pass(reader, sink, progress, uint64_type)
@@ -97,6 +100,7 @@ def read_growth(
             carry = replace(carry, position=of_all)
         carry = replace(carry, tail=sink.tail(end + pending, size))
         sums = sums.plus(Sums.of(report, sink.ranges))
+        repaired += report.repaired_records
         end, pending = size, 0
         hides_records = False
     else:
@@ -106,7 +110,7 @@ def read_growth(
         unused = max(0, size - end - pending)
         sums = sums.plus(Sums(ranges=tail_ranges, unused_bytes=unused))
     sink.finish()
-    return Grown(first.format, report.checked, end, sums, pending, carry, hides_records)
+    return Grown(first.format, report.checked, end, sums, pending, carry, hides_records, repaired)
 
 
 def _has_records(opening: Opening, position: seglake.Position) -> bool:

@@ -149,7 +149,9 @@ class _Kin:
             # The row of the segment is that of the file that has most of it.
             outcome.added += earlier.added
             outcome.is_news = outcome.is_news or earlier.is_news
-            outcome.start = earlier.start if earlier.format == outcome.format else outcome.start
+            if earlier.format == outcome.format and earlier.start is not None and outcome.start is not None:
+                outcome.start = min(earlier.start, outcome.start)
+            outcome.repaired_records += earlier.repaired_records
             for cause, (ranges, nbytes) in earlier.damage.items():
                 more = outcome.damage.get(cause, (0, 0))
                 outcome.damage[cause] = (more[0] + ranges, more[1] + nbytes)

@@ -71,8 +71,9 @@ class FileOutcome:
     """What became of one input file: a row of `files`, and its damage by cause.
 
     All numbers of the row are of the whole segment up to `end`, of which this run has read from `start` on. The
-    timestamps are microseconds since 1970. Not in the row: `added`, the records that this run has added; `damage`, the
-    ranges and bytes that it has added for each cause; `is_news`, whether the row says anything that the last did not.
+    timestamps are microseconds since 1970. Not in the row: `added`, the records that this run has added;
+    `repaired_records`, the records that it has read and a sidecar restores; `damage`, the ranges and bytes that it has
+    added for each cause; `is_news`, whether the row says anything that the last did not.
     """
 
     segment: str
@@ -98,6 +99,7 @@ class FileOutcome:
     carry: str | None = None
     error: str | None = None
     added: int = 0
+    repaired_records: int = 0
     is_news: bool = True
     damage: dict[str, tuple[int, int]] = field(default_factory=dict[str, tuple[int, int]])
 
@@ -122,12 +124,18 @@ class FileOutcome:
             modified=file.modified,
             carry=grown.carry.to_json(),
             added=sink.records,
+            repaired_records=grown.repaired_records,
             damage=sink.damage,
             **sums,
         )
-        row.is_news = before is None or any(
-            getattr(row, name) != getattr(before, name)
-            for name in ("path", "status", "format", "end", "pending_bytes", "records", "size", "modified")
+        is_other_damage = before is not None and before.carry.damage != grown.carry.damage
+        row.is_news = (
+            before is None
+            or is_other_damage
+            or any(
+                getattr(row, name) != getattr(before, name)
+                for name in ("path", "status", "format", "end", "pending_bytes", "records", "size", "modified")
+            )
         )
         return row
 

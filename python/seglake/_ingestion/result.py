@@ -162,6 +162,7 @@ class IngestResult:
         unchanged: how many files more there were, which earlier runs have ingested and nobody has changed since.
         pending_bytes: bytes of unfinished tails, which later runs take once they are finished.
         records: records written.
+        repaired_records: records that were read and that parity sidecars restored; 0 with `on_damage="skip"`.
         nbytes: bytes of the files that were read; each is accounted for.
         damage: the damage by its cause, in the ledger's words.
         errors: each file of which nothing was ingested, and why, without copies.
@@ -182,6 +183,7 @@ class IngestResult:
     unchanged: int = 0
     pending_bytes: int = 0
     records: int = 0
+    repaired_records: int = 0
     nbytes: int = 0
     damage: dict[str, DamageTotal] = field(default_factory=dict[str, DamageTotal])
     errors: tuple[FileError, ...] = ()

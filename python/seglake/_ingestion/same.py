@@ -10,6 +10,7 @@ import pyarrow as pa
 
 import seglake
 
+from .carry import COMPLETE
 from .state import Ingested
 
 __all__ = ["Relation", "relation"]
@@ -17,7 +18,6 @@ __all__ = ["Relation", "relation"]
 Relation = Literal["copy", "longer", "anew", "other"]
 """A file has no more than a segment, has that and more, has other bytes after its last record, or differs from it."""
 
-_COMPLETE: Final = ("sealed", "tenant")
 _CHUNK_BYTES: Final = 1 << 20
 _COLUMNS: Final = ("uuid", "type", "value")
 
@@ -55,7 +55,7 @@ def relation(
             raise RuntimeError("a pass that ended has no position")
         # An unfinished tail may be the beginning of what the segment has there, or differ from it.
         end = reader.position.byte_offset
-        if own.format in _COMPLETE:
+        if own.format in COMPLETE:
             # What can be read of one depends on all of its bytes.
             if end == own.byte_offset and _same_bytes(reader, other, end):
                 return "copy"

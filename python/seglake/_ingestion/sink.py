@@ -9,9 +9,10 @@ import pyarrow.compute as pc
 import seglake
 from seglake._text import path_text
 
-from .carry import Tail
+from .carry import DamagedRange, Tail
 from .output import Output
 from .plan import PlannedFile
+from .repaired import MOST_RANGES, KnownRecords, range_digest
 from .tables import RAW_PART_BYTES
 
 __all__ = ["FileSink", "ReplacedError", "UnreadableError"]
@@ -39,20 +40,30 @@ class FileSink:
     Damage is held back until a record follows it, as far as it goes into little memory. So a file for which the key is
     wrong, which has no record, leaves nothing in the output.
 
-    What an earlier run took on the word that the file is final is read again, and left out here.
+    What an earlier run took on the word that the file is final is read again, and left out here. So are the records of
+    a file that is read again from its start, because its damage was repaired.
+
+    Args:
+        file: the file.
+        run: the run.
+        output: where the rows go.
+        known: the records that earlier runs have ingested of a file that is read again from its start.
 
     Attributes:
         wrote: whether rows have gone to the output.
         records: how many records of the file went there, without those of earlier runs.
         damage: ranges and bytes of the damage that went there, by cause.
         ranges: how many damaged ranges this pass has found, those of an earlier run's tail as well.
+        damaged: the damaged ranges that went there, the first `MOST_RANGES` and one more.
     """
 
-    def __init__(self, file: PlannedFile, run: str, output: Output) -> None:
+    def __init__(self, file: PlannedFile, run: str, output: Output, known: KnownRecords | None = None) -> None:
         self.wrote = False
         self.records = 0
         self.damage: dict[str, tuple[int, int]] = {}
         self.ranges = 0
+        self.damaged: list[DamagedRange] = []
+        self._known_before = known
         self._place = {"segment": file.segment_name, "path": path_text(file.path)}
         self._run = run
         self._output = output
@@ -83,8 +94,11 @@ class FileSink:
             self._known_records.add(positions[:known])
             if known < rows.num_rows:
                 self._check_known()
-        if known < rows.num_rows:
-            self._write_records(rows.slice(known))
+        new: Any = rows.slice(known)
+        if self._known_before is not None:
+            new = new.filter(pa.array([not each for each in self._known_before.among(new.column("position"))]))
+        if new.num_rows:
+            self._write_records(new)
         return positions[-1].as_py()
 
     def add_damage(self, span: seglake.Span, last_record: int) -> None:
@@ -144,11 +158,16 @@ class FileSink:
         cause = str(span.cause)
         ranges, nbytes = self.damage.get(cause, (0, 0))
         self.damage[cause] = (ranges + 1, nbytes + span.end - start)
+        digest = range_digest()
         # A range without bytes (a file that has none and must have some) is a row all the same.
         for part, first in enumerate(range(start, max(span.end, start + 1), RAW_PART_BYTES)):
             raw = self._bytes(first, min(first + RAW_PART_BYTES, span.end))
+            digest.update(raw)
             place = {"start": start, "end": span.end, "kind": span.kind, "cause": span.cause, "part": part}
             self._output.add_damage(self._source().format, {**self._place, "run": self._run, **place, "raw": raw})
+        # Of the kind `record` is what is in `records`.
+        if span.kind != "record" and len(self.damaged) <= MOST_RANGES:
+            self.damaged.append(DamagedRange(start, span.end, span.kind != "repaired", digest.hexdigest()))
 
     def _bytes(self, start: int, stop: int) -> bytes:
         try:

@@ -12,6 +12,7 @@ import seglake
 from seglake._formats import FormatOptions, column_names
 from seglake._text import path_text
 
+from .carry import Carry, Damaged
 from .destination import Staging
 from .growth import WrongKeyFoundError, read_growth
 from .kin import read_kin
@@ -19,6 +20,7 @@ from .outcome import AFTER_REPLACED, WRONG_KEY, FileOutcome, RefusedError, Stage
 from .output import Output
 from .plan import PlannedFile, groups_of, read_plan
 from .progress import StopError, TaskProgress
+from .repaired import change_time_ns, damage_after, known_records
 from .result import OnDamage
 from .same import Relation, relation
 from .sidecars import BESIDE, Sidecars
@@ -125,6 +127,18 @@ class TaskRunner:
                 raise
         progress.write()
         return outcome
+
+
+def _damage_after(before: Carry | None, sink: FileSink, changed: int | None, reader: seglake.Reader) -> Damaged | None:
+    """Returns what is noted of the damage of a file.
+
+    Raises:
+        UnreadableError: it cannot be read.
+    """
+    try:
+        return damage_after(before, sink.damaged, changed, reader)
+    except (OSError, seglake.SeglakeError) as error:
+        raise UnreadableError(error) from None
 
 
 class _Outputs:
@@ -237,25 +251,35 @@ class _Reading:
     def _ingest(self, file: PlannedFile, output: Output) -> FileOutcome:
         runner = self.runner
         format = runner.format
-        before = None if file.before is None else file.before.carry.position
+        carry = None if file.before is None else file.before.carry
+        before = None if carry is None else carry.position
         is_same = before is not None and file.segment is None
         self.progress.begin(before.byte_offset if before is not None and is_same else 0, file.new_bytes)
+        changed = change_time_ns(file.path)  # before it is read
         is_final = runner.final or (file.segment is not None and file.segment.is_frozen)
 
         def opening(position: seglake.Position | None, *, final: bool) -> seglake.Reader:
             return self._open(file, str(format), position, final=final)
 
+        known = None
         try:
             format = self.format_of(file)
+            known = None if carry is None else known_records(carry, lambda position: opening(position, final=False))
+            if known is not None:
+                # Its damage was repaired: it is read again, and listed as if for the first time.
+                carry, before, file = None, None, file._replace(before=None)
             reader = opening(before, final=False)
         except (OSError, seglake.SeglakeError) as error:
             raise RefusedError.by(error, format, wrote=False) from None
         with reader:
-            sink = FileSink(file, runner.staging.run_id, output)
+            sink = FileSink(file, runner.staging.run_id, output, known)
             try:
                 grown = read_growth(
                     file, reader, opening, sink, self.progress, final=is_final, uint64_type=runner.uint64_type
                 )
+                damage = _damage_after(carry, sink, changed, reader)
+                restored = grown.repaired_records if runner.on_damage == "repair" else 0
+                grown = replace(grown, carry=replace(grown.carry, damage=damage), repaired_records=restored)
                 return FileOutcome.of(file, grown, sink)
             except WrongKeyFoundError:
                 reason = f"{path_text(file.path)}: {WRONG_KEY}"

@@ -328,6 +328,7 @@ def show(result: IngestResult, stream: TextIO) -> None:
         ),
         *([("  unchanged", f"{result.unchanged:,}")] if result.unchanged else []),
         ("records", f"{result.records:,}"),
+        *([("  restored by sidecars", f"{result.repaired_records:,}")] if result.repaired_records else []),
         ("bytes", f"{result.nbytes:,}"),
         *([("  pending", f"{result.pending_bytes:,}")] if result.pending_bytes else []),
         ("seconds", f"{result.seconds:,.1f}"),

@@ -1,0 +1,163 @@
+"""Files that were damaged when an earlier run read them, and were repaired since.
+
+What a run leaves out as damaged comes in once it is repaired, each record once. The file is then read again from its
+start, and its damage is listed anew.
+"""
+
+import bisect
+import hashlib
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Any, Final, cast
+
+import pyarrow as pa
+
+import seglake
+
+from .carry import COMPLETE, Carry, Damaged, DamagedRange
+
+__all__ = [
+    "MOST_RANGES",
+    "KnownRecords",
+    "change_time_ns",
+    "damage_after",
+    "known_records",
+    "may_be_repaired",
+    "range_digest",
+    "rest_digest",
+]
+
+MOST_RANGES: Final = 1000
+"""The most damaged ranges of a file that are remembered. The column `carry` has about 50 bytes for each."""
+
+_PIECE_BYTES: Final = 8 << 20
+
+
+def change_time_ns(path: str) -> int | None:
+    """Returns when a file was changed, in nanoseconds since 1970; None if that cannot be told.
+
+    It is the time that no program can set: a repair leaves the file its time of modification.
+    """
+    try:
+        return Path(path).stat().st_ctime_ns
+    except OSError:
+        return None
+
+
+def range_digest() -> "hashlib.blake2b":
+    """Returns the hash by which a later run notices that a damaged range is not as it was."""
+    return hashlib.blake2b(digest_size=8)
+
+
+def rest_digest(reader: seglake.Reader, ranges: Iterable[DamagedRange]) -> str:
+    """Returns a hash of all bytes of a file but those in damaged ranges.
+
+    Raises:
+        OSError, seglake.SeglakeError: it cannot be read.
+    """
+    digest, at = range_digest(), 0
+    for start, end in [*sorted((each.start, each.end) for each in ranges), (reader.nbytes, reader.nbytes)]:
+        _add(digest, reader, at, min(start, reader.nbytes))
+        at = max(at, end)
+    return f"{reader.nbytes} {digest.hexdigest()}"
+
+
+def _is_as_it_was(reader: seglake.Reader, damaged: DamagedRange) -> bool:
+    digest = range_digest()
+    _add(digest, reader, damaged.start, min(damaged.end, reader.nbytes))
+    return digest.hexdigest() == damaged.digest
+
+
+def _add(digest: "hashlib.blake2b", reader: seglake.Reader, start: int, end: int) -> None:
+    for first in range(start, end, _PIECE_BYTES):
+        digest.update(reader.read_bytes(first, min(first + _PIECE_BYTES, end)))
+
+
+def damage_after(
+    before: Carry | None, found: Sequence[DamagedRange], changed: int | None, reader: seglake.Reader
+) -> Damaged | None:
+    """Returns the damage of a file after a run has added to it.
+
+    Args:
+        before: what earlier runs have noted.
+        found: the damaged ranges that the run has put into `damage`.
+        changed: when the file was changed, as `change_time_ns` says.
+        reader: the file.
+
+    Raises:
+        OSError, seglake.SeglakeError: it cannot be read.
+    """
+    earlier = () if before is None or before.damage is None else before.damage.ranges
+    is_known = before is None or before.damage is not None or not (before.sums.ranges or before.tail)
+    if not is_known or len(earlier) + len(found) > MOST_RANGES:
+        return None
+    ranges = (*earlier, *found)
+    if not ranges:
+        return None
+    return Damaged(ranges, changed, rest_digest(reader, ranges) if reader.format in COMPLETE else None)
+
+
+def may_be_repaired(path: str, before: Carry) -> bool:
+    """Tells whether a damaged file was changed since an earlier run read it."""
+    damage = before.damage
+    return damage is not None and (damage.changed is None or damage.changed != change_time_ns(path))
+
+
+class KnownRecords:
+    """Tells which records of a file are in `records`: those up to where it was read, but for what damage hid.
+
+    Args:
+        before: what earlier runs have noted.
+        damage: the same.
+    """
+
+    def __init__(self, before: Carry, damage: Damaged) -> None:
+        self._end = before.position.byte_offset
+        hidden = sorted((each.start, each.end) for each in damage.ranges if each.hides_records)
+        self._starts = [start for start, _ in hidden]
+        self._ends = [end for _, end in hidden]
+
+    def among(self, positions: Any) -> list[bool]:
+        """Tells of each record, by the byte at which it begins, whether it is in `records`."""
+        return [self._has(position) for position in positions.to_pylist()]
+
+    def _has(self, position: int) -> bool:
+        if position >= self._end:
+            return False
+        at = bisect.bisect_right(self._starts, position) - 1
+        return at < 0 or position >= self._ends[at]
+
+
+def known_records(before: Carry, open_at: Callable[[seglake.Position | None], seglake.Reader]) -> KnownRecords | None:
+    """Tells which records are in `records` of a file whose damage was repaired; None if it was not, or that is unclear.
+
+    Args:
+        before: what earlier runs have noted.
+        open_at: opens the file to read it from its start, or from a position if all is there that was before it.
+    """
+    damage, position, tail = before.damage, before.position, before.tail
+    # Of an oplog that was final what it has after its first damage is compared, and anything else is read once more.
+    if damage is None or (tail is not None and tail.records):
+        return None
+    if not any(each.start < position.byte_offset for each in damage.ranges):
+        return None
+    try:
+        with open_at(position if damage.rest is None else None) as reader:
+            if all(_is_as_it_was(reader, each) for each in damage.ranges):
+                return None
+            if damage.rest is not None and damage.rest != rest_digest(reader, damage.ranges):
+                return None
+        known = KnownRecords(before, damage)
+        with open_at(None) as again:
+            number = sum(sum(known.among(positions)) for positions in _positions(again))
+            is_same_format = again.format == position.format
+    except (OSError, seglake.SeglakeError):
+        return None
+    # Otherwise more was changed than what was damaged, as when it is being restored right now.
+    return known if is_same_format and number == before.sums.records else None
+
+
+def _positions(reader: seglake.Reader) -> Iterator[Any]:
+    for own in reader.batches(warn=False):
+        batch: Any = pa.record_batch(cast("Any", own))
+        yield batch.column("position")

@@ -1,0 +1,213 @@
+"""The ingest of files that were damaged when an earlier run read them, and were repaired since."""
+
+import json
+import os
+import random
+import re
+import shutil
+import sys
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pytest
+from cli_process import here
+from segments import DAY, flip, uuid6, write_segment
+from test_ingest_again import age, latest, plain, rows
+from test_ingest_parity import FILES, Life
+
+import seglake
+from seglake import IngestResult, SegmentLog, ingest
+from seglake._ingestion import repaired, sink
+
+pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="the ingest runs on Linux and macOS")
+
+DOCUMENT = Path(__file__).parents[2] / "docs" / "ingest.md"
+
+
+def damage_now(lake: Path, format: str) -> list[tuple[int, int, str]]:
+    """What the view of the documents says is damaged."""
+    views = [part.partition("```")[0] for part in DOCUMENT.read_text().split("```sql\n")[1:]]
+    (view,) = [view for view in views if "VIEW damage_now" in view]
+    with duckdb.connect() as connection:
+        connection.execute(view.replace("/data/lake/active", f"{lake}/{format}"))
+        return sorted(connection.execute('SELECT start, "end", kind FROM damage_now').fetchall())
+
+
+def told(result: IngestResult) -> tuple[int, int, int, dict[str, int]]:
+    statuses = {status: number for status, number in result.statuses.items() if number}
+    return (result.exit_status, result.records, result.repaired_records, statuses)
+
+
+# An oplog waits for what is damaged, if it has no sidecar, and without checksums nobody would notice.
+CASES = [*((name, "auto") for name in FILES), *((name, None) for name in ("active", "chunked", "sealed", "tenant"))]
+
+
+@pytest.mark.parametrize(("name", "parity"), CASES)
+def test_what_was_damaged_comes_in_once_it_is_repaired(tmp_path: Path, name: str, parity: str | None) -> None:
+    life, lake, whole = Life(tmp_path / "src", name, random.Random(name)), tmp_path / "lake", tmp_path / "whole"
+    life.end = len(life.whole)
+    life.path.write_bytes(life.whole)
+    life.protect()
+    age(life.path.parent)
+    arguments: dict[str, Any] = {**life.sample.read_options, "format": life.sample.format, "parity": parity}
+    total = ingest(life.path, whole, **arguments).records
+    life.struck = {life.whole.index(b"value 000031")}
+    flip(life.path, *life.struck)
+    age(life.path.parent)
+    first = ingest(life.path, lake, **arguments)
+    assert (first.records == total) == (parity is not None)
+    assert bool(first.repaired_records) == (parity is not None)
+    assert damage_now(lake, life.sample.format)
+    life.repair()  # which leaves the file its size and time
+    assert told(ingest(life.path, lake, **arguments)) == (0, total - first.records, 0, {"sound": 1})
+    assert plain(lake, "records") == plain(whole, "records")
+    (row,), (expected,) = latest(lake).values(), latest(whole).values()
+    assert {key: row[key] for key in row if key != "run"} == {key: expected[key] for key in row if key != "run"}
+    assert damage_now(lake, life.sample.format) == []
+    assert ingest(life.path, lake, **arguments).run_id is None
+    assert len(rows(lake, "records")) == total
+
+
+def damaged(path: Path, numbers: list[int]) -> tuple[bytes, bytes, list[int]]:
+    """Writes a file and damages some records; returns its sound bytes, the damaged ones, and where each begins."""
+    written = write_segment(path, 20)
+    content = path.read_bytes()
+    for number in numbers:
+        flip(path, written[number].end - 9)
+    return content, path.read_bytes(), [each.start for each in written]
+
+
+def positions(lake: Path) -> list[int]:
+    return sorted(row["position"] for row in rows(lake, "records"))
+
+
+def test_a_part_that_is_repaired_comes_in_and_the_rest_stays_damaged(tmp_path: Path) -> None:
+    path, lake = tmp_path / "a.active", tmp_path / "lake"
+    content, broken, starts = damaged(path, [3, 4, 11])
+    end = starts[15]
+    path.write_bytes(broken[:end])
+    assert told(ingest(path, lake)) == (1, 12, 0, {"damaged": 1})
+    path.write_bytes(content[: starts[10]] + broken[starts[10] : end])
+    assert told(ingest(path, lake)) == (1, 2, 0, {"damaged": 1})
+    assert damage_now(lake, "active") == [(starts[11], starts[12], "corrupt")]
+    # As it grows, only what is new is read.
+    path.write_bytes(content[: starts[10]] + broken[starts[10] :])
+    assert ingest(path, lake).records == 5
+    assert latest(lake).popitem()[1]["start"] == end
+    path.write_bytes(content)
+    assert told(ingest(path, lake)) == (0, 1, 0, {"sound": 1})
+    assert positions(lake) == starts
+    assert len(rows(lake, "damage")) == 3
+    assert damage_now(lake, "active") == []
+
+
+@pytest.mark.parametrize("format", ["active", "sealed"])
+def test_a_file_that_is_being_restored_waits_until_it_is(tmp_path: Path, format: str) -> None:
+    path, lake = tmp_path / f"a.{format}", tmp_path / "lake"
+    write_segment(tmp_path / "b.active", 20)
+    if format == "sealed":
+        seglake.seal(tmp_path / "b.active", path)
+    else:
+        shutil.move(tmp_path / "b.active", path)
+    content = path.read_bytes()
+    with seglake.open(path) as reader:
+        starts = sorted(record.position for record in reader)
+    flip(path, starts[3] + 30)
+    broken = path.read_bytes()
+    assert ingest(path, lake).records == 19
+    half = bytearray(content)
+    half[starts[8] : starts[10]] = bytes(starts[10] - starts[8])
+    path.write_bytes(half)
+    ingest(path, lake)
+    assert len(rows(lake, "records")) == 19
+    path.write_bytes(broken)
+    ingest(path, lake)
+    path.write_bytes(content)
+    assert told(ingest(path, lake)) == (0, 1, 0, {"sound": 1})
+    assert positions(lake) == starts
+
+
+def test_another_complete_file_with_as_many_records_is_no_repaired_one(tmp_path: Path) -> None:
+    path, lake = tmp_path / "a.sealed", tmp_path / "lake"
+
+    def write(values: dict[int, bytes]) -> list[int]:
+        with seglake.create(path, format="sealed", if_exists="overwrite") as writer:
+            for number in range(10):
+                value = values.get(number, b"value %d" % number)
+                writer.write(uuid=uuid6(DAY + timedelta(minutes=number), number), type="t", value=value)
+        with seglake.open(path) as reader:
+            return sorted(record.position for record in reader)
+
+    starts = write({})
+    flip(path, starts[3])
+    assert ingest(path, lake).records == 9
+    write({7: b"VALUE 7"})
+    assert told(ingest(path, lake)) == (1, 0, 0, {"replaced": 1})
+    assert len(rows(lake, "records")) == 9
+
+
+def test_a_damaged_file_is_opened_again_only_if_it_was_changed(tmp_path: Path) -> None:
+    path, lake = tmp_path / "a.active", tmp_path / "lake"
+    damaged(path, [3])
+    os.utime(path, (1_700_000_000, 1_700_000_000))
+    ingest(path, lake)
+    assert ingest(path, lake).unchanged == 1
+    path.chmod(0o600)
+    assert (again := ingest(path, lake)).unchanged == 0
+    assert again.run_id is not None  # which notes it
+    assert ingest(path, lake).unchanged == 1
+
+
+def test_what_was_left_out_by_choice_stays_out(tmp_path: Path) -> None:
+    path, lake = tmp_path / "a.active", tmp_path / "lake"
+    content, _, _ = damaged(path, [])
+    seglake.protect(path)
+    flip(path, 500)
+    assert told(ingest(path, lake, on_damage="skip")) == (1, 19, 0, {"damaged": 1})
+    path.write_bytes(content)
+    assert ingest(path, lake).records == 0
+    assert len(rows(lake, "records")) == 19
+    assert latest(lake).popitem()[1]["status"] == "damaged"
+
+
+def test_more_ranges_than_are_remembered_stay_damaged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for module in (repaired, sink):
+        monkeypatch.setattr(module, "MOST_RANGES", 2)
+    for numbers, records in (([3, 11], 2), ([3, 8, 11], 0)):
+        path, lake = tmp_path / str(records) / "a.active", tmp_path / f"lake {records}"
+        content, _, _ = damaged(path, numbers)
+        ingest(path, lake)
+        path.write_bytes(content)
+        assert ingest(path, lake).records == records
+        assert latest(lake).popitem()[1]["status"] == ("sound" if records else "damaged")
+
+
+def test_a_sealed_segment_of_a_log_is_repaired(tmp_path: Path) -> None:
+    folder = tmp_path / "log"
+    with SegmentLog(folder, segment_bytes=1 << 12, protect="128+8") as log:
+        for number in range(300):
+            log.write(type="t", value=b"value %06d" % number)
+        log.wait_sealed()
+    sealed = min(folder.glob("*.sealed"))
+    for parity in ("auto", None):
+        lake = tmp_path / f"lake {parity}"
+        flip(sealed, sealed.read_bytes().index(b"value 000003"))
+        first = ingest(folder, lake, parity=parity)
+        assert (first.statuses["damaged"], first.records) == (1, 299 if parity is None else 300)
+        seglake.repair(sealed, force=True)
+        assert told(ingest(folder, lake, parity=parity)) == (0, 300 - first.records, 0, {"sound": 1})
+        assert len(rows(lake, "records")) == 300
+        assert ingest(folder, lake, parity=parity).run_id is None
+
+
+def test_the_command_says_how_many_records_sidecars_restored(tmp_path: Path) -> None:
+    path = tmp_path / "a.active"
+    damaged(path, [])
+    seglake.protect(path)
+    flip(path, 500)
+    shown = here("ingest", str(path), "--to", str(tmp_path / "lake"))
+    assert re.search(r"^records +20\n  restored by sidecars +1$", shown.out, re.MULTILINE)
+    as_json = here("ingest", str(path), "--to", str(tmp_path / "other"), "--json")
+    assert json.loads(as_json.out)["repaired_records"] == 1
