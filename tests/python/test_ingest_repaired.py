@@ -155,9 +155,22 @@ def test_a_damaged_file_is_opened_again_only_if_it_was_changed(tmp_path: Path) -
     ingest(path, lake)
     assert ingest(path, lake).unchanged == 1
     path.chmod(0o600)
-    assert (again := ingest(path, lake)).unchanged == 0
-    assert again.run_id is not None  # which notes it
+    again = ingest(path, lake)
+    assert (again.unchanged, again.run_id) == (0, None)
+
+
+def test_a_file_that_is_in_another_state_is_compared_once(tmp_path: Path) -> None:
+    path, lake = tmp_path / "a.active", tmp_path / "lake"
+    content, _, starts = damaged(path, [3])
+    age(tmp_path)
+    ingest(path, lake)
+    path.write_bytes(content[: starts[8]] + bytes(20) + content[starts[8] + 20 :])
+    age(tmp_path)
+    assert ingest(path, lake).run_id is not None
     assert ingest(path, lake).unchanged == 1
+    path.write_bytes(content)
+    age(tmp_path)
+    assert told(ingest(path, lake)) == (0, 1, 0, {"sound": 1})
 
 
 def test_what_was_left_out_by_choice_stays_out(tmp_path: Path) -> None:

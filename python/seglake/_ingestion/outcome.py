@@ -104,8 +104,8 @@ class FileOutcome:
     damage: dict[str, tuple[int, int]] = field(default_factory=dict[str, tuple[int, int]])
 
     @classmethod
-    def of(cls, file: PlannedFile, grown: Grown, sink: FileSink) -> Self:
-        """Makes the row of a file that was read to its end."""
+    def of(cls, file: PlannedFile, grown: Grown, sink: FileSink, *, is_news: bool = False) -> Self:
+        """Makes the row of a file that was read to its end. `is_news` says that the row is to be there in any case."""
         before = file.before
         is_same_format = before is not None and before.format == grown.format
         sums = asdict(grown.sums)
@@ -128,10 +128,9 @@ class FileOutcome:
             damage=sink.damage,
             **sums,
         )
-        is_other_damage = before is not None and before.carry.damage != grown.carry.damage
         row.is_news = (
-            before is None
-            or is_other_damage
+            is_news
+            or before is None
             or any(
                 getattr(row, name) != getattr(before, name)
                 for name in ("path", "status", "format", "end", "pending_bytes", "records", "size", "modified")

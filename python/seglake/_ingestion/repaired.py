@@ -25,11 +25,13 @@ __all__ = [
     "may_be_repaired",
     "range_digest",
     "rest_digest",
+    "was_changed",
 ]
 
 MOST_RANGES: Final = 1000
 """The most damaged ranges of a file that are remembered. The column `carry` has about 50 bytes for each."""
 
+_OpenAt = Callable[["seglake.Position | None"], seglake.Reader]
 _PIECE_BYTES: Final = 8 << 20
 
 
@@ -128,8 +130,8 @@ class KnownRecords:
         return at < 0 or position >= self._ends[at]
 
 
-def known_records(before: Carry, open_at: Callable[[seglake.Position | None], seglake.Reader]) -> KnownRecords | None:
-    """Tells which records are in `records` of a file whose damage was repaired; None if it was not, or that is unclear.
+def was_changed(before: Carry, open_at: _OpenAt) -> bool:
+    """Tells whether damaged ranges of a file are not as they were, and all else is, as far as that is known.
 
     Args:
         before: what earlier runs have noted.
@@ -138,22 +140,32 @@ def known_records(before: Carry, open_at: Callable[[seglake.Position | None], se
     damage, position, tail = before.damage, before.position, before.tail
     # Of an oplog that was final what it has after its first damage is compared, and anything else is read once more.
     if damage is None or (tail is not None and tail.records):
-        return None
+        return False
     if not any(each.start < position.byte_offset for each in damage.ranges):
-        return None
+        return False
     try:
         with open_at(position if damage.rest is None else None) as reader:
             if all(_is_as_it_was(reader, each) for each in damage.ranges):
-                return None
-            if damage.rest is not None and damage.rest != rest_digest(reader, damage.ranges):
-                return None
-        known = KnownRecords(before, damage)
+                return False
+            return damage.rest is None or damage.rest == rest_digest(reader, damage.ranges)
+    except (OSError, seglake.SeglakeError):
+        return False
+
+
+def known_records(before: Carry, open_at: _OpenAt) -> KnownRecords | None:
+    """Tells which records are in `records` of a file whose damaged ranges were changed; None if that is unclear.
+
+    It is if more was changed than these ranges, as when the file is being restored right now.
+    """
+    if before.damage is None:
+        return None
+    known = KnownRecords(before, before.damage)
+    try:
         with open_at(None) as again:
             number = sum(sum(known.among(positions)) for positions in _positions(again))
-            is_same_format = again.format == position.format
+            is_same_format = again.format == before.position.format
     except (OSError, seglake.SeglakeError):
         return None
-    # Otherwise more was changed than what was damaged, as when it is being restored right now.
     return known if is_same_format and number == before.sums.records else None
 
 

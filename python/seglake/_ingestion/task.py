@@ -20,7 +20,7 @@ from .outcome import AFTER_REPLACED, WRONG_KEY, FileOutcome, RefusedError, Stage
 from .output import Output
 from .plan import PlannedFile, groups_of, read_plan
 from .progress import StopError, TaskProgress
-from .repaired import change_time_ns, damage_after, known_records
+from .repaired import change_time_ns, damage_after, known_records, was_changed
 from .result import OnDamage
 from .same import Relation, relation
 from .sidecars import BESIDE, Sidecars
@@ -264,7 +264,9 @@ class _Reading:
         known = None
         try:
             format = self.format_of(file)
-            known = None if carry is None else known_records(carry, lambda position: opening(position, final=False))
+            is_changed = carry is not None and was_changed(carry, lambda position: opening(position, final=False))
+            if carry is not None and is_changed:
+                known = known_records(carry, lambda position: opening(position, final=False))
             if known is not None:
                 # Its damage was repaired: it is read again, and listed as if for the first time.
                 carry, before, file = None, None, file._replace(before=None)
@@ -280,7 +282,7 @@ class _Reading:
                 damage = _damage_after(carry, sink, changed, reader)
                 restored = grown.repaired_records if runner.on_damage == "repair" else 0
                 grown = replace(grown, carry=replace(grown.carry, damage=damage), repaired_records=restored)
-                return FileOutcome.of(file, grown, sink)
+                return FileOutcome.of(file, grown, sink, is_news=is_changed)
             except WrongKeyFoundError:
                 reason = f"{path_text(file.path)}: {WRONG_KEY}"
                 raise RefusedError("wrong_key", reason, reader.format, wrote=sink.wrote) from None
