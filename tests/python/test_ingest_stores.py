@@ -40,10 +40,12 @@ from seglake._ingestion.exchange import StoreExchange
 from seglake._ingestion.layout import TABLES
 from seglake._publish import remote
 from seglake._publish.manifest import Manifest
+from seglake._publish.store import LockTakenError
 from seglake.cli.following import followed
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="the ingest runs on Linux and macOS")
 
+OLD_S = 1_700_000_000
 VECTORS = Path(__file__).parents[1] / "vectors"
 LEASE_OF: Any = remote._lease_of  # pyright: ignore[reportPrivateUsage]
 
@@ -79,6 +81,14 @@ def once(store: ObjectStore) -> pafs.S3FileSystem:
     return store.filesystem(retry_strategy=pafs.AwsStandardS3RetryStrategy(max_attempts=1), request_timeout=2)
 
 
+def conditional(store: ObjectStore) -> Any:
+    """A client that makes requests with conditions."""
+    fsspec_of_obstore = pytest.importorskip("obstore.fsspec")
+    own = {"access_key_id": ACCESS_KEY, "secret_access_key": SECRET_KEY, "region": "eu-central-1"}
+    config = {**own, "endpoint": f"http://{store.endpoint}"}
+    return fsspec_of_obstore.FsspecStore("s3", config=config, client_options={"allow_http": True})
+
+
 def repeating(store: ObjectStore) -> pafs.S3FileSystem:
     """A client that soon makes a request again, where others wait for up to a second."""
     return store.filesystem(retry_strategy=pafs.AwsDefaultS3RetryStrategy(max_attempts=3))
@@ -88,7 +98,8 @@ def age(*folders: Path) -> None:
     """Makes files old enough for their times to tell."""
     for folder in folders:
         for path in folder.rglob("*"):
-            os.utime(path, (1_700_000_000, 1_700_000_000))
+            if path.stat().st_mtime != OLD_S:  # else it would be changed
+                os.utime(path, (OLD_S, OLD_S))
 
 
 def fetched(filesystem: pafs.FileSystem, folder: str, to: Path) -> Path:
@@ -323,6 +334,7 @@ import seglake
 from seglake._ingestion import commit
 from seglake._publish import remote
 from seglake._publish.manifest import Manifest
+from seglake._publish.store import LockTakenError
 
 commit._LEASE_S = 2.0
 owner, name, then = sys.argv[2:]
@@ -570,24 +582,17 @@ def test_a_lock_is_ones_own_while_it_is_renewed(tmp_path: Path, monkeypatch: pyt
             renewal.join()
 
 
-def test_all_locks_are_renewed_however_often_they_are_confirmed(
-    store: ObjectStore, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_all_locks_are_renewed_however_often_they_are_confirmed(store: ObjectStore) -> None:
     own = remote.RemoteStore(Stores(store.filesystem()), "logs/lake")
-    put, written = own._put, list[str]()  # pyright: ignore[reportPrivateUsage]
-
-    def noted(path: Path, content: bytes) -> None:
-        written.append(path.name)
-        put(path, content)
-
     with own.lock(own.root / "a_lock"), own.lock(own.root / "b_lock"):
         for held in own._held.values():  # pyright: ignore[reportPrivateUsage]
             held.renewed -= 2 * remote._RENEWAL_SECONDS  # pyright: ignore[reportPrivateUsage]
         own.confirm()
-        monkeypatch.setattr(own, "_put", noted)
+        store.requests.clear()
         own._renew()  # pyright: ignore[reportPrivateUsage]
         own._renew()  # pyright: ignore[reportPrivateUsage]
-    assert written == ["a_lock", "b_lock"]
+    written = [each.path for each in store.requests if each.method == "PUT" and each.path.endswith("_lock")]
+    assert written == ["/logs/lake/a_lock", "/logs/lake/b_lock"]
 
 
 def test_what_no_manifest_names_stays_for_a_day(
@@ -946,11 +951,7 @@ def test_an_interrupted_run_leaves_nothing(store: ObjectStore, tmp_path: Path) -
 
 
 def test_obstore_creates_in_one_step(store: ObjectStore, tmp_path: Path) -> None:
-    fsspec_of_obstore = pytest.importorskip("obstore.fsspec")
-    source = sources(tmp_path / "src")
-    own = {"access_key_id": ACCESS_KEY, "secret_access_key": SECRET_KEY, "region": "eu-central-1"}
-    config = {**own, "endpoint": f"http://{store.endpoint}"}
-    filesystem = fsspec_of_obstore.FsspecStore("s3", config=config, client_options={"allow_http": True})
+    source, filesystem = sources(tmp_path / "src"), conditional(store)
     assert seglake.ingest(source, "s3://logs/lake", filesystem=filesystem).records == 16
     write_segment(source / "c.active", 3)
     assert seglake.ingest(source, "logs/lake", filesystem=filesystem).records == 3
@@ -963,11 +964,7 @@ def test_obstore_creates_in_one_step(store: ObjectStore, tmp_path: Path) -> None
 
 
 def test_a_manifest_replaces_no_other_where_the_store_has_conditions(store: ObjectStore, tmp_path: Path) -> None:
-    fsspec_of_obstore = pytest.importorskip("obstore.fsspec")
-    own = {"access_key_id": ACCESS_KEY, "secret_access_key": SECRET_KEY, "region": "eu-central-1"}
-    config = {**own, "endpoint": f"http://{store.endpoint}"}
-    filesystem = fsspec_of_obstore.FsspecStore("s3", config=config, client_options={"allow_http": True})
-    kept = remote.RemoteStore(Stores(filesystem), "s3://logs/lake")
+    kept = remote.RemoteStore(Stores(conditional(store)), "s3://logs/lake")
     staging, manifest = kept.root / "_staging" / "run", Manifest("run", [])
 
     def meanwhile(request: Request) -> None:
@@ -980,6 +977,33 @@ def test_a_manifest_replaces_no_other_where_the_store_has_conditions(store: Obje
         with pytest.raises(FileExistsError):
             manifest.write_down(kept.root, staging, kept)
         assert kept._get(staging / "manifest.json") == b"of another"  # pyright: ignore[reportPrivateUsage]
+
+
+def test_a_lock_is_taken_and_renewed_in_one_step_where_the_store_has_conditions(
+    store: ObjectStore, no_lease: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kept = remote.RemoteStore(Stores(conditional(store)), "s3://logs/lake")
+    path, other = kept.root / "_lock", b'{"token": "of another"}'
+
+    def meanwhile(request: Request) -> None:
+        if request.method == "PUT" and request.path.endswith("_lock"):
+            store.fault = None
+            store.put("lake/_lock", other)
+
+    store.put("lake/_lock", b'{"token": "of the dead"}')
+    store.fault = meanwhile
+    with kept.lock(path) as is_ours:
+        assert not is_ours
+    assert kept._get(path) == other  # pyright: ignore[reportPrivateUsage]
+    with kept.lock(path) as is_ours:
+        assert is_ours
+        monkeypatch.setattr(remote, "_RENEWAL_SECONDS", -1.0)
+        kept.remove(kept.root / "renews")
+        kept.confirm()
+        store.fault = meanwhile
+        with pytest.raises(LockTakenError):
+            kept.remove(kept.root / "renews")
+    assert kept._get(path) == other  # pyright: ignore[reportPrivateUsage]
 
 
 def test_driver_and_tasks_tell_each_other_through_the_store(

@@ -9,7 +9,7 @@ import shutil
 import tempfile
 import uuid
 from abc import ABC, abstractmethod
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager, suppress
 from importlib import import_module
 from pathlib import Path
@@ -84,6 +84,27 @@ class Target(ABC):
             local = Path(folder) / "content"
             local.write_bytes(content)
             self.upload(local, path, name, create=create)
+
+    def exchange(self, content: bytes, path: str, name: str, expected: Callable[[bytes], bool]) -> None:
+        """Stores a few bytes in the place of others.
+
+        That is one step in the stores of `obstore`. Elsewhere the bytes that are there are read before, and what others
+        put there in between is lost.
+
+        Args:
+            content: the bytes.
+            path: the path of the file within the store.
+            name: what errors call it.
+            expected: tells whether what is there may be replaced.
+
+        Raises:
+            FileExistsError: it may not, or is gone.
+            OSError: the store refuses.
+        """
+        there = self.get(path, name)
+        if there is None or not expected(there):
+            raise _exists(name)
+        self.put(content, path, name)
 
     def get(self, path: str, name: str) -> bytes | None:
         """Returns all bytes of a file; None where there is none."""
@@ -293,6 +314,23 @@ class _ObstoreTarget(_FsspecTarget):
             obstore.put(self._filesystem._construct_store(bucket), key, local, mode=mode)
         except obstore.exceptions.AlreadyExistsError:
             raise FileExistsError(path) from None
+
+    def exchange(self, content: bytes, path: str, name: str, expected: Callable[[bytes], bool]) -> None:
+        """Stores a few bytes in the place of others, in one step: if these are still the ones that were looked at."""
+        obstore: Any = import_module("obstore")
+        try:
+            bucket, key = self._filesystem._split_path(path)
+            store = self._filesystem._construct_store(bucket)
+            there = obstore.get(store, key)
+            version = {part: there.meta[part] for part in ("e_tag", "version") if there.meta[part] is not None}
+            if expected(bytes(there.bytes())):
+                obstore.put(store, key, content, mode=version)
+                return
+        except (FileNotFoundError, obstore.exceptions.PreconditionError):
+            pass
+        except Exception as error:
+            raise self.store.failure(name, error) from None
+        raise _exists(name)
 
 
 def target_of(store: Store) -> Target:

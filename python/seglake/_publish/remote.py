@@ -325,10 +325,13 @@ class RemoteStore(Store):
             time.sleep(min(left, _LOOK_SECONDS))
             there = self._get(path)
         try:
-            self._put(path, content, create=there is None)
+            if there is None:
+                self._put(path, content, create=True)
+            else:
+                self._target.exchange(content, _key(path), self.name(path), lambda found: found == there)
         except OSError:
             # Another may have been first, or have put its own in the place of this one.
-            if self._get(path) is None:
+            if self._get(path) in (None, there):
                 raise
         return self._get(path) == content
 
@@ -354,10 +357,20 @@ class RemoteStore(Store):
         with self._renewing:
             for path, held in self._held.items():
                 if time.monotonic() - held.renewed > _RENEWAL_SECONDS:
-                    self.confirm()
-                    held.renewals += 1
-                    self._put(path, held.content())
-                    held.renewed = time.monotonic()
+                    self._renew_one(path, held)
+
+    def _renew_one(self, path: Path, held: _Held) -> None:
+        held.renewals += 1
+        try:
+            self._target.exchange(
+                held.content(), _key(path), self.name(path), lambda there: _token_of(there) == held.token
+            )
+        except OSError:
+            # Done, and the answer lost; or taken by another, which is worth its own words.
+            if self._get(path) != held.content():
+                self.confirm()
+                raise
+        held.renewed = time.monotonic()
 
     def _transfer(self, source: Path, target: Path) -> None:
         """Moves a file to a name that no other file has, now or later."""
