@@ -7,7 +7,7 @@ import os
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta, timezone
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from pyarrow import fs
@@ -15,6 +15,7 @@ from pyarrow import fs
 from seglake._files import Entry, RemoteFile, connect, has_password, library_of, open_remote, scheme_of, stream
 from seglake._files.arrow_store import ArrowStore
 from seglake._files.fsspec_store import FsspecStore, is_fsspec
+from seglake._publish.elsewhere import target_of
 
 MOMENT = datetime(2024, 1, 31, 12, 30, tzinfo=UTC)
 INFO: dict[str, Any] = {"name": "folder/a.chunks", "type": "file", "size": 100}
@@ -287,7 +288,7 @@ class WithMetadata:
         return 10
 
 
-@pytest.mark.parametrize("name", ["ETag", "Last_Modified", "Content_Length", "Generation"])
+@pytest.mark.parametrize("name", ["ETag", "Last_Modified", "Content_Length", "etag", "generation", "size"])
 def test_an_object_is_known_by_what_the_store_tells(name: str) -> None:
     class Store:
         type_name = "s3"
@@ -302,8 +303,9 @@ def test_an_object_is_known_by_what_the_store_tells(name: str) -> None:
     store.now = WithMetadata(**{name: b"6"})
     with pytest.raises(OSError, match="was replaced or deleted"):
         file.confirm()
-    store.now = WithMetadata(Last_Modified=b"2024-01-31T12:30:00Z")
-    assert ArrowStore(store).open("logs/a", "s3://logs/a").modified == MOMENT.timestamp()
+    for modified in ("Last_Modified", "updated"):
+        store.now = WithMetadata(**{modified: b"2024-01-31T12:30:00Z"})
+        assert ArrowStore(store).open("logs/a", "s3://logs/a").modified == MOMENT.timestamp()
 
 
 @pytest.mark.parametrize(
@@ -313,7 +315,10 @@ def test_an_object_is_known_by_what_the_store_tells(name: str) -> None:
         ("s3", "bucket/a/b", "bucket/a/b"),
         ("s3", "s3://bucket", "bucket"),
         ("s3", "s3://bucket/a/", "bucket/a"),
-        ("gcs", "gs://who@bucket/a", "who/a"),
+        ("s3", "s3://key:secret@bucket/a", "bucket/a"),
+        ("gcs", "gs://anonymous@bucket/a", "bucket/a"),
+        ("gcs", "gs://bucket/a", "bucket/a"),
+        ("abfs", "abfs://container/a", "container/a"),
         ("abfs", "abfs://container@account.dfs.core.windows.net/a", "container/a"),
         ("hdfs", "hdfs://host:8020/a/b", "/a/b"),
         ("local", "file:///a/b", "/a/b"),
@@ -329,6 +334,66 @@ def test_the_path_within_a_store(kind: str, uri: str, expected: str) -> None:
         raise ArrowStore(store).failure("x", FileNotFoundError("y"))
     bucket = ", or no such bucket" if kind in ("s3", "gcs", "abfs") else ""
     assert caught.value.strerror == f"No such file or directory{bucket}"
+
+
+class GoogleCloudStorage:
+    """What `pyarrow` answers for Google Cloud Storage: folders without an object of their own are not listed."""
+
+    type_name = "gcs"
+    files = ("bucket/a", "bucket/logs/2026/b", "bucket/logs/2026/c", "bucket/logs/d", "bucket/logs2/e")
+    markers = ("bucket/empty",)
+
+    def get_file_info(self, asked: str | fs.FileSelector) -> Any:
+        if isinstance(asked, str):
+            if asked in self.files:
+                return fs.FileInfo(asked, fs.FileType.File, size=1)
+            is_there = any(f"{each}/".startswith(f"{asked}/") for each in self.files + self.markers)
+            return fs.FileInfo(asked, fs.FileType.Directory if is_there else fs.FileType.NotFound)
+        folder = asked.base_dir.rstrip("/")
+        below = [
+            fs.FileInfo(each, fs.FileType.File if each in self.files else fs.FileType.Directory)
+            for each in self.files + self.markers
+            if each.startswith(f"{folder}/") and (asked.recursive or "/" not in each.removeprefix(f"{folder}/"))
+        ]
+        if not below and not asked.allow_not_found:
+            raise OSError(f"No such file or directory '{folder}'")
+        return below
+
+
+def test_folders_of_google_cloud_storage_are_listed() -> None:
+    store = ArrowStore(cast("Any", GoogleCloudStorage()))
+
+    def listed(folder: str, *, recursive: bool) -> list[tuple[str, bool]]:
+        return sorted((entry.path, entry.is_file) for entry in store.entries(folder, "name", recursive=recursive))
+
+    assert listed("bucket", recursive=False) == [
+        ("bucket/a", True),
+        ("bucket/empty", False),
+        ("bucket/logs", False),
+        ("bucket/logs2", False),
+    ]
+    assert listed("bucket/logs/", recursive=False) == [("bucket/logs/2026", False), ("bucket/logs/d", True)]
+    assert listed("bucket/logs", recursive=True) == [
+        ("bucket/logs/2026", False),
+        ("bucket/logs/2026/b", True),
+        ("bucket/logs/2026/c", True),
+        ("bucket/logs/d", True),
+    ]
+    assert listed("bucket/empty", recursive=False) == []
+    for recursive in (False, True):
+        with pytest.raises(FileNotFoundError):
+            listed("bucket/nothing", recursive=recursive)
+
+
+def test_removing_a_folder_that_google_cloud_storage_does_not_have() -> None:
+    class Store(GoogleCloudStorage):
+        def delete_dir(self, path: str) -> None:
+            raise OSError(f"No such directory: {path}")
+
+    target = target_of(ArrowStore(cast("Any", Store())))
+    target.remove_tree("bucket/nothing", "name")
+    with pytest.raises(OSError, match="No such directory"):
+        target.remove_tree("bucket/logs", "name")
 
 
 # URIs.

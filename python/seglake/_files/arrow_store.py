@@ -17,16 +17,21 @@ __all__ = ["ArrowStore"]
 # The types of file systems whose paths begin with the name of a bucket or container.
 _BUCKETS = frozenset({"s3", "gcs", "abfs"})
 
-# What tells an object from another under the same key.
-_IDENTITY = ("ETag", "Last-Modified", "Content-Length", "Generation")
+# What tells an object from another under the same key. The lower case is that of Google Cloud Storage.
+_IDENTITY = ("ETag", "Last-Modified", "Content-Length", "etag", "generation", "size")
+_MODIFIED = ("Last-Modified", "updated")
 
 
 class ArrowStore(Store):
     """A `pyarrow.fs.FileSystem`."""
 
     def __init__(self, filesystem: FileSystem, secrets: tuple[str, ...] = ()) -> None:
+        inner: Any = filesystem
+        while inner.type_name == "subtree":
+            inner = inner.base_fs
+        self.kind = str(inner.type_name)
         # Some stores do not tell the one from the other.
-        bucket = ", or no such bucket" if filesystem.type_name in _BUCKETS else ""
+        bucket = ", or no such bucket" if self.kind in _BUCKETS else ""
         super().__init__(secrets, f"No such file or directory{bucket}")
         self.filesystem = filesystem
 
@@ -37,7 +42,10 @@ class ArrowStore(Store):
             return source
         authority, slash, path = rest.partition("/")
         if self.filesystem.type_name in _BUCKETS:
-            return (authority.partition("@")[0] + slash + path).rstrip("/")
+            before, at, after = authority.rpartition("@")
+            # Azure has `container@account`, the others `user@bucket`.
+            bucket = before if at and self.kind == "abfs" else after
+            return (bucket + slash + path).rstrip("/")
         return slash + path
 
     def open(self, path: str, name: str) -> RemoteFile:
@@ -56,16 +64,26 @@ class ArrowStore(Store):
 
     def entries(self, folder: str, name: str, *, recursive: bool) -> Iterator[Entry]:
         """Lists a folder."""
-        from pyarrow.fs import FileSelector
-
         try:
-            listed = self.filesystem.get_file_info(FileSelector(folder, recursive=recursive))
+            listed = self._listed(folder, recursive=recursive or self.kind == "gcs")
+            if self.kind == "gcs":
+                listed = _with_folders(listed, folder, recursive=recursive)
         except Exception as error:
             raise self.failure(name, error) from None
         for info in listed:
             entry = _entry(info)
             if entry is not None:
                 yield entry
+
+    def _listed(self, folder: str, *, recursive: bool) -> list[FileInfo]:
+        from pyarrow.fs import FileSelector, FileType
+
+        # Google Cloud Storage has an error for a folder that is not there, but none that says so.
+        selector = FileSelector(folder, allow_not_found=self.kind == "gcs", recursive=recursive)
+        listed = self.filesystem.get_file_info(selector)
+        if not listed and self._info(folder).type == FileType.NotFound:
+            raise FileNotFoundError(folder)
+        return listed
 
     def _info(self, path: str) -> FileInfo:
         return self.filesystem.get_file_info(path)
@@ -92,7 +110,7 @@ class ArrowFile(RemoteFile):
         """Returns what tells the file from another under its name, and when it was modified."""
         metadata = cast("dict[str, bytes] | None", cast("Any", file).metadata())
         if metadata:
-            modified = metadata.get("Last-Modified")
+            modified = next((metadata[name] for name in _MODIFIED if name in metadata), None)
             identity = {name: metadata.get(name) for name in _IDENTITY}
             return identity, _seconds(modified.decode()) if modified else None
         info = self._filesystem.get_file_info(path)
@@ -100,6 +118,24 @@ class ArrowFile(RemoteFile):
         if entry is None:
             raise FileNotFoundError(path)
         return (file.size(), info.mtime_ns), entry.modified
+
+
+def _with_folders(listed: list[FileInfo], folder: str, *, recursive: bool) -> list[FileInfo]:
+    """Adds the folders to all that is below a folder, and leaves out what is not directly in it, if not `recursive`.
+
+    Of Google Cloud Storage `pyarrow` lists only what has an object of its own, which few folders have.
+    """
+    from pyarrow.fs import FileInfo, FileType
+
+    start = len(folder.rstrip("/")) + 1
+    found = {info.path: info for info in listed}
+    for info in listed:
+        end = info.path.find("/", start)
+        while end >= 0:
+            above = info.path[:end]
+            found.setdefault(above, FileInfo(above, FileType.Directory))
+            end = info.path.find("/", end + 1)
+    return [info for path, info in found.items() if recursive or "/" not in path[start:]]
 
 
 def _entry(info: FileInfo) -> Entry | None:
