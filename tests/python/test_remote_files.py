@@ -20,7 +20,19 @@ from seglake._publish.elsewhere import target_of
 MOMENT = datetime(2024, 1, 31, 12, 30, tzinfo=UTC)
 INFO: dict[str, Any] = {"name": "folder/a.chunks", "type": "file", "size": 100}
 # What file systems of fsspec tell of a file, by the names that they have for it.
-TOLD = ("ETag", "etag", "Content-MD5", "md5Hash", "checksum", "generation", "version_id", "VersionId", "ino")
+TOLD = (
+    "ETag",
+    "etag",
+    "e_tag",
+    "Content-MD5",
+    "md5Hash",
+    "checksum",
+    "generation",
+    "version",
+    "version_id",
+    "VersionId",
+    "ino",
+)
 TIMES = ("mtime", "LastModified", "last_modified", "Last-Modified", "modified", "updated", "created")
 
 
@@ -236,7 +248,8 @@ def test_a_refusal_is_one_whatever_the_store_calls_it(said: str) -> None:
     assert isinstance(failed, PermissionError)
     assert (failed.errno, failed.filename) == (errno.EACCES, "x")
     assert failed.strerror == f"{said}; check the credentials, and what they allow"
-    other = FsspecStore(Memory()).failure("x", RuntimeError("it broke"), advice="try later")
+    broke = RuntimeError('it broke\n\n\nDebug source:\nGeneric {\n    store: "S3",\n}')
+    other = FsspecStore(Memory()).failure("x", broke, advice="try later")
     assert (type(other), other.errno, other.strerror) == (OSError, errno.EIO, "it broke; try later")
 
 

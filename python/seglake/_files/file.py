@@ -57,7 +57,8 @@ class Store(ABC):
 
     def failure(self, name: str, error: Exception, *, advice: str = "") -> OSError:
         """Makes an OSError that names the file of what the store's client raised, without secrets."""
-        text = without_secrets(str(error), self._secrets)
+        # Errors of obstore go on with how they look in Rust.
+        text = without_secrets(str(error).partition("\n\nDebug source:")[0].rstrip(), self._secrets)
         number = getattr(error, "errno", None)
         if isinstance(error, FileNotFoundError):
             return FileNotFoundError(errno.ENOENT, self._missing, name)
