@@ -41,6 +41,10 @@ SPARK_MASTERS ?= connect local-cluster standalone
 # Those of requirements/spark.
 SPARK_VERSIONS ?= 4.0 4.1 4.2 4.3
 
+# The emulators of `make test-stores`.
+AZURITE := 3.35.0
+FAKE_GCS_SERVER := v1.56.1
+
 # The extension's sources: what it is built from, and so what its stamp is compared with.
 EXTENSION_SOURCES := Cargo.toml Cargo.lock pyproject.toml $(shell find rust -name Cargo.toml -o -name '*.rs')
 # How long each part of `make test` takes, for the table at its end.
@@ -63,7 +67,7 @@ export PROPTEST_RNG_SEED
 MAKEFLAGS += --no-builtin-rules
 .DELETE_ON_ERROR:
 .DEFAULT_GOAL := help
-.PHONY: help develop build java demo test oracles test-clusters test-spark-versions test-rust example properties interop damage parity crash fuse kills soak fuzz corpus mutants sanitize lint structure coverage audit format bench bench-spark bench-guard criterion kaitai lock clean
+.PHONY: help develop build java demo test oracles test-clusters test-spark-versions test-stores test-rust example properties interop damage parity crash fuse kills soak fuzz corpus mutants sanitize lint structure coverage audit format bench bench-spark bench-guard criterion kaitai lock clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -102,6 +106,9 @@ test-spark-versions: $(SPARK_VERSIONS:%=build/spark-versions/%/.installed) ## Ru
 	for version in $(SPARK_VERSIONS); do \
 		PYTHONPATH= build/spark-versions/$$version/bin/python -m pytest tests/spark -p no:cacheprovider $(PYTEST_ARGS) || exit 1; \
 	done
+
+test-stores: $(VENV)/.extension build/stores/.installed ## Run the tests of stores against emulators of those of Azure and Google (Node.js, Go)
+	$(BIN)/python -m pytest tests/stores $(PYTEST_ARGS)
 
 # Whoever changes the code and tests it again and again runs `cargo test`, which compiles the changes alone. Compiling all
 # takes an eighth less time without that.
@@ -279,6 +286,12 @@ build/example/.extension: $(VENV)/.requirements $(EXTENSION_SOURCES) $(shell fin
 $(INTEROP)/node_modules/.installed: $(INTEROP)/package.json $(INTEROP)/package-lock.json
 	@command -v npm > /dev/null || { echo "Node.js 20 or newer, with npm, is needed to install the package autobase" >&2; exit 1; }
 	cd $(INTEROP) && npm ci --ignore-scripts --no-audit --no-fund
+	@touch $@
+
+build/stores/.installed: Makefile
+	@for tool in npm go; do command -v $$tool > /dev/null || { echo "Node.js 20 or newer with npm, and Go, are needed to install the emulators" >&2; exit 1; }; done
+	npm install --prefix build/stores --ignore-scripts --no-audit --no-fund azurite@$(AZURITE)
+	GOBIN=$(CURDIR)/build/stores go install github.com/fsouza/fake-gcs-server@$(FAKE_GCS_SERVER)
 	@touch $@
 
 # Spark needs Java 17 or newer; only where the machine has none is one installed into .venv.
