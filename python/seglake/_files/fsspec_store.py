@@ -12,8 +12,10 @@ from .file import Entry, RemoteFile, Store
 __all__ = ["FsspecStore", "is_fsspec"]
 
 # What implementations call what tells a file from another under its name, and when it was modified.
-_IDENTITY = ("ETag", "etag", "e_tag", "Content-MD5", "md5Hash", "checksum")
-_IDENTITY += ("generation", "version", "version_id", "VersionId", "ino")
+_IDENTITY = (
+    *("ETag", "etag", "e_tag", "Content-MD5", "md5Hash", "checksum"),
+    *("generation", "version", "version_id", "VersionId", "ino"),
+)
 _MODIFIED = ("mtime", "LastModified", "last_modified", "Last-Modified", "modified", "updated", "created")
 # Implementations without a type that pyright could know.
 _FileSystem = Any
