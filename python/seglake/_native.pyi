@@ -192,6 +192,7 @@ def resume(
     *,
     size: int | None = None,
     final: bool = False,
+    only_end: bool = False,
     format: str | None = None,
     dialect: DialectName | None = None,
     columns: Sequence[str] | None = None,
@@ -222,7 +223,12 @@ def resume(
 
     size: read no more than this many bytes of the file: as many as were listed.
     final: the file grows no more, so that an unfinished record at its end is damage. The position stays in front
-        of it: if it is finished after all, it is read then. The others are as in `open`.
+        of it: if it is finished after all, it is read then.
+    only_end: a pass is only to find where the new bytes end. `position` and `pending_bytes` are as after any
+        pass, and there is a record or damage if there would be. But of a chunked file most chunks are left out,
+        without being decompressed: those that headers lead over to the last sound one. In other formats, with
+        `filters`, with a parity sidecar, of objects of a store and if `on_damage` is "raise", it changes nothing.
+        The others are as in `open`.
 
     Raises ReplacedError where it is another file than the position is of, or less of it is left, and what `open`
     raises.

@@ -180,6 +180,29 @@ def test_the_position_after_all_of_a_complete_file(tmp_path: Path, format: str) 
         reader.position_after_all()
 
 
+def test_a_pass_for_the_end_alone_leaves_chunks_out(tmp_path: Path) -> None:
+    path = tmp_path / "orders.chunks"
+    with seglake.create(path, format="chunked", options={"chunk_records": 10}) as writer:
+        for number in range(95):
+            writer.write(timestamp=number, value=b"%d" % number)
+    begins = sorted({record.position for record in seglake.open(path)})
+    damaged = bytearray(path.read_bytes())
+    damaged[begins[4] + 30] ^= 0x55
+    path.write_bytes(damaged)
+    size = begins[-1] + 30  # the last chunk is unfinished
+    whole = seglake.resume(path, None, size=size, on_damage="skip")
+    end = seglake.resume(path, None, size=size, on_damage="skip", only_end=True)
+    with pytest.warns(seglake.DamageWarning):
+        assert whole.count() == 80
+    assert end.count() == 10
+    assert end.report.damage == []
+    assert (end.position, end.pending_bytes) == (whole.position, whole.pending_bytes)
+    assert pickle.loads(pickle.dumps(end)).count() == 10
+    # Reading strictly, it changes nothing.
+    with pytest.raises(seglake.DamageError):
+        seglake.resume(path, None, size=size, only_end=True).count()
+
+
 def test_the_position_after_all_of_a_file_that_may_grow_takes_a_pass(tmp_path: Path) -> None:
     segment(tmp_path / "orders.active", 2)
     assert seglake.resume(tmp_path / "orders.active", None).position_after_all() is None

@@ -17,7 +17,7 @@ use crate::common::{Windowed, chunked, lenient, segment, uuid};
 use crate::messages;
 
 /// A record as text.
-type Row = String;
+pub(crate) type Row = String;
 
 pub(crate) fn rows_of(walk: &dyn Walk, columns: usize, into: &mut Vec<Row>) {
     let rows = walk.rows();
@@ -52,7 +52,7 @@ pub(crate) fn read(growth: &Growth) -> seglake::Result<(Vec<Row>, Vec<Span>)> {
 }
 
 /// The position as it is after it was stored.
-fn stored(growth: &Growth) -> Position {
+pub(crate) fn stored(growth: &Growth) -> Position {
     let position = growth.position().unwrap();
     let again = Position::from_json(&position.to_json()).unwrap();
     assert_eq!(again, position);
@@ -87,7 +87,7 @@ pub(crate) fn joined(spans: &[Span]) -> Vec<Span> {
 }
 
 /// A file of these bytes as it was when `cut` of them were written, with the zeros of a preallocated one after them.
-fn at_a_time(bytes: &[u8], cut: usize, preallocated: bool) -> Vec<u8> {
+pub(crate) fn at_a_time(bytes: &[u8], cut: usize, preallocated: bool) -> Vec<u8> {
     let mut now = bytes[..cut].to_vec();
     if preallocated {
         now.resize(bytes.len() + 100, 0);
@@ -96,10 +96,10 @@ fn at_a_time(bytes: &[u8], cut: usize, preallocated: bool) -> Vec<u8> {
 }
 
 /// The bytes as the growths read them, each once, which may have been zeros that were written to later.
-struct AsRead(Vec<u8>);
+pub(crate) struct AsRead(pub(crate) Vec<u8>);
 
 impl AsRead {
-    fn read(&mut self, file: &[u8], start: u64, end: u64) {
+    pub(crate) fn read(&mut self, file: &[u8], start: u64, end: u64) {
         let own = usize::try_from(start).unwrap()..usize::try_from(end).unwrap();
         self.0[own.clone()].copy_from_slice(&file[own]);
     }
@@ -163,6 +163,21 @@ fn check(
         position = Some(now);
     }
     as_read.check(&end, &spans)?;
+    compare(&rows, &spans, as_read, options)?;
+    let known = position.unwrap();
+    let whole: Arc<dyn Source> = Arc::new(Windowed(end));
+    let found = identity(&whole, options).unwrap();
+    prop_assert_eq!(found.as_ref(), known.identity());
+    Ok(())
+}
+
+/// Compares growths that were read with one reading of the same bytes.
+pub(crate) fn compare(
+    rows: &[Row],
+    spans: &[Span],
+    as_read: AsRead,
+    options: &Options,
+) -> Result<(), TestCaseError> {
     let format = options.format.unwrap();
     let all = Arc::new(Windowed(as_read.0));
     let walk = open(all, options, Start::Beginning).unwrap();
@@ -180,15 +195,11 @@ fn check(
         };
         joined(&spans.iter().map(blur).collect::<Vec<_>>())
     };
-    prop_assert_eq!(blurred(&spans), blurred(&all_spans));
-    let known = position.unwrap();
-    let whole: Arc<dyn Source> = Arc::new(Windowed(end));
-    let found = identity(&whole, options).unwrap();
-    prop_assert_eq!(found.as_ref(), known.identity());
+    prop_assert_eq!(blurred(spans), blurred(&all_spans));
     Ok(())
 }
 
-fn struck(mut bytes: Vec<u8>, flips: &[(Index, u8)]) -> Vec<u8> {
+pub(crate) fn struck(mut bytes: Vec<u8>, flips: &[(Index, u8)]) -> Vec<u8> {
     if bytes.is_empty() {
         return bytes;
     }
@@ -199,14 +210,14 @@ fn struck(mut bytes: Vec<u8>, flips: &[(Index, u8)]) -> Vec<u8> {
     bytes
 }
 
-fn flips() -> impl Strategy<Value = Vec<(Index, u8)>> {
+pub(crate) fn flips() -> impl Strategy<Value = Vec<(Index, u8)>> {
     prop_oneof![
         Just(Vec::new()),
         prop::collection::vec(any::<(Index, u8)>(), 1..4)
     ]
 }
 
-fn cuts() -> impl Strategy<Value = Vec<Index>> {
+pub(crate) fn cuts() -> impl Strategy<Value = Vec<Index>> {
     prop::collection::vec(any::<Index>(), 0..8)
 }
 

@@ -64,6 +64,7 @@ mod faults_append;
 mod filter;
 mod golden;
 mod growth;
+mod growth_end;
 #[cfg(all(unix, feature = "faults"))]
 mod growth_parity;
 mod growth_whole;

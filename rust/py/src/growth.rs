@@ -40,6 +40,10 @@ with_keywords! {
 /// size: read no more than this many bytes of the file: as many as were listed.
 /// final: the file grows no more, so that an unfinished record at its end is damage. The position stays in front of it: if it is
 ///     finished after all, it is read then.
+/// only_end: a pass is only to find where the new bytes end. `position` and `pending_bytes` are as after any pass, and there is a record or
+///     damage if there would be. But of a chunked file most chunks are left out, without being decompressed: those that headers lead over to
+///     the last sound one. In other formats, with `filters`, with a parity sidecar, of objects of a store and if `on_damage` is "raise",
+///     it changes nothing.
 /// The others are as in `open`.
 ///
 /// Raises ReplacedError where it is another file than the position is of, or less of it is left, and what `open` raises.
@@ -53,6 +57,7 @@ fn resume(source: &Bound<'_, PyAny>, position: Option<Bound<'_, Position>>; Resu
     #[pyo3(from_py_with = numbers::size)]
     size: Option<u64> = None,
     r#final: bool = false,
+    only_end: bool = false,
     format: Option<&'a str> = None,
     dialect: Option<&'a str> = None,
     columns: Option<Vec<String>> = None,
@@ -98,7 +103,8 @@ impl ResumeArguments<'_> {
         let (source, options) = (given.source, given.options);
         let options = options.strict(strict).repair(repairs);
         let growth = py.detach(|| Growth::since(source.clone(), &options, since));
-        let growth = growth.map_err(core)?.is_final(self.r#final).up_to(listed);
+        let growth = growth.map_err(core)?.is_final(self.r#final);
+        let growth = growth.only_end(self.only_end).up_to(listed);
         let (format, options) = (growth.format(), growth.options().clone());
         let filter = Filters::filter(self.filters.as_ref(), py, format, format.columns(&options))?;
         let filter = options.filter.clone().both(&filter);

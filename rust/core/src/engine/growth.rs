@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use super::around::{Around, Change};
 use super::empty::EmptyWalk;
 use super::position::{CarryHead, Identity, Last, Place, Position};
-use super::{Carry, Eof, Filter, Format, OfUnproven, Options, Start, Step, Walk};
+use super::{Aim, Carry, Eof, Filter, Format, OfUnproven, Options, Start, Step, Walk};
 use crate::error::{Bug, Error, Result};
 use crate::ledger::Span;
 use crate::record::Value;
@@ -75,6 +75,8 @@ pub struct Growth {
     pub(crate) since: Option<Position>,
     pub(crate) plan: Plan,
     pub(crate) is_final: bool,
+    /// Whether only its end is looked for.
+    pub(crate) only_end: bool,
     /// Of a sealed segment only records up to this one are read.
     pub(crate) up_to: Option<[u8; 16]>,
     pub(crate) outcome: Arc<Mutex<Option<Outcome>>>,
@@ -174,6 +176,7 @@ impl Growth {
         if self.grows() {
             options = options.eof(Eof::Growing);
             options.unproven = OfUnproven::SoundPrefix;
+            options.aim = self.aim(&options, &*source);
         }
         let start = match &self.plan {
             Plan::All => Start::Beginning,
@@ -197,6 +200,22 @@ impl Growth {
     /// Whether the end of the source is one after which more may come. What a log says of how far a segment was synced is final.
     fn grows(&self) -> bool {
         self.format.growing.tail != Tail::Complete && self.source.bound().is_none()
+    }
+
+    /// What a walk is for that has these options.
+    ///
+    /// Bytes that are left out are not compared with a parity sidecar. Of an object of a store, one request for a range takes longer than
+    /// to read on.
+    fn aim(&self, options: &Options, source: &dyn Source) -> Aim {
+        let leaves_out = self.only_end
+            && !options.strict
+            && options.filter.is_empty()
+            && options.parity.is_none()
+            && !source.is_replaceable();
+        match leaves_out {
+            true => Aim::End,
+            false => Aim::All,
+        }
     }
 
     fn track(&self, walk: Box<dyn Walk>, options: &Options) -> Box<dyn Walk> {
@@ -403,7 +422,8 @@ impl Tracking {
 
     /// Goes on as in a file that does not grow.
     fn finishing(&self, carry: &Carry) -> Result<Box<dyn Walk>> {
-        let options = self.options.clone().eof(Eof::Final);
+        let mut options = self.options.clone().eof(Eof::Final);
+        options.aim = Aim::All;
         let growth = &self.growth;
         (growth.format.walk)(growth.source.clone(), &options, Start::Carry(carry))
     }

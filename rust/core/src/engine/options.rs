@@ -132,6 +132,16 @@ pub(crate) enum Numbers {
     Any,
 }
 
+/// What a walk of a growth is for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Aim {
+    /// Its records and ranges.
+    #[default]
+    All,
+    /// Where it ends. What does not change that may be left out.
+    End,
+}
+
 /// What becomes of records that a parity sidecar restores.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Restored {
@@ -189,6 +199,8 @@ pub struct Options {
     pub(crate) unproven: OfUnproven,
     /// Which numbers a walk that begins at an offset gives its records.
     pub(crate) numbers: Numbers,
+    /// What a walk of a growth is for.
+    pub(crate) aim: Aim,
 }
 
 setters!(Options {
@@ -309,6 +321,7 @@ impl Default for Options {
             memory: Memory::default(),
             unproven: OfUnproven::default(),
             numbers: Numbers::default(),
+            aim: Aim::default(),
         }
     }
 }

@@ -173,6 +173,7 @@ impl Growth {
             since: position.cloned(),
             plan,
             is_final: false,
+            only_end: false,
             up_to: None,
             outcome: Arc::new(Mutex::new(None)),
         })
@@ -183,6 +184,21 @@ impl Growth {
     #[must_use]
     pub const fn is_final(mut self, is_final: bool) -> Self {
         self.is_final = is_final;
+        self
+    }
+
+    /// Whether walks are only to find where the growth ends. The [`position`](Self::position) and the
+    /// [pending bytes](Self::pending_bytes) are those of a walk of all of it, and there is a record or damage if that has one. But records,
+    /// ranges and damage before the end may be left out.
+    ///
+    /// Of a chunked segment, chunks are left out as far as their headers lead from one to the next. The last sound one with records is
+    /// verified, and everything after it is read. That decides where the growth ends: after a sound chunk, nothing depends on whether those
+    /// before it are sound.
+    ///
+    /// It changes nothing in other formats, where reading is strict or records are chosen, with a parity sidecar, and of objects of a store.
+    #[must_use]
+    pub const fn only_end(mut self, only_end: bool) -> Self {
+        self.only_end = only_end;
         self
     }
 

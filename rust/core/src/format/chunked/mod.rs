@@ -13,8 +13,8 @@
 //!
 //! From the bottom up: `layout` (bytes to fields), `judge` (the rules), `hop` (headers alone), `records` and
 //! `payload` (content, decoded and counted), `emitting` (emits the records of a verified chunk), `resync` (where
-//! damage ends), `part` (planning), `state`, `walk` and `start`. Then `index`, `lookup`, `salvage`, `candidates`,
-//! and `index_repair` (repairs an index to append to) with `writer`.
+//! damage ends), `part` (planning), `state`, `walk`, `last` (where a growth ends) and `start`. Then `index`,
+//! `lookup`, `salvage`, `candidates`, and `index_repair` (repairs an index to append to) with `writer`.
 
 mod candidates;
 mod emitting;
@@ -22,6 +22,7 @@ mod hop;
 mod index;
 mod index_repair;
 mod judge;
+mod last;
 mod layout;
 mod lookup;
 mod part;

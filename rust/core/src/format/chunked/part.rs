@@ -15,7 +15,7 @@ use crate::error::Result;
 use crate::source::{Source, data_end};
 
 /// How many headers are read between two polls of the interrupt.
-const POLL_HEADERS: u64 = 1 << 10;
+pub(super) const POLL_HEADERS: u64 = 1 << 10;
 
 /// A span of chunks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]

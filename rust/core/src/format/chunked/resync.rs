@@ -42,6 +42,21 @@ pub(super) struct Cost {
     pub(super) twice_until: u64,
 }
 
+impl Cost {
+    /// The cost for a scan that goes on at `at`. No search before that is made any more.
+    pub(super) const fn from(self, at: u64) -> Self {
+        let twice_until = if self.twice_until > at {
+            self.twice_until
+        } else {
+            0
+        };
+        Self {
+            twice_until,
+            ..self
+        }
+    }
+}
+
 /// Finds where damage ends.
 #[derive(Default)]
 pub(super) struct Search {

@@ -11,7 +11,7 @@ use super::part::ChunkRange;
 use super::state::{State, Until};
 use super::walk::{ChunkedScan, ChunkedWalk, Next};
 use crate::engine::part::another_file;
-use crate::engine::{Options, Start};
+use crate::engine::{Aim, Options, Start};
 use crate::error::{Error, Result};
 use crate::source::Source;
 
@@ -46,6 +46,11 @@ impl ChunkedScan {
             Start::Carry(carry) => carry.state("a chunked segment")?,
             Start::Growth(growth) => return Err(growth.unplanned()),
         };
+        if options.aim == Aim::End
+            && let Some(scan) = Self::at_last_sound(&source, options, &state)?
+        {
+            return Ok(scan);
+        }
         Self::from_state(source, options, state)
     }
 

@@ -390,6 +390,7 @@ impl Scan for ChunkedScan {
     fn carry(&self, ended: bool) -> Carry {
         let state = State {
             pending: self.tiling.pending(),
+            cost: self.state.cost.from(self.state.at),
             until: match self.state.until {
                 Until::Part { .. } if ended => Until::Here,
                 until => until,
