@@ -85,7 +85,8 @@ class Look:
     ) -> Grown | None:
         """Finds out what a file grew by since a position. None if it has not begun.
 
-        A file that may grow is read for that, as only verified records tell where it ends. A complete file is not.
+        A file that may grow is read for that, as only verified records tell where it ends: of a chunked file the
+        headers and the last chunk. A complete file is not.
 
         Args:
             file: the file, as it was listed: no more of it is read.
@@ -167,7 +168,8 @@ class Look:
     def _resumed(self, path: str, position: Position | None, size: int, *, final: bool = False) -> seglake.Reader:
         columns: Any = {"columns": ["position"], "on_damage": "skip", "parity": self.options.parity}
         source = self.options.stores.now(path)
-        return seglake.resume(source, position, size=size, final=final, **columns, **self._arguments())
+        own = self._arguments()
+        return seglake.resume(source, position, size=size, final=final, only_end=not final, **columns, **own)
 
     def _passed(self, file: SegmentFile, reader: seglake.Reader, start: int, *, is_all: bool) -> Grown:
         with reader:

@@ -139,7 +139,7 @@ class BatchPlan:
     def _looking_ahead(self, waiting: Sequence[SegmentFile]) -> Generator[Callable[[int], None]]:
         """Gives a function that has threads look at the large ones of the next files, from a number on.
 
-        To verify a compressed file takes half as long as to read it. How far to look is known ahead of time only where
+        To verify an oplog takes nearly half as long as to read it. How far to look is known ahead of time only where
         the bytes of a batch have no limit.
         """
         large = [file for file in waiting if file.size >= _LARGE_BYTES]
