@@ -57,6 +57,19 @@ def test_progress_is_on_standard_error_of_a_terminal(vectors: Path) -> None:
     assert done.out == here("verify", segment).out
 
 
+@pytest.mark.parametrize("columns", [32, 40, 80])
+def test_the_progress_of_an_ingest_fits_the_terminal(columns: int, vectors: Path, tmp_path: Path) -> None:
+    segment = vectors / "active" / "flip_message.bin"
+    seen, _ = on_terminal("ingest", segment, "--to", tmp_path / "lake", columns=columns, only="error")
+    lines = re.split(r"[\r\n]+", re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "\n", seen))
+    assert {len(line) for line in lines} <= set(range(columns + 1))
+    words = " ".join(" ".join(lines).split())
+    for part in ("finding files", "873 bytes of 873 bytes,", "1 of 1 file,", "9 records,", "1 damaged range"):
+        assert part in words
+    assert "\u2026" not in seen
+    assert "?" not in re.sub(r"\x1b\[\?", "", seen)
+
+
 def test_nothing_is_on_standard_error_of_a_pipe(vectors: Path) -> None:
     segment = vectors / "active" / "typical.bin"
     for arguments in (["verify", segment], ["info", "--count", segment], ["verify", "-"]):

@@ -9,6 +9,7 @@ from collections.abc import Callable, Generator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from functools import cache
+from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
@@ -19,9 +20,9 @@ from seglake import SeglakeError
 from . import options
 from .failure import Trouble, describe, say, shows_tracebacks
 from .following import LONGEST_PAUSE_S, followed
-from .render import count, json_text, printable, printable_lines, table
+from .render import json_text, printable, printable_lines, table
 from .report import meaning
-from .terminal import console, is_terminal, progress_display
+from .terminal import console, is_terminal
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -174,7 +175,8 @@ def _repeated(run: Callable[[], IngestResult], output: _Output, *, follow: bool)
         SeglakeError: an ingest cannot start or had to stop.
     """
     if follow:
-        followed(run, output.result, output.error)
+        shown = count()
+        followed(run, lambda result: output.result(result, is_first=next(shown) == 0), output.error)
     result = run()
     output.result(result)
     return result.exit_status
@@ -187,11 +189,13 @@ class _Output:
     as_json: bool
     within: Callable[[], AbstractContextManager[None]] = nullcontext
 
-    def result(self, result: IngestResult) -> None:
+    def result(self, result: IngestResult, *, is_first: bool = True) -> None:
         with self.within():
             if self.as_json:
                 click.echo(json_text(result.to_dict()))
             else:
+                if not is_first:
+                    click.echo()
                 show(result, sys.stdout)
             sys.stdout.flush()  # with --follow somebody may read along
 
@@ -277,38 +281,9 @@ def _progress(stream: TextIO, beginning: str) -> Generator[Callable[[IngestProgr
     if not is_terminal(stream):
         yield None
         return
-    from rich.progress import (
-        BarColumn,
-        DownloadColumn,
-        SpinnerColumn,
-        TextColumn,
-        TimeRemainingColumn,
-        TransferSpeedColumn,
-    )
+    from .ingest_progress import ingest_progress
 
-    with progress_display(
-        stream,
-        SpinnerColumn(),
-        TextColumn("{task.description}", markup=False),
-        BarColumn(),
-        DownloadColumn(binary_units=True),
-        TransferSpeedColumn(),
-        TimeRemainingColumn(),
-    ) as display:
-        task = display.add_task(beginning, total=None)
-
-        def advance(now: IngestProgress) -> None:
-            if now.waiting is not None:
-                display.update(task, description=printable(now.waiting))
-                return
-            found = f"{count(now.records, 'record')}, {count(now.damage, 'damaged range')}"
-            display.update(
-                task,
-                description=f"{now.files_done:,} of {count(now.files_total, 'file')}, {found}",
-                completed=now.bytes_done,
-                total=now.bytes_total,
-            )
-
+    with ingest_progress(stream, beginning) as advance:
         yield advance
 
 
