@@ -34,6 +34,13 @@ def path_text(path: str) -> str:
     return path.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
 
 
+def error_text(error: BaseException) -> str:
+    """Returns the text of an error. The file comes first, as in all errors: Python puts a number before it."""
+    if isinstance(error, OSError) and error.strerror is not None and isinstance(error.filename, str):
+        return f"{printable_path(error.filename)}: {error.strerror}"
+    return str(error)
+
+
 def _spelled(character: str) -> str:
     if character in _NAMED:
         return _NAMED[character]

@@ -940,6 +940,31 @@ def test_a_file_uri_is_a_folder_of_this_machine(tmp_path: Path) -> None:
     assert (tmp_path / "lake/active/records").is_dir()
 
 
+@pytest.mark.parametrize(
+    ("bucket", "access_key", "endpoint", "said"),
+    [
+        ("nowhere", ACCESS_KEY, None, r"^s3://nowhere/lake/_lock: .*make the bucket, or name another$"),
+        ("logs", "wrong", None, r"^s3://logs/lake: .*check the credentials, and what they allow$"),
+        ("logs", ACCESS_KEY, "127.0.0.1:9", r"^s3://logs/lake: .*look whether the store runs.*AWS_ENDPOINT_URL"),
+    ],
+)
+def test_what_is_wrong_with_a_store_is_told_with_what_to_do(
+    store: ObjectStore,
+    tmp_path: Path,
+    bucket: str,
+    access_key: str,
+    endpoint: str | None,
+    said: str,
+) -> None:
+    once_only = pafs.AwsStandardS3RetryStrategy(max_attempts=1)
+    filesystem = store.filesystem(
+        access_key=access_key, endpoint_override=endpoint or store.endpoint, retry_strategy=once_only
+    )
+    write_segment(tmp_path / "a.active", 3)
+    with pytest.raises(IngestError, match=said):
+        seglake.ingest(tmp_path / "a.active", f"s3://{bucket}/lake", filesystem=filesystem)
+
+
 def test_an_interrupted_run_leaves_nothing(store: ObjectStore, tmp_path: Path) -> None:
     def interrupt(_: object) -> None:
         raise KeyboardInterrupt

@@ -15,6 +15,13 @@ __all__ = ["Connecting", "Entry", "RemoteFile", "Store", "without_secrets"]
 
 # What the stores' own words for "you may not" have in common.
 _REFUSED = ("access_denied", "access denied", "invalid_access_key", "signature_does_not_match", "forbidden", "403")
+# What is to be done about what stores say in their words.
+_NEXT = {
+    ("no_such_bucket", "nosuchbucket", "bucket does not exist"): "make the bucket, or name another",
+    ("could not connect", "connection refused"): (
+        "look whether the store runs, and whether its address (AWS_ENDPOINT_URL or a setting) is right"
+    ),
+}
 _RETRIED = "the store's client tried again as often as it may: try later, or give it more attempts or a longer timeout"
 
 
@@ -65,6 +72,9 @@ class Store(ABC):
         if isinstance(error, PermissionError) or any(word in text.lower() for word in _REFUSED):
             text += "; check the credentials, and what they allow"
             return PermissionError(errno.EACCES, text, name)
+        for words, next_step in _NEXT.items():
+            if any(word in text.lower() for word in words):
+                advice = next_step
         if advice:
             text += f"; {advice}"
         return OSError(number if isinstance(number, int) else errno.EIO, text, name)

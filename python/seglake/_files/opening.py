@@ -180,7 +180,8 @@ def _not_made(uri: str, error: Exception, secrets: tuple[str, ...]) -> OSError |
     """Makes the error of a file system that cannot be made, without secrets. The client's own may show all settings."""
     text = without_secrets(str(error), secrets)
     if isinstance(error, TypeError | ValueError):
-        return ValueError(f"{uri}: {text}")
+        more = "; name a path, or a URI as in s3://bucket/lake" if text.startswith("Protocol not known") else ""
+        return ValueError(f"{uri}: {text}{more}")
     number = getattr(error, "errno", None)
     return OSError(number if isinstance(number, int) else errno.EIO, text or type(error).__name__, uri)
 

@@ -13,7 +13,7 @@ from seglake._files import Stores, scheme_of, stream
 from seglake._files.patterns import is_hidden, mounted_path
 from seglake._publish.remote import RemoteStore
 from seglake._publish.store import LOCAL, LocalStore, Store
-from seglake._text import printable_path
+from seglake._text import error_text, printable_path
 
 from .exchange import Exchange, FolderExchange
 from .layout import STAGING
@@ -76,7 +76,7 @@ class Destination:
                 _refuse_other_path(named, store.root)
             is_file = found.store.exists(found.folder) and not found.store.is_folder(found.folder)
         except (OSError, ValueError, ImportError) as error:
-            raise IngestError(str(error), may_pass=can_pass(error)) from error
+            raise IngestError(error_text(error), may_pass=can_pass(error)) from error
         if is_file:
             raise IngestError(
                 f"{printable_path(named)}: expected a folder for the tables, or nothing yet; a file is there"
@@ -230,13 +230,18 @@ class Staging:
         return cls(LOCAL, folder, FolderExchange(folder))
 
     @property
+    def is_local(self) -> bool:
+        """Whether it is on a mounted file system."""
+        return isinstance(self.store, LocalStore)
+
+    @property
     def run_id(self) -> str:
         """The name of the run."""
         return self.folder.name
 
     def complete(self, written: Path, folder: Path) -> None:
         """Has a file that is written to its end be on the disk, or in a folder of the store."""
-        if isinstance(self.store, LocalStore):
+        if self.is_local:
             LOCAL.sync_file(written)
         else:
             self.store.stage(written, folder / written.name)

@@ -17,7 +17,7 @@ from seglake._files import FileFilter, FileListing, SegmentFile, find_files
 from seglake._formats import FormatOptions, column_names
 from seglake._publish.manifest import Manifest, Move
 from seglake._tasks import pack, task_bytes
-from seglake._text import path_text, printable_path
+from seglake._text import error_text, path_text, printable_path
 from seglake._types import DialectName
 
 from .commit import commit, end_run, locked, settle_dead_runs
@@ -453,7 +453,7 @@ def find_inputs(sources: Sequence[str], destination: Destination, key_file: str 
     try:
         listing = find_files(sources, FileFilter(recursive=True), key=key_file)
     except (OSError, ValueError, seglake.SeglakeError) as error:
-        raise IngestError(str(error), may_pass=can_pass(error)) from error
+        raise IngestError(error_text(error), may_pass=can_pass(error)) from error
     for folder in listing.folders:
         if destination.is_local and destination.folder.is_relative_to(folder):
             raise IngestError(

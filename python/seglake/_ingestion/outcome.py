@@ -5,7 +5,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Final, Self
 
 import seglake
-from seglake._text import path_text, printable_path
+from seglake._text import error_text, path_text
 
 from .growth import Grown
 from .plan import PlannedFile
@@ -56,14 +56,7 @@ class RefusedError(Exception):
             return cls("replaced", f"{error}. {AFTER_REPLACED}", format, wrote=wrote)
         elif isinstance(error, seglake.DamageError):
             return cls(status, f"{error}. {_AFTER_UNPROVEN}", format, wrote=wrote)
-        return cls(status, _text_of(error), format, wrote=wrote)
-
-
-def _text_of(error: Exception) -> str:
-    """Returns the text of an error. The file comes first, as in all errors: Python puts a number before it."""
-    if isinstance(error, OSError) and error.strerror is not None and isinstance(error.filename, str):
-        return f"{printable_path(error.filename)}: {error.strerror}"
-    return str(error)
+        return cls(status, error_text(error), format, wrote=wrote)
 
 
 @dataclass

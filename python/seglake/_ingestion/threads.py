@@ -1,11 +1,15 @@
 """Runs tasks in threads of this process: decoding and writing Parquet release the interpreter's lock."""
 
+import errno
 import itertools
 import os
+import tempfile
 import threading
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from typing import Final
+
+from seglake._text import error_text, printable_path
 
 from .outcome import TaskOutcome
 from .result import IngestError, can_pass
@@ -64,10 +68,19 @@ class ThreadEngine:
             watch()
         if job.error is not None:
             raise IngestError(
-                f"a task failed, nothing was ingested: {type(job.error).__name__}: {job.error}",
+                f"a task failed, nothing was ingested: {type(job.error).__name__}: {error_text(job.error)}"
+                f"{_next(job.error, runner)}",
                 may_pass=can_pass(job.error),
             ) from job.error
         return job.outcomes()
+
+
+def _next(error: BaseException, runner: TaskRunner) -> str:
+    """Returns what is to be done about an error of a task. pyarrow does not say which file it was writing."""
+    if not isinstance(error, OSError) or error.errno not in (errno.ENOSPC, errno.EDQUOT):
+        return ""
+    folder = runner.staging.folder if runner.staging.is_local else tempfile.gettempdir()
+    return f". Free space on the disk of {printable_path(folder)}, and ingest again"
 
 
 class _Job:

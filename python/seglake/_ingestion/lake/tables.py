@@ -100,8 +100,12 @@ class _IcebergTables(LakeTables):
             return load_catalog(name, **properties)
         except Exception as error:
             is_away = isinstance(error, (OperationalError, ServerError, ServiceUnavailableError)) or can_pass(error)
-            reason = f"the catalog of the Iceberg tables cannot be opened: {error}"
-            raise IngestError(reason, may_pass=is_away) from error
+            said = str(error).partition("\n")[0]
+            raise IngestError(
+                f"the catalog of the Iceberg tables cannot be opened: {said}. Name an SQL database that can be "
+                "reached, by its URI (catalog), and install its driver",
+                may_pass=is_away,
+            ) from error
 
 
 def _of_environment() -> dict[str, str]:
