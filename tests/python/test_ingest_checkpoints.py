@@ -15,13 +15,16 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from deltalake import DeltaTable, TableFeatures, write_deltalake
 from dying import deadly, in_a_process
+from pyiceberg.catalog.sql import SqlCatalog
 from segments import write_segment
 
 import seglake
 from seglake._ingestion import state as state_module
 from seglake._ingestion.checkpoint import read_checkpoint
 from seglake._ingestion.destination import Destination
+from seglake._ingestion.lake.tables import LakeTables, lake_tables
 from seglake._ingestion.state import State, load_state, save_state
 from seglake._ingestion.tables import FILES_SCHEMA
 from seglake._publish.store import LOCAL
@@ -79,12 +82,12 @@ def drawn(chance: random.Random, number: int, carry: str) -> dict[str, Any]:
     return {**row, "modified": chance.choice([None, number]), "error": f"why {number}"}
 
 
-def by_tables(lake: Path) -> State:
+def by_tables(lake: Path, kind: LakeTables | None = None) -> State:
     """The state that is read from all files of the tables."""
     aside = lake / "_aside"
     if (lake / "_state").exists():
         (lake / "_state").rename(aside)
-    state = load_state(Destination.local(lake))
+    state = load_state(Destination.local(lake), kind)
     if aside.exists():
         aside.rename(lake / "_state")
     return replace(state, uncovered=0)
@@ -188,6 +191,93 @@ def test_a_checkpoint_is_of_the_files_that_are_there_and_no_others(tmp_path: Pat
     assert not is_used()
     added.unlink()
     assert is_used()
+
+
+def restored_delta(lake: Path) -> None:
+    table = DeltaTable(lake / "active/files")
+    table.restore(table.version() - 1)
+
+
+def compacted_delta(lake: Path) -> None:
+    DeltaTable(lake / "active/files").optimize.compact()
+
+
+def deleted_delta(lake: Path) -> None:
+    DeltaTable(lake / "active/files").delete("path LIKE '%b.active'")
+
+
+def appended_delta(lake: Path) -> None:
+    table: Any = DeltaTable(lake / "active/files").to_pyarrow_table()
+    write_deltalake(lake / "active/files", table.slice(0, 1), mode="append")
+
+
+def iceberg(lake: Path) -> Any:
+    return SqlCatalog("seglake", uri=f"sqlite:///{lake}/_catalog.db").load_table(("active", "files"))
+
+
+def restored_iceberg(lake: Path) -> None:
+    table = iceberg(lake)
+    table.manage_snapshots().rollback_to_snapshot(table.current_snapshot().parent_snapshot_id).commit()
+
+
+def compacted_iceberg(lake: Path) -> None:
+    iceberg(lake).overwrite(iceberg(lake).scan().to_arrow())
+
+
+def deleted_iceberg(lake: Path) -> None:
+    iceberg(lake).delete(f"path = '{lake.parent}/src/b.active'")
+
+
+def appended_iceberg(lake: Path) -> None:
+    iceberg(lake).append(iceberg(lake).scan().to_arrow().slice(0, 1))
+
+
+CHANGES = ("restored", "compacted", "deleted", "appended")
+
+
+@pytest.mark.parametrize("kind", ["delta", "iceberg"])
+def test_a_checkpoint_is_of_the_table_as_it_was(tmp_path: Path, always: None, kind: Any) -> None:
+    source, first = tmp_path / "src", tmp_path / "lake"
+    for name in "abcd":
+        write_segment(source / f"{name}.active", 1)
+        os.utime(source / f"{name}.active", (1_700_000_000, 1_700_000_000))
+        seglake.ingest(source, first, table=kind, threads=1)
+    shutil.copytree(first, tmp_path / "copy")
+    for change in CHANGES:
+        if first.exists():
+            shutil.rmtree(first)  # tables of Iceberg cannot be moved
+        shutil.copytree(tmp_path / "copy", first)
+        destination = Destination.local(first)
+        lake = lake_tables(kind, destination)
+        before = load_state(destination, lake)
+        assert (len(before.files), before.uncovered) == (4, 1)
+        assert replace(before, uncovered=0) == by_tables(first, lake)
+        save_state(destination, before)
+        assert load_state(destination, lake).uncovered == 0
+        globals()[f"{change}_{kind}"](first)
+        lake = lake_tables(kind, destination)
+        after = load_state(destination, lake)
+        assert after.uncovered == len(after.files), change
+        assert replace(after, uncovered=0) == by_tables(first, lake)
+        assert len(after.ingested) == (3 if change in ("restored", "deleted") else 4)
+        # Then there is one of it, whoever wrote its files.
+        save_state(destination, after)
+        again = load_state(destination, lake)
+        assert (again.uncovered, replace(again, uncovered=0)) == (0, by_tables(first, lake))
+
+
+def test_a_table_whose_files_may_have_other_rows_is_read_without_its_checkpoint(tmp_path: Path, always: None) -> None:
+    source, first = tmp_path / "src", tmp_path / "lake"
+    for name in "ab":
+        write_segment(source / f"{name}.active", 1)
+        seglake.ingest(source, first, table="delta", threads=1)
+    destination = Destination.local(first)
+    lake = lake_tables("delta", destination)
+    assert load_state(destination, lake).uncovered == 1
+    table = DeltaTable(first / "active/files")
+    table.alter.add_feature(TableFeatures.DeletionVectors, allow_protocol_versions_increase=True)
+    with pytest.raises(OSError, match="cannot be read"):
+        load_state(destination, lake)
 
 
 def test_a_run_does_not_fail_for_its_checkpoint(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, always: None) -> None:

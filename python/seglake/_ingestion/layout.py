@@ -10,6 +10,7 @@
 - `_tables.json`: of which kind the tables are; missing where they are plain Parquet
 """
 
+import re
 import secrets
 from datetime import UTC, datetime, timedelta
 from typing import Final
@@ -24,6 +25,7 @@ __all__ = [
     "TABLES",
     "data_path",
     "files_path",
+    "is_run_id",
     "new_run_id",
     "records_folder",
 ]
@@ -41,7 +43,13 @@ NULL_DATE: Final = "__HIVE_DEFAULT_PARTITION__"
 """How Hive, and with it Spark, DuckDB and polars, name the partition of null."""
 
 
+_RUN: Final = re.compile(r"\d{8}T\d{6}Z-[0-9a-f]{8}")
 _TIME: Final = "%Y%m%dT%H%M%SZ"
+
+
+def is_run_id(name: str) -> bool:
+    """Tells whether a name is that of a run."""
+    return _RUN.fullmatch(name) is not None
 
 
 def new_run_id(last: str | None = None) -> str:

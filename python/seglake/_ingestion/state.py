@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass, field, fields, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Final, NamedTuple, Self, cast, get_args
+from urllib.parse import quote
 
 import pyarrow as pa
 
@@ -19,6 +20,7 @@ from .carry import Carry
 from .checkpoint import Rows, read_checkpoint, write_checkpoint
 from .destination import Destination
 from .lake.tables import LakeTables
+from .layout import is_run_id
 from .result import INGESTED, IngestError, TableKind
 from .tables import records_schema, uint64_type_of
 
@@ -133,23 +135,49 @@ def load_state(destination: Destination, tables: LakeTables | None = None) -> St
     Raises:
         IngestError: a table has other columns.
     """
-    if tables is not None:
-        return _replayed(State(), _lake_rows(destination, tables))
-    paths = destination.files_tables()
-    files = [path.relative_to(destination.folder).as_posix() for path in paths]
-    found = read_checkpoint(destination, files)
-    if found is not None:
+    files = _files(destination, tables)
+    found = None if files is None else read_checkpoint(destination, files)
+    if files is not None and found is not None:
         run, saved = found
-        later = [path for path in paths if path.stem > run]
+        later = [destination.folder / name for name in files if Path(name).stem > run]
         rows = list(_rows(destination, later))
         # A file that others have written may have rows of earlier runs, whatever its name.
         if all(row.run > run for _, row in rows):
             state = _replayed(_restored(run, saved), rows)
             state.files, state.uncovered = files, len(later)
             return state
-    state = _replayed(State(), _rows(destination, paths))
-    state.files, state.uncovered = files, len(files)
+    if tables is None:
+        rows = _rows(destination, [destination.folder / name for name in files or []])
+    else:
+        rows = _lake_rows(destination, tables)
+    state = _replayed(State(), rows)
+    state.files = files or []  # without names there is no checkpoint
+    state.uncovered = len(state.files)
     return state
+
+
+def _files(destination: Destination, tables: LakeTables | None) -> list[str] | None:
+    """Returns the files of the tables `files`, below the destination; None where these do not tell the rows."""
+    if tables is None:
+        return [path.relative_to(destination.folder).as_posix() for path in destination.files_tables()]
+    names: list[str] = []
+    for format in seglake.formats():
+        own = tables.of(format, "files").files()
+        if own is None:
+            return None
+        names += [_name(format, path) for path in own]
+    return names
+
+
+def _name(format: str, path: str) -> str:
+    """Returns what a file of a lake's table is called in checkpoints, and where it is if a run has written it.
+
+    What others have written, as a compaction does, may have the rows of any run. Its name comes before all runs, so
+    that only a checkpoint that was made of it counts.
+    """
+    name, dot, extension = path.rpartition(".")
+    is_own = is_run_id(name) and f"{dot}{extension}" == ".parquet"
+    return f"{format}/files/{path}" if is_own else f"{format}/files/0-{quote(path, safe='')}"
 
 
 def save_state(destination: Destination, state: State) -> None:

@@ -51,8 +51,18 @@ class DeltaLakeTable(LakeTable[DeltaTable]):
         table: Any = self._open()
         try:
             return None if table is None else table.to_pyarrow_table(columns=list(columns))
-        except OSError as error:
+        except Exception as error:
             raise self._failed("cannot be read", error) from error
+
+    def files(self) -> list[str] | None:
+        """Returns the paths of all data files, as `LakeTable` says."""
+        table = self._open()
+        if table is None:
+            return []
+        if table.protocol().min_reader_version > 1:  # deletion vectors, or other names of columns
+            return None
+        added: Any = pa.table(cast("Any", table.get_add_actions()))  # typed in part only
+        return added.column("path").to_pylist()
 
     def _open(self) -> DeltaTable | None:
         try:

@@ -55,6 +55,14 @@ class IcebergLakeTable(LakeTable[Table]):
         table = self._open()
         return None if table is None else table.scan(selected_fields=tuple(columns)).to_arrow()
 
+    def files(self) -> list[str] | None:
+        """Returns the paths of all data files, as `LakeTable` says."""
+        table = self._open()
+        tasks = [] if table is None else list(table.scan().plan_files())
+        if any(task.delete_files for task in tasks):
+            return None
+        return [task.file.file_path.removeprefix(f"{self._location}/") for task in tasks]
+
     def _open(self) -> Table | None:
         try:
             table = self._catalog.load_table(self._identifier)

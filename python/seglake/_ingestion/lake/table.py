@@ -104,6 +104,13 @@ class LakeTable(ABC, Generic[_Table]):
         """Reads columns of all rows; None where there is no table."""
 
     @abstractmethod
+    def files(self) -> list[str] | None:
+        """Returns the paths of all data files, below the table's folder where they are in it.
+
+        None says that the rows of the table are not simply those of its files, as after others have deleted rows.
+        """
+
+    @abstractmethod
     def _open(self) -> _Table | None:
         """Opens the table as it is now; None where there is none."""
 
