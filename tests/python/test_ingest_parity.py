@@ -269,6 +269,13 @@ def test_a_sidecar_elsewhere_is_named_for_one_file(tmp_path: Path) -> None:
     nowhere = tmp_path / "nowhere"
     missing = here("ingest", str(life.path), "--sidecar", str(nowhere), "--to", str(tmp_path / "no lake"))
     assert (missing.status, f"no file could be read: {nowhere}: cannot open" in missing.err) == (2, True)
+    junk = tmp_path / "junk"
+    junk.write_bytes(b"no sidecar at all")
+    refused = here("ingest", str(life.path), "--sidecar", str(junk), "--to", str(tmp_path / "no lake"))
+    assert (refused.status, f"{junk}: expected the parity sidecar of {life.path}, found no frame" in refused.err) == (
+        2,
+        True,
+    )
     shutil.copy(life.path, life.path.with_name("two.oplog"))
     with pytest.raises(IngestError, match=r"the sidecar of one file; found 2 in the sources"):
         ingest(life.path.parent, tmp_path / "lake", parity=life.sidecar)

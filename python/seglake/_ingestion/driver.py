@@ -13,6 +13,7 @@ from typing import Any, Final, get_args
 import pyarrow as pa
 
 import seglake
+from seglake._by_sidecar import covered
 from seglake._files import FileFilter, FileListing, SegmentFile, find_files
 from seglake._formats import FormatOptions, column_names
 from seglake._publish.manifest import Manifest, Move
@@ -145,7 +146,17 @@ class IngestDriver:
                 f"the sidecar of one file; found {len(files)} in the sources. Name one file, or leave it out: then "
                 "the sidecars beside the files are used"
             )
-        return Sidecars(str(Path(self.parity).absolute()), files[0].real_path)
+        path = str(Path(self.parity).absolute())
+        try:
+            found = covered(files[0].real_path, path)
+        except (OSError, seglake.SeglakeError):
+            found = None  # who reads the file says why
+        if found is not None and found.state == "no_frame":
+            raise IngestError(
+                f"{printable_path(self.parity)}: expected the parity sidecar of {printable_path(files[0].path)}, found "
+                "no frame of one: it is none, or nothing of it is left. Name another one (parity, --sidecar)"
+            )
+        return Sidecars(path, files[0].real_path)
 
     def _identity(self, sidecars: Sidecars, file: SegmentFile, format: str | None) -> str | None:
         """Returns what identifies a file; None if that cannot be told: who reads it says why."""
