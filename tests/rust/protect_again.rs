@@ -32,18 +32,22 @@ pub(crate) fn append(disk: &Simulated, format: &'static Format, numbers: Range<u
         .disk(disk.disk());
     let mut writer = create(format, Path::new(FILE), &how).unwrap();
     for number in numbers {
-        let mut random = number * 2 + 1;
-        let bytes = std::iter::repeat_with(|| {
-            random = random
-                .wrapping_mul(6_364_136_223_846_793_005)
-                .wrapping_add(1);
-            random.to_be_bytes()[0]
-        });
-        let value: Vec<u8> = bytes.take(len).collect();
-        write_value(&mut *writer, format, number, &value).unwrap();
+        write_value(&mut *writer, format, number, &bytes(number, len)).unwrap();
     }
     writer.close().unwrap();
     disk.settle();
+}
+
+/// Random bytes that depend on a number.
+pub(crate) fn bytes(number: u64, len: usize) -> Vec<u8> {
+    let mut random = number * 2 + 1;
+    let bytes = std::iter::repeat_with(|| {
+        random = random
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1);
+        random.to_be_bytes()[0]
+    });
+    bytes.take(len).collect()
 }
 
 pub(crate) fn begin(format: &'static Format, records: u64) -> Simulated {

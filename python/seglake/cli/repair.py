@@ -52,7 +52,7 @@ _END = (1 << 64) - 1
     "within",
     metavar="START:END",
     callback=options.byte_range,
-    help="Read and repair only the bands (16 MiB; 128 MiB with 128+8-long) with bytes from offset START up to END, "
+    help="Judge and repair only the bands (16 MiB; 128 MiB with 128+8-long) with bytes from offset START up to END, "
     "without it; decimal or 0x hexadecimal; the file's ends where left out. [default: all of FILE]",
 )
 @click.option("--undo", is_flag=True, help="The other way round: FILE and its sidecar as before the last repair.")

@@ -20,6 +20,7 @@ pub use detect::{Detection, detect, resolve};
 pub use growth::identity;
 pub use parity::{with_parity, with_parity_since};
 pub use part::split;
+pub(crate) use part::split_in_places;
 
 pub use crate::engine::{
     Carry, Dialect, Eof, Filter, Format, FormatOption, Growth, Hits, Identity, IfExists,

@@ -57,7 +57,7 @@ pub(super) fn split(
     let foot = trailer.foot;
     let range = |((from, start), (until, end))| {
         let bytes = extent(until - from, start, end);
-        part::PlannedPart::new(bytes, EntryRange { foot, from, until })
+        part::PlannedPart::new(bytes, start, EntryRange { foot, from, until })
     };
     Ok(cuts.iter().copied().zip(ends).map(range).collect())
 }

@@ -62,6 +62,7 @@ pub(crate) static FORMAT: Format = Format {
     },
     walk: |source, options, start| Ok(Box::new(ShardedWalk::open(source, options, start)?)),
     split: None,
+    unit_before: None,
     index: None,
     lookup: |source, options| Ok(Box::new(WalkingLookup::new(&FORMAT, source, options))),
     create: |path, options| Ok(Box::new(Writer::open(path, options)?)),

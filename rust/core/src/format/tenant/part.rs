@@ -153,7 +153,7 @@ pub(super) fn split(
     }
     let plans = plans.iter();
     Ok(plans
-        .map(|plan| part::PlannedPart::new(plan.bytes, plan.range))
+        .map(|plan| part::PlannedPart::new(plan.bytes, plan.start, plan.range))
         .collect())
 }
 

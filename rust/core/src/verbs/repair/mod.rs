@@ -52,7 +52,8 @@ pub struct Repairing {
     /// Whether the file has no format. Then no record is proven.
     pub raw: bool,
     /// Where the damage is, if that is known: from the first byte to the offset after the last one. Only the bands that have bytes of
-    /// it are read, judged and repaired. `None` is all of the file, and so is a repair that was interrupted.
+    /// it are judged and repaired, and no more of the rest is read than tells which records have these bytes. `None` is all of the file,
+    /// and so is a repair that was interrupted.
     pub range: Option<(u64, u64)>,
 }
 

@@ -7,21 +7,17 @@ use std::sync::Arc;
 use super::plan::Plan;
 use crate::engine::{Eof, Filter, Format, Options, Start, Step};
 use crate::error::{Error, Result, name};
-use crate::format::{open, resolve};
+use crate::format::{open, resolve, split_in_places};
 use crate::ledger::Span;
 use crate::record::Checked;
-use crate::source::{FileSource, PatchedSource, Source};
+use crate::source::{FileSource, Source};
 use crate::verbs::Ledger;
 
-/// How far before the first change a walk begins, in bytes, if it need not begin with the file.
-const NEAR_BYTES: u64 = 64 << 10;
-/// How much further it begins each time it found no record before the change.
-const FURTHER: u64 = 8;
-/// Up to how many changed bytes the repaired file is walked near them before it is written. All of the file is walked for more.
-const MOST_PATCHED: u64 = 2 << 20;
+/// The size of the parts that a file is split into, where it can be, to read those with changes.
+const PART_BYTES: u64 = 1 << 20;
 
 /// Refuses changes to bytes of records that checksums of the file's own format prove. Gives whether there is a record
-/// that they prove. `near` looks only at records near the changes, if the format finds them there.
+/// that they prove. `near` reads no more of the file than tells which records have the changed bytes.
 ///
 /// # Errors
 /// [`Error::Usage`]; [`Error::Io`].
@@ -34,14 +30,21 @@ pub(super) fn refuse_proven(
     let Some(format) = format_of(file, plan, options)? else {
         return Ok(false);
     };
-    let options = options.clone().format(format);
-    let records = match near && format.is_appended_to() {
-        true => Records::near(file, plan, format, &options)?,
-        false => Records::all(file, plan, &options)?,
-    };
-    if records.checked != Checked::Checksum {
+    let (Some(first), Some(last)) = (plan.file.first(), plan.file.last()) else {
         return Ok(false);
-    }
+    };
+    let options = options.clone().format(format).strict(false).values(false);
+    let own = Own {
+        file,
+        plan,
+        source: Arc::new(file.again()?.up_to(file.len())),
+        format,
+        options: options.filter(Filter::default()).eof(Eof::Final),
+        changes: first.start..last.end(),
+    };
+    let Some(records) = own.records(near)? else {
+        return Ok(false);
+    };
     if let Some(Span { start, end, .. }) = records.changed {
         return Err(Error::Usage(format!(
             "{}: the sidecar has other bytes for the record from {start} to {end}, which its own checksum proves: the sidecar is probably of an earlier state of the file. Nothing was changed. If the file is right, begin a new sidecar (protect with as_it_is, --as-it-is). If the sidecar is right, force (--force) repairs the file all the same",
@@ -52,138 +55,148 @@ pub(super) fn refuse_proven(
 }
 
 /// What the records of a file say of a plan.
+#[derive(Default)]
 struct Records {
     /// Whether any record is sound.
     is_proven: bool,
     /// The first sound one with bytes that the plan changes.
     changed: Option<Span>,
-    checked: Checked,
 }
 
-impl Records {
-    /// Of all records.
-    fn all(file: &FileSource, plan: &Plan, options: &Options) -> Result<Self> {
-        let source: Arc<dyn Source> = Arc::new(file.again()?.up_to(file.len()));
-        let mut ledger = Ledger::new(source, options)?;
-        let mut records = Self::of(Checked::Checksum);
-        for span in ledger.by_ref() {
-            records.see(file, plan, span?)?;
+/// A file, read by its own format.
+struct Own<'a> {
+    file: &'a FileSource,
+    plan: &'a Plan,
+    source: Arc<dyn Source>,
+    format: &'static Format,
+    options: Options,
+    /// From the first byte that the plan changes to the last.
+    changes: Range<u64>,
+}
+
+impl Own<'_> {
+    /// What its records say, if they have checksums. Of `near` ones alone, if these are known.
+    fn records(&self, near: bool) -> Result<Option<Records>> {
+        let walk = open(self.source.clone(), &self.options, Start::Beginning)?;
+        if walk.checked() != Checked::Checksum {
+            return Ok(None);
         }
-        // Whether there are checksums is known for certain at the end.
-        records.checked = ledger.checked();
+        if near && let Some(records) = self.near()? {
+            return Ok(Some(records));
+        }
+        let mut records = Records::default();
+        for span in Ledger::new(self.source.clone(), &self.options)? {
+            self.see(span?, &mut records)?;
+        }
+        Ok(Some(records))
+    }
+
+    fn see(&self, span: Span, records: &mut Records) -> Result<()> {
+        if is_sound(&span) {
+            records.is_proven = true;
+            if records.changed.is_none() && self.is_changed(&span)? {
+                records.changed = Some(span);
+            }
+        }
+        Ok(())
+    }
+
+    /// Of the records that may have changed bytes, if the format tells which without the others. A record may begin far before the bytes
+    /// that it has, and its value may have records of its own. So these are only those that a walk of the whole file comes to.
+    /// `None` if that does not tell, or if none of them is sound.
+    fn near(&self) -> Result<Option<Records>> {
+        let records = match self.format.is_appended_to() {
+            true => Some(self.up_to_changes()?),
+            // What a part cannot tell by itself, the whole file does.
+            false => match self.in_parts() {
+                Err(Error::Usage(_) | Error::Limit { .. }) => None,
+                records => records?,
+            },
+        };
+        Ok(records.filter(|records| records.is_proven))
+    }
+
+    /// In a format whose records follow one another: of those up to the last change, from the beginning or from a unit that is found by
+    /// headers alone.
+    fn up_to_changes(&self) -> Result<Records> {
+        let unit = match self.format.unit_before {
+            Some(unit_before) => unit_before(&self.source, &self.options, self.changes.start)?,
+            None => None,
+        };
+        if let Some(unit) = unit {
+            let mut records = Records::default();
+            let begin = self.walk(Start::Offset(unit), &mut records)?;
+            // Only if it is sound does what a walk knows there not depend on those before.
+            if begin.is_some_and(|span| is_sound(&span) && span.start == unit) {
+                return Ok(records);
+            }
+        }
+        let mut records = Records::default();
+        self.walk(Start::Beginning, &mut records)?;
         Ok(records)
     }
 
-    const fn of(checked: Checked) -> Self {
-        Self {
-            is_proven: false,
-            changed: None,
-            checked,
+    /// In a format with an index or a table of contents: of those in parts that have changed bytes.
+    fn in_parts(&self) -> Result<Option<Records>> {
+        let parts = split_in_places(&self.source, &self.options, PART_BYTES)?;
+        if parts.len() < 2 {
+            return Ok(None);
         }
+        let (mut records, changes) = (Records::default(), &self.changes);
+        let mut at = parts.partition_point(|(start, _)| *start <= changes.start);
+        at = at.saturating_sub(1);
+        let (after, end) = (
+            at + 1,
+            parts.partition_point(|(start, _)| *start < changes.end),
+        );
+        while let Some((_, part)) = parts.get(at) {
+            let first = self.walk(Start::Part(part), &mut records)?;
+            // What is damaged where a part begins is of the part before.
+            if at == 0 || first.is_some_and(|first| first.start <= changes.start) {
+                break;
+            }
+            at -= 1;
+        }
+        for (_, part) in parts.iter().take(end).skip(after) {
+            self.walk(Start::Part(part), &mut records)?;
+        }
+        Ok(Some(records))
     }
 
-    fn see(&mut self, file: &FileSource, plan: &Plan, span: Span) -> Result<()> {
-        if is_sound(&span) {
-            self.is_proven = true;
-            if self.changed.is_none() && changes(file, plan, &span)? {
-                self.changed = Some(span);
+    /// Walks a part, or from there on up to the last change. Gives the first range that is not of an index.
+    fn walk(&self, start: Start<'_>, records: &mut Records) -> Result<Option<Span>> {
+        let is_part = matches!(start, Start::Part(_));
+        let (mut walk, mut first) = (open(self.source.clone(), &self.options, start)?, None);
+        while (is_part || walk.offset() < self.changes.end) && walk.step()? == Step::More {
+            let front_end = walk.front_end();
+            for span in walk.spans() {
+                if span.start >= front_end {
+                    first.get_or_insert(*span);
+                }
+                self.see(*span, records)?;
             }
         }
-        Ok(())
+        Ok(first)
     }
 
-    /// Of the records from before the first change up to the last one, in a format that finds records as after damage.
-    fn near(file: &FileSource, plan: &Plan, format: &Format, options: &Options) -> Result<Self> {
-        let (Some(first), Some(last)) = (plan.file.first(), plan.file.last()) else {
-            return Ok(Self::of(format.checked));
-        };
-        if format.checked != Checked::Checksum {
-            return Ok(Self::of(format.checked));
-        }
-        let mut back = NEAR_BYTES;
-        loop {
-            let start = first.start.saturating_sub(back) / NEAR_BYTES * NEAR_BYTES;
-            let (mut records, range) = (Self::of(format.checked), start..last.end());
-            let is_led = records.walk(file, plan, options, range.clone())?;
-            if start == 0
-                || records.changed.is_some()
-                || is_led && mends(file, plan, options, range)?
-            {
-                return Ok(records);
+    /// Whether the plan changes bytes of a range.
+    fn is_changed(&self, span: &Span) -> Result<bool> {
+        let plan = &self.plan.file;
+        let first = plan.partition_point(|range| range.end() <= span.start);
+        let ranges = plan.iter().skip(first);
+        let (mut old, mut new) = (Vec::new(), Vec::new());
+        for range in ranges.take_while(|range| range.start < span.end) {
+            self.plan.read(range, &mut new)?;
+            old.resize(new.len(), 0);
+            self.file.read_exact_at(range.start, &mut old)?;
+            let pairs = old.iter().zip(&new).zip(range.start..);
+            let mut within = pairs.filter(|(_, at)| (span.start..span.end).contains(at));
+            if within.any(|((old, new), _)| old != new) {
+                return Ok(true);
             }
-            // What was found may be in the value of a record that begins before it.
-            back = if is_led {
-                u64::MAX
-            } else {
-                back.saturating_mul(FURTHER)
-            };
         }
+        Ok(false)
     }
-
-    /// Walks a range. Gives whether there is a sound record before the first change.
-    fn walk(
-        &mut self,
-        file: &FileSource,
-        plan: &Plan,
-        options: &Options,
-        range: Range<u64>,
-    ) -> Result<bool> {
-        let first = plan.file.first().map_or(range.start, |first| first.start);
-        let (source, mut is_led) = (Arc::new(file.again()?.up_to(file.len())), false);
-        each_span(source, options, range, &mut |span| {
-            is_led |= is_sound(span) && span.end <= first;
-            self.see(file, plan, *span)
-        })?;
-        Ok(is_led)
-    }
-}
-
-/// Whether all that the plan changes is in sound records afterwards. Then no other record has it: a sound one, the values of which
-/// have records of their own, would be damaged by that.
-fn mends(file: &FileSource, plan: &Plan, options: &Options, range: Range<u64>) -> Result<bool> {
-    if plan.changed() > MOST_PATCHED {
-        return Ok(false);
-    }
-    let (mut patches, mut new) = (Vec::new(), Vec::new());
-    for own in &plan.file {
-        plan.read(own, &mut new)?;
-        patches.extend((own.start..).zip(new.iter().copied()));
-    }
-    let source = Arc::new(file.again()?.up_to(file.len()));
-    let source = Arc::new(PatchedSource::new(source, patches));
-    let (mut changes, mut sound) = (plan.file.iter().peekable(), 0..0);
-    each_span(source, options, range, &mut |span| {
-        if is_sound(span) {
-            let is_next = span.start == sound.end;
-            sound = if is_next { sound.start } else { span.start }..span.end;
-            while changes
-                .next_if(|own| sound.start <= own.start && own.end() <= sound.end)
-                .is_some()
-            {}
-        }
-        Ok(())
-    })?;
-    Ok(changes.peek().is_none())
-}
-
-/// Walks a range, and on to the end of what it ends in.
-fn each_span(
-    source: Arc<dyn Source>,
-    options: &Options,
-    range: Range<u64>,
-    see: &mut dyn FnMut(&Span) -> Result<()>,
-) -> Result<()> {
-    let options = options.clone().strict(false).values(false);
-    let options = options.filter(Filter::default()).eof(Eof::Final);
-    let start = match range.start {
-        0 => Start::Beginning,
-        start => Start::Offset(start),
-    };
-    let mut walk = open(source, &options, start)?;
-    while walk.offset() < range.end && walk.step()? == Step::More {
-        walk.spans().iter().try_for_each(&mut *see)?;
-    }
-    Ok(())
 }
 
 fn is_sound(span: &Span) -> bool {
@@ -200,24 +213,6 @@ fn format_of(file: &FileSource, plan: &Plan, options: &Options) -> Result<Option
         Err(Error::Format { .. }) => Ok(None),
         format => format.map(Some),
     }
-}
-
-/// Whether the plan changes bytes of a range.
-fn changes(file: &FileSource, plan: &Plan, span: &Span) -> Result<bool> {
-    let first = plan.file.partition_point(|range| range.end() <= span.start);
-    let ranges = plan.file.iter().skip(first);
-    let (mut old, mut new) = (Vec::new(), Vec::new());
-    for range in ranges.take_while(|range| range.start < span.end) {
-        plan.read(range, &mut new)?;
-        old.resize(new.len(), 0);
-        file.read_exact_at(range.start, &mut old)?;
-        let pairs = old.iter().zip(&new).zip(range.start..);
-        let mut within = pairs.filter(|(_, at)| (span.start..span.end).contains(at));
-        if within.any(|((old, new), _)| old != new) {
-            return Ok(true);
-        }
-    }
-    Ok(false)
 }
 
 /// The file as it will be.
