@@ -2,7 +2,7 @@
 //! taken up again.
 
 use std::io::ErrorKind;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use crate::crashes::{Acknowledged, Aftermath, Checked, Crashes, is_needed, seeds};
 use crate::parity::verified;
@@ -220,5 +220,27 @@ fn no_call_of_repairing_can_be_left_out() {
         };
         let tried = damaged.with(|crashes| crashes.mutate(0..60, is_needed));
         assert!(tried >= 3, "{}: {tried}", damaged.name);
+    }
+}
+
+/// The folder of the file may be one in which no other file can be made.
+#[test]
+fn nothing_is_made_beside_a_file_that_is_undone_from_elsewhere() {
+    let disk = Simulated::new();
+    disk.create_folder(Path::new("/other")).unwrap();
+    all().swap_remove(0).prepare(&disk);
+    let options = Options::default().disk(disk.disk());
+    for how in [
+        Repairing::default().undo(PathBuf::from("/other/kept")),
+        Repairing::default().to(PathBuf::from("/other/log")),
+    ] {
+        let disk = disk.copy();
+        let before = disk.count();
+        let options = options.clone().disk(disk.disk());
+        verbs::repair(Path::new(FILE), &options, &how.raw(true), |_| Ok(())).unwrap();
+        for done in &disk.calls()[before..] {
+            let is_in_place = [FILE, SIDECAR].iter().any(|own| Path::new(own) == done.path);
+            assert!(is_in_place || !done.path.starts_with("/data"), "{done:?}");
+        }
     }
 }

@@ -7,7 +7,7 @@ use super::manifest::{Header, Lengths, Lines, Manifest, Piece, Place, State, man
 use super::pair::Pair;
 use super::plan::{Kept, Plan, SidecarPlan};
 use super::proof::refuse_proven;
-use super::undo::{latest, next};
+use super::undo::{first_name, latest, next};
 use super::{Job, Repaired};
 use crate::bug::OrBug;
 use crate::checksum::{Key, hash};
@@ -80,7 +80,8 @@ impl Job<'_> {
         sidecar: FileSource,
         stages: &mut Stages<'_>,
     ) -> Result<(Planned, Report)> {
-        let mut plan = Plan::new(self.disk, self.path)?;
+        // Beside what is kept: the folder of the file may be one that nothing else is to be written to.
+        let mut plan = Plan::new(self.disk, &first_name(self))?;
         let watched = Watched::new(&file, self.options);
         let coverage = Coverage::read(Files::new(&watched, &sidecar))?;
         let before = self.interrupted(coverage.as_ref())?;

@@ -20,7 +20,7 @@ use crate::verbs::protect::sidecar_of;
 const SUFFIX: &str = ".undo";
 
 /// The first name of replaced bytes.
-fn first_name(job: &Job<'_>) -> PathBuf {
+pub(super) fn first_name(job: &Job<'_>) -> PathBuf {
     match &job.repairing.undo {
         Some(undo) => undo.clone(),
         // Whatever name the file had when it was repaired.
