@@ -239,7 +239,9 @@ fn nothing_is_made_beside_a_file_that_is_undone_from_elsewhere() {
         let options = options.clone().disk(disk.disk());
         verbs::repair(Path::new(FILE), &options, &how.raw(true), |_| Ok(())).unwrap();
         for done in &disk.calls()[before..] {
-            let is_in_place = [FILE, SIDECAR].iter().any(|own| Path::new(own) == done.path);
+            let is_in_place = [FILE, SIDECAR]
+                .iter()
+                .any(|own| Path::new(own) == done.path);
             assert!(is_in_place || !done.path.starts_with("/data"), "{done:?}");
         }
     }

@@ -21,7 +21,7 @@ const NEAR: u64 = (128 << 10) + (1 << 20);
 /// The beginnings of the sidecar's frames.
 pub(crate) const HEADS: u64 = 400 << 10;
 
-fn small() -> Parameters {
+pub(crate) fn small() -> Parameters {
     Parameters::new(512, 16, 2, 8).unwrap()
 }
 

@@ -1,20 +1,22 @@
 //! Repairing where the damage is known to be: only the bands of that range are read and change.
 
 use std::collections::BTreeSet;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use proptest::prelude::*;
 
 use crate::fault_samples::{options, write_value};
 use crate::parity::{extended, protected, repaired};
 use crate::parity_damage::{damage, file, set};
-use crate::protect_again::{BAND, FILE, HEADS, append, begin, bytes, flip, len, protect, report};
+use crate::protect_again::{
+    BAND, FILE, HEADS, append, begin, bytes, flip, len, protect, report, small,
+};
 use crate::simulated::{Simulated, Trouble};
 use seglake::Error;
-use seglake::faults::Disk as _;
+use seglake::faults::{Disk as _, Opening};
 use seglake::format::{Format, IfExists, Options, active, chunked, create, oplog, sealed, tenant};
 use seglake::parity::{self, FileKind, Outcome, Report};
-use seglake::verbs::{self, Repaired, Repairing};
+use seglake::verbs::{self, Protection, Repaired, Repairing};
 
 /// What a walk reads at once.
 const WINDOW: u64 = 2 << 20;
@@ -226,6 +228,53 @@ fn a_record_with_a_damaged_record_in_its_value_stays() {
         value[300_500] ^= changed - 1;
         value
     });
+}
+
+/// A file that ends with a band of two blocks, protected, cut off in the band before. Gives what it was, and where that last band begins.
+fn cut_before_the_last_band(missing: u64) -> (Simulated, Vec<u8>, u64) {
+    let disk = Simulated::new();
+    let sound = bytes(7, usize::try_from(3 * BAND + 500).unwrap());
+    disk.put(FILE, &sound);
+    let how = Protection::default().raw(true).parameters(small());
+    let options = Options::default().disk(disk.disk());
+    verbs::protect(Path::new(FILE), &options, &how, |_| Ok(())).unwrap();
+    let file = disk.open(Path::new(FILE), Opening::Write).unwrap();
+    file.set_len(3 * BAND - missing).unwrap();
+    disk.settle();
+    (disk, sound, 3 * BAND)
+}
+
+/// Nothing is restored after a hole.
+#[test]
+fn what_is_missing_before_a_range_is_restored_with_it() {
+    let (disk, sound, last) = cut_before_the_last_band(5000);
+    let options = Options::default().disk(disk.disk());
+    let how = within(last + 10, last + 20).raw(true);
+    let apart = how.clone().to(PathBuf::from("/data/new"));
+    let done = verbs::repair(Path::new(FILE), &options, &apart, |_| Ok(())).unwrap();
+    assert!(disk.files()["new"] == sound);
+    assert_eq!(done.report.file[0].start, last - BAND);
+    let done = verbs::repair(Path::new(FILE), &options, &how, |_| Ok(())).unwrap();
+    assert!(content(&disk) == sound);
+    assert_eq!(done.changed, 5500);
+}
+
+/// What cannot be restored of it is zeros (rule 18), and reported as lost.
+#[test]
+fn what_is_lost_before_a_range_is_reported() {
+    let (disk, sound, last) = cut_before_the_last_band(20_000);
+    let options = Options::default().disk(disk.disk());
+    let how = within(last + 10, last + 20).raw(true);
+    let done = verbs::repair(Path::new(FILE), &options, &how, |_| Ok(())).unwrap();
+    assert!(done.is_lossy());
+    let lost = &done.report.lost;
+    assert_eq!(
+        (lost[0].start, lost[lost.len() - 1].end),
+        (last - 20_480, last)
+    );
+    let restored = usize::try_from(last).unwrap();
+    assert!(content(&disk)[restored..] == sound[restored..]);
+    assert_eq!(report(&disk).outcome, Outcome::Lost);
 }
 
 #[test]

@@ -5,11 +5,11 @@ use std::path::Path;
 
 use super::plan::Plan;
 use super::proof::{Patched, refuse_proven};
-use super::{Job, Repaired};
+use super::{Job, Repaired, without_hole};
 use crate::engine::each_piece;
 use crate::error::{Error, Result};
 use crate::output::{NewFile, commit_together};
-use crate::parity::{self, Files};
+use crate::parity::{self, Coverage, Files};
 use crate::source::{FileSource, Source};
 use crate::verbs::watched::Watched;
 
@@ -30,7 +30,9 @@ impl Job<'_> {
         let mut stages = self.stages(&file, progress);
         let mut plan = Plan::new(self.disk, to)?;
         let watched = Watched::new(&file, self.options);
+        let coverage = Coverage::read(Files::new(&watched, &sidecar))?;
         let range = self.repairing.range;
+        let range = range.map(|range| without_hole(range, &file, coverage.as_ref()));
         let report = self.judge(&mut plan, &file, &watched, &sidecar, range, &mut stages)?;
         if !plan.file.is_empty() && !self.repairing.raw && !self.repairing.force {
             refuse_proven(&file, &plan, range.is_some(), self.options)?;

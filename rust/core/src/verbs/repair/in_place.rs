@@ -8,7 +8,7 @@ use super::pair::Pair;
 use super::plan::{Kept, Plan, SidecarPlan};
 use super::proof::refuse_proven;
 use super::undo::{first_name, latest, next};
-use super::{Job, Repaired};
+use super::{Job, Repaired, without_hole};
 use crate::bug::OrBug;
 use crate::checksum::{Key, hash};
 use crate::engine::{Options, each_piece};
@@ -87,6 +87,7 @@ impl Job<'_> {
         let before = self.interrupted(coverage.as_ref())?;
         // What was interrupted may have changed other bands.
         let range = self.repairing.range.filter(|_| before.is_none());
+        let range = range.map(|range| without_hole(range, &file, coverage.as_ref()));
         let report = self.judge(&mut plan, &file, &watched, &sidecar, range, stages)?;
         let planned = Planned {
             before,

@@ -21,7 +21,7 @@ use super::watched::Watched;
 use crate::disk::DiskRef;
 use crate::engine::Options;
 use crate::error::{Error, Result, name};
-use crate::parity::{self, FileKind, Files, Outcome, Refused, Report, SidecarKind};
+use crate::parity::{self, Coverage, FileKind, Files, Outcome, Refused, Report, SidecarKind};
 use crate::setters::setters;
 use crate::source::{FileSource, Source};
 
@@ -52,8 +52,9 @@ pub struct Repairing {
     /// Whether the file has no format. Then no record is proven.
     pub raw: bool,
     /// Where the damage is, if that is known: from the first byte to the offset after the last one. Only the bands that have bytes of
-    /// it are judged and repaired, and no more of the rest is read than tells which records have these bytes. `None` is all of the file,
-    /// and so is a repair that was interrupted.
+    /// it are judged and repaired, and no more of the rest is read than tells which records have these bytes. If it begins after the end
+    /// of a file that was cut off, what is missing before it is judged and repaired, too. `None` is all of the file, and so is a repair
+    /// that was interrupted.
     pub range: Option<(u64, u64)>,
 }
 
@@ -134,6 +135,22 @@ pub fn repair(
         (Some(to), Some(new_sidecar)) => job.repair_apart(to, new_sidecar, &mut progress),
         _ => job.repair_in_place(&mut progress),
     }
+}
+
+/// The range to judge of a file. What is restored after the end of one that was cut off would follow a hole of zeros, which pass for data
+/// without the sidecar: so what is missing before it is judged as well, and restored or reported.
+fn without_hole(
+    (start, end): (u64, u64),
+    file: &dyn Source,
+    coverage: Option<&Coverage>,
+) -> (u64, u64) {
+    let is_covered = coverage.is_some_and(|coverage| start < coverage.covered);
+    let start = if is_covered {
+        start.min(file.len())
+    } else {
+        start
+    };
+    (start, end)
 }
 
 fn check_range(range: Option<(u64, u64)>) -> Result<()> {
