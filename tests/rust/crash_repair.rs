@@ -1,12 +1,13 @@
 //! Losses of power while files are repaired and that is undone: afterwards no byte is worse than before, and the work can be
 //! taken up again.
 
+use std::collections::BTreeMap;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use crate::crashes::{Acknowledged, Aftermath, Checked, Crashes, is_needed, seeds};
 use crate::parity::verified;
-use crate::simulated::{Done, Simulated};
+use crate::simulated::{Done, Simulated, Trouble};
 use seglake::Error;
 use seglake::faults::Disk as _;
 use seglake::format::Options;
@@ -37,6 +38,11 @@ fn change(disk: &Simulated, path: &str, change: impl FnOnce(&mut Vec<u8>)) {
     change(&mut bytes);
     disk.unlink(Path::new(path)).unwrap();
     disk.put(path, &bytes);
+}
+
+/// Whether anything is there of what a repair kept.
+fn is_kept(files: &BTreeMap<String, Vec<u8>>) -> bool {
+    files.keys().any(|name| name.starts_with("log.undo"))
 }
 
 /// Changes a file and its sidecar.
@@ -114,8 +120,8 @@ impl Damaged {
         let file = files.get("log").ok_or("the file is gone")?;
         let sidecar = files.get("log.par").ok_or("the sidecar is gone")?;
         let is_same = |at: usize| damaged.0.get(at) == right.get(at);
-        let is_kept = |at: usize| !is_same(at) || file.get(at) == right.get(at);
-        if !(0..damaged.0.len()).all(is_kept) {
+        let stays = |at: usize| !is_same(at) || file.get(at) == right.get(at);
+        if !(0..damaged.0.len()).all(stays) {
             return Err("a byte of the file that was right is wrong now".to_owned());
         }
         let report = verified(file, sidecar, parity::Options::default());
@@ -144,6 +150,12 @@ impl Damaged {
         let files = disk.files();
         if (&files["log"], &files["log.par"]) != (&damaged.0, &damaged.1) {
             return Err("undone, the files are not as they were".to_owned());
+        }
+        if self.undoing && is_kept(&files) {
+            return Err(format!(
+                "undone, there is still what was kept: {:?}",
+                files.keys()
+            ));
         }
         if self.undoing && aftermath.acknowledged.all && (file, sidecar) != (&damaged.0, &damaged.1)
         {
@@ -245,4 +257,43 @@ fn nothing_is_made_beside_a_file_that_is_undone_from_elsewhere() {
             assert!(is_in_place || !done.path.starts_with("/data"), "{done:?}");
         }
     }
+}
+
+/// Wherever a process is killed that undoes repairs: undone again, both files are as before and nothing of what was kept is left.
+#[test]
+fn undoing_that_is_killed_comes_to_the_same_end() {
+    let mut kills = 0;
+    for damaged in all().into_iter().filter(|own| !own.undoing) {
+        let disk = Simulated::new();
+        damaged.prepare(&disk);
+        let before = disk.visible();
+        // Two repairs, of which the second completes the first.
+        let interrupted = disk.copy();
+        let first = disk.count();
+        repair(&disk).unwrap();
+        let calls = disk.count() - first;
+        interrupted.trouble(first + calls - 3, Trouble::Broken);
+        assert!(repair(&interrupted).is_err());
+        repair(&interrupted).unwrap();
+        for repaired in [disk, interrupted] {
+            repaired.begin_tape();
+            undo(&repaired).unwrap();
+            assert!(repaired.visible() == before, "{}", damaged.name);
+            for moment in repaired.end_tape() {
+                let killed = moment.killed();
+                if let Err(error) = undo(&killed) {
+                    let is_done = matches!(&error, Error::Io { source, .. } if source.kind() == ErrorKind::NotFound);
+                    assert!(is_done && moment.call.is_none(), "{error}");
+                }
+                assert!(
+                    killed.visible() == before,
+                    "{}: {:?}",
+                    damaged.name,
+                    killed.visible().keys()
+                );
+                kills += 1;
+            }
+        }
+    }
+    assert!(kills > 100, "{kills}");
 }

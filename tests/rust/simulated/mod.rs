@@ -380,6 +380,13 @@ impl Moment {
     pub(crate) fn losing_power(&self, seed: u64) -> (Simulated, Survivors) {
         self.disk.losing_power(seed)
     }
+
+    /// The disk after its process was killed at this moment: all that was written is there, and nobody holds a lock.
+    pub(crate) fn killed(&self) -> Simulated {
+        let disk = self.disk.copy();
+        disk.state().locked.clear();
+        disk
+    }
 }
 
 impl State {

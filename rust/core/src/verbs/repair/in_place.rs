@@ -128,7 +128,8 @@ impl Job<'_> {
             return Ok(None);
         };
         let is_own = coverage.is_some_and(|coverage| manifest.header.is_of(coverage.set.id));
-        Ok((is_own && manifest.state != State::Repaired).then_some((undo, manifest)))
+        let is_complete = matches!(manifest.state, State::Repaired | State::Undone);
+        Ok((is_own && !is_complete).then_some((undo, manifest)))
     }
 
     /// When the file was modified, before a repair that was interrupted.

@@ -183,6 +183,8 @@ pub(super) enum State {
     Repaired,
     /// It is being undone, and that was perhaps interrupted.
     Undoing,
+    /// It is undone. What is left of the replaced bytes is of no use.
+    Undone,
 }
 
 #[derive(Serialize, Deserialize)]

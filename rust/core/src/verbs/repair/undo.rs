@@ -60,7 +60,7 @@ pub(super) fn latest(job: &Job<'_>) -> Option<PathBuf> {
 /// `repairing`, only [`sidecar`](Repairing::sidecar) and [`undo`](Repairing::undo) are used.
 ///
 /// Before anything is written, all replaced bytes are checked, and so is that the repaired bytes are still there.
-/// Undoing that is interrupted is run again.
+/// Undoing that is interrupted is run again, and comes to the same end: also where only removing the replaced bytes was interrupted.
 ///
 /// # Errors
 /// - [`Error::Format`] if the manifest is none, if the replaced bytes are damaged, or if one of the files changed after
@@ -87,27 +87,34 @@ pub fn undo_repair(path: &Path, options: &Options, repairing: &Repairing) -> Res
     loop {
         let pair = Pair::open(&job)?;
         let manifest = Manifest::read(job.disk, &undo)?;
-        let undoing = Undoing {
-            job: &job,
-            bytes: FileSource::open(job.disk, &undo)?,
-            manifest: &manifest,
-            pair: &pair,
-        };
-        undoing.refuse_grown(&undo)?;
-        // A repair that another one completed was interrupted: any bytes may be there.
-        undoing.undo(is_first && manifest.state == State::Repaired)?;
-        drop(pair);
+        // Where removing the replaced bytes was interrupted, that is left to do.
+        if manifest.state != State::Undone {
+            let undoing = Undoing {
+                job: &job,
+                bytes: FileSource::open(job.disk, &undo)?,
+                manifest: &manifest,
+                pair: &pair,
+            };
+            undoing.refuse_grown(&undo)?;
+            // A repair that another one completed was interrupted: any bytes may be there.
+            undoing.undo(is_first && manifest.state == State::Repaired)?;
+            manifest.mark(job.disk, State::Undone)?;
+        }
         job.remove(&undo)?;
-        match manifest.header.continues {
-            Some(name) => undo = folder(&undo).join(name),
-            None => return Ok(manifest.header.file.nbytes_before),
+        let before = manifest
+            .header
+            .continues
+            .map(|name| folder(&undo).join(name));
+        match before.filter(|before| job.disk.is_taken(&manifest_of(before))) {
+            Some(before) => undo = before,
+            None => return pair.file.len(),
         }
         is_first = false;
     }
 }
 
 impl Job<'_> {
-    /// Removes replaced bytes. Their manifest goes first: without it they are of no use.
+    /// Removes replaced bytes of a repair that is undone. Their manifest goes last: it says that, wherever this is interrupted.
     fn remove(&self, undo: &Path) -> Result<()> {
         let failed = |error| {
             Error::io(
@@ -116,9 +123,12 @@ impl Job<'_> {
                 error,
             )
         };
-        self.disk.unlink(&manifest_of(undo)).map_err(failed)?;
+        match self.disk.unlink(undo) {
+            Err(error) if error.kind() == ErrorKind::NotFound => {}
+            done => done.map_err(failed)?,
+        }
         self.disk.sync_folder(folder(undo)).map_err(failed)?;
-        self.disk.unlink(undo).map_err(failed)
+        self.disk.unlink(&manifest_of(undo)).map_err(failed)
     }
 }
 
