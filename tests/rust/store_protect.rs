@@ -134,6 +134,58 @@ fn sidecars_go_with_their_segments() {
     assert_eq!(files(&path, ".par"), [other]);
 }
 
+/// Damages a byte of a file and repairs it, twice. Gives the names of what was kept.
+fn repaired_twice(file: &Path) -> Vec<PathBuf> {
+    let mut kept = Vec::new();
+    for _ in 0..2 {
+        let mut bytes = fs::read(file).unwrap();
+        bytes[20] ^= 1;
+        fs::write(file, bytes).unwrap();
+        let how = Repairing::default().force(true);
+        let done = verbs::repair(file, &Options::default(), &how, |_| Ok(())).unwrap();
+        kept.extend([done.undo.unwrap(), done.manifest.unwrap()]);
+    }
+    assert!(kept.iter().all(|own| own.exists()));
+    kept
+}
+
+/// What repairs kept goes with its segment, and so does that of an active file that is sealed.
+#[test]
+fn what_repairs_kept_goes_with_its_segment() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("log");
+    let log = SegmentLog::open(&path, with_active().seal(false)).unwrap();
+    write(&log, 3);
+    log.close().unwrap();
+    let of_active = repaired_twice(&files(&path, ".active")[0]);
+    let log = SegmentLog::open(&path, with_active()).unwrap();
+    log.wait_sealed().unwrap();
+    assert!(of_active.iter().all(|own| !own.exists()));
+    let sealed = files(&path, ".sealed");
+    let (first, second) = (repaired_twice(&sealed[0]), repaired_twice(&sealed[1]));
+    let bytes = fs::metadata(&sealed[2]).unwrap().len() + fs::metadata(&sealed[1]).unwrap().len();
+    assert_eq!(
+        log.retain(&Retention::default().bytes(bytes))
+            .unwrap()
+            .len(),
+        1
+    );
+    assert!(first.iter().all(|own| !own.exists()));
+    assert!(second.iter().all(|own| own.exists()));
+    log.close().unwrap();
+    // Where power was lost between the two, it goes when the log is opened. Others are not the log's.
+    let other = path.join("notes.undo");
+    for own in [&first[0], &first[3], &of_active[1], &other] {
+        fs::write(own, "kept").unwrap();
+    }
+    SegmentLog::open(&path, with_active())
+        .unwrap()
+        .close()
+        .unwrap();
+    assert!(first.iter().chain(&of_active).all(|own| !own.exists()));
+    assert!(second.iter().chain([&other]).all(|own| own.exists()));
+}
+
 /// What it restores may be put back.
 #[test]
 fn the_sidecar_of_a_segment_that_is_missing_stays() {

@@ -11,6 +11,7 @@ use crate::disk::DiskRef;
 use crate::engine::Options;
 use crate::error::{Error, Result};
 use crate::source::FileSource;
+use crate::verbs::repaired_name;
 
 /// How often a folder is listed before a gap is believed.
 const LISTINGS: usize = 10;
@@ -44,6 +45,8 @@ pub(super) struct Listing {
     pub(super) ended: Vec<SegmentId>,
     /// The files of segments that have a parity sidecar.
     pub(super) protected: HashSet<(SegmentId, SegmentKind)>,
+    /// What repairs of files of segments kept, beside the files.
+    kept: Vec<((SegmentId, SegmentKind), PathBuf)>,
     pub(super) temporary: Vec<PathBuf>,
     /// How many files there are, whatever they are.
     files: usize,
@@ -96,6 +99,8 @@ impl Listing {
                 listing.ended.push(id);
             } else if let Some(file) = SegmentId::parse_sidecar(name) {
                 listing.protected.insert(file);
+            } else if let Some(file) = repaired_name(name).and_then(SegmentId::parse) {
+                listing.kept.push((file, path));
             } else if SegmentId::is_temporary(name) {
                 listing.temporary.push(path);
             } else if name.ends_with(FROZEN) {
@@ -191,9 +196,10 @@ impl Listing {
         bare.filter(may_be_sealed).map(|own| own.id).collect()
     }
 
-    /// Removes the sidecars of segments that were removed, and those of active files that were sealed. Those of segments that are missing
-    /// stay: these may be restored. What hinders this hinders nobody, as names are never used again.
-    pub(super) fn forget_sidecars(&self, disk: &DiskRef, folder: &Path) {
+    /// Removes what is beside the files of segments that were removed, and beside active files that were sealed: sidecars, and what
+    /// repairs kept. Those of segments that are missing stay: these may be restored. What hinders this hinders nobody, as names are
+    /// never used again.
+    pub(super) fn forget_beside(&self, disk: &DiskRef, folder: &Path) {
         let Some(oldest) = self.segments.first() else {
             return;
         };
@@ -203,11 +209,13 @@ impl Listing {
             .filter(|own| own.kind == SegmentKind::Sealed && !twice.contains(&own.id))
             .map(|own| own.id)
             .collect();
-        let is_gone = |(id, kind): &&(SegmentId, SegmentKind)| {
+        let is_gone = |(id, kind): &(SegmentId, SegmentKind)| {
             id.sequence < oldest.id.sequence || *kind == SegmentKind::Active && sealed.contains(id)
         };
-        let gone = self.protected.iter().filter(is_gone);
+        let gone = self.protected.iter().filter(|own| is_gone(own));
         gone.for_each(|(id, kind)| drop(disk.unlink(&folder.join(id.sidecar_name(*kind)))));
+        let kept = self.kept.iter().filter(|(own, _)| is_gone(own));
+        kept.for_each(|(_, path)| drop(disk.unlink(path)));
     }
 
     /// The last segment, to which records may be appended.

@@ -111,7 +111,7 @@ pub(super) fn recover(disk: &DiskRef, folder: &Path, key: Key) -> Result<Recover
     }
     mark.begin(disk, folder)?;
     recovery.forget_ends(&listing);
-    listing.forget_sidecars(disk, folder);
+    listing.forget_beside(disk, folder);
     let unprotected = listing.unprotected();
     let mut is_sealed = false;
     for doubled in std::mem::take(&mut listing.doubled) {

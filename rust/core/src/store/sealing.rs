@@ -23,7 +23,7 @@ use crate::parity::Parameters;
 use crate::source::{Bound, BoundSource, FileSource, SaidBy};
 use crate::sync::{self, Condvar, JoinHandle, Mutex, MutexGuard};
 use crate::uuid6;
-use crate::verbs::{self, SealOptions};
+use crate::verbs::{self, SealOptions, kept_of};
 
 /// How long a thread waits for sealing before it asks whether to go on.
 const INTERRUPT_INTERVAL: Duration = Duration::from_millis(50);
@@ -95,7 +95,16 @@ pub(super) fn remove_active(disk: &DiskRef, folder: &Path, id: SegmentId) -> Res
     remove_synced(disk, folder, &path)?;
     forget_end(disk, folder, id);
     let _ = disk.unlink(&folder.join(id.sidecar_name(SegmentKind::Active)));
+    forget_kept(disk, &path);
     Ok(())
+}
+
+/// Removes what repairs kept beside a file of a segment that is gone: there is nothing left to undo. A leftover of that does no harm: it is
+/// removed when the log is opened the next time.
+fn forget_kept(disk: &DiskRef, file: &Path) {
+    for kept in kept_of(disk, file) {
+        let _ = disk.unlink(&kept);
+    }
 }
 
 /// Removes the oldest sealed and frozen segments as `retention` says, one after the other, each for good before the next, so that no gap
@@ -143,6 +152,9 @@ fn retain(disk: &DiskRef, folder: &Path, key: &Key, retention: &Retention) -> Re
             }
         }
         // What is said of it goes after it. A leftover does no harm.
+        for kind in [SegmentKind::Sealed, SegmentKind::Active] {
+            forget_kept(disk, &folder.join(segment.id.file_name(kind)));
+        }
         let _ = disk.unlink(&folder.join(segment.id.frozen_name()));
         forget_end(disk, folder, segment.id);
         total -= bytes;

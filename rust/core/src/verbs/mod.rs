@@ -25,6 +25,7 @@ pub use ledger::Ledger;
 pub use protect::{Protected, Protection, SidecarChange, default_sidecar, find_sidecar, protect};
 pub use recover::{Recovered, Recovery, recover, undo_recover};
 pub use repair::{Repaired, Repairing, repair, undo_repair};
+pub(crate) use repair::{kept_of, repaired_name};
 pub use report::{ParityReport, Report};
 pub use seal::{SealOptions, seal};
 pub use verify::{verify, verify_in_parts, verify_parallel, verify_parity};

@@ -22,7 +22,7 @@ const VERSION: u32 = 1;
 /// The beginning of the first line.
 const WHAT: &str = "seglake repair";
 /// The suffix of a manifest after the name of the file with the replaced bytes.
-const SUFFIX: &str = ".manifest.jsonl";
+pub(super) const SUFFIX: &str = ".manifest.jsonl";
 
 /// The path of the manifest beside replaced bytes.
 pub(super) fn manifest_of(undo: &Path) -> PathBuf {

@@ -3,7 +3,9 @@
 use std::io::{ErrorKind, Write as _};
 use std::path::{Path, PathBuf};
 
-use super::manifest::{Header, Lengths, Manifest, Piece, Place, State, manifest_of};
+use super::manifest::{
+    Header, Lengths, Manifest, Piece, Place, SUFFIX as MANIFEST_SUFFIX, State, manifest_of,
+};
 use super::pair::Pair;
 use super::{Job, Repairing};
 use crate::checksum::{Key, hash};
@@ -29,8 +31,7 @@ pub(super) fn first_name(job: &Job<'_>) -> PathBuf {
 }
 
 /// The names of replaced bytes: this one, then with numbers from 2 on.
-fn names(job: &Job<'_>) -> impl Iterator<Item = PathBuf> {
-    let first = first_name(job);
+fn names(first: PathBuf) -> impl Iterator<Item = PathBuf> {
     let others = first.clone();
     let others = (2u64..).map(move |number| behind(&others, &format!(".{number}")));
     std::iter::once(first).chain(others)
@@ -41,14 +42,31 @@ fn is_taken(disk: &DiskRef, undo: &Path) -> bool {
     disk.is_taken(undo) || disk.is_taken(&manifest_of(undo))
 }
 
+/// What repairs of a file kept beside it, and the manifests.
+pub(crate) fn kept_of(disk: &DiskRef, file: &Path) -> impl Iterator<Item = PathBuf> {
+    let taken = names(behind(file, SUFFIX)).take_while(|undo| is_taken(disk, undo));
+    taken.flat_map(|undo| [manifest_of(&undo), undo])
+}
+
+/// The name of a file, if this is a name of what repairs of it kept, or of a manifest.
+pub(crate) fn repaired_name(name: &str) -> Option<&str> {
+    let bytes = match name.strip_suffix(MANIFEST_SUFFIX) {
+        Some(bytes) => bytes,
+        None => name,
+    };
+    let (file, number) = bytes.rsplit_once(SUFFIX)?;
+    let is_number = |own: &str| !own.is_empty() && own.bytes().all(|own| own.is_ascii_digit());
+    (number.is_empty() || number.strip_prefix('.').is_some_and(is_number)).then_some(file)
+}
+
 /// The first name that is free.
 pub(super) fn next(job: &Job<'_>) -> Option<PathBuf> {
-    names(job).find(|undo| !is_taken(job.disk, undo))
+    names(first_name(job)).find(|undo| !is_taken(job.disk, undo))
 }
 
 /// The replaced bytes of the latest repair.
 pub(super) fn latest(job: &Job<'_>) -> Option<PathBuf> {
-    let taken = names(job).take_while(|undo| is_taken(job.disk, undo));
+    let taken = names(first_name(job)).take_while(|undo| is_taken(job.disk, undo));
     // Without a manifest they are what a loss of power left.
     taken
         .filter(|undo| job.disk.is_taken(&manifest_of(undo)))
