@@ -509,15 +509,12 @@ fn a_sidecar_of_another_file_counts_only_where_there_are_no_checksums() {
     }
 }
 
-#[test]
-fn a_sidecar_of_an_earlier_state_is_refused() {
-    let sample = sample("active ");
-    // The last record is another one, and as long.
-    let at = positions(sample)[59];
+/// A file of which the last record is another one, and as long.
+fn newer(format: &'static Format) -> Vec<u8> {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("file");
-    let options = fault_samples::options(by_name("active"));
-    let mut writer = create(by_name("active"), &path, &options).unwrap();
+    let options = fault_samples::options(format);
+    let mut writer = create(format, &path, &options).unwrap();
     for number in 0..60 {
         let value = format!("{number} ").repeat(usize::try_from(number % 13).unwrap());
         let value = if number == 59 {
@@ -525,24 +522,70 @@ fn a_sidecar_of_an_earlier_state_is_refused() {
         } else {
             value
         };
-        fault_samples::write_value(&mut *writer, by_name("active"), number, value.as_bytes())
-            .unwrap();
+        fault_samples::write_value(&mut *writer, format, number, value.as_bytes()).unwrap();
     }
     writer.close().unwrap();
-    let newer = fs::read(&path).unwrap();
-    assert!(newer != sample.bytes && newer[..at] == sample.bytes[..at]);
-    let (source, options) = read_by(&newer, &sidecar_of(&sample.bytes), &sample.options);
-    let report = verify(&source, &options);
-    assert!(report.is_sound());
-    assert_eq!((report.records, report.repaired), (60, 0));
-    let parity = report.parity.as_ref().unwrap();
-    assert_eq!(parity.outcome(), Outcome::Refused);
-    assert!(parity.is_of_an_earlier_state);
-    for options in [options.clone().repair(true), options.strict(true)] {
-        let (rows, error) = rows_of(&source, &options);
-        assert!(error.is_none() && rows.len() == 60);
-        assert_ne!(rows, plain_rows(sample));
+    fs::read(&path).unwrap()
+}
+
+#[test]
+fn a_sidecar_of_an_earlier_state_is_refused() {
+    for sample in [sample("active "), sample("chunked ")] {
+        let newer = newer(sample.options.format.unwrap());
+        let at = positions(sample)[59];
+        assert!(newer != sample.bytes && newer[..at] == sample.bytes[..at]);
+        assert_eq!(newer.len(), sample.bytes.len());
+        let (source, options) = read_by(&newer, &sidecar_of(&sample.bytes), &sample.options);
+        let report = verify(&source, &options);
+        assert!(report.is_sound());
+        assert_eq!((report.records, report.repaired), (60, 0));
+        let parity = report.parity.as_ref().unwrap();
+        assert_eq!(parity.outcome(), Outcome::Refused);
+        assert!(parity.is_of_an_earlier_state);
+        for options in [options.clone().repair(true), options.strict(true)] {
+            let (rows, error) = rows_of(&source, &options);
+            assert!(error.is_none() && rows.len() == 60);
+            assert_ne!(rows, plain_rows(sample));
+        }
     }
+}
+
+/// A bit that decompressing ignores: the chunk proves its records, and not its bytes. So it does not speak against the sidecar, which
+/// restores another chunk.
+#[test]
+fn a_chunk_with_other_bytes_of_the_same_records_refutes_nothing() {
+    let sample = sample("chunked ");
+    let sidecar = sidecar_of(&sample.bytes);
+    let struck = positions(sample)[20] + 21;
+    let mut damaged = sample.bytes.clone();
+    // Of the frame's descriptor, after the chunk's header and the magic number: RFC 8878, 3.1.1.1.1.3.
+    damaged[25] ^= 0x10;
+    let plain: Arc<dyn Source> = Arc::new(BytesSource::new(damaged.clone()));
+    assert!(verify(&plain, &sample.options).is_sound());
+    damaged[struck] ^= 1;
+
+    let (source, options) = read_by(&damaged, &sidecar, &sample.options);
+    let report = verify(&source, &options);
+    let parity = report.parity.as_ref().unwrap();
+    assert!(!parity.is_of_an_earlier_state);
+    assert_eq!(parity.outcome(), Outcome::Repaired);
+    assert_eq!((report.records, report.repaired), (56, 4));
+    let struck = u64::try_from(struck).unwrap();
+    let damage = Ledger::new(source.clone(), &options).unwrap();
+    let damage = damage.map(Result::unwrap).filter(Span::is_damage);
+    let damage: Vec<_> = damage.map(|own| (own.start, own.end, own.kind)).collect();
+    let repaired = |at| (at, at + 1, Kind::Repaired);
+    assert_eq!(damage, [repaired(25), repaired(struck)]);
+
+    // Its own records are not left out.
+    let (rows, _) = rows_of(&source, &options);
+    let all = plain_rows(sample);
+    assert_eq!(rows, [&all[..20], &all[24..]].concat());
+    let (rows, _) = rows_of(&source, &options.clone().repair(true));
+    assert_eq!(rows, all);
+    let (rows, error) = rows_of(&source, &options.strict(true));
+    assert_eq!(rows, all[..4]);
+    assert!(matches!(error, Some(Error::Damage(own)) if own.offset == 25));
 }
 
 /// Samples of the formats that have checksums.

@@ -230,6 +230,22 @@ fn a_record_with_a_damaged_record_in_its_value_stays() {
     });
 }
 
+/// A bit that decompressing ignores: the records are those of before, and nothing speaks against repairing it.
+#[test]
+fn a_chunk_with_other_bytes_of_the_same_records_is_repaired() {
+    for how in [Repairing::default(), within(0, 100)] {
+        let disk = begin(&chunked::FORMAT, 300);
+        let sound = content(&disk);
+        let file = disk.open(Path::new(FILE), Opening::Write).unwrap();
+        // Of the frame's descriptor, after the chunk's header and the magic number: RFC 8878, 3.1.1.1.1.3.
+        file.write_at(&[sound[25] ^ 0x10], 25).unwrap();
+        disk.settle();
+        let done = repair(&disk, &chunked::FORMAT, &how).unwrap();
+        assert_eq!((done.changed, done.report.outcome), (1, Outcome::Repaired));
+        assert!(content(&disk) == sound);
+    }
+}
+
 /// A file that ends with a band of two blocks, protected, cut off in the band before. Gives what it was, and where that last band begins.
 fn cut_before_the_last_band(missing: u64) -> (Simulated, Vec<u8>, u64) {
     let disk = Simulated::new();

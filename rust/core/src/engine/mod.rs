@@ -1,6 +1,7 @@
 //! Reads, looks up and writes files, whatever their format: the interface of formats, and machinery that all of them
 //! share.
 
+mod alike;
 pub(crate) mod append;
 pub(crate) mod around;
 mod budget;
@@ -23,6 +24,7 @@ pub(crate) mod settings;
 mod walk;
 pub(crate) mod writer;
 
+pub(crate) use alike::has_same_records;
 pub(crate) use budget::{Budget, follows_plausibly};
 pub(crate) use driver::{Advance, Driver, Scan};
 pub use filter::Filter;

@@ -52,9 +52,7 @@ impl Affected {
                     cause: Some(Cause::ChecksumMismatch),
                     ..*span
                 };
-                if span.kind.is_unit()
-                    && !overlapping(&trust.restored, span.start, span.end).is_empty()
-                {
+                if span.kind.is_unit() && trust.restores(span) {
                     join(&mut restored, unit);
                 }
                 lost.look(span, unit, overlapping(&trust.lost, span.start, span.end));

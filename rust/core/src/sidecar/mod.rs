@@ -15,7 +15,9 @@ use std::path::Path;
 use std::sync::{Arc, OnceLock};
 
 use crate::bug::OrBug;
-use crate::engine::{Eof, Filter, Format, Lookup, Options, ParityCheck, Start, Step, Walk};
+use crate::engine::{
+    Eof, Filter, Format, Lookup, Options, ParityCheck, Start, Step, Walk, has_same_records,
+};
 use crate::error::{Damage, Error, Finding, Result};
 use crate::ledger::{Cause, Kind, Span};
 use crate::own::Own;
@@ -117,6 +119,14 @@ impl Check {
             look(&*walk)?;
         }
         Ok(walk.checked())
+    }
+
+    /// Whether a unit has the same records in the file as it is and as it was covered, which their own checksums prove in both. Then it
+    /// speaks against neither.
+    fn restores_the_same(&self, unit: &Span) -> Result<bool> {
+        let covered = Arc::new(View::covered(&self.bands));
+        let files = [self.bands.file().clone(), covered];
+        has_same_records(files, self.format, &self.options, unit)
     }
 
     /// The first damage that the format itself finds in the file as it was covered.

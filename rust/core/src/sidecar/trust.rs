@@ -17,6 +17,8 @@ pub(super) struct Trust {
     pub(super) restored: Vec<Span>,
     /// What nothing can verify or restore. Ascending.
     pub(super) lost: Vec<Span>,
+    /// Units with bytes that differ, and the same records as restored, which their own checksums prove. Ascending.
+    alike: Vec<Span>,
 }
 
 impl Trust {
@@ -41,6 +43,12 @@ impl Trust {
         Ok(trust)
     }
 
+    /// Whether records of a unit change when its bytes are restored.
+    pub(super) fn restores(&self, unit: &Span) -> bool {
+        !overlapping(&self.restored, unit.start, unit.end).is_empty()
+            && overlapping(&self.alike, unit.start, unit.end).is_empty()
+    }
+
     /// Whether any byte of a run is restored or lost.
     pub(super) fn meets(&self, run: &RecordRun) -> bool {
         let meets = |spans| !overlapping(spans, run.start, run.end).is_empty();
@@ -62,7 +70,12 @@ impl Trust {
                 own.see_restored(span, &self.restored);
                 let hit = overlapping(&self.restored, span.start, span.end);
                 if span.cause.is_none() {
-                    is_proven |= span.kind.is_unit() && !hit.is_empty();
+                    if span.kind.is_unit() && !hit.is_empty() && !is_proven {
+                        match check.restores_the_same(span)? {
+                            true => self.alike.push(*span),
+                            false => is_proven = true,
+                        }
+                    }
                     continue;
                 }
                 causes.extend(hit.iter().map(|own| Span {

@@ -5,16 +5,18 @@ use std::path::Path;
 use std::sync::Arc;
 
 use super::plan::Plan;
-use crate::engine::{Eof, Filter, Format, Options, Start, Step};
+use crate::engine::{Eof, Filter, Format, Options, Start, Step, has_same_records};
 use crate::error::{Error, Result, name};
 use crate::format::{open, resolve, split_in_places};
 use crate::ledger::Span;
 use crate::record::Checked;
-use crate::source::{FileSource, Source};
+use crate::source::{FileSource, PatchedSource, Source};
 use crate::verbs::Ledger;
 
 /// The size of the parts that a file is split into, where it can be, to read those with changes.
 const PART_BYTES: u64 = 1 << 20;
+/// With how many changed bytes a unit is compared with itself. What changes more of it is taken for other records.
+const MOST_PATCHES: usize = 1 << 20;
 
 /// Refuses changes to bytes of records that checksums of the file's own format prove. Gives whether there is a record
 /// that they prove. `near` reads no more of the file than tells which records have the changed bytes.
@@ -179,23 +181,30 @@ impl Own<'_> {
         Ok(first)
     }
 
-    /// Whether the plan changes bytes of a range.
-    fn is_changed(&self, span: &Span) -> Result<bool> {
+    /// Whether the plan changes a record of a sound unit. Other bytes may be the same records, where checksums are not of the bytes.
+    fn is_changed(&self, unit: &Span) -> Result<bool> {
         let plan = &self.plan.file;
-        let first = plan.partition_point(|range| range.end() <= span.start);
+        let first = plan.partition_point(|range| range.end() <= unit.start);
         let ranges = plan.iter().skip(first);
-        let (mut old, mut new) = (Vec::new(), Vec::new());
-        for range in ranges.take_while(|range| range.start < span.end) {
+        let (mut old, mut new, mut patches) = (Vec::new(), Vec::new(), Vec::new());
+        for range in ranges.take_while(|range| range.start < unit.end) {
             self.plan.read(range, &mut new)?;
             old.resize(new.len(), 0);
             self.file.read_exact_at(range.start, &mut old)?;
             let pairs = old.iter().zip(&new).zip(range.start..);
-            let mut within = pairs.filter(|(_, at)| (span.start..span.end).contains(at));
-            if within.any(|((old, new), _)| old != new) {
+            let changed = pairs.filter(|((old, new), _)| old != new);
+            let within = changed.filter(|(_, at)| (unit.start..unit.end).contains(at));
+            patches.extend(within.map(|((_, new), at)| (at, *new)));
+            if patches.len() > MOST_PATCHES {
                 return Ok(true);
             }
         }
-        Ok(false)
+        if patches.is_empty() {
+            return Ok(false);
+        }
+        let patched = Arc::new(PatchedSource::new(self.source.clone(), patches));
+        let files = [self.source.clone(), patched as Arc<dyn Source>];
+        Ok(!has_same_records(files, self.format, &self.options, unit)?)
     }
 }
 
