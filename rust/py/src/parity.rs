@@ -149,6 +149,9 @@ impl ParityArgument {
     }
 }
 
+/// How a file is read without its sidecar, whatever command met it.
+const WITHOUT: &str = "read the file without it: `seglake verify --sidecar none`, `seglake cat --sidecar none` (parity=None)";
+
 /// The error for what is where the sidecar would be. To pass over it would look as if the file had none.
 fn in_its_place(path: PathBuf, is_folder: bool) -> seglake::Error {
     let found = match is_folder {
@@ -161,7 +164,7 @@ fn in_its_place(path: PathBuf, is_folder: bool) -> seglake::Error {
         source: std::io::Error::new(
             ErrorKind::InvalidInput,
             format!(
-                "expected the parity sidecar of the file, found {found}: move it, or read without (parity=None, --sidecar none)"
+                "expected the parity sidecar of the file, found {found}: move it, or {WITHOUT}"
             ),
         ),
     }
