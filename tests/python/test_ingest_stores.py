@@ -336,7 +336,7 @@ from seglake._publish import remote
 from seglake._publish.manifest import Manifest
 from seglake._publish.store import LockTakenError
 
-commit._LEASE_S = 2.0
+commit._LEASE_S = 1.0
 owner, name, then = sys.argv[2:]
 owner = getattr(remote, owner, None) or getattr(commit, owner)
 function = getattr(owner, name)
@@ -351,7 +351,7 @@ seglake.ingest(sys.argv[1], "s3://logs/lake", threads=1)
 
 @pytest.fixture
 def leased(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(commit_module, "_LEASE_S", 2.0)
+    monkeypatch.setattr(commit_module, "_LEASE_S", 1.0)
     monkeypatch.setattr(remote, "_LOOK_SECONDS", 0.05)
 
 
@@ -387,7 +387,10 @@ def test_a_run_that_was_paused_adds_nothing_twice(
 
 
 @pytest.mark.parametrize("lease", ['"abc"', "[]", "null", "NaN", "-1", "1e300", "1" + 400 * "0"])
-def test_a_lock_with_another_lease_than_runs_have_is_held_for_the_usual_time(lease: str) -> None:
+def test_a_lock_with_another_lease_than_runs_have_is_held_for_the_usual_time(
+    lease: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(remote, "_LOOK_SECONDS", 0.01)
     own = remote.RemoteStore(Stores(memory()), "/lake")
     path, waited = own.root / "_lock", list[float]()
     own.write_durably(own.root, path, f'{{"token": "a", "holder": "", "lease": {lease}}}'.encode())

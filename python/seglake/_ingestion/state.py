@@ -149,7 +149,9 @@ def load_state(destination: Destination, tables: LakeTables | None = None) -> St
     if tables is None:
         rows = _rows(destination, [destination.folder / name for name in files or []])
     else:
-        rows = _lake_rows(destination, tables)
+        # Tables without files need not be opened again.
+        formats = seglake.formats() if files is None else {name.partition("/")[0] for name in files}
+        rows = _lake_rows(destination, tables, sorted(formats))
     state = _replayed(State(), rows)
     state.files = files or []  # without names there is no checkpoint
     state.uncovered = len(state.files)
@@ -272,9 +274,9 @@ def _rows(destination: Destination, paths: Iterable[Path]) -> Iterator[tuple[str
         yield from _rows_of(name, table)
 
 
-def _lake_rows(destination: Destination, tables: LakeTables) -> Iterator[tuple[str, _Row]]:
+def _lake_rows(destination: Destination, tables: LakeTables, formats: Iterable[str]) -> Iterator[tuple[str, _Row]]:
     """Yields the rows of tables whose files something else keeps track of."""
-    for format in seglake.formats():
+    for format in formats:
         table = tables.of(format, "files")
         schema = table.schema()
         if schema is not None:
