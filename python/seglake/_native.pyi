@@ -292,7 +292,8 @@ def verify(
         what it covers is damage, also in files without checksums (`checked` is then "parity"): of the kind
         "repaired" if `repair` can restore it. `report.parity` has the rest. The others are as in `open`.
 
-    Raises FormatError where the format cannot be told, OSError where the file cannot be read.
+    Raises FormatError where the format cannot be told, OSError where the file cannot be read, or the sidecar
+    beside it may not be.
 
     >>> report = seglake.verify("damaged.active")
     >>> report.ok, report.records, report.damage
@@ -309,6 +310,8 @@ def verify_parity(
     """Verifies a file of any kind by its parity sidecar, and the sidecar by the file. Unlike `verify` it does not
     look at the format of the file, so it is for what was protected as "raw". None where there is no sidecar. The
     arguments are as there.
+
+    Raises OSError where the file cannot be read, or the sidecar may not be.
 
     >>> seglake.protect("orders.active").change
     'created'
@@ -484,6 +487,8 @@ def coverage(
 ) -> Coverage | None:
     """What the parity sidecar of a file covers, by the sidecar's heads alone: neither is verified, which `verify`
     does. None where there is no sidecar. `source` and `parity` are as there.
+
+    Raises OSError where the file cannot be read, or the sidecar may not be.
 
     >>> seglake.protect("orders.active").change
     'created'

@@ -1,14 +1,18 @@
 """`seglake.protect`, `repair` and `undo_repair`, and their commands."""
 
 import os
-from collections.abc import Callable
+import sys
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
 from cli_process import here
 from cli_samples import EXTENSIONS, RECORDS, damage, sample
 
 import seglake
+from seglake._by_sidecar import listed_size
 
 
 def flip(path: Path, *places: int) -> None:
@@ -407,3 +411,50 @@ def test_a_sidecar_that_is_named_as_a_file_is_told_to_be_one(tmp_path: Path) -> 
         done = here(verb, sidecar)
         assert done.status == 2
         assert "it is a parity sidecar: name the file that it is for" in done.err
+
+
+@contextmanager
+def another_user(path: Path) -> Generator[None]:
+    """Who may read the folder, and not this file or folder."""
+    path.chmod(0o600 if os.geteuid() == 0 else 0)
+    if is_root := os.geteuid() == 0:
+        os.seteuid(65534)
+    try:
+        yield
+    finally:
+        if is_root:
+            os.seteuid(0)
+        path.chmod(0o700)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows has other permissions")
+def test_a_sidecar_that_may_not_be_read_is_not_told_to_be_none() -> None:
+    with TemporaryDirectory() as folder:
+        Path(folder).chmod(0o755)
+        active, raw = sample(Path(folder), "active"), Path(folder, "notes")
+        raw.write_bytes(b"notes")
+        seglake.protect(active)
+        seglake.protect(raw, format="raw")
+        active.chmod(0o644)
+        raw.chmod(0o644)
+        for path in (active, raw):
+            sidecar = Path(f"{path}.par")
+            with another_user(sidecar):
+                for verb in (seglake.verify_parity, seglake.coverage, seglake.verify):
+                    with pytest.raises(PermissionError, match=r"as its owner, or read the file without") as raised:
+                        verb(path)
+                    assert raised.value.filename == str(sidecar)
+                [found] = seglake.scrub(path)
+                assert isinstance(found.error, PermissionError)
+                assert here("verify", path).status == here("info", path).status == 2
+        with another_user(Path(f"{active}.par")):
+            assert seglake.verify(active, parity=None).ok
+            with seglake.open(active) as reader:
+                assert reader.parity_refused is None
+            assert listed_size(str(active), 10) == 10
+        hidden = Path(folder, "hidden")
+        hidden.mkdir()
+        Path(f"{raw}.par").rename(hidden / "par")
+        Path(f"{raw}.par").symlink_to(hidden / "par")
+        with another_user(hidden), pytest.raises(PermissionError, match="may not be read"):
+            seglake.verify_parity(raw)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from . import options
-from .failure import Status, say
+from .failure import Status, describe, say
 from .inputs import Input, opened_to_rewrite
 from .render import count, exact_size, json_text, printable
 from .report import meaning
@@ -112,7 +112,11 @@ def _tell_of_sidecar(file: Input) -> bool:
     """Say that a parity sidecar restores damage: recovering goes by the file alone. Whether it does."""
     import seglake
 
-    parity = seglake.verify_parity(file.from_start())
+    try:
+        parity = seglake.verify_parity(file.from_start())
+    except PermissionError as error:
+        say(f"{describe(error, label=file.label)}. Recovering goes by the file alone")
+        return False
     if parity is None or parity.outcome not in ("repaired", "lost") or not parity.damage:
         return False
     restores = "all of it" if parity.outcome == "repaired" else "some of it, perhaps"

@@ -20,6 +20,8 @@ use crate::verify::teller;
 /// What the parity sidecar of a file covers, by the sidecar's heads alone: neither is verified, which `verify` does. None where
 /// there is no sidecar. `source` and `parity` are as there.
 ///
+/// Raises OSError where the file cannot be read, or the sidecar may not be.
+///
 /// >>> seglake.protect("orders.active").change
 /// 'created'
 /// >>> coverage = seglake.coverage("orders.active")
@@ -34,7 +36,7 @@ pub(crate) fn coverage<'py>(
 ) -> PyResult<Option<Bound<'py, PyAny>>> {
     static CLASS: PyOnceLock<Py<PyType>> = PyOnceLock::new();
     let py = source.py();
-    let Some((file, sidecar)) = opened(source, parity.as_ref(), filesystem)? else {
+    let Some((file, sidecar)) = opened(source, parity, filesystem)? else {
         return Ok(None);
     };
     let found = py
@@ -52,6 +54,8 @@ pub(crate) fn coverage<'py>(
 /// Verifies a file of any kind by its parity sidecar, and the sidecar by the file. Unlike `verify` it does not look at the format
 /// of the file, so it is for what was protected as "raw". None where there is no sidecar. The arguments are as there.
 ///
+/// Raises OSError where the file cannot be read, or the sidecar may not be.
+///
 /// >>> seglake.protect("orders.active").change
 /// 'created'
 /// >>> seglake.verify_parity("orders.active").outcome
@@ -65,7 +69,7 @@ pub(crate) fn verify_parity<'py>(
     filesystem: Option<&Bound<'py, PyAny>>,
 ) -> PyResult<Option<Bound<'py, PyAny>>> {
     let py = source.py();
-    let Some((file, sidecar)) = opened(source, parity.as_ref(), filesystem)? else {
+    let Some((file, sidecar)) = opened(source, parity, filesystem)? else {
         return Ok(None);
     };
     let options = Options::default().interrupt(signals());
@@ -81,12 +85,12 @@ type Pair = (Arc<dyn Source>, Arc<dyn Source>);
 /// A file and its sidecar, if it has one.
 fn opened(
     source: &Bound<'_, PyAny>,
-    parity: Option<&ParityArgument>,
+    parity: Option<ParityArgument>,
     filesystem: Option<&Bound<'_, PyAny>>,
 ) -> PyResult<Option<Pair>> {
     // A file that is not there has no sidecar either, and that is an error.
     let file = given_in(source, filesystem)?.open(source.py(), false)?;
-    let sidecar = parity.map(|parity| parity.open(source, filesystem));
+    let sidecar = parity.map(|parity| parity.told().open(source, filesystem));
     let sidecar = sidecar.transpose()?.flatten();
     Ok(sidecar.map(|sidecar| (file, sidecar)))
 }

@@ -1,7 +1,7 @@
 //! The parity sidecar that a file is read by.
 
 use std::io::ErrorKind;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use pyo3::prelude::*;
@@ -23,6 +23,8 @@ const BESIDE: &str = "auto";
 pub(crate) enum ParityArgument {
     /// Beside the file, if that is on this machine and there is one that can be read: elsewhere each look costs a request.
     Auto,
+    /// The same for who tells what sidecar there is: one that may not be read is an error.
+    Told,
     /// What is named: a path, a URI, a file object or a buffer.
     Named(Py<PyAny>),
 }
@@ -49,13 +51,21 @@ impl<'py> IntoPyObject<'py> for &ParityArgument {
 
     fn into_pyobject(self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         Ok(match self {
-            ParityArgument::Auto => PyString::new(py, BESIDE).into_any(),
+            ParityArgument::Auto | ParityArgument::Told => PyString::new(py, BESIDE).into_any(),
             ParityArgument::Named(named) => named.bind(py).clone(),
         })
     }
 }
 
 impl ParityArgument {
+    /// The same for who tells what sidecar there is.
+    pub(crate) fn told(self) -> Self {
+        match self {
+            Self::Auto | Self::Told => Self::Told,
+            Self::Named(named) => Self::Named(named),
+        }
+    }
+
     /// Opens the sidecar of what is to be read, if there is one. It is opened before the file: so the file has all that it covers, also
     /// where it grows and is protected at this moment.
     pub(crate) fn open(
@@ -70,8 +80,8 @@ impl ParityArgument {
                     .open(py, false)
                     .map(Some);
             }
-            Self::Auto if filesystem.is_some() => return Ok(None),
-            Self::Auto => match object.cast::<ListedSegment>() {
+            Self::Auto | Self::Told if filesystem.is_some() => return Ok(None),
+            Self::Auto | Self::Told => match object.cast::<ListedSegment>() {
                 Ok(segment) => segment.get().sealed_path(),
                 Err(_) => local_path(object)?,
             },
@@ -79,28 +89,8 @@ impl ParityArgument {
         let Some(path) = path else {
             return Ok(None);
         };
-        let opened = py.detach(|| -> seglake::Result<Option<Arc<dyn Source>>> {
-            let sidecar = find_sidecar(&path, &Options::default());
-            let Ok(metadata) = sidecar.metadata() else {
-                return Ok(None);
-            };
-            if !metadata.is_file() {
-                return Err(in_its_place(sidecar, metadata.is_dir()));
-            }
-            match open_regular(&sidecar) {
-                Ok(file) => Ok(Some(Arc::new(FileSource::new(file, &sidecar)?))),
-                // Who may read the file may still not be its owner, who alone may read the sidecar.
-                Err(seglake::Error::Io { source, .. })
-                    if matches!(
-                        source.kind(),
-                        ErrorKind::NotFound | ErrorKind::PermissionDenied
-                    ) =>
-                {
-                    Ok(None)
-                }
-                Err(error) => Err(error),
-            }
-        });
+        let is_told = matches!(self, Self::Told);
+        let opened = py.detach(|| beside(&path, is_told));
         opened.map_err(|error| raise(py, error))
     }
 
@@ -146,6 +136,51 @@ impl ParityArgument {
             Ok((source, options))
         });
         opened.map_err(|error| raise(py, error))
+    }
+}
+
+/// The sidecar beside a file, if there is one. Who may read the file may still not be its owner, who alone may read the sidecar: then the
+/// file is read without it, or that is the error if what is there `is_told`.
+fn beside(path: &Path, is_told: bool) -> seglake::Result<Option<Arc<dyn Source>>> {
+    let sidecar = find_sidecar(path, &Options::default());
+    let metadata = match sidecar.metadata() {
+        Ok(metadata) => metadata,
+        // Of a link, into a folder of somebody else.
+        Err(error) if is_told && error.kind() == ErrorKind::PermissionDenied => {
+            return Err(unreadable(sidecar));
+        }
+        Err(_) => return Ok(None),
+    };
+    if !metadata.is_file() {
+        return Err(in_its_place(sidecar, metadata.is_dir()));
+    }
+    let error = match open_regular(&sidecar) {
+        Ok(file) => return Ok(Some(Arc::new(FileSource::new(file, &sidecar)?))),
+        Err(error) => error,
+    };
+    match &error {
+        seglake::Error::Io { source, .. } if source.kind() == ErrorKind::NotFound => Ok(None),
+        seglake::Error::Io { source, .. } if source.kind() == ErrorKind::PermissionDenied => {
+            match is_told {
+                true => Err(unreadable(sidecar)),
+                false => Ok(None),
+            }
+        }
+        _ => Err(error),
+    }
+}
+
+/// The error for a sidecar that may not be read, where it would be told that there is none.
+fn unreadable(sidecar: PathBuf) -> seglake::Error {
+    seglake::Error::Io {
+        path: Some(sidecar),
+        action: "cannot open".to_owned(),
+        source: std::io::Error::new(
+            ErrorKind::PermissionDenied,
+            format!(
+                "the parity sidecar of the file may not be read: do that as its owner, or {WITHOUT}"
+            ),
+        ),
     }
 }
 

@@ -34,7 +34,7 @@ with_keywords! {
 ///     checksums (`checked` is then "parity"): of the kind "repaired" if `repair` can restore it. `report.parity` has the rest.
 /// The others are as in `open`.
 ///
-/// Raises FormatError where the format cannot be told, OSError where the file cannot be read.
+/// Raises FormatError where the format cannot be told, OSError where the file cannot be read, or the sidecar beside it may not be.
 ///
 /// >>> report = seglake.verify("damaged.active")
 /// >>> report.ok, report.records, report.damage
@@ -65,7 +65,7 @@ impl VerifyArguments<'_> {
             key: self.key,
             limits: self.limits,
             mmap: self.mmap,
-            parity: self.parity,
+            parity: self.parity.map(ParityArgument::told),
             filesystem: self.filesystem.as_ref().map(|own| own.bind(py)),
             ..ReadArguments::default()
         };
