@@ -15,6 +15,7 @@ mod draw;
 mod filter;
 mod index;
 mod lookup;
+mod mark;
 mod parts;
 mod protected;
 mod recover;
@@ -149,6 +150,13 @@ pub static PROPERTIES: &[Property] = &[
     Property {
         name: "again",
         check: again::check,
+        formats: &[&active::FORMAT],
+        extension: "bin",
+    },
+    // The bytes are those of a mark, beside the same log.
+    Property {
+        name: "mark",
+        check: mark::check,
         formats: &[&active::FORMAT],
         extension: "bin",
     },
