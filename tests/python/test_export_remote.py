@@ -11,9 +11,9 @@ import fsspec
 import pyarrow.fs as pafs
 import pytest
 from cli_process import here
-from fsspec.implementations.local import LocalFileSystem
 from fsspec.implementations.memory import MemoryFileSystem
 from object_store import ACCESS_KEY, SECRET_KEY, ObjectStore, Request, object_store
+from renaming import Hdfs, WebHdfs
 
 import seglake
 from seglake._publish import elsewhere
@@ -292,16 +292,7 @@ def test_what_the_store_has_is_compared(scan: seglake.Scan, objects: Objects, mo
         seglake.export(scan, "/x.csv", filesystem=objects)
 
 
-class Hdfs(LocalFileSystem):
-    """A file system whose renames replace nothing, as those of HDFS."""
-
-    def mv(self, path1: str, path2: str, **options: Any) -> None:
-        if self.exists(path2):
-            raise FileExistsError(path2)
-        super().mv(path1, path2, **options)
-
-
-@pytest.mark.parametrize("kind", [Hdfs, pafs.LocalFileSystem])
+@pytest.mark.parametrize("kind", [Hdfs, WebHdfs, pafs.LocalFileSystem])
 def test_a_file_system_renames(
     scan: seglake.Scan, tmp_path: Path, kind: Callable[[], Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -22,9 +22,9 @@ import pyarrow.fs as pafs
 import pytest
 from cli_process import here
 from deltalake import DeltaTable
-from fsspec.implementations.local import LocalFileSystem
 from object_store import ACCESS_KEY, SECRET_KEY, ObjectStore, Request, object_store
 from pyiceberg.catalog.sql import SqlCatalog
+from renaming import Hdfs, WebHdfs
 from segments import flip, write_segment
 
 import seglake
@@ -188,15 +188,6 @@ def sources(folder: Path) -> Path:
     return folder
 
 
-class Hdfs(LocalFileSystem):
-    """A file system whose renames replace nothing, as those of HDFS."""
-
-    def mv(self, path1: str, path2: str, **options: Any) -> None:
-        if self.exists(path2):
-            raise FileExistsError(path2)
-        super().mv(path1, path2, **options)
-
-
 def memory() -> Any:
     filesystem: Any = fsspec.filesystem("memory")
     filesystem.store.clear()
@@ -220,7 +211,9 @@ def test_the_rows_are_those_of_an_ingest_on_this_machine(store: ObjectStore, tmp
     assert left(filesystem, "logs/deep/lake") == []
 
 
-@pytest.mark.parametrize("make", [lambda: memory(), Hdfs, pafs.LocalFileSystem], ids=["memory", "hdfs", "arrow"])
+@pytest.mark.parametrize(
+    "make", [lambda: memory(), Hdfs, WebHdfs, pafs.LocalFileSystem], ids=["memory", "hdfs", "webhdfs", "arrow"]
+)
 def test_other_stores_by_filesystem(tmp_path: Path, make: Callable[[], Any]) -> None:
     source, filesystem = sources(tmp_path / "src"), make()
     lake = str(tmp_path / "lake")

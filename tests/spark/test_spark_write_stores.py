@@ -14,6 +14,7 @@ import pytest
 from dying import deadly, in_a_process
 from fsspec.implementations.local import LocalFileSystem
 from object_store import ACCESS_KEY, SECRET_KEY, Fault, ObjectStore, Request, object_store
+from renaming import Hdfs, WebHdfs
 
 from seglake._files import Stores
 from seglake._publish import remote
@@ -309,18 +310,7 @@ class Upload:
         Path(f"{self.path}.part").replace(self.path)
 
 
-class Hdfs(LocalFileSystem):
-    """A file system whose renames replace nothing, as those of HDFS."""
-
-    protocol = "hdfs"
-
-    def mv(self, path1: str, path2: str, **options: Any) -> None:
-        if self.exists(path2):
-            raise FileExistsError(path2)
-        super().mv(path1, path2, **options)
-
-
-KINDS: list[Callable[[], Any]] = [Objects, Hdfs, pafs.LocalFileSystem]
+KINDS: list[Callable[[], Any]] = [Objects, Hdfs, WebHdfs, pafs.LocalFileSystem]
 
 
 def on_disk(make: Callable[[], Any], folder: Path) -> RemoteStore:

@@ -292,6 +292,9 @@ class _FsspecTarget(Target):
 
     def _move(self, source: str, target: str) -> None:
         self._filesystem.mv(source, target)
+        # WebHDFS says in its answer that it did not rename, as where the name is taken, and `fsspec` does not look.
+        if self.store.find(source, source) is not None:
+            raise OSError(errno.EIO, f"The store did not rename it to {target}", source)
 
     def _remove(self, path: str) -> None:
         self._filesystem.rm_file(path)
