@@ -32,6 +32,8 @@ TOLD = (
     "version_id",
     "VersionId",
     "ino",
+    "fileId",
+    "modificationTime",
 )
 TIMES = ("mtime", "LastModified", "last_modified", "Last-Modified", "modified", "updated", "created")
 
@@ -127,6 +129,7 @@ def test_a_time_that_is_none_is_passed_over() -> None:
     assert opened(Memory({**INFO, "mtime": "yesterday"})).modified is None
     assert opened(Memory({**INFO, "mtime": "yesterday", "created": 7})).modified == 7.0
     assert opened(Memory({**INFO, "mtime": 8, "created": 7})).modified == 8.0
+    assert opened(Memory({**INFO, "modificationTime": 1500})).modified == 1.5
 
 
 def test_what_is_no_file_is_refused() -> None:

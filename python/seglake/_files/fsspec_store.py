@@ -14,9 +14,10 @@ __all__ = ["FsspecStore", "is_fsspec"]
 # What implementations call what tells a file from another under its name, and when it was modified.
 _IDENTITY = (
     *("ETag", "etag", "e_tag", "Content-MD5", "md5Hash", "checksum"),
-    *("generation", "version", "version_id", "VersionId", "ino"),
+    *("generation", "version", "version_id", "VersionId", "ino", "fileId"),
 )
 _MODIFIED = ("mtime", "LastModified", "last_modified", "Last-Modified", "modified", "updated", "created")
+_MODIFIED_MS = "modificationTime"  # of WebHDFS
 # Implementations without a type that pyright could know.
 _FileSystem = Any
 
@@ -101,7 +102,7 @@ def _protocols(filesystem: _FileSystem) -> tuple[str, ...]:
 
 
 def _identity(info: Mapping[str, Any]) -> list[object]:
-    return [info.get(name) for name in ("size", *_IDENTITY, *_MODIFIED)]
+    return [info.get(name) for name in ("size", *_IDENTITY, *_MODIFIED, _MODIFIED_MS)]
 
 
 def _entry(info: Mapping[str, Any]) -> Entry:
@@ -122,4 +123,5 @@ def _modified(info: Mapping[str, Any]) -> float | None:
                 continue
         if isinstance(value, datetime):
             return (value if value.tzinfo else value.replace(tzinfo=UTC)).timestamp()
-    return None
+    milliseconds = info.get(_MODIFIED_MS)
+    return milliseconds / 1000 if isinstance(milliseconds, int) else None
