@@ -107,7 +107,7 @@ test-spark-versions: $(SPARK_VERSIONS:%=build/spark-versions/%/.installed) ## Ru
 		PYTHONPATH= build/spark-versions/$$version/bin/python -m pytest tests/spark -p no:cacheprovider $(PYTEST_ARGS) || exit 1; \
 	done
 
-test-stores: $(VENV)/.extension build/stores/.installed ## Run the tests of stores against emulators of those of Azure and Google (Node.js, Go)
+test-stores: $(VENV)/.extension build/stores/.installed ## Run the tests of stores against emulators: Azure, Google, HDFS (Node.js, Go)
 	$(BIN)/python -m pytest tests/stores $(PYTEST_ARGS)
 
 # Whoever changes the code and tests it again and again runs `cargo test`, which compiles the changes alone. Compiling all
@@ -288,10 +288,11 @@ $(INTEROP)/node_modules/.installed: $(INTEROP)/package.json $(INTEROP)/package-l
 	cd $(INTEROP) && npm ci --ignore-scripts --no-audit --no-fund
 	@touch $@
 
-build/stores/.installed: Makefile
+build/stores/.installed: Makefile $(VENV)/.requirements tests/stores/emulators.py | java
 	@for tool in npm go; do command -v $$tool > /dev/null || { echo "Node.js 20 or newer with npm, and Go, are needed to install the emulators" >&2; exit 1; }; done
 	npm install --prefix build/stores --ignore-scripts --no-audit --no-fund azurite@$(AZURITE)
 	GOBIN=$(CURDIR)/build/stores go install github.com/fsouza/fake-gcs-server@$(FAKE_GCS_SERVER)
+	$(BIN)/python -m tests.stores.emulators install
 	@touch $@
 
 # Spark needs Java 17 or newer; only where the machine has none is one installed into .venv.

@@ -1,25 +1,36 @@
-"""Emulators of Azure Blob Storage and Google Cloud Storage on loopback: Azurite and fake-gcs-server."""
+"""Emulators of stores on loopback: Azurite, fake-gcs-server, and a cluster of HDFS in one JVM."""
 
 from __future__ import annotations
 
+import re
 import socket
 import subprocess
+import sys
 import time
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from datetime import timedelta
 from pathlib import Path
 from typing import Any, Final
 
+import fsspec
 import pyarrow.fs as pafs
+import pyspark
 
 # What `make test-stores` installs.
 INSTALLED: Final = Path(__file__).parents[2] / "build/stores"
 # The account that Azurite has.
 ACCOUNT: Final = "devstoreaccount1"
 KEY: Final = "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw=="
-BUCKET: Final = "logs"
-CLIENTS: Final = ("gcs", "azure", "obstore-azure")
+CLIENTS: Final = ("gcs", "azure", "obstore-azure", "webhdfs")
+# Hadoop's classes, which PySpark has but for those of servers.
+JARS: Final = Path(pyspark.__file__).with_name("jars")
+IVY: Final = INSTALLED / "ivy"
+
+
+def root(name: str) -> str:
+    """The bucket, or the folder of HDFS that stands for it."""
+    return "/logs" if name == "webhdfs" else "logs"
 
 
 def client(name: str, port: int) -> Any:
@@ -41,6 +52,8 @@ def client(name: str, port: int) -> Any:
             blob_storage_scheme="http",
             dfs_storage_scheme="http",
         )
+    if name == "webhdfs":
+        return fsspec.filesystem("webhdfs", host="127.0.0.1", port=port, user="root", skip_instance_cache=True)
     from obstore.fsspec import FsspecStore
 
     endpoint = f"http://127.0.0.1:{port}/{ACCOUNT}"
@@ -52,39 +65,77 @@ def client(name: str, port: int) -> Any:
 @contextmanager
 def emulator(name: str, folder: Path) -> Generator[int]:
     """Runs the emulator that a client is for, with an empty bucket; gives its port."""
-    with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))
-        port = taken.getsockname()[1]
-    if name == "gcs":
-        command = INSTALLED / "fake-gcs-server"
-        options = ["-scheme", "http", "-host", "127.0.0.1", "-port", port, "-public-host", f"127.0.0.1:{port}"]
-        options += ["-backend", "memory", "-log-level", "error"]
-    else:
-        command = INSTALLED / "node_modules/.bin/azurite-blob"
-        options = [
-            "--blobPort",
-            port,
-            "--inMemoryPersistence",
-            "--skipApiVersionCheck",
-            "--disableTelemetry",
-            "--silent",
-        ]
+    port = _free_port()
     with (folder / "emulator.log").open("wb") as log:
-        process = subprocess.Popen([command, *map(str, options)], cwd=folder, stdout=log, stderr=log)
+        process = subprocess.Popen(_command(name, port), cwd=folder, stdout=log, stderr=log)
     try:
-        _wait(port, process)
-        client("gcs" if name == "gcs" else "azure", port).create_dir(BUCKET)
+        _wait(lambda: _begin(name, port), process)
         yield port
     finally:
         process.kill()
         process.wait()
 
 
-def _wait(port: int, process: subprocess.Popen[bytes]) -> None:
-    for _ in range(600):
-        assert process.poll() is None, "the emulator ended"
-        with socket.socket() as tried:
-            if tried.connect_ex(("127.0.0.1", port)) == 0:
-                return
-        time.sleep(0.05)
-    raise TimeoutError("the emulator does not listen")
+def plain(name: str, port: int) -> pafs.FileSystem:
+    """A client that shows what is there."""
+    if name == "webhdfs":
+        return pafs.PyFileSystem(pafs.FSSpecHandler(client(name, port)))
+    return client("gcs" if name == "gcs" else "azure", port)
+
+
+def install_hdfs() -> None:
+    """Has Spark fetch what a cluster of HDFS needs beside PySpark's own jars."""
+    from pyspark.sql import SparkSession
+
+    (api,) = JARS.glob("hadoop-client-api-*.jar")
+    version = re.sub(r"^hadoop-client-api-|\.jar$", "", api.name)
+    builder = SparkSession.builder.master("local[1]").config("spark.ui.enabled", "false")
+    builder = builder.config("spark.jars.packages", f"org.apache.hadoop:hadoop-client-minicluster:{version}")
+    builder.config("spark.jars.ivy", str(IVY)).getOrCreate().stop()
+
+
+def _free_port() -> int:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        return taken.getsockname()[1]
+
+
+def _command(name: str, port: int) -> list[str]:
+    if name == "gcs":
+        options = ["-scheme", "http", "-host", "127.0.0.1", "-port", str(port), "-public-host", f"127.0.0.1:{port}"]
+        return [str(INSTALLED / "fake-gcs-server"), *options, "-backend", "memory", "-log-level", "error"]
+    if name == "webhdfs":
+        (servers,) = (IVY / "jars").glob("*hadoop-client-minicluster*.jar")
+        settings = ["-Dhdfs.minidfs.basedir=hdfs", "-Ddfs.permissions.enabled=false", "-Ddfs.replication=1"]
+        ports = ["-nnport", str(_free_port()), "-nnhttpport", str(port)]
+        main = ["org.apache.hadoop.mapreduce.MiniHadoopClusterManager", "-nomr", "-format"]
+        return ["java", "-Xmx500m", "-cp", f"{servers}:{JARS}/*", *main, *ports, *settings]
+    options = ["--inMemoryPersistence", "--skipApiVersionCheck", "--disableTelemetry", "--silent"]
+    return [str(INSTALLED / "node_modules/.bin/azurite-blob"), "--blobPort", str(port), *options]
+
+
+def _begin(name: str, port: int) -> None:
+    """Makes the bucket, and writes into it: the servers of HDFS that keep files start after the one of names."""
+    filesystem, first = plain(name, port), f"{root(name)}/first"
+    filesystem.create_dir(root(name))
+    with filesystem.open_output_stream(first) as file:
+        file.write(b"first")
+    filesystem.delete_file(first)
+
+
+def _wait(made: Callable[[], None], process: subprocess.Popen[bytes]) -> None:
+    """Does something as soon as the emulator takes requests."""
+    end = time.monotonic() + 120
+    while True:
+        try:
+            made()
+            return
+        except Exception:
+            if process.poll() is not None or time.monotonic() > end:
+                raise
+            time.sleep(0.2)
+
+
+if __name__ == "__main__":
+    assert sys.argv[1:] == ["install"]
+    install_hdfs()
