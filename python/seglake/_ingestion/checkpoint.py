@@ -1,17 +1,20 @@
 """The state as of a run in one file, so that a later run need not read what each run before it has added to `files`.
 
-The tables `files` are authoritative. A checkpoint has a hash of the names of those of their files that it was made of.
-It is used only if just these files are there, up to its run. One that is missing, damaged, or made of other files is
-ignored, and a new one is written as soon as it would save enough files.
+The tables `files` are authoritative. A checkpoint has a hash of the names and sizes of those of their files that it was
+made of. It is used only if just these files are there, up to its run. One that is missing, damaged, or made of other
+files is ignored, and a new one is written as soon as it would save enough files.
 
-A checkpoint is `_state/<run>.checkpoint`: a line of JSON with its version, its run, a hash of the names of the files,
-and a hash of all that and the rows, which follow as Parquet.
+No run writes a file twice, but others may: whoever rewrites one without some rows has their segments ingested again, as
+if the file were removed. What it says is not hashed, as the files would have to be read for that.
+
+A checkpoint is `_state/<run>.checkpoint`: a line of JSON with its version, its run, a hash of the names and sizes of
+the files, and a hash of all that and the rows, which follow as Parquet.
 """
 
 import hashlib
 import io
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final, cast
@@ -24,7 +27,7 @@ from .layout import STATE
 
 __all__ = ["ROWS", "Rows", "read_checkpoint", "write_checkpoint"]
 
-_VERSION: Final = 1
+_VERSION: Final = 2
 _SUFFIX: Final = ".checkpoint"
 
 ROWS: Final = pa.schema(
@@ -43,12 +46,12 @@ ROWS: Final = pa.schema(
 Rows = Iterator[tuple[Any, ...]]
 
 
-def read_checkpoint(destination: Destination, files: Sequence[str]) -> tuple[str, Rows] | None:
+def read_checkpoint(destination: Destination, files: Mapping[str, int]) -> tuple[str, Rows] | None:
     """Returns the run of the latest checkpoint that can be used, and its rows; None where there is none.
 
     Args:
         destination: the folder of the tables.
-        files: the paths of all files of the tables `files` below it.
+        files: the paths of all files of the tables `files` below it, and their sizes in bytes.
     """
     for path in reversed(_checkpoints(destination)):
         # It only saves time: whatever is wrong with it, the tables say the same.
@@ -57,13 +60,15 @@ def read_checkpoint(destination: Destination, files: Sequence[str]) -> tuple[str
     return None
 
 
-def write_checkpoint(destination: Destination, run: str, files: Sequence[str], rows: Iterable[tuple[Any, ...]]) -> None:
+def write_checkpoint(
+    destination: Destination, run: str, files: Mapping[str, int], rows: Iterable[tuple[Any, ...]]
+) -> None:
     """Writes a checkpoint, and removes everything beside it. The caller has the lock, and the run is complete.
 
     Args:
         destination: the folder of the tables.
         run: the latest run that it has, of all that `files` have.
-        files: the paths of all files of the tables `files` below it.
+        files: the paths of all files of the tables `files` below it, and their sizes in bytes.
         rows: its rows.
 
     Raises:
@@ -74,8 +79,8 @@ def write_checkpoint(destination: Destination, run: str, files: Sequence[str], r
     sink = io.BytesIO()
     cast("Any", pq).write_table(table, sink, compression="zstd")
     content = sink.getvalue()
-    names = _digest(_covered(files, run))
-    head = {"version": _VERSION, "run": run, "files": names, "rows": _rows_digest(run, names, content)}
+    covered = _digest(_covered(files, run))
+    head = {"version": _VERSION, "run": run, "files": covered, "rows": _rows_digest(run, covered, content)}
     path = destination.folder / STATE / f"{run}{_SUFFIX}"
     old = [each for each in destination.store.children(path.parent) if each != path]
     destination.store.make_folder(path.parent)
@@ -84,7 +89,7 @@ def write_checkpoint(destination: Destination, run: str, files: Sequence[str], r
         destination.store.remove(each)
 
 
-def _read(destination: Destination, path: Path, files: Sequence[str]) -> Rows:
+def _read(destination: Destination, path: Path, files: Mapping[str, int]) -> Rows:
     """Reads a checkpoint.
 
     Raises:
@@ -94,9 +99,9 @@ def _read(destination: Destination, path: Path, files: Sequence[str]) -> Rows:
     content = destination.read(path)
     line, _, rows = content.partition(b"\n")
     head = json.loads(line)
-    run, names = head["run"], head["files"]
-    is_sound = head["version"] == _VERSION and head["rows"] == _rows_digest(run, names, rows)
-    if not is_sound or run != path.stem or names != _digest(_covered(files, run)):
+    run, covered = head["run"], head["files"]
+    is_sound = head["version"] == _VERSION and head["rows"] == _rows_digest(run, covered, rows)
+    if not is_sound or run != path.stem or covered != _digest(_covered(files, run)):
         raise ValueError("it is damaged, or was made of other files")
     table: Any = cast("Any", pq).read_table(io.BytesIO(rows))
     if not table.schema.equals(ROWS):
@@ -110,14 +115,14 @@ def _checkpoints(destination: Destination) -> list[Path]:
     return []
 
 
-def _covered(files: Iterable[str], run: str) -> list[str]:
-    """Returns the files of all runs up to one."""
-    return sorted(path for path in files if Path(path).stem <= run)
+def _covered(files: Mapping[str, int], run: str) -> list[str]:
+    """Returns the files of all runs up to one, each with its size."""
+    return sorted(f"{path}\n{size}" for path, size in files.items() if Path(path).stem <= run)
 
 
-def _rows_digest(run: str, names: str, rows: bytes) -> str:
-    return hashlib.blake2b(f"{_VERSION}\n{run}\n{names}\n".encode() + rows, digest_size=32).hexdigest()
+def _rows_digest(run: str, covered: str, rows: bytes) -> str:
+    return hashlib.blake2b(f"{_VERSION}\n{run}\n{covered}\n".encode() + rows, digest_size=32).hexdigest()
 
 
-def _digest(names: Iterable[str]) -> str:
-    return hashlib.blake2b("\n".join(names).encode(errors="surrogateescape"), digest_size=32).hexdigest()
+def _digest(files: Iterable[str]) -> str:
+    return hashlib.blake2b("\n".join(files).encode(errors="surrogateescape"), digest_size=32).hexdigest()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Self, TypeVar
@@ -121,11 +122,15 @@ class Destination:
         """Returns the staging folder of a run."""
         return self.folder / STAGING / run_id
 
-    def files_tables(self) -> list[Path]:
-        """Returns the commit records of all runs and formats, in the order of their paths."""
+    def files_tables(self) -> dict[Path, int]:
+        """Returns the commit records of all runs and formats, in the order of their paths, and their sizes in bytes."""
         formats = [name for name, is_file in self._names(self.folder) if not is_file and not is_hidden(name)]
-        folders = [self.folder / format / "files" for format in formats]
-        return [folder / name for folder in folders for name, _ in self._names(folder) if name.endswith(".parquet")]
+        found: dict[Path, int] = {}
+        for folder in (self.folder / format / "files" for format in formats):
+            with suppress(FileNotFoundError, NotADirectoryError):
+                sizes = self.store.sizes_in(folder)
+                found |= {folder / name: sizes[name] for name in sorted(sizes) if name.endswith(".parquet")}
+        return found
 
     def records_files(self, format: str) -> Iterator[Path]:
         """Yields the files of a format's `records`, of all runs."""

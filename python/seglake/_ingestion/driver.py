@@ -323,9 +323,9 @@ def _refuse_unknown_tables(destination: Destination) -> None:
     found = destination.files_tables()
     if found:
         raise IngestError(
-            f"{destination.shown(found[0])}: expected a run that the tables have, they have none: they are others than "
-            "those of earlier runs. Name the same catalog and the same store as before (catalog, storage_options), or "
-            "another destination"
+            f"{destination.shown(next(iter(found)))}: expected a run that the tables have, they have none: they are "
+            "others than those of earlier runs. Name the same catalog and the same store as before (catalog, "
+            "storage_options), or another destination"
         )
 
 

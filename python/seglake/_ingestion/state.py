@@ -91,7 +91,7 @@ class State:
         copies: size and time of files that have no more than another one.
         refused: status and error of each segment of whose latest run nothing was ingested.
         last_run: the latest run; None if there is none.
-        files: the files of the tables `files` that it was read from, below the destination.
+        files: the files of the tables `files` that it was read from, below the destination, and their sizes in bytes.
         uncovered: how many of these are newer than the checkpoint that was read; all of them where there is none.
     """
 
@@ -100,7 +100,7 @@ class State:
     copies: dict[str, tuple[int, int | None]] = field(default_factory=dict[str, "tuple[int, int | None]"])
     refused: dict[str, tuple[str, str]] = field(default_factory=dict[str, tuple[str, str]])
     last_run: str | None = None
-    files: list[str] = field(default_factory=list[str])
+    files: dict[str, int] = field(default_factory=dict[str, int])
     uncovered: int = 0
 
 
@@ -153,22 +153,26 @@ def load_state(destination: Destination, tables: LakeTables | None = None) -> St
         formats = seglake.formats() if files is None else {name.partition("/")[0] for name in files}
         rows = _lake_rows(destination, tables, sorted(formats))
     state = _replayed(State(), rows)
-    state.files = files or []  # without names there is no checkpoint
+    state.files = files or {}  # without names there is no checkpoint
     state.uncovered = len(state.files)
     return state
 
 
-def _files(destination: Destination, tables: LakeTables | None) -> list[str] | None:
-    """Returns the files of the tables `files`, below the destination; None where these do not tell the rows."""
+def _files(destination: Destination, tables: LakeTables | None) -> dict[str, int] | None:
+    """Returns the files of the tables `files`, below the destination, and their sizes in bytes.
+
+    None where these do not tell the rows. Of a lake's tables the size is 0, as they never have two files of one name.
+    """
     if tables is None:
-        return [path.relative_to(destination.folder).as_posix() for path in destination.files_tables()]
+        found = destination.files_tables()
+        return {path.relative_to(destination.folder).as_posix(): size for path, size in found.items()}
     names: list[str] = []
     for format in seglake.formats():
         own = tables.of(format, "files").files()
         if own is None:
             return None
         names += [_name(format, path) for path in own]
-    return names
+    return dict.fromkeys(names, 0)
 
 
 def _name(format: str, path: str) -> str:

@@ -15,7 +15,7 @@ import tempfile
 import threading
 import time
 import uuid
-from collections.abc import Callable, Generator, Iterable
+from collections.abc import Callable, Generator, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -129,8 +129,15 @@ class RemoteStore(Store):
 
     def names_in(self, folder: Path) -> dict[str, bool]:
         """Returns the names in a folder, and whether each is that of a file."""
-        entries = self._target.children(_key(folder), self.name(folder))
-        return {entry.path.rstrip("/").rpartition("/")[2]: entry.is_file for entry in entries}
+        return {name: entry.is_file for name, entry in self._entries(folder)}
+
+    def sizes_in(self, folder: Path) -> dict[str, int]:
+        """Returns the names of the files in a folder, and their sizes in bytes."""
+        return {name: entry.size for name, entry in self._entries(folder) if entry.is_file}
+
+    def _entries(self, folder: Path) -> Iterator[tuple[str, Entry]]:
+        for entry in self._target.children(_key(folder), self.name(folder)):
+            yield entry.path.rstrip("/").rpartition("/")[2], entry
 
     def source(self, path: Path) -> RemoteFile:
         """Opens a file for reading."""

@@ -63,6 +63,10 @@ class Store(Protocol):
         """Returns the names in a folder, and whether each is that of a file."""
         ...
 
+    def sizes_in(self, folder: Path) -> dict[str, int]:
+        """Returns the names of the files in a folder, and their sizes in bytes."""
+        ...
+
     def source(self, path: Path) -> str | RemoteFile:
         """Returns what `seglake.detect` takes for a file."""
         ...
@@ -225,6 +229,16 @@ class LocalStore(Store):
         """Returns the names in a folder, and whether each is that of a file."""
         with os.scandir(folder) as entries:
             return {entry.name: entry.is_file() for entry in entries}
+
+    def sizes_in(self, folder: Path) -> dict[str, int]:
+        """Returns the names of the files in a folder, and their sizes in bytes."""
+        sizes: dict[str, int] = {}
+        with os.scandir(folder) as entries:
+            for entry in entries:
+                with contextlib.suppress(FileNotFoundError):  # it was removed since
+                    if entry.is_file():
+                        sizes[entry.name] = entry.stat().st_size
+        return sizes
 
     def source(self, path: Path) -> str:
         """Returns the path."""
