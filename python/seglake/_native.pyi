@@ -1328,7 +1328,7 @@ class Position:
         """
     @property
     def uuid(self) -> _uuid.UUID | None:
-        """The UUID of the last sound record that was read; None in complete files, and for formats whose records
+        """The UUID of the last sound record that was read; None if that is not known, and for formats whose records
         have none.
 
         >>> orders = seglake.resume("orders.active", None)

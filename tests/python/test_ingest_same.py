@@ -4,6 +4,7 @@ import os
 import shutil
 import sys
 from collections import Counter
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,7 @@ from typing import Any
 import pyarrow.dataset as ds
 import pytest
 from samples import SAMPLES
-from segments import DAY, flip, write_segment
+from segments import DAY, TYPE, Written, flip, write_segment
 
 import seglake
 from seglake import ingest
@@ -149,6 +150,86 @@ def test_a_sealed_file_takes_the_place_of_an_active_one_that_was_ingested(tmp_pa
     (tmp_path / "kept").rename(src / "z.active")
     assert ingest(src, lake).statuses["copy"] == 1
     assert sum(values(lake).values()) == 20
+
+
+def seal(path: Path, written: list[Written], trailer: bool) -> None:
+    """Writes a sealed segment of these records, in the place of another one."""
+    with seglake.create(path, format="sealed", if_exists="overwrite", options={"trailer": trailer}) as writer:
+        for each in written:
+            writer.write(uuid=each.uuid, type=TYPE, value=each.value)
+
+
+@pytest.mark.parametrize("trailers", [(True, True), (False, False), (True, False), (False, True)])
+@pytest.mark.parametrize("place", ["beside", "instead", "same"])
+def test_a_segment_that_is_sealed_anew_with_more_records_is_one(
+    tmp_path: Path, trailers: tuple[bool, bool], place: str
+) -> None:
+    src, lake = tmp_path / "src", tmp_path / "lake"
+    written = write_segment(src / "a.active", 20)
+    content = (src / "a.active").read_bytes()
+    (src / "a.active").write_bytes(content[: written[2].end])
+    assert ingest(src, lake).records == 3
+    (src / "a.active").unlink()
+    read = 3
+    for turn, count in enumerate((6, 9, 13, 20)):
+        path = src / ("a.sealed" if place == "same" else f"{turn}.sealed")
+        if place == "instead":
+            for old in src.iterdir():
+                old.unlink()
+        seal(path, written[:count], trailers[turn % 2])
+        result = ingest(src, lake)
+        assert (result.records, result.exit_status, result.errors) == (count - read, 0, ())
+        assert result.statuses == statuses(sound=1, copy=turn if place == "beside" else 0)
+        assert values(lake) == Counter(each.value for each in written[:count])
+        assert segments(lake).popitem()[1] == (path.name, "sound", count)
+        read = count
+    assert len(names(lake)) == 1
+    assert ingest(src, lake).records == 0
+
+
+def test_segments_that_are_sealed_with_other_records_lose_nothing(tmp_path: Path) -> None:
+    src, lake = tmp_path / "src", tmp_path / "lake"
+    src.mkdir()
+    written = write_segment(tmp_path / "a.active", 20)
+    seal(src / "a.sealed", written[:8], trailer=True)
+    assert ingest(src, lake).records == 8
+    # The same with and without checksums.
+    seal(src / "b.sealed", written[:8], trailer=False)
+    assert ingest(src, lake).statuses["copy"] == 1
+    (src / "b.sealed").unlink()
+    # Another record in front of the last one, beside it, and in its place.
+    other = [*written[:3], replace(written[3], value=b"other"), *written[4:12]]
+    seal(src / "b.sealed", other, trailer=True)
+    assert ingest(src, lake).records == 12
+    assert sorted(names(lake).values()) == [8, 12]
+    (src / "b.sealed").unlink()
+    seal(src / "a.sealed", [*written[:3], *written[4:12]], trailer=True)
+    result = ingest(src, lake)
+    assert (result.records, result.statuses) == (0, statuses(replaced=1))
+    # What is damaged in one is taken from another.
+    again = tmp_path / "again"
+    seal(src / "a.sealed", written[:8], trailer=True)
+    place = (src / "a.sealed").read_bytes().index(written[4].value)
+    flip(src / "a.sealed", place)
+    assert ingest(src, again).records == 7
+    seal(src / "b.sealed", written[:12], trailer=True)
+    assert ingest(src, again).records == 12
+    assert set(values(again)) == {each.value for each in written[:12]}
+
+
+@pytest.mark.parametrize("trailer", [True, False])
+def test_a_sealed_file_that_was_ingested_while_it_was_copied_goes_on(tmp_path: Path, trailer: bool) -> None:
+    src, lake = tmp_path / "src", tmp_path / "lake"
+    src.mkdir()
+    written = write_segment(tmp_path / "a.active", 20)
+    seal(tmp_path / "whole", written, trailer)
+    content = (tmp_path / "whole").read_bytes()
+    for part in range(1, 12):
+        (src / "a.sealed").write_bytes(content[: len(content) * part // 11])
+        assert ingest(src, lake, format="sealed").statuses["replaced"] == 0
+    assert values(lake) == Counter(each.value for each in written)
+    assert {row["kind"] for row in rows(lake, "damage")} <= {"torn_tail", "corrupt"}
+    assert ingest(src, lake, format="sealed").records == 0
 
 
 def copies(src: Path) -> Counter[bytes]:

@@ -75,6 +75,105 @@ proptest! {
     }
 }
 
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(150))]
+
+    /// A sealed segment that is written anew with more records goes on by UUID, whether it has checksums or not.
+    #[test]
+    fn a_segment_that_is_sealed_anew_with_more_gives_each_record_once(
+        values in prop::collection::vec(prop::collection::vec(any::<u8>(), 0..60), 2..12),
+        counts in prop::collection::vec((any::<Index>(), any::<bool>()), 0..4),
+        trailer in any::<bool>(),
+    ) {
+        let mut counts: Vec<_> = counts
+            .iter()
+            .map(|(count, trailer)| (1 + count.index(values.len() - 1), *trailer))
+            .collect();
+        counts.sort_unstable();
+        counts.dedup_by_key(|(count, _)| *count);
+        counts.push((values.len(), trailer));
+        let (mut position, mut rows): (Option<Position>, _) = (None, Vec::new());
+        for (count, trailer) in counts {
+            let whole = both(&values[..count], trailer).2;
+            let growth = grown(&whole, &of_sealed(), position.as_ref());
+            rows.extend(read(&growth).unwrap().0);
+            let now = growth.position().unwrap();
+            if position.is_none() {
+                let first = grown(&whole, &of_sealed(), None);
+                prop_assert_eq!(first.position_after_all().unwrap(), Some(now.clone()));
+            }
+            position = Some(Position::from_json(&now.to_json()).unwrap());
+            prop_assert_eq!(position.as_ref(), Some(&now));
+            let nothing = read(&grown(&whole, &of_sealed(), position.as_ref())).unwrap();
+            prop_assert_eq!(nothing, (vec![], vec![]));
+        }
+        let all = read(&grown(&both(&values, true).0, &common::lenient(), None)).unwrap().0;
+        prop_assert_eq!(contents(&rows), contents(&all));
+    }
+
+    /// A sealed segment that was read while it was copied.
+    #[test]
+    fn a_segment_that_was_cut_off_goes_on_when_it_is_complete(
+        values in prop::collection::vec(prop::collection::vec(any::<u8>(), 0..60), 1..12),
+        cut in any::<Index>(),
+        trailer in any::<bool>(),
+    ) {
+        let (active, _, whole) = both(&values, trailer);
+        let cut = 24 + cut.index(whole.len() - 24);
+        let growth = grown(&whole[..cut], &of_sealed(), None);
+        let (mut rows, _) = read(&growth).unwrap();
+        let position = Position::from_json(&growth.position().unwrap().to_json()).unwrap();
+        let growth = grown(&whole, &of_sealed(), Some(&position));
+        rows.extend(read(&growth).unwrap().0);
+        let all = read(&grown(&active, &common::lenient(), None)).unwrap().0;
+        prop_assert_eq!(contents(&rows), contents(&all));
+    }
+}
+
+fn of_sealed() -> Options {
+    any_format().format(&seglake::format::sealed::FORMAT)
+}
+
+/// It has to have the last record that was read, with as many in front of it.
+#[test]
+fn a_segment_that_is_sealed_anew_with_other_records_is_refused() {
+    let nine = values(9, 30);
+    for trailer in [true, false] {
+        let (_, _, whole) = both(&nine[..6], trailer);
+        let position = after(&whole, &of_sealed());
+        let refused = |values: &[Vec<u8>]| {
+            let (_, _, whole) = both(values, trailer);
+            refusal(&whole, &of_sealed(), &position).is_some()
+        };
+        assert!(!refused(&nine));
+        assert!(refused(&nine[..5]));
+        let mut other = nine.clone();
+        other[5][0] ^= 1;
+        assert!(refused(&other), "another last record");
+        other[5][0] ^= 1;
+        other[0][0] ^= 1;
+        assert!(refused(&other), "another first record");
+        let without = [&nine[..3], &nine[4..]].concat();
+        assert!(refused(&without), "the UUIDs of later records are others");
+        // A position of a version before that.
+        let mut json: serde_json::Value = serde_json::from_str(&position.to_json()).unwrap();
+        json.as_object_mut().unwrap().remove("end").unwrap();
+        let old = Position::from_json(&json.to_string()).unwrap();
+        let (_, _, more) = both(&nine, trailer);
+        assert!(refusal(&more, &of_sealed(), &old).is_some());
+        assert_eq!(refusal(&whole, &of_sealed(), &old), None);
+    }
+    // One more record in front of the last one.
+    let records: Vec<_> = (1000..)
+        .zip(&nine)
+        .map(|(tick, value)| (uuid(tick), b"type".to_vec(), value.clone()))
+        .collect();
+    let sealed = |records: &[_]| sealed::segment(&Key::DEFAULT, records, true);
+    let without = sealed(&[&records[..3], &records[4..6]].concat());
+    let position = after(&without, &of_sealed());
+    assert!(refusal(&sealed(&records), &of_sealed(), &position).is_some());
+}
+
 fn values(count: u8, len: usize) -> Vec<Vec<u8>> {
     (0..count).map(|own| vec![own; len]).collect()
 }

@@ -77,6 +77,54 @@ def test_a_batch_is_read_again_after_its_files_grew_were_renamed_and_sealed(fold
     assert query.batch() == []
 
 
+@pytest.mark.parametrize("trailers", [(True, True), (False, False), (True, False), (False, True)])
+@pytest.mark.parametrize("moves", [False, True])
+def test_a_segment_that_is_sealed_anew_with_more_records_goes_on(
+    folder: Path, trailers: tuple[bool, bool], moves: bool
+) -> None:
+    values = [f"value {number}" for number in range(30)]
+    uuids = [record.uuid for record in seglake.open(segment_of(folder.parent / "all", values))]
+    query = stream(folder, segmentFormat="sealed")
+
+    def seal(turn: int, count: int) -> None:
+        for path in folder.iterdir():
+            path.unlink()
+        path = folder / (f"{turn}.sealed" if moves else "a.sealed")
+        with seglake.create(path, format="sealed", options={"trailer": trailers[turn % 2]}) as writer:
+            for uuid, value in zip(uuids[:count], values[:count], strict=True):
+                writer.write(uuid=uuid, type="t", value=value.encode())
+
+    seal(0, 4)
+    assert query.batch() == values[:4]
+    # Each batch is read again after the segment has more.
+    for turn, (read, count) in enumerate(itertools.pairwise((4, 9, 17)), 1):
+        seal(turn, count)
+        assert query.plan()
+        assert query.read() == values[read:count]
+        seal(turn + 1, count + 2)
+        query.restart()
+        assert query.read() == values[read:count]
+    assert query.batch() == values[17:19]
+    assert query.batch() == []
+    query.restart()
+    assert query.batch() == []
+    # The first batch too.
+    seal(0, 5)
+    again = stream(folder, segmentFormat="sealed", stateLocation=str(folder.parent / "other"))
+    assert again.plan()
+    seal(1, 30)
+    assert again.read() == values[:5]
+    assert again.batch() == values[5:]
+
+
+def segment_of(path: Path, values: list[str]) -> Path:
+    """Writes an active segment of these values."""
+    with seglake.create(path, format="active") as writer:
+        for value in values:
+            writer.write(type="t", value=value.encode())
+    return path
+
+
 def test_a_file_of_a_batch_that_is_gone_is_an_error(folder: Path) -> None:
     a = Segment(folder / "a.active")
     a.grow(3)

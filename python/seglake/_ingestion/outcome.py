@@ -5,6 +5,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Final, Self
 
 import seglake
+from seglake._formats import grows
 from seglake._text import error_text, path_text
 
 from .growth import Grown
@@ -100,7 +101,9 @@ class FileOutcome:
     def of(cls, file: PlannedFile, grown: Grown, sink: FileSink, *, is_news: bool = False) -> Self:
         """Makes the row of a file that was read to its end. `is_news` says that the row is to be there in any case."""
         before = file.before
-        is_same_format = before is not None and before.format == grown.format
+        # Of a segment that was sealed, or sealed anew, the bytes have moved.
+        stays = grows(grown.format) or (before is not None and before.end == grown.end)
+        goes_on = before is not None and before.format == grown.format and stays
         sums = asdict(grown.sums)
         ranges = sums.pop("ranges")
         row = cls(
@@ -109,7 +112,7 @@ class FileOutcome:
             status="damaged" if ranges or grown.hides_records else "sound",
             format=grown.format,
             checked=grown.checked,
-            start=before.end if before is not None and is_same_format else 0,
+            start=before.end if before is not None and goes_on else 0,
             end=grown.end,
             pending_bytes=grown.pending_bytes,
             nbytes=grown.sums.nbytes + grown.pending_bytes,

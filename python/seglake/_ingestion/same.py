@@ -59,8 +59,7 @@ def relation(
             # What can be read of one depends on all of its bytes.
             if end == own.byte_offset and _same_bytes(reader, other, end):
                 return "copy"
-            is_less = batches.report.ok and batches.report.records < before.carry.sums.records
-            return "copy" if own.format == "sealed" and is_less and _is_beginning(reader, other) else "other"
+            return _of_sealed(reader, other, batches.report.ok, before) if own.format == "sealed" else "other"
         tail, size = before.carry.tail, end + (reader.pending_bytes or 0)
         goes_on = end == own.byte_offset and tail is not None and size > tail.end
         if end <= own.byte_offset and not goes_on:
@@ -95,10 +94,15 @@ def _by_records(reader: seglake.Reader, other: seglake.Reader, before: Ingested)
     return "copy" if is_less and number == expected else "longer"
 
 
-def _is_beginning(reader: seglake.Reader, other: seglake.Reader) -> bool:
-    """Tells whether a file has the first records of another, as one has that was sealed earlier."""
+def _of_sealed(reader: seglake.Reader, other: seglake.Reader, is_sound: bool, before: Ingested) -> Relation:
+    """Compares two sealed files: one may have been sealed earlier, and either may have no checksums."""
+    expected = before.carry.sums.records
     number, digest = _records(reader, None)
-    return _records(other, number) == (number, digest)
+    if number <= expected:
+        return "copy" if is_sound and _records(other, number) == (number, digest) else "other"
+    # Of a damaged segment another file may have what is lost.
+    is_longer = before.status == "sound" and _records(reader, expected) == _records(other, expected)
+    return "longer" if is_longer else "other"
 
 
 def _records(reader: seglake.Reader, most: int | None) -> tuple[int, str]:

@@ -72,7 +72,7 @@ impl Position {
         self.0.offset()
     }
 
-    /// The UUID of the last sound record that was read; None in complete files, and for formats whose records have none.
+    /// The UUID of the last sound record that was read; None if that is not known, and for formats whose records have none.
     ///
     /// >>> orders = seglake.resume("orders.active", None)
     /// >>> orders.count(), orders.position.uuid == list(seglake.open("orders.active"))[-1].uuid

@@ -289,6 +289,8 @@ def check_read(growth: Growth, reader: seglake.Reader, options: ReadOptions, for
     end, found = Position.from_json(growth.end), reader.position
     if found is None or found.format != end.format or _place(found) == _place(end):
         return
+    if _has_more(reader, end) and found.identity == end.identity:
+        return  # the records after the end were not read
     if options.conditions and found.byte_offset < end.byte_offset:
         if found.identity is None and reader.path is not None:
             # Not even its first record was read to the end, so it was not seen whose it is.
@@ -368,17 +370,29 @@ def _opened(
         source = growing(options.stores, path, end.byte_offset)
         return seglake.resume(source, start, size=end.byte_offset, **arguments)
     source = growing(options.stores, path)
-    if not grows(end.format):
-        if start is not None and start.format != end.format:
-            return seglake.resume(source, start, **arguments)
-        return seglake.open(source, part=part, prune=True, **arguments)
-    # It has been sealed since.
-    if not _has_record(now(path), end, {name: arguments[name] for name in ("key", "format", "parity")}):
-        raise seglake.ReplacedError(
-            path=path, byte_offset=0, expected=f"a record with the UUID {end.uuid}", actual="none"
-        )
     bound: dict[str, Any] = {"filters": [*arguments["filters"], ("uuid", "<=", end.uuid)]}
-    return seglake.resume(source, start, **(arguments | bound))
+    if grows(end.format):
+        # It has been sealed since.
+        if not _has_record(now(path), end, {name: arguments[name] for name in ("key", "format", "parity")}):
+            raise seglake.ReplacedError(
+                path=path, byte_offset=0, expected=f"a record with the UUID {end.uuid}", actual="none"
+            )
+        return seglake.resume(source, start, **(arguments | bound))
+    whole: dict[str, Any] = {"part": part, "prune": True}
+
+    def opened(**own: Any) -> seglake.Reader:
+        return seglake.open(source, **whole, **own) if start is None else seglake.resume(source, start, **own)
+
+    reader = opened(**arguments)
+    if not _has_more(reader, end):
+        return reader
+    reader.close()
+    return opened(**(arguments | bound))
+
+
+def _has_more(reader: seglake.Reader, end: Position) -> bool:
+    """Tells whether a segment has been sealed anew since it was read to its end, which is known to be in it."""
+    return not grows(end.format) and end.uuid is not None and reader.nbytes != end.byte_offset
 
 
 def _has_record(source: Any, end: Position, read: dict[str, Any]) -> bool:

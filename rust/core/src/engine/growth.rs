@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use super::around::{Around, Change};
 use super::empty::EmptyWalk;
-use super::position::{CarryHead, Identity, Last, Place, Position};
+use super::position::{CarryHead, End, Identity, Last, Numbered, Place, Position};
 use super::{Aim, Carry, Eof, Filter, Format, OfUnproven, Options, Start, Step, Walk};
 use crate::error::{Bug, Error, Result};
 use crate::ledger::Span;
@@ -26,7 +26,13 @@ pub(crate) struct Growing {
     pub(crate) family: &'static str,
     pub(crate) first: FirstUnit,
     pub(crate) tail: Tail,
+    /// Of files that are written whole, and anew with more records: finds a record by its number, or else the last one.
+    pub(crate) numbered: Option<FindNumbered>,
 }
+
+/// Finds a record by its number, the last one without a number. `None` if it is not certain that a walk returns it.
+pub(crate) type FindNumbered =
+    fn(&Arc<dyn Source>, &Options, Option<u64>) -> Result<Option<Numbered>>;
 
 /// What the first unit of a file is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -248,6 +254,7 @@ impl Growth {
             first,
             offset,
             last,
+            end: None,
             uuid: CarryHead::of(&carry)?.last,
             carry: carry
                 .compared()
@@ -266,12 +273,17 @@ impl Growth {
             Some(_) => (0, None),
             None => (source.len(), Last::of(source, 0, source.len())?),
         };
+        let end = match self.up_to {
+            Some(_) => None,
+            None => End::of(self.format, &self.source, &self.options)?,
+        };
         Ok(Position {
             format: self.format,
             identity,
             first,
             offset,
             last,
+            end,
             uuid: self.up_to,
             carry: None,
         })

@@ -3,12 +3,13 @@
 use std::fmt;
 use std::path::Path;
 use std::str::FromStr;
+use std::sync::Arc;
 
 use serde::Deserialize;
 use uuid::Uuid;
 
 use super::growth::FirstUnit;
-use super::{Carry, Format};
+use super::{Carry, Format, Options};
 use crate::checksum::{Key, hash};
 use crate::error::{Error, Result};
 use crate::ledger::Span;
@@ -136,15 +137,19 @@ impl Place {
 
     /// What identifies a file of which this is the first unit.
     pub(crate) fn of_first(format: &Format, unit: &Span) -> Self {
+        let (at, nbytes) = (unit.start, unit.len());
+        Self { at, nbytes }.of_unit(format)
+    }
+
+    /// What identifies the unit that is there.
+    fn of_unit(self, format: &Format) -> Self {
+        let Self { at, nbytes } = self;
         let nbytes = match format.growing.first {
-            FirstUnit::Bytes => unit.len().min(FIRST_BYTES),
-            FirstUnit::Record => unit.len().saturating_sub(CHECKSUM_BYTES).min(FIRST_BYTES),
-            FirstUnit::Message => unit.len().min(FIRST_BYTES - UUID_BYTES as u64),
+            FirstUnit::Bytes => nbytes.min(FIRST_BYTES),
+            FirstUnit::Record => nbytes.saturating_sub(CHECKSUM_BYTES).min(FIRST_BYTES),
+            FirstUnit::Message => nbytes.min(FIRST_BYTES - UUID_BYTES as u64),
         };
-        Self {
-            at: unit.start,
-            nbytes,
-        }
+        Self { at, nbytes }
     }
 
     /// The bytes; `None` if the file ends before them.
@@ -155,6 +160,81 @@ impl Place {
         let mut bytes = vec![0; saturating_usize(self.nbytes)];
         source.read_exact_at(self.at, &mut bytes)?;
         Ok(Some(bytes))
+    }
+}
+
+/// A record of a file that is written whole.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Numbered {
+    /// How many records are in front of it.
+    pub(crate) number: u64,
+    pub(crate) uuid: [u8; UUID_BYTES],
+    pub(crate) place: Place,
+    /// Whether no other follows it.
+    pub(crate) is_last: bool,
+    /// Whether checksums prove that no other does. False if it was not asked for by its number.
+    pub(crate) is_proven: bool,
+}
+
+/// The last record of a file that is written whole, and how many are in front of it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct End {
+    pub(crate) number: u64,
+    pub(crate) record: Identity,
+}
+
+impl End {
+    /// The last record of a file, if its format has one.
+    ///
+    /// # Errors
+    /// [`Error::Io`].
+    pub(crate) fn of(
+        format: &Format,
+        source: &Arc<dyn Source>,
+        options: &Options,
+    ) -> Result<Option<Self>> {
+        let found = Self::find(format, source, options, None)?;
+        Ok(found.map(|(end, _)| end))
+    }
+
+    /// The UUID of the record, if a file has the same record with the same number, and others after it. If all bytes are there that were
+    /// read, the file may also have nothing more than checksums.
+    ///
+    /// # Errors
+    /// [`Error::Io`].
+    pub(crate) fn goes_on(
+        &self,
+        format: &Format,
+        source: &Arc<dyn Source>,
+        options: &Options,
+        has_all: bool,
+    ) -> Result<Option<[u8; UUID_BYTES]>> {
+        let found = Self::find(format, source, options, Some(self.number))?;
+        let goes_on = found.is_some_and(|(end, found)| {
+            end == *self && (!found.is_last || has_all && found.is_proven)
+        });
+        Ok(self.record.uuid.filter(|_| goes_on))
+    }
+
+    fn find(
+        format: &Format,
+        source: &Arc<dyn Source>,
+        options: &Options,
+        number: Option<u64>,
+    ) -> Result<Option<(Self, Numbered)>> {
+        let Some(find) = format.growing.numbered else {
+            return Ok(None);
+        };
+        let options = options.clone().without_parity().strict(false).values(false);
+        let Some(found) = find(source, &options, number)? else {
+            return Ok(None);
+        };
+        let place = found.place.of_unit(format);
+        let record = Identity::at(&**source, format, place, Some(found.uuid))?;
+        Ok(record.map(|record| {
+            let number = found.number;
+            (Self { number, record }, found)
+        }))
     }
 }
 
@@ -228,6 +308,8 @@ pub struct Position {
     pub(crate) first: Option<Place>,
     pub(crate) offset: u64,
     pub(crate) last: Option<Last>,
+    /// The last record of a sealed segment, by which one that was written anew with more records goes on.
+    pub(crate) end: Option<End>,
     /// The UUID of the last sound record, where records have UUIDs.
     pub(crate) uuid: Option<[u8; UUID_BYTES]>,
     /// The state of the walk, which begins at `offset` again. `None` in complete files, and if it was too large.
@@ -253,10 +335,11 @@ impl Position {
         self.offset
     }
 
-    /// The UUID of the last sound record, where records have UUIDs.
+    /// The UUID of the last sound record, where records have UUIDs and it is known.
     #[must_use]
     pub fn uuid(&self) -> Option<Uuid> {
-        self.uuid.map(Uuid::from_bytes)
+        let of_end = || self.end.as_ref().and_then(|end| end.record.uuid);
+        self.uuid.or_else(of_end).map(Uuid::from_bytes)
     }
 
     /// Whether nothing was read.

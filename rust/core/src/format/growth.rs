@@ -1,5 +1,6 @@
 //! Plans how a file is read on, and converts positions to and from JSON.
 
+use std::str::FromStr;
 use std::sync::{Arc, Mutex};
 
 use serde::{Deserialize, Serialize};
@@ -8,7 +9,7 @@ use uuid::Uuid;
 
 use super::{by_name, resolve};
 use crate::engine::growth::{MAX_CARRY_BYTES, Plan, Tail, first_unit};
-use crate::engine::position::{CarryHead, FIRST_BYTES, LAST_BYTES, Last, Place, replaced};
+use crate::engine::position::{CarryHead, End, FIRST_BYTES, LAST_BYTES, Last, Place, replaced};
 use crate::engine::{Carry, Format, Growth, Identity, Options, Position};
 use crate::error::{Error, Result};
 use crate::source::Source;
@@ -30,6 +31,9 @@ struct Json {
     offset: u64,
     /// Offset, number of bytes, and their hash in hexadecimal digits.
     last: Option<(u64, u64, String)>,
+    /// The number of the last record of a complete file, and what identifies it as if it were the first one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    end: Option<(u64, String)>,
     uuid: Option<String>,
     carry: Option<Value>,
 }
@@ -84,7 +88,11 @@ impl Position {
             last: self
                 .last
                 .map(|Last { place, hash }| (place.at, place.nbytes, format!("{hash:016x}"))),
-            uuid: self.uuid().map(|uuid| uuid.to_string()),
+            end: self
+                .end
+                .as_ref()
+                .map(|end| (end.number, end.record.to_string())),
+            uuid: self.uuid.map(|uuid| Uuid::from_bytes(uuid).to_string()),
             carry: carry.and_then(|carry| serde_json::from_str(&carry.0).ok()),
         };
         // Text, numbers and a value always have a JSON form.
@@ -97,10 +105,7 @@ impl Json {
     fn checked(self) -> Option<Position> {
         let format = by_name(&self.format).ok()?;
         let grows = format.growing.tail != Tail::Complete;
-        let identity: Option<Identity> = match self.identity {
-            Some(text) => Some(text.parse().ok()?),
-            None => None,
-        };
+        let identity: Option<Identity> = parsed(self.identity)?;
         let own_family = |own: &Identity| own.family() == format.growing.family;
         let first = self.first.map(|(at, nbytes)| Place { at, nbytes });
         let fits = |place: Place, most: u64| {
@@ -119,10 +124,12 @@ impl Json {
             }),
             None => None,
         };
-        let uuid = match self.uuid {
-            Some(text) => Some(Uuid::try_parse(&text).ok()?.into_bytes()),
-            None => None,
-        };
+        let (number, record) = self.end.unzip();
+        let record: Option<Identity> = parsed(record)?;
+        if !record.as_ref().is_none_or(|own| !grows && own_family(own)) {
+            return None;
+        }
+        let uuid = parsed(self.uuid)?.map(Uuid::into_bytes);
         let carry = self.carry.map(|carry| Carry(carry.to_string()));
         if let Some(carry) = &carry {
             let head = CarryHead::of(carry).ok()?;
@@ -140,16 +147,25 @@ impl Json {
             first,
             offset: self.offset,
             last,
+            end: number
+                .zip(record)
+                .map(|(number, record)| End { number, record }),
             uuid,
             carry,
         })
     }
 }
 
+/// What a text says, if there is one. `None` if it says nothing of the kind.
+fn parsed<T: FromStr>(text: Option<String>) -> Option<Option<T>> {
+    text.map(|text| text.parse()).transpose().ok()
+}
+
 impl Growth {
     /// Plans to read what a file has since this position; all of it without one. `source` has as much of it as is to be read.
     ///
-    /// A file that was active and is sealed by now goes on after the last record that was read, by its UUID. Pruning and parts do not
+    /// A file that was active and is sealed by now goes on after the last record that was read, by its UUID. So does a sealed segment
+    /// that was written anew with more records, if it has that last record, with as many in front of it. Pruning and parts do not
     /// concern it.
     ///
     /// # Errors
@@ -220,7 +236,7 @@ fn plan(
     let own = position.format;
     let is_named = options.format.is_none_or(|named| *named == *own);
     if is_named && has_first(&**source, position)? {
-        return Ok((own, go_on(source, position)?));
+        return Ok((own, go_on(source, options, position, true)?));
     }
     let format = resolve(&**source, options)?;
     let expected = || match &position.identity {
@@ -248,7 +264,7 @@ fn plan(
         None => true,
     };
     if *format == *own && (is_same || is_damaged) {
-        return Ok((own, go_on(source, position)?));
+        return Ok((own, go_on(source, options, position, is_same)?));
     }
     let offset = position.first.map_or(0, |first| first.at);
     let found = match found {
@@ -268,10 +284,15 @@ pub(super) fn has_first(source: &dyn Source, position: &Position) -> Result<bool
     Ok(found.as_ref() == Some(identity))
 }
 
-/// How the file of a position goes on, if it is as it was up to there.
-fn go_on(source: &Arc<dyn Source>, position: &Position) -> Result<Plan> {
-    position.check_read(&**source)?;
+/// How the file of a position goes on, if it is as it was up to there. `has_first` tells whether it has the first unit.
+fn go_on(
+    source: &Arc<dyn Source>,
+    options: &Options,
+    position: &Position,
+    has_first: bool,
+) -> Result<Plan> {
     if position.format.growing.tail != Tail::Complete {
+        position.check_read(&**source)?;
         return Ok(match &position.carry {
             Some(carry) => Plan::Carry(carry.clone()),
             None => Plan::Offset(position.offset),
@@ -281,12 +302,25 @@ fn go_on(source: &Arc<dyn Source>, position: &Position) -> Result<Plan> {
         return Ok(Plan::After(uuid));
     }
     let (len, offset) = (source.len(), position.offset);
-    if len != offset {
-        let (expected, found) = (
-            format!("the end of the file, which is complete with {offset} bytes"),
-            format!("{} more bytes", len - offset),
-        );
-        return Err(replaced(source.path(), offset, expected, found));
+    let (error, has_all) = match position.check_read(&**source) {
+        Ok(()) if len == offset => return Ok(Plan::Nothing),
+        Ok(()) => {
+            let (expected, found) = (
+                format!("the end of the file, which is complete with {offset} bytes"),
+                format!("{} more bytes", len - offset),
+            );
+            (replaced(source.path(), offset, expected, found), true)
+        }
+        Err(error @ Error::Replaced { .. }) => (error, false),
+        Err(error) => return Err(error),
+    };
+    if position.identity.is_none() {
+        // It was being written, and had no record yet.
+        return Ok(Plan::All);
     }
-    Ok(Plan::Nothing)
+    let after = match &position.end {
+        Some(end) if has_first => end.goes_on(position.format, source, options, has_all)?,
+        _ => None,
+    };
+    after.map_or(Err(error), |uuid| Ok(Plan::After(uuid)))
 }

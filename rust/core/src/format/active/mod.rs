@@ -66,6 +66,7 @@ pub static FORMAT: Format = Format {
         family: "segment",
         first: FirstUnit::Record,
         tail: Tail::Zeros,
+        numbered: None,
     },
     columns: |_| COLUMNS,
     detect: detect::detect,

@@ -126,6 +126,7 @@ pub static FORMAT: Format = Format {
         family: "chunked",
         first: FirstUnit::Bytes,
         tail: Tail::Zeros,
+        numbered: None,
     },
     columns: |_| COLUMNS,
     detect,

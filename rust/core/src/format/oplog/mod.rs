@@ -69,6 +69,7 @@ pub static FORMAT: Format = Format {
         family: "oplog",
         first: FirstUnit::Bytes,
         tail: Tail::Bytes,
+        numbered: None,
     },
     columns: |options| layout::columns::columns(options.dialect),
     detect: detect::detect,

@@ -16,7 +16,7 @@
 //! - `judge`: the rules. `check` reads what they need. `run` checks many messages at once; its answer is "all
 //!   good" or unknown.
 //! - `state`, `walk` and `ranges` (the ledger, and strict reading).
-//! - `open` chooses the key and where a walk begins. `torn` finds a cut-off trailer. `part` splits.
+//! - `open` chooses the key and where a walk begins. `last` tells which record a segment ends with. `torn` finds a cut-off trailer. `part` splits.
 //! - `search`, `table` (where a search begins), `proof`, `group` (several look-ups in turns) and `lookup`.
 
 mod candidates;
@@ -26,6 +26,7 @@ mod front;
 mod group;
 mod index;
 mod judge;
+mod last;
 mod layout;
 mod lookup;
 mod open;
@@ -86,6 +87,7 @@ pub static FORMAT: Format = Format {
         family: "segment",
         first: FirstUnit::Message,
         tail: Tail::Complete,
+        numbered: Some(last::numbered),
     },
     columns: |_| COLUMNS,
     detect: detect::detect,

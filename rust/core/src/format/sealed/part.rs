@@ -141,7 +141,7 @@ impl Checker {
     }
 
     /// The message of an entry, if it is good at its own offset, regardless of the ones before.
-    fn in_place(&mut self, number: u64) -> Result<Option<Message>> {
+    pub(super) fn in_place(&mut self, number: u64) -> Result<Option<Message>> {
         let entry = self.entry_elsewhere(number)?;
         let nothing = Prior::nothing(&self.front);
         let checked = self.check(&entry, &nothing)?;

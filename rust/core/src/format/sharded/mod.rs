@@ -52,6 +52,7 @@ pub(crate) static FORMAT: Format = Format {
         family: "sharded",
         first: FirstUnit::Bytes,
         tail: Tail::Zeros,
+        numbered: None,
     },
     columns: |_| COLUMNS,
     detect: |source, options| {

@@ -100,6 +100,7 @@ pub static FORMAT: Format = Format {
         family: "tenant",
         first: FirstUnit::Bytes,
         tail: Tail::Complete,
+        numbered: None,
     },
     columns: |_| COLUMNS,
     detect,
