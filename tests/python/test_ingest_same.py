@@ -232,6 +232,25 @@ def test_a_sealed_file_that_was_ingested_while_it_was_copied_goes_on(tmp_path: P
     assert ingest(src, lake, format="sealed").records == 0
 
 
+@pytest.mark.parametrize("is_damaged", [True, False])
+def test_damage_of_a_segment_that_was_sealed_after_its_tail_was_final_is_told(tmp_path: Path, is_damaged: bool) -> None:
+    src, lake = tmp_path / "src", tmp_path / "lake"
+    written = write_segment(src / "a.active", 8)
+    content = (src / "a.active").read_bytes()
+    # A record of which much was written, and that was taken back.
+    torn = content[written[3].start :][:16] + b"\x01t" + (20_000).to_bytes(4, "big") + bytes(b"x" * 10_000)
+    (src / "a.active").write_bytes(content[: written[2].end] + torn)
+    assert ingest(src, lake, final=True).records == 3
+    (src / "a.active").unlink()
+    seal(src / "a.sealed", written, trailer=True)
+    if is_damaged:
+        flip(src / "a.sealed", (src / "a.sealed").read_bytes().index(written[5].value))
+    assert ingest(src, lake).records == 5 - is_damaged
+    found = [(Path(row["path"]).name, row["kind"]) for row in rows(lake, "damage")]
+    assert found == [("a.active", "torn_tail"), ("a.sealed", "corrupt")][: 1 + is_damaged]
+    assert rows(lake, "files")[-1]["status"] == ("damaged" if is_damaged else "sound")
+
+
 def copies(src: Path) -> Counter[bytes]:
     """Files that begin with the same record: parts of one, and one that goes on in another way from the tenth on."""
     src.mkdir(parents=True)

@@ -189,5 +189,7 @@ class Carry:
 
     def at(self, position: seglake.Position, more: Sums) -> Self:
         """Returns that of a later position, up to which there is so much more."""
-        tail = self.tail if self.tail is not None and position.byte_offset < self.tail.end else None
+        tail = self.tail
+        if tail is None or position.byte_offset >= tail.end or position.format != self.position.format:
+            tail = None
         return replace(self, position=position, sums=self.sums.plus(more), tail=tail)

@@ -68,7 +68,8 @@ class FileSink:
         self._run = run
         self._output = output
         self._held: list[seglake.Span] = []
-        self._known = Tail(0) if file.before is None else file.before.carry.tail or Tail(0)
+        self._before = None if file.before is None else file.before.carry
+        self._known = Tail(0)
         self._known_records = _Places()
         self._pass_records = _Places()
         self._reader: seglake.Reader | None = None
@@ -76,6 +77,9 @@ class FileSink:
     def begin(self, reader: seglake.Reader) -> None:
         """Begins a pass."""
         self._reader = reader
+        if self._before is not None and self._before.tail is not None and reader.format == self._before.position.format:
+            # A segment that was sealed since has other bytes there.
+            self._known = self._before.tail
         self.ranges = 0
         self._pass_records = _Places()
 
