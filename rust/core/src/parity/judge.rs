@@ -11,6 +11,9 @@ use crate::bug::OrBug;
 use crate::error::Result;
 use crate::saturating::saturating_usize;
 
+/// How many blocks are read first where one that verifies is enough. Most often that is the first one.
+const FIRST_BLOCKS: usize = 8;
+
 /// The group of blocks with the most damage.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
@@ -177,11 +180,17 @@ impl<'a> Judged<'a> {
     /// with a block that verifies, if only that is asked for.
     pub(super) fn verify_data(&mut self, known: &Known, is_first_enough: bool) -> Result<()> {
         let block_bytes = self.geometry.block_bytes;
-        let piece = (PIECE_BYTES / block_bytes).max(1);
+        let most = (PIECE_BYTES / block_bytes).max(1);
+        let mut piece = if is_first_enough {
+            FIRST_BLOCKS.min(most)
+        } else {
+            most
+        };
         let mut buffer = Vec::new();
         let mut first = 0;
         while first < self.data.len() {
             let end = (first + piece).min(self.data.len());
+            piece = (piece * 2).min(most);
             let range = first * block_bytes..self.geometry.block(end - 1).end;
             let is_open = |proof: &Proof| *proof == Proof::None;
             let proofs = self.data.get(first..end).or_bug("blocks of the band")?;
