@@ -81,6 +81,8 @@ mod oplog_writer;
 mod output;
 mod parity;
 mod parity_damage;
+#[cfg(all(unix, feature = "faults"))]
+mod parity_once;
 mod parity_patterns;
 #[cfg(all(unix, feature = "faults"))]
 mod parity_reading;

@@ -23,7 +23,7 @@ use seglake::{Error, Reader};
 
 /// A file, and how it is read.
 pub(crate) struct Sample {
-    name: String,
+    pub(crate) name: String,
     pub(crate) bytes: Vec<u8>,
     pub(crate) options: Options,
 }
@@ -90,7 +90,7 @@ fn sidecar_of(bytes: &[u8]) -> Vec<u8> {
     sidecar_in_bands(bytes, 2)
 }
 
-fn sidecar_in_bands(bytes: &[u8], groups: u16) -> Vec<u8> {
+pub(crate) fn sidecar_in_bands(bytes: &[u8], groups: u16) -> Vec<u8> {
     let parameters = Parameters::new(64, 6, 2, groups).unwrap();
     let set = Set {
         id: *b"some set",
@@ -100,7 +100,11 @@ fn sidecar_in_bands(bytes: &[u8], groups: u16) -> Vec<u8> {
 }
 
 /// The file and options, read by a sidecar.
-fn read_by(bytes: &[u8], sidecar: &[u8], options: &Options) -> (Arc<dyn Source>, Options) {
+pub(crate) fn read_by(
+    bytes: &[u8],
+    sidecar: &[u8],
+    options: &Options,
+) -> (Arc<dyn Source>, Options) {
     let source = Arc::new(BytesSource::new(bytes.to_vec()));
     with_parity(
         source,
@@ -110,9 +114,9 @@ fn read_by(bytes: &[u8], sidecar: &[u8], options: &Options) -> (Arc<dyn Source>,
     .unwrap()
 }
 
-type Row = (u64, String);
+pub(crate) type Row = (u64, String);
 
-fn rows_of(source: &Arc<dyn Source>, options: &Options) -> (Vec<Row>, Option<Error>) {
+pub(crate) fn rows_of(source: &Arc<dyn Source>, options: &Options) -> (Vec<Row>, Option<Error>) {
     let columns = options.format.unwrap().columns(options).len();
     let mut walk = match open(source.clone(), options, Start::Beginning) {
         Ok(walk) => walk,
@@ -143,12 +147,12 @@ fn plain_rows(sample: &Sample) -> Vec<Row> {
     rows
 }
 
-fn ledger(source: &Arc<dyn Source>, options: &Options) -> Vec<Span> {
+pub(crate) fn ledger(source: &Arc<dyn Source>, options: &Options) -> Vec<Span> {
     let ledger = Ledger::new(source.clone(), options).unwrap();
     ledger.collect::<seglake::Result<_>>().unwrap()
 }
 
-fn verify(source: &Arc<dyn Source>, options: &Options) -> Report {
+pub(crate) fn verify(source: &Arc<dyn Source>, options: &Options) -> Report {
     verbs::verify(source.clone(), options, |_| Ok(())).unwrap()
 }
 
@@ -221,7 +225,7 @@ fn within_the_guarantee(
     damaged
 }
 
-fn any_sample() -> impl Strategy<Value = &'static Sample> {
+pub(crate) fn any_sample() -> impl Strategy<Value = &'static Sample> {
     any::<Index>().prop_map(|index| {
         // Half of the trials are with the files that were written here.
         let own = FORMATS.len() + 2;
@@ -234,7 +238,7 @@ fn any_sample() -> impl Strategy<Value = &'static Sample> {
     })
 }
 
-fn choices(most: usize) -> impl Strategy<Value = Vec<(Index, Index, u8)>> {
+pub(crate) fn choices(most: usize) -> impl Strategy<Value = Vec<(Index, Index, u8)>> {
     proptest::collection::vec((any::<Index>(), any::<Index>(), any::<u8>()), 1..most)
 }
 

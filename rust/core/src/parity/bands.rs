@@ -1,28 +1,34 @@
-//! A file and its sidecar, of which each band is judged when it is first read.
+//! A file and its sidecar, of which each block is proven whenever it is read. A band with a block that is not proven so is judged
+//! as a whole.
 
 use std::collections::VecDeque;
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use super::bytes::Files;
-use super::frames::Frames;
-use super::judge::{JudgedBand, Worse as _, WorstGroup};
+use super::checks::{Checks, KeptBlocks, Proven, READ_BYTES};
+use super::frames::{Frame, Frames};
+use super::judge::{Judged, JudgedBand, Worse as _, WorstGroup};
+use super::layout::{Geometry, Set};
 use super::ledger::{Blocks, Content, FileKind, FileSpan, SidecarRange, SidecarSpan, band_blocks};
 use super::report::{Inspection, Options, Refused, Report};
 use crate::bug::OrBug;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::saturating::saturating_usize;
 use crate::source::Source;
 
-/// Of how many damaged bands the repaired blocks are kept. Walks read in up to three places of a file at once. Blocks
-/// of other bands are computed again when they are read.
+/// Of how many bands the hashes and repaired blocks are kept, whatever their size. Walks read in up to three places of a file at
+/// once. Those of other bands are read or computed again.
 const KEPT_BANDS: usize = 4;
+/// Those of more bands are kept if they take no more than this.
+const KEPT_BYTES: usize = 1 << 20;
 /// A whole sidecar covers less than this many times its own bytes: a group has at most 255 data blocks for each parity block.
 const MOST_COVERED: u64 = 256;
 
-/// A file and its sidecar. A band is judged when a byte of it is first asked for. What is kept of it are its ranges and
-/// where bytes differ; of damaged bands that were read last also their repaired blocks.
+/// A file and its sidecar. Blocks are proven by the hashes that the sidecar has, as often as they are read. If one is not, its band is
+/// judged. What is kept of a band are its ranges and where bytes differ; of those that were read last also the hashes, and the
+/// repaired blocks.
 pub(crate) struct Bands {
     file: Arc<dyn Source>,
     sidecar: Arc<dyn Source>,
@@ -36,6 +42,7 @@ pub(crate) struct Bands {
     /// Whether anything that was judged so far is damaged.
     is_damaged: AtomicBool,
     state: Mutex<State>,
+    blocks: KeptBlocks,
 }
 
 /// A band that has a current frame.
@@ -44,25 +51,80 @@ struct Place {
     end: u64,
     /// The number of its frame among the ranges of the sidecar.
     range: usize,
+    set: Set,
+    frame: Frame,
+    geometry: Geometry,
 }
 
-#[derive(Default)]
+impl Place {
+    /// The blocks that bytes of a range of the file are in.
+    fn blocks(&self, range: &Range<u64>) -> Range<usize> {
+        let within = |at: u64| saturating_usize(at.clamp(self.start, self.end) - self.start);
+        let bytes = self.geometry.block_bytes;
+        within(range.start) / bytes..within(range.end).div_ceil(bytes)
+    }
+
+    /// The bytes of the file that blocks have.
+    fn bytes(&self, blocks: &Range<usize>) -> Range<u64> {
+        let at = |block: usize| self.start + self.geometry.block(block).start as u64;
+        at(blocks.start)..at(blocks.end).min(self.end)
+    }
+}
+
 struct State {
-    judged: Vec<Option<Arc<Found>>>,
-    recent: VecDeque<(usize, Arc<[Patch]>)>,
+    /// What is known of each band.
+    known: Vec<Known>,
+    recent: VecDeque<(usize, Arc<Recent>)>,
 }
 
-/// What is known of a band that was judged.
+/// What is known of a band.
+enum Known {
+    /// None of its blocks was read.
+    Nothing,
+    /// These blocks were proven.
+    Some(Proven),
+    All(Arc<Found>),
+}
+
+/// What is known of a band that was judged, or all of whose blocks were proven.
 #[derive(Debug)]
 pub(crate) struct Found {
     blocks: Blocks,
     /// Where bytes of repaired blocks differ from the file's, or are missing there. Ascending, and they do not touch.
     pub(crate) differing: Vec<Range<u64>>,
-    sidecar: SidecarSpan,
-    worst: Option<WorstGroup>,
+    /// Whether its frame proves all blocks.
+    is_proven: bool,
+    /// What its frame is, and the worst of its groups, once it was asked for.
+    frame: OnceLock<(SidecarSpan, Option<WorstGroup>)>,
+}
+
+/// What it takes to read bytes of a band.
+struct Recent {
+    checks: Checks,
+    patches: Vec<Patch>,
 }
 
 impl Found {
+    /// A band whose blocks are all proven by its frame.
+    fn proven(place: &Place) -> Self {
+        Self {
+            blocks: Blocks::sound(place.start, place.end),
+            differing: Vec::new(),
+            is_proven: true,
+            frame: OnceLock::new(),
+        }
+    }
+
+    /// Whether what was proven or restored of the band before still is.
+    fn keeps(&self, before: &Self) -> bool {
+        let is_lost = |span: &&FileSpan| span.kind == FileKind::Lost;
+        let mut lost = self.spans().iter().filter(is_lost);
+        lost.all(|own| {
+            let mut before = before.spans().iter().filter(is_lost);
+            before.any(|span| span.start <= own.start && own.end <= span.end)
+        })
+    }
+
     /// All ranges of its blocks.
     pub(crate) fn spans(&self) -> &[FileSpan] {
         &self.blocks.spans
@@ -95,7 +157,14 @@ impl Bands {
             {
                 let start = set.band_start(frame.band);
                 let end = start + u64::from(frame.len);
-                places.push(Place { start, end, range });
+                places.push(Place {
+                    start,
+                    end,
+                    range,
+                    set,
+                    frame,
+                    geometry: frame.geometry(&set),
+                });
             }
         }
         places.sort_by_key(|place| place.start);
@@ -108,9 +177,10 @@ impl Bands {
             gaps: Vec::new(),
             is_damaged: AtomicBool::new(false),
             state: Mutex::new(State {
-                judged: places.iter().map(|_| None).collect(),
+                known: places.iter().map(|_| Known::Nothing).collect(),
                 recent: VecDeque::new(),
             }),
+            blocks: KeptBlocks::default(),
             places,
         };
         bands.gaps = bands.inspect(|inspection| Ok(inspection.gaps()))?;
@@ -168,76 +238,96 @@ impl Bands {
         self.places.iter().map(|place| place.start..place.end)
     }
 
-    /// Judges the bands of a range, if they are not judged yet.
+    /// Proves the blocks of a range that were not proven yet. Judges their bands if they are damaged.
     ///
     /// # Errors
-    /// [`Error::Io`](crate::Error::Io).
+    /// As [`read`](Self::read).
     pub(crate) fn judge(&self, range: Range<u64>) -> Result<()> {
         self.places_of(&range)
-            .try_for_each(|place| self.found(place).map(drop))
+            .try_for_each(|place| self.judge_range(place, &range))
     }
 
     /// What is known of each band, in order. `poll` is called before each.
     ///
     /// # Errors
-    /// [`Error::Io`](crate::Error::Io), and those of `poll`.
+    /// As [`read`](Self::read), and those of `poll`.
     pub(crate) fn all(&self, mut poll: impl FnMut() -> Result<()>) -> Result<Vec<Arc<Found>>> {
-        let all = (0..self.places.len()).map(|place| {
+        let all = self.places.iter().enumerate().map(|(place, own)| {
             poll()?;
-            self.found(place)
+            self.judge_range(place, &(own.start..own.end))?;
+            self.found(place).or_bug("a band that was judged")
         });
         all.collect()
     }
 
-    /// Reads the file, zeros after its end, and with `repaired` its repaired blocks in their places.
+    /// Reads the file as it was covered: with its repaired blocks in their places, and zeros after its end. Bytes that are sound are
+    /// those that were hashed.
     ///
     /// # Errors
-    /// [`Error::Io`](crate::Error::Io).
-    pub(crate) fn read(&self, offset: u64, buffer: &mut [u8], repaired: bool) -> Result<()> {
-        let range = offset..offset.saturating_add(buffer.len() as u64);
-        Files::new(&*self.file, &*self.sidecar).read_file(offset, buffer)?;
-        if !repaired {
-            return Ok(());
-        }
-        for place in self.places_of(&range) {
-            if self.found(place)?.differing.is_empty() {
-                continue;
+    /// [`Error::Io`], also if a block was proven before and is not any more.
+    pub(crate) fn read(&self, offset: u64, buffer: &mut [u8]) -> Result<()> {
+        let (mut at, mut left) = (offset, buffer);
+        while !left.is_empty() {
+            let place = self.places.partition_point(|own| own.end <= at);
+            let (end, is_covered) = match self.places.get(place) {
+                Some(own) if own.start <= at => (own.end, true),
+                Some(next) => (next.start, false),
+                None => (u64::MAX, false),
+            };
+            let len = saturating_usize(end - at).min(left.len());
+            let (part, rest) = left.split_at_mut(len);
+            if is_covered {
+                self.read_place(place, at, part)?;
+            } else {
+                self.read_as_it_is(at, part)?;
             }
-            for patch in self.patches(place)?.iter() {
-                patch.apply(&range, buffer);
-            }
+            (at, left) = (at + len as u64, rest);
         }
         Ok(())
+    }
+
+    /// Reads the file as it is, and zeros after its end.
+    ///
+    /// # Errors
+    /// [`Error::Io`].
+    pub(crate) fn read_as_it_is(&self, offset: u64, buffer: &mut [u8]) -> Result<()> {
+        self.files().read_file(offset, buffer)
     }
 
     /// The report on both files, when all bands are judged.
     ///
     /// # Errors
     /// [`Error::Io`](crate::Error::Io), and those of `poll`.
-    pub(crate) fn report(&self, poll: impl FnMut() -> Result<()>) -> Result<Report> {
-        let all = self.all(poll)?;
+    pub(crate) fn report(&self, mut poll: impl FnMut() -> Result<()>) -> Result<Report> {
+        let all = self.all(&mut poll)?;
         let mut blocks = Blocks::default();
         let mut worst: Option<WorstGroup> = None;
         let mut sidecar: Vec<_> = self.ranges.iter().map(|own| own.span(None)).collect();
+        let mut frames = Vec::with_capacity(all.len());
         for (place, found) in self.places.iter().zip(&all) {
+            poll()?;
             blocks.add(&found.blocks);
+            let (span, group) = self.frame_of(place, found)?;
             if let Some(own) = sidecar.get_mut(place.range) {
-                *own = found.sidecar;
+                *own = span;
             }
+            frames.push((place.range, group));
         }
         // In the order of the sidecar, as when it is judged at once.
-        let mut order: Vec<_> = self.places.iter().zip(&all).collect();
-        order.sort_by_key(|(place, _)| place.range);
-        for (_, found) in order {
-            worst = worst.max_by_damage(found.worst);
+        frames.sort_by_key(|(range, _)| *range);
+        for (_, group) in frames {
+            worst = worst.max_by_damage(group);
         }
         self.inspect(|inspection| inspection.sum_up(blocks, sidecar, worst))
     }
 
+    fn files(&self) -> Files<'_> {
+        Files::new(&*self.file, &*self.sidecar)
+    }
+
     fn inspect<T>(&self, look: impl FnOnce(&Inspection<'_>) -> Result<T>) -> Result<T> {
-        let files = Files::new(&*self.file, &*self.sidecar);
         look(&Inspection {
-            files: &files,
+            files: &self.files(),
             frames: self.frames.clone(),
             ranges: self.ranges.clone(),
             refused: self.refused,
@@ -256,57 +346,183 @@ impl Bands {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn found(&self, place: usize) -> Result<Arc<Found>> {
-        if let Some(found) = self.lock().judged.get(place).cloned().flatten() {
-            return Ok(found);
+    fn found(&self, place: usize) -> Option<Arc<Found>> {
+        match self.lock().known.get(place) {
+            Some(Known::All(found)) => Some(found.clone()),
+            _ => None,
         }
-        Ok(self.judge_place(place)?.0)
     }
 
-    fn patches(&self, place: usize) -> Result<Arc<[Patch]>> {
-        let recent = self.lock();
-        let kept = recent.recent.iter().find(|(own, _)| *own == place);
-        if let Some((_, patches)) = kept {
-            return Ok(patches.clone());
+    /// What the frame of a band is, and the worst of its groups.
+    fn frame_of(&self, place: &Place, found: &Found) -> Result<(SidecarSpan, Option<WorstGroup>)> {
+        if let Some(frame) = found.frame.get() {
+            return Ok(*frame);
         }
-        drop(recent);
-        Ok(self.judge_place(place)?.1)
+        let files = self.files();
+        let band = JudgedBand::judge_proven(&files, place.set, place.frame)?;
+        let range = self.ranges.get(place.range);
+        let range = range.or_bug("the range of a frame")?;
+        let frame = (range.span(Some(&band)), band.worst());
+        Ok(*found.frame.get_or_init(|| frame))
+    }
+
+    /// Proves the blocks of a range that were not proven yet.
+    fn judge_range(&self, place: usize, range: &Range<u64>) -> Result<()> {
+        let own = self.places.get(place).or_bug("a band of the file")?;
+        let Range { mut start, end } = own.blocks(range);
+        let mut buffer = Vec::new();
+        while start < end {
+            let open = match self.lock().known.get(place) {
+                Some(Known::Some(proven)) => proven.open(start, end),
+                Some(Known::All(_)) => return Ok(()),
+                _ => start..end,
+            };
+            let most = (READ_BYTES / own.geometry.block_bytes).max(1);
+            let piece = open.start..open.end.min(open.start + most);
+            if !piece.is_empty() {
+                let bytes = own.bytes(&piece);
+                buffer.resize(saturating_usize(bytes.end - bytes.start), 0);
+                self.read_place(place, bytes.start, &mut buffer)?;
+            }
+            start = piece.end;
+        }
+        Ok(())
+    }
+
+    /// Reads bytes of a band.
+    fn read_place(&self, place: usize, at: u64, bytes: &mut [u8]) -> Result<()> {
+        let own = self.places.get(place).or_bug("a band of the file")?;
+        let range = at..at + bytes.len() as u64;
+        let files = self.files();
+        let read =
+            |recent: &Recent, bytes: &mut [u8]| recent.checks.read(&files, at, bytes, &self.blocks);
+        let changed = |block: usize| {
+            let offset = own.start + own.geometry.block(block).start as u64;
+            let what = format!("the block of its parity sidecar at offset {offset}");
+            Error::changed(self.file.path(), &what)
+        };
+        let mut recent = self.recent(place)?;
+        if let Some(block) = read(&recent, bytes)? {
+            let was_proven = match self.lock().known.get(place) {
+                Some(Known::Some(proven)) => proven.has(block),
+                Some(Known::All(_)) => true,
+                _ => false,
+            };
+            if was_proven {
+                return Err(changed(block));
+            }
+            recent = self.judge_place(place)?;
+            if let Some(block) = read(&recent, bytes)? {
+                return Err(changed(block));
+            }
+        }
+        for patch in &recent.patches {
+            patch.apply(&range, bytes);
+        }
+        self.note(place, own.blocks(&range));
+        Ok(())
+    }
+
+    /// Notes that blocks were proven, unless the band was judged.
+    fn note(&self, place: usize, blocks: Range<usize>) {
+        let mut state = self.lock();
+        if let (Some(known), Some(own)) = (state.known.get_mut(place), self.places.get(place)) {
+            if matches!(known, Known::Nothing) {
+                *known = Known::Some(Proven::none_of(own.geometry.blocks));
+            }
+            if let Known::Some(proven) = known
+                && proven.add(blocks)
+            {
+                *known = Known::All(Arc::new(Found::proven(own)));
+            }
+        }
+    }
+
+    /// What it takes to read bytes of a band.
+    fn recent(&self, place: usize) -> Result<Arc<Recent>> {
+        let is_proven = {
+            let mut state = self.lock();
+            if let Some(at) = state.recent.iter().position(|(own, _)| *own == place) {
+                let (_, recent) = state.recent.get(at).or_bug("a band that was found")?;
+                let recent = recent.clone();
+                if at + 1 < state.recent.len() {
+                    state.recent.remove(at);
+                    state.recent.push_back((place, recent.clone()));
+                }
+                return Ok(recent);
+            }
+            match state.known.get(place) {
+                Some(Known::All(found)) => found.is_proven,
+                _ => true,
+            }
+        };
+        let own = self.places.get(place).or_bug("a band of the file")?;
+        if is_proven {
+            let files = self.files();
+            let mut judged = Judged::open(&files, own.set, own.frame)?;
+            if let Some(checks) = Checks::of_frame(&mut judged)? {
+                return Ok(self.keep(place, checks, Vec::new()));
+            }
+        }
+        self.judge_place(place)
+    }
+
+    fn keep(&self, place: usize, checks: Checks, patches: Vec<Patch>) -> Arc<Recent> {
+        let recent = Arc::new(Recent { checks, patches });
+        let mut state = self.lock();
+        state.recent.retain(|(own, _)| *own != place);
+        state.recent.push_back((place, recent.clone()));
+        let mut bytes: usize = state.recent.iter().map(|(_, own)| own.bytes()).sum();
+        while bytes > KEPT_BYTES
+            && state.recent.len() > KEPT_BANDS
+            && let Some((_, first)) = state.recent.pop_front()
+        {
+            bytes -= first.bytes();
+        }
+        recent
     }
 
     /// Judges a band. No lock is held meanwhile: reading may wait for others.
-    fn judge_place(&self, place: usize) -> Result<(Arc<Found>, Arc<[Patch]>)> {
+    fn judge_place(&self, place: usize) -> Result<Arc<Recent>> {
         let own = self.places.get(place).or_bug("a band of the file")?;
-        let (found, patches) = self.inspect(|inspection| {
+        let (found, checks, patches) = self.inspect(|inspection| {
             let range = inspection.ranges.get(own.range);
             let range = range.or_bug("the range of a frame")?;
-            let band = inspection.judge(range)?.or_bug("a current frame")?;
+            let mut band = inspection.judge(range)?.or_bug("a current frame")?;
             let blocks = band_blocks(&band)?;
             let (differing, patches) = repaired_bytes(&band, &blocks.spans)?;
+            let checks = Checks::of_judged(&mut band, &blocks.spans);
             let found = Found {
                 blocks,
                 differing,
-                sidecar: range.span(Some(&band)),
-                worst: band.worst(),
+                is_proven: false,
+                frame: OnceLock::from((range.span(Some(&band)), band.worst())),
             };
-            Ok((found, patches))
+            Ok((found, checks, patches))
         })?;
-        let (found, patches) = (Arc::new(found), Arc::<[Patch]>::from(patches));
         let is_sound = |span: &FileSpan| span.kind == FileKind::Sound;
         if !found.spans().iter().all(is_sound) {
             self.is_damaged.store(true, Ordering::Release);
         }
-        let mut state = self.lock();
-        if let Some(own) = state.judged.get_mut(place) {
-            *own = Some(found.clone());
-        }
-        if !patches.is_empty() {
-            state.recent.retain(|(own, _)| *own != place);
-            state.recent.push_back((place, patches.clone()));
-            if state.recent.len() > KEPT_BANDS {
-                state.recent.pop_front();
+        if let Some(known) = self.lock().known.get_mut(place) {
+            let before = match known {
+                Known::All(before) => Some(&**before),
+                _ => None,
+            };
+            if before.is_some_and(|before| !found.keeps(before)) {
+                return Err(Error::changed(self.file.path(), "it"));
             }
+            *known = Known::All(Arc::new(found));
         }
-        Ok((found, patches))
+        Ok(self.keep(place, checks, patches))
+    }
+}
+
+impl Recent {
+    /// The bytes of memory that it takes.
+    fn bytes(&self) -> usize {
+        let patches = self.patches.iter().map(|patch| patch.bytes.len());
+        self.checks.bytes() + patches.sum::<usize>()
     }
 }
 

@@ -106,6 +106,7 @@ impl Judged<'_> {
                 continue;
             };
             *self.data.get_mut(block).or_bug("a block of the group")? = proof;
+            *self.hashes.get_mut(block).or_bug("a block of the group")? = hash;
         }
         Ok(())
     }

@@ -87,6 +87,8 @@ pub(super) struct Judged<'a> {
     pub(super) data: Vec<Proof>,
     /// Whether parity blocks verify, as far as they are there.
     pub(super) parity: Vec<bool>,
+    /// The hashes of data blocks as they were in place when they were proven, or were read at last if nothing proved them.
+    pub(super) hashes: Vec<u64>,
 }
 
 impl<'a> Judged<'a> {
@@ -106,6 +108,7 @@ impl<'a> Judged<'a> {
             tables: [Vec::new(), Vec::new()],
             data: Vec::new(),
             parity: Vec::new(),
+            hashes: Vec::new(),
         };
         let table_bytes = geometry.entries() * ENTRY_BYTES;
         let starts = [HEAD_BYTES, geometry.second_front() + HEAD_BYTES];
@@ -118,6 +121,7 @@ impl<'a> Judged<'a> {
         let [first, second] = &judged.tables;
         let seen = first.len().max(second.len());
         judged.data = vec![Proof::None; seen.min(geometry.blocks)];
+        judged.hashes = vec![0; judged.data.len()];
         let there = frame.end.min(files.sidecar.len());
         let parity_start = frame.start + geometry.front_bytes() as u64;
         let there = saturating_usize(there.saturating_sub(parity_start)) / geometry.block_bytes;
@@ -204,11 +208,14 @@ impl<'a> Judged<'a> {
                     let is_verified = self.is_entry(block, hash)
                         && self.is_agreed(block)
                         && !known.is_missing(&self.geometry.block(block), self.file_there);
-                    if let Some(proof) = self.data.get_mut(block)
+                    if let (Some(proof), Some(own)) =
+                        (self.data.get_mut(block), self.hashes.get_mut(block))
                         && *proof == Proof::None
-                        && is_verified
                     {
-                        *proof = Proof::Hash;
+                        *own = hash;
+                        if is_verified {
+                            *proof = Proof::Hash;
+                        }
                     }
                 }
                 let proofs = self.data.get(first..end).or_bug("blocks of the band")?;
@@ -217,6 +224,27 @@ impl<'a> Judged<'a> {
                 }
             }
             first = end;
+        }
+        Ok(())
+    }
+
+    /// Hashes the data blocks after the last one with an entry, as far as the file has them: superseded frames may prove them.
+    fn hash_unlisted(&mut self) -> Result<()> {
+        let block_bytes = self.geometry.block_bytes;
+        let there = self.file_there.min(self.geometry.len);
+        let mut buffer = Vec::new();
+        while self.hashes.len() * block_bytes < there {
+            let first = self.hashes.len();
+            let range = first * block_bytes..there.min(first * block_bytes + PIECE_BYTES);
+            buffer.clear();
+            buffer.resize(range.len().next_multiple_of(block_bytes), 0);
+            let bytes = buffer
+                .get_mut(..range.len())
+                .or_bug("no more than a piece")?;
+            let start = self.band_start + range.start as u64;
+            self.files.read_file(start, bytes)?;
+            let hashes = self.hasher.hash(first, &buffer, block_bytes);
+            self.hashes.extend(hashes);
         }
         Ok(())
     }
@@ -280,15 +308,26 @@ impl<'a> Judged<'a> {
 
     /// Whether everything of the frame is as it would be written now. Lost blocks are left aside.
     fn is_sound(&self) -> Result<bool> {
+        let proven = [Proof::Hash, Proof::None];
+        Ok(self.data.iter().all(|proof| proven.contains(proof))
+            && self.parity.iter().all(|is_verified| *is_verified)
+            && self.is_as_written()?)
+    }
+
+    /// Whether all of the frame is there, its heads have the bytes that its fields give, and its tables are equal.
+    pub(super) fn is_as_written(&self) -> Result<bool> {
         let is_whole = !self.frame.is_cut(&self.set, self.files.sidecar.len());
         let [first, second] = &self.tables;
-        let proven = [Proof::Hash, Proof::None];
         Ok(is_whole
             && first == second
-            && self.data.iter().all(|proof| proven.contains(proof))
-            && self.parity.iter().all(|is_verified| *is_verified)
             && self.has_head(0, false)?
             && self.has_head(self.geometry.second_front(), true)?)
+    }
+
+    /// The entries of the first table.
+    pub(super) fn take_table(&mut self) -> Vec<u64> {
+        let [first, _] = &mut self.tables;
+        std::mem::take(first)
     }
 
     fn has_head(&self, start: usize, is_second: bool) -> Result<bool> {
@@ -357,6 +396,9 @@ impl<'a> JudgedBand<'a> {
         if !only_verified && current.has_open_data() {
             current.tell(&mut known);
             let mut is_superseding = false;
+            if frames.superseded(frame.band).next().is_some() {
+                current.hash_unlisted()?;
+            }
             for superseded in frames.superseded(frame.band) {
                 let mut older = Judged::open(files, set, *superseded)?;
                 older.verify_data(&known, false)?;
@@ -371,6 +413,20 @@ impl<'a> JudgedBand<'a> {
                 current.judge_again(&mut known)?;
             }
         }
+        Self::with_state(current, known, damaged)
+    }
+
+    /// Judges a current frame all of whose data blocks were proven by its entries.
+    pub(super) fn judge_proven(files: &'a Files<'a>, set: Set, frame: Frame) -> Result<Self> {
+        let mut current = Judged::open(files, set, frame)?;
+        current.data.fill(Proof::Hash);
+        current.verify_parity()?;
+        let damaged = current.damaged_of_groups();
+        Self::with_state(current, Known::default(), damaged)
+    }
+
+    /// Rule 10.
+    fn with_state(current: Judged<'a>, known: Known, damaged: Vec<usize>) -> Result<Self> {
         let mut band = Self {
             state: FrameState::Sound,
             current,

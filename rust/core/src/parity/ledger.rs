@@ -116,6 +116,19 @@ pub(super) struct Blocks {
 }
 
 impl Blocks {
+    /// A band whose blocks are all sound.
+    pub(super) fn sound(start: u64, end: u64) -> Self {
+        Self {
+            spans: vec![FileSpan {
+                start,
+                end,
+                kind: FileKind::Sound,
+                cause: None,
+            }],
+            lost: Vec::new(),
+        }
+    }
+
     /// Adds those of another band.
     pub(super) fn add(&mut self, other: &Self) {
         self.spans.extend_from_slice(&other.spans);

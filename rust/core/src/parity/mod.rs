@@ -32,6 +32,7 @@
 mod bands;
 mod bytes;
 mod change;
+mod checks;
 mod compute;
 mod encode;
 mod extend;

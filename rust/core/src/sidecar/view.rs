@@ -67,6 +67,17 @@ impl View {
         }
         Ok(view)
     }
+
+    /// Whether the file counts as it is.
+    fn is_as_it_is(&self) -> Result<bool> {
+        match &self.trust {
+            Trusted::Yes => Ok(false),
+            Trusted::No => Ok(true),
+            Trusted::Ask(check) => {
+                Ok(self.bands.is_damaged() && check.trust()?.is_of_an_earlier_state)
+            }
+        }
+    }
 }
 
 impl Source for View {
@@ -79,19 +90,18 @@ impl Source for View {
     }
 
     fn read_exact_at(&self, offset: u64, buffer: &mut [u8]) -> Result<()> {
-        let range = offset..offset.saturating_add(buffer.len() as u64);
-        if range.end > self.len {
+        if offset.saturating_add(buffer.len() as u64) > self.len {
             return Err(out_of_bounds(self, offset, buffer.len()));
         }
-        self.bands.judge(range)?;
-        let is_repaired = match &self.trust {
-            Trusted::Yes => true,
-            Trusted::No => false,
-            Trusted::Ask(check) => {
-                !self.bands.is_damaged() || !check.trust()?.is_of_an_earlier_state
-            }
-        };
-        self.bands.read(offset, buffer, is_repaired)
+        if self.is_as_it_is()? {
+            return self.bands.read_as_it_is(offset, buffer);
+        }
+        self.bands.read(offset, buffer)?;
+        // The bytes that were read may be the first ones that tell.
+        if self.is_as_it_is()? {
+            return self.bands.read_as_it_is(offset, buffer);
+        }
+        Ok(())
     }
 
     fn beside(&self, extension: &str) -> Result<Option<Arc<dyn Source>>> {

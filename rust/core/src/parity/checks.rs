@@ -1,0 +1,228 @@
+//! Blocks of a band, proven whenever they are read: the bytes that are given are those that were hashed.
+
+use std::collections::VecDeque;
+use std::ops::Range;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use super::bytes::{BlockHasher, Files};
+use super::judge::{Judged, JudgedBand};
+use super::layout::{Geometry, Set};
+use super::ledger::{FileKind, FileSpan};
+use crate::bug::OrBug;
+use crate::error::Result;
+use crate::saturating::saturating_usize;
+
+/// About how many bytes are read and hashed at a time. They stay in the second cache with what the walk does meanwhile.
+pub(super) const READ_BYTES: usize = 256 << 10;
+/// Of how many blocks the bytes are kept, at most 4 KiB each. Reads begin and end inside of blocks, and the next read often has the
+/// rest of them.
+const KEPT_BLOCKS: usize = 32;
+
+/// What proves the data blocks of a band.
+pub(super) struct Checks {
+    set: Set,
+    band: u64,
+    /// Where the band begins in the file.
+    start: u64,
+    geometry: Geometry,
+    /// The bytes of the band that the file has.
+    there: usize,
+    /// The hash of each block, without those at the end that nothing proves.
+    hashes: Vec<u64>,
+    /// The blocks that are given unproven, ascending: those that are lost, and those whose bytes are not taken from the file.
+    unproven: Vec<Range<usize>>,
+}
+
+impl Checks {
+    /// By a frame whose band was not judged. `None` if it is not as it was written: then the band has to be judged as a whole.
+    pub(super) fn of_frame(judged: &mut Judged<'_>) -> Result<Option<Self>> {
+        if !judged.is_as_written()? {
+            return Ok(None);
+        }
+        let mut hashes = judged.take_table();
+        hashes.truncate(judged.geometry.blocks);
+        Ok(Some(Self::new(judged, hashes, Vec::new())))
+    }
+
+    /// By what was found of a band whose blocks are these ranges of the file.
+    pub(super) fn of_judged(band: &mut JudgedBand<'_>, spans: &[FileSpan]) -> Self {
+        let hashes = std::mem::take(&mut band.current.hashes);
+        let (start, bytes) = (band.current.band_start, band.current.geometry.block_bytes);
+        let unproven = spans.iter().filter(|span| span.kind != FileKind::Sound);
+        let unproven = unproven.map(|span| {
+            let [first, end] = [span.start, span.end].map(|at| saturating_usize(at - start));
+            first / bytes..end.div_ceil(bytes)
+        });
+        Self::new(&band.current, hashes, unproven.collect())
+    }
+
+    fn new(judged: &Judged<'_>, hashes: Vec<u64>, unproven: Vec<Range<usize>>) -> Self {
+        Self {
+            set: judged.set,
+            band: judged.frame.band,
+            start: judged.band_start,
+            geometry: judged.geometry,
+            there: judged.file_there,
+            hashes,
+            unproven,
+        }
+    }
+
+    /// The bytes of memory that it takes.
+    pub(super) fn bytes(&self) -> usize {
+        self.hashes.len() * size_of::<u64>() + self.unproven.len() * size_of::<Range<usize>>()
+    }
+
+    /// Reads bytes of the band from an offset of the file on, and all blocks that they are in. Zeros are read in place of missing
+    /// bytes. Gives the first block that is not proven and has to be, if there is one: then the bytes are of no use.
+    pub(super) fn read(
+        &self,
+        files: &Files<'_>,
+        at: u64,
+        bytes: &mut [u8],
+        kept: &KeptBlocks,
+    ) -> Result<Option<usize>> {
+        let mut hasher = BlockHasher::new(self.set, self.band);
+        let block_bytes = self.geometry.block_bytes;
+        let (mut left, mut at) = (bytes, at);
+        while !left.is_empty() {
+            let within = saturating_usize(at - self.start);
+            let block = within / block_bytes;
+            let skip = within % block_bytes;
+            let whole = left.len().min(READ_BYTES.max(block_bytes)) / block_bytes * block_bytes;
+            let len = if skip == 0 && whole > 0 {
+                let part = left.get_mut(..whole).or_bug("no more than is left")?;
+                files.read_file(at, part)?;
+                if let Some(bad) = self.first_bad(&mut hasher, block, part) {
+                    return Ok(Some(bad));
+                }
+                whole
+            } else {
+                let Some(own) = self.block(files, block, &mut hasher, kept)? else {
+                    return Ok(Some(block));
+                };
+                let own = own.get(skip..).or_bug("the rest of a block")?;
+                let len = left.len().min(own.len());
+                let part = left.get_mut(..len).or_bug("no more than is left")?;
+                part.copy_from_slice(own.get(..len).or_bug("no more than the block has")?);
+                len
+            };
+            at += len as u64;
+            left = left.get_mut(len..).or_bug("no more than was left")?;
+        }
+        Ok(None)
+    }
+
+    /// A block with its padding, if it is proven or need not be.
+    fn block(
+        &self,
+        files: &Files<'_>,
+        block: usize,
+        hasher: &mut BlockHasher,
+        kept: &KeptBlocks,
+    ) -> Result<Option<Arc<[u8]>>> {
+        let range = self.geometry.block(block);
+        let at = self.start + range.start as u64;
+        if let Some(bytes) = kept.get(at) {
+            return Ok(Some(bytes));
+        }
+        let mut bytes = vec![0; self.geometry.block_bytes];
+        let there = bytes.get_mut(..range.len()).or_bug("a whole block")?;
+        files.read_file(at, there)?;
+        if self.first_bad(hasher, block, &bytes).is_some() {
+            return Ok(None);
+        }
+        let bytes = Arc::<[u8]>::from(bytes);
+        if self.is_required(block) {
+            kept.put(at, bytes.clone());
+        }
+        Ok(Some(bytes))
+    }
+
+    /// The first of adjacent blocks that is not proven and has to be.
+    fn first_bad(&self, hasher: &mut BlockHasher, first: usize, blocks: &[u8]) -> Option<usize> {
+        let hashes = hasher.hash(first, blocks, self.geometry.block_bytes);
+        let mut blocks = (first..).zip(hashes);
+        let bad = blocks.find(|(block, hash)| {
+            let is_proven = self.hashes.get(*block) == Some(hash)
+                && self.geometry.block(*block).end <= self.there;
+            !is_proven && self.is_required(*block)
+        });
+        bad.map(|(block, _)| block)
+    }
+
+    /// Whether a block has to be proven.
+    fn is_required(&self, block: usize) -> bool {
+        let before = self.unproven.partition_point(|own| own.start <= block);
+        let own = before.checked_sub(1).and_then(|own| self.unproven.get(own));
+        own.is_none_or(|own| own.end <= block)
+    }
+}
+
+/// Blocks that were proven, with their bytes: those that were read last of which a read needed only a part.
+#[derive(Default)]
+pub(super) struct KeptBlocks {
+    /// By their offsets in the file.
+    blocks: Mutex<VecDeque<(u64, Arc<[u8]>)>>,
+}
+
+impl KeptBlocks {
+    fn lock(&self) -> MutexGuard<'_, VecDeque<(u64, Arc<[u8]>)>> {
+        self.blocks.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn get(&self, at: u64) -> Option<Arc<[u8]>> {
+        let blocks = self.lock();
+        let found = blocks.iter().rev().find(|(own, _)| *own == at);
+        found.map(|(_, bytes)| bytes.clone())
+    }
+
+    fn put(&self, at: u64, bytes: Arc<[u8]>) {
+        let mut blocks = self.lock();
+        if blocks.len() >= KEPT_BLOCKS {
+            blocks.pop_front();
+        }
+        blocks.push_back((at, bytes));
+    }
+}
+
+/// Which blocks of a band that was not judged were proven so far.
+pub(super) struct Proven {
+    blocks: Vec<bool>,
+    left: usize,
+}
+
+impl Proven {
+    /// None of so many.
+    pub(super) fn none_of(blocks: usize) -> Self {
+        Self {
+            blocks: vec![false; blocks],
+            left: blocks,
+        }
+    }
+
+    /// Adds blocks, and gives whether these are all.
+    pub(super) fn add(&mut self, blocks: Range<usize>) -> bool {
+        let added = self.blocks.iter_mut().take(blocks.end);
+        for own in added.skip(blocks.start) {
+            self.left -= usize::from(!std::mem::replace(own, true));
+        }
+        self.left == 0
+    }
+
+    /// Whether a block was proven.
+    pub(super) fn has(&self, block: usize) -> bool {
+        self.blocks.get(block) == Some(&true)
+    }
+
+    /// The first run of blocks from `first` on that were not proven, up to `end`.
+    pub(super) fn open(&self, first: usize, end: usize) -> Range<usize> {
+        let open = |from: usize, is: bool| {
+            let mut blocks = self.blocks.iter().enumerate().take(end).skip(from);
+            let found = blocks.find(|(_, own)| **own == is);
+            found.map_or(end, |(block, _)| block)
+        };
+        let start = open(first, false);
+        start..open(start, true)
+    }
+}

@@ -1,0 +1,265 @@
+//! Reading a file by its parity sidecar: the bytes that are given are those that were hashed, and they are read once.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use proptest::prelude::*;
+use proptest::sample::Index;
+
+use crate::common::Windowed;
+use crate::common::counting::Counting;
+use crate::fault_samples;
+use crate::parity::protected;
+use crate::parity_reading::{
+    Sample, any_sample, choices, ledger, read_by, rows_of, sidecar_in_bands, verify, written,
+};
+use seglake::Error;
+use seglake::format::{FORMATS, Options, create, with_parity};
+use seglake::parity::{Outcome, Parameters, Set};
+use seglake::source::{BytesSource, Source};
+use seglake::verbs;
+
+const KIB: u64 = 1 << 10;
+/// Some blocks: if none is sound, the file counts as another one.
+const LEAST_BYTES: usize = 200;
+
+fn samples() -> Vec<Sample> {
+    let formats = FORMATS.iter().map(|format| written(format, "", 0));
+    let mut samples: Vec<_> = formats.collect();
+    for (name, option, value) in [("sealed", "trailer", 0), ("tenant", "version", 1)] {
+        let format = seglake::format::by_name(name).unwrap();
+        samples.push(written(format, option, value));
+    }
+    samples
+}
+
+/// A file of which a byte is another one in some of the reads.
+struct Turning {
+    bytes: Windowed,
+    at: usize,
+    /// A bit for each read of the byte, the lowest for the first; the highest for all further ones.
+    turns: u32,
+    reads: AtomicU32,
+}
+
+impl Source for Turning {
+    fn len(&self) -> u64 {
+        self.bytes.len()
+    }
+
+    fn path(&self) -> Option<&Path> {
+        None
+    }
+
+    fn read_exact_at(&self, offset: u64, buffer: &mut [u8]) -> seglake::Result<()> {
+        self.bytes.read_exact_at(offset, buffer)?;
+        let within = self.at.checked_sub(usize::try_from(offset).unwrap());
+        if let Some(byte) = within.and_then(|within| buffer.get_mut(within)) {
+            let read = self.reads.fetch_add(1, Ordering::Relaxed);
+            *byte ^= u8::from(self.turns >> read.min(31) & 1 == 1) * 0x10;
+        }
+        Ok(())
+    }
+}
+
+fn set() -> Set {
+    Set {
+        id: *b"some set",
+        parameters: Parameters::new(64, 6, 2, 4).unwrap(),
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(300))]
+
+    /// In files without checksums too, a record is as it was protected, or is not given.
+    #[test]
+    fn what_a_later_read_answers_is_not_taken_for_what_was_proven(
+        at in any::<Index>(),
+        turns in prop_oneof![(0u32..8).prop_map(|read| u32::MAX << read), any::<u32>()],
+        is_strict in any::<bool>(),
+        repairs in any::<bool>(),
+    ) {
+        for sample in samples() {
+            let plain: Arc<dyn Source> = Arc::new(BytesSource::new(sample.bytes.clone()));
+            let (expected, _) = rows_of(&plain, &sample.options);
+            let expected: BTreeSet<_> = expected.into_iter().collect();
+            let file = Arc::new(Turning {
+                at: at.index(sample.bytes.len()),
+                bytes: Windowed(sample.bytes.clone()),
+                turns,
+                reads: AtomicU32::new(0),
+            });
+            let sidecar = protected(&sample.bytes, sample.bytes.len() as u64, set());
+            let sidecar = Arc::new(BytesSource::new(sidecar));
+            let options = sample.options.clone().strict(is_strict).repair(repairs);
+            let Ok((source, options)) = with_parity(file, sidecar, &options) else {
+                continue;
+            };
+            let (rows, error) = rows_of(&source, &options);
+            for row in &rows {
+                prop_assert!(expected.contains(row), "{sample:?}: {row:?}");
+            }
+            // What is left out is told, also by a later walk if the byte stays as it is then.
+            let stays = turns.trailing_zeros() + turns.leading_ones() == u32::BITS;
+            if stays && error.is_none() && rows.len() < expected.len() {
+                let report = verbs::verify(source, &options, |_| Ok(()));
+                prop_assert!(!report.is_ok_and(|report| report.is_sound()), "{sample:?}");
+            }
+        }
+    }
+
+    /// Damage is met when a block of it is read. What is told of it is the same as if all of it was known before.
+    #[test]
+    fn what_is_told_does_not_depend_on_when_damage_is_met(
+        sample in any_sample(),
+        choices in choices(40),
+        groups in 1u16..20,
+        window in prop_oneof![Just(1usize << 20), 64usize..600],
+        is_strict in any::<bool>(),
+        repairs in any::<bool>(),
+        of_sidecar in proptest::collection::vec(any::<Index>(), 0..3),
+    ) {
+        let mut damaged = sample.bytes.clone();
+        for (at, _, change) in choices {
+            let at = at.index(damaged.len());
+            let end = damaged.len().min(at + 1 + usize::from(change) / 8);
+            damaged[at..end].iter_mut().for_each(|byte| *byte ^= change | 1);
+        }
+        let mut sidecar = sidecar_in_bands(&sample.bytes, groups);
+        for at in of_sidecar {
+            let at = at.index(sidecar.len());
+            sidecar[at] ^= 1;
+        }
+        let options = sample.options.clone().window_bytes(window);
+        let read = |is_known: bool| {
+            let own = options.clone().strict(is_strict).repair(repairs);
+            let (source, own) = read_by(&damaged, &sidecar, &own);
+            if is_known {
+                own.parity().unwrap().report().unwrap();
+            }
+            let (rows, error) = rows_of(&source, &own);
+            let error = error.map(|error| error.to_string());
+            let (source, own) = read_by(&damaged, &sidecar, &options);
+            if is_known {
+                own.parity().unwrap().report().unwrap();
+            }
+            (rows, error, ledger(&source, &own), format!("{:?}", verify(&source, &own).damage))
+        };
+        prop_assert_eq!(read(false), read(true), "{}", &sample.name);
+    }
+
+    /// Whatever is read, in whatever order.
+    #[test]
+    fn any_ranges_are_as_they_were_protected(
+        bytes in proptest::collection::vec(any::<u8>(), LEAST_BYTES..4000),
+        covered in any::<Index>(),
+        hit in proptest::option::of((any::<Index>(), 1u8..)),
+        reads in proptest::collection::vec((any::<Index>(), any::<Index>()), 1..20),
+    ) {
+        let covered = LEAST_BYTES + covered.index(bytes.len() - LEAST_BYTES + 1);
+        let sidecar = protected(&bytes, covered as u64, set());
+        let mut damaged = bytes.clone();
+        if let Some((at, bits)) = hit {
+            damaged[at.index(covered)] ^= bits;
+        }
+        let options = Options::default().format(seglake::format::by_name("oplog").unwrap());
+        let sidecar = Arc::new(BytesSource::new(sidecar));
+        let (source, _) = with_parity(Arc::new(Windowed(damaged)), sidecar, &options).unwrap();
+        for (from, len) in reads {
+            let from = from.index(bytes.len());
+            let mut buffer = vec![0; len.index(bytes.len() - from + 1)];
+            source.read_exact_at(from as u64, &mut buffer).unwrap();
+            prop_assert_eq!(&buffer, &bytes[from..from + buffer.len()]);
+        }
+    }
+}
+
+#[test]
+fn a_block_that_was_proven_and_is_not_any_more_is_an_error() {
+    let sample = written(seglake::format::by_name("oplog").unwrap(), "", 0);
+    let at = sample.bytes.len() / 2;
+    let sidecar = protected(&sample.bytes, sample.bytes.len() as u64, set());
+    let file = Arc::new(Turning {
+        at,
+        bytes: Windowed(sample.bytes),
+        turns: u32::MAX << 1,
+        reads: AtomicU32::new(0),
+    });
+    let sidecar = Arc::new(BytesSource::new(sidecar));
+    let (source, options) = with_parity(file, sidecar, &sample.options).unwrap();
+    assert!(rows_of(&source, &options).1.is_none());
+    let (_, error) = rows_of(&source, &options);
+    let error = error.unwrap();
+    assert!(matches!(error, Error::Io { .. }), "{error}");
+    let text = error.to_string();
+    let block = at / 64 * 64;
+    assert!(text.contains(&format!("at offset {block}")), "{text}");
+}
+
+/// A file of some bands, with blocks of 4 KiB.
+fn long(format: &'static seglake::format::Format) -> (Vec<u8>, Vec<u8>) {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("file");
+    let mut writer = create(format, &path, &fault_samples::options(format)).unwrap();
+    let mut state = 1u64;
+    for number in 0..3000 {
+        let value = (0..1000).map(|_| {
+            state = state
+                .wrapping_mul(6_364_136_223_846_793_005)
+                .wrapping_add(1);
+            state.to_be_bytes()[0]
+        });
+        let value: Vec<_> = value.collect();
+        fault_samples::write_value(&mut *writer, format, number, &value).unwrap();
+    }
+    writer.close().unwrap();
+    let bytes = fs::read(&path).unwrap();
+    let set = Set {
+        id: *b"some set",
+        parameters: Parameters::new(4096, 16, 2, 8).unwrap(),
+    };
+    let sidecar = protected(&bytes, bytes.len() as u64, set);
+    (bytes, sidecar)
+}
+
+#[test]
+fn a_sound_file_is_read_once_with_one_thread_and_with_several() {
+    for format in FORMATS {
+        let (bytes, sidecar) = long(format);
+        let len = bytes.len() as u64;
+        assert!(len > 2 << 20);
+        let options = Options::default().format(*format).strict(false);
+        let read = |parts: Option<u64>, by_sidecar: bool| {
+            let file = Counting::new(bytes.clone());
+            let (mut source, mut options): (Arc<dyn Source>, _) = (file.clone(), options.clone());
+            if by_sidecar {
+                let sidecar = Arc::new(BytesSource::new(sidecar.clone()));
+                (source, options) = with_parity(source, sidecar, &options).unwrap();
+            }
+            let report = match parts {
+                Some(bytes) => verbs::verify_in_parts(source, &options, 3, bytes, |_| Ok(())),
+                None => verbs::verify(source, &options, |_| Ok(())),
+            };
+            let report = report.unwrap();
+            assert!(report.is_sound());
+            let outcome = report.parity.map(|parity| parity.outcome());
+            assert_eq!(outcome, by_sidecar.then_some(Outcome::Sound));
+            file.take().0
+        };
+        for parts in [None, Some(256 * KIB)] {
+            let (with, without) = (read(parts, true), read(parts, false));
+            // Parts of a chunked segment are planned by the headers of chunks, and here each block has one.
+            let planned = if parts.is_some() && format.name == "chunked" {
+                len
+            } else {
+                0
+            };
+            let most = without + planned + len / 16 + 128 * KIB;
+            assert!(with < most, "{}: {with}, {without}", format.name);
+        }
+    }
+}
