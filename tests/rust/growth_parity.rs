@@ -12,6 +12,7 @@ use seglake::ledger::Kind;
 use seglake::parity::{Parameters, Set};
 use seglake::source::{BytesSource, CappedSource, Source};
 
+use crate::common::counting::Counting;
 use crate::common::{lenient, segment};
 use crate::growth::{drain, read};
 use crate::messages;
@@ -249,4 +250,27 @@ proptest! {
         let begins = if format.is_appended_to() { begins.index(bytes.len()) } else { bytes.len() };
         check(&bytes, begins, &events, &options)?;
     }
+}
+
+/// Its records prove themselves, so once it is known to be another file's, nothing else is asked of it.
+#[test]
+fn with_a_sidecar_of_another_file_only_what_is_new_is_read() {
+    let messages = vec![("type", vec![7_u8; 1000]); 400];
+    let bytes = segment(&Key::DEFAULT, &messages);
+    let sidecar = Arc::new(BytesSource::new(sidecar(&vec![b'o'; bytes.len()])));
+    let options = lenient().repair(true);
+    let (mut position, mut read_bytes) = (None, 0);
+    for records in [399, 400] {
+        let file = Counting::new(bytes[..bytes.len() / 400 * records].to_vec());
+        let since = position.as_ref();
+        let (view, options) =
+            with_parity_since(file.clone(), sidecar.clone(), &options, since).unwrap();
+        file.take();
+        let growth = Growth::since(view, &options, since).unwrap();
+        let rows = read(&growth).unwrap().0.len();
+        assert_eq!(rows, since.map_or(399, |_| 1));
+        read_bytes = file.take().0;
+        position = growth.position();
+    }
+    assert!(read_bytes <= 16 * 1024, "{read_bytes} of {}", bytes.len());
 }

@@ -36,6 +36,9 @@ struct Lost {
 impl Affected {
     /// Walks the view.
     pub(super) fn find(check: &Check) -> Result<Self> {
+        if check.is_left_to_records() {
+            return Ok(Self::default());
+        }
         let trust = check.trust()?;
         let (mut restored, mut lost) = (Vec::new(), Lost::default());
         let view = Arc::new(View::settled(check)?);

@@ -174,6 +174,11 @@ impl Check {
     fn is_left_to(&self, own: Checked) -> bool {
         self.bands.refused() == Some(Refused::AnotherFile) && own == Checked::Checksum
     }
+
+    /// The same before the file is walked. One that is appended to has its checksums in its records, and no file has them without.
+    fn is_left_to_records(&self) -> bool {
+        self.format.is_appended_to() && self.is_left_to(self.format.checked)
+    }
 }
 
 impl Own for Check {}
