@@ -148,6 +148,68 @@ def test_another_complete_file_with_as_many_records_is_no_repaired_one(tmp_path:
     assert len(rows(lake, "records")) == 9
 
 
+def of_format(format: str, folder: Path) -> tuple[Path, bytes, list[int]]:
+    """Writes a file of 20 records; returns it, its bytes and where each record begins."""
+    path = folder / f"a.{format}"
+    write_segment(folder / "written", 20)
+    if format == "sealed":
+        seglake.seal(folder / "written", path)
+        (folder / "written").unlink()
+    else:
+        shutil.move(folder / "written", path)
+    with seglake.open(path) as reader:
+        return path, path.read_bytes(), sorted(record.position for record in reader)
+
+
+@pytest.mark.parametrize("format", ["active", "sealed"])
+@pytest.mark.parametrize("place", ["beside", "instead", "together"])
+def test_a_sound_copy_of_a_damaged_file_is_the_same_segment(tmp_path: Path, format: str, place: str) -> None:
+    src, lake = tmp_path / "src", tmp_path / "lake"
+    path, content, starts = of_format(format, src)
+    flip(path, starts[5] + 30)
+    if place != "together":
+        assert told(ingest(src, lake)) == (1, 19, 0, {"damaged": 1})
+    if place == "instead":
+        path.rename(src / f"bad.{format}")
+        path.write_bytes(content)
+    else:
+        (src / f"b.{format}").write_bytes(content)
+    ingest(src, lake)
+    age(src)
+    for _ in range(2):
+        assert ingest(src, lake).records == 0
+    assert positions(lake) == starts
+    assert sorted(row["status"] for row in latest(lake).values()) == ["copy", "sound"]
+    (copy,) = [row for row in latest(lake).values() if row["status"] == "copy"]
+    assert copy["error"].endswith("It is damaged where that is sound: `seglake verify` tells where")
+    assert damage_now(lake, format) == []
+
+
+@pytest.mark.parametrize("format", ["active", "sealed"])
+def test_copies_that_are_damaged_in_different_places_lose_no_record(tmp_path: Path, format: str) -> None:
+    src, lake = tmp_path / "src", tmp_path / "lake"
+    path, content, starts = of_format(format, src)
+    flip(path, starts[5] + 30)
+    ingest(src, lake)
+    other = src / f"b.{format}"
+    other.write_bytes(content)
+    flip(other, starts[9] + 30)
+    for _ in range(2):
+        ingest(src, lake)
+    assert set(positions(lake)) == set(starts)
+
+
+def test_a_copy_that_is_damaged_in_the_same_record_is_a_copy(tmp_path: Path) -> None:
+    src, lake = tmp_path / "src", tmp_path / "lake"
+    path, content, starts = of_format("active", src)
+    flip(path, starts[5] + 30)
+    ingest(src, lake)
+    (src / "b.active").write_bytes(content)
+    flip(src / "b.active", starts[5] + 31)
+    assert ingest(src / "b.active", lake).statuses["copy"] == 1
+    assert positions(lake) == [*starts[:5], *starts[6:]]
+
+
 def test_a_damaged_file_is_opened_again_only_if_it_was_changed(tmp_path: Path) -> None:
     path, lake = tmp_path / "a.active", tmp_path / "lake"
     damaged(path, [3])

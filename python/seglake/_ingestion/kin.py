@@ -119,8 +119,8 @@ class _Kin:
             try:
                 if segment.path is not None:
                     found = self._reading.relation(file, segment.path, segment.before)
-                    if found == "copy":
-                        return self._copy(file, segment)
+                    if found in ("copy", "damaged copy"):
+                        return self._copy(file, segment, is_damaged=found == "damaged copy")
                     if found == "other":
                         continue
                     if found == "anew":
@@ -169,8 +169,10 @@ class _Kin:
         self._segments.append(_Segment(name, Ingested.of(outcome), file.path, file, outcome))
         return outcome
 
-    def _copy(self, file: PlannedFile, segment: _Segment) -> FileOutcome:
+    def _copy(self, file: PlannedFile, segment: _Segment, *, is_damaged: bool = False) -> FileOutcome:
         reason = f"{path_text(file.path)}: its records are those of {printable_path(str(segment.path))}"
+        if is_damaged:
+            reason += ". It is damaged where that is sound: `seglake verify` tells where"
         return FileOutcome(
             path_text(file.path),
             path_text(file.path),

@@ -3,7 +3,7 @@
 import array
 import hashlib
 import itertools
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Final, Literal, cast
 
 import pyarrow as pa
@@ -11,12 +11,17 @@ import pyarrow as pa
 import seglake
 
 from .carry import COMPLETE
+from .repaired import MOST_RANGES
 from .state import Ingested
 
 __all__ = ["Relation", "relation"]
 
-Relation = Literal["copy", "longer", "anew", "other"]
-"""A file has no more than a segment, has that and more, has other bytes after its last record, or differs from it."""
+Relation = Literal["copy", "damaged copy", "longer", "anew", "other"]
+"""How a file is related to a segment.
+
+It has no more, and may be damaged; has that and more, or what is damaged there; has other bytes after its last record;
+or differs.
+"""
 
 _CHUNK_BYTES: Final = 1 << 20
 _COLUMNS: Final = ("uuid", "type", "value")
@@ -31,7 +36,8 @@ def relation(
 ) -> Relation:
     """Compares a file with the one of a segment, up to where the segment was ingested.
 
-    Their bytes are compared, as sidecars restore them; of an active and a sealed file, whose bytes differ, the records.
+    Their bytes are compared, as sidecars restore them, but for those that are damaged in one of both. Of an active and
+    a sealed file, whose bytes differ, the records are.
 
     Args:
         open_all: opens a file of a format to read all of it, up to a size in bytes, and to pass over damage.
@@ -49,35 +55,61 @@ def relation(
         if reader.format != own.format:
             return _by_records(reader, other, before)
         batches = reader.batches(warn=False)
-        for _ in batches:
-            pass
+        damaged = _damaged(batches)
         if reader.position is None:
             raise RuntimeError("a pass that ended has no position")
         # An unfinished tail may be the beginning of what the segment has there, or differ from it.
         end = reader.position.byte_offset
+        if _is_repaired(reader, other, before, end, damaged):
+            return "longer"
+        copy: Relation = "damaged copy" if damaged else "copy"
         if own.format in COMPLETE:
             # What can be read of one depends on all of its bytes.
-            if end == own.byte_offset and _same_bytes(reader, other, end):
-                return "copy"
+            if end == own.byte_offset and _same_bytes(reader, other, end, damaged):
+                return copy
             return _of_sealed(reader, other, batches.report.ok, before) if own.format == "sealed" else "other"
         tail, size = before.carry.tail, end + (reader.pending_bytes or 0)
         goes_on = end == own.byte_offset and tail is not None and size > tail.end
         if end <= own.byte_offset and not goes_on:
-            return "copy" if _same_bytes(reader, other, size) else "other"
+            return copy if _same_bytes(reader, other, size, damaged) else "other"
         if tail is not None and _same_bytes(reader, other, tail.end):
             return "longer"
-        if not _same_bytes(reader, other, own.byte_offset) or (tail is not None and tail.records):
+        if not _same_bytes(reader, other, own.byte_offset, damaged) or (tail is not None and tail.records):
             return "other"
         return "longer" if tail is None else "anew"
 
 
-def _same_bytes(one: seglake.Reader, other: seglake.Reader, end: int) -> bool:
+def _damaged(batches: seglake.Batches) -> list[tuple[int, int]]:
+    """Reads a file to its end; returns its damaged ranges, or none if they are many."""
+    found: list[tuple[int, int]] = []
+    for batch in batches:
+        if len(found) <= MOST_RANGES:
+            found.extend((span.start, span.end) for span in batch.damage if span.kind not in ("record", "repaired"))
+    return found if len(found) <= MOST_RANGES else []
+
+
+def _is_repaired(
+    reader: seglake.Reader, other: seglake.Reader, before: Ingested, end: int, damaged: Sequence[tuple[int, int]]
+) -> bool:
+    """Tells whether a file is sound where the one of a segment is damaged, and has all else that was ingested of it."""
+    own, until = before.carry, before.carry.position.byte_offset
+    if own.damage is None or own.tail is not None or damaged or end < until:
+        return False
+    hidden = [(each.start, each.end) for each in own.damage.ranges]
+    return _same_bytes(reader, other, until, hidden) and not _same_bytes(reader, other, until)
+
+
+def _same_bytes(one: seglake.Reader, other: seglake.Reader, end: int, but_for: Sequence[tuple[int, int]] = ()) -> bool:
+    """Tells whether the bytes up to an offset are the same, but for some ranges."""
     if min(one.nbytes, other.nbytes) < end:
         return False
-    for start in range(0, end, _CHUNK_BYTES):
-        stop = min(end, start + _CHUNK_BYTES)
-        if one.read_bytes(start, stop, restored=True) != other.read_bytes(start, stop, restored=True):
-            return False
+    at = 0
+    for first, after in [*sorted(but_for), (end, end)]:
+        for start in range(at, min(first, end), _CHUNK_BYTES):
+            stop = min(first, end, start + _CHUNK_BYTES)
+            if one.read_bytes(start, stop, restored=True) != other.read_bytes(start, stop, restored=True):
+                return False
+        at = max(at, after)
     return True
 
 
