@@ -118,10 +118,12 @@ impl Found {
     /// Whether what was proven or restored of the band before still is.
     fn keeps(&self, before: &Self) -> bool {
         let is_lost = |span: &&FileSpan| span.kind == FileKind::Lost;
+        let before: Vec<_> = before.spans().iter().filter(is_lost).collect();
         let mut lost = self.spans().iter().filter(is_lost);
         lost.all(|own| {
-            let mut before = before.spans().iter().filter(is_lost);
-            before.any(|span| span.start <= own.start && own.end <= span.end)
+            let first = before.partition_point(|span| span.end <= own.start);
+            let span = before.get(first);
+            span.is_some_and(|span| span.start <= own.start && own.end <= span.end)
         })
     }
 
@@ -572,6 +574,52 @@ impl Patch {
             self.bytes.get(place(self.start)),
         ) {
             target.copy_from_slice(own);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::parity::Cause;
+
+    /// A band with lost ranges.
+    fn found(lost: &[(u64, u64)]) -> Found {
+        let spans = lost.iter().map(|(start, end)| FileSpan {
+            start: *start,
+            end: *end,
+            kind: FileKind::Lost,
+            cause: Some(Cause::ChecksumMismatch),
+        });
+        Found {
+            blocks: Blocks {
+                spans: spans.collect(),
+                lost: Vec::new(),
+            },
+            differing: Vec::new(),
+            is_proven: false,
+            frame: OnceLock::new(),
+        }
+    }
+
+    #[test]
+    fn a_band_keeps_what_was_proven_if_no_more_is_lost() {
+        let before = found(&[(64, 128), (192, 320)]);
+        for kept in [
+            &[][..],
+            &[(64, 128)],
+            &[(256, 320)],
+            &[(64, 128), (192, 256)],
+        ] {
+            assert!(found(kept).keeps(&before), "{kept:?}");
+        }
+        for more in [
+            &[(0, 64)][..],
+            &[(64, 192)],
+            &[(128, 192)],
+            &[(64, 128), (256, 384)],
+        ] {
+            assert!(!found(more).keeps(&before), "{more:?}");
         }
     }
 }
