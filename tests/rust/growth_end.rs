@@ -1,5 +1,5 @@
-//! Finding where a growth ends without reading all of it: that is where a walk of all of it ends, so whoever reads up to there later gives
-//! what one reading of the file gives.
+//! Finding where a growth ends without reading all of it: that is where a walk of all of it ends. So a pass that later reads up to there
+//! gives what one reading of the file gives.
 
 use std::sync::Arc;
 

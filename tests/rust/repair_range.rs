@@ -1,4 +1,4 @@
-//! Repairing where the damage is known to be: only the bands of that range are read and change.
+//! Repairing where the damage is known to be: only the bands of that range are judged and change.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -35,7 +35,7 @@ fn content(disk: &Simulated) -> Vec<u8> {
 }
 
 #[test]
-fn only_bands_with_bytes_of_the_range_are_read() {
+fn only_bands_with_bytes_of_the_range_are_judged() {
     for format in [&active::FORMAT, &chunked::FORMAT, &oplog::FORMAT] {
         let disk = begin(format, 14_000);
         let sound = content(&disk);

@@ -1,4 +1,4 @@
-//! Any synced mark of a log: its records are read, in order, or an error says why not; and whoever writes on loses none.
+//! Any synced mark of a log: its records are read, in order, or an error says why not; and a writer that goes on loses none.
 
 use std::fs;
 use std::path::Path;

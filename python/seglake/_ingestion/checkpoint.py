@@ -4,8 +4,8 @@ The tables `files` are authoritative. A checkpoint has a hash of the names and s
 made of. It is used only if just these files are there, up to its run. One that is missing, damaged, or made of other
 files is ignored, and a new one is written as soon as it would save enough files.
 
-No run writes a file twice, but others may: whoever rewrites one without some rows has their segments ingested again, as
-if the file were removed. What it says is not hashed, as the files would have to be read for that.
+No run writes a file twice, but other programs may. If one of them rewrites a file without some rows, their segments are
+ingested again, as if the file were removed. What it says is not hashed, as the files would have to be read for that.
 
 A checkpoint is `_state/<run>.checkpoint`: a line of JSON with its version, its run, a hash of the names and sizes of
 the files, and a hash of all that and the rows, which follow as Parquet.

@@ -197,8 +197,8 @@ impl Listing {
     }
 
     /// Removes what is beside the files of segments that were removed, and beside active files that were sealed: sidecars, and what
-    /// repairs kept. Those of segments that are missing stay: these may be restored. What hinders this hinders nobody, as names are
-    /// never used again.
+    /// repairs kept. Those of segments that are missing stay: these may be restored. An error here is ignored: names are never
+    /// used again.
     pub(super) fn forget_beside(&self, disk: &DiskRef, folder: &Path) {
         let Some(oldest) = self.segments.first() else {
             return;
