@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use proptest::prelude::*;
 
@@ -15,9 +16,12 @@ use crate::simulated::{Simulated, Trouble};
 use seglake::Error;
 use seglake::faults::{Disk as _, Opening};
 use seglake::format::{Format, IfExists, Options, active, chunked, create, oplog, sealed, tenant};
+use seglake::ledger::{Kind, Span};
 use seglake::parity::{self, FileKind, Outcome, Report};
-use seglake::verbs::{self, Protection, Repaired, Repairing};
+use seglake::source::BytesSource;
+use seglake::verbs::{self, Ledger, Protection, Repaired, Repairing};
 
+const SIDECAR: &str = "/data/log.par";
 /// What a walk reads at once.
 const WINDOW: u64 = 2 << 20;
 
@@ -159,19 +163,24 @@ fn what_is_elsewhere_stays_and_is_not_told() {
     assert!(content(&disk) == sound);
 }
 
+/// Appends a record of this value.
+fn append_value(disk: &Simulated, format: &'static Format, number: u64, value: &[u8]) {
+    let how = options(format)
+        .if_exists(IfExists::Append)
+        .disk(disk.disk());
+    let mut writer = create(format, Path::new(FILE), &how).unwrap();
+    write_value(&mut *writer, format, number, value).unwrap();
+    writer.close().unwrap();
+    drop(writer);
+    disk.settle();
+}
+
 /// A file with a record of this value, which depends on a byte, protected with one byte, and then with another one: a repair where they
 /// differ is refused. Gives the place of that byte, too.
 fn refused_of_another_state(value: impl Fn(u8) -> Vec<u8>) -> (Simulated, u64) {
     let write = |changed: u8| {
         let disk = begin(&active::FORMAT, 300);
-        let how = options(&active::FORMAT)
-            .if_exists(IfExists::Append)
-            .disk(disk.disk());
-        let mut writer = create(&active::FORMAT, Path::new(FILE), &how).unwrap();
-        write_value(&mut *writer, &active::FORMAT, 500, &value(changed)).unwrap();
-        writer.close().unwrap();
-        drop(writer);
-        disk.settle();
+        append_value(&disk, &active::FORMAT, 500, &value(changed));
         append(&disk, &active::FORMAT, 900..1000, 1000);
         disk
     };
@@ -339,6 +348,94 @@ fn an_interrupted_repair_is_completed_whole() {
         }
     }
     assert!(interrupted > 2);
+}
+
+/// Whether a sound record has bytes that a repair of a range changes, by all records of the file.
+fn changes_a_record(
+    format: &'static Format,
+    damaged: &[u8],
+    sidecar: &[u8],
+    range: (u64, u64),
+) -> bool {
+    let judging = parity::Options::default().range(range);
+    let (_, new, _) = repaired(damaged, sidecar, judging);
+    let is_changed = |span: &Span| {
+        let span = usize::try_from(span.start).unwrap()..usize::try_from(span.end).unwrap();
+        damaged[span.clone()] != new[span]
+    };
+    let options = Options::default().format(format);
+    let is_unit = |span: &Span| matches!(span.kind, Kind::Record | Kind::Chunk | Kind::Block);
+    let ledger = Ledger::new(Arc::new(BytesSource::new(damaged.to_vec())), &options).unwrap();
+    let spans = ledger.map(Result::unwrap);
+    spans
+        .filter(|span| span.cause.is_none() && is_unit(span))
+        .any(|span| is_changed(&span))
+}
+
+/// What is read near changes tells of records with changed bytes what all of the file does.
+#[test]
+fn records_near_changes_are_those_of_the_whole_file() {
+    let (mut refused, mut done) = (0, 0);
+    for format in [
+        &active::FORMAT,
+        &chunked::FORMAT,
+        &sealed::FORMAT,
+        &tenant::FORMAT,
+    ] {
+        let of_state = |changed| match format.is_appended_to() {
+            false => whole(format, 3000, changed),
+            true => {
+                let disk = begin(format, 1500);
+                let mut value = bytes(1500, 1000);
+                value[500] ^= changed;
+                append_value(&disk, format, 1500, &value);
+                append(&disk, format, 1501..3000, 1000);
+                disk.unlink(Path::new(SIDECAR)).unwrap();
+                protect(&disk, format).unwrap();
+                disk
+            }
+        };
+        let disk = of_state(0);
+        let (sound, other) = (content(&disk), content(&of_state(8)));
+        let sidecar = disk.files()["log.par"].clone();
+        for seed in 0..40u64 {
+            let mut random = bytes(seed, 64).into_iter().map(u64::from);
+            let mut below = |end: usize| {
+                let drawn = random.by_ref().take(4).fold(0, |sum, own| sum << 8 | own);
+                usize::try_from(drawn).unwrap() % end
+            };
+            let mut damaged = sound.clone();
+            let at = below(sound.len() - 5000);
+            match seed % 4 {
+                // A record of another state, alone or beside damage.
+                0 | 1 => {
+                    let len = other.len().min(sound.len());
+                    damaged[..len].copy_from_slice(&other[..len]);
+                }
+                2 => damaged[at..at + 3000].fill(0),
+                _ => damaged[at] ^= 1,
+            }
+            if seed % 4 == 1 {
+                let at = below(sound.len());
+                damaged[at] ^= 1;
+            }
+            let differs = |at: &usize| damaged[*at] != sound[*at];
+            let Some(first) = (0..sound.len()).filter(differs).nth(below(3)) else {
+                continue;
+            };
+            let first = u64::try_from(first).unwrap();
+            let disk = disk.copy();
+            disk.unlink(Path::new(FILE)).unwrap();
+            disk.put(FILE, &damaged);
+            let result = repair(&disk, format, &within(first, first + 1));
+            let is_refused = matches!(&result, Err(Error::Usage(text)) if text.contains("its own checksum proves"));
+            let expected = changes_a_record(format, &damaged, &sidecar, (first, first + 1));
+            assert_eq!(is_refused, expected, "{} {seed}: {result:?}", format.name);
+            refused += usize::from(is_refused);
+            done += usize::from(result.is_ok());
+        }
+    }
+    assert!(refused > 20 && done > 40, "{refused} {done}");
 }
 
 proptest! {
