@@ -117,6 +117,53 @@ def test_and_those_of_exported_and_extracted_files(folder: Path, expected: int) 
     assert [mode(folder / name) for name in ("new", "new.parquet")] == [expected] * 2
 
 
+@pytest.mark.parametrize("permissions", [0o600, 0o640, 0o644], ids=oct)
+def test_those_of_a_sidecar_and_of_what_is_kept_are_those_of_the_file(permissions: int, folder: Path) -> None:
+    before = os.umask(0o022)
+    try:
+        file, copy = folder / "sample.active", folder / "copy"
+        file.chmod(permissions)
+        seglake.protect(file)
+        sidecar = Path(f"{file}.par")
+        content, covering = file.read_bytes(), sidecar.read_bytes()
+        assert mode(sidecar) == permissions
+
+        file.write_bytes(content[:-1] + b"?")
+        seglake.repair(file, to=copy)
+        assert {mode(path) for path in (copy, Path(f"{copy}.par"))} == {permissions}
+        sidecar.write_bytes(b"?" * 9 + covering)  # to be written anew
+        seglake.repair(file)
+        kept = [Path(f"{file}.undo"), Path(f"{file}.undo.manifest.jsonl")]
+        assert [mode(path) for path in (sidecar, *kept)] == [permissions] * 3
+        seglake.undo_repair(file)
+        assert mode(sidecar) == permissions
+
+        file.write_bytes(content)
+        seglake.protect(file, as_it_is=True)
+        assert mode(sidecar) == permissions
+        assert [path for path in folder.iterdir() if path.name.startswith(".")] == []
+    finally:
+        os.umask(before)
+
+
+def test_a_log_gives_a_sidecar_those_of_its_segment(tmp_path: Path) -> None:
+    path = tmp_path / "log"
+    with seglake.SegmentLog(path, protect="128+8", protect_active=True) as log:
+        log.write(type="a", value=b"1")
+        [active] = path.glob("*.active")
+        active.chmod(0o600)
+    assert mode(Path(f"{active}.par")) == 0o600
+
+
+@pytest.mark.skipif(sys.platform == "win32" or os.geteuid() != 0, reason="only root gives files away")
+def test_a_sidecar_that_root_makes_belongs_to_who_has_the_file(folder: Path) -> None:
+    file = folder / "sample.active"
+    os.chown(file, 12345, 54321)
+    file.chmod(0o640)
+    found = Path(seglake.protect(file).sidecar).stat()
+    assert (found.st_uid, found.st_gid, stat.S_IMODE(found.st_mode)) == (12345, 54321, 0o640)
+
+
 @pytest.mark.parametrize("writer", WRITERS)
 @pytest.mark.parametrize("dangling", [False, True])
 def test_a_link_in_their_place_is_not_followed(writer: str, dangling: bool, folder: Path) -> None:

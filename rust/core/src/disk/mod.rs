@@ -35,6 +35,16 @@ pub trait Disk: fmt::Debug + Send + Sync {
     /// [`ErrorKind::NotFound`] and [`ErrorKind::AlreadyExists`] among others.
     fn open(&self, path: &Path, opening: Opening) -> io::Result<Arc<dyn DiskFile>>;
 
+    /// Creates a file that holds bytes of another one, to read and write. On Unix others may read and write it if they may that one,
+    /// and never more: not for a moment.
+    ///
+    /// # Errors
+    /// As [`open`](Self::open).
+    fn create_like(&self, path: &Path, like: &Path) -> io::Result<Arc<dyn DiskFile>> {
+        let _ = like; // without permissions all files are alike
+        self.open(path, Opening::New)
+    }
+
     /// Creates a file without a name in a folder. It is gone when its last handle is dropped.
     ///
     /// # Errors

@@ -97,6 +97,33 @@ fn open_own(path: &Path, write: bool) -> io::Result<File> {
     Ok(file)
 }
 
+/// Reading and writing, by the owner alone.
+#[cfg(unix)]
+const OWNER: u32 = 0o600;
+
+/// Lets those read and write a file who may another one. Its owner may do both, as it is written to again.
+#[cfg(unix)]
+fn share_like(file: &File, like: &fs::Metadata) -> io::Result<()> {
+    use std::os::unix::fs::{MetadataExt, PermissionsExt, fchown};
+    let own = file.metadata()?;
+    let (user, group) = (own.uid() != like.uid(), own.gid() != like.gid());
+    // Only root may give a file away, and others only to their groups.
+    let is_given = fchown(file, user.then(|| like.uid()), group.then(|| like.gid())).is_ok()
+        || !group
+        || fchown(file, None, Some(like.gid())).is_ok();
+    let (group, others) = (like.mode() >> 3 & 0o6, like.mode() & 0o6);
+    let shared = match is_given {
+        true => group << 3 | others,
+        // The members of either group may be among the others of the other file.
+        false => (group & others) << 3 | group & others,
+    };
+    match file.set_permissions(fs::Permissions::from_mode(OWNER | shared)) {
+        // Some file systems have no such permissions. What nobody else may read stays so.
+        Err(_) if file.metadata()?.mode() & 0o066 & !shared == 0 => Ok(()),
+        done => done,
+    }
+}
+
 impl Disk for System {
     fn open(&self, path: &Path, opening: Opening) -> io::Result<Arc<dyn DiskFile>> {
         if opening == Opening::Read {
@@ -111,6 +138,21 @@ impl Disk for System {
         options.read(true).write(true);
         options.create_new(!opening.is_existing());
         Ok(Arc::new(options.open(path)?))
+    }
+
+    #[cfg(unix)]
+    fn create_like(&self, path: &Path, like: &Path) -> io::Result<Arc<dyn DiskFile>> {
+        use std::os::unix::fs::OpenOptionsExt;
+        reach(Operation::Open, 0)?;
+        let like = fs::metadata(like)?;
+        let mut options = OpenOptions::new();
+        options.read(true).write(true).create_new(true).mode(OWNER);
+        let file = options.open(path)?;
+        if let Err(error) = share_like(&file, &like) {
+            let _ = fs::remove_file(path); // the first error is reported
+            return Err(error);
+        }
+        Ok(Arc::new(file))
     }
 
     fn nameless(&self, folder: &Path) -> io::Result<Arc<dyn DiskFile>> {

@@ -2,15 +2,15 @@
 
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use super::{NOT_PLACED, NOT_SYNCED, folder, prefix};
-use crate::disk::{DiskRef, Handle, Opening};
+use crate::disk::{Disk, DiskFile, DiskRef, Handle, Opening};
 use crate::error::{Error, Result};
 use crate::source::FileSource;
 
 /// A file that is written beside its final place, under a temporary name. It is created exclusively, so no link is
-/// followed, and has the permissions of other new files of the process, as files that are appended to have. Dropping it
-/// removes it, except in a fork of the process that began it.
+/// followed. Dropping it removes it, except in a fork of the process that began it.
 #[derive(Debug)]
 pub(crate) struct NewFile {
     file: Handle,
@@ -22,11 +22,38 @@ pub(crate) struct NewFile {
 }
 
 impl NewFile {
-    /// Begins a file that will be `path`.
+    /// Begins a file that will be `path`. It has the permissions of other new files of the process, as files that are appended to
+    /// have.
     ///
     /// # Errors
     /// [`Error::Io`] if `path` exists and `overwrite` is not set, or if its folder cannot be written to.
     pub(crate) fn create(disk: &DiskRef, path: &Path, overwrite: bool) -> Result<Self> {
+        Self::begin(disk, path, overwrite, |disk, path| {
+            disk.open(path, Opening::New)
+        })
+    }
+
+    /// Begins a file that holds bytes of another one, `like`: on Unix nobody may read or write it who may not that one.
+    ///
+    /// # Errors
+    /// As [`create`](Self::create); also if the other one does not exist.
+    pub(crate) fn create_like(
+        disk: &DiskRef,
+        path: &Path,
+        overwrite: bool,
+        like: &Path,
+    ) -> Result<Self> {
+        Self::begin(disk, path, overwrite, |disk, path| {
+            disk.create_like(path, like)
+        })
+    }
+
+    fn begin(
+        disk: &DiskRef,
+        path: &Path,
+        overwrite: bool,
+        make: impl Fn(&dyn Disk, &Path) -> std::io::Result<Arc<dyn DiskFile>>,
+    ) -> Result<Self> {
         let failed = |error| Error::io(Some(path), "cannot open for writing", error);
         if !overwrite && disk.is_taken(path) {
             return Err(failed(ErrorKind::AlreadyExists.into()));
@@ -34,9 +61,7 @@ impl NewFile {
         if path.file_name().is_none() {
             return Err(failed(ErrorKind::IsADirectory.into()));
         }
-        let made = disk.temporary(folder(path), &prefix(path), ".tmp", |disk, path| {
-            disk.open(path, Opening::New)
-        });
+        let made = disk.temporary(folder(path), &prefix(path), ".tmp", make);
         let (file, temporary) = made.map_err(failed)?;
         Ok(Self {
             file: Handle::new(file),

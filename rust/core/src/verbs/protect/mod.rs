@@ -136,7 +136,7 @@ pub struct Protected {
 /// it stays as detectable as it was, and is not reported: [`verify`](crate::verbs::verify) does that. A file is verified
 /// whole if its format has no checksums (but not if nothing was appended), or if no sound record ends where it is covered to.
 ///
-/// A new sidecar appears complete and synced, readable by its owner only. Frames are appended so that at every moment,
+/// A new sidecar appears complete and synced. On Unix it may be read and written by those who may the file, and by no others. Frames are appended so that at every moment,
 /// also after a loss of power, the sidecar has complete frames and then perhaps a torn tail, which counts for nothing.
 /// A damaged sidecar is repaired first if the file is proven.
 ///
@@ -175,6 +175,7 @@ pub fn protect(
     stages.next();
     let mut job = Job {
         disk,
+        path,
         file: Watched::new(&file, options),
         sidecar: &sidecar,
         protection,
@@ -192,6 +193,7 @@ pub fn protect(
 /// The parameters of all steps.
 struct Job<'a, 'b> {
     disk: &'a DiskRef,
+    path: &'a Path,
     file: Watched<'a>,
     sidecar: &'a Path,
     protection: &'a Protection,
@@ -203,7 +205,7 @@ impl Job<'_, '_> {
     fn create(&mut self, old: Option<&InPlace>, end: u64) -> Result<Protected> {
         let parameters = self.protection.parameters.unwrap_or(Parameters::DEFAULT);
         let path = old.map_or(self.sidecar, InPlace::path);
-        let mut assembly = Assembly::anew(self.disk, path, old)?;
+        let mut assembly = Assembly::anew(self.disk, self.path, path, old)?;
         let (file, stages) = (&self.file, &mut *self.stages);
         parity::protect(file, end, Set::random(parameters), &mut |bytes| {
             assembly.add(parity::Change::New(bytes))?;
@@ -231,7 +233,7 @@ impl Job<'_, '_> {
                 false => end,
             };
             let files = files.with_file_bytes(end);
-            let mut assembly = Assembly::of(self.disk, &old)?;
+            let mut assembly = Assembly::of(self.disk, self.path, &old)?;
             let (file, stages) = (&self.file, &mut *self.stages);
             let extended = parity::extend(files, end, &mut |change| {
                 assembly.add(change)?;
@@ -264,7 +266,7 @@ impl Job<'_, '_> {
 
     /// Repairs a sidecar whose file is proven.
     fn heal(&self, old: &InPlace, files: Files<'_>) -> Result<()> {
-        let mut assembly = Assembly::anew(self.disk, old.path(), Some(old))?;
+        let mut assembly = Assembly::anew(self.disk, self.path, old.path(), Some(old))?;
         parity::repair(files, parity::Options::default(), &mut |change| {
             assembly.add(change)
         })?;

@@ -18,6 +18,8 @@ const PIECE_BYTES: usize = 1 << 20;
 /// A sidecar that is put together from ranges of the old one and new bytes.
 pub(in crate::verbs) struct Assembly<'a> {
     disk: &'a DiskRef,
+    /// The file that is covered.
+    file: &'a Path,
     path: &'a Path,
     old: Option<&'a InPlace>,
     /// The length of the old one.
@@ -43,11 +45,13 @@ impl<'a> Assembly<'a> {
     /// [`Error::Io`].
     pub(in crate::verbs) fn anew(
         disk: &'a DiskRef,
+        file: &'a Path,
         path: &'a Path,
         old: Option<&'a InPlace>,
     ) -> Result<Self> {
         let mut assembly = Self {
             disk,
+            file,
             path,
             old,
             old_bytes: 0,
@@ -62,9 +66,10 @@ impl<'a> Assembly<'a> {
     ///
     /// # Errors
     /// [`Error::Io`].
-    pub(super) fn of(disk: &'a DiskRef, old: &'a InPlace) -> Result<Self> {
+    pub(super) fn of(disk: &'a DiskRef, file: &'a Path, old: &'a InPlace) -> Result<Self> {
         Ok(Self {
             disk,
+            file,
             path: old.path(),
             old: Some(old),
             old_bytes: old.len()?,
@@ -74,7 +79,7 @@ impl<'a> Assembly<'a> {
     }
 
     fn new_file(&self) -> Result<Output<'a>> {
-        let mut file = NewFile::create(self.disk, self.path, self.old.is_some())?;
+        let mut file = NewFile::create_like(self.disk, self.path, self.old.is_some(), self.file)?;
         let out = BufWriter::with_capacity(PIECE_BYTES, file.file().another());
         Ok(Output::New {
             file,

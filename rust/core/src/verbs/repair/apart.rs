@@ -20,7 +20,8 @@ impl Job<'_> {
         new_sidecar: &Path,
         progress: &mut dyn FnMut(u64) -> Result<()>,
     ) -> Result<Repaired> {
-        let create = |path: &Path| NewFile::create(self.disk, path, self.repairing.overwrite);
+        let overwrite = self.repairing.overwrite;
+        let create = |path: &Path| NewFile::create_like(self.disk, path, overwrite, self.path);
         let (mut new, mut new_par) = (create(to)?, create(new_sidecar)?);
         let file = FileSource::open(self.disk, self.path)?;
         let sidecar = FileSource::open(self.disk, self.sidecar).map_err(|error| match error {

@@ -168,8 +168,8 @@ impl Job<'_> {
     /// Keeps the bytes that change, and gives their place.
     fn keep(&self, planned: &Planned, modified: Option<SystemTime>) -> Result<PathBuf> {
         let undo = next(self).or_bug("a name that is free")?;
-        let mut bytes = NewFile::create(self.disk, &undo, false)?;
-        let mut manifest = NewFile::create(self.disk, &manifest_of(&undo), false)?;
+        let create = |path: &Path| NewFile::create_like(self.disk, path, false, self.path);
+        let (mut bytes, mut manifest) = (create(&undo)?, create(&manifest_of(&undo))?);
         let mut header = self.header(planned);
         header.set_modified(modified);
         let mut lines = Lines::new(&mut manifest);
@@ -253,7 +253,8 @@ impl Job<'_> {
                 pair.sidecar.sync()
             }
             SidecarPlan::Anew => {
-                let mut new = NewFile::create(self.disk, pair.sidecar.path(), true)?;
+                let path = pair.sidecar.path();
+                let mut new = NewFile::create_like(self.disk, path, true, self.path)?;
                 plan.write_sidecar(&planned.sidecar_source, &mut new)?;
                 new.commit()
             }

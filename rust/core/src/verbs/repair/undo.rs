@@ -312,7 +312,7 @@ impl Undoing<'_> {
     fn write_sidecar(&self) -> Result<()> {
         let path = self.pair.sidecar.path();
         let failed = |error| Error::io(Some(path), "cannot write the old sidecar", error);
-        let mut new = NewFile::create(self.job.disk, path, true)?;
+        let mut new = NewFile::create_like(self.job.disk, path, true, self.job.path)?;
         for piece in self.pieces(Place::Sidecar) {
             let old = self.old(piece)?;
             new.file().write_all(&old).map_err(failed)?;
