@@ -210,6 +210,34 @@ def test_a_copy_that_is_damaged_in_the_same_record_is_a_copy(tmp_path: Path) -> 
     assert positions(lake) == [*starts[:5], *starts[6:]]
 
 
+@pytest.mark.parametrize("more", [0, 3])
+def test_damage_has_no_place_in_a_file_that_was_sealed_since(tmp_path: Path, more: int) -> None:
+    """Of an active file, or of a sealed one with fewer records: what begins where that was is in `records`."""
+    src, lake = tmp_path / "src", tmp_path / "lake"
+    written = write_segment(src / "a.active", 21)
+    write_segment(tmp_path / "a.active", 21 + more)
+    if more:
+        seglake.seal(src / "a.active", src / "a.sealed")
+        (src / "a.active").unlink()
+        with seglake.open(src / "a.sealed") as reader:
+            flip(src / "a.sealed", [record.position for record in reader][13] + 40)
+    else:
+        flip(src / "a.active", written[13].end - 9)
+    age(src)
+    assert told(ingest(src, lake)) == (1, 20, 0, {"damaged": 1})
+    for path in src.iterdir():
+        path.unlink()
+    seglake.seal(tmp_path / "a.active", src / "a.sealed")
+    age(src)
+    assert ingest(src, lake).records == more
+    for moment in (1_700_000_001, 1_700_000_002):  # which changes what tells when the file was changed
+        os.utime(src / "a.sealed", (moment, moment))
+        assert told(ingest(src, lake)) in ((1, 0, 0, {"damaged": 1}), (0, 0, 0, {}))
+    values = [row["value"][2:8] for row in rows(lake, "records")]
+    assert sorted(values) == [b"%06d" % number for number in range(21 + more) if number != 13]
+    assert [row["status"] for row in latest(lake).values()] == ["damaged"]
+
+
 def test_a_damaged_file_is_opened_again_only_if_it_was_changed(tmp_path: Path) -> None:
     path, lake = tmp_path / "a.active", tmp_path / "lake"
     damaged(path, [3])

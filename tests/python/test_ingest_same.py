@@ -348,6 +348,32 @@ def test_of_copies_in_one_run_each_record_comes_once(tmp_path: Path) -> None:
     assert values(lake) == expected
 
 
+def test_a_copy_with_more_of_an_unfinished_record_is_one_segment(tmp_path: Path) -> None:
+    src, lake = tmp_path / "src", tmp_path / "lake"
+    src.mkdir()
+    content = begin(src / "a.active", 14)
+    end = len(content) // 20 * 14
+    assert ingest(src, lake).records == 14
+    (src / "c.active").write_bytes(content[: end + 30])
+    assert ingest(src, lake).records == 0
+    (src / "c.active").write_bytes(content)
+    assert ingest(src, lake).records == 6
+    assert set(values(lake).values()) == {1}
+
+
+def test_a_file_that_was_cut_off_since_proves_no_copy(tmp_path: Path) -> None:
+    src, lake = tmp_path / "src", tmp_path / "lake"
+    src.mkdir()
+    content = begin(src / "a.active", 14)
+    record = len(content) // 20
+    assert ingest(src, lake).records == 14
+    (src / "a.active").write_bytes(content[:record])
+    write_segment(src / "b.active", 14)
+    (src / "b.active").write_bytes(content[:record] + (src / "b.active").read_bytes()[record:])
+    ingest(src, lake)
+    assert sum(value.startswith(b"b-") for value in values(lake)) == 13
+
+
 def test_of_copies_in_many_runs_each_record_comes_once(tmp_path: Path) -> None:
     src, lake = tmp_path / "src", tmp_path / "lake"
     expected = copies(tmp_path / "all")

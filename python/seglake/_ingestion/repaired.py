@@ -78,7 +78,9 @@ def _add(digest: "hashlib.blake2b", reader: seglake.Reader, start: int, end: int
 def damage_after(
     before: Carry | None, found: Sequence[DamagedRange], changed: int | None, reader: seglake.Reader
 ) -> Damaged | None:
-    """Returns the damage of a file after a run has added to it.
+    """Returns the damage of a file after a run has added to it; None if it cannot be told any more.
+
+    It cannot where the bytes of the file have other places than an earlier run noted, as when it was sealed since.
 
     Args:
         before: what earlier runs have noted.
@@ -91,7 +93,11 @@ def damage_after(
     """
     earlier = () if before is None or before.damage is None else before.damage.ranges
     is_known = before is None or before.damage is not None or not (before.sums.ranges or before.tail)
-    if not is_known or len(earlier) + len(found) > MOST_RANGES:
+    is_elsewhere = before is not None and (
+        before.position.format != reader.format
+        or (reader.format in COMPLETE and before.position.byte_offset != reader.nbytes)
+    )
+    if not is_known or (earlier and is_elsewhere) or len(earlier) + len(found) > MOST_RANGES:
         return None
     ranges = (*earlier, *found)
     if not ranges:

@@ -71,7 +71,8 @@ def relation(
         tail, size = before.carry.tail, end + (reader.pending_bytes or 0)
         goes_on = end == own.byte_offset and tail is not None and size > tail.end
         if end <= own.byte_offset and not goes_on:
-            return copy if _same_bytes(reader, other, size, damaged) else "other"
+            # Of two files that are being written either may have more of a record that is not finished.
+            return copy if _same_bytes(reader, other, max(end, min(size, other.nbytes)), damaged) else "other"
         if tail is not None and _same_bytes(reader, other, tail.end):
             return "longer"
         if not _same_bytes(reader, other, own.byte_offset, damaged) or (tail is not None and tail.records):

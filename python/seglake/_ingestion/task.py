@@ -245,7 +245,8 @@ class _Reading:
             position = reader.position
         if position is None:
             raise RuntimeError("a pass that ended has no position")
-        carry = replace(before.carry, position=position, tail=None)
+        # Its damage was noted by places in the sealed file.
+        carry = replace(before.carry, position=position, tail=None, damage=None)
         return replace(before, format="active", end=position.byte_offset).with_carry(carry)
 
     def _ingest(self, file: PlannedFile, output: Output) -> FileOutcome:
