@@ -6,7 +6,7 @@ from typing import Any, Final, NamedTuple, Self
 
 import seglake
 
-__all__ = ["BYTE_COLUMNS", "COMPLETE", "Carry", "Damaged", "DamagedRange", "Sums", "Tail"]
+__all__ = ["BYTE_COLUMNS", "Carry", "Damaged", "DamagedRange", "Sums", "Tail"]
 
 _VERSION: Final = 2
 # What `to_json` begins with.
@@ -26,10 +26,6 @@ BYTE_COLUMNS: Final = {
     "repaired": "corrupt_bytes",
 }
 """The kinds of the ledger, and the columns of `files` that their bytes count for."""
-
-
-COMPLETE: Final = ("sealed", "tenant")
-"""The formats whose files are complete. Their position stands for all of their bytes, damaged ones as well."""
 
 
 @dataclass(frozen=True)

@@ -217,14 +217,16 @@ def _may_have_changed(file: PlannedFile, state: State, *, final: bool) -> bool:
         before = state.ingested.get(file.segment_name)
         # A log never changes what was synced, so its size says all.
         is_same = before is not None and (file.segment.format, file.size) == (before.format, before.size)
-        return not is_same or (before is not None and (_has_tail(before, final=final) or _was_damaged(file, before)))
+        return not is_same or (
+            before is not None and (_has_tail(before, final=final) or _may_be_repaired(file, before))
+        )
     path = path_text(file.path)
     copy = state.copies.get(path)
     if copy is not None:
         return copy[1] is None or copy != (file.size, file.modified)
     name = state.by_path.get(path)
     before = None if name is None else state.ingested[name]
-    if before is None or _has_tail(before, final=final) or _was_damaged(file, before):
+    if before is None or _has_tail(before, final=final) or _may_be_repaired(file, before):
         return True
     return before.modified is None or (file.modified, file.size) != (before.modified, before.size)
 
@@ -233,7 +235,7 @@ def _has_tail(before: Ingested, *, final: bool) -> bool:
     return final and before.pending_bytes > 0
 
 
-def _was_damaged(file: PlannedFile, before: Ingested) -> bool:
+def _may_be_repaired(file: PlannedFile, before: Ingested) -> bool:
     """Tells whether a file was damaged, and may be repaired by now: that leaves its size and time as they are."""
     return before.status == "damaged" and may_be_repaired(file.path, before.carry)
 

@@ -13,8 +13,9 @@ from typing import Any, Final, cast
 import pyarrow as pa
 
 import seglake
+from seglake._formats import grows
 
-from .carry import COMPLETE, Carry, Damaged, DamagedRange
+from .carry import Carry, Damaged, DamagedRange
 
 __all__ = [
     "MOST_RANGES",
@@ -23,9 +24,9 @@ __all__ = [
     "damage_after",
     "known_records",
     "may_be_repaired",
+    "only_damage_changed",
     "range_digest",
     "rest_digest",
-    "was_changed",
 ]
 
 MOST_RANGES: Final = 1000
@@ -95,14 +96,15 @@ def damage_after(
     is_known = before is None or before.damage is not None or not (before.sums.ranges or before.tail)
     is_elsewhere = before is not None and (
         before.position.format != reader.format
-        or (reader.format in COMPLETE and before.position.byte_offset != reader.nbytes)
+        or (not grows(reader.format) and before.position.byte_offset != reader.nbytes)
     )
     if not is_known or (earlier and is_elsewhere) or len(earlier) + len(found) > MOST_RANGES:
         return None
     ranges = (*earlier, *found)
     if not ranges:
         return None
-    return Damaged(ranges, changed, rest_digest(reader, ranges) if reader.format in COMPLETE else None)
+    # The position in a file that does not grow stands for all of its bytes, damaged ones as well.
+    return Damaged(ranges, changed, None if grows(reader.format) else rest_digest(reader, ranges))
 
 
 def may_be_repaired(path: str, before: Carry) -> bool:
@@ -116,12 +118,12 @@ class KnownRecords:
 
     Args:
         before: what earlier runs have noted.
-        damage: the same.
     """
 
-    def __init__(self, before: Carry, damage: Damaged) -> None:
+    def __init__(self, before: Carry) -> None:
         self._end = before.position.byte_offset
-        hidden = sorted((each.start, each.end) for each in damage.ranges if each.hides_records)
+        ranges = () if before.damage is None else before.damage.ranges
+        hidden = sorted((each.start, each.end) for each in ranges if each.hides_records)
         self._starts = [start for start, _ in hidden]
         self._ends = [end for _, end in hidden]
 
@@ -136,7 +138,7 @@ class KnownRecords:
         return at < 0 or position >= self._ends[at]
 
 
-def was_changed(before: Carry, open_at: _OpenAt) -> bool:
+def only_damage_changed(before: Carry, open_at: _OpenAt) -> bool:
     """Tells whether damaged ranges of a file are not as they were, and all else is, as far as that is known.
 
     Args:
@@ -165,7 +167,7 @@ def known_records(before: Carry, open_at: _OpenAt) -> KnownRecords | None:
     """
     if before.damage is None:
         return None
-    known = KnownRecords(before, before.damage)
+    known = KnownRecords(before)
     try:
         with open_at(None) as again:
             number = sum(sum(known.among(positions)) for positions in _positions(again))

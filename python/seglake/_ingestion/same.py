@@ -9,8 +9,8 @@ from typing import Any, Final, Literal, cast
 import pyarrow as pa
 
 import seglake
+from seglake._formats import grows
 
-from .carry import COMPLETE
 from .repaired import MOST_RANGES
 from .state import Ingested
 
@@ -63,7 +63,7 @@ def relation(
         if _is_repaired(reader, other, before, end, damaged):
             return "longer"
         copy: Relation = "damaged copy" if damaged else "copy"
-        if own.format in COMPLETE:
+        if not grows(own.format):
             # What can be read of one depends on all of its bytes.
             if end == own.byte_offset and _same_bytes(reader, other, end, damaged):
                 return copy

@@ -47,7 +47,7 @@ class FileSink:
         file: the file.
         run: the run.
         output: where the rows go.
-        known: the records that earlier runs have ingested of a file that is read again from its start.
+        ingested: the records that earlier runs have ingested of a file that is read again from its start.
 
     Attributes:
         wrote: whether rows have gone to the output.
@@ -57,20 +57,20 @@ class FileSink:
         damaged: the damaged ranges that went there, the first `MOST_RANGES` and one more.
     """
 
-    def __init__(self, file: PlannedFile, run: str, output: Output, known: KnownRecords | None = None) -> None:
+    def __init__(self, file: PlannedFile, run: str, output: Output, ingested: KnownRecords | None = None) -> None:
         self.wrote = False
         self.records = 0
         self.damage: dict[str, tuple[int, int]] = {}
         self.ranges = 0
         self.damaged: list[DamagedRange] = []
-        self._known_before = known
+        self._ingested_before = ingested
         self._place = {"segment": file.segment_name, "path": path_text(file.path)}
         self._run = run
         self._output = output
         self._held: list[seglake.Span] = []
         self._before = None if file.before is None else file.before.carry
-        self._known = Tail(0)
-        self._known_records = _Places()
+        self._final_tail = Tail(0)
+        self._tail_records = _Places()
         self._pass_records = _Places()
         self._reader: seglake.Reader | None = None
 
@@ -79,7 +79,7 @@ class FileSink:
         self._reader = reader
         if self._before is not None and self._before.tail is not None and reader.format == self._before.position.format:
             # A segment that was sealed since has other bytes there.
-            self._known = self._before.tail
+            self._final_tail = self._before.tail
         self.ranges = 0
         self._pass_records = _Places()
 
@@ -92,15 +92,15 @@ class FileSink:
         self.release()
         positions: Any = cast("Any", rows).column("position")
         self._pass_records.add(positions)
-        known = 0
-        if self._known.records:
-            known = _compute.sum(_compute.less(positions, self._known.end)).as_py()
-            self._known_records.add(positions[:known])
-            if known < rows.num_rows:
-                self._check_known()
-        new: Any = rows.slice(known)
-        if self._known_before is not None:
-            new = new.filter(pa.array([not each for each in self._known_before.among(new.column("position"))]))
+        old = 0
+        if self._final_tail.records:
+            old = _compute.sum(_compute.less(positions, self._final_tail.end)).as_py()
+            self._tail_records.add(positions[:old])
+            if old < rows.num_rows:
+                self._check_tail()
+        new: Any = rows.slice(old)
+        if self._ingested_before is not None:
+            new = new.filter(pa.array([not each for each in self._ingested_before.among(new.column("position"))]))
         if new.num_rows:
             self._write_records(new)
         return positions[-1].as_py()
@@ -128,17 +128,17 @@ class FileSink:
             ReplacedError: records that an earlier run has ingested are not there.
         """
         self.release()
-        self._check_known()
+        self._check_tail()
 
     def tail(self, end: int, size: int) -> Tail:
         """Returns what this pass has taken, up to the end of what was written and the size of the file."""
         return Tail(end, size, self.ranges, self._pass_records.number, self._pass_records.digest())
 
-    def _check_known(self) -> None:
-        found = self._known_records
-        if self._known.records and (found.number, found.digest()) != (self._known.records, self._known.digest):
+    def _check_tail(self) -> None:
+        tail, found = self._final_tail, self._tail_records
+        if tail.records and (found.number, found.digest()) != (tail.records, tail.digest):
             raise ReplacedError(
-                f"after its first damage it had {self._known.records} records when it was final, and has others now"
+                f"after its first damage it had {tail.records} records when it was final, and has others now"
             )
 
     def _write_records(self, rows: pa.RecordBatch) -> None:
@@ -153,11 +153,11 @@ class FileSink:
 
     def _write_damage(self, span: seglake.Span) -> None:
         start = span.start
-        if start < self._known.end:
-            if span.end <= self._known.end or (span.kind == "record" and self._known.records):
+        if start < self._final_tail.end:
+            if span.end <= self._final_tail.end or (span.kind == "record" and self._final_tail.records):
                 return
             if span.kind != "record":
-                start = self._known.end
+                start = self._final_tail.end
         self.wrote = True
         cause = str(span.cause)
         ranges, nbytes = self.damage.get(cause, (0, 0))

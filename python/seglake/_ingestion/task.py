@@ -20,7 +20,7 @@ from .outcome import AFTER_REPLACED, WRONG_KEY, FileOutcome, RefusedError, Stage
 from .output import Output
 from .plan import PlannedFile, groups_of, read_plan
 from .progress import StopError, TaskProgress
-from .repaired import change_time_ns, damage_after, known_records, was_changed
+from .repaired import change_time_ns, damage_after, known_records, only_damage_changed
 from .result import OnDamage
 from .same import Relation, relation
 from .sidecars import BESIDE, Sidecars
@@ -265,7 +265,9 @@ class _Reading:
         known = None
         try:
             format = self.format_of(file)
-            is_changed = carry is not None and was_changed(carry, lambda position: opening(position, final=False))
+            is_changed = carry is not None and only_damage_changed(
+                carry, lambda position: opening(position, final=False)
+            )
             if carry is not None and is_changed:
                 known = known_records(carry, lambda position: opening(position, final=False))
             if known is not None:

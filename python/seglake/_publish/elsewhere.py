@@ -85,7 +85,7 @@ class Target(ABC):
             local.write_bytes(content)
             self.upload(local, path, name, create=create)
 
-    def exchange(self, content: bytes, path: str, name: str, expected: Callable[[bytes], bool]) -> None:
+    def replace_if(self, content: bytes, path: str, name: str, expected: Callable[[bytes], bool]) -> None:
         """Stores a few bytes in the place of others.
 
         That is one step in the stores of `obstore`. Elsewhere the bytes that are there are read before, and what others
@@ -319,7 +319,7 @@ class _ObstoreTarget(_FsspecTarget):
         except obstore.exceptions.AlreadyExistsError:
             raise FileExistsError(path) from None
 
-    def exchange(self, content: bytes, path: str, name: str, expected: Callable[[bytes], bool]) -> None:
+    def replace_if(self, content: bytes, path: str, name: str, expected: Callable[[bytes], bool]) -> None:
         """Stores a few bytes in the place of others, in one step: if these are still the ones that were looked at."""
         obstore: Any = import_module("obstore")
         try:

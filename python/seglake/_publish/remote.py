@@ -335,7 +335,7 @@ class RemoteStore(Store):
             if there is None:
                 self._put(path, content, create=True)
             else:
-                self._target.exchange(content, _key(path), self.name(path), lambda found: found == there)
+                self._target.replace_if(content, _key(path), self.name(path), lambda found: found == there)
         except OSError:
             # Another may have been first, or have put its own in the place of this one.
             if self._get(path) in (None, there):
@@ -369,7 +369,7 @@ class RemoteStore(Store):
     def _renew_one(self, path: Path, held: _Held) -> None:
         held.renewals += 1
         try:
-            self._target.exchange(
+            self._target.replace_if(
                 held.content(), _key(path), self.name(path), lambda there: _token_of(there) == held.token
             )
         except OSError:
