@@ -1000,6 +1000,37 @@ def test_a_manifest_replaces_no_other_where_the_store_has_conditions(store: Obje
         assert kept._get(staging / "manifest.json") == b"of another"  # pyright: ignore[reportPrivateUsage]
 
 
+def test_a_lock_that_is_given_up_while_it_is_taken_over_is_taken(no_lease: None) -> None:
+    obstore, of_obstore = pytest.importorskip("obstore"), pytest.importorskip("obstore.fsspec")
+    stored: Any = of_obstore.FsspecStore("memory")
+    kept = remote.RemoteStore(Stores(stored), "memory://bucket/lake")
+    path = kept.root / "_lock"
+    kept._put(path, b'{"token": "of another"}')  # pyright: ignore[reportPrivateUsage]
+
+    def vanishes(*arguments: Any, **options: Any) -> object:
+        if isinstance(options.get("mode"), dict):
+            kept.remove(path)
+        return put(*arguments, **options)
+
+    put = obstore.put
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(obstore, "put", vanishes)
+        with kept.lock(path) as is_ours:
+            assert is_ours
+    assert not kept.exists(path)
+
+
+def test_a_folder_as_a_store_of_obstore_has_locks_too(tmp_path: Path, no_lease: None) -> None:
+    """It cannot replace a file on a condition."""
+    of_obstore = pytest.importorskip("obstore.fsspec")
+    stored: Any = of_obstore.FsspecStore("file")
+    kept = remote.RemoteStore(Stores(stored), f"file://{tmp_path}/lake")
+    path = kept.root / "_lock"
+    kept._put(path, b'{"token": "of another"}')  # pyright: ignore[reportPrivateUsage]
+    with kept.lock(path) as is_ours:
+        assert is_ours
+
+
 def test_a_lock_is_taken_and_renewed_in_one_step_where_the_store_has_conditions(
     store: ObjectStore, no_lease: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -337,8 +337,11 @@ class RemoteStore(Store):
             else:
                 self._target.replace_if(content, _key(path), self.name(path), lambda found: found == there)
         except OSError:
+            now = self._get(path)
+            if now is None and there is not None:
+                return self._take(path, content, waiting)  # its holder gave it up just then
             # Another may have been first, or have put its own in the place of this one.
-            if self._get(path) in (None, there):
+            if now in (None, there):
                 raise
         return self._get(path) == content
 
