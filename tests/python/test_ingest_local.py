@@ -102,7 +102,23 @@ def test_no_more_threads_than_asked_for(tmp_path: Path, monkeypatch: pytest.Monk
     assert names <= {"seglake-ingest-0", "seglake-ingest-1"}
 
 
-def test_an_error_in_one_task_stops_all_and_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    ("error", "said"),
+    [
+        (
+            OSError(28, "No space left on device"),
+            r"^/.*/lake/_staging/.*: a task failed, nothing was ingested: OSError: No space left on device\. "
+            r"Free space on the disk of /.*/lake/_staging/.*, and ingest again$",
+        ),
+        (
+            OSError(5, "Input/output error", "/a/b"),
+            r"^/a/b: a task failed, nothing was ingested: OSError: Input/output",
+        ),
+    ],
+)
+def test_an_error_in_one_task_stops_all_and_leaves_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: OSError, said: str
+) -> None:
     for number in range(8):
         write_segment(tmp_path / f"src/{number}.active", 5)
     flush = RollingWriter.flush
@@ -111,15 +127,12 @@ def test_an_error_in_one_task_stops_all_and_leaves_nothing(tmp_path: Path, monke
     def failing(writer: RollingWriter) -> None:
         calls.append(1)
         if len(calls) == 2:
-            raise OSError(28, "No space left on device")
+            raise error
         flush(writer)
 
     with monkeypatch.context() as patched:
         patched.setattr(RollingWriter, "flush", failing)
-        with pytest.raises(
-            IngestError,
-            match=r"task failed, nothing was ingested: OSError: .*No space left.*Free space on the disk of .*lake",
-        ):
+        with pytest.raises(IngestError, match=said):
             seglake.ingest(tmp_path / "src", tmp_path / "lake", threads=2)
     assert visible(tmp_path / "lake") == []
     assert list((tmp_path / "lake/_staging").iterdir()) == []

@@ -272,10 +272,8 @@ def test_a_sidecar_elsewhere_is_named_for_one_file(tmp_path: Path) -> None:
     junk = tmp_path / "junk"
     junk.write_bytes(b"no sidecar at all")
     refused = here("ingest", str(life.path), "--sidecar", str(junk), "--to", str(tmp_path / "no lake"))
-    assert (refused.status, f"{junk}: expected the parity sidecar of {life.path}, found no frame" in refused.err) == (
-        2,
-        True,
-    )
+    assert refused.status == 2
+    assert f"{junk}: expected the parity sidecar of {life.path}, found a file without any frame" in refused.err
     shutil.copy(life.path, life.path.with_name("two.oplog"))
     with pytest.raises(IngestError, match=r"the sidecar of one file; found 2 in the sources"):
         ingest(life.path.parent, tmp_path / "lake", parity=life.sidecar)

@@ -939,9 +939,10 @@ def test_a_file_uri_is_a_folder_of_this_machine(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("bucket", "access_key", "endpoint", "said"),
     [
-        ("nowhere", ACCESS_KEY, None, r"^s3://nowhere/lake/_lock: .*make the bucket, or name another$"),
+        ("nowhere", ACCESS_KEY, None, r"^s3://nowhere/lake/_lock: .*create the bucket, or name another one$"),
         ("logs", "wrong", None, r"^s3://logs/lake: .*check the credentials, and what they allow$"),
-        ("logs", ACCESS_KEY, "127.0.0.1:9", r"^s3://logs/lake: .*look whether the store runs.*AWS_ENDPOINT_URL"),
+        ("logs", ACCESS_KEY, "127.0.0.1:9", r"^s3://logs/lake: .*; check that the store runs, and its address \(AWS_"),
+        ("logs", ACCESS_KEY, "nowhere.invalid", r"^s3://logs/lake: .*resolve.*; check that the store runs, and its"),
     ],
 )
 def test_what_is_wrong_with_a_store_is_told_with_what_to_do(

@@ -249,6 +249,28 @@ def test_a_catalog_of_ones_own(tmp_path: Path) -> None:
     assert not (tmp_path / "lake/_catalog.db").exists()
 
 
+@pytest.mark.parametrize(
+    ("catalog", "said"),
+    [
+        (
+            "sqlite:////nowhere/at/all.db",
+            r"^sqlite:////nowhere/at/all\.db: the catalog cannot be opened: .*unable to open database file\. "
+            r"Name the URI of an SQL database that can be reached \(catalog, --catalog\)$",
+        ),
+        (
+            "mysql+oursql://me:hidden@host/db?password=hidden",
+            r"^mysql\+oursql://me:\*\*\*@host/db: the catalog cannot be opened: .*",
+        ),
+        ("no URI, and hidden", r"^Iceberg: the catalog cannot be opened: "),
+    ],
+)
+def test_a_catalog_that_does_not_open_is_named(tmp_path: Path, catalog: str, said: str) -> None:
+    write_segment(tmp_path / "a.active", 1)
+    with pytest.raises(IngestError, match=said) as raised:
+        seglake.ingest(tmp_path / "a.active", tmp_path / "lake", table="iceberg", catalog=catalog)
+    assert "hidden" not in str(raised.value)
+
+
 def test_destinations_do_not_share_a_table_of_a_catalog(tmp_path: Path) -> None:
     write_segment(tmp_path / "a.active", 3)
     write_segment(tmp_path / "b.active", 4)

@@ -256,6 +256,12 @@ def test_a_refusal_is_one_whatever_the_store_calls_it(said: str) -> None:
     assert (type(other), other.errno, other.strerror) == (OSError, errno.EIO, "it broke; try later")
 
 
+def test_a_name_with_403_in_it_is_no_refusal() -> None:
+    failed = FsspecStore(Memory()).failure("x", OSError("not renamed to lake/20240315-9f403ae.parquet: try again"))
+    assert type(failed) is OSError
+    assert failed.strerror == "not renamed to lake/20240315-9f403ae.parquet: try again"
+
+
 # Files of a disk, by pyarrow.
 
 
@@ -580,6 +586,18 @@ def test_a_pyarrow_without_a_library_leaves_it_to_fsspec(monkeypatch: pytest.Mon
     assert isinstance(store, FsspecStore)
     assert asked == [("gs://bucket/a", {"token": "t"})]
     assert "t-secret" not in str(store.failure("x", RuntimeError("t-secret")))
+
+
+def test_a_store_that_is_not_found_is_named_with_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Unknown:
+        @staticmethod
+        def from_uri(uri: str) -> tuple[fs.FileSystem, str]:
+            raise OSError("When resolving region for bucket 'b': Could not resolve hostname")
+
+    monkeypatch.setattr(fs, "FileSystem", Unknown)
+    with pytest.raises(OSError, match="Could not resolve hostname; check that the store runs, and its") as raised:
+        open_remote("s3://b/a")
+    assert raised.value.filename == "s3://b/a"
 
 
 def test_a_uri_is_opened_by_the_library_that_knows_it(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

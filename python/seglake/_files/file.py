@@ -11,15 +11,17 @@ from pathlib import PurePosixPath
 from typing import NamedTuple, Protocol
 from urllib.parse import quote, quote_plus
 
-__all__ = ["Connecting", "Entry", "RemoteFile", "Store", "without_secrets"]
+__all__ = ["Connecting", "Entry", "RemoteFile", "Store", "with_advice", "without_secrets"]
 
-# What the stores' own words for "you may not" have in common.
-_REFUSED = ("access_denied", "access denied", "invalid_access_key", "signature_does_not_match", "forbidden", "403")
+# What the stores' own words for "you may not" have in common. A name may have 403 in it, as a hash or a date.
+_REFUSED = re.compile(
+    "access_denied|access denied|invalid_access_key|signature_does_not_match|forbidden|(?<![0-9a-z])403(?![0-9a-z])"
+)
 # What is to be done about what stores say in their words.
-_NEXT = {
-    ("no_such_bucket", "nosuchbucket", "bucket does not exist"): "make the bucket, or name another",
-    ("could not connect", "connection refused"): (
-        "look whether the store runs, and whether its address (AWS_ENDPOINT_URL or a setting) is right"
+_ADVICE = {
+    ("no_such_bucket", "nosuchbucket", "bucket does not exist"): "create the bucket, or name another one",
+    ("could not connect", "could not resolve", "connection refused"): (
+        "check that the store runs, and its address (AWS_ENDPOINT_URL or a setting)"
     ),
 }
 _RETRIED = "the store's client tried again as often as it may: try later, or give it more attempts or a longer timeout"
@@ -69,15 +71,10 @@ class Store(ABC):
         number = getattr(error, "errno", None)
         if isinstance(error, FileNotFoundError):
             return FileNotFoundError(errno.ENOENT, self._missing, name)
-        if isinstance(error, PermissionError) or any(word in text.lower() for word in _REFUSED):
+        if isinstance(error, PermissionError) or _REFUSED.search(text.lower()):
             text += "; check the credentials, and what they allow"
             return PermissionError(errno.EACCES, text, name)
-        for words, next_step in _NEXT.items():
-            if any(word in text.lower() for word in words):
-                advice = next_step
-        if advice:
-            text += f"; {advice}"
-        return OSError(number if isinstance(number, int) else errno.EIO, text, name)
+        return OSError(number if isinstance(number, int) else errno.EIO, with_advice(text, advice), name)
 
 
 class RemoteFile(ABC):
@@ -153,6 +150,13 @@ class RemoteFile(ABC):
             return self.store.open(path, name)
         except (FileNotFoundError, PermissionError):
             return None
+
+
+def with_advice(text: str, otherwise: str = "") -> str:
+    """Adds what to do next to what a store says: by its words, or else what the caller knows."""
+    found = [advice for words, advice in _ADVICE.items() if any(word in text.lower() for word in words)]
+    advice = found[-1] if found else otherwise
+    return f"{text}; {advice}" if advice else text
 
 
 def without_secrets(text: str, secrets: tuple[str, ...]) -> str:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, cast
 from urllib.parse import urlsplit
 
 from .arrow_store import ArrowStore
-from .file import RemoteFile, Store, without_secrets
+from .file import RemoteFile, Store, with_advice, without_secrets
 from .fsspec_store import FsspecStore, is_fsspec
 
 if TYPE_CHECKING:
@@ -183,7 +183,7 @@ def _not_made(uri: str, error: Exception, secrets: tuple[str, ...]) -> OSError |
         more = "; name a path, or a URI as in s3://bucket/lake" if text.startswith("Protocol not known") else ""
         return ValueError(f"{uri}: {text}{more}")
     number = getattr(error, "errno", None)
-    return OSError(number if isinstance(number, int) else errno.EIO, text or type(error).__name__, uri)
+    return OSError(number if isinstance(number, int) else errno.EIO, with_advice(text or type(error).__name__), uri)
 
 
 def _region(bucket: str) -> dict[str, str]:
@@ -213,6 +213,8 @@ def _by_uri(uri: str) -> tuple[Store, str]:
             pass  # built without it
         except ArrowException as error:
             raise ValueError(f"{uri}: {error}") from error
+        except OSError as error:  # as when asking in which region a bucket is
+            raise _not_made(uri, error, ()) from error
     filesystem, path = _fsspec(uri, {}, ())
     return FsspecStore(filesystem), path
 

@@ -150,16 +150,16 @@ class IngestDriver:
         try:
             found = covered(files[0].real_path, path)
         except (OSError, seglake.SeglakeError):
-            found = None  # who reads the file says why
+            found = None  # reading the file raises the error
         if found is not None and found.state == "no_frame":
             raise IngestError(
                 f"{printable_path(self.parity)}: expected the parity sidecar of {printable_path(files[0].path)}, found "
-                "no frame of one: it is none, or nothing of it is left. Name another one (parity, --sidecar)"
+                "a file without any frame. Name its sidecar (parity, --sidecar), or leave the option out"
             )
         return Sidecars(path, files[0].real_path)
 
     def _identity(self, sidecars: Sidecars, file: SegmentFile, format: str | None) -> str | None:
-        """Returns what identifies a file; None if that cannot be told: who reads it says why."""
+        """Returns what identifies a file; None if that cannot be told: reading it raises the error."""
         own: dict[str, Any]
         format = format or self.format
         if format is None:

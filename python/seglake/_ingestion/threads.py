@@ -9,7 +9,7 @@ from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from typing import Final
 
-from seglake._text import error_text, printable_path
+from seglake._text import printable_path
 
 from .outcome import TaskOutcome
 from .result import IngestError, can_pass
@@ -67,20 +67,21 @@ class ThreadEngine:
         if watch is not None:
             watch()
         if job.error is not None:
-            raise IngestError(
-                f"a task failed, nothing was ingested: {type(job.error).__name__}: {error_text(job.error)}"
-                f"{_next(job.error, runner)}",
-                may_pass=can_pass(job.error),
-            ) from job.error
+            raise IngestError(_told(job.error, runner), may_pass=can_pass(job.error)) from job.error
         return job.outcomes()
 
 
-def _next(error: BaseException, runner: TaskRunner) -> str:
-    """Returns what is to be done about an error of a task. pyarrow does not say which file it was writing."""
-    if not isinstance(error, OSError) or error.errno not in (errno.ENOSPC, errno.EDQUOT):
-        return ""
-    folder = runner.staging.folder if runner.staging.is_local else tempfile.gettempdir()
-    return f". Free space on the disk of {printable_path(folder)}, and ingest again"
+def _told(error: BaseException, runner: TaskRunner) -> str:
+    """Returns what an error of a task says: the file first. pyarrow does not say which file it was writing."""
+    name, text, advice = None, str(error), ""
+    if isinstance(error, OSError) and error.strerror is not None:
+        name, text = error.filename if isinstance(error.filename, str) else None, error.strerror
+    if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
+        folder = str(runner.staging.folder) if runner.staging.is_local else tempfile.gettempdir()
+        name = name or folder
+        advice = f". Free space on the disk of {printable_path(folder)}, and ingest again"
+    place = "" if name is None else f"{printable_path(name)}: "
+    return f"{place}a task failed, nothing was ingested: {type(error).__name__}: {text}{advice}"
 
 
 class _Job:

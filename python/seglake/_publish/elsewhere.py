@@ -294,7 +294,9 @@ class _FsspecTarget(Target):
         self._filesystem.mv(source, target)
         # WebHDFS says in its answer that it did not rename, as where the name is taken, and `fsspec` does not look.
         if self.store.find(source, source) is not None:
-            raise OSError(errno.EIO, f"The store did not rename it to {target}", source)
+            raise OSError(
+                f"not renamed to {target}: the name is taken, or the store refused. Look at the folder, then try again"
+            )
 
     def _remove(self, path: str) -> None:
         self._filesystem.rm_file(path)

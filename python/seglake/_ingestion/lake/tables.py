@@ -101,11 +101,30 @@ class _IcebergTables(LakeTables):
         except Exception as error:
             is_away = isinstance(error, (OperationalError, ServerError, ServiceUnavailableError)) or can_pass(error)
             said = str(error).partition("\n")[0]
+            place = _without_secrets(properties.get("uri"))
             raise IngestError(
-                f"the catalog of the Iceberg tables cannot be opened: {said}. Name an SQL database that can be "
-                "reached, by its URI (catalog), and install its driver",
-                may_pass=is_away,
+                f"{place}: the catalog cannot be opened: {said}{_advice(error, said)}", may_pass=is_away
             ) from error
+
+
+def _without_secrets(uri: str | None) -> str:
+    """Returns the URI of a catalog without its password, and without a query, which may have one."""
+    from sqlalchemy import make_url
+    from sqlalchemy.exc import ArgumentError
+
+    try:
+        return make_url(uri or "").set(query={}).render_as_string(hide_password=True)
+    except (ArgumentError, ValueError):
+        return "Iceberg"
+
+
+def _advice(error: Exception, said: str) -> str:
+    """Returns what is to be done about a catalog that does not open."""
+    if "pip" in said:
+        return ""
+    if isinstance(error, ModuleNotFoundError):
+        return ". Install this driver"
+    return ". Name the URI of an SQL database that can be reached (catalog, --catalog)"
 
 
 def _of_environment() -> dict[str, str]:
