@@ -335,7 +335,7 @@ class _ObstoreTarget(_FsspecTarget):
         except (FileNotFoundError, obstore.exceptions.PreconditionError):
             pass
         except NotImplementedError:  # of a folder, which obstore has as a store too
-            super().exchange(content, path, name, expected)
+            super().replace_if(content, path, name, expected)
             return
         except Exception as error:
             raise self.store.failure(name, error) from None
