@@ -272,7 +272,7 @@ def test_a_checkpoint_is_of_the_table_as_it_was(tmp_path: Path, always: None, ki
         assert (again.uncovered, replace(again, uncovered=0)) == (0, by_tables(first, lake))
 
 
-def test_a_table_whose_files_may_have_other_rows_is_read_without_its_checkpoint(tmp_path: Path, always: None) -> None:
+def test_a_table_with_unknown_reader_features_is_an_error(tmp_path: Path, always: None) -> None:
     source, first = tmp_path / "src", tmp_path / "lake"
     for name in "ab":
         write_segment(source / f"{name}.active", 1)
@@ -282,8 +282,11 @@ def test_a_table_whose_files_may_have_other_rows_is_read_without_its_checkpoint(
     assert load_state(destination, lake).uncovered == 1
     table = DeltaTable(first / "active/files")
     table.alter.add_feature(TableFeatures.DeletionVectors, allow_protocol_versions_increase=True)
-    with pytest.raises(OSError, match="cannot be read"):
+    with pytest.raises(
+        OSError, match=r"deletionVectors.* not yet supported .*reader\. Drop these features of the"
+    ) as raised:
         load_state(destination, lake)
+    assert raised.value.filename == str(first / "active/files")
 
 
 def test_a_run_does_not_fail_for_its_checkpoint(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, always: None) -> None:

@@ -9,7 +9,7 @@ from typing import Any, Final, cast
 
 import pyarrow as pa
 from deltalake import DeltaTable, Transaction
-from deltalake.exceptions import CommitFailedError, DeltaError, TableNotFoundError
+from deltalake.exceptions import CommitFailedError, DeltaError, DeltaProtocolError, TableNotFoundError
 from deltalake.transaction import AddAction, CommitProperties
 
 from .table import DataFile, LakeTable
@@ -51,6 +51,9 @@ class DeltaLakeTable(LakeTable[DeltaTable]):
         table: Any = self._open()
         try:
             return None if table is None else table.to_pyarrow_table(columns=list(columns))
+        except DeltaProtocolError as error:
+            advice = "Drop these features of the table (ALTER TABLE ... DROP FEATURE), or ingest into another folder"
+            raise self._failed("cannot be read", error, advice) from error
         except Exception as error:
             raise self._failed("cannot be read", error) from error
 

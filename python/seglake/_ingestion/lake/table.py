@@ -126,10 +126,11 @@ class LakeTable(ABC, Generic[_Table]):
     def _commit(self, table: _Table, run: int, files: Sequence[DataFile]) -> bool:
         """Commits a run on top of the state that was opened, without retries; returns False if others changed it."""
 
-    def _failed(self, what: str, error: Exception) -> OSError:
+    def _failed(self, what: str, error: Exception, advice: str = "") -> OSError:
         # Some write in colours, and over several lines.
         words = _COLOUR.sub("", str(error)).split()
-        return OSError(errno.EIO, f"the table {what}: {' '.join(words)}", self._name)
+        text = f"the table {what}: {' '.join(words)}"
+        return OSError(errno.EIO, f"{text.removesuffix('.')}. {advice}" if advice else text, self._name)
 
 
 def lake_schema(schema: pa.Schema) -> pa.Schema:
