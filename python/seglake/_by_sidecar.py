@@ -25,20 +25,11 @@ def is_sound(report: Report) -> bool:
 def covered(path: str, parity: Any = "auto") -> Coverage | None:
     """Returns what `coverage` does, and sooner for a path that has no sidecar, as most have none.
 
-    None also where the sidecar beside the file may not be read: reading goes without it then.
-
     Raises:
         SeglakeError, OSError: as `coverage`.
     """
     may_have = parity != "auto" or os.path.lexists(f"{path}.par") or Path(path).is_symlink()
-    if parity is None or not may_have:
-        return None
-    try:
-        return coverage(path, parity=parity)
-    except PermissionError:
-        if parity == "auto" and os.access(path, os.R_OK):
-            return None
-        raise
+    return coverage(path, parity=parity) if may_have and parity is not None else None
 
 
 def listed_size(path: str, size: int, parity: Any = "auto") -> int:

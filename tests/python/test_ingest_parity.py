@@ -6,6 +6,7 @@ import shutil
 import sys
 from dataclasses import replace
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
@@ -13,6 +14,7 @@ from cli_process import here
 from samples import SAMPLES, Sample
 from segments import flip
 from test_ingest_again import GROWING, latest, plain, rows
+from test_protect import another_user
 
 import seglake
 from seglake import IngestError, SegmentLog, ingest
@@ -279,6 +281,25 @@ def test_a_sidecar_elsewhere_is_named_for_one_file(tmp_path: Path) -> None:
         ingest(life.path.parent, tmp_path / "lake", parity=life.sidecar)
     with pytest.raises(ValueError, match="on_damage"):
         ingest(life.path, tmp_path / "lake", on_damage="raise")  # pyright: ignore
+
+
+def test_a_file_whose_sidecar_cannot_be_read_is_unreadable() -> None:
+    with TemporaryDirectory() as folder:
+        Path(folder).chmod(0o777)
+        life, lake = Life(Path(folder, "src"), "draft", random.Random(4)), Path(folder, "lake")
+        half = life.whole.index(b"value 000030")
+        life.path.write_bytes(life.whole[:half])
+        life.protect()
+        flip(life.path, life.whole.index(b"value 000011"))
+        other = life.path.with_name("other.active")
+        written(other, SAMPLES["active"], {})
+        with another_user(life.sidecar):
+            result = ingest(life.path.parent, lake)
+            [error] = result.errors
+            assert (error.path, error.status, result.records) == (str(life.path), "unreadable", 60)
+            assert f"{life.sidecar}: cannot open the parity sidecar: permission denied" in error.error
+            assert here("ingest", life.path.parent, "--to", lake).status == 1
+        assert {row["path"]: row["status"] for row in rows(lake, "files")}[str(life.path)] == "unreadable"
 
 
 @pytest.mark.parametrize("name", FILES)

@@ -350,7 +350,7 @@ def test_what_is_no_file_in_the_place_of_a_sidecar_is_told(tmp_path: Path, forma
     sidecar = Path(f"{path}.par")
     sidecar.mkdir()
     for read in (seglake.verify, seglake.open, seglake.coverage, seglake.identity, seglake.verify_parity):
-        with pytest.raises(OSError, match=r"expected the parity sidecar of the file, found a folder: move it"):
+        with pytest.raises(OSError, match=r"cannot open the parity sidecar: expected a file, found a folder. Move it"):
             read(path)
     found = here("verify", str(path))
     assert found.status == 2

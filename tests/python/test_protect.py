@@ -413,6 +413,9 @@ def test_a_sidecar_that_is_named_as_a_file_is_told_to_be_one(tmp_path: Path) -> 
         assert "it is a parity sidecar: name the file that it is for" in done.err
 
 
+UNREADABLE = r"cannot open the parity sidecar: permission denied\. Run this as its owner, or read the file without it"
+
+
 @contextmanager
 def another_user(path: Path) -> Generator[None]:
     """Who may read the folder, and not this file or folder."""
@@ -430,7 +433,7 @@ def another_user(path: Path) -> Generator[None]:
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows has other permissions")
 def test_a_sidecar_that_may_not_be_read_is_not_told_to_be_none() -> None:
     with TemporaryDirectory() as folder:
-        Path(folder).chmod(0o755)
+        Path(folder).chmod(0o777)
         active, raw = sample(Path(folder), "active"), Path(folder, "notes")
         raw.write_bytes(b"notes")
         seglake.protect(active)
@@ -440,21 +443,43 @@ def test_a_sidecar_that_may_not_be_read_is_not_told_to_be_none() -> None:
         for path in (active, raw):
             sidecar = Path(f"{path}.par")
             with another_user(sidecar):
-                for verb in (seglake.verify_parity, seglake.coverage, seglake.verify):
-                    with pytest.raises(PermissionError, match=r"as its owner, or read the file without") as raised:
+                for verb in (seglake.verify_parity, seglake.coverage, seglake.verify, seglake.open, seglake.identity):
+                    with pytest.raises(PermissionError, match=UNREADABLE) as raised:
                         verb(path)
                     assert raised.value.filename == str(sidecar)
                 [found] = seglake.scrub(path)
                 assert isinstance(found.error, PermissionError)
-                assert here("verify", path).status == here("info", path).status == 2
+                for verb in ("verify", "info", "cat", "protect", "repair"):
+                    done = here(verb, path)
+                    assert done.status == 2
+                    assert UNREADABLE.replace("\\", "") in done.err
         with another_user(Path(f"{active}.par")):
             assert seglake.verify(active, parity=None).ok
-            with seglake.open(active) as reader:
-                assert reader.parity_refused is None
-            assert listed_size(str(active), 10) == 10
+            assert here("cat", "--sidecar", "none", active).status == 0
+            for read in (
+                lambda: listed_size(str(active), 10),
+                lambda: seglake.repair(active, to=Path(folder, "new")),
+                lambda: list(seglake.scan(active).batches()),
+                lambda: seglake.resume(active, None),
+            ):
+                with pytest.raises(PermissionError, match=UNREADABLE):
+                    read()
         hidden = Path(folder, "hidden")
         hidden.mkdir()
         Path(f"{raw}.par").rename(hidden / "par")
         Path(f"{raw}.par").symlink_to(hidden / "par")
-        with another_user(hidden), pytest.raises(PermissionError, match="may not be read"):
+        with another_user(hidden), pytest.raises(PermissionError, match=UNREADABLE):
             seglake.verify_parity(raw)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows has other permissions")
+def test_what_is_where_a_sidecar_would_be_has_one_text(tmp_path: Path) -> None:
+    path = sample(tmp_path, "active")
+    sidecar = Path(f"{path}.par")
+    sidecar.mkdir()
+    for verb in ("verify", "cat", "protect", "repair"):
+        done = here(verb, path)
+        assert done.status == 2
+        assert (
+            f"{sidecar}: cannot open the parity sidecar: expected a file, found a folder. Move it, or read" in done.err
+        )

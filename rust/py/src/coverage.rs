@@ -90,7 +90,7 @@ fn opened(
 ) -> PyResult<Option<Pair>> {
     // A file that is not there has no sidecar either, and that is an error.
     let file = given_in(source, filesystem)?.open(source.py(), false)?;
-    let sidecar = parity.map(|parity| parity.told().open(source, filesystem));
+    let sidecar = parity.map(|parity| parity.open(source, filesystem));
     let sidecar = sidecar.transpose()?.flatten();
     Ok(sidecar.map(|sidecar| (file, sidecar)))
 }

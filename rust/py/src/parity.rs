@@ -1,7 +1,5 @@
 //! The parity sidecar that a file is read by.
 
-use std::io::ErrorKind;
-use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use pyo3::prelude::*;
@@ -9,8 +7,8 @@ use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyDict, PyString, PyType};
 use seglake::format::{Options, ParityCheck, Position, with_parity, with_parity_since};
 use seglake::parity::{self, FileKind, WorstGroup};
-use seglake::source::{FileSource, Source, open_regular};
-use seglake::verbs::{ParityReport, find_sidecar};
+use seglake::source::Source;
+use seglake::verbs::{ParityReport, open_sidecar};
 
 use crate::error::raise;
 use crate::listed::ListedSegment;
@@ -21,10 +19,8 @@ const BESIDE: &str = "auto";
 
 /// Where the sidecar of a file is.
 pub(crate) enum ParityArgument {
-    /// Beside the file, if that is on this machine and there is one that can be read: elsewhere each look costs a request.
+    /// Beside the file, if that is on this machine and there is one: elsewhere each look costs a request.
     Auto,
-    /// The same for who tells what sidecar there is: one that may not be read is an error.
-    Told,
     /// What is named: a path, a URI, a file object or a buffer.
     Named(Py<PyAny>),
 }
@@ -51,21 +47,13 @@ impl<'py> IntoPyObject<'py> for &ParityArgument {
 
     fn into_pyobject(self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         Ok(match self {
-            ParityArgument::Auto | ParityArgument::Told => PyString::new(py, BESIDE).into_any(),
+            ParityArgument::Auto => PyString::new(py, BESIDE).into_any(),
             ParityArgument::Named(named) => named.bind(py).clone(),
         })
     }
 }
 
 impl ParityArgument {
-    /// The same for who tells what sidecar there is.
-    pub(crate) fn told(self) -> Self {
-        match self {
-            Self::Auto | Self::Told => Self::Told,
-            Self::Named(named) => Self::Named(named),
-        }
-    }
-
     /// Opens the sidecar of what is to be read, if there is one. It is opened before the file: so the file has all that it covers, also
     /// where it grows and is protected at this moment.
     pub(crate) fn open(
@@ -80,8 +68,8 @@ impl ParityArgument {
                     .open(py, false)
                     .map(Some);
             }
-            Self::Auto | Self::Told if filesystem.is_some() => return Ok(None),
-            Self::Auto | Self::Told => match object.cast::<ListedSegment>() {
+            Self::Auto if filesystem.is_some() => return Ok(None),
+            Self::Auto => match object.cast::<ListedSegment>() {
                 Ok(segment) => segment.get().sealed_path(),
                 Err(_) => local_path(object)?,
             },
@@ -89,9 +77,9 @@ impl ParityArgument {
         let Some(path) = path else {
             return Ok(None);
         };
-        let is_told = matches!(self, Self::Told);
-        let opened = py.detach(|| beside(&path, is_told));
-        opened.map_err(|error| raise(py, error))
+        let opened = py.detach(|| open_sidecar(&path, &Options::default()));
+        let sidecar = opened.map_err(|error| raise(py, error))?;
+        Ok(sidecar.map(|sidecar| Arc::new(sidecar) as Arc<dyn Source>))
     }
 
     /// The file, and the options to read it with, by its sidecar. `views` says whether values are to be viewed where they are.
@@ -136,72 +124,6 @@ impl ParityArgument {
             Ok((source, options))
         });
         opened.map_err(|error| raise(py, error))
-    }
-}
-
-/// The sidecar beside a file, if there is one. Who may read the file may still not be its owner, who alone may read the sidecar: then the
-/// file is read without it, or that is the error if what is there `is_told`.
-fn beside(path: &Path, is_told: bool) -> seglake::Result<Option<Arc<dyn Source>>> {
-    let sidecar = find_sidecar(path, &Options::default());
-    let metadata = match sidecar.metadata() {
-        Ok(metadata) => metadata,
-        // Of a link, into a folder of somebody else.
-        Err(error) if is_told && error.kind() == ErrorKind::PermissionDenied => {
-            return Err(unreadable(sidecar));
-        }
-        Err(_) => return Ok(None),
-    };
-    if !metadata.is_file() {
-        return Err(in_its_place(sidecar, metadata.is_dir()));
-    }
-    let error = match open_regular(&sidecar) {
-        Ok(file) => return Ok(Some(Arc::new(FileSource::new(file, &sidecar)?))),
-        Err(error) => error,
-    };
-    match &error {
-        seglake::Error::Io { source, .. } if source.kind() == ErrorKind::NotFound => Ok(None),
-        seglake::Error::Io { source, .. } if source.kind() == ErrorKind::PermissionDenied => {
-            match is_told {
-                true => Err(unreadable(sidecar)),
-                false => Ok(None),
-            }
-        }
-        _ => Err(error),
-    }
-}
-
-/// The error for a sidecar that may not be read, where it would be told that there is none.
-fn unreadable(sidecar: PathBuf) -> seglake::Error {
-    seglake::Error::Io {
-        path: Some(sidecar),
-        action: "cannot open".to_owned(),
-        source: std::io::Error::new(
-            ErrorKind::PermissionDenied,
-            format!(
-                "the parity sidecar of the file may not be read: do that as its owner, or {WITHOUT}"
-            ),
-        ),
-    }
-}
-
-/// How a file is read without its sidecar, whatever command met it.
-const WITHOUT: &str = "read the file without it: `seglake verify --sidecar none`, `seglake cat --sidecar none` (parity=None)";
-
-/// The error for what is where the sidecar would be. To pass over it would look as if the file had none.
-fn in_its_place(path: PathBuf, is_folder: bool) -> seglake::Error {
-    let found = match is_folder {
-        true => "a folder",
-        false => "something that is not a regular file",
-    };
-    seglake::Error::Io {
-        path: Some(path),
-        action: "cannot open".to_owned(),
-        source: std::io::Error::new(
-            ErrorKind::InvalidInput,
-            format!(
-                "expected the parity sidecar of the file, found {found}: move it, or {WITHOUT}"
-            ),
-        ),
     }
 }
 

@@ -65,7 +65,7 @@ impl VerifyArguments<'_> {
             key: self.key,
             limits: self.limits,
             mmap: self.mmap,
-            parity: self.parity.map(ParityArgument::told),
+            parity: self.parity,
             filesystem: self.filesystem.as_ref().map(|own| own.bind(py)),
             ..ReadArguments::default()
         };

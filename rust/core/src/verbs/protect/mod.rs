@@ -1,5 +1,6 @@
 //! Makes or extends the parity sidecar beside a file.
 
+mod beside;
 mod sidecar;
 mod verified;
 
@@ -19,6 +20,8 @@ use crate::parity::{self, Coverage, Extended, Files, Parameters, Refusal, Set};
 use crate::setters::setters;
 use crate::source::{FileSource, Source};
 use crate::words::words;
+pub use beside::open_sidecar;
+pub(super) use beside::{to_read, to_write};
 use sidecar::Assembly;
 use verified::Verified;
 
@@ -158,7 +161,7 @@ pub fn protect(
         disk,
         &[("the file", Some(path)), ("its sidecar", Some(&sidecar))],
     )?;
-    let old = InPlace::open(disk, &sidecar)?;
+    let old = to_write(disk, &sidecar)?;
     let mut file = FileSource::open(disk, path)?;
     match protection.synced_up_to {
         Some(end) => file = file.up_to(end),
@@ -254,7 +257,7 @@ impl Job<'_, '_> {
                     healed = true;
                     // It may have been written anew.
                     drop(old);
-                    let again = InPlace::open(self.disk, self.sidecar)?;
+                    let again = to_write(self.disk, self.sidecar)?;
                     old = again.ok_or_else(|| {
                         let error = std::io::ErrorKind::NotFound.into();
                         Error::io(Some(self.sidecar), "the sidecar was removed", error)

@@ -1,6 +1,6 @@
 //! Repairing to another path: a file and its sidecar that both are new.
 
-use std::io::{BufWriter, ErrorKind, Write as _};
+use std::io::{BufWriter, Write as _};
 use std::path::Path;
 
 use super::plan::Plan;
@@ -11,6 +11,7 @@ use crate::error::{Error, Result};
 use crate::output::{NewFile, commit_together};
 use crate::parity::{self, Coverage, Files};
 use crate::source::{FileSource, Source};
+use crate::verbs::protect::to_read;
 use crate::verbs::watched::Watched;
 
 impl Job<'_> {
@@ -24,10 +25,7 @@ impl Job<'_> {
         let create = |path: &Path| NewFile::create_like(self.disk, path, overwrite, self.path);
         let (mut new, mut new_par) = (create(to)?, create(new_sidecar)?);
         let file = FileSource::open(self.disk, self.path)?;
-        let sidecar = FileSource::open(self.disk, self.sidecar).map_err(|error| match error {
-            Error::Io { source, .. } if source.kind() == ErrorKind::NotFound => self.no_sidecar(),
-            error => error,
-        })?;
+        let sidecar = to_read(self.disk, self.sidecar)?.ok_or_else(|| self.no_sidecar())?;
         let mut stages = self.stages(&file, progress);
         let mut plan = Plan::new(self.disk, to)?;
         let watched = Watched::new(&file, self.options);

@@ -6,6 +6,7 @@ use std::path::Path;
 use super::Job;
 use crate::error::{Error, Result};
 use crate::output::InPlace;
+use crate::verbs::protect::to_write;
 
 /// The two files, open for writing.
 pub(super) struct Pair {
@@ -25,7 +26,7 @@ impl Pair {
             Error::io(Some(job.path), "cannot repair", error)
         };
         Ok(Self {
-            sidecar: match open(job.sidecar)? {
+            sidecar: match to_write(job.disk, job.sidecar)? {
                 Some(sidecar) => sidecar,
                 None if open(job.path)?.is_none() => return Err(gone()),
                 None => return Err(job.no_sidecar()),
