@@ -1,4 +1,4 @@
-"""Stores of Azure and Google, as emulators have them: `make test-stores` installs those, and runs these tests."""
+"""Stores of Azure and Google in emulators, and HDFS in a small cluster: `make test-stores` installs and tests them."""
 
 from __future__ import annotations
 
@@ -17,6 +17,8 @@ from segments import write_segment
 from test_ingest_stores import age, fetched, left, rows, sources
 
 import seglake
+from seglake import IngestError
+from seglake._ingestion.destination import Destination
 from seglake._publish import remote
 
 from .emulators import CLIENTS, client, emulator, plain, root
@@ -93,12 +95,28 @@ def test_an_ingest_goes_on(store: Emulated, tmp_path: Path) -> None:
     assert [path for path in left(store.plain(), lake) if not path.startswith("_state/")] == []
 
 
-def test_one_process_has_the_lock(store: Emulated, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_lock_that_is_renewed_refuses_a_second_run(
+    store: Emulated, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source, lake = sources(tmp_path / "src"), f"{store.root}/refused"
+    own: Any = Destination.of(lake, store.tested()).store
+    with own.lock(own.root / "_lock", b'{"host": "here", "pid": 7}') as is_ours, monkeypatch.context() as patched:
+        assert is_ours
+        # The holder renews it each time that the second run is about to wait.
+        patched.setattr(remote, "_RENEWAL_SECONDS", 0.0)
+        with pytest.raises(IngestError, match=r"another ingest is writing here \(process 7 on here"):
+            seglake.ingest(source, lake, filesystem=store.tested(), progress=lambda _: own._renew())
+    assert seglake.ingest(source, lake, filesystem=store.tested()).records == 16
+    assert left(store.plain(), lake) == []
+
+
+def test_a_lock_that_is_not_renewed_is_taken_over(
+    store: Emulated, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     source = sources(tmp_path / "src")
     write_segment(tmp_path / "other", 1)
     store.put(tmp_path / "other", f"{store.root}/locked/_lock")
     monkeypatch.setattr(remote, "_lease_of", lambda _: 2.0)
-    # Nobody renews it: it is taken over when its time is up.
     assert seglake.ingest(source, f"{store.root}/locked", filesystem=store.tested()).records == 16
     assert left(store.plain(), f"{store.root}/locked") == []
 
