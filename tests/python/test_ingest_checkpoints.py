@@ -282,9 +282,7 @@ def test_a_table_with_unknown_reader_features_is_an_error(tmp_path: Path, always
     assert load_state(destination, lake).uncovered == 1
     table = DeltaTable(first / "active/files")
     table.alter.add_feature(TableFeatures.DeletionVectors, allow_protocol_versions_increase=True)
-    with pytest.raises(
-        OSError, match=r"deletionVectors.* not yet supported .*reader\. Drop these features of the"
-    ) as raised:
+    with pytest.raises(OSError, match=r"deletionVectors.* not .*\w\. Drop these features of the table") as raised:
         load_state(destination, lake)
     assert raised.value.filename == str(first / "active/files")
 
