@@ -169,7 +169,7 @@ def known_place(suite: Suite, folder: Path) -> None:
         repaired = seglake.repair(path, format="raw", range=(at, at + BURST_BYTES))
         found.append((time.perf_counter() - begun, GOAL_SECONDS))
         assert repaired.outcome == "repaired"
-    suite.add("repair a run of damage in 10 GiB, its place known", "50 ms", found, 1.0, "s", "goal")
+    suite.add("repair a run of damage in a raw file of 10 GiB, its place known", "50 ms", found, 1.0, "s", "goal")
 
 
 def main() -> None:
