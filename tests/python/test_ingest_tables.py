@@ -262,9 +262,13 @@ def test_a_catalog_of_ones_own(tmp_path: Path) -> None:
             r"^mysql\+oursql://me:\*\*\*@host/db: the catalog cannot be opened: .*",
         ),
         ("no URI, and hidden", r"^Iceberg: the catalog cannot be opened: "),
+        (
+            {"type": "hive", "uri": "thrift://host:1"},
+            r"^thrift://host:1: the catalog .*: pip install \S+$",
+        ),
     ],
 )
-def test_a_catalog_that_does_not_open_is_named(tmp_path: Path, catalog: str, said: str) -> None:
+def test_a_catalog_that_does_not_open_is_named(tmp_path: Path, catalog: Any, said: str) -> None:
     write_segment(tmp_path / "a.active", 1)
     with pytest.raises(IngestError, match=said) as raised:
         seglake.ingest(tmp_path / "a.active", tmp_path / "lake", table="iceberg", catalog=catalog)
