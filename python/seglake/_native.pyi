@@ -139,9 +139,9 @@ def open(
     on_damage: "raise" raises DamageError at damage, "skip" reads on after it and warns once (DamageWarning).
         "repair" is as "skip", and gives records that the parity sidecar restores: nothing is written, and
         `report` has their damaged bytes as "repaired" all the same.
-    parity: the parity sidecar of the file, as in `verify`. What differs from what it covers is damage. 16 MiB of
-        the file are checked when a byte of them is first read, so a look-up checks only where it reads; with
-        damage the whole file is.
+    parity: the parity sidecar of the file, as in `verify`. What differs from what it covers is damage. Each block
+        that is read (4 KiB or less) is verified, so a look-up verifies only where it reads. A band (16 MiB) is
+        judged as a whole if one of its blocks is damaged, and then the whole file is.
     key: the key of the checksums: 32 bytes, the path of a file that holds one (32 raw bytes or 64 hexadecimal
         digits), or a list of these to try in order. None: the environment variable SEGLAKE_KEY where it is set,
         else the public default key.
@@ -214,7 +214,8 @@ def resume(
     file that was sealed since goes on after the last record that was read. No more is read than the new bytes,
     and a look at the first record and the last one that was read; but zeros at the end of a preallocated file are
     looked at each time, and an oplog of the dialect "draft-1.1" with many keys is read from its beginning. With a
-    parity sidecar, each band of 16 MiB of which a byte is read is checked as a whole.
+    parity sidecar each block that is read (4 KiB or less) is verified. A band (16 MiB) is judged as a whole if
+    one of its blocks is damaged, and then the whole file is.
 
     A file is read as its sidecar has it, so a position does not depend on what is damaged meanwhile, repaired
     later, or read without the sidecar. Of a file without checksums nothing is read that would have to be taken

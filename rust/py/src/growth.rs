@@ -30,8 +30,8 @@ with_keywords! {
 /// Records, damage and bytes of one call after the other add up to those of one reading of the file. An active file that was
 /// sealed since goes on after the last record that was read. No more is read than the new bytes, and a look at the first record
 /// and the last one that was read; but zeros at the end of a preallocated file are looked at each time, and an oplog of the
-/// dialect "draft-1.1" with many keys is read from its beginning. With a parity sidecar, each band of 16 MiB of which a byte is read is
-/// checked as a whole.
+/// dialect "draft-1.1" with many keys is read from its beginning. With a parity sidecar each block that
+/// is read (4 KiB or less) is verified. A band (16 MiB) is judged as a whole if one of its blocks is damaged, and then the whole file is.
 ///
 /// A file is read as its sidecar has it, so a position does not depend on what is damaged meanwhile, repaired later, or read without the
 /// sidecar. Of a file without checksums nothing is read that would have to be taken back: DamageError is raised, whatever `on_damage` is,

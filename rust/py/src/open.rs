@@ -39,8 +39,9 @@ with_keywords! {
 /// on_damage: "raise" raises DamageError at damage, "skip" reads on after it and warns once (DamageWarning). "repair" is
 ///     as "skip", and gives records that the parity sidecar restores: nothing is written, and `report` has their damaged bytes as
 ///     "repaired" all the same.
-/// parity: the parity sidecar of the file, as in `verify`. What differs from what it covers is damage. 16 MiB of the file are checked
-///     when a byte of them is first read, so a look-up checks only where it reads; with damage the whole file is.
+/// parity: the parity sidecar of the file, as in `verify`. What differs from what it covers is damage. Each block that is read (4 KiB or
+///     less) is verified, so a look-up verifies only where it reads. A band (16 MiB) is judged as a whole if one of its blocks is damaged,
+///     and then the whole file is.
 /// key: the key of the checksums: 32 bytes, the path of a file that holds one (32 raw bytes or 64 hexadecimal digits), or a list
 ///     of these to try in order. None: the environment variable SEGLAKE_KEY where it is set, else the public default key.
 /// threads: how many threads, 1 by default, read batches and Arrow streams, None for one for each core: of files that

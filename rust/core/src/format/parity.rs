@@ -25,8 +25,8 @@ use crate::source::Source;
 /// Open the sidecar before the file: if the file grows and is protected meanwhile, the sidecar would cover more of it
 /// than this source has, and the rest would count as missing.
 ///
-/// A band of the file, 16 MiB, is checked as a whole when a byte of it is first read. Once any is damaged, all others
-/// are checked, and the file is read twice more: as it is, for the causes, and as it was, for the records.
+/// Each block that is read (4 KiB or less) is verified, each time. A band (16 MiB) is judged as a whole if one of its blocks is
+/// damaged, and then the whole file is. It is read twice more: as it is, for the causes, and as it was, for the records.
 ///
 /// ```
 /// use std::sync::Arc;
