@@ -197,7 +197,10 @@ fn a_block_that_was_proven_and_is_not_any_more_is_an_error() {
     assert!(matches!(error, Error::Io { .. }), "{error}");
     let text = error.to_string();
     let block = at / 64 * 64;
-    assert!(text.contains(&format!("at offset {block}")), "{text}");
+    let expected = format!(
+        "the block at offset {block} was verified, and has other bytes now: the file was changed, or its disk fails. Read it again"
+    );
+    assert!(text.contains(&expected), "{text}");
 }
 
 /// A file of some bands, with blocks of 4 KiB.

@@ -115,15 +115,16 @@ impl Found {
         }
     }
 
-    /// Whether what was proven or restored of the band before still is.
-    fn keeps(&self, before: &Self) -> bool {
+    /// The offset of the first block that was proven or restored before, and no longer is.
+    fn first_lost_since(&self, before: &Self) -> Option<u64> {
         let is_lost = |span: &&FileSpan| span.kind == FileKind::Lost;
         let before: Vec<_> = before.spans().iter().filter(is_lost).collect();
         let mut lost = self.spans().iter().filter(is_lost);
-        lost.all(|own| {
+        lost.find_map(|own| {
             let first = before.partition_point(|span| span.end <= own.start);
-            let span = before.get(first);
-            span.is_some_and(|span| span.start <= own.start && own.end <= span.end)
+            let span = before.get(first).filter(|span| span.start <= own.start);
+            let known = span.map_or(own.start, |span| span.end);
+            (known < own.end).then_some(known)
         })
     }
 
@@ -398,11 +399,8 @@ impl Bands {
         let files = self.files();
         let read =
             |recent: &Recent, bytes: &mut [u8]| recent.checks.read(&files, at, bytes, &self.blocks);
-        let changed = |block: usize| {
-            let offset = own.start + own.geometry.block(block).start as u64;
-            let what = format!("the block of its parity sidecar at offset {offset}");
-            Error::changed(self.file.path(), &what)
-        };
+        let changed =
+            |block: usize| self.changed(own.start + own.geometry.block(block).start as u64);
         let mut recent = self.recent(place)?;
         if let Some(block) = read(&recent, bytes)? {
             let was_proven = match self.lock().known.get(place) {
@@ -423,6 +421,16 @@ impl Bands {
         }
         self.note(place, own.blocks(&range));
         Ok(())
+    }
+
+    /// The error for a block that was verified before.
+    fn changed(&self, offset: u64) -> Error {
+        let source = std::io::Error::new(
+            std::io::ErrorKind::InvalidData,
+            "the file was changed, or its disk fails. Read it again",
+        );
+        let action = format!("the block at offset {offset} was verified, and has other bytes now");
+        Error::io(self.file.path(), action, source)
     }
 
     /// Notes that blocks were proven, unless the band was judged.
@@ -511,8 +519,8 @@ impl Bands {
                 Known::All(before) => Some(&**before),
                 _ => None,
             };
-            if before.is_some_and(|before| !found.keeps(before)) {
-                return Err(Error::changed(self.file.path(), "it"));
+            if let Some(offset) = before.and_then(|before| found.first_lost_since(before)) {
+                return Err(self.changed(offset));
             }
             *known = Known::All(Arc::new(found));
         }
@@ -611,15 +619,19 @@ mod tests {
             &[(256, 320)],
             &[(64, 128), (192, 256)],
         ] {
-            assert!(found(kept).keeps(&before), "{kept:?}");
+            assert_eq!(found(kept).first_lost_since(&before), None, "{kept:?}");
         }
-        for more in [
-            &[(0, 64)][..],
-            &[(64, 192)],
-            &[(128, 192)],
-            &[(64, 128), (256, 384)],
+        for (more, first) in [
+            (&[(0, 64)][..], 0),
+            (&[(64, 192)], 128),
+            (&[(128, 192)], 128),
+            (&[(64, 128), (256, 384)], 320),
         ] {
-            assert!(!found(more).keeps(&before), "{more:?}");
+            assert_eq!(
+                found(more).first_lost_since(&before),
+                Some(first),
+                "{more:?}"
+            );
         }
     }
 }
