@@ -303,7 +303,7 @@ def test_what_is_on_its_way_is_seen_by_nobody(
 
 
 def test_one_run_at_a_time(store: ObjectStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whoever finds a lock looks on until it is renewed."""
+    """A run that finds a lock looks at it until it is renewed."""
     monkeypatch.setattr(remote, "_RENEWAL_SECONDS", 0.05)
     monkeypatch.setattr(remote, "_LOOK_SECONDS", 0.05)
     source, seen = sources(tmp_path / "src"), list[IngestProgress]()
@@ -312,7 +312,7 @@ def test_one_run_at_a_time(store: ObjectStore, tmp_path: Path, monkeypatch: pyte
     with locked(destination), pytest.raises(IngestError, match=rf"^s3://logs/lake: another ingest is .*here {who}"):
         seglake.ingest(source, "s3://logs/lake", progress=seen.append)
     assert all(
-        re.fullmatch(rf"waiting for another ingest {who}, which may.* 60 s at most", str(each.waiting)) for each in seen
+        re.fullmatch(rf"waiting for another ingest {who}, which.* \d+ s at most", str(each.waiting)) for each in seen
     )
     seen.clear()
     assert seglake.ingest(source, "s3://logs/lake", progress=seen.append).records == 16
