@@ -283,6 +283,32 @@ def test_a_sidecar_elsewhere_is_named_for_one_file(tmp_path: Path) -> None:
         ingest(life.path, tmp_path / "lake", on_damage="raise")  # pyright: ignore
 
 
+@pytest.mark.parametrize("is_named", [False, True])
+def test_a_sidecar_of_another_file_is_told(tmp_path: Path, is_named: bool) -> None:
+    path, other, lake = tmp_path / "src" / "file.active", tmp_path / "other.active", tmp_path / "lake"
+    path.parent.mkdir()
+    written(path, SAMPLES["active"], {})
+    other.write_bytes(random.Random(1).randbytes(5000))
+    sidecar = str(seglake.protect(other, format="raw").sidecar)
+    if not is_named:
+        sidecar = shutil.move(sidecar, f"{path}.par")
+    how: dict[str, Any] = {"parity": sidecar} if is_named else {}
+    result = ingest(path, lake, **how)
+    assert (result.statuses["sound"], result.records, result.refused_sidecars) == (
+        1,
+        60,
+        ((str(path), "another_file"),),
+    )
+    assert (result.ok, result.exit_status) == (False, 1)
+    assert result.to_dict()["refused_sidecars"] == [{"path": str(path), "refused": "another_file"}]
+    option = ["--sidecar", sidecar] if is_named else []
+    done = here("ingest", path, *option, "--to", tmp_path / "again")
+    assert done.status == here("cat", path, *option).status == 1
+    assert "sidecars ignored:" in done.out
+    assert f"{path}: no block of the file is as" in done.out
+    assert ingest(path, lake, parity=None).ok
+
+
 def test_a_file_whose_sidecar_cannot_be_read_is_unreadable() -> None:
     with TemporaryDirectory() as folder:
         Path(folder).chmod(0o777)

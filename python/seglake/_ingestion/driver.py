@@ -441,6 +441,7 @@ def _result(
         errors=tuple(
             FileError(file.path, file.status, file.error) for file in files if file.error and file.status != "copy"
         ),
+        refused_sidecars=tuple((file.path, file.refused_sidecar) for file in files if file.refused_sidecar),
         seconds=seconds,
     )
 

@@ -44,6 +44,7 @@ class Grown:
         hides_records: whether records follow what is pending, which is therefore damage and no unfinished tail. They
             are in no table yet either.
         repaired_records: how many records of those that were read a sidecar restores.
+        refused_sidecar: why the sidecar was ignored, as `Reader.parity_refused` says it.
     """
 
     format: str
@@ -54,6 +55,7 @@ class Grown:
     carry: Carry
     hides_records: bool = False
     repaired_records: int = 0
+    refused_sidecar: str | None = None
 
 
 def read_growth(

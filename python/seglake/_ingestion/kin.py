@@ -152,6 +152,7 @@ class _Kin:
             if earlier.format == outcome.format and earlier.start is not None and outcome.start is not None:
                 outcome.start = min(earlier.start, outcome.start)
             outcome.repaired_records += earlier.repaired_records
+            outcome.refused_sidecar = outcome.refused_sidecar or earlier.refused_sidecar
             for cause, (ranges, nbytes) in earlier.damage.items():
                 more = outcome.damage.get(cause, (0, 0))
                 outcome.damage[cause] = (more[0] + ranges, more[1] + nbytes)

@@ -66,7 +66,8 @@ class FileOutcome:
 
     All numbers of the row are of the whole segment up to `end`, of which this run has read from `start` on. The
     timestamps are microseconds since 1970. Not in the row: `added`, the records that this run has added;
-    `repaired_records`, the records that it has read and a sidecar restores; `damage`, the ranges and bytes that it has
+    `repaired_records`, the records that it has read and a sidecar restores; `refused_sidecar`, why its sidecar was
+    ignored; `damage`, the ranges and bytes that it has
     added for each cause; `is_news`, whether the row says anything that the last did not.
     """
 
@@ -94,6 +95,7 @@ class FileOutcome:
     error: str | None = None
     added: int = 0
     repaired_records: int = 0
+    refused_sidecar: str | None = None
     is_news: bool = True
     damage: dict[str, tuple[int, int]] = field(default_factory=dict[str, tuple[int, int]])
 
@@ -121,6 +123,7 @@ class FileOutcome:
             carry=grown.carry.to_json(),
             added=sink.records,
             repaired_records=grown.repaired_records,
+            refused_sidecar=grown.refused_sidecar,
             damage=sink.damage,
             **sums,
         )

@@ -166,6 +166,8 @@ class IngestResult:
         nbytes: bytes of the files that were read; each is accounted for.
         damage: the damage by its cause, in the ledger's words.
         errors: each file of which nothing was ingested, and why, without copies.
+        refused_sidecars: the path of each file that was read and whose parity sidecar was ignored, and why, as
+            `ParityReport.refused` says it.
         skipped: path and reason of each thing met that is neither a regular file nor an ordinary folder.
         seconds: how long it took, without the start of Spark.
 
@@ -187,6 +189,7 @@ class IngestResult:
     nbytes: int = 0
     damage: dict[str, DamageTotal] = field(default_factory=dict[str, DamageTotal])
     errors: tuple[FileError, ...] = ()
+    refused_sidecars: tuple[tuple[str, str], ...] = ()
     skipped: tuple[tuple[str, str], ...] = ()
     seconds: float = 0.0
 
@@ -197,12 +200,12 @@ class IngestResult:
 
     @property
     def ok(self) -> bool:
-        """Whether every file is sound, or a copy of another."""
-        return self.statuses["sound"] + self.statuses["copy"] == self.files
+        """Whether every file is sound, or a copy of another, and no sidecar was refused."""
+        return self.statuses["sound"] + self.statuses["copy"] == self.files and not self.refused_sidecars
 
     @property
     def exit_status(self) -> int:
-        """0 if every file is sound or a copy, else 1; 2, an error, is an `IngestError`."""
+        """0 if `ok`, else 1; 2, an error, is an `IngestError`."""
         return 0 if self.ok else 1
 
     @property
@@ -223,6 +226,7 @@ class IngestResult:
             "formats": list(self.formats),
             "files": self.files,
             "errors": [error._asdict() for error in self.errors],
+            "refused_sidecars": [{"path": path, "refused": refused} for path, refused in self.refused_sidecars],
             "skipped": [{"path": path, "reason": reason} for path, reason in self.skipped],
             "ok": self.ok,
             "exit_status": self.exit_status,

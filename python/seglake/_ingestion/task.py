@@ -129,6 +129,18 @@ class TaskRunner:
         return outcome
 
 
+def _refused(reader: seglake.Reader) -> str | None:
+    """Returns why the sidecar of a file that was read was ignored.
+
+    Raises:
+        UnreadableError: it cannot be read.
+    """
+    try:
+        return reader.parity_refused
+    except (OSError, seglake.SeglakeError) as error:
+        raise UnreadableError(error) from None
+
+
 def _damage_after(before: Carry | None, sink: FileSink, changed: int | None, reader: seglake.Reader) -> Damaged | None:
     """Returns what is noted of the damage of a file.
 
@@ -284,7 +296,8 @@ class _Reading:
                 )
                 damage = _damage_after(carry, sink, changed, reader)
                 restored = grown.repaired_records if runner.on_damage == "repair" else 0
-                grown = replace(grown, carry=replace(grown.carry, damage=damage), repaired_records=restored)
+                carried = replace(grown.carry, damage=damage)
+                grown = replace(grown, carry=carried, repaired_records=restored, refused_sidecar=_refused(reader))
                 return FileOutcome.of(file, grown, sink, is_news=is_changed)
             except WrongKeyFoundError:
                 reason = f"{path_text(file.path)}: {WRONG_KEY}"

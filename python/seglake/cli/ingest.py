@@ -21,7 +21,7 @@ from . import options
 from .failure import Trouble, describe, say, shows_tracebacks
 from .following import LONGEST_PAUSE_S, followed
 from .render import json_text, printable, printable_lines, table
-from .report import meaning
+from .report import meaning, refusal
 from .terminal import console, is_terminal
 
 if TYPE_CHECKING:
@@ -318,6 +318,7 @@ def show(result: IngestResult, stream: TextIO) -> None:
         out.print()
         out.print(table(("damage", "ranges", "bytes", "meaning"), rows, right=(1, 2), style="red"), soft_wrap=True)
     _paths(out, "not ingested", [(path, f"{_word(status)}: {reason}") for path, status, reason in result.errors])
+    _paths(out, "sidecars ignored", [(path, refusal(refused)) for path, refused in result.refused_sidecars])
     _paths(out, "skipped", result.skipped)
     out.print()
     for name in result.formats:

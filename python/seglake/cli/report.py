@@ -325,7 +325,12 @@ _PARITY_REFUSED = {
 
 def refused_in_words(sidecar: str, refused: str) -> str:
     """Why a parity sidecar counts for nothing."""
-    return f"{sidecar}: refused: {_PARITY_REFUSED[refused]}."
+    return f"{sidecar}: refused: {refusal(refused)}."
+
+
+def refusal(refused: str) -> str:
+    """What `ParityReport.refused` means."""
+    return _PARITY_REFUSED[refused]
 
 
 def parity_in_words(parity: ParityReport | None, label: str) -> str:
