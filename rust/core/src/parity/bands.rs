@@ -73,17 +73,18 @@ impl Place {
 
 struct State {
     /// What is known of each band.
-    known: Vec<Known>,
+    known: Vec<Verified>,
     recent: VecDeque<(usize, Arc<Recent>)>,
 }
 
-/// What is known of a band.
-enum Known {
+/// What was verified of a band.
+enum Verified {
     /// None of its blocks was read.
-    Nothing,
+    None,
     /// These blocks were proven.
-    Some(Proven),
-    All(Arc<Found>),
+    Blocks(Proven),
+    /// All blocks were proven, or the band was judged.
+    Band(Arc<Found>),
 }
 
 /// What is known of a band that was judged, or all of whose blocks were proven.
@@ -180,7 +181,7 @@ impl Bands {
             gaps: Vec::new(),
             is_damaged: AtomicBool::new(false),
             state: Mutex::new(State {
-                known: places.iter().map(|_| Known::Nothing).collect(),
+                known: places.iter().map(|_| Verified::None).collect(),
                 recent: VecDeque::new(),
             }),
             blocks: KeptBlocks::default(),
@@ -351,7 +352,7 @@ impl Bands {
 
     fn found(&self, place: usize) -> Option<Arc<Found>> {
         match self.lock().known.get(place) {
-            Some(Known::All(found)) => Some(found.clone()),
+            Some(Verified::Band(found)) => Some(found.clone()),
             _ => None,
         }
     }
@@ -376,8 +377,8 @@ impl Bands {
         let mut buffer = Vec::new();
         while start < end {
             let open = match self.lock().known.get(place) {
-                Some(Known::Some(proven)) => proven.open(start, end),
-                Some(Known::All(_)) => return Ok(()),
+                Some(Verified::Blocks(proven)) => proven.open(start, end),
+                Some(Verified::Band(_)) => return Ok(()),
                 _ => start..end,
             };
             let most = (READ_BYTES / own.geometry.block_bytes).max(1);
@@ -404,8 +405,8 @@ impl Bands {
         let mut recent = self.recent(place)?;
         if let Some(block) = read(&recent, bytes)? {
             let was_proven = match self.lock().known.get(place) {
-                Some(Known::Some(proven)) => proven.has(block),
-                Some(Known::All(_)) => true,
+                Some(Verified::Blocks(proven)) => proven.has(block),
+                Some(Verified::Band(_)) => true,
                 _ => false,
             };
             if was_proven {
@@ -437,13 +438,13 @@ impl Bands {
     fn note(&self, place: usize, blocks: Range<usize>) {
         let mut state = self.lock();
         if let (Some(known), Some(own)) = (state.known.get_mut(place), self.places.get(place)) {
-            if matches!(known, Known::Nothing) {
-                *known = Known::Some(Proven::none_of(own.geometry.blocks));
+            if matches!(known, Verified::None) {
+                *known = Verified::Blocks(Proven::none_of(own.geometry.blocks));
             }
-            if let Known::Some(proven) = known
+            if let Verified::Blocks(proven) = known
                 && proven.add(blocks)
             {
-                *known = Known::All(Arc::new(Found::proven(own)));
+                *known = Verified::Band(Arc::new(Found::proven(own)));
             }
         }
     }
@@ -462,7 +463,7 @@ impl Bands {
                 return Ok(recent);
             }
             match state.known.get(place) {
-                Some(Known::All(found)) => found.is_proven,
+                Some(Verified::Band(found)) => found.is_proven,
                 _ => true,
             }
         };
@@ -516,13 +517,13 @@ impl Bands {
         }
         if let Some(known) = self.lock().known.get_mut(place) {
             let before = match known {
-                Known::All(before) => Some(&**before),
+                Verified::Band(before) => Some(&**before),
                 _ => None,
             };
             if let Some(offset) = before.and_then(|before| found.first_lost_since(before)) {
                 return Err(self.changed(offset));
             }
-            *known = Known::All(Arc::new(found));
+            *known = Verified::Band(Arc::new(found));
         }
         Ok(self.keep(place, checks, patches))
     }
