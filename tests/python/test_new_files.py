@@ -7,6 +7,7 @@ import stat
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
@@ -162,6 +163,23 @@ def test_a_sidecar_that_root_makes_belongs_to_who_has_the_file(folder: Path) -> 
     file.chmod(0o640)
     found = Path(seglake.protect(file).sidecar).stat()
     assert (found.st_uid, found.st_gid, stat.S_IMODE(found.st_mode)) == (12345, 54321, 0o640)
+
+
+@pytest.mark.skipif(sys.platform == "win32" or os.geteuid() != 0, reason="only root gives files away")
+@pytest.mark.parametrize(("permissions", "expected"), [(0o640, 0o600), (0o644, 0o644), (0o604, 0o600), (0o600, 0o600)])
+def test_a_sidecar_of_another_group_may_be_read_by_no_more(permissions: int, expected: int) -> None:
+    with TemporaryDirectory() as own:
+        Path(own).chmod(0o777)
+        file = sample(Path(own), "active")
+        os.chown(file, 65534, 54321)
+        file.chmod(permissions)
+        os.seteuid(65534)
+        try:
+            sidecar = Path(seglake.protect(file).sidecar)
+        finally:
+            os.seteuid(0)
+        assert sidecar.stat().st_gid != 54321
+        assert mode(sidecar) == expected
 
 
 @pytest.mark.parametrize("writer", WRITERS)
