@@ -199,6 +199,23 @@ def test_copies_that_are_damaged_in_different_places_lose_no_record(tmp_path: Pa
     assert set(positions(lake)) == set(starts)
 
 
+@pytest.mark.parametrize("final", [False, True])
+def test_a_damaged_file_with_more_records_is_not_the_sound_one(tmp_path: Path, *, final: bool) -> None:
+    """Its damage is told, though the other file has what is lost of it."""
+    src, lake = tmp_path / "src", tmp_path / "lake"
+    written = write_segment(src / "a.active", 10)
+    content = (src / "a.active").read_bytes()
+    (src / "a.active").write_bytes(content[:-20] + bytes(2000))  # larger, and so the first
+    (src / "b.active").write_bytes(content)
+    flip(src / "b.active", written[4].end - 9)
+    age(src)
+    result = ingest(src, lake, final=final)
+    assert (result.exit_status, result.statuses["damaged"]) == (1, 1 + final)
+    damage = {(Path(row["path"]).name, row["kind"]) for row in rows(lake, "damage")}
+    assert damage == {("b.active", "corrupt")} | ({("a.active", "torn_tail")} if final else set())
+    assert {row["value"] for row in rows(lake, "records")} == {each.value for each in written}
+
+
 def test_a_copy_that_is_damaged_in_the_same_record_is_a_copy(tmp_path: Path) -> None:
     src, lake = tmp_path / "src", tmp_path / "lake"
     path, content, starts = of_format("active", src)

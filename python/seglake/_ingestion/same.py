@@ -75,7 +75,8 @@ def relation(
             return copy if _same_bytes(reader, other, max(end, min(size, other.nbytes)), damaged) else "other"
         if tail is not None and _same_bytes(reader, other, tail.end):
             return "longer"
-        if not _same_bytes(reader, other, own.byte_offset, damaged) or (tail is not None and tail.records):
+        # With all bytes: a file that is damaged where the segment is sound cannot be the one that it goes on in.
+        if not _same_bytes(reader, other, own.byte_offset) or (tail is not None and tail.records):
             return "other"
         return "longer" if tail is None else "anew"
 
