@@ -174,7 +174,9 @@ def test_a_sound_copy_of_a_damaged_file_is_the_same_segment(tmp_path: Path, form
         path.write_bytes(content)
     else:
         (src / f"b.{format}").write_bytes(content)
-    ingest(src, lake)
+    result = ingest(src, lake)
+    damaged = src / f"{'bad' if place == 'instead' else path.stem}.{format}"
+    assert (result.exit_status, result.damaged_copies) == (1, (str(damaged),))
     age(src)
     for _ in range(2):
         assert ingest(src, lake).records == 0

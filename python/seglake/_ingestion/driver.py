@@ -442,6 +442,7 @@ def _result(
             FileError(file.path, file.status, file.error) for file in files if file.error and file.status != "copy"
         ),
         refused_sidecars=tuple((file.path, file.refused_sidecar) for file in files if file.refused_sidecar),
+        damaged_copies=tuple(file.path for file in files if file.is_damaged_copy),
         seconds=seconds,
     )
 

@@ -156,7 +156,8 @@ class _Kin:
             for cause, (ranges, nbytes) in earlier.damage.items():
                 more = outcome.damage.get(cause, (0, 0))
                 outcome.damage[cause] = (more[0] + ranges, more[1] + nbytes)
-            self._outcomes[segment.file.path] = self._copy(segment.file, segment)
+            is_damaged = earlier.status == "damaged" and outcome.status != "damaged"
+            self._outcomes[segment.file.path] = self._copy(segment.file, segment, is_damaged=is_damaged)
         segment.file, segment.outcome = file, outcome
         return outcome
 
@@ -182,4 +183,5 @@ class _Kin:
             size=file.size,
             modified=file.modified,
             error=reason,
+            is_damaged_copy=is_damaged,
         )

@@ -67,8 +67,8 @@ class FileOutcome:
     All numbers of the row are of the whole segment up to `end`, of which this run has read from `start` on. The
     timestamps are microseconds since 1970. Not in the row: `added`, the records that this run has added;
     `repaired_records`, the records that it has read and a sidecar restores; `refused_sidecar`, why its sidecar was
-    ignored; `damage`, the ranges and bytes that it has
-    added for each cause; `is_news`, whether the row says anything that the last did not.
+    ignored; `is_damaged_copy`, whether it is damaged where the file that has its records is sound; `damage`, the ranges
+    and bytes that it has added for each cause; `is_news`, whether the row says anything that the last did not.
     """
 
     segment: str
@@ -96,6 +96,7 @@ class FileOutcome:
     added: int = 0
     repaired_records: int = 0
     refused_sidecar: str | None = None
+    is_damaged_copy: bool = False
     is_news: bool = True
     damage: dict[str, tuple[int, int]] = field(default_factory=dict[str, tuple[int, int]])
 

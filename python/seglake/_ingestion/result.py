@@ -168,6 +168,8 @@ class IngestResult:
         errors: each file of which nothing was ingested, and why, without copies.
         refused_sidecars: the path of each file that was read and whose parity sidecar was ignored, and why, as
             `ParityReport.refused` says it.
+        damaged_copies: the path of each file with the status `copy` that is damaged where the file that has all of its
+            records is sound. Its damage is not in the table `damage`: `verify` tells it.
         skipped: path and reason of each thing met that is neither a regular file nor an ordinary folder.
         seconds: how long it took, without the start of Spark.
 
@@ -190,6 +192,7 @@ class IngestResult:
     damage: dict[str, DamageTotal] = field(default_factory=dict[str, DamageTotal])
     errors: tuple[FileError, ...] = ()
     refused_sidecars: tuple[tuple[str, str], ...] = ()
+    damaged_copies: tuple[str, ...] = ()
     skipped: tuple[tuple[str, str], ...] = ()
     seconds: float = 0.0
 
@@ -200,8 +203,9 @@ class IngestResult:
 
     @property
     def ok(self) -> bool:
-        """Whether every file is sound, or a copy of another, and no sidecar was refused."""
-        return self.statuses["sound"] + self.statuses["copy"] == self.files and not self.refused_sidecars
+        """Whether every file is sound, or an undamaged copy of another, and no sidecar was refused."""
+        is_sound = self.statuses["sound"] + self.statuses["copy"] == self.files
+        return is_sound and not self.refused_sidecars and not self.damaged_copies
 
     @property
     def exit_status(self) -> int:
