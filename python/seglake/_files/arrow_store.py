@@ -64,10 +64,13 @@ class ArrowStore(Store):
 
     def entries(self, folder: str, name: str, *, recursive: bool) -> Iterator[Entry]:
         """Lists a folder."""
+        from pyarrow.fs import FileSelector
+
         try:
-            listed = self._listed(folder, recursive=recursive or self.kind == "gcs")
             if self.kind == "gcs":
-                listed = _with_folders(listed, folder, recursive=recursive)
+                listed = self._in_google(folder, recursive=recursive)
+            else:
+                listed = self.filesystem.get_file_info(FileSelector(folder, recursive=recursive))
         except Exception as error:
             raise self.failure(name, error) from None
         for info in listed:
@@ -75,15 +78,15 @@ class ArrowStore(Store):
             if entry is not None:
                 yield entry
 
-    def _listed(self, folder: str, *, recursive: bool) -> list[FileInfo]:
+    def _in_google(self, folder: str, *, recursive: bool) -> list[FileInfo]:
+        """Lists a folder of Google Cloud Storage, of which `pyarrow` lists only what has an object of its own."""
         from pyarrow.fs import FileSelector, FileType
 
-        # Google Cloud Storage has an error for a folder that is not there, but none that says so.
-        selector = FileSelector(folder, allow_not_found=self.kind == "gcs", recursive=recursive)
-        listed = self.filesystem.get_file_info(selector)
+        # There is an error for a folder that is not there, but none that says so.
+        listed = self.filesystem.get_file_info(FileSelector(folder, allow_not_found=True, recursive=True))
         if not listed and self._info(folder).type == FileType.NotFound:
             raise FileNotFoundError(folder)
-        return listed
+        return _with_folders(listed, folder, recursive=recursive)
 
     def _info(self, path: str) -> FileInfo:
         return self.filesystem.get_file_info(path)
@@ -121,10 +124,7 @@ class ArrowFile(RemoteFile):
 
 
 def _with_folders(listed: list[FileInfo], folder: str, *, recursive: bool) -> list[FileInfo]:
-    """Adds the folders to all that is below a folder, and leaves out what is not directly in it, if not `recursive`.
-
-    Of Google Cloud Storage `pyarrow` lists only what has an object of its own, which few folders have.
-    """
+    """Adds the folders to all that is below a folder, and leaves out what is not directly in it, if not `recursive`."""
     from pyarrow.fs import FileInfo, FileType
 
     start = len(folder.rstrip("/")) + 1
