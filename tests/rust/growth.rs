@@ -118,6 +118,14 @@ impl AsRead {
     }
 }
 
+/// The sizes that a file has as it grows, up to all of it.
+pub(crate) fn sizes(bytes: &[u8], cuts: &[Index]) -> Vec<usize> {
+    let mut sizes: Vec<_> = cuts.iter().map(|cut| cut.index(bytes.len() + 1)).collect();
+    sizes.sort_unstable();
+    sizes.push(bytes.len());
+    sizes
+}
+
 /// Compares growth after growth with one reading of all.
 fn check(
     bytes: &[u8],
@@ -125,9 +133,7 @@ fn check(
     preallocated: bool,
     options: &Options,
 ) -> Result<(), TestCaseError> {
-    let mut cuts: Vec<_> = cuts.iter().map(|cut| cut.index(bytes.len() + 1)).collect();
-    cuts.sort_unstable();
-    cuts.push(bytes.len());
+    let cuts = sizes(bytes, cuts);
     let (mut rows, mut spans) = (Vec::new(), Vec::new());
     let mut position = None;
     let end = at_a_time(bytes, bytes.len(), preallocated);

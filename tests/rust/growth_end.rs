@@ -14,7 +14,7 @@ use seglake::source::{BytesSource, CappedSource, Source};
 
 use crate::common::counting::Counting;
 use crate::common::{Windowed, chunked, lenient, segment};
-use crate::growth::{AsRead, Row, at_a_time, compare, cuts, flips, read, stored, struck};
+use crate::growth::{AsRead, Row, at_a_time, compare, cuts, flips, read, sizes, stored, struck};
 use crate::messages;
 use crate::parity::protected;
 
@@ -115,9 +115,7 @@ fn check(
 ) -> Result<(), TestCaseError> {
     let end = at_a_time(bytes, bytes.len(), preallocated);
     let mut as_read = AsRead(end.clone());
-    let mut cuts: Vec<_> = cuts.iter().map(|cut| cut.index(bytes.len() + 1)).collect();
-    cuts.sort_unstable();
-    cuts.push(bytes.len());
+    let cuts = sizes(bytes, cuts);
     let (mut rows, mut spans, mut position) = (Vec::new(), Vec::new(), None);
     for cut in cuts {
         let file = at_a_time(bytes, cut, preallocated);
