@@ -50,7 +50,7 @@ def test_a_file_whose_end_tells_its_format_is_read_if_that_was_cut_off(tmp_path:
     assert seglake.detect(path.read_bytes()).format != "sealed"  # else this shows nothing
     report = seglake.verify(path)
     assert (report.format, report.repaired_records) == ("sealed", 1)
-    with seglake.open(path, on_damage="repair") as reader:
+    with seglake.open(path, on_damage="repair") as reader, pytest.warns(seglake.DamageWarning, match="parity sidecar"):
         assert [record.value for record in reader] == [bytes(3000)]
 
 
@@ -245,6 +245,7 @@ def test_a_sidecar_that_is_missing_is_named(tmp_path: Path) -> None:
     assert "parity sidecar" not in gone.err
 
 
+@pytest.mark.filterwarnings("ignore::seglake.DamageWarning")
 def test_sealed_segments_of_a_log_are_read_by_their_sidecars(tmp_path: Path) -> None:
     path = tmp_path / "log"
     with seglake.SegmentLog(path, segment_bytes=300, protect="128+8") as log:
@@ -289,7 +290,8 @@ def test_what_a_sidecar_claims_does_not_make_reading_slow(tmp_path: Path, format
     with pytest.raises(seglake.DamageError):
         seglake.open(path).count()
     # In a sealed file the last message ends where the trailer begins, which is not found from the end then.
-    assert seglake.open(path, on_damage="skip").count() >= RECORDS - (format == "sealed")
+    with pytest.warns(seglake.DamageWarning, match="skipped"):
+        assert seglake.open(path, on_damage="skip").count() >= RECORDS - (format == "sealed")
 
 
 def test_a_burst_is_shown_as_one_range_though_some_of_its_bytes_are_right(tmp_path: Path) -> None:
