@@ -38,7 +38,7 @@ from seglake._ingestion.commit import locked
 from seglake._ingestion.destination import Destination, Staging
 from seglake._ingestion.exchange import StoreExchange
 from seglake._ingestion.layout import TABLES
-from seglake._publish import remote
+from seglake._publish import leases, remote
 from seglake._publish.manifest import Manifest
 from seglake._publish.store import LockTakenError
 from seglake.cli.following import followed
@@ -47,7 +47,7 @@ pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="the ingest runs
 
 OLD_S = 1_700_000_000
 VECTORS = Path(__file__).parents[1] / "vectors"
-LEASE_OF: Any = remote._lease_of  # pyright: ignore[reportPrivateUsage]
+LEASE_OF: Any = leases._lease_of  # pyright: ignore[reportPrivateUsage]
 
 
 @pytest.fixture
@@ -63,7 +63,7 @@ def store(monkeypatch: pytest.MonkeyPatch) -> Generator[ObjectStore]:
 @pytest.fixture
 def no_lease(monkeypatch: pytest.MonkeyPatch) -> None:
     """Has each lock that is found be that of a dead process."""
-    monkeypatch.setattr(remote, "_lease_of", lambda _: -1.0)
+    monkeypatch.setattr(leases, "_lease_of", lambda _: -1.0)
 
 
 def environment(store: ObjectStore) -> dict[str, str]:
@@ -305,7 +305,7 @@ def test_what_is_on_its_way_is_seen_by_nobody(
 def test_one_run_at_a_time(store: ObjectStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A run that finds a lock looks at it until it is renewed."""
     monkeypatch.setattr(remote, "_RENEWAL_SECONDS", 0.05)
-    monkeypatch.setattr(remote, "_LOOK_SECONDS", 0.05)
+    monkeypatch.setattr(leases, "_LOOK_SECONDS", 0.05)
     source, seen = sources(tmp_path / "src"), list[IngestProgress]()
     destination = Destination.of("s3://logs/lake")
     who = rf"\(process {os.getpid()} on .*, since 20..-..-..T..:..:..Z by its clock\)"
@@ -345,7 +345,7 @@ seglake.ingest(sys.argv[1], "s3://logs/lake", threads=1)
 @pytest.fixture
 def leased(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(commit_module, "_LEASE_S", 1.0)
-    monkeypatch.setattr(remote, "_LOOK_SECONDS", 0.05)
+    monkeypatch.setattr(leases, "_LOOK_SECONDS", 0.05)
 
 
 def test_the_lock_of_a_run_that_was_killed_expires(store: ObjectStore, tmp_path: Path, leased: None) -> None:
@@ -383,7 +383,7 @@ def test_a_run_that_was_paused_adds_nothing_twice(
 def test_a_lock_with_another_lease_than_runs_have_is_held_for_the_usual_time(
     lease: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(remote, "_LOOK_SECONDS", 0.01)
+    monkeypatch.setattr(leases, "_LOOK_SECONDS", 0.01)
     own = remote.RemoteStore(Stores(memory()), "/lake")
     path, waited = own.root / "_lock", list[float]()
     own.write_durably(own.root, path, f'{{"token": "a", "holder": "", "lease": {lease}}}'.encode())
@@ -401,7 +401,7 @@ def test_a_lock_of_the_future_is_waited_for_as_long_as_it_says_at_most(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     own, other = (remote.RemoteStore(Stores(memory()), "/lake") for _ in range(2))
-    monkeypatch.setattr(remote, "_LOOK_SECONDS", 0.01)
+    monkeypatch.setattr(leases, "_LOOK_SECONDS", 0.01)
     waited, path = list[float](), own.root / "_lock"
     with own.lock(path, lease_s=0.2):
         now = own._now(path)  # pyright: ignore[reportPrivateUsage]
@@ -415,7 +415,7 @@ def test_a_lock_of_the_future_is_waited_for_as_long_as_it_says_at_most(
 def test_a_lock_whose_age_a_store_does_not_tell_is_watched(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     own, other = (remote.RemoteStore(Stores(memory()), "/lake") for _ in range(2))
     monkeypatch.setattr(remote.RemoteStore, "_now", lambda *_: None)
-    monkeypatch.setattr(remote, "_LOOK_SECONDS", 0.01)
+    monkeypatch.setattr(leases, "_LOOK_SECONDS", 0.01)
     waited, path = list[float](), own.root / "_lock"
 
     def renews(seconds: float) -> None:
@@ -467,9 +467,9 @@ def test_a_run_that_was_held_for_dead_adds_nothing_twice(
     confirm, calls = remote.RemoteStore.confirm, [0]
 
     def other() -> None:
-        monkeypatch.setattr(remote, "_lease_of", lambda _: -1.0)
+        monkeypatch.setattr(leases, "_lease_of", lambda _: -1.0)
         assert seglake.ingest(source, "s3://logs/lake", filesystem=store.filesystem()).records == 16
-        monkeypatch.setattr(remote, "_lease_of", LEASE_OF)
+        monkeypatch.setattr(leases, "_lease_of", LEASE_OF)
 
     def stalls(self: remote.RemoteStore) -> None:
         calls[0] += 1
@@ -494,7 +494,7 @@ def test_a_run_that_was_held_for_dead_adds_nothing_twice(
         monkeypatch.setenv(name, value)
     more = tmp_path / "more"
     write_segment(more / "c.active", 3)
-    monkeypatch.setattr(remote, "_lease_of", lambda _: -1.0)
+    monkeypatch.setattr(leases, "_lease_of", lambda _: -1.0)
     assert seglake.ingest([source, more], "s3://logs/lake").records == 3
     kept = fetched(filesystem, "logs/lake", tmp_path / "kept")
     found = rows(kept)
@@ -540,7 +540,7 @@ def test_a_run_that_another_completed_does_not_say_that_it_failed(
 
     def stalls(self: remote.RemoteStore, staged: Path, final: Path) -> None:
         monkeypatch.setattr(remote.RemoteStore, "place", place)
-        monkeypatch.setattr(remote, "_lease_of", lambda _: -1.0)
+        monkeypatch.setattr(leases, "_lease_of", lambda _: -1.0)
         others[0] = seglake.ingest(source, "s3://logs/lake").unchanged
         monkeypatch.setattr(remote, "_RENEWAL_SECONDS", -1.0)
         place(self, staged, final)

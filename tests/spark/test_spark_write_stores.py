@@ -17,7 +17,7 @@ from object_store import ACCESS_KEY, SECRET_KEY, Fault, ObjectStore, Request, ob
 from renaming import Hdfs, WebHdfs
 
 from seglake._files import Stores
-from seglake._publish import remote
+from seglake._publish import leases, remote
 from seglake._publish.elsewhere import Target
 from seglake._publish.remote import RemoteStore
 from seglake.spark.stores import Stores as SparkStores
@@ -25,7 +25,7 @@ from seglake.spark.write.job import Job, PartFile
 
 OLD = ["old-1.active", "old-2.active"]
 URI = "s3://logs/out"
-LEASE_OF: Any = remote._lease_of  # pyright: ignore[reportPrivateUsage]
+LEASE_OF: Any = leases._lease_of  # pyright: ignore[reportPrivateUsage]
 PRIMITIVES = ("_send", "_write", "_copy", "_move", "_remove", "_remove_tree", "_make_folder")
 
 
@@ -77,7 +77,7 @@ def server() -> Generator[ObjectStore]:
 @pytest.fixture(autouse=True)
 def no_lease(monkeypatch: pytest.MonkeyPatch) -> None:
     """Has each lock that is found be that of a dead process."""
-    monkeypatch.setattr(remote, "_lease_of", lambda _: -1.0)
+    monkeypatch.setattr(leases, "_lease_of", lambda _: -1.0)
 
 
 @pytest.fixture(autouse=True)
@@ -88,7 +88,7 @@ def soon(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def lease(no_lease: None, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(remote, "_lease_of", LEASE_OF)
+    monkeypatch.setattr(leases, "_lease_of", LEASE_OF)
 
 
 def connected(server: ObjectStore, uri: str = URI, **options: str) -> RemoteStore:

@@ -19,7 +19,7 @@ from test_ingest_stores import age, fetched, left, rows, sources
 import seglake
 from seglake import IngestError
 from seglake._ingestion.destination import Destination
-from seglake._publish import remote
+from seglake._publish import leases, remote
 
 from .emulators import CLIENTS, client, emulator, plain, root
 
@@ -116,7 +116,7 @@ def test_a_lock_that_is_not_renewed_is_taken_over(
     source = sources(tmp_path / "src")
     write_segment(tmp_path / "other", 1)
     store.put(tmp_path / "other", f"{store.root}/locked/_lock")
-    monkeypatch.setattr(remote, "_lease_of", lambda _: 2.0)
+    monkeypatch.setattr(leases, "_lease_of", lambda _: 2.0)
     assert seglake.ingest(source, f"{store.root}/locked", filesystem=store.tested()).records == 16
     assert left(store.plain(), f"{store.root}/locked") == []
 
@@ -150,7 +150,7 @@ def test_killed_in_front_of_any_step_it_is_completed(
     statuses = [int(line) for line in done.stdout.split()]
     assert statuses == [-signal.SIGKILL] * (len(statuses) - 1) + [0], done.stderr
     assert len(statuses) > 20
-    monkeypatch.setattr(remote, "_lease_of", lambda _: -1.0)
+    monkeypatch.setattr(leases, "_lease_of", lambda _: -1.0)
     seglake.ingest(source, tmp_path / "plain")
     expected = rows(tmp_path / "plain")
     for fatal in range(1, len(statuses) + 1):

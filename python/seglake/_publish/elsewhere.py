@@ -79,11 +79,17 @@ class Target(ABC):
             )
 
     def put(self, content: bytes, path: str, name: str, *, create: bool = False) -> None:
-        """Stores a few bytes, as `upload` does."""
-        with tempfile.TemporaryDirectory(prefix="seglake-") as folder:
-            local = Path(folder) / "content"
-            local.write_bytes(content)
-            self.upload(local, path, name, create=create)
+        """Stores a few bytes, as `upload` does. If an error does not say whether they are there, that is looked at."""
+        try:
+            with tempfile.TemporaryDirectory(prefix="seglake-") as folder:
+                local = Path(folder) / "content"
+                local.write_bytes(content)
+                self.upload(local, path, name, create=create)
+        except FileExistsError:
+            raise
+        except OSError:
+            if self.get(path, name) != content:
+                raise
 
     def replace_if(self, content: bytes, path: str, name: str, expected: Callable[[bytes], bool]) -> None:
         """Stores a few bytes in the place of others.
@@ -126,9 +132,13 @@ class Target(ABC):
             self._move(source, target)
 
     def remove(self, path: str, name: str) -> None:
-        """Removes a file, if it is there."""
-        with self._errors(name), suppress(FileNotFoundError):
-            self._remove(path)
+        """Removes a file, if it is there. An error after which it is gone is none."""
+        try:
+            with self._errors(name), suppress(FileNotFoundError):
+                self._remove(path)
+        except OSError:
+            if self.store.find(path, name) is not None:
+                raise
 
     def make_folder(self, path: str, name: str) -> None:
         """Makes a folder, where the store has such."""

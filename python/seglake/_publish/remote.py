@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import errno
-import json
 import os
 import shutil
 import tempfile
@@ -16,14 +15,14 @@ import threading
 import time
 import uuid
 from collections.abc import Callable, Generator, Iterable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from seglake._files import Entry
 
 from .elsewhere import target_of
-from .store import LockTakenError, Store, json_object
+from .leases import GIVEN_UP, LEASE_SECONDS, Held, Leases, leases_of
+from .store import Store, json_object
 
 if TYPE_CHECKING:
     from seglake._files import RemoteFile
@@ -33,42 +32,15 @@ if TYPE_CHECKING:
 
 __all__ = ["RemoteStore"]
 
-# The holder of a lock counts as dead if it has not renewed the lock for so long, unless the lock says a shorter time.
-_LEASE_SECONDS: Final = 600.0
 # How often a holder renews its locks.
 _RENEWAL_SECONDS: Final = 10.0
-# How often a lock that is waited for is looked at.
-_LOOK_SECONDS: Final = 2.0
 # Says that a staging folder has begun: object stores have no folders without objects in them.
 _BEGUN: Final = "begun"
 _PIECE_BYTES: Final = 8 << 20
-# The tokens of locks that this process gave up, but could not remove, as the store could not be reached. This process
-# does not wait for them.
-_GIVEN_UP: Final[set[str]] = set()
-
-
-@dataclass
-class _Held:
-    """A lock that this process holds, or is about to take. Others judge it by its object and when that has changed."""
-
-    token: str
-    holder: str
-    lease_s: float
-    renewed: float = 0.0
-    renewals: int = 0
-
-    def content(self) -> bytes:
-        """Returns what the object says. The text differs after each renewal: so others see that it was renewed."""
-        own = {"token": self.token, "holder": self.holder, "lease": self.lease_s, "renewals": self.renewals}
-        return json.dumps(own).encode()
 
 
 class RemoteStore(Store):
     """A store of `pyarrow.fs` or `fsspec`. Paths are those within it. It is reached again where it is unpickled.
-
-    There are no locks that end with their process. A lock is an object that says who holds it. Its holder renews it,
-    and any process may take one that is not renewed for the time of its lease. A process that finds a lock asks the
-    store how old it is, by the store's clock alone. From then on it measures by its own clock, until the lock changes.
 
     Args:
         stores: what reaches the store.
@@ -81,8 +53,8 @@ class RemoteStore(Store):
         self._stores = stores
         self._uri = uri.rstrip("/")
         self._connected: tuple[Target, Path] | None = None
-        self._held: dict[Path, _Held] = {}
-        # Where a lock is renewed by removing and renaming, it is nobody's in between.
+        self._held: dict[Path, Held] = {}
+        # One renewal at a time, and none of a lock that was given up.
         self._renewing = threading.RLock()
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -96,6 +68,10 @@ class RemoteStore(Store):
     @property
     def _target(self) -> Target:
         return self._connect()[0]
+
+    @property
+    def _leases(self) -> Leases:
+        return leases_of(self._target, self.name, self._now)
 
     def _connect(self) -> tuple[Target, Path]:
         if self._connected is None:
@@ -227,11 +203,7 @@ class RemoteStore(Store):
     def remove(self, path: Path) -> None:
         """Removes a file, if it is there."""
         self._renew()
-        try:
-            self._target.remove(_key(path), self.name(path))
-        except OSError:
-            if self.exists(path):
-                raise
+        self._target.remove(_key(path), self.name(path))
 
     def remove_empty(self, folder: Path) -> None:
         """Does nothing: stores remove folders with all in them, be it what another has put there just now."""
@@ -252,11 +224,11 @@ class RemoteStore(Store):
         waiting: Callable[[float], object] | None = None,
     ) -> Generator[bool]:
         """Holds a lock while the block runs, unless somebody else does who has renewed it lately."""
-        held = _Held(uuid.uuid4().hex, holder.decode(), _LEASE_SECONDS if lease_s is None else lease_s)
+        held = Held(uuid.uuid4().hex, holder.decode(), LEASE_SECONDS if lease_s is None else lease_s)
         try:
-            is_ours = self._take(path, held.content(), waiting)
+            is_ours = self._leases.take(path, held, waiting)
         except BaseException:
-            _GIVEN_UP.add(held.token)
+            GIVEN_UP.add(held.token)
             raise
         if not is_ours:
             yield False
@@ -270,11 +242,10 @@ class RemoteStore(Store):
                 is_there = self._held.pop(path, None) is not None
             # Gone with the staging folder that it was in, or free for others.
             if is_there:
-                _GIVEN_UP.add(held.token)
+                GIVEN_UP.add(held.token)
                 with contextlib.suppress(OSError):
-                    if _token_of(self._get(path)) == held.token:
-                        self.remove(path)
-                    _GIVEN_UP.discard(held.token)
+                    self._leases.give_up(path, held)
+                    GIVEN_UP.discard(held.token)
 
     @contextlib.contextmanager
     def renewing(self) -> Generator[None]:
@@ -298,7 +269,7 @@ class RemoteStore(Store):
 
     def holder(self, path: Path) -> bytes:
         """Returns what the holder of a lock gave `lock`."""
-        return str((self.read_json(path) or {})["holder"]).encode()
+        return self._leases.holder(path).encode()
 
     def confirm(self) -> None:
         """Makes sure that the locks that this object holds are still its own.
@@ -308,50 +279,8 @@ class RemoteStore(Store):
         """
         with self._renewing:
             for path, held in self._held.items():
-                if _token_of(self._get(path)) != held.token:
-                    raise LockTakenError(
-                        errno.ESTALE,
-                        "expected the lock of this process, another has taken it for dead",
-                        self.name(path),
-                    )
-
-    def _take(self, path: Path, content: bytes, waiting: Callable[[float], object] | None) -> bool:
-        there = found = self._get(path)
-        expires: float | None = None
-        while there is not None and _is_held(there):
-            if expires is None:
-                expires = time.monotonic() + _lease_of(there) - self._age_of(path)
-            elif there != found:
-                return False  # its holder has renewed it, or another one has it
-            left = expires - time.monotonic()
-            if left < 0:
-                break
-            if waiting is None:
-                return False
-            waiting(left)
-            time.sleep(min(left, _LOOK_SECONDS))
-            there = self._get(path)
-        try:
-            if there is None:
-                self._put(path, content, create=True)
-            else:
-                self._target.replace_if(content, _key(path), self.name(path), lambda found: found == there)
-        except OSError:
-            now = self._get(path)
-            if now is None and there is not None:
-                return self._take(path, content, waiting)  # its holder gave it up just then
-            # Another may have been first, or have put its own in the place of this one.
-            if now in (None, there):
-                raise
-        return self._get(path) == content
-
-    def _age_of(self, path: Path) -> float:
-        """Returns for how many seconds at least a file was as it is, by the clock of the store."""
-        now, then = self._now(path), self._find(path)
-        if now is None or then is None or then.modified is None:
-            return 0.0
-        # A clock that was set back since says that the file is of the future.
-        return max(0.0, now - then.modified)
+                if not self._leases.is_ours(path, held):
+                    raise self._leases.taken(path)
 
     def _now(self, beside: Path) -> float | None:
         """Returns the time by the clock of the store, in seconds since 1970, as it gives it to a file there."""
@@ -367,20 +296,8 @@ class RemoteStore(Store):
         with self._renewing:
             for path, held in self._held.items():
                 if time.monotonic() - held.renewed > _RENEWAL_SECONDS:
-                    self._renew_one(path, held)
-
-    def _renew_one(self, path: Path, held: _Held) -> None:
-        held.renewals += 1
-        try:
-            self._target.replace_if(
-                held.content(), _key(path), self.name(path), lambda there: _token_of(there) == held.token
-            )
-        except OSError:
-            # Done, and the answer lost; or taken by another, which is worth its own words.
-            if self._get(path) != held.content():
-                self.confirm()
-                raise
-        held.renewed = time.monotonic()
+                    self._leases.renew(path, held)
+                    held.renewed = time.monotonic()
 
     def _transfer(self, source: Path, target: Path) -> None:
         """Moves a file to a name that no other file has, now or later."""
@@ -433,39 +350,7 @@ class RemoteStore(Store):
         return self._target.get(_key(path), self.name(path))
 
     def _put(self, path: Path, content: bytes, *, create: bool = False) -> None:
-        try:
-            self._target.put(content, _key(path), self.name(path), create=create)
-        except FileExistsError:
-            raise
-        except OSError:
-            if self._get(path) != content:
-                raise
-
-
-def _is_held(content: bytes) -> bool:
-    """Tells whether a lock may be held: not one that this process gave up, nor what is left of a failed upload."""
-    token = _token_of(content)
-    return token is not None and token not in _GIVEN_UP
-
-
-def _token_of(content: bytes | None) -> str | None:
-    """Returns what tells a lock from all others; None where there is none."""
-    try:
-        return None if content is None else str(json_object(content)["token"])
-    except (ValueError, KeyError):
-        return None
-
-
-def _lease_of(content: bytes) -> float:
-    """Returns for how many seconds a lock is its holder's from its last renewal on.
-
-    A lock that says nothing of that, or what no holder writes, has the usual time: the object may be anybody's.
-    """
-    try:
-        lease = float(json_object(content).get("lease", _LEASE_SECONDS))
-    except (TypeError, ValueError, OverflowError):
-        return _LEASE_SECONDS
-    return lease if 0 <= lease <= _LEASE_SECONDS else _LEASE_SECONDS
+        self._target.put(content, _key(path), self.name(path), create=create)
 
 
 def _key(path: Path) -> str:

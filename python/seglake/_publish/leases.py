@@ -1,0 +1,255 @@
+"""Locks in stores elsewhere, where none end with their process: whoever holds one renews it, and others take it later.
+
+Any process may take a lock that was not renewed for the time of its lease. A process that finds a lock asks the store
+how old it is, by the store's clock alone. From then on it measures by its own clock, until the lock changes.
+"""
+
+from __future__ import annotations
+
+import errno
+import json
+import random
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+from .elsewhere import Target
+from .store import LockTakenError, json_object
+
+__all__ = ["GIVEN_UP", "LEASE_SECONDS", "Held", "Leases", "leases_of", "token_of"]
+
+# The holder of a lock counts as dead if it has not renewed the lock for so long, unless the lock says a shorter time.
+LEASE_SECONDS: Final = 600.0
+GIVEN_UP: Final[set[str]] = set()
+"""The tokens of locks that this process gave up, but could not remove, as the store could not be reached.
+
+This process does not wait for them.
+"""
+# How often a lock that is waited for is looked at.
+_LOOK_SECONDS: Final = 2.0
+# How often a process tries again that began at the same moment as another, so that neither has the lock.
+_TRIES: Final = 5
+_PAUSE_SECONDS: Final = 0.2
+
+Found = Mapping[Path, bytes]
+"""The files that a lock consists of at one moment, and what they say; nothing where it is free."""
+Waiting = Callable[[float], object]
+
+
+@dataclass
+class Held:
+    """A lock that this process holds, or is about to take.
+
+    Attributes:
+        token: tells it from all others.
+        holder: what it says of its holder.
+        lease_s: for how many seconds it is its holder's from each renewal on.
+        renewed: when it was renewed, by the clock of this process.
+        renewals: how often.
+        file: the file that stands for it, where it has one of its own.
+    """
+
+    token: str
+    holder: str
+    lease_s: float
+    renewed: float = 0.0
+    renewals: int = 0
+    file: Path = field(default_factory=Path)
+
+    def content(self, **more: Any) -> bytes:
+        """Returns what its file says. The text differs after each renewal: so others see that it was renewed."""
+        own = {"token": self.token, "holder": self.holder, "lease": self.lease_s, "renewals": self.renewals}
+        return json.dumps(own | more).encode()
+
+
+class Leases(ABC):
+    """How a store keeps locks.
+
+    Args:
+        target: the store.
+        name: what messages call a path.
+        now: tells the time by the clock of the store, in seconds since 1970, as it gives it to a file beside a path;
+            None where it does not say.
+    """
+
+    def __init__(self, target: Target, name: Callable[[Path], str], now: Callable[[Path], float | None]) -> None:
+        self._target = target
+        self._name = name
+        self._now = now
+
+    def take(self, path: Path, held: Held, waiting: Waiting | None) -> bool:
+        """Takes a lock, unless somebody else holds it who has renewed it lately.
+
+        Raises:
+            OSError: the store cannot be reached, or refuses.
+        """
+        for _ in range(_TRIES):
+            there = self._wait(path, waiting)
+            if there is None:
+                return False
+            is_ours = self._enter(path, held, there)
+            if is_ours is not None:
+                return is_ours
+            time.sleep(random.random() * _PAUSE_SECONDS)
+        return False
+
+    def holder(self, path: Path) -> str:
+        """Returns what the holder of a lock says of itself.
+
+        Raises:
+            LookupError: nobody holds it.
+            ValueError: it says something else.
+        """
+        held = [content for content in self.look(path).values() if _is_held(content)]
+        return str(json_object(held[0])["holder"])
+
+    @abstractmethod
+    def look(self, path: Path) -> Found:
+        """Returns what is there of a lock."""
+
+    @abstractmethod
+    def renew(self, path: Path, held: Held) -> None:
+        """Renews a lock.
+
+        Raises:
+            LockTakenError: another has it.
+            OSError: the store cannot be reached, or refuses. It may be renewed all the same.
+        """
+
+    @abstractmethod
+    def is_ours(self, path: Path, held: Held) -> bool:
+        """Tells whether a lock is still its holder's."""
+
+    @abstractmethod
+    def give_up(self, path: Path, held: Held) -> None:
+        """Removes a lock, if it is still its holder's."""
+
+    @abstractmethod
+    def _enter(self, path: Path, held: Held, there: Found) -> bool | None:
+        """Takes a lock that was found free, or left over; None if it has to be looked at again."""
+
+    def taken(self, path: Path) -> LockTakenError:
+        """Makes the error for a lock that is another's by now."""
+        return LockTakenError(
+            errno.ESTALE, "expected the lock of this process, another has taken it for dead", self._name(path)
+        )
+
+    def _wait(self, path: Path, waiting: Waiting | None) -> Found | None:
+        """Returns what is there of a lock as soon as nobody holds it; None if somebody does who is alive."""
+        there = found = self.look(path)
+        expires: float | None = None
+        while any(map(_is_held, there.values())):
+            if expires is None:
+                expires = time.monotonic() + self._left(path, there)
+            elif there != found:
+                return None  # its holder has renewed it, or another one has it
+            left = expires - time.monotonic()
+            if left < 0:
+                break
+            if waiting is None:
+                return None
+            waiting(left)
+            time.sleep(min(left, _LOOK_SECONDS))
+            there = self.look(path)
+        return there
+
+    def _left(self, path: Path, there: Found) -> float:
+        """Returns for how many seconds a lock is its holder's, at most."""
+        now = self._now(path)
+        return max(_lease_of(content) - self._age_of(file, now) for file, content in there.items())
+
+    def _age_of(self, file: Path, now: float | None) -> float:
+        """Returns for how many seconds at least a file was as it is, by the clock of the store."""
+        then = self._target.store.find(file.as_posix(), self._name(file))
+        if now is None or then is None or then.modified is None:
+            return 0.0
+        # A clock that was set back since says that the file is of the future.
+        return max(0.0, now - then.modified)
+
+    def _get(self, file: Path) -> bytes | None:
+        return self._target.get(file.as_posix(), self._name(file))
+
+    def _put(self, file: Path, content: bytes, *, create: bool = False) -> None:
+        self._target.put(content, file.as_posix(), self._name(file), create=create)
+
+    def _remove(self, file: Path) -> None:
+        self._target.remove(file.as_posix(), self._name(file))
+
+
+class _ObjectLeases(Leases):
+    """A lock is an object. Its holder replaces it in one step: the old one or the new one is there at any moment."""
+
+    def look(self, path: Path) -> Found:
+        content = self._get(path)
+        return {} if content is None else {path: content}
+
+    def renew(self, path: Path, held: Held) -> None:
+        held.renewals += 1
+        try:
+            self._replace(path, held.content(), lambda there: token_of(there) == held.token)
+        except OSError:
+            # Done, and the answer lost; or taken by another, which is worth its own words.
+            if self._get(path) != held.content():
+                if not self.is_ours(path, held):
+                    raise self.taken(path) from None
+                raise
+
+    def is_ours(self, path: Path, held: Held) -> bool:
+        return token_of(self._get(path)) == held.token
+
+    def give_up(self, path: Path, held: Held) -> None:
+        if self.is_ours(path, held):
+            self._remove(path)
+
+    def _enter(self, path: Path, held: Held, there: Found) -> bool | None:
+        content = held.content()
+        try:
+            if not there:
+                self._put(path, content, create=True)
+            else:
+                self._replace(path, content, lambda found: found == there[path])
+        except OSError:
+            now = self.look(path)
+            if not now and there:
+                return None  # its holder gave it up just then
+            # Another may have been first, or have put its own in the place of this one.
+            if not now or now == there:
+                raise
+        return self._get(path) == content
+
+    def _replace(self, path: Path, content: bytes, expected: Callable[[bytes], bool]) -> None:
+        self._target.replace_if(content, path.as_posix(), self._name(path), expected)
+
+
+def leases_of(target: Target, name: Callable[[Path], str], now: Callable[[Path], float | None]) -> Leases:
+    """Returns how a store keeps locks; the arguments are those of `Leases`."""
+    return _ObjectLeases(target, name, now)
+
+
+def token_of(content: bytes | None) -> str | None:
+    """Returns what tells a lock from all others; None where there is none."""
+    try:
+        return None if content is None else str(json_object(content)["token"])
+    except (ValueError, KeyError):
+        return None
+
+
+def _is_held(content: bytes) -> bool:
+    """Tells whether a lock may be held: not one that this process gave up, nor what is left of a failed upload."""
+    token = token_of(content)
+    return token is not None and token not in GIVEN_UP
+
+
+def _lease_of(content: bytes) -> float:
+    """Returns for how many seconds a lock is its holder's from its last renewal on.
+
+    A lock that says nothing of that, or what no holder writes, has the usual time: the object may be anybody's.
+    """
+    try:
+        lease = float(json_object(content).get("lease", LEASE_SECONDS))
+    except (TypeError, ValueError, OverflowError):
+        return LEASE_SECONDS
+    return lease if 0 <= lease <= LEASE_SECONDS else LEASE_SECONDS
