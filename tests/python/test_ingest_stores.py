@@ -38,7 +38,7 @@ from seglake._ingestion.commit import locked
 from seglake._ingestion.destination import Destination, Staging
 from seglake._ingestion.exchange import StoreExchange
 from seglake._ingestion.layout import TABLES
-from seglake._publish import leases, remote
+from seglake._publish import elsewhere, leases, remote
 from seglake._publish.manifest import Manifest
 from seglake._publish.store import LockTakenError
 from seglake.cli.following import followed
@@ -552,30 +552,38 @@ def test_a_run_that_another_completed_does_not_say_that_it_failed(
     assert others == [2]
 
 
-def test_a_lock_is_ones_own_while_it_is_renewed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """HDFS renames onto no file: for a moment the lock is not there."""
-    own = remote.RemoteStore(Stores(Hdfs()), str(tmp_path))
-    gap, looked = threading.Event(), threading.Event()
-    move = Hdfs.mv
+@pytest.mark.parametrize("make", [lambda: memory(), Hdfs, WebHdfs], ids=["memory", "hdfs", "webhdfs"])
+def test_a_lock_is_there_at_each_moment_of_its_renewal(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, make: Callable[[], Any]
+) -> None:
+    """HDFS renames onto no file. So a run that looks in front of any request finds the lock, and who holds it."""
+    own, other = (remote.RemoteStore(Stores(make()), str(tmp_path / "lake")) for _ in range(2))
+    path, looks = own.root / "_lock", [0]
 
-    def slowly(self: Hdfs, path1: str, path2: str, **options: Any) -> None:
-        if path2.endswith("_lock") and not self.exists(path2) and own._held:  # pyright: ignore[reportPrivateUsage]
-            gap.set()
-            looked.wait(0.5)
-        move(self, path1, path2, **options)
+    def looking(name: str) -> None:
+        function = getattr(elsewhere._FsspecTarget, name)  # pyright: ignore[reportPrivateUsage]
 
-    monkeypatch.setattr(Hdfs, "mv", slowly)
-    with own.lock(tmp_path / "_lock", b"{}") as is_ours:
+        def call(self: Any, *arguments: Any, **named: Any) -> Any:
+            if self is own._target and own._held:  # pyright: ignore[reportPrivateUsage]
+                looks[0] += 1
+                assert other.holder(path) == b"me"
+                with other.lock(path) as is_others:
+                    assert not is_others
+            return function(self, *arguments, **named)
+
+        monkeypatch.setattr(elsewhere._FsspecTarget, name, call)  # pyright: ignore[reportPrivateUsage]
+
+    for name in ("_write", "_move", "_remove", "children", "get"):
+        looking(name)
+    with own.lock(path, b"me") as is_ours:
         assert is_ours
         monkeypatch.setattr(remote, "_RENEWAL_SECONDS", -1.0)
-        renewal = threading.Thread(target=own._renew)  # pyright: ignore[reportPrivateUsage]
-        renewal.start()
-        assert gap.wait(10)
-        try:
-            own.confirm()
-        finally:
-            looked.set()
-            renewal.join()
+        for _ in range(3):
+            own._renew()  # pyright: ignore[reportPrivateUsage]
+        own.confirm()
+        monkeypatch.undo()
+    assert looks[0] > 9
+    assert list((tmp_path / "lake").rglob("*.*")) == []
 
 
 def test_all_locks_are_renewed_however_often_they_are_confirmed(store: ObjectStore) -> None:

@@ -6,10 +6,11 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 from collections.abc import Generator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pyarrow.fs as pafs
 import pytest
@@ -108,6 +109,31 @@ def test_a_lock_that_is_renewed_refuses_a_second_run(
             seglake.ingest(source, lake, filesystem=store.tested(), progress=lambda _: own._renew())
     assert seglake.ingest(source, lake, filesystem=store.tested()).records == 16
     assert left(store.plain(), lake) == []
+
+
+def test_a_lock_is_there_while_it_is_renewed(store: Emulated, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Renewed without a pause, and looked at without a pause."""
+    own, other = [cast("Any", Destination.of(f"{store.root}/renewed", store.tested()).store) for _ in range(2)]
+    path, ended = own.root / "_lock", threading.Event()
+    monkeypatch.setattr(remote, "_RENEWAL_SECONDS", -1.0)
+
+    def renew() -> None:
+        while not ended.is_set():
+            own._renew()
+
+    with own.lock(path, b"me") as is_ours:
+        assert is_ours
+        renewing = threading.Thread(target=renew)
+        renewing.start()
+        try:
+            for _ in range(30):
+                with other.lock(path, b"other") as is_others:
+                    assert not is_others
+        finally:
+            ended.set()
+            renewing.join()
+        own.confirm()
+    assert left(store.plain(), f"{store.root}/renewed") == []
 
 
 def test_a_lock_that_is_not_renewed_is_taken_over(

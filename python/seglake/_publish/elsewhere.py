@@ -37,6 +37,7 @@ class Target(ABC):
         is_objects: whether it is an object store: an upload shows when it is complete, and there are no renames.
         has_conditions: whether it refuses to create what is there in one step with creating it.
         most_copied: the most bytes of a file that it copies; None for any number.
+        replaces_in_one_step: whether a file that is replaced is there at any moment, as it was or as it is.
     """
 
     def __init__(self, store: Store, is_objects: bool, has_conditions: bool, most_copied: int | None = None) -> None:
@@ -44,6 +45,7 @@ class Target(ABC):
         self.is_objects = is_objects
         self.has_conditions = has_conditions
         self.most_copied = most_copied
+        self.replaces_in_one_step = is_objects
 
     def upload(self, local: Path, path: str, name: str, *, create: bool = False) -> None:
         """Stores a local file. It shows when it is complete, and not at all if that fails.
@@ -116,9 +118,9 @@ class Target(ABC):
         """Returns all bytes of a file; None where there is none."""
         try:
             file = self.store.open(path, name)
-        except FileNotFoundError:
+            return file.read_at(0, file.size) if file.size else b""
+        except FileNotFoundError:  # also of one that is removed in between
             return None
-        return file.read_at(0, file.size) if file.size else b""
 
     def copy(self, source: str, target: str, name: str) -> None:
         """Copies a file within the store, which shows when it is complete. An error leaves nothing new."""
@@ -321,6 +323,10 @@ class _FsspecTarget(Target):
 
 class _ObstoreTarget(_FsspecTarget):
     """A store that `obstore` reaches as a file system of `fsspec`. Its files know no conditions, but its `put` does."""
+
+    def __init__(self, store: FsspecStore) -> None:
+        super().__init__(store)
+        self.replaces_in_one_step = True  # also those that are no object stores
 
     def _send(self, local: Path, path: str, *, create: bool) -> None:
         obstore: Any = import_module("obstore")

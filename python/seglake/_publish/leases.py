@@ -11,7 +11,8 @@ import json
 import random
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
@@ -224,9 +225,118 @@ class _ObjectLeases(Leases):
         self._target.replace_if(content, path.as_posix(), self._name(path), expected)
 
 
+class _FileLeases(Leases):
+    """A lock is a folder, for stores that cannot replace a file in one step, as HDFS: at no moment is it empty.
+
+    Each file in it has a name that no other gets, and appears when it is complete. It says which files it takes the
+    place of: those that its writer found left over, or its own one before. Then its writer lists the folder. If any
+    other file is there, somebody else came in between, and the writer goes back. Of two that come at the same moment at
+    least one sees the other. A holder renews its lock by the next file, and removes the one before after that.
+    """
+
+    def look(self, path: Path) -> Found:
+        while True:
+            found = {file: self._get(file) for file in self._files(path)}
+            there = {file: content for file, content in found.items() if content is not None}
+            if len(there) == len(found):  # else one was renewed in between
+                return there
+
+    def renew(self, path: Path, held: Held) -> None:
+        before = held.file
+        try:
+            renewed = self._write(path, held, [before])
+        except OSError:
+            if not self.is_ours(path, held):
+                raise self.taken(path) from None
+            raise
+        if not self._are_ours(path, held, {before, renewed}):
+            self._remove(renewed)
+            raise self.taken(path)
+        held.file = renewed
+        with suppress(OSError):  # the next renewal tries again
+            self._remove_of({held.token}, path, but=renewed)
+
+    def is_ours(self, path: Path, held: Held) -> bool:
+        return self._are_ours(path, held, {held.file})
+
+    def give_up(self, path: Path, held: Held) -> None:
+        self._remove_of({held.token}, path)
+
+    def _enter(self, path: Path, held: Held, there: Found) -> bool | None:
+        if path in there:
+            self._remove(path)
+        own = self._write(path, held, there)
+        now = self._files(path)
+        if own not in now or not now <= {own, *there}:
+            self._remove(own)
+            return None
+        self._remove_of({_owner_of(file) for file in there}, path)
+        held.file = own
+        if self.is_ours(path, held):
+            return True
+        self._remove_of({held.token}, path)  # this process stood still for so long that another took it
+        return None
+
+    def _are_ours(self, path: Path, held: Held, own: set[Path]) -> bool:
+        """Tells whether files of this process are there, and no other takes their place."""
+        names = {file.name for file in own}
+        while True:
+            now = self._files(path)
+            if not own <= now:
+                return False
+            others = [self._get(file) for file in now if _owner_of(file) != held.token]
+            there = [content for content in others if content is not None]
+            if len(there) == len(others):
+                return not any(names & _replaced_by(content) for content in there)
+
+    def _files(self, path: Path) -> set[Path]:
+        return {file for file in self._all_files(path) if not file.name.startswith(".")}
+
+    def _all_files(self, path: Path) -> list[Path]:
+        """Returns the files of a lock, also those that are being written."""
+        listed: list[Path] = []
+        try:
+            listed = [
+                path / Path(entry.path).name for entry in self._target.children(path.as_posix(), self._name(path))
+            ]
+        except OSError:
+            if not self._is_file(path):
+                raise
+        # Earlier versions had one file.
+        return listed or ([path] if self._is_file(path) else [])
+
+    def _is_file(self, path: Path) -> bool:
+        found = self._target.store.find(path.as_posix(), self._name(path))
+        return found is not None and found.is_file
+
+    def _write(self, path: Path, held: Held, replaced: Iterable[Path]) -> Path:
+        held.renewals += 1
+        file = path / f"{held.token}-{held.renewals}"
+        self._put(file, held.content(replaces=sorted(each.name for each in replaced)))
+        return file
+
+    def _remove_of(self, tokens: Collection[str], path: Path, but: Path | None = None) -> None:
+        for file in self._all_files(path):
+            if _owner_of(file) in tokens and file != but:
+                self._remove(file)
+
+
 def leases_of(target: Target, name: Callable[[Path], str], now: Callable[[Path], float | None]) -> Leases:
     """Returns how a store keeps locks; the arguments are those of `Leases`."""
-    return _ObjectLeases(target, name, now)
+    return (_ObjectLeases if target.replaces_in_one_step else _FileLeases)(target, name, now)
+
+
+def _owner_of(file: Path) -> str:
+    """Returns the token in the name of a file of a lock, also of one that is being written."""
+    return file.name.removeprefix(".").partition("-")[0]
+
+
+def _replaced_by(content: bytes) -> set[str]:
+    """Returns the names of the files that the writer of a file of a lock takes the place of."""
+    try:
+        return set(map(str, json_object(content)["replaces"]))
+    except (ValueError, LookupError, TypeError):
+        return set()
 
 
 def token_of(content: bytes | None) -> str | None:
