@@ -209,6 +209,18 @@ def test_the_other_files_are_read_where_one_is_missing(name: str, vectors: Path,
         assert done.out == alone.out
 
 
+@pytest.mark.parametrize("name", [*READERS, "protect"])
+def test_whether_a_file_may_be_read_is_found_when_it_is_read(
+    name: str, vectors: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Checked with the arguments, one file that may not be read would be the end of all."""
+    segment = tmp_path / "typical.active"
+    segment.write_bytes((vectors / "active" / "typical.bin").read_bytes())
+    monkeypatch.setattr(os, "access", lambda *_args, **_how: False)
+    done = here(name, segment)
+    assert (done.status, done.err) == (0, "")
+
+
 def test_a_full_disk_is_said() -> None:
     full = Path("/dev/full")
     if not full.exists():

@@ -56,7 +56,7 @@ Examples:
 
 
 @click.command(epilog=_EXAMPLES)
-@click.argument("files", metavar="FILE...", nargs=-1, required=True, type=click.Path())
+@click.argument("files", metavar="FILE...", nargs=-1, required=True, type=options.PATH)
 @options.as_json("One JSON object a line; its keys are the column names.")
 @click.option(
     "--value",

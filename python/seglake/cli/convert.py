@@ -40,8 +40,8 @@ def _names(_context: click.Context, _parameter: click.Parameter, given: Sequence
 
 
 @click.command(epilog=_EXAMPLES)
-@click.argument("source", metavar="SRC", type=click.Path())
-@click.argument("destination", metavar="DST", type=click.Path())
+@click.argument("source", metavar="SRC", type=options.PATH)
+@click.argument("destination", metavar="DST", type=options.PATH)
 @click.option("--to", metavar="FORMAT", help="The format to write. [default: told from DST's extension]")
 @click.option(
     "--drop",

@@ -32,13 +32,13 @@ Examples:
 
 
 @click.command(epilog=_EXAMPLES)
-@click.argument("sources", metavar="SRC...", nargs=-1, required=True, type=click.Path())
+@click.argument("sources", metavar="SRC...", nargs=-1, required=True, type=options.PATH)
 @click.option(
     "--to",
     "destination",
     metavar="DST",
     required=True,
-    type=click.Path(),
+    type=options.PATH,
     help="The file to write: .parquet, .arrow, .csv or .jsonl; a path or URI. - for JSON lines to standard output.",
 )
 @folders.glob
@@ -56,7 +56,7 @@ Examples:
     show_default=True,
     help="How Parquet and Arrow have UUIDs: as text, 16 bytes, Arrow's own type (in Parquet the type UUID), or bytes.",
 )
-@click.option("--damage", metavar="FILE", type=click.Path(), help="With --on-damage skip: a table of what was skipped.")
+@click.option("--damage", metavar="FILE", type=options.PATH, help="With --on-damage skip: a table of what was skipped.")
 @click.option(
     "--compression", default="zstd", show_default=True, metavar="NAME", help="Of Parquet and Arrow: zstd, lz4, none."
 )

@@ -29,7 +29,7 @@ Examples:
 
 
 @click.command(epilog=_EXAMPLES, short_help="Copy bytes out of a file, whatever its state.")
-@click.argument("source", metavar="SRC", type=click.Path())
+@click.argument("source", metavar="SRC", type=options.PATH)
 @click.option(
     "--range",
     "wanted",
@@ -38,7 +38,7 @@ Examples:
     callback=options.byte_range,
     help="From offset START up to END, without it; decimal or 0x hexadecimal; the file's ends where left out.",
 )
-@click.option("--output", metavar="FILE", type=click.Path(), help="Where to write them. [default: standard output]")
+@click.option("--output", metavar="FILE", type=options.PATH, help="Where to write them. [default: standard output]")
 @click.option("--hex", "as_hex", is_flag=True, help="Write a hexdump with the offsets in SRC; on a terminal always.")
 @options.overwrite
 @options.spool_limit

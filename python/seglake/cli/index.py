@@ -24,8 +24,8 @@ Examples:
 
 
 @click.command(epilog=_EXAMPLES)
-@click.argument("file", metavar="FILE", type=click.Path())
-@click.option("--output", metavar="PATH", type=click.Path(), help="Where to write it. [default: beside FILE]")
+@click.argument("file", metavar="FILE", type=options.PATH)
+@click.option("--output", metavar="PATH", type=options.PATH, help="Where to write it. [default: beside FILE]")
 @options.as_json("One JSON object: where the index is and how much is in it.")
 @options.limits
 @options.segment_format

@@ -47,7 +47,7 @@ Examples:
 
 
 @click.command(epilog=_EXAMPLES)
-@click.argument("files", metavar="FILE...", nargs=-1, required=True, type=click.Path())
+@click.argument("files", metavar="FILE...", nargs=-1, required=True, type=options.PATH)
 @click.option("--count", "whole", is_flag=True, help="Read the whole file: records, last record, damage.")
 @options.as_json("One JSON object a line, one line a file.")
 @folders.glob

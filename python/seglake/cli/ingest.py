@@ -44,13 +44,13 @@ Examples:
 
 
 @click.command(epilog=_EXAMPLES, short_help="Write the verified records of segments to Parquet tables.")
-@click.argument("sources", metavar="SRC...", nargs=-1, required=True, type=click.Path())
+@click.argument("sources", metavar="SRC...", nargs=-1, required=True, type=options.PATH)
 @click.option(
     "--to",
     "destination",
     metavar="DST",
     required=True,
-    type=click.Path(),
+    type=options.PATH,
     help="The folder of the tables, by path or URI.",
 )
 @click.option(

@@ -557,7 +557,7 @@ Examples:
 
 @command.command(epilog=_SNAPSHOT_EXAMPLES, short_help="Copy a log to a new folder, also beside its writer.")
 @_folder
-@click.argument("to", metavar="DST", type=click.Path())
+@click.argument("to", metavar="DST", type=options.PATH)
 @options.key_file
 @options.debug
 def snapshot(path: str, to: str, key: str | None) -> int:

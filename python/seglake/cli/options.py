@@ -49,6 +49,9 @@ class Typed(click.ParamType[Any]):
 SIZE = Typed(values.size, 1)
 """A number of bytes above 0."""
 
+PATH = click.Path(readable=False)
+"""A path or URI. Whether it may be read is for the command to find: of several files it reads the others."""
+
 
 class _KeyFile(click.Path):
     """The path of a key file. A key in its place is refused without being repeated."""
@@ -236,9 +239,7 @@ def needed_sidecar(text: str) -> Callable[[Command], Command]:
             raise click.BadParameter(f"{given!r}: expected a path. A file of this name is ./{NO_SIDECAR}")
         return given
 
-    return click.option(
-        "--sidecar", metavar="PATH", type=click.Path(), callback=path, help=f"{text} [default: FILE.par]"
-    )
+    return click.option("--sidecar", metavar="PATH", type=PATH, callback=path, help=f"{text} [default: FILE.par]")
 
 
 def parity(sidecar: str | None, files: Sequence[str]) -> dict[str, Any]:

@@ -34,7 +34,7 @@ _CHANGES = {
 
 
 @click.command(epilog=_EXAMPLES, short_help="Write or extend the parity sidecars of files.")
-@click.argument("files", metavar="FILE...", nargs=-1, required=True, type=click.Path())
+@click.argument("files", metavar="FILE...", nargs=-1, required=True, type=options.PATH)
 @click.option(
     "--profile",
     type=click.Choice(options.PROFILES),

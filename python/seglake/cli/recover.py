@@ -31,12 +31,12 @@ _OPTIONS = {"key": "--key-file", "limits": "--limits"}
 
 
 @click.command(epilog=_EXAMPLES, short_help="Write what is good of a file to a new one.")
-@click.argument("source", metavar="SRC", type=click.Path())
-@click.argument("destination", metavar="DST", type=click.Path())
+@click.argument("source", metavar="SRC", type=options.PATH)
+@click.argument("destination", metavar="DST", type=options.PATH)
 @click.option(
     "--quarantine",
     metavar="FILE",
-    type=click.Path(),
+    type=options.PATH,
     help="Where the bytes go that are not in DST. [default: DST.quarantine, if there are any]",
 )
 @click.option("--overwrite", is_flag=True, help="Replace files that exist, once the new ones are complete.")

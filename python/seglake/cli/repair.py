@@ -31,14 +31,14 @@ _END = (1 << 64) - 1
 
 
 @click.command(epilog=_EXAMPLES, short_help="Restore a file and its parity sidecar, bit for bit.")
-@click.argument("file", metavar="FILE", type=click.Path())
-@click.option("--to", metavar="PATH", type=click.Path(), help="Write the repaired file here, and PATH.par beside it.")
+@click.argument("file", metavar="FILE", type=options.PATH)
+@click.option("--to", metavar="PATH", type=options.PATH, help="Write the repaired file here, and PATH.par beside it.")
 @click.option("--overwrite", is_flag=True, help="Replace files at PATH that exist, once the new ones are complete.")
 @options.needed_sidecar("Where the sidecar is.")
 @click.option(
     "--replaced",
     metavar="PATH",
-    type=click.Path(),
+    type=options.PATH,
     help="Where the bytes go that are replaced, or with --undo: where they are. [default: FILE.undo]",
 )
 @click.option(

@@ -41,7 +41,7 @@ def _subset(_context: click.Context, _parameter: click.Parameter, text: str | No
 
 
 @click.command(epilog=_EXAMPLES, short_help="Verify folders at a bounded rate, and repair: for a timer.")
-@click.argument("paths", metavar="DIR...", nargs=-1, required=True, type=click.Path())
+@click.argument("paths", metavar="DIR...", nargs=-1, required=True, type=options.PATH)
 @click.option(
     "--repair", is_flag=True, help="Repair in place what a parity sidecar restores, as `seglake repair` does."
 )

@@ -28,8 +28,8 @@ Examples:
 
 
 @click.command(epilog=_EXAMPLES, short_help="Make a sealed segment of an active one.")
-@click.argument("source", metavar="SRC", type=click.Path())
-@click.argument("destination", metavar="DST", type=click.Path())
+@click.argument("source", metavar="SRC", type=options.PATH)
+@click.argument("destination", metavar="DST", type=options.PATH)
 @click.option(
     "--no-trailer", is_flag=True, help="Leave the checksums out: changed bytes can then not be told any more."
 )

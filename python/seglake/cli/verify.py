@@ -62,7 +62,7 @@ Examples:
 
 
 @click.command(epilog=_EXAMPLES, short_help="Check every byte and tell what is damaged, where and why.")
-@click.argument("files", metavar="FILE...", nargs=-1, required=True, type=click.Path())
+@click.argument("files", metavar="FILE...", nargs=-1, required=True, type=options.PATH)
 @options.as_json("One JSON object a line, one line a file: the report.")
 @click.option("--quiet", "-q", is_flag=True, help="Say nothing of sound files.")
 @click.option(
