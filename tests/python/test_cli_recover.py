@@ -119,6 +119,16 @@ def test_a_wrong_key_is_refused_unless_forced(vectors: Path, tmp_path: Path) -> 
     assert (new.stat().st_size, (tmp_path / "new.active.quarantine").read_bytes()) == (0, path.read_bytes())
 
 
+def test_what_was_put_aside_is_no_file_of_its_folder(vectors: Path, tmp_path: Path) -> None:
+    new = tmp_path / "new.active"
+    assert here("recover", vectors / "active" / "flip_message.bin", new).status == 1
+    assert len(names(tmp_path)) == 3
+    assert [line["path"] for line in here("verify", "--json", tmp_path).json_lines()] == [str(new)]
+    assert [file.path for file in library.scan(tmp_path).files()] == [str(new)]
+    new.unlink()  # without the file that it belongs to, it is named
+    assert here("verify", tmp_path).status == 2
+
+
 def test_existing_files_stay_unless_asked(tmp_path: Path) -> None:
     path, new = sample(tmp_path, "active"), tmp_path / "new.active"
     damage(path, 3)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shlex
 from typing import TYPE_CHECKING, Any
 
@@ -115,6 +116,8 @@ def _tell_of_sidecar(file: Input) -> bool:
     try:
         parity = seglake.verify_parity(file.from_start())
     except PermissionError as error:
+        if error.filename is None or os.fsdecode(error.filename) == file.label:
+            raise  # it is the file itself
         say(f"{describe(error, label=file.label)}. Recovering goes by the file alone")
         return False
     if parity is None or parity.outcome not in ("repaired", "lost") or not parity.damage:
