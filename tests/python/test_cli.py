@@ -78,6 +78,12 @@ def test_an_unknown_command_suggests_the_nearest() -> None:
     assert ", ".join(COMMANDS) in here("parchment").err
 
 
+def test_a_file_in_place_of_a_command_is_told_how_to_look_at_it(tmp_path: Path) -> None:
+    done = here(tmp_path)
+    assert (done.status, done.out) == (2, "")
+    assert "`seglake verify FILE` tells whether it is sound" in done.err
+
+
 def test_an_unknown_option_suggests_the_nearest() -> None:
     done = here("cat", "--colums", "type", "file")
     assert done.status == 2

@@ -178,6 +178,13 @@ def test_at_where_no_record_begins_is_an_error(vectors: Path) -> None:
     done = here("cat", "--at", "1", segment)
     assert (done.status, done.out) == (1, "")
     assert "no record begins at --at" in done.err
+    nbytes = segment.stat().st_size
+    assert here("cat", "--at", str(nbytes), segment).status == 0
+    past = here("cat", "--at", str(nbytes + 1), segment)
+    assert past.status == 2
+    assert (
+        past.err == f"seglake: {segment}: --at is {nbytes + 1:,}: expected at most the file's size, {nbytes:,} bytes\n"
+    )
     damaged = here("cat", "--at", "0", vectors / "active" / "flip_last_record.bin")
     assert damaged.status == 1
     assert "--at" not in damaged.err

@@ -85,11 +85,12 @@ def test_a_terminal_never_gets_raw_bytes(source: Path) -> None:
         (["--range", "a:b"], "expected an offset"),
         (["--range", "-1:5"], "expected an offset"),
         (["--range", "9:5"], "ends before it starts"),
-        (["--range", "0:1281"], "1,280 bytes"),
+        (["--range", "0:1281"], "expected a range within its 1,280 bytes, found 0 to 1,281"),
         (["--range", "1281:"], "1,280 bytes"),
         (["--range", "0:1", "--output", "."], "is a folder"),
         (["--range", "0:1", "--output", "absent/part"], "No such file"),
         (["--range", "0:1", "--output", "s3://bucket/part"], "only files on this machine"),
+        (["--range", "0:1", "--output", "-"], "a file of this name is ./-"),
     ],
 )
 def test_what_is_wrong_is_said(

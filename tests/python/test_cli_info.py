@@ -96,6 +96,7 @@ def test_an_unknown_format_is_trouble_with_a_reason(tmp_path: Path) -> None:
     done = here("info", "--json", path)
     [facts] = done.json_lines()
     assert (done.status, facts["format"], facts["confidence"]) == (2, None, "unknown")
+    assert f"format        unknown: {facts['reason']}; --format NAME" in here("info", path).out
     assert facts["reason"]
 
 

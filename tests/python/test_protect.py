@@ -169,12 +169,17 @@ def test_a_range_is_repaired_alone(tmp_path: Path) -> None:
     assert "sound in the bands of that range" in here("repair", "--format", "raw", "--range", ":9", str(path)).out
 
 
-def test_a_refused_file_is_read_by_another_command(tmp_path: Path) -> None:
-    """`protect` has no option --on-damage."""
+def test_what_to_do_about_damage_is_what_the_command_can_do(tmp_path: Path) -> None:
     path = sample(tmp_path, "active")
     flip(path, 100)
-    ended = here("protect", str(path))
-    assert (ended.status, "`seglake cat --on-damage skip` reads all that still checks" in ended.err) == (1, True)
+    for words, next in (
+        (("protect", path), "`seglake recover` saves what is sound; --as-it-is protects the file as it is"),
+        (("seal", path, tmp_path / "new"), "--on-damage skip goes on with what is sound"),
+        (("cat", path), "--on-damage skip goes on with what is sound"),
+    ):
+        ended = here(*words)
+        assert ended.status == 1
+        assert ended.err.endswith(f"  next      `seglake verify` lists every damaged range; {next}\n")
 
 
 def test_none_is_no_sidecar_to_write(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

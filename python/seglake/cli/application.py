@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
@@ -58,10 +59,17 @@ class _LazyGroup(click.Group):
     ) -> tuple[str | None, click.Command | None, list[str]]:
         name = args[0]
         if name not in _COMMANDS and not ctx.resilient_parsing:
-            near = get_close_matches(name, _COMMANDS, n=1)
-            hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(_COMMANDS)}"
-            raise click.UsageError(f"no such command: {name}; {hint}", ctx)
+            raise click.UsageError(f"no such command: {name}; {_instead_of(name)}", ctx)
         return super().resolve_command(ctx, args)
+
+
+def _instead_of(name: str) -> str:
+    """What was probably meant by the name of no command."""
+    if near := get_close_matches(name, _COMMANDS, n=1):
+        return f"did you mean {near[0]}?"
+    if os.path.lexists(name):
+        return "it is a file or folder: `seglake verify FILE` tells whether it is sound, `seglake info FILE` what it is"
+    return f"there are {', '.join(_COMMANDS)}"
 
 
 @contextmanager

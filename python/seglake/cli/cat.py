@@ -17,7 +17,7 @@ from seglake import _values as values
 from seglake._filters import conditions
 
 from . import folders, options
-from .failure import Status, report_status, say
+from .failure import Status, Trouble, report_status, say
 from .inputs import Input, each
 from .options import given_for
 from .render import (
@@ -134,6 +134,10 @@ def command(
         nonlocal left
         if left == 0:
             return Status.SOUND
+        if at is not None and at > (nbytes := file.size):
+            raise Trouble(
+                f"{printable(file.label)}: --at is {at:,}: expected at most the file's size, {nbytes:,} bytes"
+            )
         with (
             seglake.open(file.from_start(), **given_for(file, given), **parity) as reader,
             warnings.catch_warnings(),

@@ -71,7 +71,9 @@ def _within(file: Input, wanted: tuple[int, int | None]) -> tuple[int, int]:
     size = file.size
     start, end = wanted[0], size if wanted[1] is None else wanted[1]
     if max(start, end) > size:
-        raise Trouble(f"{printable(file.label)}: has {count(size, 'byte')}: the range ends or begins behind them")
+        raise Trouble(
+            f"{printable(file.label)}: expected a range within its {count(size, 'byte')}, found {start:,} to {end:,}"
+        )
     return start, end
 
 

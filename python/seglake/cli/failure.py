@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from seglake import DamageError, Report
 
 _tracebacks = ContextVar("tracebacks", default=False)
+_damage_next = ContextVar("damage_next", default="`seglake cat --on-damage skip` reads all that still checks")
 
 
 class Status(IntEnum):
@@ -51,6 +52,11 @@ def show_tracebacks() -> None:
 def shows_tracebacks() -> bool:
     """Whether `--debug` is on."""
     return _tracebacks.get()
+
+
+def advise_on_damage(text: str) -> None:
+    """From here on say this of a damaged file: how the command that runs goes on all the same."""
+    _damage_next.set(text)
 
 
 def is_about_one_file(error: Exception) -> bool:
@@ -167,11 +173,11 @@ def describe(error: BaseException, *, label: str | None = None) -> str:
 def _damage(error: DamageError, label: str | None) -> str:
     from seglake import WrongKeyError
 
-    from .report import DAMAGE_NEXT, KEY_NEXT, meaning
+    from .report import KEY_NEXT, meaning
 
     wrong_key = isinstance(error, WrongKeyError)
     where = printable(label or error.path or "the input")
-    next = KEY_NEXT if wrong_key else DAMAGE_NEXT
+    next = KEY_NEXT if wrong_key else f"`seglake verify` lists every damaged range; {_damage_next.get()}"
     if error.next is not None and "seglake repair" in error.next:
         next = error.next  # it differs from what a parity sidecar covers
     headline = "nothing checks, but the structure is sound: probably the wrong key" if wrong_key else "damaged"

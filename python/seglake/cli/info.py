@@ -225,7 +225,7 @@ def paragraph(label: str, facts: dict[str, Any], how: dict[str, Any]) -> str:
     def line(name: str, text: str) -> None:
         lines.append(f"  {name:<13} {text}")
 
-    line("format", f"{printable(facts['format'] or 'unknown')} ({facts['confidence']}: {printable(facts['reason'])})")
+    line("format", _format_in_words(facts))
     line("size", exact_size(facts["nbytes"]))
     if facts["sidecar"] is not None:
         line("sidecar", _sidecar(facts["sidecar"]))
@@ -265,6 +265,13 @@ def paragraph(label: str, facts: dict[str, Any], how: dict[str, Any]) -> str:
     elif report is None and facts["format"] is not None:
         line("records", "not counted: --count reads the whole file")
     return "\n".join(lines)
+
+
+def _format_in_words(facts: dict[str, Any]) -> str:
+    reason = printable(facts["reason"])
+    if facts["format"] is None:
+        return f"unknown: {reason}; --format NAME reads it as one"
+    return f"{printable(facts['format'])} ({facts['confidence']}: {reason})"
 
 
 def one_line(label: str, facts: dict[str, Any]) -> str:

@@ -144,9 +144,11 @@ def check_destination(source: Input, path: str) -> None:
     """Refuse what cannot be written to.
 
     Raises:
-        Trouble: a URI, a folder, a device, a pipe, or the file that is being read.
+        Trouble: standard output, a URI, a folder, a device, a pipe, or the file that is being read.
     """
     shown = printable(path)
+    if path == STANDARD_INPUT:
+        raise Trouble("-: expected the path of a file to write, found standard output: a file of this name is ./-")
     if is_uri(path):
         raise Trouble(f"{shown}: only files on this machine are written: name a path, then copy the file there")
     if Path(path).is_dir():

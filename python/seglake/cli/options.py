@@ -387,6 +387,7 @@ def _several(_context: click.Context, _parameter: click.Parameter, given: Sequen
 
 def _on_damage(_context: click.Context, _parameter: click.Parameter, value: str) -> str:
     """Return what the library calls it: a program raises where a command stops."""
+    failure.advise_on_damage("--on-damage skip goes on with what is sound")
     return "raise" if value == "stop" else value
 
 

@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 
     from seglake import Diagnosis, Index, Neighbour, ParityReport, Reader, Repair, Repaired, Report, Span
 
-DAMAGE_NEXT = "`seglake verify` lists every damaged range; `seglake cat --on-damage skip` reads all that still checks"
 KEY_NEXT = "give the key that it was written with: --key-file FILE, or SEGLAKE_KEY"
 
 _MEANINGS = {
@@ -30,7 +29,7 @@ _MEANINGS = {
     "checksum_mismatch": "the bytes do not match their checksum",
     "header_checksum_mismatch": "a header does not match its checksum",
     "payload_invalid": "a payload is not what its header says",
-    "trailing_bytes": "bytes are left over behind the last field",
+    "trailing_bytes": "bytes are left over after the last field",
     "count_mismatch": "a count differs from what is there",
     "out_of_order": "it checks, but does not come after the one before it",
     "bad_uuid": "it checks, but its UUID is not of version 6",

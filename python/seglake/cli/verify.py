@@ -319,8 +319,9 @@ def show_in_full(report: Report, index: IndexVerdict | None, label: str, stream:
     out.print(_headline(report, label), soft_wrap=True)
     # What does not check under a wrong key is no damage: neither counted nor pictured nor listed as if it were.
     if not report.wrong_key:
-        out.print()
-        out.print(_totals(report), soft_wrap=True)
+        if report.totals:
+            out.print()
+            out.print(_totals(report), soft_wrap=True)
         _print_picture(out, report, unicode=is_unicode(stream), width=_BAR_CELLS)
         if report.damage:
             out.print()
@@ -416,7 +417,7 @@ class Mark(NamedTuple):
 # By rank: where several sorts share a cell, the last of them shows. The smallest damage must never be drawn over.
 SOUND = Mark("━", "=", "green", "sound")
 UNUSED = Mark("·", ".", "bright_black", "unused")
-UNLISTED = Mark("?", "?", "yellow", "behind the last range listed")
+UNLISTED = Mark("?", "?", "yellow", "after the last range listed")
 DOUBTFUL = Mark("!", "!", "yellow", "kept, with a cause")
 TORN = Mark("~", "~", "bold magenta", "torn tail")
 RESTORABLE = Mark("R", "R", "bold yellow", "damaged, and in the parity sidecar")
