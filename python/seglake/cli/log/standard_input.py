@@ -13,8 +13,8 @@ from types import FrameType
 from typing import TYPE_CHECKING, Any, Self
 from uuid import UUID
 
-from .failure import Status, Trouble, describe, say
-from .render import count, exact_size, printable
+from ..failure import Status, Trouble, describe, say
+from ..render import count, exact_size, printable
 
 if TYPE_CHECKING:
     from seglake import SegmentLog

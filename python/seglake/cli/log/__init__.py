@@ -1,0 +1,51 @@
+"""`seglake log`: a durable log, from writing to following. One file a command, and what they share."""
+
+from __future__ import annotations
+
+import click
+
+from .. import options
+from . import info, retain, seal, snapshot, tail, verify, write
+
+__all__ = ["command"]
+
+
+class _Group(click.Group):
+    """Lists its commands in the order of a log's life."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(self.commands)
+
+
+_EXAMPLES = """
+\b
+Examples:
+  producer | seglake log write logs
+  seglake log tail logs
+  seglake log info logs
+  seglake log verify logs
+"""
+
+
+@click.group(cls=_Group, epilog=_EXAMPLES, short_help="Write, follow and check a log, a folder of segments.")
+@options.debug
+def command() -> None:
+    """Write, follow and check a log: a folder of segments, one of which is written.
+
+    A log has one writer and any number of readers. Its segments are active and sealed files, which all other commands
+    read, too. DIR is the folder.
+
+    Exit status: 0 all sound, 1 damage was met, 2 error.
+    """
+
+
+for _name, _command in (
+    ("write", write.command),
+    ("tail", tail.command),
+    ("info", info.command),
+    ("verify", verify.command),
+    ("seal", seal.command),
+    ("snapshot", snapshot.command),
+    ("retain", retain.command),
+):
+    command.add_command(_command, _name)

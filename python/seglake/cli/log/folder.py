@@ -1,0 +1,74 @@
+"""The folder of a log: how it is named and opened, and what opening it put in order."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from seglake import _values as values
+
+from .. import options
+from ..failure import Trouble, say
+from ..render import exact_size, printable
+
+if TYPE_CHECKING:
+    from seglake import SegmentLog
+
+__all__ = ["DURATION", "folder", "opened", "reading", "tell_recovered"]
+
+_UNITS = {"ms": 0.001, "s": 1, "m": 60, "h": 3600, "d": 86400}
+
+
+def _seconds(text: str) -> float:
+    """Read a time such as `90s`, `15m`, `12h` or `7d`.
+
+    Raises:
+        WrongValueError: it is something else.
+    """
+    for unit, seconds in _UNITS.items():
+        number = text.removesuffix(unit)
+        if number != text and number.isascii() and number.isdigit() and len(number) < 10:
+            return int(number) * seconds
+    raise values.WrongValueError(text, "a time such as 90s, 15m, 12h or 7d")
+
+
+DURATION = options.Typed(_seconds)
+"""A time such as `90s`, in seconds."""
+
+folder = click.argument("path", metavar="DIR", type=click.Path(exists=True, file_okay=False))
+
+
+def opened(path: str, key: str | None, **how: Any) -> SegmentLog:
+    """Open a log to write, or as `how` says."""
+    import seglake
+
+    options.check_key(key)
+    return seglake.SegmentLog(path, key=key, **how)
+
+
+def reading(path: str, key: str | None) -> SegmentLog:
+    """Open a log to read.
+
+    Raises:
+        Trouble: there is none in the folder.
+    """
+    log = opened(path, key, readonly=True)
+    if not log.segments() and not (Path(path) / "_mark").exists():
+        raise Trouble(
+            f"{printable(path)}: expected a log, found a folder without segments\n"
+            "  next      name the folder of a log; `seglake log write DIR` makes one"
+        )
+    return log
+
+
+def tell_recovered(log: SegmentLog, path: str) -> None:
+    """Say what opening the log put in order."""
+    for step in log.recovered:
+        where = f"{printable(path)}: segment {step.sequence}"
+        if step.kind == "torn_tail":
+            size = exact_size(step.nbytes or 0)
+            say(f"{where}: moved a torn tail of {size} at offset {step.byte_offset} into a file beside it")
+        elif step.kind == "frozen":
+            say(f"{where}: is damaged and kept as it is, writing goes on in a new one: {printable(step.reason or '')}")

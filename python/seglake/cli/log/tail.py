@@ -1,0 +1,128 @@
+"""`seglake log tail`: the records of a log as they come to the disk."""
+
+from __future__ import annotations
+
+import select
+import sys
+from collections.abc import Generator
+from typing import TYPE_CHECKING, Any, cast
+
+import click
+
+from .. import options
+from ..failure import OutputClosedError, Status
+from ..render import (
+    Fields,
+    JsonLines,
+    Lines,
+    PlainLines,
+    ValueForm,
+    columns_for_people,
+    number_columns,
+    printable,
+)
+from .folder import folder, reading
+
+if TYPE_CHECKING:
+    from seglake import Record, Tail
+
+# How long it may take to notice that nobody reads the output any more.
+_OUTPUT_CHECK_S = 0.5
+
+_EXAMPLES = """
+\b
+Examples:
+  seglake log tail logs
+  seglake log tail --from start --no-follow --json logs
+  seglake log tail --from 1eeafd69-b6b0-69f3-b9f1-1b8e6a30ade3 logs
+"""
+
+
+@click.command(epilog=_EXAMPLES)
+@folder
+@click.option(
+    "--from",
+    "from_",
+    metavar="WHERE",
+    default="now",
+    show_default=True,
+    help="Where to begin: now, start, or after the record of this UUID.",
+)
+@click.option("--no-follow", is_flag=True, help="Stop at the last record instead of waiting for more.")
+@click.option("--limit", metavar="N", type=click.IntRange(min=0), help="Stop after so many records.")
+@options.as_json("One JSON object a line; its keys are the column names.")
+@click.option(
+    "--value",
+    "form",
+    type=click.Choice(["text", "json", "hex", "base64"]),
+    help="How values are written; what is not UTF-8 (or not JSON) has the key value_base64 in --json. [default: text]",
+)
+@options.key_file
+@options.debug
+def command(
+    path: str, from_: str, no_follow: bool, limit: int | None, as_json: bool, form: ValueForm | None, key: str | None
+) -> int:
+    """Print the records of a log as they come to the disk.
+
+    The writer may be another process. What is printed is on the disk: no crash takes it back. Ctrl-C ends it, and
+    so does a closed pipe.
+
+    Exit status: 0 all sound, 1 damage was met, 2 error.
+    """
+    with reading(path, key) as log:
+        try:
+            follower = log.tail(cast("Any", from_))
+        except ValueError as error:
+            raise click.UsageError(f"--from is now, start or a UUID: {printable(str(error))}") from error
+        lines = _lines(path, as_json=as_json, form=form)
+        try:
+            # With a limit of 0 nothing is waited for.
+            for number, record in enumerate(_followed(follower, waits=not no_follow) if limit != 0 else (), start=1):
+                sys.stdout.write(lines.line(record) + "\n")
+                if number == limit:
+                    break
+        except KeyboardInterrupt:
+            if no_follow:
+                raise
+            return Status.INTERRUPTED  # the way to end it, so nothing is said
+    return Status.SOUND
+
+
+def _followed(follower: Tail, *, waits: bool) -> Generator[Record]:
+    """Yield records. Before waiting for one, show those that were yielded, and end if nobody reads them."""
+    while True:
+        record = follower.poll()
+        if record is None:
+            sys.stdout.flush()
+            if not waits:
+                return
+            while (record := follower.poll(_OUTPUT_CHECK_S)) is None:
+                if _is_output_closed():
+                    raise OutputClosedError
+        yield record
+
+
+def _is_output_closed() -> bool:
+    """Whether the reader of a pipe has gone, which a program that writes nothing does not notice by itself."""
+    if sys.platform == "win32":
+        return False
+    try:
+        output = sys.stdout.fileno()
+    except (OSError, ValueError):
+        return False  # not a file
+    poll = select.poll()
+    poll.register(output, 0)
+    return any(event & select.POLLERR for _, event in poll.poll(0))
+
+
+def _lines(path: str, *, as_json: bool, form: ValueForm | None) -> Lines:
+    import seglake
+
+    format = seglake.formats()["active"]
+    names = [column.name for column in format.columns]
+    fields = Fields(path)
+    if as_json:
+        # What `log write --json` takes.
+        return JsonLines(names, form or "text", fields)
+    shown = columns_for_people(format)
+    return PlainLines(shown, form or "text", fields, numbers=number_columns(format), stream=sys.stdout, file_bytes=0)

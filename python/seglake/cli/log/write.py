@@ -1,0 +1,156 @@
+"""`seglake log write`: append the lines of standard input."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable
+from functools import partial
+from typing import TYPE_CHECKING, Any, TypeVar, cast
+
+import click
+
+from seglake import _values as values
+
+from .. import options
+from .folder import DURATION, opened, tell_recovered
+from .json_lines import write_json
+from .standard_input import LongLineError, write_input
+
+if TYPE_CHECKING:
+    from uuid import UUID
+
+    from seglake import SegmentLog
+    from seglake._types import ProfileName
+
+_Command = TypeVar("_Command", bound=Callable[..., Any])
+
+_MOST_TYPE_BYTES = 255
+_ESCAPE = re.compile(rb"\\x[0-9a-fA-F]{2}")
+
+
+def _segment_options(command: _Command) -> _Command:
+    for option in (
+        click.option(
+            "--segment-bytes",
+            metavar="SIZE",
+            type=options.SIZE,
+            default="64MiB",
+            show_default=True,
+            help="A segment ends before it is larger.",
+        ),
+        click.option(
+            "--segment-age",
+            metavar="TIME",
+            type=DURATION,
+            help="A segment ends before a record so much later than its first: 15m, 12h. [default: no limit]",
+        ),
+    ):
+        command = option(command)
+    return command
+
+
+_EXAMPLES = """
+\b
+Examples:
+  tail -F app.log | seglake log write --type app.line logs
+  producer | seglake log write --json logs
+  seglake log write --durability flush --segment-bytes 256MiB logs < events.txt
+"""
+
+
+@click.command(epilog=_EXAMPLES)
+@click.argument("path", metavar="DIR", type=click.Path(file_okay=False))
+@click.option(
+    "--type", "type_", metavar="TYPE", default="", help=r"The type of the records (\xNN is a byte). [default: empty]"
+)
+@click.option(
+    "--json",
+    "as_json",
+    is_flag=True,
+    help="Each line is a JSON object: type, and value (text) or value_base64; perhaps uuid, or timestamp (ISO 8601). "
+    "Other keys are refused.",
+)
+@click.option(
+    "--durability",
+    type=click.Choice(["fsync", "flush", "none"]),
+    default="fsync",
+    show_default=True,
+    help="What is waited for before more lines are read: the disk, the operating system, or nothing.",
+)
+@_segment_options
+@options.protection
+@click.option(
+    "--protect-active", is_flag=True, help="With --protect: a sidecar of the segment that is being written, too."
+)
+@click.option(
+    "--line-bytes",
+    metavar="SIZE",
+    type=options.SIZE,
+    default="64MiB",
+    show_default=True,
+    help="The longest line; a record takes at most 4GiB.",
+)
+@options.key_file
+@options.debug
+def command(
+    path: str,
+    type_: str,
+    as_json: bool,
+    durability: str,
+    segment_bytes: int,
+    segment_age: float | None,
+    protect: bool,
+    profile: ProfileName | None,
+    protect_active: bool,
+    line_bytes: int,
+    key: str | None,
+) -> int:
+    """Append the lines of standard input to a log, a record each.
+
+    A record has no line break. Lines that come together are written together, and share a sync. The log is made if
+    there is none.
+
+    Ctrl-C or SIGTERM ends it once the lines that have come are on the disk. After an error the message says how many
+    lines are on the disk, so that you can go on with the next.
+
+    Exit status: 0 all lines are in the log, 2 error, 130 Ctrl-C, 143 SIGTERM.
+    """
+    _check_type(type_)
+    if protect_active and not protect:
+        raise click.UsageError("--protect-active extends what is protected: give --protect, too")
+
+    def plain(log: SegmentLog, block: bytes) -> tuple[int, UUID | None]:
+        from seglake import SeglakeError
+        from seglake._native import write_lines
+
+        try:
+            return write_lines(log, values.argument_text(type_), block, line_bytes)
+        except ValueError as error:
+            if isinstance(error, SeglakeError):
+                raise
+            raise LongLineError(line_bytes) from error  # nothing else of a line is refused
+
+    with opened(
+        path,
+        key,
+        durability=cast("Any", durability),
+        segment_bytes=segment_bytes,
+        segment_age=segment_age,
+        protect=options.chosen_profile(protect=protect, profile=profile),
+        protect_active=protect_active,
+    ) as log:
+        tell_recovered(log, path)
+        write = partial(write_json, line_bytes=line_bytes) if as_json else plain
+        return write_input(log, write, key=key, durability=durability, line_bytes=line_bytes)
+
+
+def _check_type(type_: str) -> None:
+    """Refuse a type that no record can have before anything is read."""
+    unescaped = _ESCAPE.sub(b".", os.fsencode(type_))
+    if b"\\" in unescaped:
+        raise click.BadParameter(r"a backslash begins \xNN, a byte: write \x5c for a backslash", param_hint="--type")
+    if len(unescaped) > _MOST_TYPE_BYTES:
+        raise click.BadParameter(
+            f"expected at most {_MOST_TYPE_BYTES} bytes, found {len(unescaped)}", param_hint="--type"
+        )
