@@ -78,7 +78,9 @@ def drawn(chance: random.Random, number: int, carry: str) -> dict[str, Any]:
     segment = chance.choice(["s", "s#2", "t", path]) if is_in or status == "replaced" else path
     row = {"segment": segment, "run": run(number), "path": path, "status": status, "records": number, "size": number}
     if is_in:
-        return {**row, "format": "active", "end": number, "pending_bytes": 0, "modified": None, "carry": carry}
+        row = {**row, "format": "active", "end": number, "pending_bytes": 0, "modified": None, "carry": carry}
+        is_copy = status == "damaged" and segment == path
+        return {**row, "records": 0, "error": f"why {number % 2}"} if is_copy else row
     return {**row, "modified": chance.choice([None, number]), "error": f"why {number}"}
 
 

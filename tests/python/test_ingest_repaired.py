@@ -20,6 +20,7 @@ from test_ingest_parity import FILES, Life
 import seglake
 from seglake import IngestResult, SegmentLog, ingest
 from seglake._ingestion import repaired, sink
+from seglake._ingestion.result import TableKind
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="the ingest runs on Linux and macOS")
 
@@ -175,16 +176,62 @@ def test_a_sound_copy_of_a_damaged_file_is_the_same_segment(tmp_path: Path, form
     else:
         (src / f"b.{format}").write_bytes(content)
     result = ingest(src, lake)
+    assert (result.exit_status, result.statuses["damaged"], result.errors) == (1, 1, ())
     damaged = src / f"{'bad' if place == 'instead' else path.stem}.{format}"
-    assert (result.exit_status, result.damaged_copies) == (1, (str(damaged),))
+    broken = damaged.read_bytes()
     age(src)
-    for _ in range(2):
-        assert ingest(src, lake).records == 0
+    for _ in range(3):
+        result = ingest(src, lake)
+        assert result.records == 0
+    assert (result.run_id, result.unchanged) == (None, 2)
     assert positions(lake) == starts
-    assert sorted(row["status"] for row in latest(lake).values()) == ["copy", "sound"]
-    (copy,) = [row for row in latest(lake).values() if row["status"] == "copy"]
-    assert copy["error"].endswith("It is damaged where that is sound: `seglake verify` tells where")
+    found = {row["segment"]: row for row in latest(lake).values()}
+    copy = found.pop(str(damaged))
+    assert (copy["status"], copy["records"], copy["nbytes"]) == ("damaged", 0, len(content))
+    assert copy["error"].endswith(f"its records are those of {found.popitem()[1]['path']}")
+    ranges = [(span.start, span.end) for span in seglake.verify(damaged).damage]
+    assert [(start, end) for start, end, _ in damage_now(lake, format)] == ranges
+    (row,) = (row for row in rows(lake, "damage") if row["segment"] == str(damaged))
+    assert row["raw"] == broken[row["start"] : row["end"]]
+    # It is repaired, which leaves it its size and time.
+    damaged.write_bytes(content)
+    age(src)
+    assert told(ingest(src, lake)) == (0, 0, 0, {"copy": 1})
     assert damage_now(lake, format) == []
+    assert ingest(src, lake).run_id is None
+
+
+@pytest.mark.parametrize("table", ["parquet", "delta", "iceberg"])
+def test_a_damaged_copy_that_goes_on_as_the_segment_is_damaged(tmp_path: Path, table: TableKind) -> None:
+    src, lake = tmp_path / "src", tmp_path / "lake"
+    written = write_segment(src / "a.active", 20)
+    content = (src / "a.active").read_bytes()
+    begun = content[: written[15].end]
+    (src / "a.active").write_bytes(begun)
+    (src / "b.active").write_bytes(begun)
+    flip(src / "b.active", written[5].end - 9)
+    flip(src / "b.active", written[9].end - 9)
+    broken = (src / "b.active").read_bytes()
+    age(src)
+
+    def run() -> tuple[int, int, int, dict[str, int]]:
+        return told(ingest(src, lake, table=table))
+
+    assert run() == (1, 16, 0, {"sound": 1, "damaged": 1})
+    (src / "a.active").unlink()
+    (src / "b.active").write_bytes(broken + content[written[15].end : written[18].end])
+    age(src)
+    assert run() == (1, 3, 0, {"damaged": 1})
+    (row,) = (row for row in latest(lake).values() if row["segment"] != row["path"])
+    assert (Path(row["path"]).name, row["status"], row["records"], row["start"]) == ("b.active", "damaged", 19, 0)
+    if table == "parquet":
+        ranges = [(written[number].start, written[number].end, "corrupt") for number in (5, 9)]
+        assert damage_now(lake, "active") == ranges
+    (src / "b.active").write_bytes(content)
+    age(src)
+    assert run() == (0, 1, 0, {"sound": 1})
+    assert positions(lake) == [each.start for each in written]
+    assert damage_now(lake, "active") == [] or table != "parquet"
 
 
 @pytest.mark.parametrize("format", ["active", "sealed"])
@@ -225,8 +272,9 @@ def test_a_copy_that_is_damaged_in_the_same_record_is_a_copy(tmp_path: Path) -> 
     ingest(src, lake)
     (src / "b.active").write_bytes(content)
     flip(src / "b.active", starts[5] + 31)
-    assert ingest(src / "b.active", lake).statuses["copy"] == 1
+    assert told(ingest(src / "b.active", lake)) == (1, 0, 0, {"damaged": 1})
     assert positions(lake) == [*starts[:5], *starts[6:]]
+    assert damage_now(lake, "active") == [(starts[5], starts[6], "corrupt")] * 2
 
 
 @pytest.mark.parametrize("more", [0, 3])

@@ -444,8 +444,8 @@ def test_copies_in_folders_that_are_ingested_in_turn_come_once(tmp_path: Path) -
     changed = bytearray(content)
     changed[len(content) // 2 - 9] ^= 1
     (tmp_path / "two/b").write_bytes(changed)
-    assert ingest(tmp_path / "two", lake).statuses["copy"] == 1
-    assert "It is damaged where that is sound" in rows(lake, "files")[-1]["error"]
+    assert ingest(tmp_path / "two", lake).statuses["damaged"] == 1
+    assert rows(lake, "files")[-1]["segment"] == str(tmp_path / "two/b")
 
 
 @pytest.mark.parametrize("damaged", [0, 2])

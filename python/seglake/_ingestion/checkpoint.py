@@ -40,7 +40,8 @@ ROWS: Final = pa.schema(
 )
 """A row for each segment, each file of which nothing was ingested, and each copy once more.
 
-`is_here` tells whether the segment is the one at its path. The second row of a copy has no segment.
+`is_here` tells whether the segment is the one at its path. The second row of a copy has no segment; of one that is
+damaged it has the carry.
 """
 
 Rows = Iterator[tuple[Any, ...]]

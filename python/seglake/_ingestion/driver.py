@@ -395,7 +395,10 @@ def _is_news(file: FileOutcome, state: State) -> bool:
     """Tells whether a file needs a row: not one that says what the last one of its segment did."""
     if file.error is None:
         return file.is_news or file.segment in state.refused
-    if file.status == "copy" and state.copies.get(file.path) != (file.size, file.modified):
+    if file.status in INGESTED and file.is_news:
+        return True
+    copy = state.copies.get(file.path)
+    if file.status == "copy" and (copy is None or (copy.size, copy.modified) != (file.size, file.modified)):
         return True
     return state.refused.get(file.segment) != (file.status, file.error)
 
@@ -439,10 +442,11 @@ def _result(
         nbytes=sum(file.nbytes or 0 for file in files),
         damage=damage,
         errors=tuple(
-            FileError(file.path, file.status, file.error) for file in files if file.error and file.status != "copy"
+            FileError(file.path, file.status, file.error)
+            for file in files
+            if file.error and file.status not in ("copy", *INGESTED)
         ),
         refused_sidecars=tuple((file.path, file.refused_sidecar) for file in files if file.refused_sidecar),
-        damaged_copies=tuple(file.path for file in files if file.is_damaged_copy),
         seconds=seconds,
     )
 

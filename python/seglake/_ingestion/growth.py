@@ -57,6 +57,11 @@ class Grown:
     repaired_records: int = 0
     refused_sidecar: str | None = None
 
+    def with_records(self, number: int) -> "Grown":
+        """Returns it with another number of records: some of the segment may be damaged in this file."""
+        more = Sums(records=number - self.sums.records)
+        return replace(self, sums=self.sums.plus(more), carry=replace(self.carry, sums=self.carry.sums.plus(more)))
+
 
 def read_growth(
     file: PlannedFile,

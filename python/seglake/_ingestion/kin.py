@@ -9,7 +9,7 @@ from seglake._text import path_text, printable_path
 
 from .outcome import FileOutcome, RefusedError, refused
 from .plan import PlannedFile
-from .same import Relation
+from .same import Damage, Related
 from .state import Ingested
 
 __all__ = ["Reading", "read_kin"]
@@ -34,8 +34,25 @@ class Reading(Protocol):
         """Tells whether it begins and goes on as a segment did."""
         ...
 
-    def relation(self, file: PlannedFile, known: str, before: Ingested) -> Relation:
+    def relation(self, file: PlannedFile, known: str, before: Ingested) -> Related:
         """Compares it with the file of a segment."""
+        ...
+
+    def is_as_listed(self, file: PlannedFile, before: Ingested) -> bool:
+        """Tells whether a damaged copy is as it was when an earlier run compared it and listed its damage."""
+        ...
+
+    def list_damage(self, file: PlannedFile, damage: Damage | None, reason: str) -> FileOutcome:
+        """Lists the damage of a copy, without its records.
+
+        Args:
+            file: the copy.
+            damage: what is damaged in it; None if that was not looked for.
+            reason: of what it is a copy.
+
+        Raises:
+            RefusedError: it cannot be read.
+        """
         ...
 
     def as_active(self, file: PlannedFile, before: Ingested) -> Ingested:
@@ -118,9 +135,9 @@ class _Kin:
         for segment in self._segments:
             try:
                 if segment.path is not None:
-                    found = self._reading.relation(file, segment.path, segment.before)
-                    if found in ("copy", "damaged copy"):
-                        return self._copy(file, segment, is_damaged=found == "damaged copy")
+                    found, damage = self._reading.relation(file, segment.path, segment.before)
+                    if found == "copy":
+                        return self._copy(file, segment, damage)
                     if found == "other":
                         continue
                     if found == "anew":
@@ -135,6 +152,8 @@ class _Kin:
                     raise
                 gone = error if segment.path is None else gone
         if gone is not None:
+            if file.copy is not None and self._reading.is_as_listed(file, file.copy):
+                return self._copy(file, self._segments[0], None)
             raise gone
         return self._begin(file)
 
@@ -153,13 +172,23 @@ class _Kin:
                 outcome.start = min(earlier.start, outcome.start)
             outcome.repaired_records += earlier.repaired_records
             outcome.refused_sidecar = outcome.refused_sidecar or earlier.refused_sidecar
-            for cause, (ranges, nbytes) in earlier.damage.items():
-                more = outcome.damage.get(cause, (0, 0))
-                outcome.damage[cause] = (more[0] + ranges, more[1] + nbytes)
-            is_damaged = earlier.status == "damaged" and outcome.status != "damaged"
-            self._outcomes[segment.file.path] = self._copy(segment.file, segment, is_damaged=is_damaged)
+            copy = self._earlier(segment.file, segment, Damage() if earlier.status == "sound" else None)
+            self._outcomes[segment.file.path] = copy
+            if copy.status == "copy":
+                for cause, (ranges, nbytes) in earlier.damage.items():
+                    more = outcome.damage.get(cause, (0, 0))
+                    outcome.damage[cause] = (more[0] + ranges, more[1] + nbytes)
         segment.file, segment.outcome = file, outcome
         return outcome
+
+    def _earlier(self, file: PlannedFile, segment: _Segment, damage: Damage | None) -> FileOutcome:
+        """Makes the row of a file that this run has read, and that is a copy by now."""
+        try:
+            return self._copy(file, segment, damage)
+        except RefusedError as error:
+            return refused(file, error)
+        except (OSError, seglake.SeglakeError) as error:
+            return refused(file, RefusedError.by(error, None, wrote=False))
 
     def _begin(self, file: PlannedFile) -> FileOutcome:
         names = {segment.name for segment in self._segments}
@@ -171,17 +200,13 @@ class _Kin:
         self._segments.append(_Segment(name, Ingested.of(outcome), file.path, file, outcome))
         return outcome
 
-    def _copy(self, file: PlannedFile, segment: _Segment, *, is_damaged: bool = False) -> FileOutcome:
-        reason = f"{path_text(file.path)}: its records are those of {printable_path(str(segment.path))}"
-        if is_damaged:
-            reason += ". It is damaged where that is sound: `seglake verify` tells where"
-        return FileOutcome(
-            path_text(file.path),
-            path_text(file.path),
-            "copy",
-            self._reading.format_of(file),
-            size=file.size,
-            modified=file.modified,
-            error=reason,
-            is_damaged_copy=is_damaged,
-        )
+    def _copy(self, file: PlannedFile, segment: _Segment, damage: Damage | None) -> FileOutcome:
+        """Makes the row of a copy, of which `damage` is damaged. None stands for not known."""
+        path = path_text(file.path)
+        reason = f"{path}: its records are those of {printable_path(segment.path or segment.before.path)}"
+        if damage != Damage():
+            outcome = self._reading.list_damage(file, damage, reason)
+            if outcome.status == "damaged":
+                return outcome
+        format = self._reading.format_of(file)
+        return FileOutcome(path, path, "copy", format, size=file.size, modified=file.modified, error=reason)

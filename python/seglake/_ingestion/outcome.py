@@ -67,8 +67,8 @@ class FileOutcome:
     All numbers of the row are of the whole segment up to `end`, of which this run has read from `start` on. The
     timestamps are microseconds since 1970. Not in the row: `added`, the records that this run has added;
     `repaired_records`, the records that it has read and a sidecar restores; `refused_sidecar`, why its sidecar was
-    ignored; `is_damaged_copy`, whether it is damaged where the file that has its records is sound; `damage`, the ranges
-    and bytes that it has added for each cause; `is_news`, whether the row says anything that the last did not.
+    ignored; `damage`, the ranges and bytes that it has added for each cause; `is_news`, whether the row says anything
+    that the last did not.
     """
 
     segment: str
@@ -96,13 +96,22 @@ class FileOutcome:
     added: int = 0
     repaired_records: int = 0
     refused_sidecar: str | None = None
-    is_damaged_copy: bool = False
     is_news: bool = True
     damage: dict[str, tuple[int, int]] = field(default_factory=dict[str, tuple[int, int]])
 
     @classmethod
-    def of(cls, file: PlannedFile, grown: Grown, sink: FileSink, *, is_news: bool = False) -> Self:
-        """Makes the row of a file that was read to its end. `is_news` says that the row is to be there in any case."""
+    def of(
+        cls, file: PlannedFile, grown: Grown, sink: FileSink, *, copy_of: str | None = None, is_news: bool = False
+    ) -> Self:
+        """Makes the row of a file that was read to its end.
+
+        Args:
+            file: the file.
+            grown: what it is by now.
+            sink: what took its records and its damage.
+            copy_of: of a copy, of what it is one: none of its records went to the output.
+            is_news: whether the row is to be there in any case.
+        """
         before = file.before
         # Of a segment that was sealed, or sealed anew, the bytes have moved.
         stays = grows(grown.format) or (before is not None and before.end == grown.end)
@@ -126,8 +135,10 @@ class FileOutcome:
             repaired_records=grown.repaired_records,
             refused_sidecar=grown.refused_sidecar,
             damage=sink.damage,
+            error=copy_of,
             **sums,
         )
+        row.records = 0 if copy_of is not None else row.records
         row.is_news = (
             is_news
             or before is None

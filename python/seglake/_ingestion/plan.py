@@ -50,6 +50,7 @@ class PlannedFile(NamedTuple):
         name: what it is known by among runs, if that is not its path.
         identity: what identifies it; None as long as it has no whole record, and for a segment of a log.
         known: the segments of this identity. Files of one identity come after each other in one task.
+        copy: if earlier runs have listed it as a damaged copy of a segment, how far its damage was listed.
     """
 
     path: str
@@ -60,6 +61,7 @@ class PlannedFile(NamedTuple):
     name: str = ""
     identity: str | None = None
     known: tuple[Known, ...] = ()
+    copy: Ingested | None = None
 
     @property
     def source(self) -> str | ListedSegment:
@@ -105,7 +107,7 @@ def plan_files(
     files = listing.files
     changed: list[tuple[SegmentFile, PlannedFile]] = []
     for file in files:
-        found = PlannedFile(file.real_path, file.segment, file.size, file.settled_ns(listing.listed_ns))
+        found = _planned(file, listing, state)
         if _may_have_changed(found, state, final=final):
             changed.append((file, found))
     logs = [found._replace(before=state.ingested.get(found.segment_name)) for _, found in changed if found.segment]
@@ -117,20 +119,34 @@ def plan_files(
             return [found._replace(identity=identity) for (_, found), identity in zip(files, identities, strict=True)]
 
         own = identified(plain)
-        if any(_begins_anew(file, state) for file in own):
-            # What was at that path may be left in a copy of it alone.
-            planned = {file.path for file in own}
-            copies = [
-                (file, PlannedFile(file.real_path, None, file.size, file.settled_ns(listing.listed_ns)))
-                for file in files
-                if file.segment is None and file.real_path not in planned and path_text(file.real_path) in state.copies
-            ]
-            changed += copies
-            own += identified(copies)
+        planned, paths = {file.path for file in own}, _kin_paths(own, state)
+        more = [
+            (file, _planned(file, listing, state))
+            for file in files
+            if file.segment is None and file.real_path not in planned and path_text(file.real_path) in paths
+        ]
+        changed += more
+        own += identified(more)
     new_paths = {file.path for file in own}
     unchanged = {path_text(each.real_path): each.real_path for each in files if each.real_path not in new_paths}
     groups = [PlannedGroup([file]) for file in logs] + _groups(own, state, unchanged, identify)
     return groups, len(files) - len(changed)
+
+
+def _kin_paths(planned: Sequence[PlannedFile], state: State) -> set[str]:
+    """Returns the paths of files that are to be read although they have not changed, as others have."""
+    # What was at the path of a file that begins anew may be left in a copy of it alone.
+    paths = set(state.copies) if any(_begins_anew(file, state) for file in planned) else set[str]()
+    # Another file may take the place of one that is damaged, which is the copy then.
+    wanted = {file.identity for file in planned} - {None}
+    damaged = ((path, state.ingested[name]) for path, name in state.by_path.items())
+    return paths | {path for path, own in damaged if own.status == "damaged" and own.identity in wanted}
+
+
+def _planned(file: SegmentFile, listing: FileListing, state: State) -> PlannedFile:
+    found = PlannedFile(file.real_path, file.segment, file.size, file.settled_ns(listing.listed_ns))
+    copy = None if file.segment is not None else state.copies.get(path_text(file.real_path))
+    return found if copy is None else found._replace(copy=copy.damaged)
 
 
 def _begins_anew(file: PlannedFile, state: State) -> bool:
@@ -223,7 +239,9 @@ def _may_have_changed(file: PlannedFile, state: State, *, final: bool) -> bool:
     path = path_text(file.path)
     copy = state.copies.get(path)
     if copy is not None:
-        return copy[1] is None or copy != (file.size, file.modified)
+        if copy.damaged is not None and _may_be_repaired(file, copy.damaged):
+            return True
+        return copy.modified is None or (copy.size, copy.modified) != (file.size, file.modified)
     name = state.by_path.get(path)
     before = None if name is None else state.ingested[name]
     if before is None or _has_tail(before, final=final) or _may_be_repaired(file, before):
@@ -246,6 +264,7 @@ def write_plan(exchange: Exchange, task: int, files: Sequence[PlannedFile]) -> N
         file._replace(
             segment=file.segment and file.segment.__getnewargs__(),  # pyright: ignore[reportArgumentType]
             before=file.before and file.before.to_plan(),  # pyright: ignore[reportArgumentType]
+            copy=file.copy and file.copy.to_plan(),  # pyright: ignore[reportArgumentType]
             known=[(name, before.to_plan(), path) for name, before, path in file.known],  # pyright: ignore
         )
         for file in files
@@ -260,11 +279,13 @@ def read_plan(exchange: Exchange, task: int) -> list[PlannedFile]:
         file = PlannedFile(*fields)
         segment: Any = file.segment
         before: Any = file.before
+        copy: Any = file.copy
         known: Any = file.known
         files.append(
             file._replace(
                 segment=None if segment is None else _segment(*segment),
                 before=None if before is None else Ingested.from_plan(before),
+                copy=None if copy is None else Ingested.from_plan(copy),
                 known=tuple(Known(name, Ingested.from_plan(own), path) for name, own, path in known),
             )
         )

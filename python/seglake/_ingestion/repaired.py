@@ -6,6 +6,7 @@ start, and its damage is listed anew.
 
 import bisect
 import hashlib
+import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Final, cast
@@ -20,8 +21,11 @@ from .carry import Carry, Damaged, DamagedRange
 __all__ = [
     "MOST_RANGES",
     "KnownRecords",
+    "can_be_read_again",
     "change_time_ns",
+    "cut_at_known",
     "damage_after",
+    "is_listed",
     "known_records",
     "may_be_repaired",
     "only_damage_changed",
@@ -113,16 +117,37 @@ def may_be_repaired(path: str, before: Carry) -> bool:
     return damage is not None and (damage.changed is None or damage.changed != change_time_ns(path))
 
 
+def is_listed(before: Carry, found: Sequence[tuple[int, int]] | None, reader: seglake.Reader) -> bool:
+    """Tells whether the damage of a file up to where it was read is what an earlier run listed, byte for byte.
+
+    Args:
+        before: what that run has noted.
+        found: the damaged ranges that the file has now; None if only those that were listed are looked at.
+        reader: the file.
+
+    Raises:
+        OSError, seglake.SeglakeError: it cannot be read.
+    """
+    end = before.position.byte_offset
+    if before.damage is None or (not grows(reader.format) and end != reader.nbytes):
+        return False
+    if found is not None:
+        listed = sorted((each.start, each.end) for each in before.damage.ranges)
+        if listed != sorted(each for each in found if each[0] < end):
+            return False
+    return all(_is_as_it_was(reader, each) for each in before.damage.ranges)
+
+
 class KnownRecords:
     """Tells which records of a file are in `records`: those up to where it was read, but for what damage hid.
 
     Args:
-        before: what earlier runs have noted.
+        before: what earlier runs have noted; None if all records of the file are known.
     """
 
-    def __init__(self, before: Carry) -> None:
-        self._end = before.position.byte_offset
-        ranges = () if before.damage is None else before.damage.ranges
+    def __init__(self, before: Carry | None) -> None:
+        self._end = math.inf if before is None else before.position.byte_offset
+        ranges = () if before is None or before.damage is None else before.damage.ranges
         hidden = sorted((each.start, each.end) for each in ranges if each.hides_records)
         self._starts = [start for start, _ in hidden]
         self._ends = [end for _, end in hidden]
@@ -136,6 +161,45 @@ class KnownRecords:
             return False
         at = bisect.bisect_right(self._starts, position) - 1
         return at < 0 or position >= self._ends[at]
+
+    def cut(self, start: int, end: int) -> Iterator[tuple[int, int, bool]]:
+        """Cuts a range of bytes where known records begin or end; yields each piece, and whether it has known ones."""
+        hidden = [*zip(self._starts, self._ends, strict=True), (self._end, math.inf)]
+        at = start
+        for first, after in hidden:
+            for stop, is_known in ((min(first, end), True), (min(after, end), False)):
+                if at < stop:
+                    yield at, int(stop), is_known
+                    at = int(stop)
+
+
+def can_be_read_again(before: Carry, format: str, size: int) -> bool:
+    """Tells whether the places of records in a file of some format and size are those that earlier runs have noted."""
+    position = before.position
+    is_there = position.format == format and before.tail is None
+    return is_there and (grows(format) or position.byte_offset == size)
+
+
+def cut_at_known(damage: Damaged | None, known: KnownRecords, reader: seglake.Reader) -> Damaged | None:
+    """Returns damage of which nothing hides records that are known.
+
+    Raises:
+        OSError, seglake.SeglakeError: the file cannot be read.
+    """
+    if damage is None:
+        return None
+    ranges: list[DamagedRange] = []
+    for each in damage.ranges:
+        for start, end, is_known in known.cut(each.start, each.end):
+            digest = each.digest
+            if (start, end) != (each.start, each.end):
+                own = range_digest()
+                _add(own, reader, start, end)
+                digest = own.hexdigest()
+            ranges.append(DamagedRange(start, end, each.hides_records and not is_known, digest))
+            if len(ranges) > MOST_RANGES:
+                return None
+    return damage._replace(ranges=tuple(ranges))
 
 
 def only_damage_changed(before: Carry, open_at: _OpenAt) -> bool:

@@ -155,10 +155,10 @@ class IngestResult:
         destination: the folder with the tables.
         formats: the formats that were found, and below `destination` the names of their folders.
         statuses: how many input files have each status. `sound`; `damaged`: read, and something in it is damaged.
-            Nothing is ingested of a file that is `wrong_key`: no record checks although the structure is sound;
+            No record is ingested of a file that is `wrong_key`: no record checks although the structure is sound;
             `limit`: a limit refuses it; `unreadable`: reading it failed; `not_a_segment`: it is of no format, or not of
             the one named; `replaced`: what earlier runs ingested of it is not in it any more; `copy`: another file has
-            all that it has.
+            all that it has. A copy that is damaged is `damaged`.
         unchanged: how many files more there were, which earlier runs have ingested and nobody has changed since.
         pending_bytes: bytes of unfinished tails, which later runs take once they are finished.
         records: records written.
@@ -168,8 +168,6 @@ class IngestResult:
         errors: each file of which nothing was ingested, and why, without copies.
         refused_sidecars: the path of each file that was read and whose parity sidecar was ignored, and why, as
             `ParityReport.refused` says it.
-        damaged_copies: the path of each file with the status `copy` that is damaged where the file that has all of its
-            records is sound. Its damage is not in the table `damage`: `verify` tells it.
         skipped: path and reason of each thing met that is neither a regular file nor an ordinary folder.
         seconds: how long it took, without the start of Spark.
 
@@ -192,7 +190,6 @@ class IngestResult:
     damage: dict[str, DamageTotal] = field(default_factory=dict[str, DamageTotal])
     errors: tuple[FileError, ...] = ()
     refused_sidecars: tuple[tuple[str, str], ...] = ()
-    damaged_copies: tuple[str, ...] = ()
     skipped: tuple[tuple[str, str], ...] = ()
     seconds: float = 0.0
 
@@ -203,9 +200,8 @@ class IngestResult:
 
     @property
     def ok(self) -> bool:
-        """Whether every file is sound, or an undamaged copy of another, and no sidecar was refused."""
-        is_sound = self.statuses["sound"] + self.statuses["copy"] == self.files
-        return is_sound and not self.refused_sidecars and not self.damaged_copies
+        """Whether every file is sound, or a copy of another, and no sidecar was refused."""
+        return self.statuses["sound"] + self.statuses["copy"] == self.files and not self.refused_sidecars
 
     @property
     def exit_status(self) -> int:

@@ -4,7 +4,7 @@ import array
 import hashlib
 import itertools
 from collections.abc import Callable, Sequence
-from typing import Any, Final, Literal, cast
+from typing import Any, Final, Literal, NamedTuple, cast
 
 import pyarrow as pa
 
@@ -14,14 +14,43 @@ from seglake._formats import grows
 from .repaired import MOST_RANGES
 from .state import Ingested
 
-__all__ = ["Relation", "relation"]
+__all__ = ["Damage", "Related", "Relation", "relation"]
 
-Relation = Literal["copy", "damaged copy", "longer", "anew", "other"]
+Relation = Literal["copy", "longer", "anew", "other"]
 """How a file is related to a segment.
 
-It has no more, and may be damaged; has that and more, or what is damaged there; has other bytes after its last record;
-or differs.
+It has no more; has that and more, or what is damaged there; has other bytes after its last record; or differs.
 """
+
+
+class Damage(NamedTuple):
+    """What is damaged in a file, without an unfinished tail.
+
+    Attributes:
+        ranges: start, end and kind of each range, at most `MOST_RANGES`.
+        is_all: whether there are no more.
+    """
+
+    ranges: tuple[tuple[int, int, str], ...] = ()
+    is_all: bool = True
+
+    @property
+    def lost(self) -> list[tuple[int, int]]:
+        """The ranges of which nothing restores the bytes; none if these are not all."""
+        return [(start, end) for start, end, kind in self.ranges if kind not in ("record", "repaired")] * self.is_all
+
+    @property
+    def listed(self) -> list[tuple[int, int]]:
+        """The ranges of which nothing is in `records`, or only what a sidecar restores."""
+        return [(start, end) for start, end, kind in self.ranges if kind != "record"]
+
+
+class Related(NamedTuple):
+    """How a file is related to a segment, and what is damaged in the file."""
+
+    relation: Relation
+    damage: Damage = Damage()
+
 
 _CHUNK_BYTES: Final = 1 << 20
 _COLUMNS: Final = ("uuid", "type", "value")
@@ -33,7 +62,7 @@ def relation(
     size: int,
     known: str,
     before: Ingested,
-) -> Relation:
+) -> Related:
     """Compares a file with the one of a segment, up to where the segment was ingested.
 
     Their bytes are compared, as sidecars restore them, but for those that are damaged in one of both. Of an active and
@@ -50,52 +79,53 @@ def relation(
         OSError: one of them cannot be read.
         seglake.SeglakeError: likewise.
     """
+    with open_all(path, size, None) as reader, open_all(known, None, before.carry.position.format) as other:
+        damage = _damage(reader)
+        return Related(_relation(reader, other, before, damage), damage)
+
+
+def _relation(reader: seglake.Reader, other: seglake.Reader, before: Ingested, damage: Damage) -> Relation:
     own = before.carry.position
-    with open_all(path, size, None) as reader, open_all(known, None, own.format) as other:
-        if reader.format != own.format:
-            return _by_records(reader, other, before)
-        batches = reader.batches(warn=False)
-        damaged = _damaged(batches)
-        if reader.position is None:
-            raise RuntimeError("a pass that ended has no position")
-        # An unfinished tail may be the beginning of what the segment has there, or differ from it.
-        end = reader.position.byte_offset
-        if _is_repaired(reader, other, before, end, damaged):
-            return "longer"
-        copy: Relation = "damaged copy" if damaged else "copy"
-        if not grows(own.format):
-            # What can be read of one depends on all of its bytes.
-            if end == own.byte_offset and _same_bytes(reader, other, end, damaged):
-                return copy
-            return _of_sealed(reader, other, batches.report.ok, before) if own.format == "sealed" else "other"
-        tail, size = before.carry.tail, end + (reader.pending_bytes or 0)
-        goes_on = end == own.byte_offset and tail is not None and size > tail.end
-        if end <= own.byte_offset and not goes_on:
-            # Of two files that are being written either may have more of a record that is not finished.
-            return copy if _same_bytes(reader, other, max(end, min(size, other.nbytes)), damaged) else "other"
-        if tail is not None and _same_bytes(reader, other, tail.end):
-            return "longer"
-        # With all bytes: a file that is damaged where the segment is sound cannot be the one that it goes on in.
-        if not _same_bytes(reader, other, own.byte_offset) or (tail is not None and tail.records):
-            return "other"
-        return "longer" if tail is None else "anew"
+    if reader.format != own.format:
+        return _by_records(reader, other, before)
+    damaged = damage.lost
+    if reader.position is None:
+        raise RuntimeError("a pass that ended has no position")
+    # An unfinished tail may be the beginning of what the segment has there, or differ from it.
+    end = reader.position.byte_offset
+    if _is_repaired(reader, other, before, end, damage):
+        return "longer"
+    if not grows(own.format):
+        # What can be read of one depends on all of its bytes.
+        if end == own.byte_offset and _same_bytes(reader, other, end, damaged):
+            return "copy"
+        return _of_sealed(reader, other, before) if own.format == "sealed" else "other"
+    tail, size = before.carry.tail, end + (reader.pending_bytes or 0)
+    goes_on = end == own.byte_offset and tail is not None and size > tail.end
+    if end <= own.byte_offset and not goes_on:
+        # Of two files that are being written either may have more of a record that is not finished.
+        return "copy" if _same_bytes(reader, other, max(end, min(size, other.nbytes)), damaged) else "other"
+    if tail is not None and _same_bytes(reader, other, tail.end):
+        return "longer"
+    # With all bytes: a file that is damaged where the segment is sound cannot be the one that it goes on in.
+    if not _same_bytes(reader, other, own.byte_offset) or (tail is not None and tail.records):
+        return "other"
+    return "longer" if tail is None else "anew"
 
 
-def _damaged(batches: seglake.Batches) -> list[tuple[int, int]]:
-    """Reads a file to its end; returns its damaged ranges, or none if they are many."""
-    found: list[tuple[int, int]] = []
-    for batch in batches:
+def _damage(reader: seglake.Reader) -> Damage:
+    """Reads a file to its end."""
+    found: list[tuple[int, int, str]] = []
+    for batch in reader.batches(warn=False):
         if len(found) <= MOST_RANGES:
-            found.extend((span.start, span.end) for span in batch.damage if span.kind not in ("record", "repaired"))
-    return found if len(found) <= MOST_RANGES else []
+            found.extend((span.start, span.end, span.kind) for span in batch.damage)
+    return Damage(tuple(found[:MOST_RANGES]), len(found) <= MOST_RANGES)
 
 
-def _is_repaired(
-    reader: seglake.Reader, other: seglake.Reader, before: Ingested, end: int, damaged: Sequence[tuple[int, int]]
-) -> bool:
+def _is_repaired(reader: seglake.Reader, other: seglake.Reader, before: Ingested, end: int, damage: Damage) -> bool:
     """Tells whether a file is sound where the one of a segment is damaged, and has all else that was ingested of it."""
     own, until = before.carry, before.carry.position.byte_offset
-    if own.damage is None or own.tail is not None or damaged or end < until:
+    if own.damage is None or own.tail is not None or damage != Damage() or end < until:
         return False
     hidden = [(each.start, each.end) for each in own.damage.ranges]
     return _same_bytes(reader, other, until, hidden) and not _same_bytes(reader, other, until)
@@ -128,12 +158,12 @@ def _by_records(reader: seglake.Reader, other: seglake.Reader, before: Ingested)
     return "copy" if is_less and number == expected else "longer"
 
 
-def _of_sealed(reader: seglake.Reader, other: seglake.Reader, is_sound: bool, before: Ingested) -> Relation:
+def _of_sealed(reader: seglake.Reader, other: seglake.Reader, before: Ingested) -> Relation:
     """Compares two sealed files: one may have been sealed earlier, and either may have no checksums."""
     expected = before.carry.sums.records
     number, digest = _records(reader, None)
     if number <= expected:
-        return "copy" if is_sound and _records(other, number) == (number, digest) else "other"
+        return "copy" if _records(other, number) == (number, digest) else "other"
     # Of a damaged segment another file may have what is lost.
     is_longer = before.status == "sound" and _records(reader, expected) == _records(other, expected)
     return "longer" if is_longer else "other"

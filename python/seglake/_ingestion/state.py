@@ -81,6 +81,20 @@ class Ingested:
         return cls(**content)
 
 
+class Copy(NamedTuple):
+    """A file that has no more than another one.
+
+    Attributes:
+        size: its size in bytes.
+        modified: when it was modified; None if it may have changed since at the same time.
+        damaged: if it is damaged, how far its damage was listed.
+    """
+
+    size: int
+    modified: int | None
+    damaged: Ingested | None = None
+
+
 @dataclass
 class State:
     """What `files` says of all segments.
@@ -88,8 +102,8 @@ class State:
     Attributes:
         ingested: the latest state of each segment that is in the tables, by its identity.
         by_path: which of them is at a path, as far as is known.
-        copies: size and time of files that have no more than another one.
-        refused: status and error of each segment of whose latest run nothing was ingested.
+        copies: the files that have no more than another one, by their paths.
+        refused: status and error of each segment of whose latest run no record was ingested.
         last_run: the latest run; None if there is none.
         files: the files of the tables `files` that it was read from, below the destination, and their sizes in bytes.
         uncovered: how many of these are newer than the checkpoint that was read; all of them where there is none.
@@ -97,8 +111,8 @@ class State:
 
     ingested: dict[str, Ingested] = field(default_factory=dict[str, Ingested])
     by_path: dict[str, str] = field(default_factory=dict[str, str])
-    copies: dict[str, tuple[int, int | None]] = field(default_factory=dict[str, "tuple[int, int | None]"])
-    refused: dict[str, tuple[str, str]] = field(default_factory=dict[str, tuple[str, str]])
+    copies: dict[str, Copy] = field(default_factory=dict[str, Copy])
+    refused: dict[str, tuple[str, str | None]] = field(default_factory=dict[str, "tuple[str, str | None]"])
     last_run: str | None = None
     files: dict[str, int] = field(default_factory=dict[str, int])
     uncovered: int = 0
@@ -118,7 +132,7 @@ class _Row(NamedTuple):
     size: int
     modified: int | None
     carry: str
-    error: str
+    error: str | None
 
 
 # A new checkpoint is written once so many files are newer than the last one.
@@ -211,9 +225,10 @@ def _replayed(state: State, rows: Iterable[tuple[str, _Row]]) -> State:
         state.last_run = row.run
         state.copies.pop(path, None)
         state.refused.pop(path, None)
-        if row.status == "copy":
-            state.copies[path] = (row.size, row.modified)
-        if row.status not in INGESTED:
+        is_damaged_copy = row.status in INGESTED and row.error is not None
+        if row.status == "copy" or is_damaged_copy:
+            state.copies[path] = Copy(row.size, row.modified, _ingested(name, row) if is_damaged_copy else None)
+        if row.status not in INGESTED or is_damaged_copy:
             state.refused[segment] = (row.status, row.error)
             continue
         state.refused.pop(segment, None)
@@ -236,10 +251,11 @@ def _restored(run: str, rows: Rows) -> State:
     """Returns the state that a checkpoint has."""
     state = State(last_run=run)
     for segment, path, status, format, end, pending_bytes, records, size, modified, carry, error, is_here in rows:
+        own = Ingested(path, status, format, end, pending_bytes, records, size, modified, carry)
         if segment is None:
-            state.copies[path] = (size, modified)
-        elif status in INGESTED:
-            state.ingested[segment] = Ingested(path, status, format, end, pending_bytes, records, size, modified, carry)
+            state.copies[path] = Copy(size, modified, None if status == "copy" else own)
+        elif status in INGESTED and error is None:
+            state.ingested[segment] = own
             if is_here:
                 state.by_path[path] = segment
         else:
@@ -253,8 +269,12 @@ def _saved(state: State) -> Rows:
         numbers = (own.end, own.pending_bytes, own.records, own.size, own.modified)
         is_here = state.by_path.get(own.path) == name
         yield (name, own.path, own.status, own.format, *numbers, own.carry_json, None, is_here)
-    for path, (size, modified) in state.copies.items():
-        yield (None, path, "copy", None, None, None, None, size, modified, None, None, None)
+    for path, (size, modified, own) in state.copies.items():
+        if own is None:
+            yield (None, path, "copy", None, None, None, None, size, modified, None, None, None)
+        else:
+            numbers = (own.end, own.pending_bytes, own.records, size, modified)
+            yield (None, path, own.status, own.format, *numbers, own.carry_json, None, None)
     for segment, (status, error) in state.refused.items():
         yield (segment, None, status, *[None] * 7, error, None)
 

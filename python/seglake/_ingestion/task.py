@@ -14,15 +14,24 @@ from seglake._text import path_text
 
 from .carry import Carry, Damaged
 from .destination import Staging
-from .growth import WrongKeyFoundError, read_growth
+from .growth import Opening, WrongKeyFoundError, read_growth
 from .kin import read_kin
 from .outcome import AFTER_REPLACED, WRONG_KEY, FileOutcome, RefusedError, StagedData, TaskOutcome
 from .output import Output
 from .plan import PlannedFile, groups_of, read_plan
 from .progress import StopError, TaskProgress
-from .repaired import change_time_ns, damage_after, known_records, only_damage_changed
+from .repaired import (
+    KnownRecords,
+    can_be_read_again,
+    change_time_ns,
+    cut_at_known,
+    damage_after,
+    is_listed,
+    known_records,
+    only_damage_changed,
+)
 from .result import OnDamage
-from .same import Relation, relation
+from .same import Damage, Related, relation
 from .sidecars import BESIDE, Sidecars
 from .sink import FileSink, ReplacedError, UnreadableError
 from .state import Ingested
@@ -141,14 +150,35 @@ def _refused(reader: seglake.Reader) -> str | None:
         raise UnreadableError(error) from None
 
 
-def _damage_after(before: Carry | None, sink: FileSink, changed: int | None, reader: seglake.Reader) -> Damaged | None:
-    """Returns what is noted of the damage of a file.
+def _reread(file: PlannedFile, carry: Carry, format: str, opening: Opening) -> tuple[bool, KnownRecords | None]:
+    """Tells whether damage of a file is not as it was, and if it is read again from its start, what is known of it."""
+
+    def open_at(position: seglake.Position | None) -> seglake.Reader:
+        return opening(position, final=False)
+
+    is_changed = only_damage_changed(carry, open_at)
+    known = known_records(carry, open_at) if is_changed else None
+    if known is None and file.copy is not None and can_be_read_again(carry, format, file.size):
+        open_at(carry.position).close()  # it goes on as the segment did
+        known = KnownRecords(carry)
+    return is_changed, known
+
+
+def _damage_after(
+    before: Carry | None,
+    sink: FileSink,
+    changed: int | None,
+    reader: seglake.Reader,
+    known: KnownRecords | None = None,
+) -> Damaged | None:
+    """Returns what is noted of the damage of a file, of which some records may be known.
 
     Raises:
         UnreadableError: it cannot be read.
     """
     try:
-        return damage_after(before, sink.damaged, changed, reader)
+        damage = damage_after(before, sink.damaged, changed, reader)
+        return damage if known is None else cut_at_known(damage, known, reader)
     except (OSError, seglake.SeglakeError) as error:
         raise UnreadableError(error) from None
 
@@ -212,14 +242,14 @@ class _Reading:
     outputs: _Outputs
     progress: TaskProgress
 
-    def ingest(self, file: PlannedFile) -> FileOutcome:
-        """Reads what is new of one file to its end.
+    def ingest(self, file: PlannedFile, copy_of: str | None = None) -> FileOutcome:
+        """Reads what is new of one file to its end. Of a copy of something else no record is ingested.
 
         Raises:
             RefusedError: nothing of it is to be ingested.
         """
         try:
-            outcome = self._ingest(file, self.outputs.present())
+            outcome = self._ingest(file, self.outputs.present(), copy_of)
         except RefusedError as error:
             if error.status == "wrong_key" and self.runner.stops_on_wrong_key:
                 raise _WrongKeyError(file.path) from None
@@ -237,9 +267,30 @@ class _Reading:
         except (OSError, seglake.SeglakeError):
             return False
 
-    def relation(self, file: PlannedFile, known: str, before: Ingested) -> Relation:
+    def relation(self, file: PlannedFile, known: str, before: Ingested) -> Related:
         """Compares a file with the one of a segment."""
         return relation(self._open_all, file.path, file.size, known, before)
+
+    def list_damage(self, file: PlannedFile, damage: Damage | None, reason: str) -> FileOutcome:
+        """Lists the damage of a copy, without its records: all of it anew, or what has come where the rest is listed.
+
+        Raises:
+            RefusedError: it cannot be read.
+        """
+        before = file.copy if file.copy is not None and self._is_listed(file, file.copy, damage) else None
+        return self.ingest(file._replace(before=before, name="", copy=None), reason)
+
+    def is_as_listed(self, file: PlannedFile, before: Ingested) -> bool:
+        """Tells whether a damaged copy is as it was when an earlier run compared it and listed its damage."""
+        return file.size == before.size and self._is_listed(file, before, None)
+
+    def _is_listed(self, file: PlannedFile, before: Ingested, damage: Damage | None) -> bool:
+        found = None if damage is None else damage.listed
+        try:
+            with self._open_all(file.path, file.size, before.format) as reader:
+                return is_listed(before.carry, found, reader) and self.goes_on(file, before)
+        except (OSError, seglake.SeglakeError):
+            return False
 
     def as_active(self, file: PlannedFile, before: Ingested) -> Ingested:
         """Returns a segment that was ingested from a sealed file as if from an active one, which has its records."""
@@ -261,7 +312,7 @@ class _Reading:
         carry = replace(before.carry, position=position, tail=None, damage=None)
         return replace(before, format="active", end=position.byte_offset).with_carry(carry)
 
-    def _ingest(self, file: PlannedFile, output: Output) -> FileOutcome:
+    def _ingest(self, file: PlannedFile, output: Output, copy_of: str | None) -> FileOutcome:
         runner = self.runner
         format = runner.format
         carry = None if file.before is None else file.before.carry
@@ -269,36 +320,38 @@ class _Reading:
         is_same = before is not None and file.segment is None
         self.progress.begin(before.byte_offset if before is not None and is_same else 0, file.new_bytes)
         changed = change_time_ns(file.path)  # before it is read
-        is_final = runner.final or (file.segment is not None and file.segment.is_frozen)
+        # Another file has what the tail of a copy begins.
+        is_final = (runner.final and copy_of is None) or (file.segment is not None and file.segment.is_frozen)
 
         def opening(position: seglake.Position | None, *, final: bool) -> seglake.Reader:
             return self._open(file, str(format), position, final=final)
 
-        known = None
         try:
             format = self.format_of(file)
-            is_changed = carry is not None and only_damage_changed(
-                carry, lambda position: opening(position, final=False)
-            )
-            if carry is not None and is_changed:
-                known = known_records(carry, lambda position: opening(position, final=False))
-            if known is not None:
-                # Its damage was repaired: it is read again, and listed as if for the first time.
-                carry, before, file = None, None, file._replace(before=None)
+            is_changed, reread = (False, None) if carry is None else _reread(file, carry, format, opening)
+            if reread is not None:
+                # Its damage was repaired, or was that of a copy: it is listed as if for the first time.
+                before, file = None, file._replace(before=None)
             reader = opening(before, final=False)
         except (OSError, seglake.SeglakeError) as error:
             raise RefusedError.by(error, format, wrote=False) from None
         with reader:
-            sink = FileSink(file, runner.staging.run_id, output, known)
+            sink = FileSink(file, runner.staging.run_id, output, reread if copy_of is None else KnownRecords(None))
             try:
                 grown = read_growth(
                     file, reader, opening, sink, self.progress, final=is_final, uint64_type=runner.uint64_type
                 )
-                damage = _damage_after(carry, sink, changed, reader)
+                if carry is None or reread is None:
+                    damage = _damage_after(carry, sink, changed, reader)
+                else:
+                    damage = _damage_after(None, sink, changed, reader, reread)
+                    grown = grown.with_records(carry.sums.records + sink.records)
                 restored = grown.repaired_records if runner.on_damage == "repair" else 0
                 carried = replace(grown.carry, damage=damage)
                 grown = replace(grown, carry=carried, repaired_records=restored, refused_sidecar=_refused(reader))
-                return FileOutcome.of(file, grown, sink, is_news=is_changed)
+                # Only a row has a copy not be compared again that nothing but its time was changed of.
+                is_touched = copy_of is not None and carry is not None and damage != carry.damage
+                return FileOutcome.of(file, grown, sink, copy_of=copy_of, is_news=is_changed or is_touched)
             except WrongKeyFoundError:
                 reason = f"{path_text(file.path)}: {WRONG_KEY}"
                 raise RefusedError("wrong_key", reason, reader.format, wrote=sink.wrote) from None

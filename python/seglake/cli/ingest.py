@@ -319,7 +319,6 @@ def show(result: IngestResult, stream: TextIO) -> None:
         out.print(table(("damage", "ranges", "bytes", "meaning"), rows, right=(1, 2), style="red"), soft_wrap=True)
     _paths(out, "not ingested", [(path, f"{_word(status)}: {reason}") for path, status, reason in result.errors])
     _paths(out, "sidecars ignored", [(path, refusal(refused)) for path, refused in result.refused_sidecars])
-    _paths(out, "damaged copies", [(path, "another file has its records") for path in result.damaged_copies])
     _paths(out, "skipped", result.skipped)
     out.print()
     for name in result.formats:

@@ -1,0 +1,128 @@
+"""Lives of a file and its copies, which are damaged, repaired, longer or gone: what the ingest says of them."""
+
+import os
+import random
+import sys
+from collections import Counter
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+from segments import write_segment
+from test_ingest_again import latest, rows
+from test_ingest_repaired import damage_now
+
+import seglake
+from seglake import ingest
+from seglake._ingestion import state as state_module
+
+pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="the ingest runs on Linux and macOS")
+
+RECORDS: Final = 12
+
+
+class Copies:
+    """Files of one segment, each with a length and damaged records."""
+
+    def __init__(self, folder: Path, format: str, chance: random.Random) -> None:
+        self.folder, self.format, self.chance = folder / "src", format, chance
+        self.written = write_segment(folder / "whole.active", RECORDS)
+        self.content = (folder / "whole.active").read_bytes()
+        if format == "sealed":
+            seglake.seal(folder / "whole.active", folder / "whole.sealed")
+            self.content = (folder / "whole.sealed").read_bytes()
+        with seglake.open(folder / f"whole.{format}") as reader:
+            starts = [record.position for record in reader]
+        self.places = {number: start + 40 for number, start in enumerate(starts)}
+        self.folder.mkdir()
+        self.files: dict[str, tuple[int, frozenset[int]]] = {}
+        self.moment = 1_700_000_000
+
+    def damage(self, most: int) -> frozenset[int]:
+        """Records that are damaged, never the first or the last of a file: these it is known by."""
+        return (
+            frozenset(self.chance.sample(range(1, most - 1), self.chance.choice([0, 1, 1, 2])))
+            if most > 3
+            else frozenset()
+        )
+
+    def put(self, name: str, end: int, damaged: frozenset[int]) -> None:
+        self.files[name] = (end, damaged)
+        content = bytearray(self.content if self.format == "sealed" else self.content[: self.written[end - 1].end])
+        for number in damaged:
+            content[self.places[number]] ^= 1
+        path = self.folder / f"{name}.{self.format}"
+        path.write_bytes(content)
+        self.moment += 1
+        os.utime(path, (self.moment, self.moment))
+
+    def begin(self, name: str, lake: Path) -> None:
+        end = self.chance.randint(4, RECORDS) if self.format == "active" else RECORDS
+        # A file that goes on where another one was that is gone cannot be compared: its damage is not looked for.
+        there = all(Path(row["path"]).exists() for row in latest(lake).values() if row["error"] is None)
+        self.put(name, end, self.damage(end) if there else frozenset())
+
+    def repair(self, name: str) -> None:
+        end, damaged = self.files[name]
+        self.put(name, end, frozenset(sorted(damaged)[1:]) if self.chance.random() < 0.4 else frozenset())
+
+    def grow(self, name: str) -> None:
+        end, damaged = self.files[name]
+        if self.format == "active":
+            more = self.chance.randint(end, RECORDS)
+            new = frozenset(number for number in self.damage(more) if number >= end)
+            self.put(name, more, damaged | new)
+
+    def remove(self, name: str) -> None:
+        del self.files[name]
+        (self.folder / f"{name}.{self.format}").unlink()
+
+    def step(self, lake: Path) -> None:
+        name = self.chance.choice("abc")
+        if name not in self.files:
+            self.begin(name, lake)
+        elif self.chance.random() < 0.3:
+            self.remove(name)
+        else:
+            self.chance.choice([self.repair, self.grow])(name)
+
+    def bytes_damaged(self) -> set[int]:
+        found: set[int] = set()
+        for name in self.files:
+            for span in seglake.verify(self.folder / f"{name}.{self.format}").damage:
+                found.update(range(span.start, span.end))
+        return found
+
+
+@pytest.mark.parametrize("format", ["active", "sealed"])
+@pytest.mark.parametrize("seed", range(8))
+def test_the_damage_of_a_file_and_its_copies_is_told(
+    tmp_path: Path, format: str, seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if seed % 2:
+        monkeypatch.setattr(state_module, "_CHECKPOINT_FILES", 1)
+    life, lake = Copies(tmp_path, format, random.Random(f"{format} {seed}")), tmp_path / "lake"
+    there: set[int] = set()
+    gone: set[int] = set()
+    for _ in range(8):
+        before = life.bytes_damaged()
+        life.step(lake)
+        gone |= before - life.bytes_damaged()
+        if not life.files:
+            continue
+        result = ingest(life.folder, lake)
+        if result.statuses["replaced"]:
+            return  # what it is to be compared with is gone
+        assert result.errors == ()
+        there |= {n for end, damaged in life.files.values() for n in set(range(end)) - damaged}
+        values: Counter[Any] = Counter(row["value"] for row in rows(lake, "records"))
+        assert set(values) == {life.written[number].value for number in there}
+        now = {at for start, end, _ in damage_now(lake, format) for at in range(start, end)}
+        assert life.bytes_damaged() <= now <= life.bytes_damaged() | gone
+        result = ingest(life.folder, lake)  # a sound file that another took the place of gets its row now
+        assert (result.errors, result.damage, result.records) == ((), {}, 0)
+        states = {row["path"]: row["status"] for row in latest(lake).values()}
+        for name in life.files:
+            path = life.folder / f"{name}.{format}"
+            assert (states[str(path)] == "damaged") == (not seglake.verify(path).ok), name
+    assert ingest(life.folder, lake).run_id is None or not life.files
