@@ -65,6 +65,8 @@ def test_what_spark_adds_for_tables_is_accepted() -> None:
 @pytest.mark.parametrize(
     ("options", "named"),
     [
+        ({"keyFile": "key"}, r"unknown option 'keyfile'. Did you mean checksumSecretFile\?"),
+        ({"on_damage": "skip"}, r"unknown option 'on_damage'. Did you mean mode\?"),
         ({"mod": "FAILFAST"}, r"unknown option 'mod'. Did you mean mode\?"),
         ({"checksumsecrt": HEX}, r"unknown option 'checksumsecrt'. Did you mean checksumSecret\?"),
         ({"zzz": "1"}, r"unknown option 'zzz'. The options are segmentFormat, dialect, mode, "),

@@ -50,6 +50,16 @@ _FROM_SPARK: Final = frozenset(
 )
 # Options of the stores of files elsewhere begin so; what follows depends on the store.
 STORE_PREFIX: Final = "fs."
+# What the command line and Python call an option, in lower case and without "_", and its name here.
+_ELSEWHERE: Final = {
+    "key": "checksumSecretFile",
+    "keyfile": "checksumSecretFile",
+    "format": "segmentFormat",
+    "sidecar": "parity",
+    "ondamage": "mode",
+    "glob": "pathGlobFilter",
+    "recursive": "recursiveFileLookup",
+}
 # The catalog passes each option of a table a second time, under this prefix.
 _TABLE_PREFIX: Final = "option."
 
@@ -534,7 +544,7 @@ def refuse_unknown(given: Collection[str]) -> None:
     for name in given:
         if name in known or _is_from_spark(name) or _is_for_store(name):
             continue
-        near = difflib.get_close_matches(name, known, n=1)
+        near = difflib.get_close_matches(_ELSEWHERE.get(name.replace("_", ""), name).lower(), known, n=1)
         reading = [option.name for option in options_of("reading")]
         writing, streaming = (
             ", ".join(option.name for option in options_of(purpose) if option.name not in reading)
