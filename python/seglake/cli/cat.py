@@ -111,7 +111,7 @@ def command(
     all below it, a log, a URI such as s3://bucket/key, or - for standard input, which is copied to a temporary file
     first.
 
-    Exit status: 0 all sound, 1 damage was met (the records in front of it are printed) or a record to --get is not
+    Exit status: 0 all sound, 1 damage was met (the records before it are printed) or a record to --get is not
     there, 2 error.
     """
     named = folders.files_named(files, globs, given["key"])

@@ -42,7 +42,7 @@ def _names(_context: click.Context, _parameter: click.Parameter, given: Sequence
 @click.command(epilog=_EXAMPLES)
 @click.argument("source", metavar="SRC", type=options.PATH)
 @click.argument("destination", metavar="DST", type=options.PATH)
-@click.option("--to", metavar="FORMAT", help="The format to write. [default: told from DST's extension]")
+@click.option("--to", metavar="FORMAT", help="The format to write. [default: DST's extension]")
 @click.option(
     "--drop",
     metavar="NAMES",

@@ -88,7 +88,7 @@ def check_key(key: str | None) -> None:
 
 def segment_format(command: Command) -> Command:
     """`--format`: names are the library's to judge."""
-    return click.option("--format", metavar="NAME", help="The segment's format. [default: told from its bytes]")(
+    return click.option("--format", metavar="NAME", help="The segment's format. [default: detected from its bytes]")(
         command
     )
 

@@ -53,7 +53,7 @@ def meaning(cause: str) -> str:
 
 
 _TORN_LOG = (
-    "Torn tail: the last write was cut off. Every record in front of it can be read as it is. To append to the file, "
+    "Torn tail: the last write was cut off. Every record before it can be read as it is. To append to the file, "
     "let the program that writes it clear the tail, or open it with "
     '`seglake.create(..., if_exists="append", zero_torn_tail=True)`, which clears it. `seglake recover` writes a sound '
     "file beside it, and keeps the tail."
@@ -115,13 +115,13 @@ def advice(report: Report) -> list[str]:
         )
     if "dangling_reference" in causes:
         found.append(
-            "Dangling reference: these records are whole, but name a key that no record in front of them declares. "
+            "Dangling reference: these records are whole, but name a key that no record before them declares. "
             "`seglake cat --on-damage skip` prints them without that key; with `--columns position,cause` it marks "
             "them."
         )
     if "out_of_order" in causes:
         found.append(
-            "Out of order: these records are whole, but not newer than the ones in front of them, as after a write "
+            "Out of order: these records are whole, but not newer than the ones before them, as after a write "
             "done twice or a clock set back. They are kept out of what is read."
         )
     if "search_limit" in causes:
