@@ -103,7 +103,7 @@ def _free_port() -> int:
 def _command(name: str, port: int) -> list[str]:
     if name == "gcs":
         options = ["-scheme", "http", "-host", "127.0.0.1", "-port", str(port), "-public-host", f"127.0.0.1:{port}"]
-        return [str(INSTALLED / "fake-gcs-server"), *options, "-backend", "memory", "-log-level", "error"]
+        return [str(INSTALLED / "fake-gcs-server"), *options, "-backend", "memory", "-log-level", "info"]
     if name == "webhdfs":
         (servers,) = (IVY / "jars").glob("*hadoop-client-minicluster*.jar")
         settings = ["-Dhdfs.minidfs.basedir=hdfs", "-Ddfs.permissions.enabled=false", "-Ddfs.replication=1"]

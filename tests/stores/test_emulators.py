@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -31,6 +32,7 @@ class Emulated:
 
     name: str
     port: int
+    log: Path
 
     def tested(self) -> Any:
         return client(self.name, self.port)
@@ -50,8 +52,9 @@ class Emulated:
 @pytest.fixture(scope="module", params=CLIENTS)
 def store(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Generator[Emulated]:
     """One for all tests, as HDFS takes long to start: each has a folder of its own there."""
-    with emulator(request.param, tmp_path_factory.mktemp("emulator")) as port:
-        yield Emulated(request.param, port)
+    folder = tmp_path_factory.mktemp("emulator")
+    with emulator(request.param, folder) as port:
+        yield Emulated(request.param, port, folder / "emulator.log")
 
 
 def test_folders_are_found_and_read(store: Emulated, tmp_path: Path) -> None:
@@ -94,6 +97,28 @@ def test_an_ingest_goes_on(store: Emulated, tmp_path: Path) -> None:
         name: expected[name] for name in expected if not name.endswith("/files")
     }
     assert [path for path in left(store.plain(), lake) if not path.startswith("_state/")] == []
+
+
+def test_a_look_at_google_cloud_storage_costs_the_same_after_many_runs(store: Emulated, tmp_path: Path) -> None:
+    if store.name != "gcs":
+        pytest.skip("the others list one level")
+    source, lake = sources(tmp_path / "src"), f"{store.root}/costs"
+    filesystem = store.tested()
+    seglake.ingest(source, lake, filesystem=filesystem)
+
+    def look() -> tuple[int, int]:
+        """Counts the requests, and the bytes of their answers: the emulator gives all files in one."""
+        before = store.log.stat().st_size
+        assert seglake.ingest(source, lake, filesystem=filesystem, format="active").unchanged == 2
+        made = re.findall(r'HTTP/1\.1\\" \d+ (\d+)', store.log.read_bytes()[before:].decode())
+        return len(made), sum(map(int, made))
+
+    requests, nbytes = look()
+    write_segment(tmp_path / "other", 1)
+    for number in range(300):
+        store.put(tmp_path / "other", f"{lake}/active/records/date=2024-01-31/{number}")
+    assert look() == (requests, pytest.approx(nbytes, abs=1000))
+    assert requests < 35
 
 
 def test_a_lock_that_is_renewed_refuses_a_second_run(

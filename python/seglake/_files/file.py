@@ -7,6 +7,7 @@ import json
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import PurePosixPath
 from typing import NamedTuple, Protocol
 from urllib.parse import quote, quote_plus
@@ -39,10 +40,15 @@ class Entry(NamedTuple):
 class Store(ABC):
     """Files elsewhere, by their paths within the store. Every error is an OSError that names the file.
 
+    Attributes:
+        lists_all_below: whether finding the folders in a folder takes a list of all that is below it.
+
     Args:
         secrets: what no message shows.
         missing: what to say where nothing is.
     """
+
+    lists_all_below = False
 
     def __init__(self, secrets: tuple[str, ...] = (), missing: str = "No such file or directory") -> None:
         self._secrets = secrets
@@ -63,6 +69,11 @@ class Store(ABC):
     @abstractmethod
     def entries(self, folder: str, name: str, *, recursive: bool) -> Iterator[Entry]:
         """Lists a folder, and those below it if asked to; with sizes and times, without a request for each file."""
+
+    def files(self, folder: str, name: str) -> Iterator[Entry]:
+        """Lists the files that are directly in a folder; nothing where there is no such folder."""
+        with suppress(FileNotFoundError):
+            yield from (entry for entry in self.entries(folder, name, recursive=False) if entry.is_file)
 
     def failure(self, name: str, error: Exception, *, advice: str = "") -> OSError:
         """Makes an OSError that names the file of what the store's client raised, without secrets."""

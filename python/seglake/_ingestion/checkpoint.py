@@ -83,8 +83,8 @@ def write_checkpoint(
     covered = _digest(_covered(files, run))
     head = {"version": _VERSION, "run": run, "files": covered, "rows": _rows_digest(run, covered, content)}
     path = destination.folder / STATE / f"{run}{_SUFFIX}"
-    old = [each for each in destination.store.children(path.parent) if each != path]
     destination.store.make_folder(path.parent)
+    old = [path.parent / name for name in destination.store.sizes_in(path.parent) if name != path.name]
     destination.store.write_durably(destination.folder, path, json.dumps(head).encode() + b"\n" + content)
     for each in old:
         destination.store.remove(each)
@@ -112,7 +112,8 @@ def _read(destination: Destination, path: Path, files: Mapping[str, int]) -> Row
 
 def _checkpoints(destination: Destination) -> list[Path]:
     with suppress(OSError):
-        return [path for path in destination.store.children(destination.folder / STATE) if path.suffix == _SUFFIX]
+        folder = destination.folder / STATE
+        return [folder / name for name in sorted(destination.store.sizes_in(folder)) if name.endswith(_SUFFIX)]
     return []
 
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Self, TypeVar
 
+import seglake
 from seglake._files import Stores, scheme_of, stream
 from seglake._files.patterns import is_hidden, mounted_path
 from seglake._publish.remote import RemoteStore
@@ -75,7 +75,7 @@ class Destination:
                 store = RemoteStore(stores, named)
                 found = cls(store, store.root)
                 _refuse_other_path(named, store.root)
-            is_file = found.store.exists(found.folder) and not found.store.is_folder(found.folder)
+            is_file = found.store.is_file(found.folder)
         except (OSError, ValueError, ImportError) as error:
             raise IngestError(error_text(error), may_pass=can_pass(error)) from error
         if is_file:
@@ -124,12 +124,14 @@ class Destination:
 
     def files_tables(self) -> dict[Path, int]:
         """Returns the commit records of all runs and formats, in the order of their paths, and their sizes in bytes."""
-        formats = [name for name, is_file in self._names(self.folder) if not is_file and not is_hidden(name)]
+        if self.store.lists_all_below:
+            formats = sorted(seglake.formats())
+        else:
+            formats = [name for name, is_file in self._names(self.folder) if not is_file and not is_hidden(name)]
         found: dict[Path, int] = {}
         for folder in (self.folder / format / "files" for format in formats):
-            with suppress(FileNotFoundError, NotADirectoryError):
-                sizes = self.store.sizes_in(folder)
-                found |= {folder / name: sizes[name] for name in sorted(sizes) if name.endswith(".parquet")}
+            sizes = self.store.sizes_in(folder)
+            found |= {folder / name: sizes[name] for name in sorted(sizes) if name.endswith(".parquet")}
         return found
 
     def records_files(self, format: str) -> Iterator[Path]:

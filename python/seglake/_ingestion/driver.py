@@ -97,8 +97,6 @@ class IngestDriver:
         with locked(destination, self._waits):
             settle_kind(destination, self.table)
             settle_dead_runs(destination, tables)
-            if self.format is not None:
-                refuse_other_columns(destination, tables, [self.format], self.format_options, self.table)
             state = load_state(destination, tables)
             save_state(destination, state)
             if tables is not None and state.last_run is None:
@@ -108,6 +106,8 @@ class IngestDriver:
             )
             if not planned:
                 return IngestResult(None, destination.name, unchanged=unchanged, skipped=_skipped(listing))
+            if self.format is not None:  # else it is known when the files are read
+                refuse_other_columns(destination, tables, [self.format], self.format_options, self.table)
             with start() as engine:
                 result = self._run(engine, destination, tables, state, planned, sidecars)
         return replace(result, unchanged=unchanged, skipped=_skipped(listing))

@@ -140,7 +140,7 @@ class StoreExchange(Exchange):
         return found["content"]
 
     def _names(self, folder: str) -> list[str]:
-        return sorted(self.store.names_in(self.folder / folder))
+        return sorted(self.store.sizes_in(self.folder / folder))
 
     def _exists(self, name: str) -> bool:
         return self.store.exists(self.folder / name)

@@ -14,7 +14,7 @@ import tempfile
 import threading
 import time
 import uuid
-from collections.abc import Callable, Generator, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -61,6 +61,11 @@ class RemoteStore(Store):
         return RemoteStore, (self._stores, self._uri)
 
     @property
+    def lists_all_below(self) -> bool:
+        """Whether finding the folders in a folder takes a list of all that is below it: better ask for known ones."""
+        return self._target.store.lists_all_below
+
+    @property
     def root(self) -> Path:
         """The path of the folder that is published to."""
         return self._connect()[1]
@@ -95,6 +100,17 @@ class RemoteStore(Store):
         found = self._find(path)
         return found is not None and not found.is_file
 
+    def is_file(self, path: Path) -> bool:
+        """Tells whether a file is there."""
+        if self.lists_all_below and len(path.parts) > 1:  # a bucket cannot be opened
+            # To find what may be a folder is to list the first 1,000 objects below it.
+            with contextlib.suppress(FileNotFoundError):
+                self.source(path)
+                return True
+            return False
+        found = self._find(path)
+        return found is not None and found.is_file
+
     def is_link(self, path: Path) -> bool:
         """Tells that there are none."""
         return False
@@ -105,15 +121,12 @@ class RemoteStore(Store):
 
     def names_in(self, folder: Path) -> dict[str, bool]:
         """Returns the names in a folder, and whether each is that of a file."""
-        return {name: entry.is_file for name, entry in self._entries(folder)}
+        found = self._target.children(_key(folder), self.name(folder))
+        return {_name_of(entry): entry.is_file for entry in found}
 
     def sizes_in(self, folder: Path) -> dict[str, int]:
-        """Returns the names of the files in a folder, and their sizes in bytes."""
-        return {name: entry.size for name, entry in self._entries(folder) if entry.is_file}
-
-    def _entries(self, folder: Path) -> Iterator[tuple[str, Entry]]:
-        for entry in self._target.children(_key(folder), self.name(folder)):
-            yield entry.path.rstrip("/").rpartition("/")[2], entry
+        """Returns the names of the files in a folder, and their sizes in bytes; nothing where there is none."""
+        return {_name_of(entry): entry.size for entry in self._target.store.files(_key(folder), self.name(folder))}
 
     def source(self, path: Path) -> RemoteFile:
         """Opens a file for reading."""
@@ -351,6 +364,10 @@ class RemoteStore(Store):
 
     def _put(self, path: Path, content: bytes, *, create: bool = False) -> None:
         self._target.put(content, _key(path), self.name(path), create=create)
+
+
+def _name_of(entry: Entry) -> str:
+    return entry.path.rstrip("/").rpartition("/")[2]
 
 
 def _key(path: Path) -> str:

@@ -39,6 +39,11 @@ class Store(Protocol):
     at_a_time: int
     """How many files are asked for, read or placed side by side."""
 
+    @property
+    def lists_all_below(self) -> bool:
+        """Whether finding the folders in a folder takes a list of all that is below it: better ask for known ones."""
+        ...
+
     def name(self, path: Path) -> str:
         """Returns what messages call a file or folder: its path, or its URI."""
         ...
@@ -49,6 +54,10 @@ class Store(Protocol):
 
     def is_folder(self, path: Path) -> bool:
         """Tells whether a folder is there."""
+        ...
+
+    def is_file(self, path: Path) -> bool:
+        """Tells whether a file is there, or anything else that is no folder."""
         ...
 
     def is_link(self, path: Path) -> bool:
@@ -64,7 +73,7 @@ class Store(Protocol):
         ...
 
     def sizes_in(self, folder: Path) -> dict[str, int]:
-        """Returns the names of the files in a folder, and their sizes in bytes."""
+        """Returns the names of the files in a folder, and their sizes in bytes; nothing where there is none."""
         ...
 
     def source(self, path: Path) -> str | RemoteFile:
@@ -202,6 +211,11 @@ class LocalStore(Store):
     def __reduce__(self) -> str:
         return "LOCAL"  # the one that there is, also in other processes
 
+    @property
+    def lists_all_below(self) -> bool:
+        """Tells that it does not."""
+        return False
+
     def name(self, path: Path) -> str:
         """Returns the path as it is."""
         return str(path)
@@ -213,6 +227,10 @@ class LocalStore(Store):
     def is_folder(self, path: Path) -> bool:
         """Tells whether a folder is there."""
         return path.is_dir()
+
+    def is_file(self, path: Path) -> bool:
+        """Tells whether a file is there, or anything else that is no folder."""
+        return path.exists() and not path.is_dir()
 
     def is_link(self, path: Path) -> bool:
         """Tells whether something is a symbolic link."""
@@ -231,9 +249,9 @@ class LocalStore(Store):
             return {entry.name: entry.is_file() for entry in entries}
 
     def sizes_in(self, folder: Path) -> dict[str, int]:
-        """Returns the names of the files in a folder, and their sizes in bytes."""
+        """Returns the names of the files in a folder, and their sizes in bytes; nothing where there is none."""
         sizes: dict[str, int] = {}
-        with os.scandir(folder) as entries:
+        with contextlib.suppress(FileNotFoundError, NotADirectoryError), os.scandir(folder) as entries:
             for entry in entries:
                 with contextlib.suppress(FileNotFoundError):  # it was removed since
                     if entry.is_file():

@@ -110,8 +110,8 @@ class StoredFolders(StateFolders):
         return f"{self._location}/{folder}/{file}"
 
     def names(self, folder: str) -> list[str]:
-        """Returns the names in a folder; none where there is no such folder."""
-        return list(self._store.names_in(self._store.root / folder))
+        """Returns the names of the files in a folder; none where there is no such folder."""
+        return list(self._store.sizes_in(self._store.root / folder))
 
     def read(self, folder: str, file: str) -> bytes:
         """Reads a file; nothing where there is none."""
