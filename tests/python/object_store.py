@@ -4,23 +4,21 @@ from __future__ import annotations
 
 import http.client
 import socket
-import sys
 import threading
 import time
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from http import HTTPStatus
-from http.server import BaseHTTPRequestHandler
-from socketserver import ThreadingTCPServer
 from typing import Any
-from urllib.parse import quote, unquote
+from urllib.parse import quote
 
 import pyarrow.fs
-from s3_server import REGION, S3, Answer, Asked
+from moto.server import create_backend_app
+from werkzeug.serving import WSGIRequestHandler, make_server
 
 ACCESS_KEY = "AKIAQ7EXAMPLE42"
 SECRET_KEY = "kX9-not-to-be-shown/anywhere"
+REGION = "eu-central-1"
 BUCKET = "logs"
 
 
@@ -97,102 +95,72 @@ class ObjectStore:
         made.extend(self.requests[before:])
 
 
-class _Handler(BaseHTTPRequestHandler):
-    """Answers one request for each connection, so that no client makes one again because an old connection ended."""
-
-    protocol_version = "HTTP/1.1"
-    wbufsize = -1
-    disable_nagle_algorithm = True
-    server: _Server
-
-    def _answer(self) -> None:
-        self.close_connection = True
-        path, _, query = self.path.partition("?")
-        store = self.server.store
-        request = Request(self.command, unquote(path), query, self.headers.get("Range"))
-        store.requests.append(request)
-        fault = store.fault(request) if store.fault is not None else None
-        if f"Credential={ACCESS_KEY}/" not in self.headers.get("Authorization", ""):
-            fault = "403"
-        if fault == "slow":
-            time.sleep(store.delay)
-        elif fault == "reset":
-            self._hang_up()
-            return
-        body = self._body()
-        if fault in ("403", "503"):
-            answer = Answer({"403": HTTPStatus.FORBIDDEN, "503": HTTPStatus.SERVICE_UNAVAILABLE}[fault])
-        else:
-            headers = {name.lower(): value for name, value in self.headers.items()}
-            answer = self.server.s3.answer(Asked(self.command, request.path, query, headers, body))
-        if fault == "lost":
-            self._hang_up()
-            return
-        self._send(answer, request, is_cut=fault == "cut")
-
-    def handle_expect_100(self) -> bool:
-        super().handle_expect_100()
-        self.wfile.flush()
-        return True
-
-    do_GET = do_HEAD = do_PUT = do_POST = do_DELETE = _answer
-
-    def _send(self, answer: Answer, request: Request, *, is_cut: bool) -> None:
-        self.send_response(answer.status)
-        length = len(answer.body) if answer.length is None else answer.length
-        for name, value in {**answer.headers, "Content-Length": str(length), "Connection": "close"}.items():
-            self.send_header(name, value)
-        self.end_headers()
-        content = b"" if self.command == "HEAD" else answer.body
-        content = content[: len(content) // 2] if is_cut else content
-        request.sent += len(content)
-        self.wfile.write(content)
-        self.wfile.flush()
-        if is_cut:
-            self._hang_up()
-
-    def _hang_up(self) -> None:
-        self.connection.shutdown(socket.SHUT_RDWR)
-
-    def _body(self) -> bytes:
-        if self.headers.get("Transfer-Encoding", "").lower() != "chunked":
-            return self.rfile.read(int(self.headers.get("Content-Length", 0)))
-        pieces: list[bytes] = []
-        while length := int(self.rfile.readline().partition(b";")[0], 16):
-            pieces.append(self.rfile.read(length))
-            self.rfile.readline()
-        while self.rfile.readline().strip():
-            pass
-        return b"".join(pieces)
-
-    def log_message(self, format: str, *args: Any) -> None:
-        pass
-
-
-class _Server(ThreadingTCPServer):
-    daemon_threads = True
-    request_queue_size = 128
+class _Application:
+    """Moto behind what counts and fails."""
 
     def __init__(self) -> None:
-        self.s3 = S3(BUCKET)
-        super().__init__(("127.0.0.1", 0), _Handler)
-        self.store = ObjectStore("127.0.0.1", self.server_address[1])
+        self.store = ObjectStore("", 0)
+        # Without what finds out which service a request is for: that takes as long as its answer.
+        self._moto: Any = create_backend_app("s3")
 
-    def handle_error(self, request: Any, client_address: Any) -> None:
-        """A client that is gone is no error: those of tests are killed."""
-        if not isinstance(sys.exception(), ConnectionError):
-            super().handle_error(request, client_address)
+    def __call__(self, environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:
+        request = Request(
+            environ["REQUEST_METHOD"],
+            environ["PATH_INFO"],
+            environ.get("QUERY_STRING", ""),
+            environ.get("HTTP_RANGE"),
+        )
+        self.store.requests.append(request)
+        fault = self.store.fault(request) if self.store.fault is not None else None
+        if f"Credential={ACCESS_KEY}/" not in environ.get("HTTP_AUTHORIZATION", ""):
+            fault = "403"
+        if fault == "slow":
+            time.sleep(self.store.delay)
+        elif fault == "reset":
+            hang_up(environ)
+        elif fault in ("403", "503"):
+            words = {"403": "403 Forbidden", "503": "503 Slow Down"}[fault]
+            start_response(words, [("Content-Length", "0")])
+            return []
+        if fault == "lost":
+            list(self._moto(environ, lambda *_: None))
+            hang_up(environ)
+        body: Iterable[bytes] = self._moto(environ, start_response)
+        return self._sent(body, request, environ if fault == "cut" else None)
+
+    def _sent(self, body: Iterable[bytes], request: Request, cut: dict[str, Any] | None) -> Iterator[bytes]:
+        for piece in body:
+            part = piece if cut is None else piece[: len(piece) // 2]
+            request.sent += len(part)
+            yield part
+            if cut is not None:
+                hang_up(cut)
+
+
+def hang_up(environ: dict[str, Any]) -> None:
+    environ["werkzeug.socket"].shutdown(socket.SHUT_RDWR)
+    raise ConnectionResetError("as told")
+
+
+class _Quiet(WSGIRequestHandler):
+    protocol_version = "HTTP/1.1"
+
+    def log(self, type: str, message: str, *args: Any) -> None:
+        pass
 
 
 @contextmanager
 def object_store() -> Generator[ObjectStore]:
     """Runs a server with an empty bucket until the end of the block."""
-    server = _Server()
+    application = _Application()
+    server = make_server("127.0.0.1", 0, application, threaded=True, request_handler=_Quiet)
+    application.store = store = ObjectStore("127.0.0.1", server.server_port)
     # It looks so often whether it is to end, in seconds.
     thread = threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True)
     thread.start()
     try:
-        yield server.store
+        store.filesystem(allow_bucket_creation=True).create_dir(BUCKET)
+        yield store
     finally:
         server.shutdown()
         thread.join()

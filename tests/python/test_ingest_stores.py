@@ -53,6 +53,8 @@ LEASE_OF: Any = leases._lease_of  # pyright: ignore[reportPrivateUsage]
 @pytest.fixture
 def store(monkeypatch: pytest.MonkeyPatch) -> Generator[ObjectStore]:
     with object_store() as running:
+        # All servers of a process have one memory.
+        running.filesystem().delete_dir_contents("logs")
         for name, value in environment(running).items():
             monkeypatch.setenv(name, value)
         yield running
