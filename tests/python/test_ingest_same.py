@@ -287,6 +287,38 @@ def test_a_file_that_had_no_record_and_its_copy_are_one_segment(tmp_path: Path, 
     assert len(rows(lake, "damage")) == is_torn
 
 
+@pytest.mark.parametrize("is_torn", [False, True])
+def test_a_file_that_had_no_record_may_become_a_copy_of_another(tmp_path: Path, is_torn: bool) -> None:
+    src, lake = tmp_path / "src", tmp_path / "lake"
+    src.mkdir()
+    content = begin(src / "a.active", 6)
+    one = len(content) // 20
+    (src / "a.active").write_bytes(content[: one // 2])
+    ingest(src, lake, final=is_torn, format="active")
+    (src / "b.active").write_bytes(content[: 3 * one])
+    ingest(src, lake)
+    for count in (1, 2, 6):  # it is shorter, and longer in the end
+        (src / "a.active").write_bytes(content[: count * one])
+        assert ingest(src, lake).statuses == statuses(sound=1, copy=1)
+    assert values(lake).total() == len(values(lake)) == 6
+    assert len(names(lake)) == 1
+    assert len(rows(lake, "damage")) == is_torn
+
+
+def test_of_sealed_files_that_take_the_place_of_an_active_one_the_one_that_has_all_does(tmp_path: Path) -> None:
+    src, lake = tmp_path / "src", tmp_path / "lake"
+    written = write_segment(src / "a.active", 15)
+    assert ingest(src, lake).records == 15
+    (src / "a.active").unlink()
+    seal(src / "b.sealed", written, trailer=False)
+    seal(src / "c.sealed", written[:14], trailer=True)
+    assert (src / "b.sealed").stat().st_size < (src / "c.sealed").stat().st_size
+    for _ in range(2):
+        assert ingest(src, lake).statuses == statuses(sound=1, copy=1)
+    assert values(lake) == Counter(each.value for each in written)
+    assert segments(lake).popitem()[1] == ("b.sealed", "sound", 15)
+
+
 def test_a_file_and_its_copy_may_change_places(tmp_path: Path) -> None:
     src, lake = tmp_path / "src", tmp_path / "lake"
     src.mkdir()

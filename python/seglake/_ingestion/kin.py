@@ -79,6 +79,11 @@ def read_kin(files: Sequence[PlannedFile], reading: Reading) -> list[FileOutcome
     return _Kin(files, reading).read()
 
 
+def _has_records(before: Ingested) -> bool:
+    tail = before.carry.tail
+    return before.records > 0 or (tail is not None and tail.records > 0)
+
+
 class _Kin:
     def __init__(self, files: Sequence[PlannedFile], reading: Reading) -> None:
         self._files = files
@@ -128,11 +133,14 @@ class _Kin:
     def _read(self, file: PlannedFile) -> FileOutcome:
         if file.identity is None or file.before is not None:
             return self._reading.ingest(file)
-        for segment in self._segments:
-            if segment.path == file.path and segment.file is None:
-                return self._go_on(segment, file)
+        own = next((each for each in self._segments if each.path == file.path and each.file is None), None)
+        # What had no record so far may be a copy of what another file has.
+        if own is not None and (_has_records(own.before) or len(self._segments) == 1):
+            return self._go_on(own, file)
         gone: RefusedError | None = None
         for segment in self._segments:
+            if segment is own:
+                continue
             try:
                 if segment.path is not None:
                     found, damage = self._reading.relation(file, segment.path, segment.before)
@@ -155,7 +163,7 @@ class _Kin:
             if file.copy is not None and self._reading.is_as_listed(file, file.copy):
                 return self._copy(file, self._segments[0], None)
             raise gone
-        return self._begin(file)
+        return self._begin(file) if own is None else self._go_on(own, file)
 
     def _is_active_after_sealed(self, file: PlannedFile, segment: _Segment) -> bool:
         """Tells whether an active file went on after it had been sealed to another."""

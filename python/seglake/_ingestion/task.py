@@ -261,9 +261,14 @@ class _Reading:
 
     def goes_on(self, file: PlannedFile, before: Ingested) -> bool:
         """Tells whether a file begins and goes on as a segment did."""
+        position = before.carry.position
         try:
-            with self._open(file, before.format, before.carry.position, final=False):
-                return True
+            with self._open(file, before.format, position, final=False) as reader:
+                if reader.format == position.format or position.uuid is None:
+                    return True
+                # Of one that was sealed since, that does not say that all is there that was read.
+                with self._open(file, reader.format, None, final=False) as found:
+                    return found.get(position.uuid) is not None
         except (OSError, seglake.SeglakeError):
             return False
 
