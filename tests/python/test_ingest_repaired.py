@@ -19,7 +19,7 @@ from test_ingest_parity import FILES, Life
 
 import seglake
 from seglake import IngestResult, SegmentLog, ingest
-from seglake._ingestion import repaired, sink
+from seglake._ingestion import repaired, sink, task
 from seglake._ingestion.result import TableKind
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="the ingest runs on Linux and macOS")
@@ -328,6 +328,85 @@ def test_a_file_that_is_in_another_state_is_compared_once(tmp_path: Path) -> Non
     path.write_bytes(content)
     age(tmp_path)
     assert told(ingest(path, lake)) == (0, 1, 0, {"sound": 1})
+
+
+@pytest.fixture
+def looks(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """How often a file was read as a whole to see whether its damage was repaired: one entry for each time."""
+    made: list[int] = []
+
+    def counting(*arguments: Any) -> Any:
+        made.append(len(made))
+        return repaired.known_records(*arguments)
+
+    monkeypatch.setattr(task, "known_records", counting)
+    return made
+
+
+def test_a_log_that_grows_is_not_read_as_a_whole_until_damage_can_be_clear(tmp_path: Path, looks: list[int]) -> None:
+    """A damaged record is repaired while another one breaks."""
+    path, lake = tmp_path / "a.active", tmp_path / "lake"
+    written = write_segment(path, 80)
+    content = path.read_bytes()
+
+    def grown(number: int, *broken: int) -> int:
+        """Writes so many records, some of them damaged, and ingests; returns how many records were added."""
+        path.write_bytes(content[: written[number].start])
+        for each in broken:
+            flip(path, written[each].end - 9)
+        return ingest(path, lake).records
+
+    assert grown(30, 8) == 29
+    assert (grown(31, 8), len(looks)) == (1, 0)
+    assert (grown(32, 12), len(looks)) == (1, 1)  # record 8 is there, and 12 is not: that may be any two others
+    for number in range(33, 37):
+        assert (grown(number, 12), len(looks)) == (1, 1)
+    assert (grown(37, 12, 8), len(looks)) == (1, 1)  # as it was at first
+    assert (grown(38, 12, 5), len(looks)) == (1, 1)  # nobody knows of 5, which was sound, until the file is read
+    assert (grown(39), len(looks)) == (2, 2)
+    assert told(ingest(path, lake)) == (0, 0, 0, {"sound": 1})
+    assert positions(lake) == [each.start for each in written[:39]]
+
+
+def test_a_log_whose_damage_is_not_clear_is_read_once_more_as_often_as_it_doubles(
+    tmp_path: Path, looks: list[int]
+) -> None:
+    path, lake = tmp_path / "a.active", tmp_path / "lake"
+    written = write_segment(path, 80)
+    content = path.read_bytes()
+    found: list[int] = []
+    for number in (10, 11, *range(20, 70, 2), 70, 70):
+        path.write_bytes(content[: written[number].start])
+        flip(path, written[3 if number == 10 else 5].end - 9)
+        ingest(path, lake)
+        found.append(len(looks))
+    # At 11 records, at 22, at 44; and when it was changed and has not grown.
+    assert found == [0, 1, 1, *[2] * 11, *[3] * 13, 3, 4]
+    path.write_bytes(content[: written[71].start])
+    assert ingest(path, lake).records == 2
+    assert positions(lake) == [each.start for each in written[:71]]
+
+
+def test_a_sidecar_that_appears_is_noticed_where_damage_was_not_clear(tmp_path: Path, looks: list[int]) -> None:
+    path, lake = tmp_path / "a.active", tmp_path / "lake"
+    written = write_segment(path, 40)
+    content = path.read_bytes()
+
+    def grown(number: int, broken: int, sidecar: bytes | None = None) -> int:
+        path.write_bytes(content[: written[number].start])
+        flip(path, written[broken].end - 9)
+        if sidecar is not None:
+            path.with_name("a.active.par").write_bytes(sidecar)
+        return ingest(path, lake).records
+
+    path.write_bytes(content[: written[30].start])
+    seglake.protect(path)
+    sidecar = path.with_name("a.active.par")
+    kept = sidecar.read_bytes()
+    sidecar.unlink()
+    assert (grown(30, 8), grown(31, 12), grown(32, 12), len(looks)) == (29, 1, 1, 1)
+    assert (grown(33, 12, kept), len(looks)) == (2, 2)
+    assert positions(lake) == [each.start for each in written[:33]]
 
 
 def test_what_was_left_out_by_choice_stays_out(tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ from typing import Any, Final, NamedTuple, Self
 
 import seglake
 
-__all__ = ["BYTE_COLUMNS", "Carry", "Damaged", "DamagedRange", "Sums", "Tail"]
+__all__ = ["BYTE_COLUMNS", "Carry", "Damaged", "DamagedRange", "Looked", "Sums", "Tail"]
 
 _VERSION: Final = 2
 # What `to_json` begins with.
@@ -108,6 +108,20 @@ class DamagedRange(NamedTuple):
     digest: str
 
 
+class Looked(NamedTuple):
+    """A file that a run has read as a whole, as damage in it was not as it was, and that was not clear then.
+
+    A record that is missing can only come back where something was damaged: these places tell whether it did.
+
+    Attributes:
+        size: the size of the file.
+        places: each range that was damaged then, or had been before, with a hash of its bytes.
+    """
+
+    size: int
+    places: tuple[tuple[int, int, str], ...]
+
+
 class Damaged(NamedTuple):
     """What was damaged in a file, so that a later run notices that it was repaired.
 
@@ -116,11 +130,13 @@ class Damaged(NamedTuple):
         changed: when the file was changed before it was read, in nanoseconds since 1970, as no repair can set it; None
             if that cannot be told.
         rest: of a complete file, a hash of all its bytes but those in these ranges.
+        looked: what was there when the file was last read as a whole for that, and the damage was not clear.
     """
 
     ranges: tuple[DamagedRange, ...]
     changed: int | None
     rest: str | None = None
+    looked: Looked | None = None
 
 
 @dataclass(frozen=True)
@@ -170,8 +186,12 @@ class Carry:
             tail = content["tail"]
             damage = None
             if "damage" in content:
-                ranges, changed, rest = content["damage"]
-                damage = Damaged(tuple(DamagedRange(*each) for each in ranges), changed, rest)
+                ranges, changed, rest, *more = content["damage"]
+                looked = None
+                if more and more[0] is not None:
+                    size, places = more[0]
+                    looked = Looked(size, tuple((start, end, digest) for start, end, digest in places))
+                damage = Damaged(tuple(DamagedRange(*each) for each in ranges), changed, rest, looked)
             return cls(position, Sums(**content["sums"]), None if tail is None else Tail(**tail), damage)
         except (TypeError, LookupError, AttributeError) as error:
             raise ValueError(f"it is not the state of a segment: {error!r}") from None

@@ -16,7 +16,7 @@ import pyarrow as pa
 import seglake
 from seglake._formats import grows
 
-from .carry import Carry, Damaged, DamagedRange
+from .carry import Carry, Damaged, DamagedRange, Looked
 
 __all__ = [
     "MOST_RANGES",
@@ -70,9 +70,13 @@ def rest_digest(reader: seglake.Reader, ranges: Iterable[DamagedRange]) -> str:
 
 
 def _is_as_it_was(reader: seglake.Reader, damaged: DamagedRange) -> bool:
+    return _digest(reader, damaged.start, damaged.end) == damaged.digest
+
+
+def _digest(reader: seglake.Reader, start: int, end: int) -> str:
     digest = range_digest()
-    _add(digest, reader, damaged.start, min(damaged.end, reader.nbytes))
-    return digest.hexdigest() == damaged.digest
+    _add(digest, reader, start, min(end, reader.nbytes))
+    return digest.hexdigest()
 
 
 def _add(digest: "hashlib.blake2b", reader: seglake.Reader, start: int, end: int) -> None:
@@ -107,8 +111,11 @@ def damage_after(
     ranges = (*earlier, *found)
     if not ranges:
         return None
-    # The position in a file that does not grow stands for all of its bytes, damaged ones as well.
-    return Damaged(ranges, changed, None if grows(reader.format) else rest_digest(reader, ranges))
+    if not grows(reader.format):
+        # The position in a file that does not grow stands for all of its bytes, damaged ones as well.
+        return Damaged(ranges, changed, rest_digest(reader, ranges))
+    looked = None if before is None or before.damage is None else before.damage.looked
+    return Damaged(ranges, changed, looked=looked)
 
 
 def may_be_repaired(path: str, before: Carry) -> bool:
@@ -193,9 +200,7 @@ def cut_at_known(damage: Damaged | None, known: KnownRecords, reader: seglake.Re
         for start, end, is_known in known.cut(each.start, each.end):
             digest = each.digest
             if (start, end) != (each.start, each.end):
-                own = range_digest()
-                _add(own, reader, start, end)
-                digest = own.hexdigest()
+                digest = _digest(reader, start, end)
             ranges.append(DamagedRange(start, end, each.hides_records and not is_known, digest))
             if len(ranges) > MOST_RANGES:
                 return None
@@ -217,31 +222,47 @@ def only_damage_changed(before: Carry, open_at: _OpenAt) -> bool:
         return False
     try:
         with open_at(position if damage.rest is None else None) as reader:
-            if all(_is_as_it_was(reader, each) for each in damage.ranges):
+            if all(_is_as_it_was(reader, each) for each in damage.ranges) or _has_only_grown(reader, before):
                 return False
             return damage.rest is None or damage.rest == rest_digest(reader, damage.ranges)
     except (OSError, seglake.SeglakeError):
         return False
 
 
-def known_records(before: Carry, open_at: _OpenAt) -> KnownRecords | None:
-    """Tells which records are in `records` of a file whose damaged ranges were changed; None if that is unclear.
+def _has_only_grown(reader: seglake.Reader, before: Carry) -> bool:
+    """Tells whether a file has only grown since it was read as a whole, as far as the places tell that were damaged.
 
-    It is if more was changed than these ranges, as when the file is being restored right now.
+    Other places are not looked at. So it is read once more when it has twice the size, or was changed and did not grow.
+    """
+    looked = None if before.damage is None else before.damage.looked
+    if looked is None or not before.position.byte_offset < reader.nbytes < 2 * looked.size:
+        return False
+    return all(_digest(reader, start, end) == digest for start, end, digest in looked.places)
+
+
+def known_records(before: Carry, open_at: _OpenAt) -> KnownRecords | Looked | None:
+    """Tells which records are in `records` of a file whose damaged ranges were changed.
+
+    If more was changed than these ranges, as when the file is being restored right now, that is unclear. Then it
+    returns what was looked at, if a later run can tell by that whether it is clear; else None.
     """
     if before.damage is None:
         return None
-    known = KnownRecords(before)
+    known, end = KnownRecords(before), before.position.byte_offset
+    number, places = 0, {(each.start, each.end) for each in before.damage.ranges}
     try:
         with open_at(None) as again:
-            number = sum(sum(known.among(positions)) for positions in _positions(again))
-            is_same_format = again.format == before.position.format
+            batches = again.batches(warn=False)
+            for own in batches:
+                batch: Any = pa.record_batch(cast("Any", own))
+                number += sum(known.among(batch.column("position")))
+                places |= {(span.start, min(span.end, end)) for span in own.damage if span.start < end}
+            if again.format == before.position.format and number == before.sums.records:
+                return known
+            # With a sidecar records can come back although no byte of the file is another.
+            if not grows(again.format) or batches.report.parity is not None or len(places) > MOST_RANGES:
+                return None
+            found = ((start, after, _digest(again, start, after)) for start, after in sorted(places))
+            return Looked(again.nbytes, tuple(found))
     except (OSError, seglake.SeglakeError):
         return None
-    return known if is_same_format and number == before.sums.records else None
-
-
-def _positions(reader: seglake.Reader) -> Iterator[Any]:
-    for own in reader.batches(warn=False):
-        batch: Any = pa.record_batch(cast("Any", own))
-        yield batch.column("position")

@@ -23,6 +23,10 @@ class Sidecars(NamedTuple):
         """Returns the argument `parity` for a file."""
         return self.parity if self.only in (None, path) else "auto"
 
+    def covers(self, path: str) -> bool:
+        """Tells whether a file has a sidecar."""
+        return covered(path, self.of(path)) is not None
+
     def size(self, path: str, size: int) -> int:
         """Returns up to where a file is read that had a size when it was listed."""
         return listed_size(path, size, self.of(path))

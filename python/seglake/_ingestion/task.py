@@ -4,7 +4,7 @@ import uuid
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 import pyarrow as pa
 
@@ -12,7 +12,7 @@ import seglake
 from seglake._formats import FormatOptions, column_names
 from seglake._text import path_text
 
-from .carry import Carry, Damaged
+from .carry import Carry, Damaged, Looked
 from .destination import Staging
 from .growth import Opening, WrongKeyFoundError, read_growth
 from .kin import read_kin
@@ -150,18 +150,37 @@ def _refused(reader: seglake.Reader) -> str | None:
         raise UnreadableError(error) from None
 
 
-def _reread(file: PlannedFile, carry: Carry, format: str, opening: Opening) -> tuple[bool, KnownRecords | None]:
+class _Reread(NamedTuple):
+    """What is known of a file whose damage may have been repaired.
+
+    Attributes:
+        carry: what earlier runs have noted, and what was looked at.
+        is_changed: whether its damage is not as it was.
+        known: if it is read again from its start, which of its records are known.
+    """
+
+    carry: Carry
+    is_changed: bool
+    known: KnownRecords | None
+
+
+def _reread(file: PlannedFile, carry: Carry, format: str, opening: Opening, *, has_sidecar: bool) -> _Reread:
     """Tells whether damage of a file is not as it was, and if it is read again from its start, what is known of it."""
 
     def open_at(position: seglake.Position | None) -> seglake.Reader:
         return opening(position, final=False)
 
+    if has_sidecar and carry.damage is not None:
+        carry = replace(carry, damage=carry.damage._replace(looked=None))
     is_changed = only_damage_changed(carry, open_at)
     known = known_records(carry, open_at) if is_changed else None
+    if isinstance(known, Looked):
+        assert carry.damage is not None
+        known, carry = None, replace(carry, damage=carry.damage._replace(looked=known))
     if known is None and file.copy is not None and can_be_read_again(carry, format, file.size):
         open_at(carry.position).close()  # it goes on as the segment did
         known = KnownRecords(carry)
-    return is_changed, known
+    return _Reread(carry, is_changed, known)
 
 
 def _damage_after(
@@ -333,7 +352,10 @@ class _Reading:
 
         try:
             format = self.format_of(file)
-            is_changed, reread = (False, None) if carry is None else _reread(file, carry, format, opening)
+            is_changed, reread = False, None
+            if carry is not None:
+                has_sidecar = runner.sidecars.covers(file.path)
+                carry, is_changed, reread = _reread(file, carry, format, opening, has_sidecar=has_sidecar)
             if reread is not None:
                 # Its damage was repaired, or was that of a copy: it is listed as if for the first time.
                 before, file = None, file._replace(before=None)
