@@ -8,6 +8,7 @@ import json
 import os
 import subprocess
 import sys
+import time
 import warnings
 from collections.abc import Generator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
@@ -51,6 +52,16 @@ def environment(changes: Mapping[str, str] | None = None) -> dict[str, str]:
 
 def command(*arguments: Argument, python: Argument = sys.executable) -> list[str]:
     return [os.fsdecode(word) for word in (python, "-m", "seglake", *arguments)]
+
+
+def wait_until_read(process: subprocess.Popen[Any], nbytes: int) -> None:
+    """Waits until a process has read so much, where the system tells (Linux), or else for as long as that may take."""
+    told = Path(f"/proc/{process.pid}/io")
+    if not told.exists():
+        time.sleep(3)
+        return
+    while process.poll() is None and int(told.read_text().split()[1]) < nbytes:
+        time.sleep(0.01)
 
 
 def seglake(

@@ -5,12 +5,11 @@ import os
 import shutil
 import signal
 import subprocess
-import time
 from pathlib import Path
 from typing import Any
 
 import pytest
-from cli_process import command, here, seglake
+from cli_process import command, here, seglake, wait_until_read
 
 from seglake import scan
 
@@ -145,7 +144,7 @@ def test_an_interruption_does_not_wait_for_large_files(tmp_path: Path, words: li
         file.truncate(1 << 42)
     process = subprocess.Popen(command(*words, tmp_path), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     with process:
-        time.sleep(3)
+        wait_until_read(process, 1 << 26)  # many times of what its start reads
         process.send_signal(signal.SIGINT)
         out, err = process.communicate(timeout=30)
     assert process.returncode == 130

@@ -78,7 +78,7 @@ def environment(store: ObjectStore) -> dict[str, str]:
 
 def once(store: ObjectStore) -> pafs.S3FileSystem:
     """A client that makes each request once."""
-    return store.filesystem(retry_strategy=pafs.AwsStandardS3RetryStrategy(max_attempts=1), request_timeout=2)
+    return store.filesystem(retry_strategy=pafs.AwsStandardS3RetryStrategy(max_attempts=1))
 
 
 def conditional(store: ObjectStore) -> Any:

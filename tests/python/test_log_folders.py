@@ -455,9 +455,9 @@ def writing(tmp_path: Path) -> Iterator[tuple[Path, Any]]:
 
 def test_beside_a_writer_each_result_is_a_prefix(writing: tuple[Path, Any], tmp_path: Path) -> None:
     path, synced = writing
-    until = time.monotonic() + 8
     rounds = sealed_between = 0
-    while time.monotonic() < until:
+    # In many of them the list of segments is out of date before they are read. `make soak` does this for ten minutes.
+    while rounds < 60 or sealed_between < 20:
         least = synced()
         scan = seglake.scan(path, threads=1 + rounds % 2)
         files = {file.path for file in scan.files()}
@@ -481,5 +481,3 @@ def test_beside_a_writer_each_result_is_a_prefix(writing: tuple[Path, Any], tmp_
             assert done.status == 0, done.out + done.err
             assert sum(json.loads(line)["records"] for line in done.out.splitlines()) >= least
         rounds += 1
-    assert rounds > 5
-    assert sealed_between > 0
