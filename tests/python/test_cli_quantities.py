@@ -8,7 +8,7 @@ import pytest
 
 from seglake._values import instant, instant_us
 from seglake.cli.render import count, exact_size, size
-from seglake.cli.verify import Tally
+from seglake.cli.verdict import Tally
 
 
 @pytest.mark.parametrize(

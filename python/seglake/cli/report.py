@@ -52,6 +52,11 @@ def meaning(cause: str) -> str:
     return _MEANINGS.get(cause, "damaged")
 
 
+def bytes_of(report: Report, kind: str) -> int:
+    """How many bytes of a file are of a kind."""
+    return sum(total.nbytes for total in report.totals if total.kind == kind)
+
+
 _TORN_LOG = (
     "Torn tail: the last write was cut off. Every record before it can be read as it is. To append to the file, "
     "let the program that writes it clear the tail, or open it with "

@@ -15,7 +15,7 @@ from .other import other_line
 from .render import count, exact_size, json_text, printable
 from .report import parity_ranges
 from .terminal import Advance, byte_progress
-from .verify import Tally, one_line
+from .verdict import Tally, one_line
 
 if TYPE_CHECKING:
     from seglake import Scrubbed

@@ -1,0 +1,205 @@
+"""What was found in a file, for people: in one line, in full, and summed up over several files."""
+
+from __future__ import annotations
+
+import textwrap
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, TextIO
+
+from seglake import ParityReport
+from seglake._values import instant_us
+
+from .failure import Status, report_status
+from .picture import bar, cells, legend
+from .render import count, exact_size, printable, size, table
+from .report import advice, bytes_of, explained, joined, meaning, parity_in_words
+from .terminal import console, is_unicode
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.text import Text
+
+    from seglake import Report
+
+__all__ = ["IndexVerdict", "Tally", "one_line", "show_in_full"]
+
+# What a person can take in; --json lists them all.
+_MOST_RANGES = 40
+_BAR_CELLS = 72
+_TEXT_CELLS = 88
+
+
+@dataclass(frozen=True)
+class IndexVerdict:
+    """What was found of a log's index."""
+
+    ok: bool
+    text: str
+    """The same in words."""
+    rebuilding: str
+    """The command that builds it anew."""
+
+
+@dataclass
+class Tally:
+    """What was found over several files: how many of each sort, and what the ones that were read hold."""
+
+    sound: int = 0
+    damaged: int = 0
+    wrong_key: int = 0
+    unreadable: int = 0
+    badly_protected: int = 0
+    """Of the sound ones."""
+    records: int = 0
+    bytes: int = 0
+
+    def add(self, report: Report) -> None:
+        """Count a file that was read."""
+        self.records += report.records
+        self.bytes += report.nbytes
+        if report.ok:
+            self.sound += 1
+        elif report.wrong_key:
+            self.wrong_key += 1
+        else:
+            self.damaged += 1
+        if report.ok and report_status(report) != Status.SOUND:
+            self.badly_protected += 1
+
+    def add_other(self, parity: ParityReport) -> None:
+        """Count a file that is not a segment."""
+        if parity.outcome == "sound":
+            self.sound += 1
+        else:
+            self.damaged += 1
+
+    def summary(self) -> str:
+        """All of it in one line."""
+        sorts = {
+            "sound": self.sound,
+            "damaged": self.damaged,
+            "probably with another key": self.wrong_key,
+            "unreadable": self.unreadable,
+        }
+        found = ", ".join(f"{number:,} {sort}" for sort, number in sorts.items() if number)
+        if self.badly_protected:
+            found += f"; {count(self.badly_protected, 'sidecar')} of a sound file that cannot restore all of it"
+        return f"{count(sum(sorts.values()), 'file')}: {found}; {count(self.records, 'record')}, {size(self.bytes)}"
+
+
+def one_line(report: Report, index: IndexVerdict | None, label: str) -> str:
+    """A file in one line, in two more what is wrong with its index."""
+    structure = {"checksum": "", "parity": ", checked by parity"}.get(report.checked, ", structure only")
+    unproven = bytes_of(report, "unproven")
+    structure += f", {size(unproven)} that no reader was promised" if unproven else ""
+    what = f"{count(report.records, 'record')}, {size(report.nbytes)}{structure}"
+    if report.wrong_key:
+        line = f"wrong key?  {printable(label)}  {size(report.nbytes)}: nothing checks, but the structure is sound"
+    elif report.ok:
+        line = f"ok  {printable(label)}  {what}"
+    else:
+        line = f"damaged  {printable(label)}  {what}; {_damage_in_short(report)}"
+    sidecar = parity_in_words(report.parity, label)
+    if report.parity is not None and (report.parity.outcome != "sound" or report.parity.covers_nothing):
+        line = f"{line}\n    {sidecar}"
+    if index is None or index.ok:
+        return line
+    return f"{line}\n    index {index.text}; to rebuild it:\n    {index.rebuilding}"
+
+
+def _damage_in_short(report: Report) -> str:
+    """Each kind of damage with its cause and how much there is: `corrupt, checksum_mismatch: 103 bytes`."""
+    damaged = [total for total in report.totals if total.cause is not None]
+    return ", ".join(f"{total.kind} ({total.cause}): {size(total.nbytes)}" for total in damaged)
+
+
+def show_in_full(report: Report, index: IndexVerdict | None, label: str, stream: TextIO) -> None:
+    """Totals, a picture of the file, its damaged ranges and what to do about them, and the state of its index."""
+    out = console(stream)
+    out.print(_headline(report, label), soft_wrap=True)
+    # What does not check under a wrong key is no damage: neither counted nor pictured nor listed as if it were.
+    if not report.wrong_key:
+        if report.totals:
+            out.print()
+            out.print(_totals(report), soft_wrap=True)
+        _print_picture(out, report, unicode=is_unicode(stream), width=_BAR_CELLS)
+        if report.damage:
+            out.print()
+            out.print(_ranges(report), soft_wrap=True)
+            out.print(_unlisted(report), end="", soft_wrap=True)
+        for block in explained(report, min(out.width, _TEXT_CELLS)):
+            out.print()
+            out.print(block, soft_wrap=True)
+    for sentence in (*advice(report), parity_in_words(report.parity, label)):
+        if sentence:
+            out.print()
+            _print_text(out, sentence)
+    if index is not None:
+        out.print()
+        _print_text(out, f"Index {index.text}" + ("." if index.ok else ". To rebuild it:"))
+        if not index.ok:
+            # On a line of its own: to be copied.
+            out.print(f"  {index.rebuilding}", soft_wrap=True)
+
+
+def _print_text(out: Console, text: str) -> None:
+    width = min(out.width, _TEXT_CELLS)
+    out.print(textwrap.fill(text, width, break_long_words=False, break_on_hyphens=False), soft_wrap=True)
+
+
+def _headline(report: Report, label: str) -> Text:
+    from rich.text import Text
+
+    if report.ok:
+        verdict, style = "sound", "bold green"
+    elif report.wrong_key:
+        verdict, style = "probably the wrong key", "bold yellow"
+    else:
+        verdict, style = "damaged", "bold red"
+    what = f"{report.format}, {exact_size(report.nbytes)}, {count(report.records, 'record')}"
+    if report.first_timestamp_us is not None and report.last_timestamp_us is not None:
+        what += f"\n{instant_us(report.first_timestamp_us)} to {instant_us(report.last_timestamp_us)}"
+    if report.checked == "parity":
+        what += "\nchecked by parity: the file has no checksums of its own"
+    if report.checked == "structure":
+        what += "\nstructure checked only: the file has no checksums"
+    return Text.assemble((printable(label), "bold"), ": ", (verdict, style), "\n", what)
+
+
+def _totals(report: Report) -> Text:
+    rows = [(total.kind, total.cause or "", f"{total.nbytes:,}", f"{total.ranges:,}") for total in report.totals]
+    return table(("kind", "cause", "bytes", "ranges"), rows, right=(2, 3), style="red")
+
+
+def _ranges(report: Report) -> Text:
+    rows = [
+        (
+            f"{group[0].start:,}",
+            f"{group[-1].end:,}",
+            f"{sum(span.nbytes for span in group):,}",
+            group[0].kind,
+            group[0].cause or "",
+            meaning(group[0].cause or ""),
+        )
+        for group in joined(report.damage)[:_MOST_RANGES]
+    ]
+    return table(("start", "end", "bytes", "kind", "cause", "meaning"), rows, right=(0, 1, 2))
+
+
+def _unlisted(report: Report) -> str:
+    """A line on the damaged ranges that the table leaves out, or nothing."""
+    whole = sum(total.ranges for total in report.totals if total.cause is not None)
+    left = whole - sum(map(len, joined(report.damage)[:_MOST_RANGES]))
+    if left <= 0:
+        return ""
+    where = f"--json lists the first {len(report.damage):,}" if report.damage_truncated else "--json lists them all"
+    return f"... and {count(left, 'more range')}: {where}\n"
+
+
+def _print_picture(out: Console, report: Report, *, unicode: bool, width: int) -> None:
+    marks = cells(report, min(width, out.width))
+    if marks:
+        out.print()
+        out.print(bar(marks, unicode=unicode))
+        out.print("0" + size(report.nbytes).rjust(len(marks) - 1))
+        out.print(legend(report, marks, unicode=unicode), soft_wrap=True)
