@@ -249,7 +249,9 @@ def test_copies_of_which_one_is_damaged_are_copies(tmp_path: Path) -> None:
     life.protect()
     flip(life.path, len(life.whole) // 2)
     result = ingest(life.path.parent, lake)
-    assert (result.statuses["copy"], len(rows(lake, "records"))) == (1, 60)
+    assert (result.statuses["sound"], result.statuses["damaged"], len(rows(lake, "records"))) == (1, 1, 60)
+    (row,) = rows(lake, "damage")
+    assert (row["segment"], row["kind"]) == (str(life.path), "repaired")
 
 
 def test_a_sidecar_elsewhere_is_named_for_one_file(tmp_path: Path) -> None:
