@@ -17,9 +17,11 @@ from cli_process import seglake as command
 from deltalake import DeltaTable
 from pyiceberg.catalog.sql import SqlCatalog
 from segments import flip, write_segment
+from test_ingest_again import age
 
 import seglake
 from seglake import IngestError
+from seglake._ingestion.lake import iceberg
 from seglake._ingestion.layout import STAGING
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="the ingest runs on Linux and macOS")
@@ -101,6 +103,33 @@ def test_a_name_that_is_read_in_two_ways_is_refused(tmp_path: Path, kind: Any, n
     with pytest.raises(IngestError, match=r"which their readers take for something else|as readers of Parquet take no"):
         seglake.ingest(tmp_path / "a.active", lake, table=kind)
     assert not lake.exists()
+
+
+@pytest.mark.parametrize("made", ["now", "earlier", "by choice"])
+def test_manifests_are_merged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, made: str) -> None:
+    """All of them are read to list the table's files. Others may choose not to merge them."""
+    monkeypatch.setattr(iceberg, "_MERGED_MANIFESTS", 4)
+    lake = tmp_path / "lake"
+
+    def table() -> Any:
+        catalog = SqlCatalog("seglake", uri=f"sqlite:///{lake}/_catalog.db", warehouse=lake.as_uri())
+        return catalog.load_table(("active", "files"))
+
+    for number in range(10):
+        write_segment(tmp_path / f"src/{number}.active", 2)
+        age(tmp_path / "src")
+        assert seglake.ingest(tmp_path / "src", lake, table="iceberg").records == 2
+        if number == 0 and made != "now":
+            with table().transaction() as changed:
+                if made == "earlier":
+                    changed.remove_properties("commit.manifest-merge.enabled", "commit.manifest.min-count-to-merge")
+                else:
+                    changed.set_properties({"commit.manifest-merge.enabled": "false"})
+    manifests = table().current_snapshot().manifests(table().io)
+    assert len(manifests) == 10 if made == "by choice" else len(manifests) <= 4
+    assert sum(rows(lake, "iceberg", "active", "files").values()) == 10
+    assert sum(rows(lake, "iceberg", "active", "records").values()) == 20
+    assert seglake.ingest(tmp_path / "src", lake, table="iceberg").records == 0
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -23,8 +23,11 @@ from .table import DataFile, LakeTable
 __all__ = ["IcebergLakeTable"]
 
 _RUN: Final = "seglake.run"
+_RETRIES: Final = TableProperties.COMMIT_NUM_RETRIES
 # Where the table's files are. A catalog may have another opinion of the table's own location.
 _FOLDER: Final = "seglake.folder"
+# Each run adds a manifest. So many are merged to one: all are read to list the table's files.
+_MERGED_MANIFESTS: Final = 32
 
 
 class IcebergLakeTable(LakeTable[Table]):
@@ -99,7 +102,7 @@ class IcebergLakeTable(LakeTable[Table]):
                 self._identifier,
                 schema,
                 location=self._location,
-                properties={TableProperties.COMMIT_NUM_RETRIES: "0", _FOLDER: self._location},
+                properties=_settings() | {_FOLDER: self._location},
             )
         except (TableAlreadyExistsError, CommitFailedException):
             # Made by others meanwhile, or by us without an answer.
@@ -111,10 +114,11 @@ class IcebergLakeTable(LakeTable[Table]):
         return int(table.properties.get(_RUN, "0"))
 
     def _commit(self, table: Table, run: int, files: Sequence[DataFile]) -> bool:
-        if table.properties.get(TableProperties.COMMIT_NUM_RETRIES) != "0":
-            # A retry of the package adds the files to whatever the table is by then, also to a table that has them.
+        others = {name: value for name, value in _settings().items() if table.properties.get(name) != value}
+        chosen = others.keys() & table.properties.keys() - {_RETRIES}
+        if others.keys() - chosen:
             with table.transaction() as settings:
-                settings.set_properties({TableProperties.COMMIT_NUM_RETRIES: "0"})
+                settings.set_properties({name: others[name] for name in others.keys() - chosen})
             return False
         try:
             with _expected_files(), table.transaction() as transaction:
@@ -126,6 +130,16 @@ class IcebergLakeTable(LakeTable[Table]):
         except CommitFailedException:
             return False
         return True
+
+
+def _settings() -> dict[str, str]:
+    """Returns the properties that a table is to have; others may choose how manifests are merged."""
+    return {
+        # A retry of the package adds the files to whatever the table is by then, also to a table that has them.
+        _RETRIES: "0",
+        TableProperties.MANIFEST_MERGE_ENABLED: "true",
+        TableProperties.MANIFEST_MIN_MERGE_COUNT: str(_MERGED_MANIFESTS),
+    }
 
 
 @contextlib.contextmanager
