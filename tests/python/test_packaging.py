@@ -20,6 +20,9 @@ ROOT = Path(__file__).parents[2]
 TARGET = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target")).absolute()
 SOURCES = TARGET / "packaging"
 COMPILED = SOURCES / "target"
+CARGO = subprocess.run(["cargo", "--version"], capture_output=True, encoding="utf-8", check=True).stdout
+# Cargo 1.91 and newer has a folder for what is in between.
+HAS_BUILD_DIR = tuple(map(int, CARGO.split()[1].split(".")[:2])) >= (1, 91)
 VERSION = tomllib.loads((ROOT / "Cargo.toml").read_text())["workspace"]["package"]["version"]
 
 # What a user of the wheel runs: a record written, read back, and damaged.
@@ -74,7 +77,8 @@ def wheel(sdist: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     left out of the archive, or is another there, is compiled again.
 
     It takes a copy of that. In the tree's own folder it would note these sources as those of the tree's crates, and not
-    see later that the tree's change.
+    see later that the tree's change. The copy is its folder for what is in between. The folder for what comes out stays
+    the tree's: maturin writes Python's configuration there, and by another path to that all would be compiled again.
     """
     shutil.rmtree(SOURCES, ignore_errors=True)
     if (TARGET / "release").is_dir():
@@ -93,7 +97,10 @@ def wheel(sdist: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     run(
         *(sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--wheel-dir", folder),
         sources,
-        environment={"CARGO_TARGET_DIR": str(COMPILED)},
+        environment={
+            "CARGO_TARGET_DIR": str(TARGET if HAS_BUILD_DIR else COMPILED),
+            "CARGO_BUILD_BUILD_DIR": str(COMPILED),
+        },
         cwd=folder,
     )
     shutil.rmtree(COMPILED)  # half a gigabyte
