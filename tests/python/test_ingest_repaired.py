@@ -235,17 +235,96 @@ def test_a_damaged_copy_that_goes_on_as_the_segment_is_damaged(tmp_path: Path, t
 
 
 @pytest.mark.parametrize("format", ["active", "sealed"])
-def test_copies_that_are_damaged_in_different_places_lose_no_record(tmp_path: Path, format: str) -> None:
+@pytest.mark.parametrize("is_later", [False, True])
+def test_of_copies_that_are_damaged_in_different_places_each_record_comes_once(
+    tmp_path: Path, format: str, is_later: bool
+) -> None:
     src, lake = tmp_path / "src", tmp_path / "lake"
     path, content, starts = of_format(format, src)
     flip(path, starts[5] + 30)
-    ingest(src, lake)
+    if is_later:
+        assert ingest(src, lake).records == 19
     other = src / f"b.{format}"
     other.write_bytes(content)
     flip(other, starts[9] + 30)
+    age(src)
+    assert ingest(src, lake).records == 1 + 19 * (not is_later)
+    for _ in range(2):
+        result = ingest(src, lake)
+    assert (result.run_id, result.unchanged) == (None, 2)
+    assert positions(lake) == starts
+    assert len({row["segment"] for row in rows(lake, "records")}) == 1
+    assert sorted(row["status"] for row in latest(lake).values()) == ["damaged", "damaged"]
+    assert sorted(start for start, _, _ in damage_now(lake, format)) == [starts[5], starts[9]]
+    # Each is repaired.
+    for each in (other, path):
+        each.write_bytes(content)
+        age(src)
+        assert ingest(src, lake).records == 0
+    assert ingest(src, lake).exit_status == 0
+    assert positions(lake) == starts
+    assert damage_now(lake, format) == []
+
+
+@pytest.mark.parametrize("lost", [[9], [2, 9], [2]])
+def test_a_longer_file_that_is_damaged_elsewhere_goes_on(tmp_path: Path, lost: list[int]) -> None:
+    src, lake = tmp_path / "src", tmp_path / "lake"
+    path, content, starts = of_format("active", src)
+    path.write_bytes(content[: starts[14]])
+    flip(path, starts[5] + 30)
+    assert ingest(src, lake).records == 13
+    (src / "b.active").write_bytes(content)
+    for number in lost:
+        flip(src / "b.active", starts[number] + 30)
+    assert ingest(src, lake).records == 7
+    assert positions(lake) == starts
+    assert {row["segment"]: row["records"] for row in latest(lake).values() if row["records"]} == {
+        rows(lake, "records")[0]["segment"]: 20
+    }
+    found = [start for start, _, _ in damage_now(lake, "active")]
+    assert sorted(found) == sorted([starts[5], *(starts[number] for number in lost)])
+
+
+@pytest.mark.filterwarnings("ignore::seglake.DamageWarning")
+@pytest.mark.parametrize("format", ["active", "sealed"])
+def test_logs_that_begin_alike_and_are_damaged_where_they_differ_are_not_one(tmp_path: Path, format: str) -> None:
+    """What is damaged hides where they part: only a record after it that is sound in both proves that they do not."""
+    src, lake = tmp_path / "src", tmp_path / "lake"
+    src.mkdir()
+    content: dict[str, tuple[bytes, list[int]]] = {}
+    for name, values in (("a", b"x" * 40), ("b", b"y" * 40)):
+        with seglake.create(src / f"{name}.{format}", format=format) as writer:  # pyright: ignore
+            for number in range(12 if name == "a" or format == "sealed" else 14):
+                value = b"%06d" % number + (values if number >= 6 else b"z" * 40)
+                writer.write(
+                    uuid=uuid6(DAY + timedelta(minutes=number), number + (number >= 6) * ord(name)),
+                    type="t",
+                    value=value,
+                )
+        with seglake.open(src / f"{name}.{format}") as reader:
+            content[name] = ((src / f"{name}.{format}").read_bytes(), sorted(record.position for record in reader))
+    starts = content["a"][1]
+    # One is damaged where they part, and the other one at the last records of that.
+    for name, numbers in (("a", range(6, 10)), ("b", (10, 11))):
+        for number in numbers:
+            flip(src / f"{name}.{format}", starts[number] + 30)
+    expected: set[bytes] = set()
+    for name in content:
+        with seglake.open(src / f"{name}.{format}", on_damage="skip") as reader:
+            expected |= {record.value for record in reader}
+    ingest(src / f"a.{format}", lake)
     for _ in range(2):
         ingest(src, lake)
-    assert set(positions(lake)) == set(starts)
+    assert {row["value"] for row in rows(lake, "records")} == expected
+    for name, (whole, _) in content.items():
+        (src / f"{name}.{format}").write_bytes(whole)
+    for _ in range(2):
+        ingest(src, lake)
+    expected = set()
+    for name in content:
+        with seglake.open(src / f"{name}.{format}") as reader:
+            expected |= {record.value for record in reader}
+    assert {row["value"] for row in rows(lake, "records")} == expected
 
 
 @pytest.mark.parametrize("final", [False, True])

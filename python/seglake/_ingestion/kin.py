@@ -18,8 +18,8 @@ __all__ = ["Reading", "read_kin"]
 class Reading(Protocol):
     """Reads one file."""
 
-    def ingest(self, file: PlannedFile) -> FileOutcome:
-        """Ingests what is new of it.
+    def ingest(self, file: PlannedFile, *, again: bool = False) -> FileOutcome:
+        """Ingests what is new of it; reads it again from its start if other places of it are damaged than were before.
 
         Raises:
             RefusedError: nothing of it is to be ingested.
@@ -141,6 +141,7 @@ class _Kin:
         for segment in self._segments:
             if segment is own:
                 continue
+            found = None
             try:
                 if segment.path is not None:
                     found, damage = self._reading.relation(file, segment.path, segment.before)
@@ -154,7 +155,7 @@ class _Kin:
                         segment.before = segment.before.with_carry(carry)
                     if found == "longer" and self._is_active_after_sealed(file, segment):
                         segment.before = self._reading.as_active(file, segment.before)
-                return self._go_on(segment, file)
+                return self._go_on(segment, file, again=found == "repaired")
             except RefusedError as error:
                 if error.status != "replaced":
                     raise
@@ -169,8 +170,8 @@ class _Kin:
         """Tells whether an active file went on after it had been sealed to another."""
         return segment.before.carry.position.format == "sealed" and self._reading.format_of(file) == "active"
 
-    def _go_on(self, segment: _Segment, file: PlannedFile) -> FileOutcome:
-        outcome = self._reading.ingest(file._replace(before=segment.before, name=segment.name))
+    def _go_on(self, segment: _Segment, file: PlannedFile, *, again: bool = False) -> FileOutcome:
+        outcome = self._reading.ingest(file._replace(before=segment.before, name=segment.name), again=again)
         earlier, segment.before, segment.path = segment.outcome, Ingested.of(outcome), file.path
         if earlier is not None and segment.file is not None:
             # The row of the segment is that of the file that has most of it.
@@ -212,7 +213,7 @@ class _Kin:
         """Makes the row of a copy, of which `damage` is damaged. None stands for not known."""
         path = path_text(file.path)
         reason = f"{path}: its records are those of {printable_path(segment.path or segment.before.path)}"
-        if damage != Damage():
+        if damage is None or damage.ranges:
             outcome = self._reading.list_damage(file, damage, reason)
             if outcome.status == "damaged":
                 return outcome

@@ -163,6 +163,12 @@ class KnownRecords:
         """Tells of each record, by the byte at which it begins, whether it is in `records`."""
         return [self._has(position) for position in positions.to_pylist()]
 
+    def count(self, positions: Any) -> tuple[int, int]:
+        """Returns how many of these records are known, and how many others begin before the end of what was read."""
+        until = sum(position < self._end for position in positions.to_pylist())
+        known = sum(self.among(positions))
+        return known, until - known
+
     def _has(self, position: int) -> bool:
         if position >= self._end:
             return False

@@ -11,15 +11,16 @@ import pyarrow as pa
 import seglake
 from seglake._formats import grows
 
-from .repaired import MOST_RANGES
+from .repaired import MOST_RANGES, KnownRecords
 from .state import Ingested
 
 __all__ = ["Damage", "Related", "Relation", "relation"]
 
-Relation = Literal["copy", "longer", "anew", "other"]
+Relation = Literal["copy", "longer", "repaired", "anew", "other"]
 """How a file is related to a segment.
 
-It has no more; has that and more, or what is damaged there; has other bytes after its last record; or differs.
+It has no more; has that and more; has what is damaged in the segment's file, and may be damaged elsewhere; has other
+bytes after its last record; or differs.
 """
 
 
@@ -29,10 +30,16 @@ class Damage(NamedTuple):
     Attributes:
         ranges: start, end and kind of each range, at most `MOST_RANGES`.
         is_all: whether there are no more.
+        known: how many records the file has that are in `records`, if the segment is damaged.
+        adds: how many others it has up to where the segment was read.
+        first: where the first of its records begins.
     """
 
     ranges: tuple[tuple[int, int, str], ...] = ()
     is_all: bool = True
+    known: int = 0
+    adds: int = 0
+    first: int = 0
 
     @property
     def lost(self) -> list[tuple[int, int]]:
@@ -80,8 +87,11 @@ def relation(
         seglake.SeglakeError: likewise.
     """
     with open_all(path, size, None) as reader, open_all(known, None, before.carry.position.format) as other:
-        damage = _damage(reader)
-        return Related(_relation(reader, other, before, damage), damage)
+        damage = _damage(reader, before)
+        found = _relation(reader, other, before, damage)
+        if found == "other" and reader.format == other.format:
+            found = _but_for_damage(reader, other, before, damage)
+        return Related(found, damage)
 
 
 def _relation(reader: seglake.Reader, other: seglake.Reader, before: Ingested, damage: Damage) -> Relation:
@@ -93,8 +103,6 @@ def _relation(reader: seglake.Reader, other: seglake.Reader, before: Ingested, d
         raise RuntimeError("a pass that ended has no position")
     # An unfinished tail may be the beginning of what the segment has there, or differ from it.
     end = reader.position.byte_offset
-    if _is_repaired(reader, other, before, end, damage):
-        return "longer"
     if not grows(own.format):
         # What can be read of one depends on all of its bytes.
         if end == own.byte_offset and _same_bytes(reader, other, end, damaged):
@@ -113,22 +121,51 @@ def _relation(reader: seglake.Reader, other: seglake.Reader, before: Ingested, d
     return "longer" if tail is None else "anew"
 
 
-def _damage(reader: seglake.Reader) -> Damage:
+def _damage(reader: seglake.Reader, before: Ingested) -> Damage:
     """Reads a file to its end."""
+    own = before.carry
+    known = KnownRecords(own) if own.damage is not None and reader.format == own.position.format else None
     found: list[tuple[int, int, str]] = []
-    for batch in reader.batches(warn=False):
+    number, adds, first = 0, 0, None
+    for each in reader.batches(warn=False):
+        if each.num_rows:
+            positions: Any = cast("Any", pa.record_batch(cast("Any", each))).column("position")
+            first = positions[0].as_py() if first is None else first
+            own_known, own_new = (0, 0) if known is None else known.count(positions)
+            number, adds = number + own_known, adds + own_new
         if len(found) <= MOST_RANGES:
-            found.extend((span.start, span.end, span.kind) for span in batch.damage)
-    return Damage(tuple(found[:MOST_RANGES]), len(found) <= MOST_RANGES)
+            found.extend((span.start, span.end, span.kind) for span in each.damage)
+    return Damage(tuple(found[:MOST_RANGES]), len(found) <= MOST_RANGES, number, adds, first or 0)
 
 
-def _is_repaired(reader: seglake.Reader, other: seglake.Reader, before: Ingested, end: int, damage: Damage) -> bool:
-    """Tells whether a file is sound where the one of a segment is damaged, and has all else that was ingested of it."""
-    own, until = before.carry, before.carry.position.byte_offset
-    if own.damage is None or own.tail is not None or damage != Damage() or end < until:
-        return False
-    hidden = [(each.start, each.end) for each in own.damage.ranges]
-    return _same_bytes(reader, other, until, hidden) and not _same_bytes(reader, other, until)
+def _but_for_damage(reader: seglake.Reader, other: seglake.Reader, before: Ingested, damage: Damage) -> Relation:
+    """Compares files of which one or both are damaged, but for what is damaged in either.
+
+    What a file has where the other is damaged is compared with nothing. So the last record of the shorter one has to be
+    sound in both: logs that went on in different ways differ there. Of a sealed file the index tells that.
+    """
+    own, position = before.carry, before.carry.position
+    is_known = own.tail is None and damage.is_all and (own.damage is not None or not own.sums.ranges)
+    if reader.position is None or not is_known:
+        return "other"
+    earlier = [] if own.damage is None else [(each.start, each.end) for each in own.damage.ranges]
+    hidden = [*damage.lost, *earlier]
+    end, until = reader.position.byte_offset, position.byte_offset
+    last = min(end, until)
+    if grows(position.format):
+        is_proven = not any(start < last <= stop for start, stop in hidden)
+        size = min(end + (reader.pending_bytes or 0), other.nbytes)
+    else:
+        is_proven = end == until and (not damage.lost or min(start for start, _ in hidden) >= damage.first)
+        size = end
+    if end >= until and not damage.lost:
+        is_proven = is_proven and damage.known == own.sums.records
+    if not hidden or not is_proven or not _same_bytes(reader, other, last, hidden):
+        return "other"
+    if end > until or (end == until and (damage.adds or not damage.lost)):
+        return "repaired"
+    is_copy = not damage.adds and _same_bytes(reader, other, max(end, size), hidden)
+    return "copy" if is_copy else "other"
 
 
 def _same_bytes(one: seglake.Reader, other: seglake.Reader, end: int, but_for: Sequence[tuple[int, int]] = ()) -> bool:

@@ -261,14 +261,19 @@ class _Reading:
     outputs: _Outputs
     progress: TaskProgress
 
-    def ingest(self, file: PlannedFile, copy_of: str | None = None) -> FileOutcome:
-        """Reads what is new of one file to its end. Of a copy of something else no record is ingested.
+    def ingest(self, file: PlannedFile, copy_of: str | None = None, *, again: bool = False) -> FileOutcome:
+        """Reads what is new of one file to its end.
+
+        Args:
+            file: the file.
+            copy_of: of a copy, of what it is one. None of its records is ingested.
+            again: whether to read it from its start, as other places of it are damaged than of the segment's file.
 
         Raises:
             RefusedError: nothing of it is to be ingested.
         """
         try:
-            outcome = self._ingest(file, self.outputs.present(), copy_of)
+            outcome = self._ingest(file, self.outputs.present(), copy_of, again=again)
         except RefusedError as error:
             if error.status == "wrong_key" and self.runner.stops_on_wrong_key:
                 raise _WrongKeyError(file.path) from None
@@ -336,7 +341,7 @@ class _Reading:
         carry = replace(before.carry, position=position, tail=None, damage=None)
         return replace(before, format="active", end=position.byte_offset).with_carry(carry)
 
-    def _ingest(self, file: PlannedFile, output: Output, copy_of: str | None) -> FileOutcome:
+    def _ingest(self, file: PlannedFile, output: Output, copy_of: str | None, *, again: bool) -> FileOutcome:
         runner = self.runner
         format = runner.format
         carry = None if file.before is None else file.before.carry
@@ -352,8 +357,10 @@ class _Reading:
 
         try:
             format = self.format_of(file)
-            is_changed, reread = False, None
-            if carry is not None:
+            is_changed, reread = again, None
+            if carry is not None and again:
+                reread = KnownRecords(carry)
+            elif carry is not None:
                 has_sidecar = runner.sidecars.covers(file.path)
                 carry, is_changed, reread = _reread(file, carry, format, opening, has_sidecar=has_sidecar)
             if reread is not None:
