@@ -275,7 +275,10 @@ def test_progress_is_told_to_the_end(tmp_path: Path) -> None:
 def test_the_command_prints_a_table(tmp_path: Path) -> None:
     written = write_segment(tmp_path / "a.active", 50)
     flip(tmp_path / "a.active", written[3].end - 9)
-    done = command("ingest", tmp_path / "a.active", "--to", tmp_path / "lake", "--threads", "1")
+    (tmp_path / "notes.txt").write_text("some text")
+    names = ["a.active", "notes.txt"]
+    done = command("ingest", *(tmp_path / name for name in names), "--to", tmp_path / "lake", "--threads", "1")
     assert (done.status, done.err) == (1, "")
     assert "checksum_mismatch" in done.out
+    assert f"\n  {tmp_path / 'notes.txt'}: not a segment: cannot tell the format: " in done.out
     assert done.out.splitlines()[-1] == f"{tmp_path / 'lake'}/active/{{records,damage,files}}/"

@@ -317,7 +317,8 @@ def show(result: IngestResult, stream: TextIO) -> None:
         ]
         out.print()
         out.print(table(("damage", "ranges", "bytes", "meaning"), rows, right=(1, 2), style="red"), soft_wrap=True)
-    _paths(out, "not ingested", [(path, f"{_word(status)}: {reason}") for path, status, reason in result.errors])
+    refused = [(path, f"{_word(status)}: {reason.removeprefix(f'{path}: ')}") for path, status, reason in result.errors]
+    _paths(out, "not ingested", refused)
     _paths(out, "sidecars ignored", [(path, refusal(refused)) for path, refused in result.refused_sidecars])
     _paths(out, "skipped", result.skipped)
     out.print()
