@@ -24,10 +24,10 @@ __all__ = [
 ]
 
 FileStatus = Literal["sound", "damaged", "wrong_key", "limit", "unreadable", "not_a_segment", "replaced", "copy"]
-"""What became of an input file. All rows of the first two are in the tables, of the others none."""
+"""What became of an input file."""
 
 INGESTED: Final[tuple[FileStatus, ...]] = ("sound", "damaged")
-"""The files of which all rows are in the tables."""
+"""The files that were read to their end. Their records and damage are in the tables; of a copy, the damage alone."""
 
 TableKind = Literal["parquet", "delta", "iceberg"]
 """What keeps track of a table's files: their folder alone, Delta Lake, or Apache Iceberg."""
