@@ -109,13 +109,13 @@ class DamagedRange(NamedTuple):
 
 
 class Looked(NamedTuple):
-    """A file that a run has read as a whole, as damage in it was not as it was, and that was not clear then.
+    """What a run saw in a damaged file that it read again as a whole, when records that are ingested were damaged.
 
     A record that is missing can only come back where something was damaged: these places tell whether it did.
 
     Attributes:
         size: the size of the file.
-        places: each range that was damaged then, or had been before, with a hash of its bytes.
+        places: each range that was damaged then, or had been before: its start, its end, and a hash of its bytes.
     """
 
     size: int
@@ -130,7 +130,7 @@ class Damaged(NamedTuple):
         changed: when the file was changed before it was read, in nanoseconds since 1970, as no repair can set it; None
             if that cannot be told.
         rest: of a complete file, a hash of all its bytes but those in these ranges.
-        looked: what was there when the file was last read as a whole for that, and the damage was not clear.
+        looked: what the last run saw that read the whole file to find out; None if none did, or if it cannot help.
     """
 
     ranges: tuple[DamagedRange, ...]

@@ -1,4 +1,10 @@
-"""Reads files that begin with the same record: a segment that was renamed or sealed, its copies, or several."""
+"""Reads files that begin with the same record: a segment that was renamed or sealed, its copies, or several.
+
+The files are compared one after the other with the segments that are known by then (`same` compares two of them). A
+file that is a copy of a segment gets a row as a copy. One that has more goes on with the segment: its row is the
+segment's, and the file that had the segment before is a copy. One that is no segment's begins another one.
+docs/ingest.md, "One segment or several", has the rules as users see them.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -19,7 +25,11 @@ class Reading(Protocol):
     """Reads one file."""
 
     def ingest(self, file: PlannedFile, *, again: bool = False) -> FileOutcome:
-        """Ingests what is new of it; reads it again from its start if other places of it are damaged than were before.
+        """Ingests what is new of it.
+
+        Args:
+            file: the file.
+            again: whether to read it from its start, as other places of it are damaged than of the segment's file.
 
         Raises:
             RefusedError: nothing of it is to be ingested.
@@ -48,7 +58,7 @@ class Reading(Protocol):
         Args:
             file: the copy.
             damage: what is damaged in it; None if that was not looked for.
-            reason: of what it is a copy.
+            reason: the text for the column `error`: it names the file that has the records.
 
         Raises:
             RefusedError: it cannot be read.
@@ -62,7 +72,7 @@ class Reading(Protocol):
 
 @dataclass
 class _Segment:
-    """A segment of this identity. `file` and `outcome` are of this run."""
+    """A segment of this identity. `file` and `outcome` are what this run has read of it; None if that is nothing."""
 
     name: str
     before: Ingested
@@ -103,7 +113,7 @@ class _Kin:
         return [self._outcomes[file.path] for file in self._files]
 
     def _find_moved(self) -> None:
-        """Finds the segments whose files are gone or changed places: the longest file that goes on as one is its."""
+        """Gives a segment whose file is gone, or is another one now, the longest other file that goes on as it did."""
         here = {file.path: file for file in self._files}
         free = {file.path: file for file in sorted(self._files, key=lambda file: -file.size)}
         for segment in self._segments:
@@ -150,7 +160,7 @@ class _Kin:
                     if found == "other":
                         continue
                     if found == "anew":
-                        # What was told of the segment's tail is not true of this file.
+                        # The segment's tail, which a run with `final` has taken, is not in this file.
                         carry = replace(segment.before.carry, tail=None)
                         segment.before = segment.before.with_carry(carry)
                     if found == "longer" and self._is_active_after_sealed(file, segment):
@@ -210,7 +220,7 @@ class _Kin:
         return outcome
 
     def _copy(self, file: PlannedFile, segment: _Segment, damage: Damage | None) -> FileOutcome:
-        """Makes the row of a copy, of which `damage` is damaged. None stands for not known."""
+        """Makes the row of a copy; `damage` is what is damaged in it, None if that is not known."""
         path = path_text(file.path)
         reason = f"{path}: its records are those of {printable_path(segment.path or segment.before.path)}"
         if damage is None or damage.ranges:

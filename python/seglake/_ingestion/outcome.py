@@ -109,7 +109,7 @@ class FileOutcome:
             file: the file.
             grown: what it is by now.
             sink: what took its records and its damage.
-            copy_of: of a copy, of what it is one: none of its records went to the output.
+            copy_of: for a copy, the text for the column `error`: none of its records went to the output.
             is_news: whether the row is to be there in any case.
         """
         before = file.before

@@ -1,7 +1,14 @@
 """Files that were damaged when an earlier run read them, and were repaired since.
 
-What a run leaves out as damaged comes in once it is repaired, each record once. The file is then read again from its
-start, and its damage is listed anew.
+What a run leaves out as damaged comes in once it is repaired, each record once:
+
+1. `may_be_repaired`: the file was changed since it was read. Its change time tells, which no repair can set.
+2. `only_damage_changed`: the bytes of its damaged ranges are others now, and all others are as they were, as far as
+   that is known.
+3. `known_records`: all records that were ingested are found outside of these ranges, so the others are new.
+4. The file is then read again from its start, without its known records, and its damage is listed anew.
+
+If a step fails, the segment goes on as before, and its missing records stay out.
 """
 
 import bisect
@@ -247,10 +254,13 @@ def _has_only_grown(reader: seglake.Reader, before: Carry) -> bool:
 
 
 def known_records(before: Carry, open_at: _OpenAt) -> KnownRecords | Looked | None:
-    """Tells which records are in `records` of a file whose damaged ranges were changed.
+    """Reads a file whose damaged ranges were changed, and tells which of its records are in `records`.
 
-    If more was changed than these ranges, as when the file is being restored right now, that is unclear. Then it
-    returns what was looked at, if a later run can tell by that whether it is clear; else None.
+    If records that were ingested are damaged now, as when the file is being restored right now, that cannot be told.
+
+    Returns:
+        The known records; if these cannot be told, what was seen, by which a later run knows whether to read it again;
+        None if it is to read it again in any case.
     """
     if before.damage is None:
         return None

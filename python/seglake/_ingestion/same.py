@@ -1,4 +1,8 @@
-"""Tells of files that begin with the same record how they are related: one segment, copies, or several."""
+"""Compares a file with the file of a segment that begins with the same record: is it a copy, is it longer, or another?
+
+Bytes are compared, as sidecars restore them, up to where the shorter file ends. Bytes that are damaged in one of both
+are not. Of an active and a sealed file, and of sealed files that are not alike, the records are compared.
+"""
 
 import array
 import hashlib
@@ -19,8 +23,11 @@ __all__ = ["Damage", "Related", "Relation", "relation"]
 Relation = Literal["copy", "longer", "repaired", "anew", "other"]
 """How a file is related to a segment.
 
-It has no more; has that and more; has what is damaged in the segment's file, and may be damaged elsewhere; has other
-bytes after its last record; or differs.
+- `copy`: it has no more than the segment.
+- `longer`: it has all of the segment, and more.
+- `repaired`: it has records that are damaged in the segment's file. It may be damaged elsewhere.
+- `anew`: it has the records of the segment, but other bytes after the last one.
+- `other`: it differs, or it cannot be proven that it does not.
 """
 
 

@@ -154,7 +154,7 @@ class _Reread(NamedTuple):
     """What is known of a file whose damage may have been repaired.
 
     Attributes:
-        carry: what earlier runs have noted, and what was looked at.
+        carry: what earlier runs have noted, and what this one saw (`Looked`).
         is_changed: whether its damage is not as it was.
         known: if it is read again from its start, which of its records are known.
     """
@@ -266,7 +266,7 @@ class _Reading:
 
         Args:
             file: the file.
-            copy_of: of a copy, of what it is one. None of its records is ingested.
+            copy_of: for a copy, the text for the column `error`. None of its records is ingested.
             again: whether to read it from its start, as other places of it are damaged than of the segment's file.
 
         Raises:
@@ -301,7 +301,7 @@ class _Reading:
         return relation(self._open_all, file.path, file.size, known, before)
 
     def list_damage(self, file: PlannedFile, damage: Damage | None, reason: str) -> FileOutcome:
-        """Lists the damage of a copy, without its records: all of it anew, or what has come where the rest is listed.
+        """Lists the damage of a copy, without its records: all of it, or only what is new if the rest is listed.
 
         Raises:
             RefusedError: it cannot be read.
@@ -383,7 +383,7 @@ class _Reading:
                 restored = grown.repaired_records if runner.on_damage == "repair" else 0
                 carried = replace(grown.carry, damage=damage)
                 grown = replace(grown, carry=carried, repaired_records=restored, refused_sidecar=_refused(reader))
-                # Only a row has a copy not be compared again that nothing but its time was changed of.
+                # A copy of which only the time changed gets a row, too: without one, each run would compare it again.
                 is_touched = copy_of is not None and carry is not None and damage != carry.damage
                 return FileOutcome.of(file, grown, sink, copy_of=copy_of, is_news=is_changed or is_touched)
             except WrongKeyFoundError:
