@@ -41,8 +41,8 @@ Fault = Callable[[Request], "str | None"]
 class ObjectStore:
     """A running server. Set `fault` to a function that names what happens to a request.
 
-    `503` and `403` are answered as such, `cut` sends half of the body, `reset` hangs up, `lost` does what is asked and
-    hangs up, `slow` waits a little; None is as ever.
+    `503` and `403` are answered as such, `cut` sends half of the body, `short` sends half of it as if it were all,
+    `reset` hangs up, `lost` does what is asked and hangs up, `slow` waits a little; None is as ever.
     """
 
     host: str
@@ -125,8 +125,18 @@ class _Application:
         if fault == "lost":
             list(self._moto(environ, lambda *_: None))
             hang_up(environ)
+        if fault == "short":
+            return self._short(environ, start_response)
         body: Iterable[bytes] = self._moto(environ, start_response)
         return self._sent(body, request, environ if fault == "cut" else None)
+
+    def _short(self, environ: dict[str, Any], start_response: Callable[..., Any]) -> list[bytes]:
+        answered: list[Any] = []
+        body = b"".join(self._moto(environ, lambda *arguments: answered.extend(arguments)))
+        half = body[: len(body) // 2]
+        headers = [each for each in answered[1] if each[0].lower() != "content-length"]
+        start_response(answered[0], [*headers, ("Content-Length", str(len(half)))])
+        return [half]
 
     def _sent(self, body: Iterable[bytes], request: Request, cut: dict[str, Any] | None) -> Iterator[bytes]:
         for piece in body:

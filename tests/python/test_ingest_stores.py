@@ -14,6 +14,7 @@ from collections.abc import Callable, Generator
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote
 
 import duckdb
 import fsspec
@@ -554,6 +555,28 @@ def test_a_run_that_another_completed_does_not_say_that_it_failed(
     assert others == [2]
 
 
+def test_a_rename_whose_answer_is_lost_is_done(tmp_path: Path) -> None:
+    class Lossy(Hdfs):
+        lost = 0
+
+        def mv(self, path1: str, path2: str, **options: Any) -> None:
+            super().mv(path1, path2, **options)
+            if self.exists(path2) and type(self).lost < 30:
+                type(self).lost += 1
+                raise OSError("no answer")
+
+    own = remote.RemoteStore(Stores(Lossy()), str(tmp_path / "lake"))
+    with own.lock(own.root / "_lock") as is_ours, pytest.MonkeyPatch.context() as patched:
+        assert is_ours
+        patched.setattr(remote, "_RENEWAL_SECONDS", -1.0)
+        own._renew()  # pyright: ignore[reportPrivateUsage]
+        own.confirm()
+    assert Lossy.lost == 2
+    assert seglake.ingest(sources(tmp_path / "src"), str(tmp_path / "lake"), filesystem=Lossy()).records == 16
+    seglake.ingest(tmp_path / "src", tmp_path / "plain")
+    assert rows(tmp_path / "lake") == rows(tmp_path / "plain")
+
+
 @pytest.mark.parametrize("make", [lambda: memory(), Hdfs, WebHdfs], ids=["memory", "hdfs", "webhdfs"])
 def test_a_lock_is_there_at_each_moment_of_its_renewal(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, make: Callable[[], Any]
@@ -918,6 +941,7 @@ def test_a_slow_store_that_loses_answers(store: ObjectStore, tmp_path: Path) -> 
         ("s3://logs/lake?scheme=http", r"the one of logs/lake\."),
         (f"s3://{ACCESS_KEY}:not-to-be-shown@logs/lake", r"a URI with a password in it"),
         ("nonsense://logs/lake", r"nonsense"),
+        ("s3://logs/a b", r"^s3://logs/a b: .*Choose another name, or give filesystem= and the path within it$"),
     ],
 )
 def test_what_is_no_destination(store: ObjectStore, tmp_path: Path, named: str, message: str) -> None:
@@ -970,6 +994,51 @@ def test_what_is_wrong_with_a_store_is_told_with_what_to_do(
     write_segment(tmp_path / "a.active", 3)
     with pytest.raises(IngestError, match=said):
         seglake.ingest(tmp_path / "a.active", f"s3://{bucket}/lake", filesystem=filesystem)
+
+
+@pytest.mark.parametrize("fault", ["cut", "short"])
+@pytest.mark.parametrize("part", ["_lock", "files/", ".parquet", "_staging/", "lake/&"])
+def test_half_an_answer_is_an_error_or_does_not_matter(
+    store: ObjectStore, tmp_path: Path, fault: str, part: str
+) -> None:
+    """Whether the connection ends early, or the answer says that it is all."""
+    source, filesystem = sources(tmp_path / "src"), once(store)
+    assert seglake.ingest(source, "logs/lake", filesystem=filesystem).records == 16
+    asked: list[str] = []
+
+    def act(request: Request) -> str | None:
+        listed = f"{unquote(request.query)}&".endswith(f"{part}&" if part != "lake/&" else part)
+        if request.method == "GET" and (listed if "max-keys=1000" in request.query else request.path.endswith(part)):
+            asked.append(request.path)
+            return fault
+        return None
+
+    store.fault = act
+    with pytest.raises((IngestError, OSError), match=r"logs/lake") as caught:
+        seglake.ingest(source, "logs/lake", filesystem=filesystem)
+    assert isinstance(caught.value, IngestError) or caught.value.filename
+    store.fault = None
+    assert asked
+    if part != "_lock":  # whose own half is not known for what it is
+        assert left(filesystem, "logs/lake") == []
+    # This process waits for no lock that it gave up.
+    assert seglake.ingest(source, "logs/lake", filesystem=filesystem).unchanged == 2
+
+
+def test_a_lock_is_given_back_if_it_was_not_read_back(store: ObjectStore) -> None:
+    own, asked = remote.RemoteStore(Stores(once(store)), "logs/lake"), list[Request]()
+
+    def once_only(request: Request) -> str | None:
+        if request.method != "GET" or not request.path.endswith("_lock"):
+            return None
+        asked.append(request)
+        return "503" if len(asked) == 1 else None
+
+    store.fault = once_only
+    with pytest.raises(OSError, match=r"_lock"), own.lock(own.root / "_lock"):
+        pass
+    assert len(asked) == 2
+    assert left(store.filesystem(), "logs/lake") == []
 
 
 def test_an_interrupted_run_leaves_nothing(store: ObjectStore, tmp_path: Path) -> None:

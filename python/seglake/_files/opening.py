@@ -212,7 +212,9 @@ def _by_uri(uri: str) -> tuple[Store, str]:
         except NotImplementedError:
             pass  # built without it
         except ArrowException as error:
-            raise ValueError(f"{uri}: {error}") from error
+            raise ValueError(
+                f"{uri}: {error}. Choose another name, or give filesystem= and the path within it"
+            ) from error
         except OSError as error:  # as when asking in which region a bucket is
             raise _not_made(uri, error, ()) from error
     filesystem, path = _fsspec(uri, {}, ())

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Self, TypeVar
@@ -21,6 +22,7 @@ from .layout import STAGING
 from .result import IngestError, can_pass
 
 if TYPE_CHECKING:
+    import pyarrow as pa
     import pyarrow.parquet as pq
 
 __all__ = ["Destination", "Staging"]
@@ -155,11 +157,37 @@ class Destination:
         return source.read_at(0, source.size) if source.size else b""
 
     def parquet(self, path: Path) -> pq.ParquetFile:
-        """Opens a Parquet file for reading."""
+        """Opens a Parquet file for reading.
+
+        Raises:
+            IngestError: it is damaged.
+            OSError: it is not there, or cannot be read.
+        """
         import pyarrow.parquet as pq
 
         source: Any = self.store.source(path)
-        return pq.ParquetFile(source if isinstance(source, str) else stream(source))
+        with self._sound(path):
+            return pq.ParquetFile(source if isinstance(source, str) else stream(source))
+
+    def columns(self, path: Path, names: Sequence[str]) -> pa.Table:
+        """Reads those of some columns that a Parquet file has; errors are those of `parquet`."""
+        file: Any = self.parquet(path)  # typed in part only
+        with self._sound(path):
+            return file.read(columns=[name for name in names if name in file.schema_arrow.names])
+
+    @contextmanager
+    def _sound(self, path: Path) -> Generator[None]:
+        import pyarrow as pa
+
+        try:
+            yield
+        except (pa.ArrowException, OSError) as error:
+            if isinstance(error, OSError) and error.filename is not None:
+                raise  # of the store: what came is not known to be damaged
+            raise IngestError(
+                f"{self.shown(path)}: expected a Parquet file that a run has written, it cannot be read: {error}. "
+                "Ingest again, in case that it came damaged; if it is damaged, restore it from a copy"
+            ) from error
 
     def size_and_time(self, path: Path) -> tuple[int, int]:
         """Returns the size of a file in bytes, and when it was finished, in milliseconds since 1970."""

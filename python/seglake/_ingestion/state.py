@@ -290,9 +290,7 @@ def _rows(destination: Destination, paths: Iterable[Path]) -> Iterator[tuple[str
     """Yields the rows of files of the tables `files`, each with the name of its file."""
 
     def read(path: Path) -> tuple[str, Any]:
-        parquet: Any = destination.parquet(path)  # typed in part only
-        names = [name for name in _Row._fields if name in parquet.schema_arrow.names]
-        return destination.shown(path), parquet.read(columns=names)
+        return destination.shown(path), destination.columns(path, _Row._fields)
 
     for name, table in destination.side_by_side(read, paths):
         yield from _rows_of(name, table)

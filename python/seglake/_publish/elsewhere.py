@@ -179,8 +179,11 @@ class Target(ABC):
             try:
                 self._move(staged, path)
             except OSError:
+                there = self.store.find(path, name)
+                if there is not None and self.store.find(staged, name) is None:
+                    return  # it is done, and the answer was lost
                 # Some refuse to rename onto a file: HDFS does.
-                if create or self.store.find(path, name) is None:
+                if create or there is None:
                     raise
                 self._remove(path)
                 self._move(staged, path)

@@ -219,7 +219,11 @@ class _ObjectLeases(Leases):
             # Another may have been first, or have put its own in the place of this one.
             if not now or now == there:
                 raise
-        return self._get(path) == content
+        found = self._get(path)
+        if found is not None and token_of(found) is None:
+            reason = f"expected the lock that was written, {len(found)} other bytes came; try again"
+            raise OSError(errno.EIO, reason, self._name(path))
+        return found == content
 
     def _replace(self, path: Path, content: bytes, expected: Callable[[bytes], bool]) -> None:
         self._target.replace_if(content, path.as_posix(), self._name(path), expected)

@@ -241,7 +241,10 @@ class RemoteStore(Store):
         try:
             is_ours = self._leases.take(path, held, waiting)
         except BaseException:
+            # It may be there all the same.
             GIVEN_UP.add(held.token)
+            with contextlib.suppress(OSError):
+                self._leases.give_up(path, held)
             raise
         if not is_ours:
             yield False
