@@ -34,6 +34,7 @@ mod limits;
 mod listed;
 mod log;
 mod log_batch;
+mod log_facts;
 mod log_lines;
 mod log_options;
 mod lookup;
@@ -61,6 +62,7 @@ mod repair;
 mod report;
 mod seal;
 mod source;
+mod tail;
 mod texts;
 mod uuids;
 mod value;
@@ -101,7 +103,7 @@ mod _native {
     #[pymodule_export]
     use super::listed::{ListedSegment, is_log_name, list_log};
     #[pymodule_export]
-    use super::log::{SegmentLog, Tail};
+    use super::log::SegmentLog;
     #[pymodule_export]
     use super::log_lines::write_lines;
     #[pymodule_export]
@@ -128,6 +130,8 @@ mod _native {
     use super::report::Report;
     #[pymodule_export]
     use super::seal::seal;
+    #[pymodule_export]
+    use super::tail::Tail;
     #[pymodule_export]
     use super::uuids::Uuids;
     #[pymodule_export]

@@ -1,18 +1,15 @@
-//! `SegmentLog` and `Tail`: a durable log.
+//! `SegmentLog`: a durable log.
 
 use std::ffi::OsStr;
 use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
-use std::time::{Duration, Instant};
 
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
-use pyo3::types::{PyCapsule, PyDict, PyString, PyTuple};
+use pyo3::types::{PyCapsule, PyDict};
 use seglake::columns::{Batches as CoreBatches, Limits, Selection, UuidType};
 use seglake::format::{ColumnKind, Filter, Options, active};
-use seglake::store::{
-    LogReader, Recovery, Retention, Segment, SegmentLog as Log, Tail as CoreTail, TailFrom,
-};
+use seglake::store::{LogReader, Retention, SegmentLog as Log, TailFrom};
 use seglake::verbs::Report;
 use uuid::Uuid;
 
@@ -20,25 +17,24 @@ use crate::arrow;
 use crate::batches::{Batches, Stream};
 use crate::destination::Destination;
 use crate::error::{raise, unclosed};
-use crate::exclusive::{Exclusive, InUse, forks};
-use crate::field_in::{FieldIn, from_python, wrong_type};
+use crate::exclusive::{Exclusive, forks};
+use crate::field_in::{FieldIn, from_python, uuid_field};
 use crate::fields::Fields;
 use crate::filters::Filters;
 use crate::interrupt;
 use crate::key::{KeyArgument, keys};
 use crate::listed::mark_to_python;
 use crate::log_batch::{NewRecord, write_records};
+use crate::log_facts::{recovery_to_python, segment_to_python};
 use crate::log_options::{OfWriter, duration};
 use crate::numbers::{self, quantity};
 use crate::open::uuids;
 use crate::passes::Shared;
 use crate::record::{Record, RecordMaker};
 use crate::records::Records;
+use crate::tail::{Tail, tail_from};
 use crate::uuids::Uuids;
 use crate::value::uuid_to_python;
-
-/// How long a thread waits before signal handlers may run.
-const SIGNAL_INTERVAL: Duration = Duration::from_millis(50);
 
 /// A durable log: a folder of segments, one of which is written. Use it in a `with` block, or call `close`.
 ///
@@ -81,76 +77,8 @@ pub(crate) struct SegmentLog {
     is_closed: OnceLock<()>,
 }
 
-/// `log.segments()`, `log.recovered`: a named tuple of this class with these fields.
-fn named<'py>(
-    py: Python<'py>,
-    class: &'static str,
-    fields: Bound<'py, PyTuple>,
-) -> PyResult<Bound<'py, PyAny>> {
-    py.import("seglake._types")?.getattr(class)?.call1(fields)
-}
-
 fn closed() -> PyErr {
     PyValueError::new_err("the log is closed")
-}
-
-fn segment_to_python<'py>(py: Python<'py>, segment: &Segment) -> PyResult<Bound<'py, PyAny>> {
-    let fields = (
-        segment.id.sequence,
-        uuid_to_python(py, segment.id.first.as_bytes())?,
-        segment.kind.extension(),
-        segment.path.as_os_str(),
-        segment.is_frozen,
-    );
-    named(py, "LogSegment", fields.into_pyobject(py)?)
-}
-
-fn recovery_to_python<'py>(py: Python<'py>, step: &Recovery) -> PyResult<Bound<'py, PyAny>> {
-    let (kind, sequence, byte_offset, nbytes, reason) = match step {
-        Recovery::TornTail {
-            segment,
-            offset,
-            bytes,
-        } => (
-            "torn_tail",
-            segment.sequence,
-            Some(*offset),
-            Some(*bytes),
-            None,
-        ),
-        Recovery::Frozen { segment, reason } => (
-            "frozen",
-            segment.sequence,
-            None,
-            None,
-            Some(reason.as_str()),
-        ),
-        Recovery::Rewritten { segment, bytes } => {
-            ("rewritten", segment.sequence, None, Some(*bytes), None)
-        }
-        other => return Err(PyValueError::new_err(format!("{other:?}"))),
-    };
-    let fields = (kind, sequence, byte_offset, nbytes, reason);
-    named(py, "LogRecovery", fields.into_pyobject(py)?)
-}
-
-/// Where following begins: "start", "now", or after a UUID.
-fn tail_from(from: &Bound<'_, PyAny>) -> PyResult<TailFrom> {
-    if from.is_instance_of::<PyString>() {
-        match from.extract::<String>()?.as_str() {
-            "start" => return Ok(TailFrom::Start),
-            "now" => return Ok(TailFrom::Now),
-            _ => {}
-        }
-    }
-    Ok(TailFrom::After(uuid_of(from)?))
-}
-
-fn uuid_of(value: &Bound<'_, PyAny>) -> PyResult<Uuid> {
-    match from_python(value, ColumnKind::Uuid, "uuid")? {
-        FieldIn::Uuid(uuid) => Ok(Uuid::from_bytes(uuid)),
-        _ => Err(wrong_type("uuid", "a UUID", value)),
-    }
 }
 
 impl SegmentLog {
@@ -518,7 +446,7 @@ impl SegmentLog {
     #[pyo3(signature = (uuid, /))]
     fn get(&self, py: Python<'_>, uuid: &Bound<'_, PyAny>) -> PyResult<Option<Py<Record>>> {
         self.check_open()?;
-        let uuid = uuid_of(uuid)?;
+        let uuid = Uuid::from_bytes(uuid_field(uuid, "uuid")?);
         let hits = py.detach(|| self.reader.hits(&uuid));
         let Some(hits) = hits.map_err(|error| raise(py, error))? else {
             return Ok(None);
@@ -620,10 +548,7 @@ impl SegmentLog {
         let from = from_.map_or(Ok(TailFrom::Now), tail_from)?;
         let tail = py.detach(|| self.reader.tail(from));
         let tail = tail.map_err(|error| raise(py, error))?;
-        Ok(Tail {
-            maker: Exclusive::new(RecordMaker::new(active::FORMAT.name, self.reader.columns())),
-            tail: Exclusive::new(tail),
-        })
+        Ok(Tail::new(tail, self.reader.columns()))
     }
 
     fn __enter__(slf: PyRef<'_, Self>) -> PyResult<PyRef<'_, Self>> {
@@ -661,82 +586,5 @@ impl Drop for SegmentLog {
         }
         let text = format!("unclosed log {}", seglake::text::path(&self.path));
         unclosed(text, |py| self.close(py));
-    }
-}
-
-/// An iterator over the records of a log as they come: `SegmentLog.tail` makes it.
-///
-/// >>> log = seglake.SegmentLog("log", readonly=True)
-/// >>> next(log.tail("start")).type
-/// 'order.created'
-#[pyclass(frozen, module = "seglake")]
-pub(crate) struct Tail {
-    tail: Exclusive<CoreTail>,
-    maker: Exclusive<RecordMaker>,
-}
-
-impl Tail {
-    /// The next record, waiting for it at most so long; `None` where there is none.
-    fn next(&self, py: Python<'_>, timeout: Option<Duration>) -> PyResult<Option<Py<Record>>> {
-        let deadline = timeout.and_then(|timeout| Instant::now().checked_add(timeout));
-        loop {
-            let left = match (timeout, deadline) {
-                (None, _) | (Some(_), None) => SIGNAL_INTERVAL,
-                (Some(_), Some(deadline)) => deadline
-                    .saturating_duration_since(Instant::now())
-                    .min(SIGNAL_INTERVAL),
-            };
-            let found = py.detach(|| Ok::<_, InUse>(self.tail.hold()?.wait(left)))?;
-            if found.map_err(|error| raise(py, error))? {
-                let (mut tail, mut maker) =
-                    (self.tail.hold_attached(py)?, self.maker.hold_attached(py)?);
-                if let Some(record) = tail.take(|rows, row| maker.record(py, rows, row)) {
-                    return record.map(Some);
-                }
-                continue; // another thread took it
-            }
-            py.check_signals()?;
-            if deadline.is_some_and(|deadline| Instant::now() >= deadline) {
-                return Ok(None);
-            }
-        }
-    }
-}
-
-#[pymethods]
-impl Tail {
-    fn __iter__(slf: PyRef<'_, Self>) -> PyRef<'_, Self> {
-        slf
-    }
-
-    fn __next__(&self, py: Python<'_>) -> PyResult<Option<Py<Record>>> {
-        self.next(py, None)
-    }
-
-    /// Returns the next record, waiting for it at most so many seconds; None where there is none. 0 does not wait.
-    ///
-    /// >>> log = seglake.SegmentLog("log", readonly=True)
-    /// >>> log.tail("start").poll().type
-    /// 'order.created'
-    /// >>> log.tail("now").poll(0.01)
-    #[pyo3(signature = (timeout=0.0, /))]
-    fn poll(&self, py: Python<'_>, timeout: f64) -> PyResult<Option<Py<Record>>> {
-        let timeout = Duration::try_from_secs_f64(timeout).map_err(|_| {
-            PyValueError::new_err(format!("timeout is {timeout}: it is 0 or more seconds"))
-        })?;
-        self.next(py, Some(timeout))
-    }
-
-    /// The UUID of the last record that was given, after which another tail can begin; None before the first.
-    ///
-    /// >>> log = seglake.SegmentLog("log", readonly=True)
-    /// >>> tail = log.tail("start")
-    /// >>> tail.poll().uuid == tail.last
-    /// True
-    #[getter]
-    fn last<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
-        let last = self.tail.hold_attached(py)?.last();
-        last.map(|uuid| uuid_to_python(py, uuid.as_bytes()))
-            .transpose()
     }
 }

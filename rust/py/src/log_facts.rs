@@ -1,0 +1,65 @@
+//! What a log says of its segments and its recovery, as named tuples of Python.
+
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+use pyo3::types::PyTuple;
+use seglake::store::{Recovery, Segment};
+
+use crate::value::uuid_to_python;
+
+/// `log.segments()`, `log.recovered`: a named tuple of this class with these fields.
+fn named<'py>(
+    py: Python<'py>,
+    class: &'static str,
+    fields: Bound<'py, PyTuple>,
+) -> PyResult<Bound<'py, PyAny>> {
+    py.import("seglake._types")?.getattr(class)?.call1(fields)
+}
+
+/// An item of `log.segments()`.
+pub(crate) fn segment_to_python<'py>(
+    py: Python<'py>,
+    segment: &Segment,
+) -> PyResult<Bound<'py, PyAny>> {
+    let fields = (
+        segment.id.sequence,
+        uuid_to_python(py, segment.id.first.as_bytes())?,
+        segment.kind.extension(),
+        segment.path.as_os_str(),
+        segment.is_frozen,
+    );
+    named(py, "LogSegment", fields.into_pyobject(py)?)
+}
+
+/// An item of `log.recovered`.
+pub(crate) fn recovery_to_python<'py>(
+    py: Python<'py>,
+    step: &Recovery,
+) -> PyResult<Bound<'py, PyAny>> {
+    let (kind, sequence, byte_offset, nbytes, reason) = match step {
+        Recovery::TornTail {
+            segment,
+            offset,
+            bytes,
+        } => (
+            "torn_tail",
+            segment.sequence,
+            Some(*offset),
+            Some(*bytes),
+            None,
+        ),
+        Recovery::Frozen { segment, reason } => (
+            "frozen",
+            segment.sequence,
+            None,
+            None,
+            Some(reason.as_str()),
+        ),
+        Recovery::Rewritten { segment, bytes } => {
+            ("rewritten", segment.sequence, None, Some(*bytes), None)
+        }
+        other => return Err(PyValueError::new_err(format!("{other:?}"))),
+    };
+    let fields = (kind, sequence, byte_offset, nbytes, reason);
+    named(py, "LogRecovery", fields.into_pyobject(py)?)
+}

@@ -1,0 +1,116 @@
+//! `Tail`: the records of a log as they come.
+
+use std::time::{Duration, Instant};
+
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+use pyo3::types::PyString;
+use seglake::format::{Column, active};
+use seglake::store::{Tail as CoreTail, TailFrom};
+use uuid::Uuid;
+
+use crate::error::raise;
+use crate::exclusive::{Exclusive, InUse};
+use crate::field_in::uuid_field;
+use crate::record::{Record, RecordMaker};
+use crate::value::uuid_to_python;
+
+/// How long a thread waits before signal handlers may run.
+const SIGNAL_INTERVAL: Duration = Duration::from_millis(50);
+
+/// Where following begins: "start", "now", or after a UUID.
+pub(crate) fn tail_from(from: &Bound<'_, PyAny>) -> PyResult<TailFrom> {
+    if from.is_instance_of::<PyString>() {
+        match from.extract::<String>()?.as_str() {
+            "start" => return Ok(TailFrom::Start),
+            "now" => return Ok(TailFrom::Now),
+            _ => {}
+        }
+    }
+    Ok(TailFrom::After(Uuid::from_bytes(uuid_field(from, "uuid")?)))
+}
+
+/// An iterator over the records of a log as they come: `SegmentLog.tail` makes it.
+///
+/// >>> log = seglake.SegmentLog("log", readonly=True)
+/// >>> next(log.tail("start")).type
+/// 'order.created'
+#[pyclass(frozen, module = "seglake")]
+pub(crate) struct Tail {
+    tail: Exclusive<CoreTail>,
+    maker: Exclusive<RecordMaker>,
+}
+
+impl Tail {
+    /// Of records with these columns.
+    pub(crate) fn new(tail: CoreTail, columns: &'static [Column]) -> Self {
+        Self {
+            maker: Exclusive::new(RecordMaker::new(active::FORMAT.name, columns)),
+            tail: Exclusive::new(tail),
+        }
+    }
+
+    /// The next record, waiting for it at most so long; `None` where there is none.
+    fn next(&self, py: Python<'_>, timeout: Option<Duration>) -> PyResult<Option<Py<Record>>> {
+        let deadline = timeout.and_then(|timeout| Instant::now().checked_add(timeout));
+        loop {
+            let left = match (timeout, deadline) {
+                (None, _) | (Some(_), None) => SIGNAL_INTERVAL,
+                (Some(_), Some(deadline)) => deadline
+                    .saturating_duration_since(Instant::now())
+                    .min(SIGNAL_INTERVAL),
+            };
+            let found = py.detach(|| Ok::<_, InUse>(self.tail.hold()?.wait(left)))?;
+            if found.map_err(|error| raise(py, error))? {
+                let (mut tail, mut maker) =
+                    (self.tail.hold_attached(py)?, self.maker.hold_attached(py)?);
+                if let Some(record) = tail.take(|rows, row| maker.record(py, rows, row)) {
+                    return record.map(Some);
+                }
+                continue; // another thread took it
+            }
+            py.check_signals()?;
+            if deadline.is_some_and(|deadline| Instant::now() >= deadline) {
+                return Ok(None);
+            }
+        }
+    }
+}
+
+#[pymethods]
+impl Tail {
+    fn __iter__(slf: PyRef<'_, Self>) -> PyRef<'_, Self> {
+        slf
+    }
+
+    fn __next__(&self, py: Python<'_>) -> PyResult<Option<Py<Record>>> {
+        self.next(py, None)
+    }
+
+    /// Returns the next record, waiting for it at most so many seconds; None where there is none. 0 does not wait.
+    ///
+    /// >>> log = seglake.SegmentLog("log", readonly=True)
+    /// >>> log.tail("start").poll().type
+    /// 'order.created'
+    /// >>> log.tail("now").poll(0.01)
+    #[pyo3(signature = (timeout=0.0, /))]
+    fn poll(&self, py: Python<'_>, timeout: f64) -> PyResult<Option<Py<Record>>> {
+        let timeout = Duration::try_from_secs_f64(timeout).map_err(|_| {
+            PyValueError::new_err(format!("timeout is {timeout}: it is 0 or more seconds"))
+        })?;
+        self.next(py, Some(timeout))
+    }
+
+    /// The UUID of the last record that was given, after which another tail can begin; None before the first.
+    ///
+    /// >>> log = seglake.SegmentLog("log", readonly=True)
+    /// >>> tail = log.tail("start")
+    /// >>> tail.poll().uuid == tail.last
+    /// True
+    #[getter]
+    fn last<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
+        let last = self.tail.hold_attached(py)?.last();
+        last.map(|uuid| uuid_to_python(py, uuid.as_bytes()))
+            .transpose()
+    }
+}
