@@ -7,7 +7,6 @@ use super::block::{BLOCK_HEADER_BYTES, Decoder, Name, Shape};
 use super::front::Front;
 use super::layout::{HEAD_BYTES, TAIL_BYTES, TocEntry};
 use super::toc::{Entries, Table, V2_ENTRY_BYTES, V2_HEAD_BYTES};
-use super::unlisted::MOST_TENANT_BYTES;
 use crate::bug::OrBug;
 use crate::cursor::fields;
 use crate::engine::{Budget, Options};
@@ -24,6 +23,8 @@ const NEAR_COST: u64 = 8;
 pub(super) const FAR_COST: u64 = 1024;
 /// After content of at most this length the next field is near.
 pub(super) const NEAR_BYTES: u64 = 4 << 10;
+/// The longest tenant ID that is tried or searched after.
+pub(super) const MOST_TENANT_BYTES: u32 = 65_535;
 /// What a window has after a successful load.
 pub(super) const LOADED: &str = "as many bytes as were loaded";
 /// How many fields are decoded between two polls of the interrupt.

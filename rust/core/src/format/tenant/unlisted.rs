@@ -10,7 +10,7 @@ use super::block_search::{BlockSearch, Good, Places, Verdict};
 use super::claims::{self, Origin};
 use super::front::COUNT_BYTES;
 use super::layout::TocEntry;
-use super::probe::{FAR_COST, Input};
+use super::probe::{FAR_COST, Input, MOST_TENANT_BYTES};
 use super::proven::{Unit, What};
 use super::reading::Reading;
 use super::toc::{Entry, TOC_START, V2_ENTRY_BYTES};
@@ -18,8 +18,6 @@ use crate::engine::{Advance, Budget};
 use crate::error::Result;
 use crate::ledger::{Cause, Kind};
 
-/// The longest tenant ID that is tried or searched after.
-pub(super) const MOST_TENANT_BYTES: u32 = 65_535;
 /// What the budget charges for trying a length or a place, in bytes.
 const TRIAL_COST: u64 = 16;
 /// What the budget charges for a look at the place that an entry names.
