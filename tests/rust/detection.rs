@@ -27,6 +27,7 @@ fn an_extension_decides_only_between_what_the_content_allows() {
             "the extension is .tenant",
         ),
         (&neither, "a.txt", None, false, "like none of the formats"),
+        (&Vec::new(), "a.txt", None, false, "the file is empty"),
         (&neither, "tenant", None, false, "like none of the formats"),
         (
             &either,

@@ -259,11 +259,7 @@ impl<'a> Salvage<'a> {
     }
 
     fn failed(&self, error: std::io::Error) -> Error {
-        Error::io(
-            Some(&self.path),
-            format!("cannot write after the first {} bytes", self.len),
-            error,
-        )
+        Error::io(Some(&self.path), "cannot write the recovered file", error)
     }
 }
 

@@ -53,11 +53,13 @@ pub fn detect(source: &dyn Source, options: &Options) -> Result<Detection> {
             let reason = "it is a parity sidecar: name the file that it is for";
             (None, false, reason.to_owned())
         }
-        ([], _) => (
-            None,
-            false,
-            "the content is like none of the formats".to_owned(),
-        ),
+        ([], _) => {
+            let reason = match source.len() {
+                0 => "the file is empty",
+                _ => "the content is like none of the formats",
+            };
+            (None, false, reason.to_owned())
+        }
         _ => (
             None,
             false,

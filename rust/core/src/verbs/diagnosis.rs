@@ -124,7 +124,7 @@ impl Reason {
             }
             Self::OtherDialect => "read it with the dialect that it was written in (--dialect)",
             Self::OtherContent => {
-                "find out what wrote it there: another program, a wrong path, a file system that mixed files up"
+                "if it is all of the file, read it as what it is (--format); else find out what wrote it there: another program, a wrong path, a file system that mixed files up"
             }
             Self::AsWritten => {
                 "the disk is not at fault: look at the program that wrote it, or read it with a version that knows it"

@@ -9,7 +9,7 @@ use crate::bug::OrBug;
 use crate::checksum::{Incremental, Key};
 use crate::cursor::Cursor;
 use crate::engine::{Eof, Filter, IfExists, Options, Start, Step, Walk, WriteOptions};
-use crate::error::{Damage, Error, Finding, Result};
+use crate::error::{Damage, Error, Finding, Result, name};
 use crate::format::active::{self, ActiveWalk};
 use crate::format::{self, resolve, sealed};
 use crate::ledger::Cause;
@@ -71,7 +71,8 @@ pub fn seal(
     let format = resolve(&*source, options)?;
     if *format != active::FORMAT {
         return Err(Error::Usage(format!(
-            "expected an active segment to seal, found {}: convert it instead",
+            "{}: expected an active segment to seal, found {}: convert it instead",
+            name(&source.path().map(Path::to_path_buf)),
             format.name
         )));
     }
