@@ -50,6 +50,7 @@ def test_help_lists_the_commands() -> None:
     assert done.status == 0
     for name in COMMANDS:
         assert f"\n  {name} " in done.out
+    assert "`seglake verify FILE`" in done.out
 
 
 @pytest.mark.parametrize("arguments", [(), ("log",)])

@@ -92,7 +92,8 @@ def _print_version(context: click.Context, _parameter: click.Parameter, value: b
     cls=_LazyGroup,
     invoke_without_command=True,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
-    epilog="Exit status: 0 all sound, 1 damage was met, 2 error. `seglake COMMAND --help` has examples.",
+    epilog="For a file that may be damaged begin with `seglake verify FILE`: it says what is wrong and what to do.\n\n"
+    "Exit status: 0 all sound, 1 damage was met, 2 error. `seglake COMMAND --help` has examples.",
 )
 @click.option(
     "--version",
