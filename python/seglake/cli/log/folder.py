@@ -37,7 +37,10 @@ def _seconds(text: str) -> float:
 DURATION = options.Typed(_seconds)
 """A time such as `90s`, in seconds."""
 
-folder = click.argument("path", metavar="DIR", type=click.Path(exists=True, file_okay=False))
+
+def folder(command: options.Command) -> options.Command:
+    """`DIR`: the folder of a log that is there."""
+    return click.argument("path", metavar="DIR", type=click.Path(exists=True, file_okay=False))(command)
 
 
 def opened(path: str, key: str | None, **how: Any) -> SegmentLog:

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING, Any, TypeVar, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import click
 
@@ -23,13 +22,11 @@ if TYPE_CHECKING:
     from seglake import SegmentLog
     from seglake._types import ProfileName
 
-_Command = TypeVar("_Command", bound=Callable[..., Any])
-
 _MOST_TYPE_BYTES = 255
 _ESCAPE = re.compile(rb"\\x[0-9a-fA-F]{2}")
 
 
-def _segment_options(command: _Command) -> _Command:
+def _segment_options(command: options.Command) -> options.Command:
     for option in (
         click.option(
             "--segment-bytes",
