@@ -1,22 +1,12 @@
-"""What tests of all parts share."""
+"""How tests of all parts are run. A change here runs the oracle tests again; fixtures are in `fixtures.py`."""
 
 from __future__ import annotations
 
 import os
-import shutil
-import subprocess
-from collections.abc import Iterator
-from pathlib import Path
-from typing import TYPE_CHECKING
 
-import pytest
 from hypothesis import HealthCheck, settings
 
-if TYPE_CHECKING:
-    from object_store import ObjectStore
-
-pytest_plugins = ["tests.oracles", "tests.budgets"]
-
+pytest_plugins = ["tests.oracles", "tests.budgets", "tests.fixtures"]
 
 # Property tests draw the same cases in every run, so that a failure comes from the change that is tested. With
 # SEGLAKE_HYPOTHESIS=new they draw new ones. Both profiles are set here, because hypothesis has another default if the
@@ -27,33 +17,3 @@ _COMMON = settings(
 settings.register_profile("fixed", parent=_COMMON, derandomize=True)
 settings.register_profile("new", parent=_COMMON)
 settings.load_profile(os.environ.get("SEGLAKE_HYPOTHESIS", "fixed"))
-
-
-@pytest.fixture
-def small_disk(tmp_path: Path) -> Iterator[Path]:
-    """A file system of 3 MiB, where this machine lets one be mounted."""
-    folder = tmp_path / "disk"
-    folder.mkdir()
-    mount = ["mount", "-t", "tmpfs", "-o", "size=3m", "tmpfs", str(folder)]
-    if shutil.which("mount") is None or subprocess.run(mount, capture_output=True, check=False).returncode != 0:
-        pytest.skip("mounting a small file system takes rights that are not given here")
-    yield folder
-    # Nobody has a file open there any more, but for who is just ending.
-    subprocess.run(["umount", "--lazy", str(folder)], check=True)
-
-
-@pytest.fixture(scope="module")
-def running_store() -> Iterator[ObjectStore]:
-    """An object store for all tests of a file: starting one takes a second."""
-    from object_store import object_store
-
-    with object_store() as store:
-        yield store
-
-
-@pytest.fixture
-def store(running_store: ObjectStore) -> Iterator[ObjectStore]:
-    """The object store, which does with requests what the test tells it to, and what others told it no more."""
-    running_store.fault = None
-    yield running_store
-    running_store.fault = None

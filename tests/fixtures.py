@@ -1,0 +1,44 @@
+"""Fixtures that tests of all parts share. None is used without being asked for."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from object_store import ObjectStore
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    """A file system of 3 MiB, where this machine lets one be mounted."""
+    folder = tmp_path / "disk"
+    folder.mkdir()
+    mount = ["mount", "-t", "tmpfs", "-o", "size=3m", "tmpfs", str(folder)]
+    if shutil.which("mount") is None or subprocess.run(mount, capture_output=True, check=False).returncode != 0:
+        pytest.skip("mounting a small file system takes rights that are not given here")
+    yield folder
+    # Nobody has a file open there any more, but for who is just ending.
+    subprocess.run(["umount", "--lazy", str(folder)], check=True)
+
+
+@pytest.fixture(scope="module")
+def running_store() -> Iterator[ObjectStore]:
+    """An object store for all tests of a file: starting one takes a second."""
+    from object_store import object_store
+
+    with object_store() as store:
+        yield store
+
+
+@pytest.fixture
+def store(running_store: ObjectStore) -> Iterator[ObjectStore]:
+    """The object store, which does with requests what the test tells it to, and what others told it no more."""
+    running_store.fault = None
+    yield running_store
+    running_store.fault = None
