@@ -29,7 +29,7 @@ def in_order(
 
     At most `2 * threads` things are begun, of each of which at most two results exist that nobody has asked for. What
     making one raises is raised in its place. Nothing is made before the first is asked for. When the generator is
-    closed the threads end behind the results that they are at. With one thread nothing is made ahead.
+    closed the threads end after the results that they are at. With one thread nothing is made ahead.
 
     Args:
         things: what to work on. They are taken by one thread at a time.

@@ -80,7 +80,7 @@ class Damaged(NamedTuple):
     Attributes:
         path: the file's absolute path or URI.
         start: the offset in the file, in bytes, at which the range begins.
-        end: the offset behind its last byte.
+        end: the offset after its last byte.
         kind: what the bytes seem to be, as in `Span`.
         cause: what is wrong with them.
 
@@ -135,7 +135,7 @@ def scan(
         dialect: how an oplog's messages are laid out: "draft" (default), "draft-1.1" or "autobase".
         columns: the columns to read, as in `open`.
         filters: the records to give, as in `open`.
-        on_damage: "raise" raises DamageError at damage, behind all records before it; "skip" reads on after it, and
+        on_damage: "raise" raises DamageError at damage, after all records before it; "skip" reads on after it, and
             warns once for each damaged file (DamageWarning); "repair" is as "skip", and gives records that parity
             sidecars restore.
         key: the key of the checksums, as in `open`.
@@ -144,7 +144,7 @@ def scan(
         recursive: whether to look in folders within the folders.
         glob: read only those files of folders whose name matches, such as "*.active" or "*.{active,sealed}"; or any of
             several patterns. It also chooses among the segments of a log.
-        include_path: the name of a column with each record's file, behind the others.
+        include_path: the name of a column with each record's file, after the others.
         prune: read no more of each file than records of `filters` can be in, as in `open`: a file whose index, table of
             contents or first record proves that it has none is passed over. Damage elsewhere goes unnoticed, but not by
             `Scan.damage`; `Scan.files` lists all files.
@@ -403,7 +403,7 @@ class Scan:
         """Yields the records as `pyarrow.RecordBatch`es, none of them empty, in flat memory. Needs pyarrow.
 
         Raises:
-            DamageError, FormatError, OSError: as `count`, behind the batches before it.
+            DamageError, FormatError, OSError: as `count`, after the batches before it.
 
         Example:
             >>> import seglake
@@ -527,7 +527,7 @@ class Scan:
             read: called with the path and the report of each file that was read to its end, by the thread that did it.
 
         Raises:
-            DamageError, FormatError, OSError: as `count`, behind the batches before it.
+            DamageError, FormatError, OSError: as `count`, after the batches before it.
 
         Example:
             >>> import seglake

@@ -126,7 +126,7 @@ def library_of(uri: str) -> str:
 
 
 def connect(uri: str, settings: Mapping[str, Any], secrets: tuple[str, ...]) -> Store:
-    """Returns the store of a URI, of which only what stands in front of the path counts.
+    """Returns the store of a URI, of which only what stands before the path counts.
 
     Args:
         uri: a file or folder in the store.

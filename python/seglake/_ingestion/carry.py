@@ -75,7 +75,7 @@ class Sums:
 class Tail:
     """What a run that was told that the file is final has taken from after the position.
 
-    The position stays in front of it, as it is certain only if the file really grows no more.
+    The position stays before it, as it is certain only if the file really grows no more.
 
     Attributes:
         end: up to where the damage is in `damage`, in bytes.

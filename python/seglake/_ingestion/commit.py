@@ -274,7 +274,7 @@ def _roll_forward(
     for moves in groups.values():
         for _ in destination.side_by_side(place, [move for move in moves if waiting[move]]):
             pass
-        # Also the names that were given before: the run that gave them may have died in front of this.
+        # Also the names that were given before: the run that gave them may have died before this.
         if moves:
             store.sync_names(folder, [folder / final for _, final in moves])
         if tables is not None:

@@ -75,7 +75,7 @@ def read_growth(
 ) -> Grown:
     """Reads a file to its end, in a pass over what has come, and one over its tail if the file is final.
 
-    What is in front of the tail is then the same whether the file was final or not. The tail may be read again.
+    What is before the tail is then the same whether the file was final or not. The tail may be read again.
 
     Raises:
         ReplacedError: it is not the file that earlier runs have ingested.

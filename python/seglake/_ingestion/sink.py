@@ -17,7 +17,7 @@ from .tables import RAW_PART_BYTES
 
 __all__ = ["FileSink", "ReplacedError", "UnreadableError"]
 
-# How much is held back of a file behind its last record, a few hundred bytes each.
+# How much is held back of a file after its last record, a few hundred bytes each.
 _HELD_RANGES: Final = 4096
 _compute: Final = cast("Any", pc)  # typed in part only
 

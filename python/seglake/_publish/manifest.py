@@ -184,7 +184,7 @@ class Manifest:
 
     def _take_back(self, destination: Path, store: Store) -> None:
         finals = [destination / final for _, final in self.place]
-        # An index goes before its log, and stands behind it in the list: alone it would look like a file of its own.
+        # An index goes before its log, and stands after it in the list: alone it would look like a file of its own.
         for final in reversed(finals):
             store.remove(final)
         # Their folders as well, where nothing of others is in them.

@@ -93,7 +93,7 @@ def tell(error: BaseException, *, label: str | None = None) -> int:
 
 
 def say(message: str) -> None:
-    """Write a message to standard error, behind all output so far."""
+    """Write a message to standard error, after all output so far."""
     try:
         sys.stdout.flush()
     except (OSError, AttributeError):

@@ -39,7 +39,7 @@ class Named(NamedTuple):
     """The files that the command line names.
 
     Attributes:
-        files: their names, those of folders behind the folder's.
+        files: their names, those of folders after the folder's.
         in_folders: whether one of the names is a folder.
         small: whether all are files in folders on this machine, and small on average.
         empty: how many folders there is nothing to read in, or that cannot be listed, which has been said.

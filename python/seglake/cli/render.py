@@ -107,7 +107,7 @@ def size(number: int) -> str:
 
 
 def exact_size(number: int) -> str:
-    """A number of bytes exactly, with a rounded one behind it where that helps: `12,345,678 bytes (11.8 MiB)`."""
+    """A number of bytes exactly, with a rounded one after it where that helps: `12,345,678 bytes (11.8 MiB)`."""
     exact = count(number, "byte")
     return exact if number < 1024 else f"{exact} ({size(number)})"
 
@@ -168,7 +168,7 @@ def preview(value: bytes, form: ValueForm, most: int) -> str:
     if form == "base64":
         return base64_text(head[: max(3, most // 3 * 3)])
     if len(value) > most:
-        # Not half a character at the cut: a continuation byte belongs to what stands in front of it.
+        # Not half a character at the cut: a continuation byte belongs to what stands before it.
         while len(head) > max(most - 3, 1) and value[len(head)] & 0xC0 == 0x80:
             head = head[:-1]
     return printable_bytes(head)

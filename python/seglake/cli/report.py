@@ -174,7 +174,7 @@ def title(reason: str) -> str:
 def explained(report: Report, width: int) -> Iterator[Text]:
     """The likely reasons of the first damaged ranges, a block each, and a line on the others.
 
-    Ranges one behind the other that share reason and evidence are one block.
+    Ranges one after the other that share reason and evidence are one block.
 
     Args:
         report: a report whose diagnoses are wanted.
@@ -231,7 +231,7 @@ def _block(block: list[Diagnosis], width: int, *, next_too: bool) -> Text:
     first, last = block[0], block[-1]
     where = f"{first.start:,} to {last.end:,}"
     if len(block) > 1:
-        apart = any(own.end < behind.start for own, behind in pairwise(block))
+        apart = any(own.end < following.start for own, following in pairwise(block))
         where += f" ({len(block):,} ranges{', other bytes between them' if apart else ''})"
     text = Text.assemble((where, "bold"), ": ", (title(first.reason), "" if first.certainty is None else "bold"))
     text.append("" if first.certainty is None else f" ({first.certainty})")

@@ -36,7 +36,7 @@ def from_oplog(
     """Decodes oplog messages in a binary column: from Kafka, from Parquet, from the values of another segment.
 
     The result is a struct of the fields that the dialect has, without `seq`; null where the column is null. A message
-    is what stands in an oplog file behind its length.
+    is what stands in an oplog file after its length.
 
     Args:
         column: the messages, a binary column or its name.

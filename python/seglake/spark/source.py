@@ -40,7 +40,7 @@ class SegmentDataSource(DataSource):
     """Reads and writes binary log segments: `spark.read.format("seglake").load(paths)`, and `df.write` likewise.
 
     The options are described in the documents under "Spark". Whatever is wrong with them, with a path or with a schema
-    is an error before a load's first job. Of a write Spark lets it be told in front of the last stage.
+    is an error before a load's first job. Of a write Spark lets it be raised only before the last stage.
     """
 
     def __init__(self, options: MutableMapping[str, str]) -> None:

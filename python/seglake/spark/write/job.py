@@ -33,7 +33,7 @@ class PartFile(NamedTuple):
     """A file that a task has written.
 
     Attributes:
-        moves: its name in the job's staging folder and the one that it is to have; behind it those of the index that
+        moves: its name in the job's staging folder and the one that it is to have; after it those of the index that
             belongs to it, if it has one.
         records: how many records are in it.
     """
@@ -169,7 +169,7 @@ class Existing:
     """The names in a folder that are not hidden: those that a write replaces, and what else there is.
 
     Attributes:
-        segments: files that are segments, an index in front of the log that it belongs to.
+        segments: files that are segments, an index before the log that it belongs to.
         others: everything else, folders included.
     """
 
