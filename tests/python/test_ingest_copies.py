@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, Final
 
 import pytest
-from segments import write_segment
+from segments import TYPE, flip, write_segment
 from test_ingest_again import latest, rows
 from test_ingest_repaired import damage_now
 
@@ -134,3 +134,31 @@ def test_the_damage_of_a_file_and_its_copies_is_told(
             path = life.folder / f"{name}.{format}"
             assert (states[str(path)] == "damaged") == (not seglake.verify(path).ok), name
     assert ingest(life.folder, lake).run_id is None or not life.files
+
+
+@pytest.mark.parametrize("trailer", [True, False])
+def test_a_damaged_sealed_copy_goes_on_as_an_active_segment(tmp_path: Path, trailer: bool) -> None:
+    src, lake = tmp_path / "src", tmp_path / "lake"
+    written = write_segment(tmp_path / "whole.active", RECORDS)
+    content = (tmp_path / "whole.active").read_bytes()
+
+    def seal(records: int) -> None:
+        (src / "b.sealed").unlink(missing_ok=True)
+        with seglake.create(src / "b.sealed", format="sealed", options={"trailer": trailer}) as writer:
+            for each in written[:records]:
+                writer.write(uuid=each.uuid, type=TYPE, value=each.value)
+
+    src.mkdir()
+    (src / "a.active").write_bytes(content[: written[8].end])
+    assert ingest(src, lake).records == 9
+    seal(7)
+    with seglake.open(src / "b.sealed") as reader:
+        last = [record.position for record in reader][-1]
+    flip(src / "b.sealed", last + 17)  # its length, which is checked without a trailer, too
+    assert ingest(src, lake).statuses["damaged"] == 1
+    seal(RECORDS)
+    result = ingest(src, lake)
+    assert (result.records, result.statuses["sound"], result.statuses["copy"]) == (RECORDS - 9, 1, 1)
+    assert ingest(src, lake).records == 0
+    assert Counter(row["value"] for row in rows(lake, "records")) == Counter(each.value for each in written)
+    assert damage_now(lake, "sealed") == []

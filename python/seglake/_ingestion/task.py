@@ -164,7 +164,7 @@ class _Reread(NamedTuple):
     known: KnownRecords | None
 
 
-def _reread(file: PlannedFile, carry: Carry, format: str, opening: Opening, *, has_sidecar: bool) -> _Reread:
+def _reread(file: PlannedFile, carry: Carry, opening: Opening, *, has_sidecar: bool) -> _Reread:
     """Tells whether damage of a file is not as it was, and if it is read again from its start, what is known of it."""
 
     def open_at(position: seglake.Position | None) -> seglake.Reader:
@@ -177,9 +177,10 @@ def _reread(file: PlannedFile, carry: Carry, format: str, opening: Opening, *, h
     if isinstance(known, Looked):
         assert carry.damage is not None
         known, carry = None, replace(carry, damage=carry.damage._replace(looked=known))
-    if known is None and file.copy is not None and can_be_read_again(carry, format, file.size):
-        open_at(carry.position).close()  # it goes on as the segment did
-        known = KnownRecords(carry)
+    if known is None and file.copy is not None:
+        with open_at(carry.position) as reader:  # it goes on as the segment did, maybe sealed since
+            if can_be_read_again(carry, reader.format, file.size):
+                known = KnownRecords(carry)
     return _Reread(carry, is_changed, known)
 
 
@@ -362,7 +363,7 @@ class _Reading:
                 reread = KnownRecords(carry)
             elif carry is not None:
                 has_sidecar = runner.sidecars.covers(file.path)
-                carry, is_changed, reread = _reread(file, carry, format, opening, has_sidecar=has_sidecar)
+                carry, is_changed, reread = _reread(file, carry, opening, has_sidecar=has_sidecar)
             if reread is not None:
                 # Its damage was repaired, or was that of a copy: it is listed as if for the first time.
                 before, file = None, file._replace(before=None)
