@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import secrets
 import stat
 import sys
 from collections.abc import Callable, Iterator
@@ -15,6 +16,7 @@ from cli_process import here
 from cli_samples import sample
 
 import seglake
+from seglake._publish.new_file import new_file
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="permissions and links are of another kind there")
 
@@ -207,6 +209,33 @@ def test_their_names_may_be_as_long_as_names_are(writer: str, folder: Path) -> N
     WRITERS[writer](folder, new, False)
     assert new.is_file()
     assert [path for path in folder.iterdir() if path.name.startswith(".")] == []
+
+
+def test_an_interruption_leaves_nothing_however_early_it_comes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In the moment in which the file was made, and before anybody was told."""
+    created = os.open
+
+    def interrupted(path: Any, flags: int, *mode: int, **more: Any) -> int:
+        descriptor = created(path, flags, *mode, **more)
+        if not flags & os.O_EXCL:
+            return descriptor
+        os.close(descriptor)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(os, "open", interrupted)
+    with pytest.raises(KeyboardInterrupt), new_file(str(tmp_path / "new"), replace=False):
+        pass
+    monkeypatch.undo()
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_name_that_is_taken_stays_the_others(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    names = iter(["0", "1"])
+    monkeypatch.setattr(secrets, "token_hex", lambda _: next(names))
+    (tmp_path / ".new.0.tmp").write_bytes(b"of another")
+    with new_file(str(tmp_path / "new"), replace=False) as file:
+        file.write(b"x")
+    assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == {".new.0.tmp": b"of another", "new": b"x"}
 
 
 def test_what_extract_writes_is_no_different(folder: Path) -> None:

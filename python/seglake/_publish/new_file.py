@@ -39,9 +39,17 @@ def new_file(path: str, *, replace: bool) -> Generator[BinaryIO]:
         raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), path)
     # A name that is as long as names may be has no room for more.
     prefix = final.name if len(os.fsencode(final.name)) <= _LONGEST_NAME_BYTES else "seglake"
-    with _about(path):
-        descriptor, staged = _staged(final.parent, prefix)
+    staged: Path | None = None
     try:
+        # The name is known before there is a file of it: an interruption may come as soon as there is one.
+        with _about(path):
+            while True:
+                staged = final.parent / f".{prefix}.{secrets.token_hex(8)}.tmp"
+                try:
+                    descriptor = _staged(staged)
+                    break
+                except FileExistsError:
+                    staged = None  # the name is taken
         # Closed before it gets its name, because Windows cannot rename or remove an open file.
         with io.BufferedWriter(_Named(descriptor, path)) as file:
             yield file
@@ -53,18 +61,14 @@ def new_file(path: str, *, replace: bool) -> Generator[BinaryIO]:
         with _about(path, _NOT_SYNCED):
             durable.sync_folder(final.parent)
     finally:
-        staged.unlink(missing_ok=True)
+        if staged is not None:
+            staged.unlink(missing_ok=True)
 
 
-def _staged(folder: Path, prefix: str) -> tuple[int, Path]:
-    """Creates a file of a random name, with the permissions of other new files: those of `tempfile` are private."""
+def _staged(path: Path) -> int:
+    """Creates a file with the permissions of other new files: those of `tempfile` are private."""
     binary: int = getattr(os, "O_BINARY", 0)  # of Windows
-    while True:
-        staged = folder / f".{prefix}.{secrets.token_hex(8)}.tmp"
-        try:
-            return os.open(staged, os.O_RDWR | os.O_CREAT | os.O_EXCL | binary, 0o666), staged
-        except FileExistsError:
-            continue  # the name is taken
+    return os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | binary, 0o666)
 
 
 class _Named(io.FileIO):
