@@ -60,10 +60,11 @@ def test_no_line_about_a_command_is_cut_off(arguments: tuple[str, ...]) -> None:
     assert "..." not in listed
 
 
-def test_no_command_is_trouble_and_shows_the_help() -> None:
-    done = here()
+@pytest.mark.parametrize("words", [(), ("log",)])
+def test_no_command_is_trouble_and_shows_the_help(words: tuple[str, ...]) -> None:
+    done = here(*words)
     assert (done.status, done.out) == (2, "")
-    assert done.err == here("--help").out
+    assert done.err == here(*words, "--help").out
 
 
 def test_version() -> None:

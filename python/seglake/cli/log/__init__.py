@@ -5,6 +5,7 @@ from __future__ import annotations
 import click
 
 from .. import options
+from ..failure import Status
 from . import info, retain, seal, snapshot, tail, verify, write
 
 __all__ = ["command"]
@@ -27,9 +28,15 @@ Examples:
 """
 
 
-@click.group(cls=_Group, epilog=_EXAMPLES, short_help="Write, follow and check a log, a folder of segments.")
+@click.group(
+    cls=_Group,
+    invoke_without_command=True,
+    epilog=_EXAMPLES,
+    short_help="Write, follow and check a log, a folder of segments.",
+)
 @options.debug
-def command() -> None:
+@click.pass_context
+def command(context: click.Context) -> None:
     """Write, follow and check a log: a folder of segments, one of which is written.
 
     A log has one writer and any number of readers. Its segments are active and sealed files, which all other commands
@@ -37,6 +44,9 @@ def command() -> None:
 
     Exit status: 0 all sound, 1 damage was met, 2 error.
     """
+    if context.invoked_subcommand is None:
+        click.echo(context.get_help(), err=True)
+        context.exit(Status.TROUBLE)
 
 
 for _name, _command in (
