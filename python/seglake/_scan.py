@@ -123,7 +123,7 @@ def scan(
     segments: `glob` says which ones are meant, since what is not recognised is an error, never left out in silence.
 
     The folder of a `SegmentLog` is one log: its records at the moment of the listing, as far as they were on the disk,
-    each once, also beside its writer.
+    each once, also while it is written.
 
     Args:
         sources: a file, a folder, a pattern such as "logs/*.active" (`*`, `?`, `[abc]`, `{a,b}`), a URI that

@@ -441,13 +441,13 @@ def test_a_log_that_grows_is_not_read_as_a_whole_until_damage_can_be_clear(tmp_p
     for number in range(33, 37):
         assert (grown(number, 12), len(looks)) == (1, 1)
     assert (grown(37, 12, 8), len(looks)) == (1, 1)  # as it was at first
-    assert (grown(38, 12, 5), len(looks)) == (1, 1)  # nobody knows of 5, which was sound, until the file is read
+    assert (grown(38, 12, 5), len(looks)) == (1, 1)  # that 5 broke, too, is not noticed until the file is read
     assert (grown(39), len(looks)) == (2, 2)
     assert told(ingest(path, lake)) == (0, 0, 0, {"sound": 1})
     assert positions(lake) == [each.start for each in written[:39]]
 
 
-def test_a_log_whose_damage_is_not_clear_is_read_once_more_as_often_as_it_doubles(
+def test_a_log_whose_damage_is_not_clear_is_read_as_a_whole_each_time_it_doubles(
     tmp_path: Path, looks: list[int]
 ) -> None:
     path, lake = tmp_path / "a.active", tmp_path / "lake"

@@ -305,7 +305,7 @@ def test_a_file_that_had_no_record_may_become_a_copy_of_another(tmp_path: Path, 
     assert len(rows(lake, "damage")) == is_torn
 
 
-def test_of_sealed_files_that_take_the_place_of_an_active_one_the_one_that_has_all_does(tmp_path: Path) -> None:
+def test_the_sealed_file_that_has_all_records_takes_the_place_of_an_active_one(tmp_path: Path) -> None:
     src, lake = tmp_path / "src", tmp_path / "lake"
     written = write_segment(src / "a.active", 15)
     assert ingest(src, lake).records == 15

@@ -21,7 +21,7 @@ LOCK = Path("lake/_lock")
 
 
 class EndedError(BaseException):
-    """The rest of this order has been seen."""
+    """The rest of this order has been seen before."""
 
 
 class Files:
@@ -37,7 +37,7 @@ class Files:
 
 
 class Model(Target):
-    """A store that renames onto nothing, as HDFS: each request is one step, and `before` is called in front of each."""
+    """A store that renames onto nothing, as HDFS: each request is one step, and `before` is called before it."""
 
     def __init__(self, files: Files, before: Callable[[], None] = lambda: None, after: Any = lambda _: None) -> None:
         self.store: Any = files
@@ -125,7 +125,7 @@ class Process:
         return is_ours
 
     def is_ours(self) -> bool:
-        """Confirms the lock. Nobody may be told so who was not its last taker when the first request was made."""
+        """Confirms the lock. It may be confirmed only to the process that was its last taker at the first request."""
         self.is_asked = False
         is_ours = self.leases.is_ours(LOCK, self.held)
         assert not is_ours or self.owner_then == self.name, "two hold the lock"
@@ -229,14 +229,14 @@ def taken_later(files: Files) -> None:
 
 @pytest.fixture(autouse=True)
 def one_try(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Who comes at the same moment as another gives up at once: each try is like the first."""
+    """A process that comes at the same moment as another gives up at once: each try is like the first."""
     monkeypatch.setattr(leases, "_TRIES", 1)
     monkeypatch.setattr(leases.time, "sleep", lambda _: None)
 
 
 @pytest.fixture
 def expired(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Has each lock that is found be that of a dead process, also if it was written just now."""
+    """Each lock that is found counts as that of a dead process, also if it was written just now."""
     monkeypatch.setattr(leases, "_lease_of", lambda _: -1.0)
 
 
@@ -272,7 +272,7 @@ def test_nobody_takes_a_lock_while_it_is_renewed() -> None:
     assert count > 50
 
 
-def test_a_lock_that_is_free_is_had_by_one() -> None:
+def test_of_two_takers_one_gets_a_free_lock() -> None:
     def keeps(process: Process) -> None:
         if process.take():
             assert not process.order.given_up
@@ -285,8 +285,8 @@ def test_a_lock_that_is_free_is_had_by_one() -> None:
 
 
 @pytest.mark.usefixtures("expired")
-def test_a_lock_is_the_last_ones_who_took_it() -> None:
-    """Also where everybody holds all others for dead, at each moment, and stands still for as long as one likes."""
+def test_only_the_last_taker_has_the_lock() -> None:
+    """Also if each takes all others for dead at any moment, and stands still for any time."""
     count = 0
     for order in orders(lambda: Order(holder=loses, other=takes)):
         count += 1
@@ -295,8 +295,8 @@ def test_a_lock_is_the_last_ones_who_took_it() -> None:
 
 
 @pytest.mark.usefixtures("expired")
-def test_of_three_it_is_the_last_ones_who_took_it() -> None:
-    """In orders that are drawn: of all there are too many."""
+def test_only_the_last_of_three_has_the_lock() -> None:
+    """In orders that are drawn at random: there are too many to try all."""
     drawn, count = random.Random(7), 0
     for _ in range(400):
         order = Order(holder=loses, one=takes, two=takes)

@@ -63,7 +63,7 @@ def mounted_path(named: str, what: str) -> str | None:
 def owner_of(path: str) -> str | None:
     """Returns the path of the file that one belongs to if that is there; None for what has no such name.
 
-    A log's index, a parity sidecar, and what a repair or a recovery put aside belong to other files.
+    These belong to another file: a log's index, a parity sidecar, and what a repair or a recovery put aside.
     """
     # Most of many files have no such name, which is seen without the pattern.
     kept = _KEPT.fullmatch(path) if any(word in path for word in _KEPT_WORDS) else None

@@ -106,7 +106,7 @@ class IngestDriver:
             )
             if not planned:
                 return IngestResult(None, destination.name, unchanged=unchanged, skipped=_skipped(listing))
-            if self.format is not None:  # else it is known when the files are read
+            if self.format is not None:  # without it, the formats are known only when the files are read
                 refuse_other_columns(destination, tables, [self.format], self.format_options, self.table)
             with start() as engine:
                 result = self._run(engine, destination, tables, state, planned, sidecars)

@@ -1,4 +1,4 @@
-"""Locks in stores elsewhere, where none end with their process: whoever holds one renews it, and others take it later.
+"""Locks in stores elsewhere. None ends with its process, so its holder renews it.
 
 Any process may take a lock that was not renewed for the time of its lease. A process that finds a lock asks the store
 how old it is, by the store's clock alone. From then on it measures by its own clock, until the lock changes.
@@ -130,7 +130,11 @@ class Leases(ABC):
 
     @abstractmethod
     def _enter(self, path: Path, held: Held, there: Found) -> bool | None:
-        """Takes a lock that was found free, or left over; None if it has to be looked at again."""
+        """Takes a lock that was found free, or left over.
+
+        Returns:
+            Whether it is ours now; None if it has to be looked at again.
+        """
 
     def taken(self, path: Path) -> LockTakenError:
         """Makes the error for a lock that is another's by now."""
@@ -230,7 +234,7 @@ class _ObjectLeases(Leases):
 
 
 class _FileLeases(Leases):
-    """A lock is a folder, for stores that cannot replace a file in one step, as HDFS: at no moment is it empty.
+    """A lock is a folder that is never empty, for stores that cannot replace a file in one step, such as HDFS.
 
     Each file in it has a name that no other gets, and appears when it is complete. It says which files it takes the
     place of: those that its writer found left over, or its own one before. Then its writer lists the folder. If any

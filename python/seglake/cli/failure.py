@@ -55,7 +55,7 @@ def shows_tracebacks() -> bool:
 
 
 def advise_on_damage(text: str) -> None:
-    """From here on say this of a damaged file: how the command that runs goes on all the same."""
+    """Set what errors about damage say last, from here on: how to go on with the command that runs."""
     _damage_next.set(text)
 
 

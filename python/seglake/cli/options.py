@@ -386,7 +386,7 @@ def _several(_context: click.Context, _parameter: click.Parameter, given: Sequen
 
 
 def _on_damage(_context: click.Context, _parameter: click.Parameter, value: str) -> str:
-    """Return what the library calls it: a program raises where a command stops."""
+    """Return what the library calls it: a program raises where a command stops. Errors name the option from now on."""
     failure.advise_on_damage("--on-damage skip goes on with what is sound")
     return "raise" if value == "stop" else value
 

@@ -1,4 +1,4 @@
-"""`seglake log snapshot`: a copy of a log, also beside its writer."""
+"""`seglake log snapshot`: a copy of a log, also while it is written."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ Examples:
 """
 
 
-@click.command(epilog=_EXAMPLES, short_help="Copy a log to a new folder, also beside its writer.")
+@click.command(epilog=_EXAMPLES, short_help="Copy a log to a new folder, also while it is written.")
 @folder
 @click.argument("to", metavar="DST", type=options.PATH)
 @options.key_file
 @options.debug
 def command(path: str, to: str, key: str | None) -> int:
-    """Copy a log to DST, a new folder that is a log of its own, also beside a writer.
+    """Copy a log to DST, a new folder that is a log of its own. The log may be written meanwhile.
 
     DST has the records that are on the disk, and appears when it is complete. On the same file system sealed segments
     are linked, so that the snapshot takes hardly any room.
