@@ -182,6 +182,13 @@ def test_what_to_do_about_damage_is_what_the_command_can_do(tmp_path: Path) -> N
         assert ended.err.endswith(f"  next      `seglake verify` lists every damaged range; {next}\n")
 
 
+@pytest.mark.parametrize("command", ["protect", "repair"])
+def test_standard_input_has_no_sidecar(command: str, tmp_path: Path) -> None:
+    done = here(command, "-", stdin=sample(tmp_path, "active").read_bytes())
+    assert (done.status, done.out) == (2, "")
+    assert done.err.startswith("seglake: standard input has no sidecar beside it: name a file")
+
+
 def test_none_is_no_sidecar_to_write(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """`verify --sidecar none` reads without one."""
     monkeypatch.chdir(tmp_path)

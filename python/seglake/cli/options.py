@@ -257,6 +257,16 @@ def parity(sidecar: str | None, files: Sequence[str]) -> dict[str, Any]:
     return {"parity": sidecar}
 
 
+def refuse_standard_input(files: Sequence[str]) -> None:
+    """Refuse `-` where a file has a sidecar beside it.
+
+    Raises:
+        click.UsageError: it is among the files.
+    """
+    if "-" in files:
+        raise click.UsageError("standard input has no sidecar beside it: name a file; one of the name - is ./-")
+
+
 def check_index(options: dict[str, Any], files: Sequence[str]) -> None:
     """Refuse one index for several files.
 

@@ -72,6 +72,7 @@ def command(
     """
     import seglake
 
+    options.refuse_standard_input(files)
     named = folders.files_named(files, globs, how["key"])
     if sidecar is not None and len(named.files) != 1:
         raise click.UsageError("--sidecar is the sidecar of one file: name one file")

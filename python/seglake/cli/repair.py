@@ -86,6 +86,7 @@ def command(
     """
     import seglake
 
+    options.refuse_standard_input([file])
     if undo:
         given = {"--to": to, "--overwrite": overwrite, "--force": force, "--range": within}
         given.update({f"--{name}": value for name, value in how.items()})
