@@ -570,3 +570,19 @@ def test_a_file_that_is_copied_and_begun_anew_loses_nothing(
     assert sorted(names(lake).values()) == [3, 3, 3]
     # The other copy has nothing to do with it.
     assert [row["status"] for row in rows(lake, "files") if row["path"].endswith("y_copy")] == ["copy"]
+
+
+def test_a_part_of_a_segment_stays_replaced_when_another_is_at_its_path(tmp_path: Path) -> None:
+    src, lake = tmp_path / "src", tmp_path / "lake"
+    src.mkdir()
+    content = begin(src / "app.active", 10)
+    assert ingest(src, lake).records == 10
+    (src / "app.active.1").write_bytes(content[: len(content) // 20 * 8])
+    (src / "app.active").unlink()
+    write_segment(src / "app.active", 3, first=DAY + timedelta(days=365))
+    for number, path in enumerate(sorted(src.iterdir())):
+        os.utime(path, (1_700_000_000 + number, 1_700_000_000 + number))
+    for more in (3, 0, 0):
+        result = ingest(src, lake)
+        assert (result.records, result.statuses["replaced"]) == (more, 1)
+    assert set(values(lake).values()) == {1}

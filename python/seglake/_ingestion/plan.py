@@ -184,7 +184,7 @@ def _groups(
             continue
         names = by_identity.get(identity, [])
         here = {**unchanged, **{path_text(path): path for path in paths[identity]}}
-        known = tuple(_known(each, state.ingested[each], here, identify) for each in names)
+        known = tuple(_known(each, state, here, identify) for each in names)
         groups.setdefault(identity, []).append(file._replace(name=identity, known=known))
     return [PlannedGroup(own) for own in groups.values()]
 
@@ -215,8 +215,10 @@ def _is_path(name: str) -> bool:
     return name.startswith("/")
 
 
-def _known(name: str, before: Ingested, here: Mapping[str, str], identify: Identify) -> Known:
-    path = here.get(before.path)
+def _known(name: str, state: State, here: Mapping[str, str], identify: Identify) -> Known:
+    before = state.ingested[name]
+    # Another segment may be at its path by now, in a file that has not changed since.
+    path = here.get(before.path) if state.by_path.get(before.path) == name else None
     if path is None:
         # It may be in a folder that other runs ingest.
         try:
