@@ -205,6 +205,14 @@ fn a_block_that_was_proven_and_is_not_any_more_is_an_error() {
 
 /// A file of some bands, with blocks of 4 KiB.
 fn long(format: &'static seglake::format::Format) -> (Vec<u8>, Vec<u8>) {
+    long_of(format, |number| number)
+}
+
+/// The same, of records with these numbers.
+fn long_of(
+    format: &'static seglake::format::Format,
+    number_of: impl Fn(u64) -> u64,
+) -> (Vec<u8>, Vec<u8>) {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("file");
     let mut writer = create(format, &path, &fault_samples::options(format)).unwrap();
@@ -217,7 +225,7 @@ fn long(format: &'static seglake::format::Format) -> (Vec<u8>, Vec<u8>) {
             state.to_be_bytes()[0]
         });
         let value: Vec<_> = value.collect();
-        fault_samples::write_value(&mut *writer, format, number, &value).unwrap();
+        fault_samples::write_value(&mut *writer, format, number_of(number), &value).unwrap();
     }
     writer.close().unwrap();
     let bytes = fs::read(&path).unwrap();
@@ -265,4 +273,46 @@ fn a_sound_file_is_read_once_with_one_thread_and_with_several() {
             assert!(with < most, "{}: {with}, {without}", format.name);
         }
     }
+}
+
+/// A tenant segment of one block, which is larger than some windows: so its format reads it twice.
+fn in_small_windows() -> (Vec<u8>, Arc<dyn Source>, Options) {
+    let tenant = seglake::format::by_name("tenant").unwrap();
+    let (bytes, sidecar) = long_of(tenant, |_| 0);
+    let options = Options::default().format(tenant).window_bytes(4 << 10);
+    (bytes, Arc::new(BytesSource::new(sidecar)), options)
+}
+
+#[test]
+fn what_a_format_reads_again_it_compares_itself() {
+    let (bytes, sidecar, options) = in_small_windows();
+    let file = Arc::new(Turning {
+        at: bytes.len() / 2,
+        bytes: Windowed(bytes),
+        turns: u32::MAX << 1,
+        reads: AtomicU32::new(0),
+    });
+    let (source, options) = with_parity(file, sidecar, &options).unwrap();
+    let (_, error) = rows_of(&source, &options);
+    let text = error.unwrap().to_string();
+    assert!(
+        text.contains("its bytes changed between two reads"),
+        "{text}"
+    );
+}
+
+#[test]
+fn what_is_read_again_is_as_it_was_protected() {
+    let (bytes, sidecar, options) = in_small_windows();
+    let plain: Arc<dyn Source> = Arc::new(Windowed(bytes.clone()));
+    let (expected, error) = rows_of(&plain, &options);
+    assert!(error.is_none());
+    let mut damaged = bytes;
+    let at = damaged.len() / 2;
+    damaged[at..at + 6000].fill(0x55);
+    let options = options.repair(true).strict(false);
+    let (source, options) = with_parity(Arc::new(Windowed(damaged)), sidecar, &options).unwrap();
+    let (rows, error) = rows_of(&source, &options);
+    assert!(error.is_none(), "{error:?}");
+    assert!(rows == expected);
 }

@@ -129,6 +129,16 @@ impl Found {
         })
     }
 
+    /// Whether all blocks that bytes of a range are in are sound.
+    fn is_sound(&self, range: &Range<u64>) -> bool {
+        let spans = self.spans();
+        let first = spans.partition_point(|span| span.end <= range.start);
+        let within = spans.iter().skip(first);
+        within
+            .take_while(|span| span.start < range.end)
+            .all(|span| span.kind == FileKind::Sound)
+    }
+
     /// All ranges of its blocks.
     pub(crate) fn spans(&self) -> &[FileSpan] {
         &self.blocks.spans
@@ -270,6 +280,29 @@ impl Bands {
     /// # Errors
     /// [`Error::Io`], also if a block was proven before and is not any more.
     pub(crate) fn read(&self, offset: u64, buffer: &mut [u8]) -> Result<()> {
+        self.read_by(offset, buffer, Self::read_place)
+    }
+
+    /// The same, of bytes that were read before, and that the caller compares with those: what was proven is not hashed again.
+    ///
+    /// # Errors
+    /// As [`read`](Self::read).
+    pub(crate) fn read_again(&self, offset: u64, buffer: &mut [u8]) -> Result<()> {
+        self.read_by(offset, buffer, |bands, place, at, bytes| {
+            if bands.is_sound(place, &(at..at + bytes.len() as u64)) {
+                return bands.read_as_it_is(at, bytes);
+            }
+            bands.read_place(place, at, bytes)
+        })
+    }
+
+    /// Reads the file as it was covered, and what is covered by a function that gets the number of the band.
+    fn read_by(
+        &self,
+        offset: u64,
+        buffer: &mut [u8],
+        read_place: impl Fn(&Self, usize, u64, &mut [u8]) -> Result<()>,
+    ) -> Result<()> {
         let (mut at, mut left) = (offset, buffer);
         while !left.is_empty() {
             let place = self.places.partition_point(|own| own.end <= at);
@@ -281,7 +314,7 @@ impl Bands {
             let len = saturating_usize(end - at).min(left.len());
             let (part, rest) = left.split_at_mut(len);
             if is_covered {
-                self.read_place(place, at, part)?;
+                read_place(self, place, at, part)?;
             } else {
                 self.read_as_it_is(at, part)?;
             }
@@ -354,6 +387,18 @@ impl Bands {
         match self.lock().known.get(place) {
             Some(Verified::Band(found)) => Some(found.clone()),
             _ => None,
+        }
+    }
+
+    /// Whether the blocks that bytes of a range are in were proven as they are in the file.
+    fn is_sound(&self, place: usize, range: &Range<u64>) -> bool {
+        match (self.lock().known.get(place), self.places.get(place)) {
+            (Some(Verified::Blocks(proven)), Some(own)) => {
+                let Range { start, end } = own.blocks(range);
+                proven.open(start, end).is_empty()
+            }
+            (Some(Verified::Band(found)), _) => found.is_sound(range),
+            _ => false,
         }
     }
 

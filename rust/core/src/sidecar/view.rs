@@ -78,6 +78,26 @@ impl View {
             }
         }
     }
+
+    fn read(
+        &self,
+        offset: u64,
+        buffer: &mut [u8],
+        by_bands: impl Fn(&Bands, u64, &mut [u8]) -> Result<()>,
+    ) -> Result<()> {
+        if offset.saturating_add(buffer.len() as u64) > self.len {
+            return Err(out_of_bounds(self, offset, buffer.len()));
+        }
+        if self.is_as_it_is()? {
+            return self.bands.read_as_it_is(offset, buffer);
+        }
+        by_bands(&self.bands, offset, buffer)?;
+        // The bytes that were read may be the first ones that tell.
+        if self.is_as_it_is()? {
+            return self.bands.read_as_it_is(offset, buffer);
+        }
+        Ok(())
+    }
 }
 
 impl Source for View {
@@ -90,18 +110,11 @@ impl Source for View {
     }
 
     fn read_exact_at(&self, offset: u64, buffer: &mut [u8]) -> Result<()> {
-        if offset.saturating_add(buffer.len() as u64) > self.len {
-            return Err(out_of_bounds(self, offset, buffer.len()));
-        }
-        if self.is_as_it_is()? {
-            return self.bands.read_as_it_is(offset, buffer);
-        }
-        self.bands.read(offset, buffer)?;
-        // The bytes that were read may be the first ones that tell.
-        if self.is_as_it_is()? {
-            return self.bands.read_as_it_is(offset, buffer);
-        }
-        Ok(())
+        self.read(offset, buffer, Bands::read)
+    }
+
+    fn read_again_at(&self, offset: u64, buffer: &mut [u8]) -> Result<()> {
+        self.read(offset, buffer, Bands::read_again)
     }
 
     fn beside(&self, extension: &str) -> Result<Option<Arc<dyn Source>>> {

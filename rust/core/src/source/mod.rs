@@ -1,5 +1,6 @@
 //! Sources give bytes by offset, and only they read. A window caches the range that a walk works on.
 
+mod again;
 mod ahead;
 mod bound;
 mod broken;
@@ -14,6 +15,7 @@ use std::io::ErrorKind;
 use std::path::Path;
 use std::sync::Arc;
 
+pub(crate) use again::ReadAgain;
 pub use ahead::{PieceSizes, ReadAhead};
 pub use bound::{Bound, SaidBy};
 pub(crate) use bound::{BoundSource, expected_len};
@@ -55,6 +57,15 @@ pub trait Source: Send + Sync {
     /// # Errors
     /// [`Error::Io`] if the bytes cannot be read, also if the file has shrunk.
     fn read_exact_at(&self, offset: u64, buffer: &mut [u8]) -> Result<()>;
+
+    /// The same, of bytes that were read before, and whose hashes the caller compares with those of what it read then. So a source that
+    /// verifies what it gives need not verify these once more.
+    ///
+    /// # Errors
+    /// As [`read_exact_at`](Self::read_exact_at).
+    fn read_again_at(&self, offset: u64, buffer: &mut [u8]) -> Result<()> {
+        self.read_exact_at(offset, buffer)
+    }
 
     /// The file beside this one, with the same name but this extension. `None` if there is none, or if this source has
     /// no name. By default a [`path`](Self::path) is one of this machine.

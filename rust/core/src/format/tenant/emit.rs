@@ -14,7 +14,7 @@ use crate::error::{Error, Result};
 use crate::limits::LIMITS;
 use crate::record::Scalar;
 use crate::saturating::saturating_usize;
-use crate::source::Source;
+use crate::source::{ReadAgain, Source};
 
 /// The conditions of a [`Filter`] that a table of contents can decide, as sets.
 #[derive(Debug, Default)]
@@ -346,7 +346,13 @@ impl Emitter {
                 input.options.window_bytes.min(rest).max(bytes)
             }
         };
-        input.data.load(&*input.source, start, bytes, want)?;
+        match &self.checks {
+            Checks::Pieces { .. } => {
+                let again = ReadAgain::new(&*input.source);
+                input.data.load(&again, start, bytes, want)?;
+            }
+            _ => input.data.load(&*input.source, start, bytes, want)?,
+        }
         self.check_pieces(open, input, start, end)?;
         Ok(true)
     }
