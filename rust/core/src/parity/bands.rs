@@ -6,8 +6,8 @@ use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
-use super::bytes::Files;
-use super::checks::{Checks, KeptBlocks, Proven, READ_BYTES};
+use super::bytes::{Files, PIECE_BYTES};
+use super::checks::{Checks, KeptBlocks, Proven};
 use super::frames::{Frame, Frames};
 use super::judge::{Judged, JudgedBand, Worse as _, WorstGroup};
 use super::layout::{Geometry, Set};
@@ -419,15 +419,15 @@ impl Bands {
     fn judge_range(&self, place: usize, range: &Range<u64>) -> Result<()> {
         let own = self.places.get(place).or_bug("a band of the file")?;
         let Range { mut start, end } = own.blocks(range);
+        let most = (PIECE_BYTES / own.geometry.block_bytes).max(1);
         let mut buffer = Vec::new();
         while start < end {
-            let open = match self.lock().known.get(place) {
-                Some(Verified::Blocks(proven)) => proven.open(start, end),
+            let next = end.min(start + most);
+            let piece = match self.lock().known.get(place) {
+                Some(Verified::Blocks(proven)) => proven.open(start, next),
                 Some(Verified::Band(_)) => return Ok(()),
-                _ => start..end,
+                _ => start..next,
             };
-            let most = (READ_BYTES / own.geometry.block_bytes).max(1);
-            let piece = open.start..open.end.min(open.start + most);
             if !piece.is_empty() {
                 let bytes = own.bytes(&piece);
                 buffer.resize(saturating_usize(bytes.end - bytes.start), 0);

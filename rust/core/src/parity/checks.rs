@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use super::bytes::{BlockHasher, Files};
+use super::bytes::{BlockHasher, Files, PIECE_BYTES};
 use super::judge::{Judged, JudgedBand};
 use super::layout::{Geometry, Set};
 use super::ledger::{FileKind, FileSpan};
@@ -12,8 +12,6 @@ use crate::bug::OrBug;
 use crate::error::Result;
 use crate::saturating::saturating_usize;
 
-/// About how many bytes are read and hashed at a time. They stay in the second cache with what the walk does meanwhile.
-pub(super) const READ_BYTES: usize = 256 << 10;
 /// Of how many blocks the bytes are kept, at most 4 KiB each. Reads begin and end inside of blocks, and the next read often has the
 /// rest of them.
 const KEPT_BLOCKS: usize = 32;
@@ -89,7 +87,7 @@ impl Checks {
             let within = saturating_usize(at - self.start);
             let block = within / block_bytes;
             let skip = within % block_bytes;
-            let whole = left.len().min(READ_BYTES.max(block_bytes)) / block_bytes * block_bytes;
+            let whole = left.len().min(PIECE_BYTES.max(block_bytes)) / block_bytes * block_bytes;
             let len = if skip == 0 && whole > 0 {
                 let part = left.get_mut(..whole).or_bug("no more than is left")?;
                 files.read_file(at, part)?;
