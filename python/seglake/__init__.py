@@ -76,6 +76,7 @@ from ._types import (
     Repair,
     Span,
     Total,
+    Undone,
 )
 
 __all__ = [
@@ -133,6 +134,7 @@ __all__ = [
     "Span",
     "Tail",
     "Total",
+    "Undone",
     "Uuids",
     "Writer",
     "WrongKeyError",

@@ -32,6 +32,7 @@ from seglake._types import (
     System,
     TenantOptions,
     Total,
+    Undone,
 )
 
 __all__ = [
@@ -592,9 +593,9 @@ def undo_repair(
     *,
     undo: str | PathLike[str] | None = None,
     sidecar: str | PathLike[str] | None = None,
-) -> int:
-    """Undoes the latest repair of a file and its sidecar, which are then as they were before it, and returns the
-    length of the file in bytes. The replaced bytes are removed.
+) -> Undone:
+    """Undoes the latest repair of a file and its sidecar, which are then as they were before it. The replaced bytes
+    are removed.
 
     They are checked before anything is written, and so is that both files are still as the repair left them.
     Undoing that was interrupted is run again.
@@ -615,8 +616,9 @@ def undo_repair(
     (60, 1)
     >>> seglake.repair("new.active").undo
     'new.active.undo'
-    >>> seglake.undo_repair("new.active") == seglake.verify("orders.active").nbytes, seglake.verify("new.active").ok
-    (True, False)
+    >>> undone = seglake.undo_repair("new.active")
+    >>> undone.nbytes == seglake.verify("orders.active").nbytes, undone.already_undone, seglake.verify("new.active").ok
+    (True, False, False)
     """
 
 def arrow_stream(schema: Schema, batches: Iterable[Batch]) -> object:

@@ -52,9 +52,35 @@ def test_a_file_of_each_format_is_repaired_and_that_undone(tmp_path: Path, forma
     assert repaired.to_dict()["undo"] == repaired.undo
     assert repr(repaired).startswith(f"Repaired({str(path)!r}".replace("'", '"'))
     assert seglake.repair(path).outcome == "sound"
-    assert seglake.undo_repair(path) == len(damaged)
+    assert seglake.undo_repair(path) == (str(path), f"{path}.par", len(damaged), False)
     assert (path.read_bytes(), path.stat().st_mtime_ns) == (damaged, modified)
     assert sorted(tmp_path.glob("*.undo*")) == []
+
+
+def test_undoing_that_had_only_bytes_to_remove_says_so(tmp_path: Path) -> None:
+    path = sample(tmp_path, "active")
+    seglake.protect(path)
+    flip(path, 5)
+    damaged = path.read_bytes()
+    manifest = Path(seglake.repair(path).manifest or "")
+    noted = manifest.read_bytes()
+
+    def interrupt() -> None:
+        """Leaves what undoing leaves that is interrupted before it removes the manifest."""
+        manifest.write_bytes(noted + b'\n{"state":"undone"}\n')
+
+    assert here("repair", "--undo", path).out.endswith(", as before it was repaired\n")
+    for already in [
+        lambda: seglake.undo_repair(path).already_undone,
+        lambda: (
+            ", already as before it was repaired; only the replaced bytes were" in here("repair", "--undo", path).out
+        ),
+        lambda: '"already_undone": true' in here("repair", "--undo", "--json", path).out,
+    ]:
+        interrupt()
+        assert already()
+        assert path.read_bytes() == damaged
+    assert not manifest.exists()
 
 
 def test_undoing_a_repair_that_was_interrupted_keeps_what_was_appended_since(tmp_path: Path) -> None:
@@ -75,7 +101,7 @@ def test_undoing_a_repair_that_was_interrupted_keeps_what_was_appended_since(tmp
         seglake.undo_repair(path)
     assert path.read_bytes() == grown
     path.write_bytes(repaired)
-    assert seglake.undo_repair(path) == len(whole) - 10
+    assert seglake.undo_repair(path).nbytes == len(whole) - 10
     assert path.read_bytes() == whole[:-10]
 
 
@@ -404,7 +430,7 @@ def test_the_sidecar_of_a_link_is_the_one_beside_it_or_else_beside_its_file(tmp_
     assert (repaired.undo, path.read_bytes()) == (str(Path(f"{path}.undo").resolve()), content)
     seglake.undo_repair(path)
     assert seglake.repair(path).undo == f"{path}.undo"
-    assert seglake.undo_repair(link) == len(content)
+    assert seglake.undo_repair(link).nbytes == len(content)
     assert not seglake.verify(link).ok
     assert list(link.parent.iterdir()) == [link]
     # One beside the link counts before that: so do folders of links, each to a file of a store.

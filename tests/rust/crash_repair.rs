@@ -30,7 +30,8 @@ fn repair(disk: &Simulated) -> seglake::Result<verbs::Repaired> {
 
 fn undo(disk: &Simulated) -> seglake::Result<u64> {
     let options = Options::default().disk(disk.disk());
-    verbs::undo_repair(Path::new(FILE), &options, &Repairing::default())
+    let undone = verbs::undo_repair(Path::new(FILE), &options, &Repairing::default());
+    undone.map(|undone| undone.nbytes)
 }
 
 fn change(disk: &Simulated, path: &str, change: impl FnOnce(&mut Vec<u8>)) {

@@ -95,11 +95,14 @@ def command(
                 raise click.UsageError(
                     f"{name.replace('_', '-')} does not concern --undo: the manifest says where all bytes belong"
                 )
-        nbytes = seglake.undo_repair(file, undo=replaced, sidecar=sidecar)
+        undone = seglake.undo_repair(file, undo=replaced, sidecar=sidecar)
         if as_json:
-            click.echo(json_text({"path": file, "nbytes": nbytes}))
+            click.echo(json_text(undone.to_dict()))
         else:
-            click.echo(f"{printable(file)}: {exact_size(nbytes)}, as before it was repaired")
+            done = "as before it was repaired"
+            if undone.already_undone:
+                done = f"already {done}; only the replaced bytes were left to be removed"
+            click.echo(f"{printable(file)}: {exact_size(undone.nbytes)}, {done}")
         return Status.SOUND
     options.check_key(how["key"])
     with telling_of_existing(), byte_progress(PurePath(file).name) as advance:

@@ -4,7 +4,8 @@ use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyList};
+use pyo3::sync::PyOnceLock;
+use pyo3::types::{PyDict, PyList, PyType};
 use seglake::verbs::{self, Repairing};
 
 use crate::destination::Destination;
@@ -261,8 +262,7 @@ impl RepairArguments<'_> {
     }
 }
 
-/// Undoes the latest repair of a file and its sidecar, which are then as they were before it, and returns the length of the file
-/// in bytes. The replaced bytes are removed.
+/// Undoes the latest repair of a file and its sidecar, which are then as they were before it. The replaced bytes are removed.
 ///
 /// They are checked before anything is written, and so is that both files are still as the repair left them. Undoing that was
 /// interrupted is run again.
@@ -283,8 +283,9 @@ impl RepairArguments<'_> {
 /// (60, 1)
 /// >>> seglake.repair("new.active").undo
 /// 'new.active.undo'
-/// >>> seglake.undo_repair("new.active") == seglake.verify("orders.active").nbytes, seglake.verify("new.active").ok
-/// (True, False)
+/// >>> undone = seglake.undo_repair("new.active")
+/// >>> undone.nbytes == seglake.verify("orders.active").nbytes, undone.already_undone, seglake.verify("new.active").ok
+/// (True, False, False)
 #[pyfunction]
 #[pyo3(signature = (path, *, undo=None, sidecar=None))]
 pub(crate) fn undo_repair(
@@ -292,9 +293,14 @@ pub(crate) fn undo_repair(
     path: Destination,
     undo: Option<PathBuf>,
     sidecar: Option<PathBuf>,
-) -> PyResult<u64> {
+) -> PyResult<Bound<'_, PyAny>> {
+    static CLASS: PyOnceLock<Py<PyType>> = PyOnceLock::new();
     let repairing = Repairing::default().undo(undo).sidecar(sidecar);
     let options = seglake::format::Options::default().interrupt(crate::interrupt::signals());
-    py.detach(|| verbs::undo_repair(path.as_ref(), &options, &repairing))
-        .map_err(|error| raise(py, error))
+    let undone = py
+        .detach(|| verbs::undo_repair(path.as_ref(), &options, &repairing))
+        .map_err(|error| raise(py, error))?;
+    let (path, sidecar) = (undone.path.as_os_str(), undone.sidecar.as_os_str());
+    let class = CLASS.import(py, "seglake._types", "Undone")?;
+    class.call1((path, sidecar, undone.nbytes, undone.already_undone))
 }

@@ -10,7 +10,7 @@ mod undo;
 
 use std::path::{Path, PathBuf};
 
-pub use undo::undo_repair;
+pub use undo::{Undone, undo_repair};
 pub(crate) use undo::{kept_of, repaired_name};
 
 use plan::Plan;

@@ -73,8 +73,22 @@ pub(super) fn latest(job: &Job<'_>) -> Option<PathBuf> {
         .last()
 }
 
+/// The result of undoing a repair.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct Undone {
+    /// The file.
+    pub path: PathBuf,
+    /// Its sidecar.
+    pub sidecar: PathBuf,
+    /// The length of the file in bytes.
+    pub nbytes: u64,
+    /// Whether both files were as before the repair already: it was undone, and interrupted before the replaced bytes were removed.
+    pub already_undone: bool,
+}
+
 /// Undoes the latest repair of a file, and of its sidecar: both are as they were before. If that repair completed one
-/// that was interrupted, that one is undone, too. The replaced bytes are removed. Gives the length of the file. Of
+/// that was interrupted, that one is undone, too. The replaced bytes are removed. Of
 /// `repairing`, only [`sidecar`](Repairing::sidecar) and [`undo`](Repairing::undo) are used.
 ///
 /// Before anything is written, all replaced bytes are checked, and so is that the repaired bytes are still there.
@@ -84,7 +98,7 @@ pub(super) fn latest(job: &Job<'_>) -> Option<PathBuf> {
 /// - [`Error::Format`] if the manifest is none, if the replaced bytes are damaged, or if one of the files changed after
 ///   the repair.
 /// - [`Error::Io`]; also if there is nothing to undo, or if another writer has one of the files open.
-pub fn undo_repair(path: &Path, options: &Options, repairing: &Repairing) -> Result<u64> {
+pub fn undo_repair(path: &Path, options: &Options, repairing: &Repairing) -> Result<Undone> {
     let sidecar = sidecar_of(options.on(), path, repairing.sidecar.as_deref());
     refuse_same(
         options.on(),
@@ -101,7 +115,7 @@ pub fn undo_repair(path: &Path, options: &Options, repairing: &Repairing) -> Res
         Error::io(Some(path), action, error)
     };
     let mut undo = latest(&job).ok_or_else(nothing)?;
-    let mut is_first = true;
+    let (mut is_first, mut already_undone) = (true, true);
     loop {
         let pair = Pair::open(&job)?;
         let manifest = Manifest::read(job.disk, &undo)?;
@@ -114,6 +128,7 @@ pub fn undo_repair(path: &Path, options: &Options, repairing: &Repairing) -> Res
                 pair: &pair,
             };
             undoing.refuse_grown(&undo)?;
+            already_undone = false;
             // A repair that another one completed was interrupted: any bytes may be there.
             undoing.undo(is_first && manifest.state == State::Repaired)?;
             manifest.mark(job.disk, State::Undone)?;
@@ -125,7 +140,14 @@ pub fn undo_repair(path: &Path, options: &Options, repairing: &Repairing) -> Res
             .map(|name| folder(&undo).join(name));
         match before.filter(|before| job.disk.is_taken(&manifest_of(before))) {
             Some(before) => undo = before,
-            None => return pair.file.len(),
+            None => {
+                return Ok(Undone {
+                    path: path.to_path_buf(),
+                    nbytes: pair.file.len()?,
+                    already_undone,
+                    sidecar,
+                });
+            }
         }
         is_first = false;
     }
