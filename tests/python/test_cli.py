@@ -80,6 +80,13 @@ def test_an_unknown_command_suggests_the_nearest() -> None:
     assert ", ".join(COMMANDS) in here("parchment").err
 
 
+@pytest.mark.parametrize(("name", "meant"), [("tail", "`seglake log tail`?"), ("undo", "`seglake repair --undo` or ")])
+def test_what_is_a_part_of_another_command_is_suggested(name: str, meant: str) -> None:
+    done = here(name, "file")
+    assert (done.status, done.out) == (2, "")
+    assert f"no such command: {name}; did you mean {meant}" in done.err
+
+
 def test_a_file_in_place_of_a_command_is_told_how_to_look_at_it(tmp_path: Path) -> None:
     done = here(tmp_path)
     assert (done.status, done.out) == (2, "")

@@ -65,6 +65,12 @@ class _LazyGroup(click.Group):
 
 def _instead_of(name: str) -> str:
     """What was probably meant by the name of no command."""
+    from .log import command as log
+
+    if name in log.commands:
+        return f"did you mean `seglake log {name}`?"
+    if name == "undo":
+        return "did you mean `seglake repair --undo` or `seglake recover --undo`?"
     if near := get_close_matches(name, _COMMANDS, n=1):
         return f"did you mean {near[0]}?"
     if os.path.lexists(name):
