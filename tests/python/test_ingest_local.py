@@ -280,5 +280,6 @@ def test_the_command_prints_a_table(tmp_path: Path) -> None:
     done = command("ingest", *(tmp_path / name for name in names), "--to", tmp_path / "lake", "--threads", "1")
     assert (done.status, done.err) == (1, "")
     assert "checksum_mismatch" in done.out
+    assert "`seglake verify` of the same files and folders says which are damaged" in done.out
     assert f"\n  {tmp_path / 'notes.txt'}: not a segment: cannot tell the format: " in done.out
     assert done.out.splitlines()[-1] == f"{tmp_path / 'lake'}/active/{{records,damage,files}}/"

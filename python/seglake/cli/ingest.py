@@ -317,6 +317,9 @@ def show(result: IngestResult, stream: TextIO) -> None:
         ]
         out.print()
         out.print(table(("damage", "ranges", "bytes", "meaning"), rows, right=(1, 2), style="red"), soft_wrap=True)
+    if result.statuses["damaged"]:
+        out.print(end="" if result.damage else "\n")
+        out.print("`seglake verify` of the same files and folders says which are damaged", soft_wrap=True)
     refused = [(path, f"{_word(status)}: {reason.removeprefix(f'{path}: ')}") for path, status, reason in result.errors]
     _paths(out, "not ingested", refused)
     _paths(out, "sidecars ignored", [(path, refusal(refused)) for path, refused in result.refused_sidecars])
