@@ -103,6 +103,7 @@ mod recover_faults;
 mod recover_oplog;
 mod recover_refusals;
 mod repair_range;
+mod repair_range_bounds;
 mod seal;
 mod sealed;
 mod sealed_limits;

@@ -12,7 +12,7 @@ use proptest::sample::Index;
 use crate::common::Windowed;
 use crate::common::counting::Counting;
 use crate::fault_samples;
-use crate::parity::protected;
+use crate::parity::{extended, protected, verified};
 use crate::parity_reading::{
     Sample, any_sample, choices, ledger, read_by, rows_of, sidecar_in_bands, verify, written,
 };
@@ -315,4 +315,157 @@ fn what_is_read_again_is_as_it_was_protected() {
     let (rows, error) = rows_of(&source, &options);
     assert!(error.is_none(), "{error:?}");
     assert!(rows == expected);
+}
+
+/// A head of a longer frame of the band stands before the entries of a shorter one. Its last entry is that of fewer bytes, and zeros.
+#[test]
+fn what_the_heads_of_a_frame_do_not_both_cover_is_not_proven() {
+    let set = Set {
+        id: [5; 8],
+        parameters: Parameters::new(64, 4, 2, 1).unwrap(),
+    };
+    let file: Vec<u8> = (0..112u8).map(|at| at | 1).collect();
+    let first = protected(&file, 85, set);
+    let sidecar = extended(&file, 112, &first).unwrap();
+    let second = first.len() - (56 + 8 * 4);
+    for at in [0, second] {
+        let mut swapped = sidecar.clone();
+        let (left, right) = swapped.split_at_mut(first.len());
+        left[at..at + 56].swap_with_slice(&mut right[at..at + 56]);
+        let mut damaged = file.clone();
+        damaged[85..].fill(0);
+        for file in [&file, &damaged] {
+            let expected = verified(file, &swapped, seglake::parity::Options::default());
+            let source = Arc::new(BytesSource::new(file.clone()));
+            let sidecar = Arc::new(BytesSource::new(swapped.clone()));
+            let own = verbs::verify_parity(source, sidecar, &Options::default(), |_| Ok(()));
+            assert_eq!(
+                format!("{:?}", own.unwrap().report),
+                format!("{expected:?}")
+            );
+            assert!(*file == damaged || expected.outcome != Outcome::Sound);
+        }
+    }
+}
+
+/// A file without checksums, protected in blocks of 64 bytes, and damaged. A byte is another one in reads that `turns` says.
+fn turning(bytes: &[u8], damaged: Vec<u8>, at: usize, turns: u32) -> Arc<dyn Source> {
+    let file = Arc::new(Turning {
+        at,
+        bytes: Windowed(damaged),
+        turns,
+        reads: AtomicU32::new(0),
+    });
+    let sidecar = protected(bytes, bytes.len() as u64, set());
+    let options = Options::default().format(seglake::format::by_name("oplog").unwrap());
+    let sidecar = Arc::new(BytesSource::new(sidecar));
+    with_parity(file, sidecar, &options).unwrap().0
+}
+
+fn some_bytes() -> Vec<u8> {
+    (0..5000u32).map(|at| at.to_le_bytes()[0]).collect()
+}
+
+/// Only these blocks of the band were read.
+#[test]
+fn a_block_of_a_band_that_was_not_read_whole_may_not_change_either() {
+    let bytes = some_bytes();
+    let at = 30 * 64 + 5;
+    let source = turning(&bytes, bytes.clone(), at, u32::MAX << 1);
+    let mut block = [0; 64];
+    source.read_exact_at(30 * 64, &mut block).unwrap();
+    assert_eq!(block, bytes[30 * 64..31 * 64]);
+    let error = source.read_exact_at(30 * 64, &mut block).unwrap_err();
+    assert!(error.to_string().contains("was verified"), "{error}");
+}
+
+/// A format may ask for bytes again that it never read: they are proven nevertheless, or restored.
+#[test]
+fn what_was_not_read_before_is_proven_when_it_is_read_again() {
+    let bytes = some_bytes();
+    let mut damaged = bytes.clone();
+    damaged[30 * 64] ^= 1;
+    for (first, len) in [(0, 0), (25 * 64, 64), (0, 5000)] {
+        let source = turning(&bytes, damaged.clone(), 0, 0);
+        source.read_exact_at(first, &mut vec![0; len]).unwrap();
+        let mut buffer = [0; 65];
+        source.read_again_at(29 * 64, &mut buffer).unwrap();
+        assert!(buffer == bytes[29 * 64..=30 * 64], "{first} {len}");
+    }
+}
+
+/// A block that is restored is not taken from the file. The one after it is.
+#[test]
+fn a_block_after_a_restored_one_is_proven_as_often_as_it_is_read() {
+    let bytes = some_bytes();
+    let at = 31 * 64 + 5;
+    let mut damaged = bytes.clone();
+    damaged[30 * 64] ^= 1;
+    for turned in 0..8 {
+        let source = turning(&bytes, damaged.clone(), at, u32::MAX << turned);
+        let mut buffer = [0; 128];
+        let failed = (0..10).find(|_| {
+            let read = source.read_exact_at(30 * 64, &mut buffer);
+            assert!(read.is_err() || buffer == bytes[30 * 64..32 * 64]);
+            read.is_err()
+        });
+        // If it was damaged before it was proven, it is restored.
+        let is_restored = turned < 2;
+        assert_eq!(failed.is_none(), is_restored, "{turned}: {failed:?}");
+    }
+}
+
+/// Zeros are read in place of missing bytes. They prove nothing.
+#[test]
+fn zeros_that_are_missing_are_not_proven() {
+    let mut bytes: Vec<u8> = (0..1000u32).map(|at| at.to_le_bytes()[0] | 1).collect();
+    bytes[990..].fill(0);
+    let sidecar = protected(&bytes, 1000, set());
+    let source = Arc::new(BytesSource::new(bytes[..995].to_vec()));
+    let of_sidecar = Arc::new(BytesSource::new(sidecar));
+    let report = verbs::verify_parity(source, of_sidecar, &Options::default(), |_| Ok(()));
+    assert_eq!(report.unwrap().report.outcome, Outcome::Repaired);
+}
+
+/// What is kept of bands is bounded. A band that is read again later is read by its hashes, and a damaged one is judged again.
+#[test]
+fn bands_that_were_read_long_ago_are_read_again() {
+    const BAND: usize = 256 << 10;
+    let bytes: Vec<u8> = (0..40 * BAND)
+        .map(|at| (at * 7 % 251).to_le_bytes()[0])
+        .collect();
+    let set = Set {
+        id: *b"some set",
+        parameters: Parameters::new(64, 64, 2, 64).unwrap(),
+    };
+    let sidecar = Counting::new(protected(&bytes, bytes.len() as u64, set));
+    let mut damaged = bytes.clone();
+    damaged[BAND / 2] ^= 1;
+    let file = Counting::new(damaged);
+    let options = Options::default().format(seglake::format::by_name("oplog").unwrap());
+    let (source, _) = with_parity(file.clone(), sidecar.clone(), &options).unwrap();
+    let mut buffer = vec![0; bytes.len()];
+    let mut read = |from: usize, len: usize| {
+        file.take();
+        sidecar.take();
+        source
+            .read_exact_at(from as u64, &mut buffer[..len])
+            .unwrap();
+        assert!(buffer[..len] == bytes[from..from + len]);
+        (file.take().0, sidecar.take().0)
+    };
+    read(0, bytes.len());
+    let table = 8 * (BAND as u64 / 64);
+    // The last ones are kept.
+    assert_eq!(read(39 * BAND, 64), (64, 0));
+    let (of_file, of_sidecar) = read(BAND, 64);
+    assert!(
+        of_file == 64 && of_sidecar > table,
+        "{of_file} {of_sidecar}"
+    );
+    let (of_file, of_sidecar) = read(0, 64);
+    assert!(
+        of_file > BAND as u64 && of_sidecar > table,
+        "{of_file} {of_sidecar}"
+    );
 }
