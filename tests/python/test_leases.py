@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import threading
+import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -231,7 +232,7 @@ def taken_later(files: Files) -> None:
 def one_try(monkeypatch: pytest.MonkeyPatch) -> None:
     """A process that comes at the same moment as another gives up at once: each try is like the first."""
     monkeypatch.setattr(leases, "_TRIES", 1)
-    monkeypatch.setattr(leases.time, "sleep", lambda _: None)
+    monkeypatch.setattr(time, "sleep", lambda _: None)
 
 
 @pytest.fixture
