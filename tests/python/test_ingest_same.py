@@ -8,6 +8,7 @@ from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
+from uuid import UUID as Uuid
 
 import pyarrow.dataset as ds
 import pytest
@@ -215,6 +216,70 @@ def test_segments_that_are_sealed_with_other_records_lose_nothing(tmp_path: Path
     seal(src / "b.sealed", written[:12], trailer=True)
     assert ingest(src, again).records == 12
     assert set(values(again)) == {each.value for each in written[:12]}
+
+
+@pytest.mark.parametrize("format", ["active", "sealed"])
+@pytest.mark.parametrize("place", ["instead", "same"])
+@pytest.mark.parametrize("change", ["value", "type", "uuid", "lengths", "missing"])
+def test_a_file_that_is_sealed_with_other_records_in_the_place_of_another_is_told_of(
+    tmp_path: Path, format: str, place: str, change: str
+) -> None:
+    src, lake = tmp_path / "src", tmp_path / "lake"
+    written = write_segment(tmp_path / "a.active", 20)
+    content = (tmp_path / "a.active").read_bytes()
+    src.mkdir()
+    for count in (4, 9):  # what was read comes from two runs
+        if format == "active":
+            (src / "a").write_bytes(content[: written[count - 1].end])
+        else:
+            seal(src / "a", written[:count], trailer=False)
+        assert ingest(src, lake).records == (4 if count == 4 else 5)
+    if place == "instead":
+        (src / "a").unlink()
+    others = {
+        "value": replace(written[5], value=written[5].value.replace(b"0", b"1")),
+        "uuid": replace(written[5], uuid=Uuid(int=written[5].uuid.int + 1)),
+    }
+    own = [*written[:5], *([others[change]] if change in others else []), *written[6:14]]
+    if change == "lengths":
+        first, second = written[5].value, written[6].value
+        own.insert(5, replace(written[5], value=first + second[:1]))
+        own[6] = replace(written[6], value=second[1:])
+    if change == "missing":
+        own.insert(6, replace(written[6], uuid=Uuid(int=written[6].uuid.int + 1)))  # as many
+    with seglake.create(src / ("a" if place == "same" else "b"), format="sealed", if_exists="overwrite") as writer:
+        for number, each in enumerate(own if change != "type" else written[:14]):
+            writer.write(uuid=each.uuid, type="x" if (change, number) == ("type", 5) else TYPE, value=each.value)
+    for _ in range(2):
+        result = ingest(src, lake)
+        assert (result.records, result.statuses, result.exit_status) == (0, statuses(replaced=1), 1)
+        assert values(lake) == Counter(each.value for each in written[:9])
+    # The right one goes on.
+    seal(src / ("a" if place == "same" else "b"), written, trailer=True)
+    assert ingest(src, lake).records == 11
+    assert values(lake) == Counter(each.value for each in written)
+    assert rows(lake, "files")[-1]["nbytes"] == rows(lake, "files")[-1]["size"]
+
+
+def test_damage_of_a_file_that_was_sealed_since_is_told_where_it_is(tmp_path: Path) -> None:
+    src, lake = tmp_path / "src", tmp_path / "lake"
+    written = write_segment(src / "a.active", 12)
+    content = (src / "a.active").read_bytes()
+    (src / "a.active").write_bytes(content[: written[8].end])
+    assert ingest(src, lake).records == 9
+    (src / "a.active").unlink()
+    seal(src / "b.sealed", written, trailer=True)
+    sound = (src / "b.sealed").read_bytes()
+    place = sound.index(written[4].value)
+    flip(src / "b.sealed", place)
+    result = ingest(src, lake)
+    assert (result.records, result.statuses) == (3, statuses(damaged=1))
+    (row,) = rows(lake, "damage")
+    assert row["start"] <= place < row["end"]
+    assert rows(lake, "files")[-1]["records"] == 12
+    (src / "b.sealed").write_bytes(sound)
+    assert (ingest(src, lake).records, ingest(src, lake).exit_status) == (0, 0)
+    assert values(lake) == Counter(each.value for each in written)
 
 
 @pytest.mark.parametrize("trailer", [True, False])

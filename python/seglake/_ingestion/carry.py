@@ -6,6 +6,8 @@ from typing import Any, Final, NamedTuple, Self
 
 import seglake
 
+from .digest import RecordDigest
+
 __all__ = ["BYTE_COLUMNS", "Carry", "Damaged", "DamagedRange", "Looked", "Sums", "Tail"]
 
 _VERSION: Final = 2
@@ -148,18 +150,20 @@ class Carry:
         sums: what was read up to there.
         tail: what is in the tables of the bytes after that; None if that is nothing.
         damage: what was damaged; None if that is nothing, or too much to look at it again.
+        digest: a hash of the records up to the position; None if that cannot be told.
     """
 
     position: seglake.Position
     sums: Sums = Sums()
     tail: Tail | None = None
     damage: Damaged | None = None
+    digest: RecordDigest | None = None
 
     def to_json(self) -> str:
         """Returns it as the column `carry` has it."""
         own: dict[str, Any] = {"version": _VERSION, "position": json.loads(self.position.to_json())}
-        damage = {} if self.damage is None else {"damage": self.damage}
-        return json.dumps({**own, "sums": asdict(self.sums), "tail": self.tail and asdict(self.tail), **damage})
+        more = {name: found for name, found in (("damage", self.damage), ("digest", self.digest)) if found is not None}
+        return json.dumps({**own, "sums": asdict(self.sums), "tail": self.tail and asdict(self.tail), **more})
 
     @staticmethod
     def check(text: str) -> None:
@@ -192,7 +196,8 @@ class Carry:
                     size, places = more[0]
                     looked = Looked(size, tuple((start, end, digest) for start, end, digest in places))
                 damage = Damaged(tuple(DamagedRange(*each) for each in ranges), changed, rest, looked)
-            return cls(position, Sums(**content["sums"]), None if tail is None else Tail(**tail), damage)
+            digest = RecordDigest.from_json(content["digest"]) if "digest" in content else None
+            return cls(position, Sums(**content["sums"]), None if tail is None else Tail(**tail), damage, digest)
         except (TypeError, LookupError, AttributeError) as error:
             raise ValueError(f"it is not the state of a segment: {error!r}") from None
 

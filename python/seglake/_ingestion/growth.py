@@ -91,6 +91,7 @@ def read_growth(
     sink.release()
     added = Sums.of(report, sink.ranges)
     carry = Carry(position, added) if before is None else before.at(position, added)
+    carry = replace(carry, digest=sink.digest)
     sums, end, size = carry.sums, position.byte_offset, first.nbytes
     repaired = report.repaired_records
     if end == 0 and position.uuid is not None:

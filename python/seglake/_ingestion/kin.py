@@ -15,7 +15,7 @@ from seglake._text import path_text, printable_path
 
 from .outcome import FileOutcome, RefusedError, refused
 from .plan import PlannedFile
-from .same import Damage, Related
+from .same import Damage, Related, Relation
 from .state import Ingested
 
 __all__ = ["Reading", "read_kin"]
@@ -24,12 +24,13 @@ __all__ = ["Reading", "read_kin"]
 class Reading(Protocol):
     """Reads one file."""
 
-    def ingest(self, file: PlannedFile, *, again: bool = False) -> FileOutcome:
+    def ingest(self, file: PlannedFile, *, found: Relation | None = None) -> FileOutcome:
         """Ingests what is new of it.
 
         Args:
             file: the file.
-            again: whether to read it from its start, as other places of it are damaged than of the segment's file.
+            found: how it is related to its segment, if it was compared with that. It is read from its start if other
+                places of it are damaged than of the segment's file.
 
         Raises:
             RefusedError: nothing of it is to be ingested.
@@ -165,7 +166,7 @@ class _Kin:
                         segment.before = segment.before.with_carry(carry)
                     if found == "longer" and self._is_active_after_sealed(file, segment):
                         segment.before = self._reading.as_active(file, segment.before)
-                return self._go_on(segment, file, again=found == "repaired")
+                return self._go_on(segment, file, found)
             except RefusedError as error:
                 if error.status != "replaced":
                     raise
@@ -180,8 +181,8 @@ class _Kin:
         """Tells whether an active file went on after it had been sealed to another."""
         return segment.before.carry.position.format == "sealed" and self._reading.format_of(file) == "active"
 
-    def _go_on(self, segment: _Segment, file: PlannedFile, *, again: bool = False) -> FileOutcome:
-        outcome = self._reading.ingest(file._replace(before=segment.before, name=segment.name), again=again)
+    def _go_on(self, segment: _Segment, file: PlannedFile, found: Relation | None = None) -> FileOutcome:
+        outcome = self._reading.ingest(file._replace(before=segment.before, name=segment.name), found=found)
         earlier, segment.before, segment.path = segment.outcome, Ingested.of(outcome), file.path
         if earlier is not None and segment.file is not None:
             # The row of the segment is that of the file that has most of it.

@@ -4,9 +4,7 @@ Bytes are compared, as sidecars restore them, up to where the shorter file ends.
 are not. Of an active and a sealed file, and of sealed files that are not alike, the records are compared.
 """
 
-import array
 import hashlib
-import itertools
 from collections.abc import Callable, Sequence
 from typing import Any, Final, Literal, NamedTuple, cast
 
@@ -15,6 +13,7 @@ import pyarrow as pa
 import seglake
 from seglake._formats import grows
 
+from .digest import COLUMNS, streams
 from .repaired import MOST_RANGES, KnownRecords
 from .state import Ingested
 
@@ -67,7 +66,6 @@ class Related(NamedTuple):
 
 
 _CHUNK_BYTES: Final = 1 << 20
-_COLUMNS: Final = ("uuid", "type", "value")
 
 
 def relation(
@@ -136,9 +134,9 @@ def _damage(reader: seglake.Reader, before: Ingested) -> Damage:
     number, adds, first = 0, 0, None
     for each in reader.batches(warn=False):
         if each.num_rows:
-            positions: Any = cast("Any", pa.record_batch(cast("Any", each))).column("position")
-            first = positions[0].as_py() if first is None else first
-            own_known, own_new = (0, 0) if known is None else known.count(positions)
+            rows: Any = pa.record_batch(cast("Any", each))
+            first = rows.column("position")[0].as_py() if first is None else first
+            own_known, own_new = (0, 0) if known is None else known.count(rows)
             number, adds = number + own_known, adds + own_new
         if len(found) <= MOST_RANGES:
             found.extend((span.start, span.end, span.kind) for span in each.damage)
@@ -215,20 +213,13 @@ def _of_sealed(reader: seglake.Reader, other: seglake.Reader, before: Ingested) 
 
 def _records(reader: seglake.Reader, most: int | None) -> tuple[int, str]:
     """Returns the number of the first records, at most so many, and a hash of them."""
-    digests = [hashlib.blake2b(digest_size=16) for _ in range(2 * len(_COLUMNS))]
+    digests = [hashlib.blake2b(digest_size=16) for _ in range(2 * len(COLUMNS))]
     number = 0
     for own in reader.batches(warn=False):
         batch: Any = pa.record_batch(cast("Any", own))
         rows = batch.num_rows if most is None else min(batch.num_rows, most - number)
-        for column, name in enumerate(_COLUMNS):
-            # Lengths and contents apart, so that it does not matter how the rows are in batches.
-            values = batch.column(name).slice(0, rows).cast(pa.large_binary())
-            whole = pa.concat_arrays([values])
-            offsets = memoryview(whole.buffers()[1]).cast("q")[whole.offset : whole.offset + rows + 1]
-            lengths = [stop - start for start, stop in itertools.pairwise(offsets)]
-            digests[2 * column].update(array.array("q", lengths).tobytes())
-            if rows and whole.buffers()[2] is not None:
-                digests[2 * column + 1].update(memoryview(whole.buffers()[2])[offsets[0] : offsets[-1]])
+        for digest, data in zip(digests, streams(batch, rows), strict=True):
+            digest.update(data)
         number += rows
         if number == most:
             break

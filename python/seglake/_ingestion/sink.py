@@ -1,6 +1,7 @@
 """From one input file to the output: only what no earlier run has ingested."""
 
 import hashlib
+import math
 from typing import Any, Final, cast
 
 import pyarrow as pa
@@ -10,20 +11,17 @@ import seglake
 from seglake._text import path_text
 
 from .carry import DamagedRange, Tail
+from .digest import COLUMNS, RecordDigest
 from .output import Output
 from .plan import PlannedFile
-from .repaired import MOST_RANGES, KnownRecords, range_digest
+from .repaired import MOST_RANGES, KnownRecords, ReplacedError, range_digest
 from .tables import RAW_PART_BYTES
 
-__all__ = ["FileSink", "ReplacedError", "UnreadableError"]
+__all__ = ["FileSink", "UnreadableError"]
 
 # How much is held back of a file after its last record, a few hundred bytes each.
 _HELD_RANGES: Final = 4096
 _compute: Final = cast("Any", pc)  # typed in part only
-
-
-class ReplacedError(Exception):
-    """What earlier runs ingested of a file is not in it any more."""
 
 
 class UnreadableError(Exception):
@@ -55,6 +53,7 @@ class FileSink:
         damage: ranges and bytes of the damage that went there, by cause.
         ranges: how many damaged ranges this pass has found, those of an earlier run's tail as well.
         damaged: the damaged ranges that went there, the first `MOST_RANGES` and one more.
+        digest: a hash of the records of the segment, up to those of the pass; None if that cannot be told.
     """
 
     def __init__(self, file: PlannedFile, run: str, output: Output, ingested: KnownRecords | None = None) -> None:
@@ -69,6 +68,10 @@ class FileSink:
         self._output = output
         self._held: list[seglake.Span] = []
         self._before = None if file.before is None else file.before.carry
+        self.digest = RecordDigest() if self._before is None else self._before.digest
+        if file.segment is not None:
+            self.digest = None  # a log never changes what was read of it
+        self._first_damage = math.inf
         self._final_tail = Tail(0)
         self._tail_records = _Places()
         self._pass_records = _Places()
@@ -92,6 +95,9 @@ class FileSink:
         self.release()
         positions: Any = cast("Any", rows).column("position")
         self._pass_records.add(positions)
+        if self.digest is not None:
+            has_columns = set(COLUMNS) <= set(rows.schema.names)
+            self.digest = self.digest.plus(rows) if has_columns else None
         old = 0
         if self._final_tail.records:
             old = _compute.sum(_compute.less(positions, self._final_tail.end)).as_py()
@@ -100,7 +106,7 @@ class FileSink:
                 self._check_tail()
         new: Any = rows.slice(old)
         if self._ingested_before is not None:
-            new = new.filter(pa.array([not each for each in self._ingested_before.among(new.column("position"))]))
+            new = new.filter(pa.array([not each for each in self._ingested_before.among(new)]))
         if new.num_rows:
             self._write_records(new)
         return positions[-1].as_py()
@@ -108,6 +114,7 @@ class FileSink:
     def add_damage(self, span: seglake.Span, last_record: int) -> None:
         """Adds a damaged range; `last_record` is where the last record begins, -1 if there is none yet."""
         self.ranges += 1
+        self._first_damage = min(self._first_damage, span.start)
         if span.kind == "record" or span.start < last_record:
             self._write_damage(span)
             return
@@ -129,6 +136,8 @@ class FileSink:
         """
         self.release()
         self._check_tail()
+        if self._ingested_before is not None:
+            self._ingested_before.check(self._first_damage)
 
     def tail(self, end: int, size: int) -> Tail:
         """Returns what this pass has taken, up to the end of what was written and the size of the file."""

@@ -22,18 +22,21 @@ from .plan import PlannedFile, groups_of, read_plan
 from .progress import StopError, TaskProgress
 from .repaired import (
     KnownRecords,
+    ReplacedError,
+    SealedAnew,
     can_be_read_again,
     change_time_ns,
     cut_at_known,
     damage_after,
     is_listed,
+    is_sealed_anew,
     known_records,
     only_damage_changed,
 )
 from .result import OnDamage
-from .same import Damage, Related, relation
+from .same import Damage, Related, Relation, relation
 from .sidecars import BESIDE, Sidecars
-from .sink import FileSink, ReplacedError, UnreadableError
+from .sink import FileSink, UnreadableError
 from .state import Ingested
 from .tables import StagedFile, Uint64Type
 
@@ -262,19 +265,20 @@ class _Reading:
     outputs: _Outputs
     progress: TaskProgress
 
-    def ingest(self, file: PlannedFile, copy_of: str | None = None, *, again: bool = False) -> FileOutcome:
+    def ingest(self, file: PlannedFile, copy_of: str | None = None, *, found: Relation | None = None) -> FileOutcome:
         """Reads what is new of one file to its end.
 
         Args:
             file: the file.
             copy_of: for a copy, the text for the column `error`. None of its records is ingested.
-            again: whether to read it from its start, as other places of it are damaged than of the segment's file.
+            found: how it is related to its segment, if it was compared with that. It is read from its start if other
+                places of it are damaged than of the segment's file.
 
         Raises:
             RefusedError: nothing of it is to be ingested.
         """
         try:
-            outcome = self._ingest(file, self.outputs.present(), copy_of, again=again)
+            outcome = self._ingest(file, self.outputs.present(), copy_of, found)
         except RefusedError as error:
             if error.status == "wrong_key" and self.runner.stops_on_wrong_key:
                 raise _WrongKeyError(file.path) from None
@@ -342,7 +346,7 @@ class _Reading:
         carry = replace(before.carry, position=position, tail=None, damage=None)
         return replace(before, format="active", end=position.byte_offset).with_carry(carry)
 
-    def _ingest(self, file: PlannedFile, output: Output, copy_of: str | None, *, again: bool) -> FileOutcome:
+    def _ingest(self, file: PlannedFile, output: Output, copy_of: str | None, found: Relation | None) -> FileOutcome:
         runner = self.runner
         format = runner.format
         carry = None if file.before is None else file.before.carry
@@ -358,8 +362,8 @@ class _Reading:
 
         try:
             format = self.format_of(file)
-            is_changed, reread = again, None
-            if carry is not None and again:
+            is_changed, reread = found == "repaired", None
+            if carry is not None and is_changed:
                 reread = KnownRecords(carry)
             elif carry is not None:
                 has_sidecar = runner.sidecars.covers(file.path)
@@ -368,6 +372,12 @@ class _Reading:
                 # Its damage was repaired, or was that of a copy: it is listed as if for the first time.
                 before, file = None, file._replace(before=None)
             reader = opening(before, final=False)
+            is_unproven = carry is not None and reread is None and found is None and file.segment is None
+            if carry is not None and is_unproven and is_sealed_anew(carry, reader.format, reader.nbytes):
+                # It is read as a whole, so that all that is in the tables is compared.
+                format, reread, is_changed, file = reader.format, SealedAnew(carry), True, file._replace(before=None)
+                reader.close()
+                reader = opening(None, final=False)
         except (OSError, seglake.SeglakeError) as error:
             raise RefusedError.by(error, format, wrote=False) from None
         with reader:
