@@ -31,6 +31,7 @@ from segments import flip, write_segment
 import seglake
 from seglake import IngestError, IngestProgress
 from seglake._files import Stores
+from seglake._files.fsspec_store import FsspecFile
 from seglake._ingestion import commit as commit_module
 from seglake._ingestion import driver
 from seglake._ingestion import exchange as exchange_module
@@ -553,6 +554,50 @@ def test_a_run_that_another_completed_does_not_say_that_it_failed(
     with pytest.raises(IngestError, match=r"took the lock of this one.* All of it is ingested, or nothing\."):
         seglake.ingest(source, "s3://logs/lake")
     assert others == [2]
+
+
+def test_a_small_file_that_is_replaced_while_it_is_read_is_read_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    own, path = remote.RemoteStore(Stores(Hdfs()), str(tmp_path)), tmp_path / "a"
+    read, meanwhile = FsspecFile._read, list[Callable[[], object]]()  # pyright: ignore[reportPrivateUsage]
+
+    def fails(self: FsspecFile, offset: int, size: int) -> bytes:
+        if not meanwhile:
+            return read(self, offset, size)
+        meanwhile.pop()()
+        raise FileNotFoundError("not any more")
+
+    monkeypatch.setattr(FsspecFile, "_read", fails)
+    path.write_bytes(b"first")
+    meanwhile[:] = [lambda: path.write_bytes(b"a third one"), lambda: path.write_bytes(b"second")]
+    assert own._get(path) == b"a third one"  # pyright: ignore[reportPrivateUsage]
+    meanwhile[:] = [lambda: None]
+    with pytest.raises(FileNotFoundError):
+        own._get(path)  # pyright: ignore[reportPrivateUsage]
+    meanwhile[:] = [path.unlink]
+    assert own._get(path) is None  # pyright: ignore[reportPrivateUsage]
+
+
+def test_an_empty_lock_is_being_written(store: ObjectStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As `pyarrow.fs` does in Azure, also when it is renewed."""
+    monkeypatch.setattr(leases, "_LOOK_SECONDS", 0.01)
+    own, waited = remote.RemoteStore(Stores(store.filesystem()), "logs/lake"), list[float]()
+    store.put("lake/_lock", b"")
+    with own.lock(own.root / "_lock") as is_ours:
+        assert not is_ours
+
+    def is_complete(seconds: float) -> None:
+        waited.append(seconds)
+        store.put("lake/_lock", b'{"token": "of another"}')
+
+    with own.lock(own.root / "_lock", waiting=is_complete) as is_ours:
+        assert not is_ours
+    assert [50 < seconds <= 60 for seconds in waited] == [True]
+    store.put("lake/_lock", b"")
+    monkeypatch.setattr(leases, "_BEGUN_SECONDS", 0.1)
+    with own.lock(own.root / "_lock", waiting=waited.append) as is_ours:
+        assert is_ours
 
 
 def test_a_rename_whose_answer_is_lost_is_done(tmp_path: Path) -> None:

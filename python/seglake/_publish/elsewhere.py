@@ -15,7 +15,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, BinaryIO, Final, cast
 
-from seglake._files import Entry, Store
+from seglake._files import Entry, RemoteFile, Store
 from seglake._files.arrow_store import ArrowStore
 from seglake._files.fsspec_store import FsspecStore
 
@@ -24,6 +24,8 @@ __all__ = ["Target", "new_object", "target_of"]
 # S3 copies no larger object in one request, and pyarrow.fs makes one.
 _MOST_COPIED: Final = 5 << 30
 _PIECE_BYTES: Final = 8 << 20
+# How often a small file is read that is replaced while it is read.
+_TRIES: Final = 3
 # Where an object appears under its key when its upload is completed, never before.
 _ARROW_OBJECTS: Final = frozenset({"s3", "gcs", "abfs"})
 _FSSPEC_OBJECTS: Final = frozenset({"s3", "s3a", "gs", "gcs", "abfs", "abfss", "adl", "az", "oss", "oci"})
@@ -115,12 +117,18 @@ class Target(ABC):
         self.put(content, path, name)
 
     def get(self, path: str, name: str) -> bytes | None:
-        """Returns all bytes of a file; None where there is none."""
-        try:
-            file = self.store.open(path, name)
-            return file.read_at(0, file.size) if file.size else b""
-        except FileNotFoundError:  # also of one that is removed in between
-            return None
+        """Returns all bytes of a small file; None where there is none. It may be replaced or removed meanwhile."""
+        for left in reversed(range(_TRIES)):
+            try:
+                file = self.store.open(path, name)
+            except FileNotFoundError:
+                return None
+            try:
+                return file.read_at(0, file.size) if file.size else b""
+            except OSError:
+                if not left or not _was_replaced(file):
+                    raise
+        return None
 
     def copy(self, source: str, target: str, name: str) -> None:
         """Copies a file within the store, which shows when it is complete. An error leaves nothing new."""
@@ -391,6 +399,14 @@ def new_object(target: Target, path: str, name: str, *, replace: bool) -> Genera
         with local.open("wb") as file:
             yield file
         target.upload(local, path, name, create=not replace)
+
+
+def _was_replaced(file: RemoteFile) -> bool:
+    try:
+        file.confirm()
+    except OSError:
+        return True
+    return False
 
 
 def _exists(name: str) -> FileExistsError:

@@ -34,6 +34,8 @@ _LOOK_SECONDS: Final = 2.0
 # How often a process tries again that began at the same moment as another, so that neither has the lock.
 _TRIES: Final = 5
 _PAUSE_SECONDS: Final = 0.2
+# For how long a lock may be one that is being written.
+_BEGUN_SECONDS: Final = 60.0
 
 Found = Mapping[Path, bytes]
 """The files that a lock consists of at one moment, and what they say; nothing where it is free."""
@@ -224,7 +226,7 @@ class _ObjectLeases(Leases):
             if not now or now == there:
                 raise
         found = self._get(path)
-        if found is not None and token_of(found) is None:
+        if found and token_of(found) is None:
             reason = f"expected the lock that was written, {len(found)} other bytes came; try again"
             raise OSError(errno.EIO, reason, self._name(path))
         return found == content
@@ -356,7 +358,12 @@ def token_of(content: bytes | None) -> str | None:
 
 
 def _is_held(content: bytes) -> bool:
-    """Tells whether a lock may be held: not one that this process gave up, nor what is left of a failed upload."""
+    """Tells whether a lock may be held: not one that this process gave up, nor what is left of a failed upload.
+
+    An empty one is being written: `pyarrow.fs` begins each object in Azure by an empty one.
+    """
+    if not content:
+        return True
     token = token_of(content)
     return token is not None and token not in GIVEN_UP
 
@@ -366,6 +373,8 @@ def _lease_of(content: bytes) -> float:
 
     A lock that says nothing of that, or what no holder writes, has the usual time: the object may be anybody's.
     """
+    if not content:
+        return _BEGUN_SECONDS
     try:
         lease = float(json_object(content).get("lease", LEASE_SECONDS))
     except (TypeError, ValueError, OverflowError):
