@@ -249,8 +249,8 @@ def test_of_copies_that_are_damaged_in_different_places_each_record_comes_once(
     flip(other, starts[9] + 30)
     age(src)
     assert ingest(src, lake).records == 1 + 19 * (not is_later)
-    for _ in range(2):
-        result = ingest(src, lake)
+    ingest(src, lake)
+    result = ingest(src, lake)
     assert (result.run_id, result.unchanged) == (None, 2)
     assert positions(lake) == starts
     assert len({row["segment"] for row in rows(lake, "records")}) == 1
