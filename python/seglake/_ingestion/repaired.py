@@ -11,10 +11,8 @@ What a run leaves out as damaged comes in once it is repaired, each record once:
 If a step fails, the segment goes on as before, and its missing records stay out.
 """
 
-import bisect
 import hashlib
-import math
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any, Final, cast
 
@@ -24,19 +22,15 @@ import seglake
 from seglake._formats import grows
 
 from .carry import Carry, Damaged, DamagedRange, Looked
-from .digest import RecordDigest
+from .known import KnownRecords
 
 __all__ = [
     "MOST_RANGES",
-    "KnownRecords",
-    "ReplacedError",
-    "SealedAnew",
     "can_be_read_again",
     "change_time_ns",
     "cut_at_known",
     "damage_after",
     "is_listed",
-    "is_sealed_anew",
     "known_records",
     "may_be_repaired",
     "only_damage_changed",
@@ -154,112 +148,6 @@ def is_listed(before: Carry, found: Sequence[tuple[int, int]] | None, reader: se
         if listed != sorted(each for each in found if each[0] < end):
             return False
     return all(_is_as_it_was(reader, each) for each in before.damage.ranges)
-
-
-class ReplacedError(Exception):
-    """What earlier runs ingested of a file is not in it any more."""
-
-
-class KnownRecords:
-    """Tells which records of a file are in `records`: those up to where it was read, but for what damage hid.
-
-    Args:
-        before: what earlier runs have noted; None if all records of the file are known.
-    """
-
-    def __init__(self, before: Carry | None) -> None:
-        self._end: float = math.inf if before is None else before.position.byte_offset
-        ranges = () if before is None or before.damage is None else before.damage.ranges
-        hidden = sorted((each.start, each.end) for each in ranges if each.hides_records)
-        self._starts = [start for start, _ in hidden]
-        self._ends = [end for _, end in hidden]
-
-    def among(self, rows: Any) -> list[bool]:
-        """Tells of each record, by the byte at which it begins, whether it is in `records`."""
-        return [self._has(position) for position in rows.column("position").to_pylist()]
-
-    def check(self, first_damage: float) -> None:
-        """Called at the end of the file, in which the first damaged range begins there.
-
-        Raises:
-            ReplacedError: it has not the records that are known.
-        """
-        # By their places they are known to be there.
-
-    def count(self, rows: Any) -> tuple[int, int]:
-        """Returns how many of these records are known, and how many others begin before the end of what was read."""
-        until = sum(position < self._end for position in rows.column("position").to_pylist())
-        known = sum(self.among(rows))
-        return known, until - known
-
-    def _has(self, position: int) -> bool:
-        if position >= self._end:
-            return False
-        at = bisect.bisect_right(self._starts, position) - 1
-        return at < 0 or position >= self._ends[at]
-
-    def cut(self, start: int, end: int) -> Iterator[tuple[int, int, bool]]:
-        """Cuts a range of bytes where known records begin or end; yields each piece, and whether it has known ones."""
-        hidden = [*zip(self._starts, self._ends, strict=True), (self._end, math.inf)]
-        at = start
-        for first, after in hidden:
-            for stop, is_known in ((min(first, end), True), (min(after, end), False)):
-                if at < stop:
-                    yield at, int(stop), is_known
-                    at = int(stop)
-
-
-class SealedAnew(KnownRecords):
-    """Tells which records of a sealed file are in `records`, of a segment that had another file: those up to a UUID.
-
-    They are compared with those that were read, by a hash of all of them. If any of them is damaged in this file, that
-    cannot be. Then the last one has to be there, and the damage is told of.
-
-    Args:
-        before: what earlier runs have noted, of a file in which nothing was damaged.
-    """
-
-    def __init__(self, before: Carry) -> None:
-        super().__init__(before)
-        self._expected = before.digest
-        self._last = str(before.position.uuid)
-        self._found = RecordDigest()
-        self._has_last = False
-        self._end = 0
-
-    def among(self, rows: Any) -> list[bool]:
-        """Tells of each record, by its UUID, whether it is in `records`."""
-        uuids = rows.column("uuid").to_pylist()
-        known = bisect.bisect_right(uuids, self._last)  # they ascend
-        if known:
-            self._found = self._found.plus(rows.slice(0, known))
-            self._has_last = uuids[known - 1] == self._last
-            self._end = rows.column("position")[known - 1].as_py() + 1
-        return [number < known for number in range(len(uuids))]
-
-    def check(self, first_damage: float) -> None:
-        """Called at the end of the file, in which the first damaged range begins there.
-
-        Raises:
-            ReplacedError: it has not the records that are known.
-        """
-        is_damaged = first_damage < self._end or (not self._has_last and first_damage < math.inf)
-        if self._found == self._expected or (is_damaged and self._has_last):
-            return
-        number = 0 if self._expected is None else self._expected.number
-        raise ReplacedError(
-            f"expected the {number} records that were read before it was sealed, up to {self._last}, found "
-            f"{self._found.number} up to that, or others"
-        )
-
-
-def is_sealed_anew(before: Carry, format: str, size: int) -> bool:
-    """Tells whether a segment goes on in a sealed file with other places of its records, which can be compared."""
-    position, digest = before.position, before.digest
-    is_another = format == "sealed" and (position.format, position.byte_offset) != (format, size)
-    is_sound = before.sums.ranges == 0 and (before.tail is None or not before.tail.records)
-    is_known = digest is not None and digest.number == before.sums.records > 0 and position.uuid is not None
-    return is_another and is_sound and is_known
 
 
 def can_be_read_again(before: Carry, format: str, size: int) -> bool:

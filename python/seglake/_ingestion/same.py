@@ -14,7 +14,8 @@ import seglake
 from seglake._formats import grows
 
 from .digest import COLUMNS, streams
-from .repaired import MOST_RANGES, KnownRecords
+from .known import KnownRecords
+from .repaired import MOST_RANGES
 from .state import Ingested
 
 __all__ = ["Damage", "Related", "Relation", "relation"]

@@ -12,9 +12,10 @@ from seglake._text import path_text
 
 from .carry import DamagedRange, Tail
 from .digest import COLUMNS, RecordDigest
+from .known import KnownRecords, ReplacedError
 from .output import Output
 from .plan import PlannedFile
-from .repaired import MOST_RANGES, KnownRecords, ReplacedError, range_digest
+from .repaired import MOST_RANGES, range_digest
 from .tables import RAW_PART_BYTES
 
 __all__ = ["FileSink", "UnreadableError"]

@@ -16,20 +16,17 @@ from .carry import Carry, Damaged, Looked
 from .destination import Staging
 from .growth import Opening, WrongKeyFoundError, read_growth
 from .kin import read_kin
+from .known import KnownRecords, ReplacedError, SealedAnew, is_sealed_anew
 from .outcome import AFTER_REPLACED, WRONG_KEY, FileOutcome, RefusedError, StagedData, TaskOutcome
 from .output import Output
 from .plan import PlannedFile, groups_of, read_plan
 from .progress import StopError, TaskProgress
 from .repaired import (
-    KnownRecords,
-    ReplacedError,
-    SealedAnew,
     can_be_read_again,
     change_time_ns,
     cut_at_known,
     damage_after,
     is_listed,
-    is_sealed_anew,
     known_records,
     only_damage_changed,
 )
