@@ -1,4 +1,4 @@
-"""A hash of records in their order, which a later run goes on with where an earlier one stopped."""
+"""A hash of records in their order. A later run goes on with it where an earlier one stopped."""
 
 import zlib
 from collections.abc import Iterator
@@ -12,13 +12,13 @@ __all__ = ["COLUMNS", "RecordDigest", "streams"]
 _compute: Final = cast("Any", pc)  # typed in part only
 
 COLUMNS: Final = ("uuid", "type", "value")
-"""What is the same of a record in an active and in a sealed file."""
+"""The columns that are the same in an active and in a sealed file."""
 
 
 def streams(batch: Any, rows: int) -> Iterator[bytes | memoryview]:
     """Yields the lengths and the contents of each column of the first rows.
 
-    Apart, so that it does not matter how the rows are in batches.
+    They are separate, so that a hash of them does not depend on how the rows are divided into batches.
     """
     for name in COLUMNS:
         values = batch.column(name).slice(0, rows).cast(pa.large_binary())
@@ -31,10 +31,14 @@ def streams(batch: Any, rows: int) -> Iterator[bytes | memoryview]:
 
 
 class RecordDigest(NamedTuple):
-    """A hash of so many records.
+    """A hash of records: CRC-32 and Adler-32 of each of `streams`.
 
-    It is CRC-32 and Adler-32 of each of `streams`. They are not for tampering, as the files have checksums with a key
-    for that, but their state is the hash itself. So it goes on over many runs without reading anything again.
+    The state of these hashes is the hash itself, so a run goes on with it without reading anything again. They do not
+    detect tampering: the files have checksums with a key for that.
+
+    Attributes:
+        number: how many records these are.
+        sums: CRC-32 and Adler-32 of each stream.
     """
 
     number: int = 0

@@ -34,12 +34,15 @@ class KnownRecords:
         return [self._has(position) for position in rows.column("position").to_pylist()]
 
     def check(self, first_damage: float) -> None:
-        """Called at the end of the file, in which the first damaged range begins there.
+        """Checks that the file has the known records; called when all of it was read.
+
+        Args:
+            first_damage: where the first damaged range of the file begins; infinity if there is none.
 
         Raises:
-            ReplacedError: it has not the records that are known.
+            ReplacedError: it does not have them.
         """
-        # By their places they are known to be there.
+        # There is nothing to check: these records are known by their places.
 
     def count(self, rows: Any) -> tuple[int, int]:
         """Returns how many of these records are known, and how many others begin before the end of what was read."""
@@ -65,10 +68,10 @@ class KnownRecords:
 
 
 class SealedAnew(KnownRecords):
-    """Tells which records of a sealed file are in `records`, of a segment that had another file: those up to a UUID.
+    """Tells which records of a sealed file are in `records` if they were read from another file: those up to a UUID.
 
-    They are compared with those that were read, by a hash of all of them. If any of them is damaged in this file, that
-    cannot be. Then the last one has to be there, and the damage is told of.
+    They are compared with those that were read, by a hash of all of them. If one of them is damaged in this file, the
+    hashes differ. Then the last one has to be there, and the damage is listed.
 
     Args:
         before: what earlier runs have noted, of a file in which nothing was damaged.
@@ -93,18 +96,22 @@ class SealedAnew(KnownRecords):
         return [number < known for number in range(len(uuids))]
 
     def check(self, first_damage: float) -> None:
-        """Called at the end of the file, in which the first damaged range begins there.
+        """Checks that the file has the known records; called when all of it was read.
+
+        Args:
+            first_damage: where the first damaged range of the file begins; infinity if there is none.
 
         Raises:
-            ReplacedError: it has not the records that are known.
+            ReplacedError: it does not have them.
         """
         is_damaged = first_damage < self._end or (not self._has_last and first_damage < math.inf)
         if self._found == self._expected or (is_damaged and self._has_last):
             return
         number = 0 if self._expected is None else self._expected.number
+        found = "other records" if self._found.number == number else f"{self._found.number}"
         raise ReplacedError(
-            f"expected the {number} records that were read before it was sealed, up to {self._last}, found "
-            f"{self._found.number} up to that, or others"
+            f"expected the {number} records that were read before it was sealed, the last of which is {self._last}, "
+            f"found {found} up to that one"
         )
 
 
