@@ -37,16 +37,10 @@ class Damage(NamedTuple):
     Attributes:
         ranges: start, end and kind of each range, at most `MOST_RANGES`.
         is_all: whether there are no more.
-        known: how many records the file has that are in `records`, if the segment is damaged.
-        adds: how many others it has up to where the segment was read.
-        first: where the first of its records begins.
     """
 
     ranges: tuple[tuple[int, int, str], ...] = ()
     is_all: bool = True
-    known: int = 0
-    adds: int = 0
-    first: int = 0
 
     @property
     def lost(self) -> list[tuple[int, int]]:
@@ -64,6 +58,22 @@ class Related(NamedTuple):
 
     relation: Relation
     damage: Damage = Damage()
+
+
+class _Pass(NamedTuple):
+    """What a pass over a file has found.
+
+    Attributes:
+        damage: what is damaged in it.
+        known: how many of its records are in `records`, if the segment is damaged and of the same format; else 0.
+        adds: how many other records it then has up to where the segment was read.
+        first: where its first record begins; 0 if it has none.
+    """
+
+    damage: Damage
+    known: int
+    adds: int
+    first: int
 
 
 _CHUNK_BYTES: Final = 1 << 20
@@ -93,11 +103,11 @@ def relation(
         seglake.SeglakeError: likewise.
     """
     with open_all(path, size, None) as reader, open_all(known, None, before.carry.position.format) as other:
-        damage = _damage(reader, before)
-        found = _relation(reader, other, before, damage)
-        if found == "other" and reader.format == other.format:
-            found = _but_for_damage(reader, other, before, damage)
-        return Related(found, damage)
+        found = _pass(reader, before)
+        how = _relation(reader, other, before, found.damage)
+        if how == "other" and reader.format == other.format:
+            how = _but_for_damage(reader, other, before, found)
+        return Related(how, found.damage)
 
 
 def _relation(reader: seglake.Reader, other: seglake.Reader, before: Ingested, damage: Damage) -> Relation:
@@ -121,13 +131,13 @@ def _relation(reader: seglake.Reader, other: seglake.Reader, before: Ingested, d
         return "copy" if _same_bytes(reader, other, max(end, min(size, other.nbytes)), damaged) else "other"
     if tail is not None and _same_bytes(reader, other, tail.end):
         return "longer"
-    # With all bytes: a file that is damaged where the segment is sound cannot be the one that it goes on in.
+    # With all bytes: of a file that is damaged where the segment is sound, `_but_for_damage` tells.
     if not _same_bytes(reader, other, own.byte_offset) or (tail is not None and tail.records):
         return "other"
     return "longer" if tail is None else "anew"
 
 
-def _damage(reader: seglake.Reader, before: Ingested) -> Damage:
+def _pass(reader: seglake.Reader, before: Ingested) -> _Pass:
     """Reads a file to its end."""
     own = before.carry
     known = KnownRecords(own) if own.damage is not None and reader.format == own.position.format else None
@@ -141,16 +151,17 @@ def _damage(reader: seglake.Reader, before: Ingested) -> Damage:
             number, adds = number + own_known, adds + own_new
         if len(found) <= MOST_RANGES:
             found.extend((span.start, span.end, span.kind) for span in each.damage)
-    return Damage(tuple(found[:MOST_RANGES]), len(found) <= MOST_RANGES, number, adds, first or 0)
+    damage = Damage(tuple(found[:MOST_RANGES]), len(found) <= MOST_RANGES)
+    return _Pass(damage, number, adds, first or 0)
 
 
-def _but_for_damage(reader: seglake.Reader, other: seglake.Reader, before: Ingested, damage: Damage) -> Relation:
+def _but_for_damage(reader: seglake.Reader, other: seglake.Reader, before: Ingested, found: _Pass) -> Relation:
     """Compares files of which one or both are damaged, but for what is damaged in either.
 
     What a file has where the other is damaged is compared with nothing. So the last record of the shorter one has to be
     sound in both: logs that went on in different ways differ there. Of a sealed file the index tells that.
     """
-    own, position = before.carry, before.carry.position
+    own, position, damage = before.carry, before.carry.position, found.damage
     is_known = own.tail is None and damage.is_all and (own.damage is not None or not own.sums.ranges)
     if reader.position is None or not is_known:
         return "other"
@@ -162,15 +173,15 @@ def _but_for_damage(reader: seglake.Reader, other: seglake.Reader, before: Inges
         is_proven = not any(start < last <= stop for start, stop in hidden)
         size = min(end + (reader.pending_bytes or 0), other.nbytes)
     else:
-        is_proven = end == until and (not damage.lost or min(start for start, _ in hidden) >= damage.first)
+        is_proven = end == until and (not damage.lost or min(start for start, _ in hidden) >= found.first)
         size = end
     if end >= until and not damage.lost:
-        is_proven = is_proven and damage.known == own.sums.records
+        is_proven = is_proven and found.known == own.sums.records
     if not hidden or not is_proven or not _same_bytes(reader, other, last, hidden):
         return "other"
-    if end > until or (end == until and (damage.adds or not damage.lost)):
+    if end > until or (end == until and (found.adds or not damage.lost)):
         return "repaired"
-    is_copy = not damage.adds and _same_bytes(reader, other, max(end, size), hidden)
+    is_copy = not found.adds and _same_bytes(reader, other, max(end, size), hidden)
     return "copy" if is_copy else "other"
 
 
