@@ -18,11 +18,12 @@ use crate::parity_reading::{
 };
 use seglake::Error;
 use seglake::format::{FORMATS, Options, create, with_parity};
-use seglake::parity::{Outcome, Parameters, Set};
+use seglake::parity::{Outcome, Parameters, Refused, Set};
 use seglake::source::{BytesSource, Source};
 use seglake::verbs;
 
 const KIB: u64 = 1 << 10;
+const MIB: u64 = 1 << 20;
 /// Some blocks: if none is sound, the file counts as another one.
 const LEAST_BYTES: usize = 200;
 
@@ -315,6 +316,35 @@ fn what_is_read_again_is_as_it_was_protected() {
     let (rows, error) = rows_of(&source, &options);
     assert!(error.is_none(), "{error:?}");
     assert!(rows == expected);
+}
+
+/// No block verifies: that is known when the file was opened.
+#[test]
+fn a_file_by_the_sidecar_of_another_one_is_read_once_more() {
+    let sidecars = FORMATS.iter().cycle().skip(1).map(|format| long(format).1);
+    for (format, sidecar) in FORMATS.iter().zip(sidecars) {
+        let (bytes, _) = long(format);
+        let options = Options::default().format(*format).strict(false);
+        let file = Counting::new(bytes.clone());
+        verbs::verify(file.clone(), &options, |_| Ok(())).unwrap();
+        let (without, _) = file.take();
+        let sidecar = Arc::new(BytesSource::new(sidecar));
+        let (source, options) = with_parity(file.clone(), sidecar, &options).unwrap();
+        let (opened, _) = file.take();
+        let report = verbs::verify(source, &options, |_| Ok(())).unwrap();
+        assert_eq!(
+            report.parity.unwrap().report.refused,
+            Some(Refused::AnotherFile)
+        );
+        let (read, _) = file.take();
+        let len = bytes.len() as u64;
+        assert!(opened < len + 2 * MIB, "{}: {opened}", format.name);
+        assert!(
+            read < 2 * without + len / 16 + MIB,
+            "{}: {read}, {without}",
+            format.name
+        );
+    }
 }
 
 /// A head of a longer frame of the band stands before the entries of a shorter one. Its last entry is that of fewer bytes, and zeros.

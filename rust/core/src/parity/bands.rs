@@ -417,6 +417,9 @@ impl Bands {
 
     /// Proves the blocks of a range that were not proven yet.
     fn judge_range(&self, place: usize, range: &Range<u64>) -> Result<()> {
+        if self.refused.is_some() && self.found(place).is_none() {
+            return self.judge_place(place).map(drop);
+        }
         let own = self.places.get(place).or_bug("a band of the file")?;
         let Range { mut start, end } = own.blocks(range);
         let most = (PIECE_BYTES / own.geometry.block_bytes).max(1);
@@ -509,7 +512,7 @@ impl Bands {
             }
             match state.known.get(place) {
                 Some(Verified::Band(found)) => found.is_proven,
-                _ => true,
+                _ => self.refused.is_none(),
             }
         };
         let own = self.places.get(place).or_bug("a band of the file")?;

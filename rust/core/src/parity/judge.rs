@@ -377,23 +377,26 @@ pub(super) struct JudgedBand<'a> {
 }
 
 impl<'a> JudgedBand<'a> {
-    /// Judges a current frame. If only `verified` is asked for, by rule 5 alone.
+    /// Judges a current frame. If the sidecar was refused, that is by rule 5 alone, and none of the data blocks verifies: nothing of
+    /// the file is read.
     pub(super) fn judge(
         files: &'a Files<'a>,
         frames: &Frames,
         set: Set,
         frame: Frame,
-        only_verified: bool,
+        is_refused: bool,
     ) -> Result<Self> {
         let mut known = Known::of_ends(frames.ends(frame.band));
         let mut current = Judged::open(files, set, frame)?;
-        current.verify_data(&known, false)?;
+        if !is_refused {
+            current.verify_data(&known, false)?;
+        }
         current.verify_parity()?;
         let damaged = current.damaged_of_groups();
-        if !only_verified && current.has_open_data() {
+        if !is_refused && current.has_open_data() {
             current.compute(&mut known, false)?;
         }
-        if !only_verified && current.has_open_data() {
+        if !is_refused && current.has_open_data() {
             current.tell(&mut known);
             let mut is_superseding = false;
             if frames.superseded(frame.band).next().is_some() {

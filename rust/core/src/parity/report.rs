@@ -184,12 +184,12 @@ impl<'a> Inspection<'a> {
 
     /// Judges the band of a current frame.
     pub(super) fn judge(&self, range: &SidecarRange) -> Result<Option<JudgedBand<'a>>> {
-        let only_verified = self.refused.is_some();
+        let is_refused = self.refused.is_some();
         match (range.content, self.frames.set) {
             (Content::Frame(frame), Some(set))
                 if frame.is_current && self.is_within(&set, &frame) =>
             {
-                JudgedBand::judge(self.files, &self.frames, set, frame, only_verified).map(Some)
+                JudgedBand::judge(self.files, &self.frames, set, frame, is_refused).map(Some)
             }
             _ => Ok(None),
         }
