@@ -162,3 +162,28 @@ def test_a_damaged_sealed_copy_goes_on_as_an_active_segment(tmp_path: Path, trai
     assert ingest(src, lake).records == 0
     assert Counter(row["value"] for row in rows(lake, "records")) == Counter(each.value for each in written)
     assert damage_now(lake, "sealed") == []
+
+
+def test_an_active_file_does_not_go_on_in_a_sealed_one_of_which_records_are_missing(tmp_path: Path) -> None:
+    src, lake = tmp_path / "src", tmp_path / "lake"
+    written = write_segment(tmp_path / "whole.active", RECORDS)
+    content = (tmp_path / "whole.active").read_bytes()
+    src.mkdir()
+
+    def seal(records: int) -> None:
+        (tmp_path / "begun.active").write_bytes(content[: written[records - 1].end])
+        (src / "a.sealed").unlink(missing_ok=True)
+        seglake.seal(tmp_path / "begun.active", src / "a.sealed")
+
+    seal(8)
+    with seglake.open(src / "a.sealed") as reader:
+        starts = [record.position for record in reader]
+    flip(src / "a.sealed", starts[3] + 35)
+    assert ingest(src, lake).records == 7
+    seal(10)
+    ingest(src, lake)
+    (src / "b.active").write_bytes(content)
+    ingest(src, lake)
+    found = Counter((row["segment"], row["value"]) for row in rows(lake, "records"))
+    assert set(found.values()) == {1}
+    assert {value for _, value in found} == {each.value for each in written}
