@@ -1690,6 +1690,7 @@ class Record:
         >>> orders.get(1).to_dict()["offset"]
         1
         """
+    def __reduce__(self) -> tuple[Any, ...]: ...
 
 @final
 class Report:
@@ -1832,6 +1833,9 @@ class Report:
         >>> report.to_dict()["records"]
         2
         """
+    def __eq__(self, other: object, /) -> bool: ...
+    def __hash__(self) -> int: ...
+    def __reduce__(self) -> tuple[Any, ...]: ...
 
 @final
 class Protected:
@@ -1924,6 +1928,9 @@ class Protected:
         >>> seglake.protect("orders.active").to_dict()["sidecar"]
         'orders.active.par'
         """
+    def __eq__(self, other: object, /) -> bool: ...
+    def __hash__(self) -> int: ...
+    def __reduce__(self) -> tuple[Any, ...]: ...
 
 @final
 class Repaired:
@@ -2054,6 +2061,9 @@ class Repaired:
         >>> seglake.repair("orders.active").to_dict()["outcome"]
         'sound'
         """
+    def __eq__(self, other: object, /) -> bool: ...
+    def __hash__(self) -> int: ...
+    def __reduce__(self) -> tuple[Any, ...]: ...
 
 @final
 class Recovered:
@@ -2151,6 +2161,9 @@ class Recovered:
         >>> recovered.to_dict()["quarantined_bytes"]
         51
         """
+    def __eq__(self, other: object, /) -> bool: ...
+    def __hash__(self) -> int: ...
+    def __reduce__(self) -> tuple[Any, ...]: ...
 
 @final
 class Index:
@@ -2229,6 +2242,9 @@ class Detection:
         >>> type(seglake.detect("orders.sealed").reason)
         <class 'str'>
         """
+    def __eq__(self, other: object, /) -> bool: ...
+    def __hash__(self) -> int: ...
+    def __reduce__(self) -> tuple[Any, ...]: ...
 
 @final
 class Writer:

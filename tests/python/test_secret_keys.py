@@ -163,6 +163,7 @@ def test_no_object_shows_the_key(way: str, segments: Segments, monkeypatch: pyte
 @pytest.mark.parametrize("way", WAYS)
 def test_no_pickle_holds_the_key(way: str, segments: Segments, monkeypatch: pytest.MonkeyPatch) -> None:
     how = given(way, segments, monkeypatch)
+    assert forms_in(pickle.dumps(seglake.verify(segments.damaged, explain=True, **how))) == []
     with seglake.open(segments.active, **how) as reader:
         if way in ("bytes", "several"):
             assert forms_in(raised(lambda: pickle.dumps(reader))) == []

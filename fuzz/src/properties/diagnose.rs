@@ -132,7 +132,7 @@ fn verifies(repair: &Repair, bytes: &[u8], options: &Options) {
     let end = usize::try_from(repair.end).unwrap();
     let own = &mended[start..end];
     let key = &options.keys[0];
-    let is_right = match (options.format.unwrap().name, repair.checks) {
+    let is_right = match (options.format.unwrap().name, &*repair.checks) {
         ("active", "record") => {
             let (hashed, checksum) = own.split_last_chunk().unwrap();
             u64::from_be_bytes(*checksum) == hash(key, hashed)

@@ -89,6 +89,7 @@ pub mod format;
 pub mod ledger;
 mod limits;
 mod operation;
+mod os_paths;
 mod output;
 mod own;
 pub mod parity;

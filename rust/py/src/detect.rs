@@ -1,9 +1,11 @@
 //! `detect`.
 
 use pyo3::prelude::*;
+use pyo3::types::PyTuple;
 use seglake::format;
 
 use crate::error::raise;
+use crate::json::hash_of;
 use crate::key::KeyArgument;
 use crate::read_options::ReadArguments;
 use crate::source::given_in;
@@ -14,6 +16,13 @@ use crate::source::given_in;
 /// 'certain'
 #[pyclass(frozen, module = "seglake")]
 pub(crate) struct Detection(format::Detection);
+
+impl Detection {
+    /// What it is made of, as Python has it.
+    fn state(&self) -> (Option<&'static str>, bool, &str) {
+        (self.format(), self.0.certain, self.reason())
+    }
+}
 
 #[pymethods]
 impl Detection {
@@ -46,6 +55,38 @@ impl Detection {
     #[getter]
     fn reason(&self) -> &str {
         &self.0.reason
+    }
+
+    /// The detection of what `__reduce__` gave.
+    #[staticmethod]
+    #[pyo3(name = "_restored", signature = (format, certain, reason))]
+    fn restored(
+        py: Python<'_>,
+        format: Option<&str>,
+        certain: bool,
+        reason: String,
+    ) -> PyResult<Self> {
+        let format = format.map(format::by_name).transpose();
+        Ok(Self(format::Detection {
+            format: format.map_err(|error| raise(py, error))?,
+            certain,
+            reason,
+        }))
+    }
+
+    fn __reduce__<'py>(
+        slf: &Bound<'py, Self>,
+    ) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyTuple>)> {
+        let restored = slf.get_type().getattr("_restored")?;
+        Ok((restored, slf.get().state().into_pyobject(slf.py())?))
+    }
+
+    fn __eq__(&self, other: &Self) -> bool {
+        self.state() == other.state()
+    }
+
+    fn __hash__(&self) -> u64 {
+        hash_of(self.reason())
     }
 
     fn __repr__(&self) -> String {

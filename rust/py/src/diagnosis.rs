@@ -92,7 +92,7 @@ fn of_repair<'py>(py: Python<'py>, own: &Repair) -> PyResult<Bound<'py, PyDict>>
     fields.set_item("bit", own.bit)?;
     fields.set_item("old", own.old)?;
     fields.set_item("new", own.new)?;
-    fields.set_item("checks", own.checks)?;
+    fields.set_item("checks", &*own.checks)?;
     fields.set_item("start", own.start)?;
     fields.set_item("end", own.end)?;
     Ok(fields)

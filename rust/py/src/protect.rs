@@ -1,16 +1,17 @@
 //! `protect`.
 
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 
 use pyo3::prelude::*;
-use pyo3::types::PyDict;
+use pyo3::types::{PyDict, PyTuple};
 use seglake::format::Options;
 use seglake::parity::Parameters;
 use seglake::verbs::{self, Protection};
 
 use crate::destination::Destination;
 use crate::error::raise;
+use crate::json::{hash_of, reduced_privately, restored, written};
 use crate::key::KeyArgument;
 use crate::keywords::with_keywords;
 use crate::limits::Settings;
@@ -56,6 +57,27 @@ pub(crate) struct Protected {
     path: PathBuf,
     protected: verbs::Protected,
     report: Option<Py<Report>>,
+}
+
+impl Protected {
+    fn new(py: Python<'_>, path: PathBuf, protected: verbs::Protected) -> PyResult<Self> {
+        let report = protected.report.clone();
+        let report = report.map(|report| Py::new(py, Report(report)));
+        Ok(Self {
+            path,
+            report: report.transpose()?,
+            protected,
+        })
+    }
+
+    fn restored(py: Python<'_>, json: &str) -> PyResult<Self> {
+        let (path, protected): (OsString, _) = restored(json)?;
+        Self::new(py, path.into(), protected)
+    }
+
+    fn to_json(&self) -> PyResult<String> {
+        written(&(self.path.as_os_str(), &self.protected))
+    }
 }
 
 #[pymethods]
@@ -175,6 +197,27 @@ impl Protected {
         Ok(dict)
     }
 
+    /// What `__reduce__` gave, as an object.
+    #[staticmethod]
+    #[pyo3(name = "_from_json")]
+    fn from_json(py: Python<'_>, json: &str) -> PyResult<Self> {
+        Self::restored(py, json)
+    }
+
+    fn __reduce__<'py>(
+        slf: &Bound<'py, Self>,
+    ) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyTuple>)> {
+        reduced_privately(slf, slf.get().to_json()?)
+    }
+
+    fn __eq__(&self, other: &Self) -> PyResult<bool> {
+        Ok(self.to_json()? == other.to_json()?)
+    }
+
+    fn __hash__(&self) -> PyResult<u64> {
+        Ok(hash_of(&self.to_json()?))
+    }
+
     fn __repr__(&self) -> String {
         format!(
             "Protected({:?}, sidecar={:?}, change={:?}, covered_bytes={}, sidecar_bytes={})",
@@ -241,12 +284,6 @@ impl ProtectArguments<'_> {
         let protected = py
             .detach(|| verbs::protect(path.as_ref(), &options, &protection, tell))
             .map_err(|error| raise(py, error))?;
-        let report = protected.report.clone();
-        let report = report.map(|report| Py::new(py, Report(report)));
-        Ok(Protected {
-            path: path.0,
-            report: report.transpose()?,
-            protected,
-        })
+        Protected::new(py, path.0, protected)
     }
 }

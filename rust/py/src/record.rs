@@ -1,11 +1,13 @@
 //! One record as a Python object.
 
+mod state;
+
 use std::mem::ManuallyDrop;
 use std::sync::Arc;
 
 use pyo3::exceptions::{PyAttributeError, PyValueError};
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyDict, PyList};
+use pyo3::types::{PyBytes, PyDict, PyList, PyTuple};
 use seglake::format::{Column, ColumnKind, Rows, Value};
 use seglake::ledger::Cause;
 use seglake::text::escape;
@@ -468,6 +470,25 @@ methods! {
 
     fn __eq__(&self, py: Python<'_>, other: &Self) -> PyResult<bool> {
         self.to_dict(py)?.eq(other.to_dict(py)?)
+    }
+
+    /// The record of what `__reduce__` gave.
+    #[staticmethod]
+    #[pyo3(name = "_restored", signature = (format, dialect, values, position, cause))]
+    fn from_state(
+        format: &str,
+        dialect: &str,
+        values: &Bound<'_, PyTuple>,
+        position: u64,
+        cause: Option<&str>,
+    ) -> PyResult<Self> {
+        Self::restored((format, dialect), values, position, cause)
+    }
+
+    fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyTuple>)> {
+        let restored = slf.get_type().getattr("_restored")?;
+        let state = slf.get().state(slf.py())?;
+        Ok((restored, state.into_pyobject(slf.py())?))
     }
 
     fn __repr__(&self, py: Python<'_>) -> PyResult<String> {

@@ -1,17 +1,18 @@
 //! `recover` and `undo_recover`.
 
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
-use pyo3::types::PyDict;
+use pyo3::types::{PyDict, PyTuple};
 use seglake::format::Options;
 use seglake::verbs::{self, Recovery};
 
 use crate::destination::Destination;
 use crate::error::raise;
 use crate::interrupt::signals;
+use crate::json::{hash_of, reduced_privately, restored, written};
 use crate::key::KeyArgument;
 use crate::keywords::with_keywords;
 use crate::limits::Settings;
@@ -31,6 +32,25 @@ pub(crate) struct Recovered {
     report: Py<Report>,
     path: PathBuf,
     recovered: verbs::Recovered,
+}
+
+impl Recovered {
+    fn new(py: Python<'_>, path: PathBuf, recovered: verbs::Recovered) -> PyResult<Self> {
+        Ok(Self {
+            report: Py::new(py, Report(recovered.source.clone()))?,
+            path,
+            recovered,
+        })
+    }
+
+    fn restored(py: Python<'_>, json: &str) -> PyResult<Self> {
+        let (path, recovered): (OsString, _) = restored(json)?;
+        Self::new(py, path.into(), recovered)
+    }
+
+    fn to_json(&self) -> PyResult<String> {
+        written(&(self.path.as_os_str(), &self.recovered))
+    }
 }
 
 #[pymethods]
@@ -155,6 +175,27 @@ impl Recovered {
         Ok(dict)
     }
 
+    /// What `__reduce__` gave, as an object.
+    #[staticmethod]
+    #[pyo3(name = "_from_json")]
+    fn from_json(py: Python<'_>, json: &str) -> PyResult<Self> {
+        Self::restored(py, json)
+    }
+
+    fn __reduce__<'py>(
+        slf: &Bound<'py, Self>,
+    ) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyTuple>)> {
+        reduced_privately(slf, slf.get().to_json()?)
+    }
+
+    fn __eq__(&self, other: &Self) -> PyResult<bool> {
+        Ok(self.to_json()? == other.to_json()?)
+    }
+
+    fn __hash__(&self) -> PyResult<u64> {
+        Ok(hash_of(&self.to_json()?))
+    }
+
     fn __repr__(&self) -> String {
         let state = if self.lost() {
             "something was damaged"
@@ -233,11 +274,7 @@ impl RecoverArguments<'_> {
         let recovered = py
             .detach(|| verbs::recover(source, &options, path.as_ref(), &recovery, tell))
             .map_err(|error| raise(py, error))?;
-        Ok(Recovered {
-            report: Py::new(py, Report(recovered.source.clone()))?,
-            path: path.0,
-            recovered,
-        })
+        Recovered::new(py, path.0, recovered)
     }
 }
 

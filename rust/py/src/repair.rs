@@ -5,11 +5,12 @@ use std::path::{Path, PathBuf};
 
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
-use pyo3::types::{PyDict, PyList, PyType};
+use pyo3::types::{PyDict, PyList, PyTuple, PyType};
 use seglake::verbs::{self, Repairing};
 
 use crate::destination::Destination;
 use crate::error::raise;
+use crate::json::{hash_of, reduced_privately, restored, written};
 use crate::key::KeyArgument;
 use crate::keywords::with_keywords;
 use crate::limits::Settings;
@@ -26,6 +27,16 @@ use crate::verify::teller;
 /// ('sound', 0)
 #[pyclass(frozen, module = "seglake")]
 pub(crate) struct Repaired(verbs::Repaired);
+
+impl Repaired {
+    fn restored(json: &str) -> PyResult<Self> {
+        restored(json).map(Self)
+    }
+
+    fn to_json(&self) -> PyResult<String> {
+        written(&self.0)
+    }
+}
 
 #[pymethods]
 impl Repaired {
@@ -184,6 +195,27 @@ impl Repaired {
         dict.set_item("manifest", self.manifest())?;
         dict.set_item("continued", self.continued())?;
         Ok(dict)
+    }
+
+    /// What `__reduce__` gave, as an object.
+    #[staticmethod]
+    #[pyo3(name = "_from_json")]
+    fn from_json(json: &str) -> PyResult<Self> {
+        Self::restored(json)
+    }
+
+    fn __reduce__<'py>(
+        slf: &Bound<'py, Self>,
+    ) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyTuple>)> {
+        reduced_privately(slf, slf.get().to_json()?)
+    }
+
+    fn __eq__(&self, other: &Self) -> PyResult<bool> {
+        Ok(self.to_json()? == other.to_json()?)
+    }
+
+    fn __hash__(&self) -> PyResult<u64> {
+        Ok(hash_of(&self.to_json()?))
     }
 
     fn __repr__(&self) -> String {

@@ -6,13 +6,14 @@ use std::path::Path;
 use arrow_array::RecordBatchIterator;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
-use pyo3::types::{PyCapsule, PyDict, PyType};
+use pyo3::types::{PyCapsule, PyDict, PyTuple, PyType};
 use seglake::columns::{damage, damage_schema};
 use seglake::ledger::Span;
 
 use crate::arrow::{schema_capsule, stream_capsule};
 use crate::diagnosis;
 use crate::error::raise;
+use crate::json::{hash_of, reduced_privately, restored, written};
 use crate::parity;
 use crate::passes::about;
 
@@ -34,6 +35,16 @@ pub(crate) fn span<'py>(py: Python<'py>, span: &Span) -> PyResult<Bound<'py, PyA
         span.kind.as_str(),
         cause,
     ))
+}
+
+impl Report {
+    fn restored(json: &str) -> PyResult<Self> {
+        restored(json).map(Self)
+    }
+
+    fn to_json(&self) -> PyResult<String> {
+        written(&self.0)
+    }
 }
 
 #[pymethods]
@@ -250,6 +261,27 @@ impl Report {
         let diagnoses = diagnoses.map(|own| diagnosis::dict(py, own));
         dict.set_item("diagnoses", diagnoses.collect::<PyResult<Vec<_>>>()?)?;
         Ok(dict)
+    }
+
+    /// What `__reduce__` gave, as an object.
+    #[staticmethod]
+    #[pyo3(name = "_from_json")]
+    fn from_json(json: &str) -> PyResult<Self> {
+        Self::restored(json)
+    }
+
+    fn __reduce__<'py>(
+        slf: &Bound<'py, Self>,
+    ) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyTuple>)> {
+        reduced_privately(slf, slf.get().to_json()?)
+    }
+
+    fn __eq__(&self, other: &Self) -> PyResult<bool> {
+        Ok(self.to_json()? == other.to_json()?)
+    }
+
+    fn __hash__(&self) -> PyResult<u64> {
+        Ok(hash_of(&self.to_json()?))
     }
 
     fn __repr__(&self) -> String {

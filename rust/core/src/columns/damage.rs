@@ -144,7 +144,7 @@ fn repair(own: &Repair) -> Value<'_> {
         Value::Int64(own.bit.into()),
         Value::Int64(own.old.into()),
         Value::Int64(own.new.into()),
-        text(own.checks),
+        text(&own.checks),
         int(own.start),
         int(own.end),
     ])

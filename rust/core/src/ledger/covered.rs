@@ -1,16 +1,18 @@
 //! The ranges of a file that were read, and the spans at their ends: where two ranges meet, two spans can be one.
 
+use serde::{Deserialize, Serialize};
+
 use super::Span;
 
 /// A range with spans in file order. A pruned walk leaves gaps in it, and no other part reads those either.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 struct CoveredRange {
     first: Span,
     last: Span,
 }
 
 /// Ranges that were read: of one walk in the order in which it read them, of several walks in file order.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Covered(Vec<CoveredRange>);
 
 impl Covered {

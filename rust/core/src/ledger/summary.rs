@@ -2,13 +2,17 @@
 
 use std::path::{Path, PathBuf};
 
+use serde::{Deserialize, Serialize};
+
 use super::{Covered, RecordRun, Span, Totals};
+use crate::os_paths as paths;
 use crate::record::{Checked, Rows};
 
 /// A summary of a file, or of the part of it that was read: sums, and the first damaged ranges.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Summary {
     /// The file, if it has a name.
+    #[serde(with = "paths::optional")]
     pub path: Option<PathBuf>,
     /// How records were checked.
     pub checked: Checked,

@@ -1,13 +1,13 @@
 //! Sums over a ledger.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::{Kind, RecordRun, Span};
 use crate::bug::OrBug;
 use crate::cause::Cause;
 
 /// The sum of ranges of one kind and cause.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Total {
     /// The kind of the ranges.
     pub kind: Kind,
@@ -20,7 +20,7 @@ pub struct Total {
 }
 
 /// Sums over a ledger by kind and cause: a few rows, however long the file is.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Totals(Vec<Total>);
 

@@ -3,6 +3,8 @@
 use std::cmp::Reverse;
 use std::ops::Range;
 
+use serde::{Deserialize, Serialize};
+
 use super::bytes::{BlockHasher, Files, PIECE_BYTES};
 use super::frames::{Frame, Frames};
 use super::known::Known;
@@ -15,7 +17,7 @@ use crate::saturating::saturating_usize;
 const FIRST_BLOCKS: usize = 8;
 
 /// The group of blocks with the most damage.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct WorstGroup {
     /// The band that it is in.

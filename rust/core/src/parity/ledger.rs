@@ -1,5 +1,7 @@
 //! The ledgers of a file and its sidecar (rules 11 and 12).
 
+use serde::{Deserialize, Serialize};
+
 use super::bytes::Files;
 use super::frames::{Frame, Frames};
 use super::judge::{BlockState, FrameState, JudgedBand, Worse as _, WorstGroup};
@@ -54,7 +56,7 @@ words! {
 }
 
 /// A range of a file: bytes `start` to `end`, half-open.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FileSpan {
     /// The first byte.
     pub start: u64,
@@ -67,7 +69,7 @@ pub struct FileSpan {
 }
 
 /// A range of a file that is [`Lost`](FileKind::Lost): bytes `start` to `end`, half-open.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct LostRange {
     /// The first byte.
@@ -79,7 +81,7 @@ pub struct LostRange {
 }
 
 /// A range of a sidecar: bytes `start` to `end`, half-open.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SidecarSpan {
     /// The first byte.
     pub start: u64,

@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use serde::{Deserialize, Serialize};
+
 use super::bytes::Files;
 use super::frames::{Frame, Frames};
 use super::judge::{Judged, JudgedBand, Proof, Worse as _, WorstGroup};
@@ -56,7 +58,7 @@ words! {
 }
 
 /// A frame of a sidecar.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct FrameSpan {
     /// Where it begins in the sidecar.
@@ -74,7 +76,7 @@ pub struct FrameSpan {
 }
 
 /// What a sidecar says of a file and of itself.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Report {
     /// The result as a whole.

@@ -1,7 +1,9 @@
 //! How records are verified.
 
+use serde::{Deserialize, Serialize};
+
 /// How records are verified.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub enum Checked {
     /// By a checksum for each.

@@ -2,6 +2,8 @@
 
 use std::slice;
 
+use serde::{Deserialize, Serialize};
+
 use super::{Column, Rows, Scalar};
 
 /// The identifier of a record: a value for each identifying column of its format
@@ -18,11 +20,11 @@ use super::{Column, Rows, Scalar};
 /// assert_eq!(message.values().len(), 3);
 /// # assert_ne!(order, offset);
 /// ```
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct RecordId(Values);
 
 /// A single value, the common case, is stored without a list.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 enum Values {
     One(Scalar),
     Several(Vec<Scalar>),

@@ -5,11 +5,13 @@ use std::fmt;
 
 use uuid::Uuid;
 
+use serde::{Deserialize, Serialize};
+
 use super::{ColumnKind, Value};
 use crate::text::escape;
 
 /// A value in an identifier or filter, of any column except lists and structures.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[non_exhaustive]
 pub enum Scalar {
     /// 16 bytes in network byte order.

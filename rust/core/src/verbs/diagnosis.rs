@@ -1,11 +1,16 @@
 //! Diagnoses of damage: the closed list of reasons, how certain a reason is, and its evidence.
 
+use std::borrow::Cow;
+
+use serde::{Deserialize, Serialize};
+
+use super::serialized::identifier;
 use crate::ledger::Span;
 use crate::record::RecordId;
 use crate::words::words;
 
 /// What probably damaged one range.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Diagnosis {
     /// The range, as in the report.
     pub span: Span,
@@ -144,7 +149,7 @@ impl Reason {
 }
 
 /// A single bit whose flipping back makes a checksum match. It is a proposal: nothing applies it.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Repair {
     /// The absolute offset of the byte.
     pub offset: u64,
@@ -155,7 +160,7 @@ pub struct Repair {
     /// The byte with the bit flipped.
     pub new: u8,
     /// What is verified with the bit flipped, for people: `record`, `chunk header`.
-    pub checks: &'static str,
+    pub checks: Cow<'static, str>,
     /// Where that begins, as an absolute offset.
     pub start: u64,
     /// Where it ends.
@@ -163,11 +168,12 @@ pub struct Repair {
 }
 
 /// A record next to damage.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Neighbour {
     /// Its absolute offset; for a record in a compressed chunk, the chunk's offset.
     pub position: u64,
     /// The names of its identifying columns.
+    #[serde(with = "identifier")]
     pub identifier: &'static [&'static str],
     /// Its identifier.
     pub id: Option<RecordId>,

@@ -12,6 +12,7 @@ mod recover;
 mod repair;
 mod report;
 mod seal;
+mod serialized;
 mod stages;
 mod verify;
 mod watched;

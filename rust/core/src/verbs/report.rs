@@ -3,18 +3,25 @@
 use std::ops::Deref;
 use std::path::{Path, PathBuf};
 
+use serde::{Deserialize, Serialize};
+
 use super::diagnosis::Diagnosis;
+use super::serialized::format;
 use crate::engine::{Format, Options, Walk, sum_up};
 use crate::error::Result;
 use crate::ledger::Summary;
+use crate::os_paths as paths;
 use crate::parity::{self, FileKind, Outcome};
 use crate::source::{Source, expected_len};
 
 /// The report on a file, or on the part of it that was read. Its [`Summary`], whose fields are available on the report
 /// as well, and diagnoses of its damage.
-#[derive(Clone, Debug)]
+///
+/// It can be serialized for another process of the same version.
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Report {
     /// The format.
+    #[serde(with = "format")]
     pub format: &'static Format,
     /// Sums, and the first damaged ranges.
     pub summary: Summary,
@@ -25,10 +32,11 @@ pub struct Report {
 }
 
 /// What a parity sidecar says of a file and of itself.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct ParityReport {
     /// The sidecar, if it has a name.
+    #[serde(with = "paths::optional")]
     pub sidecar: Option<PathBuf>,
     /// Whether it is of an earlier state of the file: it has other bytes for a record that its own checksum proves.
     /// Then nothing of it counted.

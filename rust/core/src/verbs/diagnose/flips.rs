@@ -69,7 +69,7 @@ fn flipped(
                     bit,
                     old,
                     new,
-                    checks: candidate.what,
+                    checks: candidate.what.into(),
                     start: candidate.body.start,
                     end,
                 }));

@@ -6,6 +6,8 @@ mod verified;
 
 use std::path::{Path, PathBuf};
 
+use serde::{Deserialize, Serialize};
+
 use super::Report;
 use super::paths::{behind, led_to, refuse_same};
 use super::stages::Stages;
@@ -15,6 +17,7 @@ use crate::cause::Cause;
 use crate::disk::DiskRef;
 use crate::engine::Options;
 use crate::error::{Damage, Error, Finding, Result};
+use crate::os_paths as paths;
 use crate::output::InPlace;
 use crate::parity::{self, Coverage, Extended, Files, Parameters, Refusal, Set};
 use crate::setters::setters;
@@ -103,10 +106,11 @@ words! {
 }
 
 /// A file that is protected.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Protected {
     /// The sidecar.
+    #[serde(with = "paths")]
     pub sidecar: PathBuf,
     /// What became of it.
     pub change: SidecarChange,

@@ -10,6 +10,8 @@ use std::io::{BufWriter, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use serde::{Deserialize, Serialize};
+
 pub use undo::undo_recover;
 
 use super::stages::Stages;
@@ -20,6 +22,7 @@ use crate::engine::{Carried, Eof, Filter, Format, Options, Runs, Salvage};
 use crate::error::{Error, Result, name};
 use crate::format::resolve;
 use crate::ledger::Kind;
+use crate::os_paths as paths;
 use crate::output::{NewFile, commit_together};
 use crate::setters::setters;
 use crate::source::{FileSource, Source};
@@ -56,7 +59,7 @@ setters!(Recovery {
 });
 
 /// The result of a recovery.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Recovered {
     /// The report on the damaged file.
     pub source: Report,
@@ -67,10 +70,13 @@ pub struct Recovered {
     /// How many bytes are in the quarantine.
     pub quarantined: u64,
     /// The quarantine, if there is one.
+    #[serde(with = "paths::optional")]
     pub quarantine: Option<PathBuf>,
     /// The manifest with the place of each byte, if there is a quarantine.
+    #[serde(with = "paths::optional")]
     pub manifest: Option<PathBuf>,
     /// The index of the new file, if it has one.
+    #[serde(with = "paths::optional")]
     pub index: Option<PathBuf>,
 }
 

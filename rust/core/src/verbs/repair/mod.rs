@@ -14,6 +14,7 @@ pub use undo::{Undone, undo_repair};
 pub(crate) use undo::{kept_of, repaired_name};
 
 use plan::Plan;
+use serde::{Deserialize, Serialize};
 
 use super::paths::refuse_same;
 use super::protect::{default_sidecar, sidecar_of};
@@ -22,6 +23,7 @@ use super::watched::Watched;
 use crate::disk::DiskRef;
 use crate::engine::Options;
 use crate::error::{Error, Result, name};
+use crate::os_paths as paths;
 use crate::parity::{self, Coverage, FileKind, Files, Outcome, Refused, Report, SidecarKind};
 use crate::setters::setters;
 use crate::source::{FileSource, Source};
@@ -70,12 +72,14 @@ setters!(Repairing {
 });
 
 /// The result of a repair.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Repaired {
     /// The repaired file.
+    #[serde(with = "paths")]
     pub path: PathBuf,
     /// Its sidecar.
+    #[serde(with = "paths")]
     pub sidecar: PathBuf,
     /// What was found before. Ranges that are `repaired` in it are as they were protected now; `lost` and `unverified`
     /// ones are as they were found.
@@ -83,8 +87,10 @@ pub struct Repaired {
     /// How many bytes of the file changed or were added.
     pub changed: u64,
     /// The replaced bytes, if any changed in place.
+    #[serde(with = "paths::optional")]
     pub undo: Option<PathBuf>,
     /// The manifest that says where they belong.
+    #[serde(with = "paths::optional")]
     pub manifest: Option<PathBuf>,
     /// Whether an earlier repair was interrupted, and this one completed it.
     pub continued: bool,
