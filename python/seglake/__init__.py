@@ -1,6 +1,6 @@
 """Read, write and verify binary log segments: every record checked, every damaged byte accounted for."""
 
-from . import oplog
+from . import _starting, oplog
 from ._errors import (
     ColumnsError,
     DamageError,
@@ -205,3 +205,4 @@ for _public in (
 ):
     _public.__module__ = __name__
 del _public
+_starting.end()

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import os
+import signal
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
-from cli_process import Argument, here, seglake
+from cli_process import TIMEOUT_S, Argument, environment, here, seglake
 from cli_samples import damage, sample
 
 COMMANDS: dict[str, tuple[Argument, ...]] = {
@@ -68,3 +72,47 @@ def test_options_and_variables_have_the_same_effect(tmp_path: Path) -> None:
 def test_variables_of_python_itself_are_refused() -> None:
     with pytest.raises(AssertionError, match="takes a process"):
         here("--version", env={"PYTHONPATH": "somewhere"})
+
+
+# Interrupts the process that it is imported into as soon as it looks for a module.
+INTERRUPTING = """
+import os, signal, sys
+
+class Finder:
+    def find_spec(self, name, path=None, target=None):
+        if name == os.environ["INTERRUPTED_AT"]:
+            os.kill(os.getpid(), signal.SIGINT)
+
+sys.meta_path.insert(0, Finder())
+"""
+
+
+def interrupted_at(module: str, folder: Path, *command: str) -> subprocess.CompletedProcess[str]:
+    (folder / "sitecustomize.py").write_text(INTERRUPTING)
+    paths = [str(folder), *filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep))]
+    env = environment({"PYTHONPATH": os.pathsep.join(paths), "INTERRUPTED_AT": module})
+    return subprocess.run(command, env=env, capture_output=True, text=True, timeout=TIMEOUT_S, check=False)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="no process sends itself Ctrl-C there")
+@pytest.mark.parametrize("module", ["seglake._native", "seglake._export", "seglake.cli.application", "click"])
+@pytest.mark.parametrize("start", ["module", "script"])
+def test_an_interrupt_while_it_starts_ends_it_without_a_traceback(start: str, module: str, tmp_path: Path) -> None:
+    script = tmp_path / "seglake"
+    script.write_text("import sys\nfrom seglake.cli import main\nsys.exit(main())\n")
+    words = ["-m", "seglake"] if start == "module" else [str(script)]
+    done = interrupted_at(module, tmp_path, sys.executable, *words, "--version")
+    assert done.returncode in (-signal.SIGINT, 130)
+    assert (done.stdout, done.stderr) == ("", "")
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="no process sends itself Ctrl-C there")
+@pytest.mark.parametrize("name", ["other", "seglake"])
+def test_an_interrupt_of_a_program_that_imports_the_library_is_raised(name: str, tmp_path: Path) -> None:
+    script = tmp_path / name
+    importing = "try:\n    import seglake._native\nexcept KeyboardInterrupt:\n    print('raised')\n"
+    interrupt = "os.kill(os.getpid(), signal.SIGINT)"
+    later = f"import seglake, os, signal\ntry:\n    {interrupt}\nexcept KeyboardInterrupt:\n    print('raised')\n"
+    script.write_text(importing if name == "other" else later)
+    done = interrupted_at("seglake._native" if name == "other" else "", tmp_path, sys.executable, str(script))
+    assert (done.returncode, done.stdout, done.stderr) == (0, "raised\n", "")

@@ -7,8 +7,11 @@ to import (rich, pyspark) is imported by the command that needs it, where it nee
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Final
 
 __all__ = ["main"]
+
+_INTERRUPTED: Final = 130  # as `failure.Status`, which may not be there yet
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -20,6 +23,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     Returns:
         0 all sound, 1 damage was met, 2 error, 130 interrupted, 141 the reader of the output went away.
     """
-    from .application import run
-
+    try:
+        from .application import run
+    except KeyboardInterrupt:
+        return _INTERRUPTED
     return run(arguments)
