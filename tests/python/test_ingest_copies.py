@@ -187,3 +187,32 @@ def test_an_active_file_does_not_go_on_in_a_sealed_one_of_which_records_are_miss
     found = Counter((row["segment"], row["value"]) for row in rows(lake, "records"))
     assert set(found.values()) == {1}
     assert {value for _, value in found} == {each.value for each in written}
+
+
+@pytest.mark.parametrize("formats", [("active", "sealed"), ("sealed", "active")])
+def test_the_damage_of_a_longer_file_of_another_format_is_told(tmp_path: Path, formats: tuple[str, str]) -> None:
+    src, lake = tmp_path / "src", tmp_path / "lake"
+    written = write_segment(tmp_path / "whole.active", RECORDS)
+    whole = (tmp_path / "whole.active").read_bytes()
+    content: dict[str, bytes] = {}
+    for format, count in zip(formats, (5, RECORDS), strict=True):
+        path = tmp_path / "part.active"
+        path.write_bytes(whole[: written[count - 1].end])
+        if format == "sealed":
+            seglake.seal(path, tmp_path / "part.sealed")
+        content[format] = (tmp_path / f"part.{format}").read_bytes()
+    src.mkdir()
+    for format, found in zip(formats, (4, RECORDS - 5), strict=True):
+        (src / f"a.{format}").write_bytes(content[format])
+        flip(src / f"a.{format}", content[format].index(written[1].value))
+        assert ingest(src, lake).records == found
+        assert ingest(src, lake).records == 0
+        (span,) = seglake.verify(src / f"a.{format}").damage
+        listed = [(row["start"], row["end"]) for row in rows(lake, "damage") if row["path"] == str(src / f"a.{format}")]
+        assert (span.start, span.end) in listed
+        assert (span.start, span.end, span.kind) in damage_now(lake, format)
+    for format in formats:
+        (src / f"a.{format}").write_bytes(content[format])
+    assert ingest(src, lake).records == 1
+    assert Counter(row["value"] for row in rows(lake, "records")) == Counter(each.value for each in written)
+    assert damage_now(lake, formats[1]) == []

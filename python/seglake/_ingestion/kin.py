@@ -15,7 +15,7 @@ from seglake._text import path_text, printable_path
 
 from .outcome import FileOutcome, RefusedError, refused
 from .plan import PlannedFile
-from .same import Damage, Related, Relation
+from .same import Damage, Related
 from .state import Ingested
 
 __all__ = ["Reading", "read_kin"]
@@ -24,13 +24,12 @@ __all__ = ["Reading", "read_kin"]
 class Reading(Protocol):
     """Reads one file."""
 
-    def ingest(self, file: PlannedFile, *, found: Relation | None = None) -> FileOutcome:
+    def ingest(self, file: PlannedFile, *, found: Related | None = None) -> FileOutcome:
         """Ingests what is new of it.
 
         Args:
             file: the file.
-            found: how it is related to its segment, if it was compared with that. It is read from its start if other
-                places of it are damaged than of the segment's file.
+            found: how it is related to its segment, if it was compared with that.
 
         Raises:
             RefusedError: nothing of it is to be ingested.
@@ -155,16 +154,16 @@ class _Kin:
             found = None
             try:
                 if segment.path is not None:
-                    found, damage = self._reading.relation(file, segment.path, segment.before)
-                    if found == "copy":
-                        return self._copy(file, segment, damage)
-                    if found == "other":
+                    found = self._reading.relation(file, segment.path, segment.before)
+                    if found.relation == "copy":
+                        return self._copy(file, segment, found.damage)
+                    if found.relation == "other":
                         continue
-                    if found == "anew":
+                    if found.relation == "anew":
                         # The segment's tail, which a run with `final` has taken, is not in this file.
                         carry = replace(segment.before.carry, tail=None)
                         segment.before = segment.before.with_carry(carry)
-                    if found == "longer" and self._is_active_after_sealed(file, segment):
+                    if found.known is None and self._is_active_after_sealed(file, segment):
                         segment.before = self._reading.as_active(file, segment.before)
                 return self._go_on(segment, file, found)
             except RefusedError as error:
@@ -181,7 +180,7 @@ class _Kin:
         """Tells whether an active file went on after it had been sealed to another."""
         return segment.before.carry.position.format == "sealed" and self._reading.format_of(file) == "active"
 
-    def _go_on(self, segment: _Segment, file: PlannedFile, found: Relation | None = None) -> FileOutcome:
+    def _go_on(self, segment: _Segment, file: PlannedFile, found: Related | None = None) -> FileOutcome:
         outcome = self._reading.ingest(file._replace(before=segment.before, name=segment.name), found=found)
         earlier, segment.before, segment.path = segment.outcome, Ingested.of(outcome), file.path
         if earlier is not None and segment.file is not None:

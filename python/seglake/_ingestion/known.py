@@ -8,7 +8,7 @@ from typing import Any
 from .carry import Carry
 from .digest import RecordDigest
 
-__all__ = ["KnownRecords", "ReplacedError", "SealedAnew", "is_sealed_anew"]
+__all__ = ["KnownRecords", "KnownUpTo", "ReplacedError", "SealedAnew", "is_sealed_anew"]
 
 
 class ReplacedError(Exception):
@@ -67,7 +67,28 @@ class KnownRecords:
                     at = int(stop)
 
 
-class SealedAnew(KnownRecords):
+class KnownUpTo(KnownRecords):
+    """Tells which records of a file are in `records` if they were read from another file: those up to a UUID.
+
+    What is damaged in this file is not in `records`: otherwise its records are not those of the other file.
+
+    Args:
+        before: what earlier runs have noted.
+    """
+
+    def __init__(self, before: Carry) -> None:
+        super().__init__(None)
+        self._last = str(before.position.uuid)
+        self._end = 0
+
+    def among(self, rows: Any) -> list[bool]:
+        """Tells of each record, by its UUID, whether it is in `records`."""
+        uuids = rows.column("uuid").to_pylist()
+        known = bisect.bisect_right(uuids, self._last)  # they ascend
+        return [number < known for number in range(len(uuids))]
+
+
+class SealedAnew(KnownUpTo):
     """Tells which records of a sealed file are in `records` if they were read from another file: those up to a UUID.
 
     They are compared with those that were read, by a hash of all of them. If one of them is damaged in this file, the
@@ -80,20 +101,18 @@ class SealedAnew(KnownRecords):
     def __init__(self, before: Carry) -> None:
         super().__init__(before)
         self._expected = before.digest
-        self._last = str(before.position.uuid)
         self._found = RecordDigest()
         self._has_last = False
-        self._end = 0
 
     def among(self, rows: Any) -> list[bool]:
         """Tells of each record, by its UUID, whether it is in `records`."""
-        uuids = rows.column("uuid").to_pylist()
-        known = bisect.bisect_right(uuids, self._last)  # they ascend
+        found = super().among(rows)
+        known = sum(found)
         if known:
             self._found = self._found.plus(rows.slice(0, known))
-            self._has_last = uuids[known - 1] == self._last
+            self._has_last = rows.column("uuid")[known - 1].as_py() == self._last
             self._end = rows.column("position")[known - 1].as_py() + 1
-        return [number < known for number in range(len(uuids))]
+        return found
 
     def check(self, first_damage: float) -> None:
         """Checks that the file has the known records; called when all of it was read.

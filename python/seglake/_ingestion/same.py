@@ -14,7 +14,7 @@ import seglake
 from seglake._formats import grows
 
 from .digest import COLUMNS, streams
-from .known import KnownRecords
+from .known import KnownRecords, KnownUpTo
 from .repaired import MOST_RANGES
 from .state import Ingested
 
@@ -54,10 +54,18 @@ class Damage(NamedTuple):
 
 
 class Related(NamedTuple):
-    """How a file is related to a segment, and what is damaged in the file."""
+    """How a file is related to a segment.
+
+    Attributes:
+        relation: how it is.
+        damage: what is damaged in the file.
+        known: if the file goes on as the segment and has other damage, which of its records are in `records`. It is
+            read again from its start then, so that its damage is told of.
+    """
 
     relation: Relation
     damage: Damage = Damage()
+    known: KnownRecords | None = None
 
 
 class _Pass(NamedTuple):
@@ -107,7 +115,20 @@ def relation(
         how = _relation(reader, other, before, found.damage)
         if how == "other" and reader.format == other.format:
             how = _but_for_damage(reader, other, before, found)
-        return Related(how, found.damage)
+        return Related(how, found.damage, _known(reader, before, how, found.damage))
+
+
+def _known(reader: seglake.Reader, before: Ingested, found: Relation, damage: Damage) -> KnownRecords | None:
+    """Tells which records of a file are in `records`, if its damage has other places than that of the segment."""
+    position = before.carry.position
+    if found == "repaired":
+        return KnownRecords(before.carry)
+    is_by_records = reader.format != position.format or not grows(reader.format)
+    if found != "longer" or not is_by_records or not damage.ranges or position.uuid is None:
+        return None
+    last = reader.get(position.uuid)
+    is_after = last is not None and damage.ranges[0][0] > last.position
+    return None if is_after else KnownUpTo(before.carry)
 
 
 def _relation(reader: seglake.Reader, other: seglake.Reader, before: Ingested, damage: Damage) -> Relation:

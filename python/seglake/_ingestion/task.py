@@ -31,7 +31,7 @@ from .repaired import (
     only_damage_changed,
 )
 from .result import OnDamage
-from .same import Damage, Related, Relation, relation
+from .same import Damage, Related, relation
 from .sidecars import BESIDE, Sidecars
 from .sink import FileSink, UnreadableError
 from .state import Ingested
@@ -262,14 +262,13 @@ class _Reading:
     outputs: _Outputs
     progress: TaskProgress
 
-    def ingest(self, file: PlannedFile, copy_of: str | None = None, *, found: Relation | None = None) -> FileOutcome:
+    def ingest(self, file: PlannedFile, copy_of: str | None = None, *, found: Related | None = None) -> FileOutcome:
         """Reads what is new of one file to its end.
 
         Args:
             file: the file.
             copy_of: for a copy, the text for the column `error`. None of its records is ingested.
-            found: how it is related to its segment, if it was compared with that. It is read from its start if other
-                places of it are damaged than of the segment's file.
+            found: how it is related to its segment, if it was compared with that.
 
         Raises:
             RefusedError: nothing of it is to be ingested.
@@ -343,7 +342,7 @@ class _Reading:
         carry = replace(before.carry, position=position, tail=None, damage=None)
         return replace(before, format="active", end=position.byte_offset).with_carry(carry)
 
-    def _ingest(self, file: PlannedFile, output: Output, copy_of: str | None, found: Relation | None) -> FileOutcome:
+    def _ingest(self, file: PlannedFile, output: Output, copy_of: str | None, found: Related | None) -> FileOutcome:
         runner = self.runner
         format = runner.format
         carry = None if file.before is None else file.before.carry
@@ -358,11 +357,11 @@ class _Reading:
             return self._open(file, str(format), position, final=final)
 
         try:
-            format = self.format_of(file)
-            is_changed, reread = found == "repaired", None
-            if carry is not None and is_changed:
-                reread = KnownRecords(carry)
-            elif carry is not None:
+            reread = None if found is None else found.known
+            # Read from its start, its own format counts, and not that of the segment.
+            format = self.format_of(file if reread is None else file._replace(before=None))
+            is_changed = reread is not None
+            if carry is not None and reread is None:
                 has_sidecar = runner.sidecars.covers(file.path)
                 carry, is_changed, reread = _reread(file, carry, opening, has_sidecar=has_sidecar)
             if reread is not None:
