@@ -216,3 +216,34 @@ def test_the_damage_of_a_longer_file_of_another_format_is_told(tmp_path: Path, f
     assert ingest(src, lake).records == 1
     assert Counter(row["value"] for row in rows(lake, "records")) == Counter(each.value for each in written)
     assert damage_now(lake, formats[1]) == []
+
+
+@pytest.mark.parametrize(("format", "count"), [("active", 8), ("active", 10), ("active", RECORDS), ("sealed", 10)])
+def test_a_sound_copy_of_a_file_that_has_rotted_since_is_one_segment(tmp_path: Path, format: str, count: int) -> None:
+    src, lake = tmp_path / "src", tmp_path / "lake"
+    written = write_segment(tmp_path / "whole.active", RECORDS)
+    whole = (tmp_path / "whole.active").read_bytes()
+
+    def put(name: str, count: int) -> None:
+        (src / f"{name}.active").write_bytes(whole[: written[count - 1].end])
+        if format == "sealed":
+            seglake.seal(src / f"{name}.active", src / f"{name}.sealed")
+            (src / f"{name}.active").unlink()
+
+    src.mkdir()
+    put("a", 10)
+    assert ingest(src, lake).records == 10
+    rotten = src / f"a.{format}"
+    flip(rotten, rotten.read_bytes().index(written[4].value))
+    put("b", count)
+    for _ in range(2):
+        ingest(src, lake)
+    there = Counter(each.value for each in written[: max(count, 10)])
+    assert Counter(row["value"] for row in rows(lake, "records")) == there
+    assert ingest(src, lake).run_id is None
+    # The one that has all of it is the segment now.
+    states = {Path(row["path"]).name: row["status"] for row in latest(lake).values()}
+    if count >= 10:
+        assert states == {rotten.name: "damaged", f"b.{format}": "sound"}
+        (span,) = seglake.verify(rotten).damage
+        assert damage_now(lake, format) == [(span.start, span.end, span.kind)]

@@ -13,7 +13,7 @@ import pyarrow as pa
 import seglake
 from seglake._formats import grows
 
-from .digest import COLUMNS, streams
+from .digest import COLUMNS, RecordDigest, streams
 from .known import KnownRecords, KnownUpTo
 from .repaired import MOST_RANGES
 from .state import Ingested
@@ -25,7 +25,8 @@ Relation = Literal["copy", "longer", "repaired", "anew", "other"]
 
 - `copy`: it has no more than the segment.
 - `longer`: it has all of the segment, and more.
-- `repaired`: it has records that are damaged in the segment's file. It may be damaged elsewhere.
+- `repaired`: it has records that are damaged in the segment's file, maybe since that was read. It may be damaged
+  elsewhere.
 - `anew`: it has the records of the segment, but other bytes after the last one.
 - `other`: it differs, or it cannot be proven that it does not.
 """
@@ -115,6 +116,8 @@ def relation(
         how = _relation(reader, other, before, found.damage)
         if how == "other" and reader.format == other.format:
             how = _but_for_damage(reader, other, before, found)
+        if how == "other" and _has_all_that_was_read(reader, before):
+            return Related("repaired", found.damage, KnownUpTo(before.carry))
         return Related(how, found.damage, _known(reader, before, how, found.damage))
 
 
@@ -187,14 +190,17 @@ def _but_for_damage(reader: seglake.Reader, other: seglake.Reader, before: Inges
     if reader.position is None or not is_known:
         return "other"
     earlier = [] if own.damage is None else [(each.start, each.end) for each in own.damage.ranges]
-    hidden = [*damage.lost, *earlier]
+    # The segment's file may have rotted since it was read.
+    since = [each for each in _pass(other, before).damage.lost if each not in earlier]
+    hidden = [*damage.lost, *earlier, *since]
     end, until = reader.position.byte_offset, position.byte_offset
     last = min(end, until)
     if grows(position.format):
         is_proven = not any(start < last <= stop for start, stop in hidden)
         size = min(end + (reader.pending_bytes or 0), other.nbytes)
     else:
-        is_proven = end == until and (not damage.lost or min(start for start, _ in hidden) >= found.first)
+        is_at_first = not (damage.lost or since) or min(start for start, _ in hidden) >= found.first
+        is_proven = end == until and is_at_first
         size = end
     if end >= until and not damage.lost:
         is_proven = is_proven and found.known == own.sums.records
@@ -204,6 +210,22 @@ def _but_for_damage(reader: seglake.Reader, other: seglake.Reader, before: Inges
         return "repaired"
     is_copy = not found.adds and _same_bytes(reader, other, max(end, size), hidden)
     return "copy" if is_copy else "other"
+
+
+def _has_all_that_was_read(reader: seglake.Reader, before: Ingested) -> bool:
+    """Tells by their hash whether a file begins with the records that were read, whatever their file has by now."""
+    own, found = before.carry, RecordDigest()
+    number = own.sums.records
+    if own.tail is not None or own.position.uuid is None or own.digest is None or own.digest.number != number:
+        return False
+    for batch in reader.batches(warn=False):
+        rows: Any = pa.record_batch(cast("Any", batch))
+        if not set(COLUMNS) <= set(rows.schema.names):
+            return False
+        found = found.plus(rows.slice(0, number - found.number))
+        if found.number == number:
+            break
+    return found == own.digest
 
 
 def _same_bytes(one: seglake.Reader, other: seglake.Reader, end: int, but_for: Sequence[tuple[int, int]] = ()) -> bool:
