@@ -243,6 +243,20 @@ class _Files:
             raise FileNotFoundError(text)
         return cls(listing, stores)
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        if self._stores.hold_all:
+            raise TypeError("a scan with a file system cannot be pickled: give URIs without filesystem=")
+        return (_Files.again, (self.found, self.passed_over))
+
+    @classmethod
+    def again(cls, found: Sequence[SegmentFile], passed_over: list[PassedOver]) -> _Files:
+        """Makes what `__reduce__` gave: the same files, whatever their folders hold by now."""
+        from ._files import FileListing, Stores
+
+        files = cls(FileListing(), Stores())
+        files.found, files.passed_over = found, passed_over
+        return files
+
     @property
     def are_small(self) -> bool:
         """Whether they are on this machine and small on average."""
@@ -462,6 +476,21 @@ class Scan:
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
         del requested_schema  # as the interface allows
         return arrow_stream(self._schema, (batch for _, batch in self._batches() if batch.num_rows))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickling keeps the list of the files: elsewhere they are opened again.
+
+        Raises:
+            TypeError: the key was given as bytes, which would have to be in the pickle; or a file system was given.
+        """
+        key: object = self._arguments["key"]
+        keys = cast("Sequence[object]", key if isinstance(key, list | tuple) else [key])
+        if not all(own is None or isinstance(own, str | os.PathLike) for own in keys):
+            raise TypeError(
+                "a scan whose key was given as bytes cannot be pickled: give the path of a file that holds it, or set "
+                "SEGLAKE_KEY"
+            )
+        return (Scan, (self._files, self._arguments, self._include_path, self._threads))
 
     def __repr__(self) -> str:
         files = self._files.found

@@ -150,3 +150,37 @@ def test_what_a_pickle_holds_is_checked(tmp_path: Path) -> None:
     ):
         with pytest.raises(ValueError, match=r"record|format|dialect"):
             make(*wrong)
+
+
+def test_scans(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for number in range(2):
+        SAMPLES["active"].write(tmp_path / f"{number}.active")
+    scan = seglake.scan(tmp_path, columns=["type"], include_path="file")
+    data = pickle.dumps(scan)
+    SAMPLES["active"].write(tmp_path / "later.active")
+    for again in (pickle.loads(data), copy.deepcopy(scan)):
+        assert (again.count(), again.files()) == (40, scan.files())
+        assert again.schema.names == ["type", "file"]
+        assert again.passed_over() == scan.passed_over()
+
+
+def test_no_pickle_of_a_scan_holds_a_key(tmp_path: Path) -> None:
+    key = bytes(range(32))
+    path, file = tmp_path / "a.active", tmp_path / "key"
+    file.write_bytes(key)
+    with seglake.create(path, format="active", key=key) as writer:
+        writer.write(type="a", value=b"v")
+    for given in (key, [bytes(32), key], bytearray(key)):
+        with pytest.raises(TypeError, match="key was given as bytes") as caught:
+            pickle.dumps(seglake.scan(path, key=given))
+        assert key.hex() not in str(caught.value)
+    data = pickle.dumps(seglake.scan(path, key=file))
+    assert key not in data
+    assert pickle.loads(data).count() == 1
+
+
+def test_a_scan_of_a_file_system_that_was_given_does_not_pickle(tmp_path: Path) -> None:
+    fs = pytest.importorskip("pyarrow.fs")
+    SAMPLES["active"].write(tmp_path / "a.active")
+    with pytest.raises(TypeError, match="give URIs without filesystem="):
+        pickle.dumps(seglake.scan(str(tmp_path / "a.active"), filesystem=fs.LocalFileSystem()))
