@@ -1,4 +1,4 @@
-//! The end of a segment is written down when it is complete: what is missing in front of it is noticed by readers, sealing and
+//! The end of a segment is written down when it is complete: what is missing before it is noticed by readers, sealing and
 //! recovery, also after a restart.
 
 use std::fs;

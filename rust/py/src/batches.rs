@@ -177,7 +177,7 @@ impl Batch {
     }
 }
 
-/// A pass behind Arrow's stream interface, which other libraries pull from any thread.
+/// A pass as Arrow's stream interface, which other libraries pull from any thread.
 pub(crate) struct Stream {
     batches: Arc<Exclusive<columns::Batches>>,
     schema: SchemaRef,
@@ -233,7 +233,7 @@ impl RecordBatchReader for Stream {
     }
 }
 
-/// Batches of several readers behind Arrow's stream interface: an iterator over them in Python, and the schema that they get.
+/// Batches of several readers as Arrow's stream interface: an iterator over them in Python, and the schema that they get.
 struct Joined {
     batches: Py<PyIterator>,
     schema: SchemaRef,

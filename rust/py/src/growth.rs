@@ -38,7 +38,7 @@ with_keywords! {
 /// where lost blocks are reached in one that may grow, and if the sidecar is of another file.
 ///
 /// size: read no more than this many bytes of the file: as many as were listed.
-/// final: the file grows no more, so that an unfinished record at its end is damage. The position stays in front of it: if it is
+/// final: the file grows no more, so that an unfinished record at its end is damage. The position stays before it: if it is
 ///     finished after all, it is read then.
 /// only_end: a pass is only to find where the new bytes end. `position` and `pending_bytes` are as after any pass, and there is a record or
 ///     damage if there would be. But of a chunked file most chunks are left out, without being decompressed: those that headers lead over to

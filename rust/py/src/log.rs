@@ -48,7 +48,7 @@ use crate::value::uuid_to_python;
 /// durability: what `write` waits for. "fsync": the record is on the disk, and survives a loss of power; threads that write at the
 ///     same time share a sync. "flush": the operating system has it, and it survives the end of the process. "none": it may be
 ///     in the memory of the process alone. None is "fsync".
-/// mark_interval: so many seconds after a write, or a timedelta, the mark survives a loss of power as well: damage in front of it is never
+/// mark_interval: so many seconds after a write, or a timedelta, the mark survives a loss of power as well: damage before it is never
 ///     taken for the end of the log. Readers see it at once. None is 0.1.
 /// retention: a dict of what is removed, whenever a segment is sealed: `age`, sealed and frozen segments that are older than so many
 ///     seconds or a timedelta; `bytes`, the oldest ones while all of these together have more bytes.

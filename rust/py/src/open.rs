@@ -57,7 +57,7 @@ with_keywords! {
 /// prune: False goes through the file up to where no record of `filters` can follow, and reports what it finds on the way. True
 ///     reads no more than such records can be in, by a proven index or table of contents, or a chunked file's headers: the same
 ///     records, but damage elsewhere goes unnoticed, and `report` is of what was read. Where an index is damaged, or does not
-///     lead to a record that is asked for, all of the file is read: behind a tenant file's damaged table of contents once.
+///     lead to a record that is asked for, all of the file is read: of a tenant file whose table of contents is damaged only once.
 /// part: one of the parts that `Reader.split` gave: records and batches are of this part alone, while looking up and `ledger()`
 ///     are of the whole file. Raises ValueError for a part of another file.
 /// index: where a chunked file's index is: a path, URI, file object or buffer; None looks beside the file, False uses none.

@@ -414,7 +414,7 @@ methods! {
         /// >>> type(message.flags)
         /// <class 'int'>
         flags "flags";
-        /// oplog, `autobase`: bytes behind the fields that this version knows, or None.
+        /// oplog, `autobase`: bytes after the fields that this version knows, or None.
         ///
         /// >>> message = seglake.open("autobase.oplog", dialect="autobase").get(0)
         /// >>> print(message.extra)

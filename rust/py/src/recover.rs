@@ -220,8 +220,8 @@ with_keywords! {
 /// The new file is read back, and the damaged one put together again from it and the quarantine, before any of them appears:
 /// then all do, synced, or none does. A sound file is copied as it is.
 ///
-/// quarantine: where the bytes go that are not in the new file; the manifest gets `.manifest.jsonl` behind its name. None: `path`
-///     with `.quarantine` behind it, and only if there are any.
+/// quarantine: where the bytes go that are not in the new file; the manifest gets `.manifest.jsonl` appended to its name. None: `path`
+///     with `.quarantine` appended, and only if there are any.
 /// overwrite: replace existing files. Otherwise they raise FileExistsError.
 /// force: recover also a file in which nothing checks, which is probably read with a wrong key: all of it is put aside.
 /// renumber: where a message is lost that others follow, give those other numbers, and rewrite what refers to them (oplog).
@@ -282,7 +282,7 @@ impl RecoverArguments<'_> {
 ///
 /// Both files are held against the manifest before anything is written, and the result before it gets its name.
 ///
-/// quarantine: the file in which the other bytes are. None: `recovered` with `.quarantine` behind its name; a recovered file
+/// quarantine: the file in which the other bytes are. None: `recovered` with `.quarantine` appended to its name; a recovered file
 ///     that is elsewhere needs it.
 /// overwrite: replace an existing file. Otherwise it raises FileExistsError.
 /// progress: called as in `verify`, with the bytes that are read, twice.

@@ -237,7 +237,7 @@ with_keywords! {
 ///
 /// to: where the repaired file goes, with its sidecar beside it. Then nothing else changes. None: in place.
 /// overwrite: replace existing files at `to`. Otherwise they raise FileExistsError.
-/// undo: where the replaced bytes go; their manifest gets `.manifest.jsonl` behind its name. None: `path` with `.undo` behind it,
+/// undo: where the replaced bytes go; their manifest gets `.manifest.jsonl` appended to its name. None: `path` with `.undo` appended,
 ///     and a number where that is taken. For a link they are beside the file that it leads to.
 /// force: repair also a file of which nothing is as it was protected, records that their own checksums prove, and a file without
 ///     checksums that was modified after it was protected.

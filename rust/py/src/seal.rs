@@ -16,7 +16,7 @@ with_keywords! {
 /// Makes a sealed segment of an active one, and returns what was found in the source. Each record keeps the checksum that it
 /// has, which is never computed anew; the new file is read back before it gets its name.
 ///
-/// trailer: whether the checksums are written behind the data.
+/// trailer: whether the checksums are written after the data.
 /// overwrite: replace an existing file once the new one is complete. Otherwise it raises FileExistsError.
 /// on_damage: "raise" seals nothing of a damaged file, "skip" what is sound of it: the report tells of the rest.
 /// progress: called as in `verify`, with bytes of the source. The other arguments are as in `open`.

@@ -341,7 +341,7 @@ impl Writer {
     /// Writes one record: a Record, a mapping with the same names as `Record.to_dict` gives, or the fields. Returns what it
     /// will be found by: its UUID (active, sealed), offset (chunked), sequence number (oplog), or partition, tenant and index.
     ///
-    /// What follows from the rest may be left out: `uuid` (one of the present time is made, behind the last), `timestamp`,
+    /// What follows from the rest may be left out: `uuid` (one of the present time is made, after the last), `timestamp`,
     /// `offset`, `index`, `seq`. `type` and `tenant` as text are taken as records show them. `value` as text is written as
     /// UTF-8. A `partition` and `tenant` without a `value` add a tenant that has no messages.
     ///

@@ -60,7 +60,7 @@ pub(crate) enum Tail {
 /// [`Start::Growth`](super::Start::Growth) give it. After such a walk ended, [`position`](Self::position) says where to go on.
 ///
 /// The records, the damage and the bytes of one growth after the other add up to those of one walk of the whole file:
-/// - Of an oplog, which has no checksums, only what is in front of the first damage is read, unless the file is final. What follows proves
+/// - Of an oplog, which has no checksums, only what is before the first damage is read, unless the file is final. What follows proves
 ///   itself by the end of the file.
 /// - An unfinished unit at the end is pending, and not damage, unless [`since`](Self::since) was told that the file is final.
 /// - Damage is settled at the end of each growth, so touching ranges of the same kind and cause may come in two.

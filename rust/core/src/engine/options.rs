@@ -116,7 +116,7 @@ pub(crate) enum OfUnproven {
     /// What follows damage too, if it leads to where the file ends now.
     #[default]
     All,
-    /// What is in front of the first damage: where the file ends now may prove something else than its end.
+    /// What is before the first damage: where the file ends now may prove something else than its end.
     SoundPrefix,
     /// All of a complete file, unless its parity sidecar is of another file: then nothing is proven.
     OwnSidecar,
@@ -174,7 +174,7 @@ pub struct Options {
     /// The records are the same. The ledger covers only what was read, and damage elsewhere is not reported, not even
     /// in strict mode. An index or table of contents is used if it is proven, as in [looking up](super::Lookup::range).
     /// If it is not, or if a matching record is not where it says, the whole file is read.
-    /// Behind a tenant segment's damaged table of contents that is once for an open file: these options and their clones
+    /// For a tenant segment whose table of contents is damaged that is once for an open file: these options and their clones
     /// remember what it proved.
     pub prune: bool,
     /// Whether to read bodies. If not, they may read as empty.

@@ -166,7 +166,7 @@ impl Place {
 /// A record of a file that is written whole.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Numbered {
-    /// How many records are in front of it.
+    /// How many records are before it.
     pub(crate) number: u64,
     pub(crate) uuid: [u8; UUID_BYTES],
     pub(crate) place: Place,
@@ -176,7 +176,7 @@ pub(crate) struct Numbered {
     pub(crate) is_proven: bool,
 }
 
-/// The last record of a file that is written whole, and how many are in front of it.
+/// The last record of a file that is written whole, and how many are before it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct End {
     pub(crate) number: u64,

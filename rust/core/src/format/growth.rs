@@ -165,7 +165,7 @@ impl Growth {
     /// Plans to read what a file has since this position; all of it without one. `source` has as much of it as is to be read.
     ///
     /// A file that was active and is sealed by now goes on after the last record that was read, by its UUID. So does a sealed segment
-    /// that was written anew with more records, if it has that last record, with as many in front of it. Pruning and parts do not
+    /// that was written anew with more records, if it has that last record, with as many before it. Pruning and parts do not
     /// concern it.
     ///
     /// # Errors
@@ -195,7 +195,7 @@ impl Growth {
         })
     }
 
-    /// Whether the file grows no more, so that an unfinished unit at its end is damage. The position stays in front of it all the same:
+    /// Whether the file grows no more, so that an unfinished unit at its end is damage. The position stays before it all the same:
     /// if it is finished after all, it is read then.
     #[must_use]
     pub const fn is_final(mut self, is_final: bool) -> Self {

@@ -20,7 +20,7 @@ pub(super) struct Watching {
     repairs: bool,
     /// What becomes of records that nothing proves, if reading is not strict.
     unproven: OfUnproven,
-    /// Whether the walk goes through the whole file, so that damage in front of what it met counts.
+    /// Whether the walk goes through the whole file, so that damage before what it met counts.
     is_whole: bool,
     /// What was made of the last step, if anything of it is damaged.
     seen: Option<Seen>,

@@ -63,7 +63,7 @@ impl Bound {
     ///   between two, or has zeros instead. It is at `end`, and takes all bytes up to the offset, also those that the file lacks.
     /// - The last record up to the offset has to have the UUID. Else the cause is `count_mismatch`, at that record, which is kept.
     ///
-    /// Damage in front of the offset that is something else keeps its own cause. All who read a segment of a log, or decide on one, go
+    /// Damage before the offset that is something else keeps its own cause. All who read a segment of a log, or decide on one, go
     /// by this: the walk asks it where it finds nothing more (`format/active/walk.rs`), and recovery of what it found.
     ///
     /// # Errors
@@ -86,7 +86,7 @@ impl Bound {
         }
     }
 
-    /// What is found where sound records end in front of the offset.
+    /// What is found where sound records end before the offset.
     pub(crate) fn cut(&self, len: u64) -> Finding {
         let found = match len < self.offset {
             true => format!("the end of the file at offset {len}"),

@@ -185,7 +185,7 @@ impl SegmentLog {
         let sequence = id.sequence;
         let end = (current.writer.position(), current.last());
         current.syncing = Some(end);
-        // Nothing in front of the mark is taken back, also where the writes of these records have not returned yet.
+        // Nothing before the mark is taken back, also where the writes of these records have not returned yet.
         current.flushed = end;
         drop(state);
         let began = Instant::now();

@@ -17,7 +17,7 @@ const MOST_BYTES: usize = 1 << 20;
 pub(super) struct Frozen {
     /// Why it is frozen.
     pub(super) reason: String,
-    /// The offset up to which it was on the disk, in bytes; `None` means all of it. Damage in front of that is an error, damage
+    /// The offset up to which it was on the disk, in bytes; `None` means all of it. Damage before that is an error, damage
     /// after it can only be of records that nobody was told of.
     pub(super) synced: Option<u64>,
 }

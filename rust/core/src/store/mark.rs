@@ -29,7 +29,7 @@ const SLOT_OFFSETS: [u64; 2] = [0, 4096];
 const PAGE_BYTES: usize = 4096;
 const FILE_BYTES: usize = 2 * PAGE_BYTES;
 
-/// How far the log is on the disk. Nothing in front of it may be lost or damaged without an error; it says nothing of what
+/// How far the log is on the disk. Nothing before it may be lost or damaged without an error; it says nothing of what
 /// is after it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Mark {

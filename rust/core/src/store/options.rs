@@ -79,8 +79,8 @@ pub struct LogOptions {
     pub segment_age: Option<Duration>,
     /// What a write waits for.
     pub durability: Durability,
-    /// So long after a commit the synced mark survives a loss of power as well. Readers see it at once. It is what damage cannot be
-    /// taken for the end of the log in front of; the records themselves are as durable as [`durability`](Self::durability) says.
+    /// So long after a commit the synced mark survives a loss of power as well. Readers see it at once. Damage before it is never
+    /// taken for the end of the log; the records themselves are as durable as [`durability`](Self::durability) says.
     pub mark_interval: Duration,
     /// Which sealed segments are removed, whenever another one is sealed.
     pub retention: Option<Retention>,

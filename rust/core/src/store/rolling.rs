@@ -119,7 +119,7 @@ impl SegmentLog {
         self.committed.notify_all();
         committed?;
         self.write_end(&mut state)?;
-        // The mark is on the disk before there is a next segment: what is in front of that is complete.
+        // The mark is on the disk before there is a next segment: what is before that is complete.
         if let Err(error) = self.marker.sync() {
             state.fail(&error.to_string());
         }

@@ -21,7 +21,7 @@ const ACTION: &str = "cannot make the snapshot";
 
 impl LogReader {
     /// Makes a folder with what is on the disk now: a log of its own, which can be read and written. Sealed segments are linked where the
-    /// file system can, and copied elsewhere; of the newest segment the part in front of the mark is copied. The folder appears when
+    /// file system can, and copied elsewhere; of the newest segment the part before the mark is copied. The folder appears when
     /// all of it is on the disk. This log may be written meanwhile.
     ///
     /// # Errors

@@ -9,7 +9,7 @@ use crate::output::folder;
 use crate::text;
 
 /// The path with a suffix after its name.
-pub(super) fn behind(path: &Path, suffix: &str) -> PathBuf {
+pub(super) fn suffixed(path: &Path, suffix: &str) -> PathBuf {
     let mut name = OsString::from(path);
     name.push(suffix);
     name.into()

@@ -18,7 +18,7 @@ use crate::uuid6;
 pub(super) enum Fault {
     /// A zero UUID, with nonzero bytes before the offset `until`.
     Nonzero { until: u64 },
-    /// Nothing but zeros, or the end of the file of `len` bytes, in front of what its log says that it has to reach.
+    /// Nothing but zeros, or the end of the file of `len` bytes, before what its log says that it has to reach.
     Cut { bound: Bound, len: u64 },
     /// The header extends past the end of the file.
     Truncated { needed: u64, available: u64 },

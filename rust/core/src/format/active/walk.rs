@@ -453,7 +453,7 @@ impl ActiveScan {
         self.bound.is_none_or(|bound| bound.counts(at))
     }
 
-    /// The fault of what is missing from this offset on, if the file ends in front of what it has to reach.
+    /// The fault of what is missing from this offset on, if the file ends before what it has to reach.
     fn cut_at(&self, at: u64) -> Option<Fault> {
         let len = self.source.len();
         let is_cut = |bound: &Bound| at < bound.offset && len < bound.offset;

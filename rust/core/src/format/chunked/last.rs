@@ -45,7 +45,7 @@ impl ChunkedScan {
     }
 }
 
-/// The gaps in front of the last chunks that headers lead to. Only chunks that state records are among them: with a sound one, it is
+/// The gaps before the last chunks that headers lead to. Only chunks that state records are among them: with a sound one, it is
 /// certain that there is a record.
 fn last_gaps(source: &dyn Source, options: &Options, state: &State) -> Result<VecDeque<Gap>> {
     let mut last = VecDeque::with_capacity(TRIED);

@@ -230,7 +230,7 @@ fn followed_by_zeros(excerpt: &Excerpt, span: &Span, is_cut: bool) -> Explanatio
     interrupted(certainty, evidence)
 }
 
-/// Detects a segment of a log that ends in front of what it has to reach, so that a part of the range is not in the file.
+/// Detects a segment of a log that ends before what it has to reach, so that a part of the range is not in the file.
 pub(super) fn short(len: u64, span: &Span) -> Option<Explanation> {
     (len < span.end).then(|| {
         let evidence = format!(

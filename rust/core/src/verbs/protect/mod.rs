@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 
 use super::Report;
-use super::paths::{behind, led_to, refuse_same};
+use super::paths::{led_to, refuse_same, suffixed};
 use super::stages::Stages;
 use super::watched::Watched;
 use crate::bug::OrBug;
@@ -37,7 +37,7 @@ const STAGES: u64 = 2;
 /// The path of a file's parity sidecar, if none is named: the file's with `.par` appended.
 #[must_use]
 pub fn default_sidecar(path: &Path) -> PathBuf {
-    behind(path, SUFFIX)
+    suffixed(path, SUFFIX)
 }
 
 /// The path of the sidecar that a file of this name is read by, if none is named. Of a link it is the one beside the

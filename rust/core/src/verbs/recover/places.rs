@@ -7,7 +7,7 @@ use crate::engine::{Format, Options};
 use crate::error::{Error, Result};
 use crate::source::Source;
 use crate::text;
-use crate::verbs::paths::{behind, refuse_same};
+use crate::verbs::paths::{refuse_same, suffixed};
 
 /// The suffix of a quarantine after the name of the recovered file.
 const QUARANTINE: &str = ".quarantine";
@@ -26,12 +26,12 @@ pub(super) struct Places {
 
 /// The default path of a recovered file's quarantine.
 pub(super) fn default_quarantine(recovered: &Path) -> PathBuf {
-    behind(recovered, QUARANTINE)
+    suffixed(recovered, QUARANTINE)
 }
 
 /// The path of a quarantine's manifest.
 pub(super) fn manifest(quarantine: &Path) -> PathBuf {
-    behind(quarantine, MANIFEST)
+    suffixed(quarantine, MANIFEST)
 }
 
 impl Places {

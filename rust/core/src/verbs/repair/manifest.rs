@@ -15,7 +15,7 @@ use crate::output::{InPlace, NewFile};
 use crate::saturating::saturating_usize;
 use crate::source::{FileSource, Source};
 use crate::text;
-use crate::verbs::paths::behind;
+use crate::verbs::paths::suffixed;
 
 /// The version of this layout.
 const VERSION: u32 = 1;
@@ -26,7 +26,7 @@ pub(super) const SUFFIX: &str = ".manifest.jsonl";
 
 /// The path of the manifest beside replaced bytes.
 pub(super) fn manifest_of(undo: &Path) -> PathBuf {
-    behind(undo, SUFFIX)
+    suffixed(undo, SUFFIX)
 }
 
 /// The first line.

@@ -15,7 +15,7 @@ use crate::error::{Error, Result};
 use crate::output::{InPlace, NewFile, folder};
 use crate::saturating::saturating_usize;
 use crate::source::{FileSource, Source};
-use crate::verbs::paths::{behind, led_to, refuse_same};
+use crate::verbs::paths::{led_to, refuse_same, suffixed};
 use crate::verbs::protect::sidecar_of;
 
 /// The suffix of replaced bytes after the name of the file.
@@ -26,14 +26,14 @@ pub(super) fn first_name(job: &Job<'_>) -> PathBuf {
     match &job.repairing.undo {
         Some(undo) => undo.clone(),
         // Whatever name the file had when it was repaired.
-        None => behind(&led_to(job.disk, job.path), SUFFIX),
+        None => suffixed(&led_to(job.disk, job.path), SUFFIX),
     }
 }
 
 /// The names of replaced bytes: this one, then with numbers from 2 on.
 fn names(first: PathBuf) -> impl Iterator<Item = PathBuf> {
     let others = first.clone();
-    let others = (2u64..).map(move |number| behind(&others, &format!(".{number}")));
+    let others = (2u64..).map(move |number| suffixed(&others, &format!(".{number}")));
     std::iter::once(first).chain(others)
 }
 
@@ -44,7 +44,7 @@ fn is_taken(disk: &DiskRef, undo: &Path) -> bool {
 
 /// What repairs of a file kept beside it, and the manifests.
 pub(crate) fn kept_of(disk: &DiskRef, file: &Path) -> impl Iterator<Item = PathBuf> {
-    let taken = names(behind(file, SUFFIX)).take_while(|undo| is_taken(disk, undo));
+    let taken = names(suffixed(file, SUFFIX)).take_while(|undo| is_taken(disk, undo));
     taken.flat_map(|undo| [manifest_of(&undo), undo])
 }
 
