@@ -312,7 +312,7 @@ class _FileLeases(Leases):
         except OSError:
             if not self._is_file(path):
                 raise
-        # Earlier versions had one file.
+        # Where the same place was a mounted folder, its lock is a file.
         return listed or ([path] if self._is_file(path) else [])
 
     def _is_file(self, path: Path) -> bool:
