@@ -333,3 +333,27 @@ def test_killed_in_front_of_each_step_the_state_is_that_of_the_tables(tmp_path: 
             break
     assert fatal > 6
     assert seen == {False, True}
+
+
+@pytest.mark.parametrize("has_checkpoints", [False, True])
+def test_two_files_of_a_segment_that_are_replaced_get_a_row_each(
+    tmp_path: Path, has_checkpoints: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if has_checkpoints:
+        monkeypatch.setattr(state_module, "_CHECKPOINT_FILES", 1)
+    src, lake = tmp_path / "src", tmp_path / "lake"
+    written = write_segment(src / "a.active", 10)
+    content = (src / "a.active").read_bytes()
+    seglake.ingest(src, lake)
+    (src / "a.active").unlink()
+    for name in "bc":
+        (src / f"{name}.active").write_bytes(content[: written[4].end])
+    assert seglake.ingest(src, lake).statuses["replaced"] == 2
+    for _ in range(3):
+        again = seglake.ingest(src, lake)
+        assert (again.statuses["replaced"], again.run_id) == (2, None)
+    # One of them is what it was, and the other is a copy of it.
+    (src / "b.active").write_bytes(content)
+    assert seglake.ingest(src, lake).statuses["copy"] == 1
+    assert [row["status"] for row in rows(lake)].count("replaced") == 2
+    assert seglake.ingest(src, lake).run_id is None

@@ -27,7 +27,7 @@ from .layout import STATE
 
 __all__ = ["ROWS", "Rows", "read_checkpoint", "write_checkpoint"]
 
-_VERSION: Final = 2
+_VERSION: Final = 3
 _SUFFIX: Final = ".checkpoint"
 
 ROWS: Final = pa.schema(
@@ -40,7 +40,8 @@ ROWS: Final = pa.schema(
 )
 """A row for each segment, each file of which nothing was ingested, and each copy once more.
 
-`is_here` tells whether the segment is the one at its path. The second row of a copy has no segment; of one that is
+`is_here` tells whether the segment is the one at its path. A file of which nothing was ingested has its path as
+segment. The second row of a copy has no segment; of one that is
 damaged it has the carry.
 """
 

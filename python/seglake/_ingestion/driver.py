@@ -392,15 +392,15 @@ def _by_format(
 
 
 def _is_news(file: FileOutcome, state: State) -> bool:
-    """Tells whether a file needs a row: not one that says what the last one of its segment did."""
+    """Tells whether a file needs a row: not one that says what its last one did."""
     if file.error is None:
-        return file.is_news or file.segment in state.refused
+        return file.is_news or file.path in state.refused
     if file.status in INGESTED and file.is_news:
         return True
     copy = state.copies.get(file.path)
     if file.status == "copy" and (copy is None or (copy.size, copy.modified) != (file.size, file.modified)):
         return True
-    return state.refused.get(file.segment) != (file.status, file.error)
+    return state.refused.get(file.path) != (file.status, file.error)
 
 
 def _progress(exchange: Exchange, files: Sequence[PlannedFile]) -> IngestProgress:

@@ -103,7 +103,7 @@ class State:
         ingested: the latest state of each segment that is in the tables, by its identity.
         by_path: which of them is at a path, as far as is known.
         copies: the files that have no more than another one, by their paths.
-        refused: status and error of each segment of whose latest run no record was ingested.
+        refused: status and error of each file whose latest row says that no record of it was ingested, by its path.
         last_run: the latest run; None if there is none.
         files: the files of the tables `files` that it was read from, below the destination, and their sizes in bytes.
         uncovered: how many of these are newer than the checkpoint that was read; all of them where there is none.
@@ -229,9 +229,8 @@ def _replayed(state: State, rows: Iterable[tuple[str, _Row]]) -> State:
         if row.status == "copy" or is_damaged_copy:
             state.copies[path] = Copy(row.size, row.modified, _ingested(name, row) if is_damaged_copy else None)
         if row.status not in INGESTED or is_damaged_copy:
-            state.refused[segment] = (row.status, row.error)
+            state.refused[path] = (row.status, row.error)
             continue
-        state.refused.pop(segment, None)
         latest[segment] = (name, row)
         state.by_path[path] = segment
     state.ingested |= {segment: _ingested(name, row) for segment, (name, row) in latest.items()}
@@ -259,7 +258,7 @@ def _restored(run: str, rows: Rows) -> State:
             if is_here:
                 state.by_path[path] = segment
         else:
-            state.refused[segment] = (status, error)
+            state.refused[path] = (status, error)
     return state
 
 
@@ -275,8 +274,8 @@ def _saved(state: State) -> Rows:
         else:
             numbers = (own.end, own.pending_bytes, own.records, size, modified)
             yield (None, path, own.status, own.format, *numbers, own.carry_json, None, None)
-    for segment, (status, error) in state.refused.items():
-        yield (segment, None, status, *[None] * 7, error, None)
+    for path, (status, error) in state.refused.items():
+        yield (path, path, status, *[None] * 7, error, None)
 
 
 def _other_version(name: str, path: str, error: Exception) -> IngestError:
