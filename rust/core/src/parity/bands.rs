@@ -636,9 +636,109 @@ impl Patch {
 }
 
 #[cfg(test)]
+#[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
-    use crate::parity::Cause;
+    use crate::parity::{Cause, Parameters, protect};
+    use crate::source::BytesSource;
+
+    /// How many bytes a band of [`protected`] has: one group of four blocks, of which one can be restored.
+    const BAND: u64 = 256;
+
+    /// A file that may change.
+    struct Changing(Mutex<Vec<u8>>);
+
+    impl Changing {
+        fn flip(&self, at: usize) {
+            *self.0.lock().unwrap().get_mut(at).unwrap() ^= 1;
+        }
+    }
+
+    impl Source for Changing {
+        fn len(&self) -> u64 {
+            self.0.lock().unwrap().len() as u64
+        }
+
+        fn path(&self) -> Option<&std::path::Path> {
+            None
+        }
+
+        fn read_exact_at(&self, offset: u64, buffer: &mut [u8]) -> Result<()> {
+            let (bytes, start) = (self.0.lock().unwrap(), saturating_usize(offset));
+            buffer.copy_from_slice(bytes.get(start..start + buffer.len()).unwrap());
+            Ok(())
+        }
+    }
+
+    /// The sidecar of these bytes.
+    fn protected(bytes: &[u8]) -> Vec<u8> {
+        let set = Set {
+            id: [1; 8],
+            parameters: Parameters::new(64, 4, 1, 1).unwrap(),
+        };
+        let (file, mut sidecar) = (BytesSource::new(bytes.to_vec()), Vec::new());
+        let mut add = |own: &[u8]| {
+            sidecar.extend_from_slice(own);
+            Ok(())
+        };
+        protect(&file, file.len(), set, &mut add).unwrap();
+        sidecar
+    }
+
+    #[test]
+    fn what_was_restored_and_is_lost_when_it_is_judged_again_is_an_error() {
+        let bytes: Vec<u8> = (0..200).collect();
+        let file = Arc::new(Changing(Mutex::new(bytes.clone())));
+        file.flip(10);
+        let sidecar = Arc::new(BytesSource::new(protected(&bytes)));
+        let bands = Bands::open(file.clone(), sidecar).unwrap();
+        let mut buffer = [0; 200];
+        bands.read(0, &mut buffer).unwrap();
+        assert_eq!(buffer, *bytes);
+        file.flip(100);
+        // As when many other bands were read since.
+        bands.lock().recent.clear();
+        let error = bands.read(0, &mut buffer).unwrap_err().to_string();
+        assert!(
+            error.contains("the block at offset 0 was verified"),
+            "{error}"
+        );
+    }
+
+    #[test]
+    fn a_range_has_the_bands_that_have_bytes_of_it() {
+        let bytes = vec![7; 1000];
+        let sidecar = Arc::new(BytesSource::new(protected(&bytes)));
+        let bands = Bands::open(Arc::new(BytesSource::new(bytes)), sidecar).unwrap();
+        for (range, places) in [
+            (BAND..2 * BAND, 1..2),
+            (BAND - 1..2 * BAND, 0..2),
+            (BAND..2 * BAND + 1, 1..3),
+            (999..1000, 3..4),
+        ] {
+            assert_eq!(bands.places_of(&range), places, "{range:?}");
+        }
+    }
+
+    /// Nothing of a band that has no frame is judged: that bytes of it are missing is known from the beginning.
+    #[test]
+    fn a_file_that_was_cut_in_a_band_without_a_frame_is_damaged() {
+        let bytes = vec![7; 1000];
+        let sidecar = protected(&bytes);
+        let frame = protected(&[7; 256]).len();
+        let mut without = sidecar.clone();
+        without.drain(2 * frame..3 * frame);
+        for (sidecar, len, is_damaged) in [
+            (&sidecar, 1000, false),
+            (&without, 1000, false),
+            (&without, 700, true),
+        ] {
+            let file = Arc::new(BytesSource::new(vec![7; len]));
+            let sidecar = Arc::new(BytesSource::new(sidecar.clone()));
+            let bands = Bands::open(file, sidecar).unwrap();
+            assert_eq!(bands.is_damaged(), is_damaged, "{len}");
+        }
+    }
 
     /// A band with lost ranges.
     fn found(lost: &[(u64, u64)]) -> Found {

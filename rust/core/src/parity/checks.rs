@@ -224,3 +224,47 @@ impl Proven {
         start..open(start, true)
     }
 }
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+    use crate::parity::Parameters;
+    use crate::source::BytesSource;
+
+    #[test]
+    fn few_blocks_are_kept() {
+        let kept = KeptBlocks::default();
+        for at in 0..100 {
+            kept.put(at, Arc::from([0; 64]));
+        }
+        assert_eq!(kept.lock().len(), KEPT_BLOCKS);
+        assert!(kept.get(99).is_some() && kept.get(0).is_none());
+    }
+
+    /// A block that nothing proved when it was read may be proven later, when its band is judged again.
+    #[test]
+    fn a_block_that_was_not_proven_is_not_kept() {
+        let parameters = Parameters::new(64, 4, 2, 1).unwrap();
+        let set = Set {
+            id: [1; 8],
+            parameters,
+        };
+        let (file, empty) = (BytesSource::new(vec![7; 200]), BytesSource::new(Vec::new()));
+        let files = Files::new(&file, &empty);
+        let checks = |unproven: Vec<Range<usize>>| Checks {
+            set,
+            band: 0,
+            start: 0,
+            geometry: Geometry::new(parameters, 200),
+            there: 200,
+            hashes: vec![0; 4],
+            unproven,
+        };
+        let (kept, mut part) = (KeptBlocks::default(), [0; 10]);
+        let mut read = |checks: Checks| checks.read(&files, 70, &mut part, &kept).unwrap();
+        let lost = std::iter::once(1..2).collect();
+        assert_eq!(read(checks(lost)), None);
+        assert_eq!(read(checks(Vec::new())), Some(1));
+    }
+}
