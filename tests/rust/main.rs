@@ -84,6 +84,7 @@ mod parity_damage;
 #[cfg(all(unix, feature = "faults"))]
 mod parity_once;
 mod parity_patterns;
+mod parity_proofs;
 #[cfg(all(unix, feature = "faults"))]
 mod parity_reading;
 mod parts;
