@@ -161,7 +161,7 @@ def open(
         the way. True reads no more than such records can be in, by a proven index or table of contents, or a
         chunked file's headers: the same records, but damage elsewhere goes unnoticed, and `report` is of what was
         read. Where an index is damaged, or does not lead to a record that is asked for, all of the file is read:
-        behind a tenant file's damaged table of contents once.
+        of a tenant file whose table of contents is damaged only once.
     part: one of the parts that `Reader.split` gave: records and batches are of this part alone, while looking up
         and `ledger()` are of the whole file. Raises ValueError for a part of another file.
     index: where a chunked file's index is: a path, URI, file object or buffer; None looks beside the file, False
@@ -224,8 +224,8 @@ def resume(
     if the sidecar is of another file.
 
     size: read no more than this many bytes of the file: as many as were listed.
-    final: the file grows no more, so that an unfinished record at its end is damage. The position stays in front
-        of it: if it is finished after all, it is read then.
+    final: the file grows no more, so that an unfinished record at its end is damage. The position stays before
+        it: if it is finished after all, it is read then.
     only_end: a pass is only to find where the new bytes end. `position` and `pending_bytes` are as after any
         pass, and there is a record or damage if there would be. But of a chunked file most chunks are left out,
         without being decompressed: those that headers lead over to the last sound one. In other formats, with
@@ -401,7 +401,7 @@ def seal(
     """Makes a sealed segment of an active one, and returns what was found in the source. Each record keeps the
     checksum that it has, which is never computed anew; the new file is read back before it gets its name.
 
-    trailer: whether the checksums are written behind the data.
+    trailer: whether the checksums are written after the data.
     overwrite: replace an existing file once the new one is complete. Otherwise it raises FileExistsError.
     on_damage: "raise" seals nothing of a damaged file, "skip" what is sound of it: the report tells of the rest.
     progress: called as in `verify`, with bytes of the source. The other arguments are as in `open`.
@@ -435,8 +435,8 @@ def recover(
     The new file is read back, and the damaged one put together again from it and the quarantine, before any of
     them appears: then all do, synced, or none does. A sound file is copied as it is.
 
-    quarantine: where the bytes go that are not in the new file; the manifest gets `.manifest.jsonl` behind its
-        name. None: `path` with `.quarantine` behind it, and only if there are any.
+    quarantine: where the bytes go that are not in the new file; the manifest gets `.manifest.jsonl` appended to
+        its name. None: `path` with `.quarantine` appended, and only if there are any.
     overwrite: replace existing files. Otherwise they raise FileExistsError.
     force: recover also a file in which nothing checks, which is probably read with a wrong key: all of it is put
         aside.
@@ -467,8 +467,8 @@ def undo_recover(
 
     Both files are held against the manifest before anything is written, and the result before it gets its name.
 
-    quarantine: the file in which the other bytes are. None: `recovered` with `.quarantine` behind its name; a
-        recovered file that is elsewhere needs it.
+    quarantine: the file in which the other bytes are. None: `recovered` with `.quarantine` appended to its name;
+        a recovered file that is elsewhere needs it.
     overwrite: replace an existing file. Otherwise it raises FileExistsError.
     progress: called as in `verify`, with the bytes that are read, twice.
     filesystem: as in `open`; `recovered` is then within it.
@@ -524,7 +524,7 @@ def protect(
         existing sidecar, "128+8" for a new one.
     as_it_is: begin a new sidecar for the file as it is, damaged or not. An existing one is replaced.
     lazy: leave the last 16 MiB as they are until what is not covered of them is 1/16 of what is.
-    sidecar: where the sidecar is. None: `path` with `.par` behind it; for a link without one, that of the file
+    sidecar: where the sidecar is. None: `path` with `.par` appended; for a link without one, that of the file
         that it leads to.
     format: as in `verify`, or "raw" for a file of any other kind: it is not verified, and covered whole.
     progress: called as in `verify`. The other arguments are as there.
@@ -563,8 +563,9 @@ def repair(
 
     to: where the repaired file goes, with its sidecar beside it. Then nothing else changes. None: in place.
     overwrite: replace existing files at `to`. Otherwise they raise FileExistsError.
-    undo: where the replaced bytes go; their manifest gets `.manifest.jsonl` behind its name. None: `path` with
-        `.undo` behind it, and a number where that is taken. For a link they are beside the file that it leads to.
+    undo: where the replaced bytes go; their manifest gets `.manifest.jsonl` appended to its name. None: `path`
+        with `.undo` appended, and a number where that is taken. For a link they are beside the file that it leads
+        to.
     force: repair also a file of which nothing is as it was protected, records that their own checksums prove, and
         a file without checksums that was modified after it was protected.
     range: where the damage is, as `(start, end)`: only the bands that have bytes from `start` up to `end` are
@@ -1653,7 +1654,7 @@ class Record:
         """
     @property
     def extra(self) -> bytes | None:
-        """oplog, `autobase`: bytes behind the fields that this version knows, or None.
+        """oplog, `autobase`: bytes after the fields that this version knows, or None.
 
         >>> message = seglake.open("autobase.oplog", dialect="autobase").get(0)
         >>> print(message.extra)
@@ -2330,7 +2331,7 @@ class Writer:
         Returns what it will be found by: its UUID (active, sealed), offset (chunked), sequence number (oplog), or
         partition, tenant and index.
 
-        What follows from the rest may be left out: `uuid` (one of the present time is made, behind the last),
+        What follows from the rest may be left out: `uuid` (one of the present time is made, after the last),
         `timestamp`, `offset`, `index`, `seq`. `type` and `tenant` as text are taken as records show them. `value`
         as text is written as UTF-8. A `partition` and `tenant` without a `value` add a tenant that has no
         messages.
@@ -2415,7 +2416,7 @@ class SegmentLog:
         that write at the same time share a sync. "flush": the operating system has it, and it survives the end of
         the process. "none": it may be in the memory of the process alone. None is "fsync".
     mark_interval: so many seconds after a write, or a timedelta, the mark survives a loss of power as well:
-        damage in front of it is never taken for the end of the log. Readers see it at once. None is 0.1.
+        damage before it is never taken for the end of the log. Readers see it at once. None is 0.1.
     retention: a dict of what is removed, whenever a segment is sealed: `age`, sealed and frozen segments that are
         older than so many seconds or a timedelta; `bytes`, the oldest ones while all of these together have more
         bytes.
