@@ -225,11 +225,7 @@ class _ObjectLeases(Leases):
             # Another may have been first, or have put its own in the place of this one.
             if not now or now == there:
                 raise
-        found = self._get(path)
-        if found and token_of(found) is None:
-            reason = f"expected the lock that was written, {len(found)} other bytes came; try again"
-            raise OSError(errno.EIO, reason, self._name(path))
-        return found == content
+        return self._get(path) == content
 
     def _replace(self, path: Path, content: bytes, expected: Callable[[bytes], bool]) -> None:
         self._target.replace_if(content, path.as_posix(), self._name(path), expected)
