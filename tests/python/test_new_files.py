@@ -98,13 +98,15 @@ def test_so_are_those_of_a_log(tmp_path: Path, expected: int) -> None:
     (path / "_mark").write_bytes(mark)
     synced = seglake.SegmentLog(path, readonly=True).synced
     assert synced is not None
-    with newest.open("r+b") as file:  # damage in front of sound records: the segment is frozen
+    with newest.open("r+b") as file:  # damage before sound records: the segment is frozen
         file.seek(synced.byte_offset + 30)
         file.write(b"\xff")
     with seglake.SegmentLog(path) as log:
         log.write(type="a", value=b"4")
     [torn] = [file for file in path.glob("*.active") if file != newest]
-    content = torn.read_bytes().rstrip(b"\0")
+    end = seglake.SegmentLog(path, readonly=True).synced
+    assert end is not None
+    content = torn.read_bytes()[: end.byte_offset]
     torn.write_bytes(content + content[:20])
     with seglake.SegmentLog(path) as log:
         assert [step.kind for step in log.recovered][:1] == ["torn_tail"]
