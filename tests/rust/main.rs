@@ -105,6 +105,7 @@ mod recover_oplog;
 mod recover_refusals;
 mod repair_range;
 mod repair_range_bounds;
+mod repair_range_near;
 mod seal;
 mod sealed;
 mod sealed_limits;
