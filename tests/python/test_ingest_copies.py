@@ -247,3 +247,22 @@ def test_a_sound_copy_of_a_file_that_has_rotted_since_is_one_segment(tmp_path: P
         assert states == {rotten.name: "damaged", f"b.{format}": "sound"}
         (span,) = seglake.verify(rotten).damage
         assert damage_now(lake, format) == [(span.start, span.end, span.kind)]
+
+
+@pytest.mark.parametrize("at_once", [True, False])
+def test_damage_that_begins_in_the_unfinished_tail_of_a_copy_is_told_whole(tmp_path: Path, at_once: bool) -> None:
+    source, lake = tmp_path / "src", tmp_path / "lake"
+    written = write_segment(tmp_path / "whole.active", 6)
+    content = bytearray((tmp_path / "whole.active").read_bytes())
+    start, end = written[3].start, written[3].end
+    content[end - 1] ^= 1
+    source.mkdir()
+    (source / "torn.active").write_bytes(content[: end - 1].ljust(2048, b"\0"))
+    if not at_once:
+        ingest(source, lake, final=True)
+    (source / "longer.active").write_bytes(content)
+    ingest(source, lake, final=True)
+    own = [row for row in rows(lake, "damage") if row["path"].endswith("longer.active")]
+    assert [(row["start"], row["end"]) for row in own] == [(start, end)]
+    values = [row["value"] for row in rows(lake, "records")]
+    assert len(values) == len(set(values)) == 5

@@ -153,7 +153,8 @@ def _relation(reader: seglake.Reader, other: seglake.Reader, before: Ingested, d
     if end <= own.byte_offset and not goes_on:
         # Of two files that are being written either may have more of a record that is not finished.
         return "copy" if _same_bytes(reader, other, max(end, min(size, other.nbytes)), damaged) else "other"
-    if tail is not None and _same_bytes(reader, other, tail.end):
+    # A tail that was damage alone is read again with what has come: its damage is that of this file.
+    if tail is not None and tail.records and _same_bytes(reader, other, tail.end):
         return "longer"
     # With all bytes: of a file that is damaged where the segment is sound, `_but_for_damage` tells.
     if not _same_bytes(reader, other, own.byte_offset) or (tail is not None and tail.records):
