@@ -8,9 +8,8 @@ CARGO ?= cargo
 PYTEST_ARGS ?=
 # Which oracle tests `make test` runs: those whose inputs `changed`, or `all`. CONTRIBUTING.md says what they are.
 ORACLES ?= changed
-# Processes that the Python tests of `make test` run in: on two cores one more, as a test that started a JVM or waits for
-# another process leaves half a core idle. Each may start a Spark of its own, which takes some 2 GB.
-TEST_PROCESSES ?= 3
+# Processes that the Python tests of `make test` run in. Each may start a Spark of its own, which takes some 2 GB.
+TEST_PROCESSES ?= 2
 KAITAI_TARGET ?= python
 FUZZ_SECONDS ?= 60
 FUZZ_ARGS ?=
