@@ -15,12 +15,16 @@ pub(crate) fn hash_of(json: &str) -> u64 {
     hasher.finish()
 }
 
-/// What `__reduce__` of an object returns whose JSON this is, and whose class has `from_json`.
+/// What `__reduce__` returns: a function and its arguments.
+pub(crate) type Reduced<'py> = (Bound<'py, PyAny>, Bound<'py, PyTuple>);
+
+/// What `__reduce__` of an object returns whose JSON this is, and whose class has a function of this name that takes it.
 pub(crate) fn reduced<'py>(
     object: &Bound<'py, PyAny>,
+    from_json: &str,
     json: String,
-) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyTuple>)> {
-    let from_json = object.get_type().getattr("from_json")?;
+) -> PyResult<Reduced<'py>> {
+    let from_json = object.get_type().getattr(from_json)?;
     Ok((from_json, PyTuple::new(object.py(), [json])?))
 }
 
@@ -34,13 +38,4 @@ pub(crate) fn restored<T: DeserializeOwned>(json: &str) -> PyResult<T> {
     serde_json::from_str(json).map_err(|error| {
         PyValueError::new_err(format!("these are not the values of a result: {error}"))
     })
-}
-
-/// What `__reduce__` of an object returns whose class has `_from_json`.
-pub(crate) fn reduced_privately<'py>(
-    object: &Bound<'py, PyAny>,
-    json: String,
-) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyTuple>)> {
-    let from_json = object.get_type().getattr("_from_json")?;
-    Ok((from_json, PyTuple::new(object.py(), [json])?))
 }

@@ -1,11 +1,10 @@
 //! `Part`: a part of a file that can be read by itself.
 
 use pyo3::prelude::*;
-use pyo3::types::PyTuple;
 use seglake::format;
 
 use crate::error::raise;
-use crate::json::{hash_of, reduced};
+use crate::json::{Reduced, hash_of, reduced};
 
 /// A part of a file, from `Reader.split`: `open(..., part=...)` reads it by itself. It holds no bytes of records and no key, and
 /// pickles as the JSON that `to_json` gives.
@@ -64,10 +63,8 @@ impl Part {
         hash_of(&self.0.to_json())
     }
 
-    fn __reduce__<'py>(
-        slf: &Bound<'py, Self>,
-    ) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyTuple>)> {
-        reduced(slf, slf.get().0.to_json())
+    fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<Reduced<'py>> {
+        reduced(slf, "from_json", slf.get().0.to_json())
     }
 
     fn __repr__(&self) -> String {

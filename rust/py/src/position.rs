@@ -1,11 +1,10 @@
 //! `Position`: up to where a file was read.
 
 use pyo3::prelude::*;
-use pyo3::types::PyTuple;
 use seglake::format;
 
 use crate::error::raise;
-use crate::json::{hash_of, reduced};
+use crate::json::{Reduced, hash_of, reduced};
 use crate::value::uuid_to_python;
 
 /// Up to where a file was read, and what reading on needs: `resume` takes it, and `Reader.position` gives it. It holds no key
@@ -88,10 +87,8 @@ impl Position {
         hash_of(&self.0.to_json())
     }
 
-    fn __reduce__<'py>(
-        slf: &Bound<'py, Self>,
-    ) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyTuple>)> {
-        reduced(slf, slf.get().0.to_json())
+    fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<Reduced<'py>> {
+        reduced(slf, "from_json", slf.get().0.to_json())
     }
 
     fn __repr__(&self) -> String {

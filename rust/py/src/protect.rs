@@ -4,14 +4,14 @@ use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyTuple};
+use pyo3::types::PyDict;
 use seglake::format::Options;
 use seglake::parity::Parameters;
 use seglake::verbs::{self, Protection};
 
 use crate::destination::Destination;
 use crate::error::raise;
-use crate::json::{hash_of, reduced_privately, restored, written};
+use crate::json::{Reduced, hash_of, reduced, restored, written};
 use crate::key::KeyArgument;
 use crate::keywords::with_keywords;
 use crate::limits::Settings;
@@ -204,10 +204,8 @@ impl Protected {
         Self::restored(py, json)
     }
 
-    fn __reduce__<'py>(
-        slf: &Bound<'py, Self>,
-    ) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyTuple>)> {
-        reduced_privately(slf, slf.get().to_json()?)
+    fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<Reduced<'py>> {
+        reduced(slf, "_from_json", slf.get().to_json()?)
     }
 
     fn __eq__(&self, other: &Self) -> PyResult<bool> {

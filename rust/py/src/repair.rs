@@ -5,12 +5,12 @@ use std::path::{Path, PathBuf};
 
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
-use pyo3::types::{PyDict, PyList, PyTuple, PyType};
+use pyo3::types::{PyDict, PyList, PyType};
 use seglake::verbs::{self, Repairing};
 
 use crate::destination::Destination;
 use crate::error::raise;
-use crate::json::{hash_of, reduced_privately, restored, written};
+use crate::json::{Reduced, hash_of, reduced, restored, written};
 use crate::key::KeyArgument;
 use crate::keywords::with_keywords;
 use crate::limits::Settings;
@@ -204,10 +204,8 @@ impl Repaired {
         Self::restored(json)
     }
 
-    fn __reduce__<'py>(
-        slf: &Bound<'py, Self>,
-    ) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyTuple>)> {
-        reduced_privately(slf, slf.get().to_json()?)
+    fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<Reduced<'py>> {
+        reduced(slf, "_from_json", slf.get().to_json()?)
     }
 
     fn __eq__(&self, other: &Self) -> PyResult<bool> {

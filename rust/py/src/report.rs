@@ -6,14 +6,14 @@ use std::path::Path;
 use arrow_array::RecordBatchIterator;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
-use pyo3::types::{PyCapsule, PyDict, PyTuple, PyType};
+use pyo3::types::{PyCapsule, PyDict, PyType};
 use seglake::columns::{damage, damage_schema};
 use seglake::ledger::Span;
 
 use crate::arrow::{schema_capsule, stream_capsule};
 use crate::diagnosis;
 use crate::error::raise;
-use crate::json::{hash_of, reduced_privately, restored, written};
+use crate::json::{Reduced, hash_of, reduced, restored, written};
 use crate::parity;
 use crate::passes::about;
 
@@ -270,10 +270,8 @@ impl Report {
         Self::restored(json)
     }
 
-    fn __reduce__<'py>(
-        slf: &Bound<'py, Self>,
-    ) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyTuple>)> {
-        reduced_privately(slf, slf.get().to_json()?)
+    fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<Reduced<'py>> {
+        reduced(slf, "_from_json", slf.get().to_json()?)
     }
 
     fn __eq__(&self, other: &Self) -> PyResult<bool> {
