@@ -80,6 +80,23 @@ pub(crate) fn extended(file: &[u8], end: u64, sidecar: &[u8]) -> Option<Vec<u8>>
     panic!("a repaired sidecar was to be repaired again");
 }
 
+/// A set with one group of four blocks in a band.
+pub(crate) fn one_group() -> Set {
+    Set {
+        id: [5; 8],
+        parameters: Parameters::new(64, 4, 2, 1).unwrap(),
+    }
+}
+
+/// A file, its sidecar of two frames of one band, and the length of the first, which covers 85 of the file's 112 bytes.
+pub(crate) fn of_two_frames() -> (Vec<u8>, Vec<u8>, usize) {
+    let file: Vec<u8> = (0..112u8).map(|at| at | 1).collect();
+    let first = protected(&file, 85, one_group());
+    let sidecar = extended(&file, 112, &first).unwrap();
+    assert_eq!(sidecar.len(), 2 * first.len());
+    (file, sidecar, first.len())
+}
+
 fn digest(bytes: &[u8]) -> Json {
     json!({"sha256": hex::encode(Sha256::digest(bytes)), "length": bytes.len()})
 }

@@ -4,7 +4,7 @@ use proptest::prelude::*;
 
 use seglake::parity::{FileKind, Options, Outcome, Parameters, Report, Set, SidecarKind};
 
-use crate::parity::{extended, protected, repaired, verified};
+use crate::parity::{extended, of_two_frames, protected, repaired, verified};
 
 /// Small parameters, so that files of a few kilobytes have several bands.
 fn parameters() -> impl Strategy<Value = Parameters> {
@@ -367,28 +367,21 @@ fn hostile_sidecars_take_linear_time() {
 /// Zeros after what they cover, which they prove, are not the bytes of the file.
 #[test]
 fn parts_of_another_frame_of_the_band_let_nothing_be_filled_with_zeros() {
-    let set = Set {
-        id: [5; 8],
-        parameters: Parameters::new(64, 4, 2, 1).unwrap(),
-    };
-    let file: Vec<u8> = (0..112u8).map(|at| at | 1).collect();
-    let first = protected(&file, 85, set);
-    let sidecar = extended(&file, 112, &first).unwrap();
-    assert_eq!(sidecar.len(), 2 * first.len());
+    let (file, sidecar, first) = of_two_frames();
     // Swapped are heads, or the tables and the parity between them, with a damaged head or without.
-    let second = first.len() - (56 + 8 * 4);
+    let second = first - (56 + 8 * 4);
     let places = [
         0..56,
         second..second + 56,
         56..second,
         40..second,
-        56..first.len(),
+        56..first,
         56..second + 50,
     ];
     for range in places {
         for head in [None, Some(10), Some(second + 10)] {
             let mut swapped = sidecar.clone();
-            let (left, right) = swapped.split_at_mut(first.len());
+            let (left, right) = swapped.split_at_mut(first);
             left[range.clone()].swap_with_slice(&mut right[range.clone()]);
             if let Some(own) = head {
                 right[own] ^= 1;

@@ -12,7 +12,7 @@ use proptest::sample::Index;
 use crate::common::Windowed;
 use crate::common::counting::Counting;
 use crate::fault_samples;
-use crate::parity::{extended, protected, verified};
+use crate::parity::{of_two_frames, protected, verified};
 use crate::parity_reading::{
     Sample, any_sample, choices, ledger, read_by, rows_of, sidecar_in_bands, verify, written,
 };
@@ -350,17 +350,11 @@ fn a_file_by_the_sidecar_of_another_one_is_read_once_more() {
 /// A head of a longer frame of the band stands before the entries of a shorter one. Its last entry is that of fewer bytes, and zeros.
 #[test]
 fn what_the_heads_of_a_frame_do_not_both_cover_is_not_proven() {
-    let set = Set {
-        id: [5; 8],
-        parameters: Parameters::new(64, 4, 2, 1).unwrap(),
-    };
-    let file: Vec<u8> = (0..112u8).map(|at| at | 1).collect();
-    let first = protected(&file, 85, set);
-    let sidecar = extended(&file, 112, &first).unwrap();
-    let second = first.len() - (56 + 8 * 4);
+    let (file, sidecar, first) = of_two_frames();
+    let second = first - (56 + 8 * 4);
     for at in [0, second] {
         let mut swapped = sidecar.clone();
-        let (left, right) = swapped.split_at_mut(first.len());
+        let (left, right) = swapped.split_at_mut(first);
         left[at..at + 56].swap_with_slice(&mut right[at..at + 56]);
         let mut damaged = file.clone();
         damaged[85..].fill(0);

@@ -2,23 +2,15 @@
 
 use std::sync::Arc;
 
-use crate::parity::{extended, protected, verified};
+use crate::parity::{extended, one_group, protected, verified};
 use seglake::format::{Options, with_parity};
-use seglake::parity::{self, Outcome, Parameters, Set, SidecarKind};
+use seglake::parity::{self, Outcome, SidecarKind};
 use seglake::source::BytesSource;
 use seglake::verbs;
 
 /// The bytes of a frame's head, and of an entry of its tables.
 const HEAD: usize = 56;
 const ENTRY: usize = 8;
-
-/// One group of four blocks in a band.
-fn set() -> Set {
-    Set {
-        id: [5; 8],
-        parameters: Parameters::new(64, 4, 2, 1).unwrap(),
-    }
-}
 
 fn some_bytes(len: usize) -> Vec<u8> {
     (0..len).map(|at| at.to_le_bytes()[0] | 1).collect()
@@ -42,7 +34,7 @@ fn read(file: &[u8], sidecar: &[u8]) -> Vec<u8> {
 #[test]
 fn blocks_without_an_entry_are_read_if_an_older_frame_proves_them() {
     let file = some_bytes(250);
-    let first = protected(&file, 200, set());
+    let first = protected(&file, 200, one_group());
     let whole = extended(&file, 250, &first).unwrap();
     for len in first.len()..=whole.len() {
         assert!(read(&file, &whole[..len]) == file, "{len}");
@@ -53,7 +45,7 @@ fn blocks_without_an_entry_are_read_if_an_older_frame_proves_them() {
 #[test]
 fn a_block_whose_entries_are_damaged_is_read() {
     let file = some_bytes(250);
-    let mut sidecar = protected(&file, 250, set());
+    let mut sidecar = protected(&file, 250, one_group());
     let second = sidecar.len() - HEAD - 6 * ENTRY;
     let entry = HEAD + ENTRY;
     for at in [entry, second + entry] {
@@ -71,7 +63,7 @@ fn a_block_whose_entries_are_damaged_is_read() {
 #[test]
 fn a_block_that_an_older_frame_proves_is_read() {
     let file = some_bytes(250);
-    let first = protected(&file, 200, set());
+    let first = protected(&file, 200, one_group());
     let mut sidecar = extended(&file, 250, &first).unwrap();
     let second = sidecar.len() - HEAD - 6 * ENTRY;
     for front in [first.len(), second] {
@@ -88,7 +80,7 @@ fn a_block_that_an_older_frame_proves_is_read() {
 #[test]
 fn damage_of_a_sidecar_is_reported_of_a_sound_file() {
     let file = some_bytes(1000);
-    let sound = protected(&file, 1000, set());
+    let sound = protected(&file, 1000, one_group());
     let mut repaired = 0;
     for at in (0..sound.len()).step_by(5) {
         let mut sidecar = sound.clone();
