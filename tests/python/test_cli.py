@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -236,16 +237,74 @@ def test_whether_a_file_may_be_read_is_found_when_it_is_read(
     assert (done.status, done.err) == (0, "")
 
 
-def test_a_full_disk_is_said() -> None:
-    full = Path("/dev/full")
-    if not full.exists():
-        pytest.skip("/dev/full is Linux's")
-    with full.open("wb") as stdout:
+_ON_A_FULL_DISK = (
+    ("--help",),
+    ("--version",),
+    ("cat", "--help"),
+    ("info", "segment.active"),
+    ("info", "--json", "segment.active"),
+    ("cat", "segment.active"),
+    ("cat", "--json", "segment.active"),
+    ("verify", "segment.active"),
+    ("verify", "--json", "segment.active"),
+    ("protect", "segment.active"),
+    ("repair", "segment.active"),
+    ("scrub", "."),
+    ("recover", "segment.active", "recovered.active"),
+    ("extract", "segment.active", "--range", "0:100"),
+    ("convert", "segment.active", "converted.sealed"),
+    ("seal", "segment.active", "segment.sealed"),
+    ("index", "chunks.chunks"),
+    ("export", "segment.active", "--to", "-"),
+    ("export", "segment.active", "--to", "segment.csv"),
+    ("log", "info", "log"),
+    ("log", "verify", "log"),
+    ("log", "tail", "log", "--from", "start", "--no-follow"),
+    ("log", "snapshot", "log", "snapshot"),
+    ("ingest", "segment.active", "--to", "lake"),
+)
+
+
+def _on_a_full_disk(words: tuple[str, ...], folder: Path, env: dict[str, str]) -> tuple[int, str]:
+    with Path("/dev/full").open("wb") as stdout:
         done = subprocess.run(
-            command("--help"), stdout=stdout, stderr=subprocess.PIPE, env=environment(), timeout=TIMEOUT_S, check=False
+            command(*words),
+            stdout=stdout,
+            stderr=subprocess.PIPE,
+            env=environment(env),
+            cwd=folder,
+            text=True,
+            timeout=TIMEOUT_S,
+            check=False,
         )
-    assert done.returncode == 2
-    assert done.stderr == b"seglake: No space left on device\n"
+    return done.returncode, done.stderr
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="/dev/full is Linux's")
+def test_that_standard_output_is_full_is_said(tmp_path: Path, vectors: Path) -> None:
+    shutil.copy(vectors / "active" / "typical.bin", tmp_path / "segment.active")
+    library.convert(tmp_path / "segment.active", tmp_path / "chunks.chunks", drop=["uuid", "type"])
+    with library.SegmentLog(tmp_path / "log") as log:
+        log.write("order.paid", b"1")
+    assert {words[0] for words in _ON_A_FULL_DISK} >= set(COMMANDS)
+    for words in _ON_A_FULL_DISK:
+        status, said = _on_a_full_disk(words, tmp_path, {"PYTHONUNBUFFERED": ""})
+        assert (status, said) == (2, "seglake: standard output: No space left on device\n"), words
+    status, said = _on_a_full_disk(("cat", "segment.active"), tmp_path, {"PYTHONUNBUFFERED": "1"})
+    assert (status, said) == (2, "seglake: standard output: No space left on device\n")
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="/dev/full is Linux's")
+@pytest.mark.parametrize("options", [(), ("--on-damage", "skip")])
+def test_a_message_about_damage_does_not_hide_that_output_was_lost(
+    options: tuple[str, ...], tmp_path: Path, vectors: Path
+) -> None:
+    damaged = tmp_path / "damaged.active"
+    shutil.copy(vectors / "active" / "flip_message.bin", damaged)
+    status, said = _on_a_full_disk(("cat", *options, "damaged.active"), tmp_path, {"PYTHONUNBUFFERED": ""})
+    assert status == 2
+    assert said.startswith("seglake: damaged.active: ")
+    assert said.endswith("\nseglake: standard output: No space left on device\n")
 
 
 def test_tracebacks_are_for_those_who_ask(tmp_path: Path) -> None:

@@ -14,6 +14,7 @@ from typing import Any
 import click
 
 from . import failure, options
+from .standard_output import OutputError, naming_standard_output
 
 _COMMANDS = (
     "info",
@@ -124,14 +125,18 @@ def run(arguments: Sequence[str] | None) -> int:
         failure.say("standard output is closed")
         return failure.Status.TROUBLE
     _never_fail_to_print()
-    try:
-        status: Any = program.main(
-            None if arguments is None else list(arguments), prog_name="seglake", standalone_mode=False
-        )
-        sys.stdout.flush()
-    except BaseException as error:
-        return int(failure.tell(error))
-    return int(status or failure.Status.SOUND)
+    with naming_standard_output():
+        try:
+            status: Any = program.main(
+                None if arguments is None else list(arguments), prog_name="seglake", standalone_mode=False
+            )
+            sys.stdout.flush()
+        except BaseException as error:
+            try:
+                return int(failure.tell(error))
+            except OutputError as lost:
+                return int(failure.tell(lost))
+        return int(status or failure.Status.SOUND)
 
 
 def _never_fail_to_print() -> None:

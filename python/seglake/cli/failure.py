@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, ClassVar
 import click
 
 from .render import printable, printable_lines
+from .standard_output import OutputError
 
 if TYPE_CHECKING:
     from seglake import DamageError, Report
@@ -64,7 +65,7 @@ def is_about_one_file(error: Exception) -> bool:
     from seglake import SeglakeError
 
     if isinstance(error, OSError):
-        return not isinstance(error, BrokenPipeError) and error.filename is not None
+        return not isinstance(error, BrokenPipeError | OutputError) and error.filename is not None
     return isinstance(error, (SeglakeError, Trouble))
 
 
@@ -74,6 +75,9 @@ def tell(error: BaseException, *, label: str | None = None) -> int:
     Args:
         error: what was raised.
         label: the file that was being read, where the error does not name one.
+
+    Raises:
+        OutputError: as `say`, but not if `error` is one.
     """
     if isinstance(error, click.exceptions.Exit):
         return error.exit_code
@@ -88,18 +92,28 @@ def tell(error: BaseException, *, label: str | None = None) -> int:
         message, status = describe(error, label=label), exit_status(error)
     if shows_tracebacks():
         message = f"{message}\n{''.join(traceback.format_exception(error)).rstrip()}"
+    if isinstance(error, OutputError):
+        _discard_output()
     say(message)
     return status
 
 
 def say(message: str) -> None:
-    """Write a message to standard error, after all output so far."""
+    """Write a message to standard error, after all output so far.
+
+    Raises:
+        OutputError: after the message, where output before it could not be written.
+    """
+    lost = None
     try:
         sys.stdout.flush()
-    except (OSError, AttributeError):
+    except (OSError, AttributeError) as error:
         # Full disk, closed pipe or no standard output at all: the message matters more than what is lost there.
         _discard_output()
+        lost = error
     click.echo(f"seglake: {printable_lines(message)}", err=True)
+    if isinstance(lost, OutputError):
+        raise lost
 
 
 @contextmanager
@@ -158,6 +172,8 @@ def describe(error: BaseException, *, label: str | None = None) -> str:
             next = "name it with --format, or by the file's extension, if you know it"
         return about if next is None else f"{about}\n  next      {next}"
     text = printable(str(error))
+    if isinstance(error, OutputError):
+        label = "standard output"  # not the file that was being read
     if isinstance(error, OSError) and error.strerror is not None:
         where = label if error.filename is None else os.fsdecode(error.filename)
         said = printable(error.strerror)
