@@ -77,7 +77,9 @@ def test_an_unfinished_record_is_damage_where_the_file_is_final(tmp_path: Path) 
     whole = path.read_bytes()
     path.write_bytes(whole[:-3])
     reader = seglake.resume(path, None)
-    assert (reader.count(), reader.pending_bytes) == (2, len(whole) // 3 - 3)
+    # A part of a checksum may end with zeros, which are nothing that waits.
+    unfinished = whole[len(whole) // 3 * 2 : -3].rstrip(b"\0")
+    assert (reader.count(), reader.pending_bytes) == (2, len(unfinished))
     assert list(reader.damage()) == []
     with pytest.raises(seglake.DamageError):
         seglake.resume(path, None, final=True).count()

@@ -361,18 +361,21 @@ def test_a_file_that_was_cut_is_an_error(folder: Path) -> None:
         query.batch()
 
 
-def test_a_change_that_keeps_size_and_time_is_seen_while_it_is_young(folder: Path) -> None:
+def test_a_change_that_keeps_size_and_time_is_seen_while_it_is_young(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clock = Clock(monkeypatch)
     a = Segment(folder / "a.active")
     rows = a.grow(2)
     size = a.path.stat().st_size
     rows += a.grow(1)
     whole = a.path.read_bytes()
     a.path.write_bytes(whole[:size].ljust(len(whole), b"\0"))
+    clock.stamp(a.path)
     query = stream(folder)
     assert query.batch() == rows[:2]
-    status = a.path.stat()
     a.path.write_bytes(whole)
-    os.utime(a.path, ns=(status.st_atime_ns, status.st_mtime_ns))
+    clock.stamp(a.path)
     assert query.batch() == rows[2:]
 
 
@@ -647,14 +650,21 @@ def test_a_wrong_key_is_an_error(folder: Path) -> None:
     assert stream(folder, checksumSecret=bytes(range(32)).hex()).batch() == ["1"]
 
 
-def test_a_file_that_is_no_segment_is_an_error_when_it_has_settled(folder: Path) -> None:
+def test_a_file_that_is_no_segment_is_an_error_when_it_has_settled(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clock = Clock(monkeypatch)
     Segment(folder / "a.active").grow(1)
-    for name in ("empty", "zeros", "young"):
-        (folder / name).write_bytes({"empty": b"", "zeros": bytes(100), "young": b"text"}[name])
-    os.utime(folder / "zeros", (time.time() - 60,) * 2)
+    (folder / "empty").touch()
+    (folder / "zeros").write_bytes(bytes(100))
+    for path in folder.iterdir():
+        clock.stamp(path)
+    clock.seconds += 60
+    (folder / "young").write_bytes(b"text")
+    clock.stamp(folder / "young")
     query = unnamed(folder)
     assert len(query.batch()) == 1
-    os.utime(folder / "young", (time.time() - 60,) * 2)
+    clock.seconds += 60
     with pytest.raises(seglake.FormatError, match="young: cannot tell the format"):
         query.batch()
 
