@@ -10,7 +10,7 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
-import duckdb
+import damage_view
 import pytest
 from cli_process import here
 from segments import DAY, flip, uuid6, write_segment
@@ -24,16 +24,11 @@ from seglake._ingestion.result import TableKind
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="the ingest runs on Linux and macOS")
 
-DOCUMENT = Path(__file__).parents[2] / "docs" / "ingest.md"
-
 
 def damage_now(lake: Path, format: str) -> list[tuple[int, int, str]]:
-    """What the view of the documents says is damaged."""
-    views = [part.partition("```")[0] for part in DOCUMENT.read_text().split("```sql\n")[1:]]
-    (view,) = [view for view in views if "VIEW damage_now" in view]
-    with duckdb.connect() as connection:
-        connection.execute(view.replace("/data/lake/active", f"{lake}/{format}"))
-        return sorted(connection.execute('SELECT start, "end", kind FROM damage_now').fetchall())
+    """What the view of the documents says is damaged in files that have been of a format."""
+    paths = {row["path"] for row in rows(lake, "files") if row["format"] == format}
+    return sorted((each.start, each.end, each.kind) for each in damage_view.damage_now(lake) if each.path in paths)
 
 
 def told(result: IngestResult) -> tuple[int, int, int, dict[str, int]]:

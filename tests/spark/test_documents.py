@@ -7,9 +7,12 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from damage_view import before_query, damage_now, view
 from documents import table
 from pyspark.sql import SparkSession
+from segments import flip, write_segment
 
+import seglake
 import seglake.spark
 from seglake._ingestion.tables import DAMAGE_SCHEMA, FILES_SCHEMA
 from seglake.spark.functions import from_oplog
@@ -42,6 +45,25 @@ def test_examples_run(spark: SparkSession, tmp_path: Path, code: str, capfd: pyt
     assert '"demo-data/' in code
     exec(code.replace("demo-data", str(data)), {})
     assert capfd.readouterr().out
+
+
+def test_the_view_of_what_is_damaged_says_the_same_in_spark(spark: SparkSession, tmp_path: Path) -> None:
+    src, lake = tmp_path / "src", tmp_path / "lake"
+    flip(src / "a.active", write_segment(src / "a.active", 10)[3].end - 9)
+    seglake.ingest(src, lake)
+    (src / "a.active").rename(src / "b.active")
+    write_segment(src / "c.active", 5)
+    seglake.ingest(src, lake)
+    for name in ("files", "damage"):
+        exec(re.sub(r"\bfiles\b", name, before_query("Spark")).replace("/data/lake", str(lake)), {"spark": spark})
+    try:
+        spark.sql(view().rstrip().removesuffix(";"))
+        found = spark.table("damage_now").select("path", "start", "end", "kind").collect()
+    finally:
+        for name in ("damage_now", "files", "damage"):
+            spark.catalog.dropTempView(name)
+    assert [tuple(row) for row in found] == damage_now(lake)
+    assert found[0].path == str(src / "b.active")
 
 
 def names_in(document: str, heading: str) -> list[str]:
