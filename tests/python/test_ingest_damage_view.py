@@ -161,6 +161,19 @@ def test_a_replaced_file_has_no_damage(tmp_path: Path) -> None:
     assert damage_now(lake) == []
 
 
+def test_a_file_that_goes_on_where_another_one_is_damaged_is_so_too(tmp_path: Path) -> None:
+    """The run has found the damage in the other one."""
+    lives, lake = Lives(tmp_path, random.Random(1)), tmp_path / "lake"
+    lives.put("a", Content(0, "active", 5))
+    ingest(lives.folder, lake)
+    lives.put("a", Content(0, "active", 8, frozenset({6})))
+    lives.put("b", Content(0, "active", 10, frozenset({6})))
+    assert ingest(lives.folder, lake).records == 4
+    assert listed(lake) == lives.damage()
+    assert {each.path for each in damage_now(lake)} == {str(lives.folder / name) for name in "ab"}
+    assert len(rows(lake, "records")) == 9
+
+
 def test_a_sealed_file_and_a_longer_active_one_that_is_damaged(tmp_path: Path) -> None:
     """No run has read the active file from its start."""
     lives, lake = Lives(tmp_path, random.Random(1)), tmp_path / "lake"

@@ -13,6 +13,7 @@ from typing import Protocol
 import seglake
 from seglake._text import path_text, printable_path
 
+from .known import KnownRecords
 from .outcome import FileOutcome, RefusedError, refused
 from .plan import PlannedFile
 from .same import Damage, Related
@@ -181,6 +182,11 @@ class _Kin:
         return segment.before.carry.position.format == "sealed" and self._reading.format_of(file) == "active"
 
     def _go_on(self, segment: _Segment, file: PlannedFile, found: Related | None = None) -> FileOutcome:
+        carry, own = segment.before.carry, segment.outcome
+        has_found = own is not None and own.damage and own.format == self._reading.format_of(file)
+        if has_found and found is not None and found.known is None and carry.tail is None:
+            # This run has listed damage of another file, which is a copy now: it is listed for this one, too.
+            found = found._replace(known=KnownRecords(carry))
         outcome = self._reading.ingest(file._replace(before=segment.before, name=segment.name), found=found)
         earlier, segment.before, segment.path = segment.outcome, Ingested.of(outcome), file.path
         if earlier is not None and segment.file is not None:
