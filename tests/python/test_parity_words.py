@@ -1,5 +1,6 @@
 """What the commands say of lost ranges, and of a sidecar of which nothing is left."""
 
+import json
 import os
 from pathlib import Path
 
@@ -80,3 +81,14 @@ def test_an_empty_sidecar_is_told(tmp_path: Path) -> None:
     assert not parity._replace(uncovered_bytes=0).covers_nothing
     seglake.protect(path, format="raw")
     assert "covers nothing" not in here("verify", "--format", "active", path).out
+
+
+def test_a_file_that_only_an_empty_sidecar_is_of_is_not_called_checked(tmp_path: Path) -> None:
+    path = tmp_path / "notes.txt"
+    path.write_bytes(b"no segment" * 100)
+    sidecar = Path(seglake.protect(path, format="raw").sidecar)
+    for content, words, checked in ((sidecar.read_bytes(), "checked by parity", "parity"), (b"", "not checked", None)):
+        sidecar.write_bytes(content)
+        assert f"not a segment, {words}" in here("verify", path).out
+        assert f"ok  {path}  not a segment, {words}" in here("verify", path, path).out
+        assert json.loads(here("verify", "--json", path).out)["checked"] == checked

@@ -25,10 +25,14 @@ class Other(NamedTuple):
         return self.parity.outcome == "sound"
 
 
+def _how_checked(parity: ParityReport) -> str:
+    return "not a segment, not checked" if parity.covers_nothing else "not a segment, checked by parity"
+
+
 def other_line(parity: ParityReport, label: str) -> str:
     """A file that is not a segment in one line, in one more what is wrong."""
     verdict = "ok" if parity.outcome == "sound" else "damaged"
-    line = f"{verdict}  {printable(label)}  not a segment, checked by parity"
+    line = f"{verdict}  {printable(label)}  {_how_checked(parity)}"
     return (
         line
         if parity.outcome == "sound" and not parity.covers_nothing
@@ -40,7 +44,7 @@ def _show(found: Other, label: str) -> None:
     """What was found in a file that is not a segment: its damaged ranges, and what to do about them."""
     parity = found.parity
     verdict = "sound" if found.is_ok else "damaged"
-    click.echo(f"{printable(label)}: {verdict}\n{exact_size(found.nbytes)}, not a segment, checked by parity")
+    click.echo(f"{printable(label)}: {verdict}\n{exact_size(found.nbytes)}, {_how_checked(parity)}")
     ranges = parity_ranges(parity)
     click.echo("\n".join(["", *(f"  {kind:<11} {text}" for kind, text in ranges)]) if ranges else "", nl=bool(ranges))
     click.echo(f"\n{parity_in_words(parity, label)}")
@@ -49,7 +53,8 @@ def _show(found: Other, label: str) -> None:
 def tell_other(found: Other, label: str, path: str | None, *, as_json: bool, in_one_line: bool) -> None:
     """Say what was found in a file that is not a segment."""
     if as_json:
-        facts = {"ok": found.is_ok, "path": path, "nbytes": found.nbytes, "format": RAW, "checked": "parity"}
+        checked = None if found.parity.covers_nothing else "parity"
+        facts = {"ok": found.is_ok, "path": path, "nbytes": found.nbytes, "format": RAW, "checked": checked}
         click.echo(json_text({**facts, "parity": found.parity.to_dict()}))
     elif in_one_line:
         click.echo(other_line(found.parity, label))
