@@ -718,6 +718,31 @@ fn a_file_that_was_cut_between_records_is_restored() {
     );
 }
 
+/// The walk emits the ranges of an index last, after those of the messages that follow it.
+#[test]
+fn what_is_restored_of_an_index_and_of_messages_is_one_range() {
+    let sample = sample("sealed trailer");
+    let first = positions(sample)[0];
+    let set = Set {
+        id: *b"some set",
+        parameters: Parameters::new(64, 6, 12, 20).unwrap(),
+    };
+    let len = sample.bytes.len() as u64;
+    let sidecar = protected(&sample.bytes, len, set);
+    let (source, options) = read_by(&sample.bytes[..first - 10], &sidecar, &sample.options);
+    let report = verify(&source, &options);
+    let restored = Span {
+        start: first as u64 - 10,
+        end: len,
+        kind: Kind::Repaired,
+        cause: Some(Cause::ChecksumMismatch),
+    };
+    assert_eq!(report.damage, [restored]);
+    assert!(report.totals.rows().iter().all(|total| total.ranges == 1));
+    let ledger: Result<Vec<_>, _> = Ledger::new(source, &options).unwrap().collect();
+    assert_eq!(ledger.unwrap().last(), Some(&restored));
+}
+
 #[test]
 fn look_ups_find_no_record_that_is_damaged_unless_it_is_restored() {
     for sample in &SAMPLES[..FORMATS.len() + 2] {

@@ -54,9 +54,7 @@ impl CoveredRange {
     /// Adds the range after this one. If its first span and the last one here are one, returns the merged span.
     fn append(&mut self, next: &Self) -> Option<Span> {
         let (before, behind) = (self.last, next.first);
-        let is_one =
-            before.kind.joins() && (before.kind, before.cause) == (behind.kind, behind.cause);
-        if !is_one {
+        if !before.goes_on_in(&behind) {
             self.last = next.last;
             return None;
         }

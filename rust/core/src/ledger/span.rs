@@ -70,6 +70,12 @@ impl Span {
         self.end.saturating_sub(self.start)
     }
 
+    /// Whether the range and the one that begins where it ends are one.
+    pub(crate) fn goes_on_in(&self, next: &Self) -> bool {
+        self.kind.joins()
+            && (self.end, self.kind, self.cause) == (next.start, next.kind, next.cause)
+    }
+
     /// Whether the range is damage.
     #[must_use]
     pub const fn is_damage(&self) -> bool {

@@ -96,7 +96,20 @@ impl Summary {
         self.widen(part.first_timestamp, part.last_timestamp);
         self.totals.merge(&part.totals);
         self.truncated |= part.truncated;
-        let joined = self.covered.merge(&part.covered);
+        self.join(&part.covered, &part.damage);
+        self.bytes = self.totals.bytes();
+        self.checked = part.checked;
+        self.suspects_key |= part.suspects_key;
+    }
+
+    /// Ends a walk: it emits the ranges of an index or table of contents last, and the last of them may go on with its first.
+    pub(crate) fn close(&mut self) {
+        self.join(&Covered::default(), &[]);
+    }
+
+    /// Adds what was read elsewhere and is damaged there: where two ranges meet, two spans may be one.
+    fn join(&mut self, covered: &Covered, damage: &[Span]) {
+        let joined = self.covered.merge(covered);
         joined.iter().for_each(|span| self.totals.join(span));
         let is_whole = |span: &&Span| {
             let holds = |one: &Span| one.start <= span.start && span.end <= one.end;
@@ -104,14 +117,11 @@ impl Summary {
         };
         self.damage.retain(|span| is_whole(&span));
         // The two halves of a merged range are left out, so that they do not use two places of a full list.
-        for span in part.damage.iter().filter(is_whole).chain(&joined) {
+        for span in damage.iter().filter(is_whole).chain(&joined) {
             if span.is_damage() {
                 self.name(*span);
             }
         }
-        self.bytes = self.totals.bytes();
-        self.checked = part.checked;
-        self.suspects_key |= part.suspects_key;
     }
 
     /// Extends the range of times.

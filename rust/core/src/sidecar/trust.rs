@@ -195,13 +195,7 @@ pub(super) fn join(spans: &mut Vec<Span>, span: Span) {
         return;
     }
     match spans.last_mut() {
-        Some(last)
-            if last.end == span.start
-                && span.kind.joins()
-                && (last.kind, last.cause) == (span.kind, span.cause) =>
-        {
-            last.end = span.end;
-        }
+        Some(last) if last.goes_on_in(&span) => last.end = span.end,
         _ => spans.push(span),
     }
 }

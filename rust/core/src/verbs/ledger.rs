@@ -90,7 +90,18 @@ impl Ledger {
 
     fn advance(&mut self) -> Result<Option<Span>> {
         self.fill()?;
-        Ok(self.ready.pop_front())
+        let Some(mut span) = self.ready.pop_front() else {
+            return Ok(None);
+        };
+        // The first walk found it, and perhaps the second what comes next.
+        if self.ready.is_empty() && self.second.is_some() {
+            self.fill()?;
+            if let Some(next) = self.ready.front().filter(|next| span.goes_on_in(next)) {
+                span.end = next.end;
+                self.ready.pop_front();
+            }
+        }
+        Ok(Some(span))
     }
 }
 

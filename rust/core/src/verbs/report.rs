@@ -123,9 +123,10 @@ impl Report {
         sum_up(walk, &mut self.summary);
     }
 
-    /// Sets what a walk knows about everything it read.
+    /// Sets what a walk knows about everything it read, at its end.
     pub(crate) fn note(&mut self, walk: &dyn Walk) {
         self.summary.note(walk.checked(), walk.suspects_key());
+        self.summary.close();
     }
 
     /// Adds what the file's parity sidecar says.
