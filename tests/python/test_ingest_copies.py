@@ -266,3 +266,92 @@ def test_damage_that_begins_in_the_unfinished_tail_of_a_copy_is_told_whole(tmp_p
     assert [(row["start"], row["end"]) for row in own] == [(start, end)]
     values = [row["value"] for row in rows(lake, "records")]
     assert len(values) == len(set(values)) == 5
+
+
+def put_copies(
+    folder: Path, files: dict[str, bytes], order: str, lake: Path, *, final: bool, settled: bool = False
+) -> None:
+    """Ingests files one after the other, or all at once. If they are settled, the next run takes them for unchanged."""
+    folder.mkdir()
+    for name in order.split() or files:
+        (folder / name).write_bytes(files[name])
+        if settled:
+            os.utime(folder / name, (1_700_000_000, 1_700_000_000))
+        if order:
+            ingest(folder, lake, final=final)
+    ingest(folder, lake, final=final)
+
+
+@pytest.mark.parametrize("order", ["a b", "b a", ""])
+@pytest.mark.parametrize("final", [False, True])
+@pytest.mark.parametrize("is_damaged", [False, True])
+@pytest.mark.parametrize("settled", [False, True])
+def test_a_copy_of_which_the_last_record_is_damaged_is_one_segment(
+    tmp_path: Path, order: str, final: bool, is_damaged: bool, settled: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(state_module, "_CHECKPOINT_FILES", 1)
+    src, lake = tmp_path / "src", tmp_path / "lake"
+    written = write_segment(tmp_path / "whole.active", 8)
+    content = (tmp_path / "whole.active").read_bytes()
+    start, end = written[3].start, written[3].end - (not is_damaged)
+    copy = bytearray(content[:end])
+    if is_damaged:
+        copy[-9] ^= 1
+    put_copies(src, {"a": content, "b": bytes(copy)}, order, lake, final=final, settled=settled)
+    # Only a tail that no other file has is damage, and only once no file grows any more.
+    for is_final in (final, True, True, False):
+        result = ingest(src, lake, final=is_final)
+        assert (result.records, result.run_id is None) == (0, is_final == final or final or not is_damaged)
+        final = final or is_final
+        assert Counter(row["value"] for row in rows(lake, "records")) == Counter(each.value for each in written)
+        is_told = is_damaged and final
+        states = {Path(row["path"]).name: row["status"] for row in latest(lake).values()}
+        assert states == {"a": "sound", "b": "damaged" if is_told else "copy"}
+        assert [place[:2] for place in damage_now(lake, "active")] == [(start, end)] * is_told
+    (src / "b").write_bytes(content[: written[3].end])
+    result = ingest(src, lake)
+    assert (result.exit_status, result.statuses["copy"], damage_now(lake, "active")) == (0, 1, [])
+    assert Counter(row["value"] for row in rows(lake, "records")) == Counter(each.value for each in written)
+
+
+@pytest.mark.parametrize("order", ["a b", "b a", ""])
+@pytest.mark.parametrize("final", [False, True])
+def test_a_tail_that_becomes_a_record_of_another_segment_is_not_lost(tmp_path: Path, order: str, final: bool) -> None:
+    src, lake = tmp_path / "src", tmp_path / "lake"
+    written = write_segment(tmp_path / "whole.active", 8)
+    content = (tmp_path / "whole.active").read_bytes()
+    with seglake.create(tmp_path / "fork.active", format="active") as writer:
+        writer.write(uuid=written[3].uuid, type=TYPE, value=b"of another log")
+    fork = content[: written[2].end] + (tmp_path / "fork.active").read_bytes()
+    put_copies(src, {"a": content, "b": fork[:-1]}, order, lake, final=final)
+    assert Counter(row["value"] for row in rows(lake, "records")) == Counter(each.value for each in written)
+    (src / "b").write_bytes(fork)
+    for _ in range(2):
+        ingest(src, lake)
+    found = Counter(row["value"] for row in rows(lake, "records"))
+    # What both begin with is there for both.
+    assert found == Counter([*(each.value for each in [*written, *written[:3]]), b"of another log"])
+
+
+@pytest.mark.parametrize("order", ["ab", "ba", ""])
+def test_records_after_damage_of_an_oplog_are_no_tail_of_a_copy(tmp_path: Path, order: str) -> None:
+    src, lake = tmp_path / "src", tmp_path / "lake"
+    src.mkdir()
+    content: dict[str, bytearray] = {}
+    for name in "ab":
+        with seglake.create(tmp_path / name, format="oplog") as writer:
+            for number in range(8):
+                value = f"{number} of {name if number > 3 else '-'}".encode()
+                writer.write(version=1, checkpointer=1, checkpoint=None, clock=[], abi=0, batch=1, value=value)
+        content[name] = bytearray((tmp_path / name).read_bytes())
+    one = len(content["b"]) // 8
+    content["b"] = content["b"][: 6 * one]
+    content["b"][3 * one + 3] ^= 0xFF
+    for name in order or "ab":
+        (src / name).write_bytes(content[name])
+        if order or name == "b":
+            ingest(src, lake, format="oplog")
+    assert ingest(src, lake, format="oplog").run_id is None
+    ingest(src, lake, format="oplog", final=True)
+    found = {row["value"] for row in rows(lake, "records")}
+    assert {b"4 of b", b"5 of b", b"7 of a"} <= found

@@ -509,7 +509,8 @@ def test_damage_after_a_tail_that_was_final_is_told(tmp_path: Path) -> None:
     (src / "a").write_bytes(cut + bytes(len(content)))
     flip(src / "b", written[12].end - 9)
     assert ingest(src, lake, final=True).records == 19
-    found = [(Path(row["path"]).name, row["start"], row["end"]) for row in rows(lake, "damage")]
+    # That of the first one is listed for the segment, and for the copy that it is in the end.
+    found = sorted({(Path(row["path"]).name, row["start"], row["end"]) for row in rows(lake, "damage")})
     assert found == [("a", written[9].start, written[9].end), ("b", written[12].start, written[12].end)]
     # Nor does junk after the last record hide what another file has there.
     junk, other = tmp_path / "junk", tmp_path / "other"
@@ -517,9 +518,9 @@ def test_damage_after_a_tail_that_was_final_is_told(tmp_path: Path) -> None:
     (junk / "a").write_bytes(content[: written[9].end] + b"x" * 2 * len(content))
     shutil.copy(src / "b", junk / "b")
     assert ingest(junk, other, final=True).records == 19
-    found = [(Path(row["path"]).name, row["start"], row["end"]) for row in rows(other, "damage")]
-    assert sorted(found)[-1] == ("b", written[12].start, written[12].end)
-    assert [name for name, _, _ in sorted(found)] == ["a", "b"]
+    found = sorted({(Path(row["path"]).name, row["start"], row["end"]) for row in rows(other, "damage")})
+    assert found[-1] == ("b", written[12].start, written[12].end)
+    assert [name for name, _, _ in found] == ["a", "b"]
 
 
 def test_copies_in_folders_that_are_ingested_in_turn_come_once(tmp_path: Path) -> None:

@@ -208,6 +208,16 @@ class Carry:
         """
         return self.tail is not None and (self.tail.records > 0 or size <= self.tail.size)
 
+    def without_tail(self) -> Self:
+        """Returns it without what a run that was told that the file is final has noted of its tail."""
+        if self.tail is None:
+            return self
+        damage, end = self.damage, self.position.byte_offset
+        if damage is not None:
+            ranges = tuple(each for each in damage.ranges if each.start < end)
+            damage = damage._replace(ranges=ranges) if ranges else None
+        return replace(self, tail=None, damage=damage)
+
     def at(self, position: seglake.Position, more: Sums) -> Self:
         """Returns that of a later position, up to which there is so much more."""
         tail = self.tail

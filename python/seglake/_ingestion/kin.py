@@ -7,7 +7,7 @@ docs/ingest.md, "One segment or several", has the rules as users see them.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Protocol
 
 import seglake
@@ -16,7 +16,7 @@ from seglake._text import path_text, printable_path
 from .known import KnownRecords
 from .outcome import FileOutcome, RefusedError, refused
 from .plan import PlannedFile
-from .same import Damage, Related
+from .same import UNKNOWN, Damage, Related
 from .state import Ingested
 
 __all__ = ["Reading", "read_kin"]
@@ -53,12 +53,16 @@ class Reading(Protocol):
         """Tells whether a damaged copy is as it was when an earlier run compared it and listed its damage."""
         ...
 
-    def list_damage(self, file: PlannedFile, damage: Damage | None, reason: str) -> FileOutcome:
+    def other_tail(self, file: PlannedFile, known: str, before: Ingested) -> int:
+        """Returns how many bytes its unfinished tail has, if they differ from what another has there; else 0."""
+        ...
+
+    def list_damage(self, file: PlannedFile, damage: Damage, reason: str) -> FileOutcome:
         """Lists the damage of a copy, without its records.
 
         Args:
             file: the copy.
-            damage: what is damaged in it; None if that was not looked for.
+            damage: what is damaged in it.
             reason: the text for the column `error`: it names the file that has the records.
 
         Raises:
@@ -162,8 +166,7 @@ class _Kin:
                         continue
                     if found.relation == "anew":
                         # The segment's tail, which a run with `final` has taken, is not in this file.
-                        carry = replace(segment.before.carry, tail=None)
-                        segment.before = segment.before.with_carry(carry)
+                        segment.before = segment.before.with_carry(segment.before.carry.without_tail())
                     if found.known is None and self._is_active_after_sealed(file, segment):
                         segment.before = self._reading.as_active(file, segment.before)
                 return self._go_on(segment, file, found)
@@ -173,7 +176,7 @@ class _Kin:
                 gone = error if segment.path is None else gone
         if gone is not None:
             if file.copy is not None and self._reading.is_as_listed(file, file.copy):
-                return self._copy(file, self._segments[0], None)
+                return self._copy(file, self._segments[0], UNKNOWN)
             raise gone
         return self._begin(file) if own is None else self._go_on(own, file)
 
@@ -197,7 +200,7 @@ class _Kin:
                 outcome.start = min(earlier.start, outcome.start)
             outcome.repaired_records += earlier.repaired_records
             outcome.refused_sidecar = outcome.refused_sidecar or earlier.refused_sidecar
-            copy = self._earlier(segment.file, segment, Damage() if earlier.status == "sound" else None)
+            copy = self._earlier(segment.file, segment, earlier)
             self._outcomes[segment.file.path] = copy
             if copy.status == "copy":
                 for cause, (ranges, nbytes) in earlier.damage.items():
@@ -206,10 +209,14 @@ class _Kin:
         segment.file, segment.outcome = file, outcome
         return outcome
 
-    def _earlier(self, file: PlannedFile, segment: _Segment, damage: Damage | None) -> FileOutcome:
-        """Makes the row of a file that this run has read, and that is a copy by now."""
+    def _earlier(self, file: PlannedFile, segment: _Segment, outcome: FileOutcome) -> FileOutcome:
+        """Makes the row of a file that this run has read, with this outcome, and that is a copy by now."""
+        damage = Damage() if outcome.status == "sound" else UNKNOWN
         try:
-            return self._copy(file, segment, damage)
+            tail = self._reading.other_tail(file, str(segment.path), Ingested.of(outcome))
+            if tail and outcome.format == "oplog":
+                return self._begin(file)  # records of another file may be in it
+            return self._copy(file, segment, damage._replace(tail=tail))
         except RefusedError as error:
             return refused(file, error)
         except (OSError, seglake.SeglakeError) as error:
@@ -225,13 +232,15 @@ class _Kin:
         self._segments.append(_Segment(name, Ingested.of(outcome), file.path, file, outcome))
         return outcome
 
-    def _copy(self, file: PlannedFile, segment: _Segment, damage: Damage | None) -> FileOutcome:
-        """Makes the row of a copy; `damage` is what is damaged in it, None if that is not known."""
+    def _copy(self, file: PlannedFile, segment: _Segment, damage: Damage) -> FileOutcome:
+        """Makes the row of a copy; `damage` is what is damaged in it."""
         path = path_text(file.path)
         reason = f"{path}: its records are those of {printable_path(segment.path or segment.before.path)}"
-        if damage is None or damage.ranges:
+        if not damage.is_none:
             outcome = self._reading.list_damage(file, damage, reason)
             if outcome.status == "damaged":
                 return outcome
         format = self._reading.format_of(file)
-        return FileOutcome(path, path, "copy", format, size=file.size, modified=file.modified, error=reason)
+        row = FileOutcome(path, path, "copy", format, size=file.size, modified=file.modified, error=reason)
+        row.pending_bytes = damage.tail or None
+        return row

@@ -243,6 +243,8 @@ def _may_have_changed(file: PlannedFile, state: State, *, final: bool) -> bool:
     if copy is not None:
         if copy.damaged is not None and _may_be_repaired(file, copy.damaged):
             return True
+        if final and copy.pending_bytes > 0:
+            return True
         return copy.modified is None or (copy.size, copy.modified) != (file.size, file.modified)
     name = state.by_path.get(path)
     before = None if name is None else state.ingested[name]

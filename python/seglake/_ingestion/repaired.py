@@ -105,6 +105,8 @@ def damage_after(
     Raises:
         OSError, seglake.SeglakeError: it cannot be read.
     """
+    if before is not None and before.position.format == reader.format:
+        before = before.without_tail()  # it was read again, and what is still damaged in it was found again
     earlier = () if before is None or before.damage is None else before.damage.ranges
     is_known = before is None or before.damage is not None or not (before.sums.ranges or before.tail)
     is_elsewhere = before is not None and (
@@ -144,7 +146,7 @@ def is_listed(before: Carry, found: Sequence[tuple[int, int]] | None, reader: se
     if before.damage is None or (not grows(reader.format) and end != reader.nbytes):
         return False
     if found is not None:
-        listed = sorted((each.start, each.end) for each in before.damage.ranges)
+        listed = sorted((each.start, each.end) for each in before.damage.ranges if each.start < end)
         if listed != sorted(each for each in found if each[0] < end):
             return False
     return all(_is_as_it_was(reader, each) for each in before.damage.ranges)

@@ -18,7 +18,7 @@ from .known import KnownRecords, KnownUpTo
 from .repaired import MOST_RANGES
 from .state import Ingested
 
-__all__ = ["Damage", "Related", "Relation", "relation"]
+__all__ = ["UNKNOWN", "Damage", "Related", "Relation", "other_tail", "relation"]
 
 Relation = Literal["copy", "longer", "repaired", "anew", "other"]
 """How a file is related to a segment.
@@ -33,15 +33,22 @@ Relation = Literal["copy", "longer", "repaired", "anew", "other"]
 
 
 class Damage(NamedTuple):
-    """What is damaged in a file, without an unfinished tail.
+    """What is damaged in a file, and whether its unfinished tail may be.
 
     Attributes:
-        ranges: start, end and kind of each range, at most `MOST_RANGES`.
+        ranges: start, end and kind of each range, at most `MOST_RANGES`, without the tail.
         is_all: whether there are no more.
+        tail: of a copy, how many bytes its unfinished tail has; 0 if the segment's file has these bytes there, too.
     """
 
     ranges: tuple[tuple[int, int, str], ...] = ()
     is_all: bool = True
+    tail: int = 0
+
+    @property
+    def is_none(self) -> bool:
+        """Whether it is certain that nothing is damaged, and not even the tail is."""
+        return self == Damage()
 
     @property
     def lost(self) -> list[tuple[int, int]]:
@@ -52,6 +59,10 @@ class Damage(NamedTuple):
     def listed(self) -> list[tuple[int, int]]:
         """The ranges of which nothing is in `records`, or only what a sidecar restores."""
         return [(start, end) for start, end, kind in self.ranges if kind != "record"]
+
+
+UNKNOWN: Final = Damage(is_all=False)
+"""That of a file in which damage was not looked for."""
 
 
 class Related(NamedTuple):
@@ -69,6 +80,31 @@ class Related(NamedTuple):
     known: KnownRecords | None = None
 
 
+def other_tail(
+    open_all: Callable[[str, int | None, str | None], seglake.Reader], path: str, known: str, before: Ingested
+) -> int:
+    """Returns how many bytes the unfinished tail of a file has, if they differ from what another has there; else 0.
+
+    Args:
+        open_all: as for `relation`.
+        path: the file.
+        known: the other one.
+        before: how far the file was ingested.
+
+    Raises:
+        OSError: one of them cannot be read.
+        seglake.SeglakeError: likewise.
+    """
+    position, tail = before.carry.position, before.carry.tail
+    start = position.byte_offset
+    end = start + before.pending_bytes if tail is None else tail.end
+    if end <= start:
+        return 0
+    with open_all(path, before.size, position.format) as reader, open_all(known, None, None) as other:
+        is_known = reader.format != other.format or _same_bytes(reader, other, end, [(0, start)])
+    return 0 if is_known else end - start
+
+
 class _Pass(NamedTuple):
     """What a pass over a file has found.
 
@@ -77,12 +113,16 @@ class _Pass(NamedTuple):
         known: how many of its records are in `records`, if the segment is damaged and of the same format; else 0.
         adds: how many other records it then has up to where the segment was read.
         first: where its first record begins; 0 if it has none.
+        end: up to where it was read.
+        tail_end: up to where its unfinished tail reaches.
     """
 
     damage: Damage
     known: int
     adds: int
     first: int
+    end: int
+    tail_end: int
 
 
 _CHUNK_BYTES: Final = 1 << 20
@@ -113,11 +153,14 @@ def relation(
     """
     with open_all(path, size, None) as reader, open_all(known, None, before.carry.position.format) as other:
         found = _pass(reader, before)
-        how = _relation(reader, other, before, found.damage)
+        how = _relation(reader, other, before, found)
         if how == "other" and reader.format == other.format:
             how = _but_for_damage(reader, other, before, found)
         if how == "other" and _has_all_that_was_read(reader, before):
             return Related("repaired", found.damage, KnownUpTo(before.carry))
+        if how == "copy" and reader.format == other.format:
+            differs = not _same_bytes(reader, other, found.tail_end, [(0, found.end)])
+            return Related(how, found.damage._replace(tail=(found.tail_end - found.end) * differs))
         return Related(how, found.damage, _known(reader, before, how, found.damage))
 
 
@@ -134,25 +177,20 @@ def _known(reader: seglake.Reader, before: Ingested, found: Relation, damage: Da
     return None if is_after else KnownUpTo(before.carry)
 
 
-def _relation(reader: seglake.Reader, other: seglake.Reader, before: Ingested, damage: Damage) -> Relation:
+def _relation(reader: seglake.Reader, other: seglake.Reader, before: Ingested, found: _Pass) -> Relation:
     own = before.carry.position
     if reader.format != own.format:
         return _by_records(reader, other, before)
-    damaged = damage.lost
-    if reader.position is None:
-        raise RuntimeError("a pass that ended has no position")
-    # An unfinished tail may be the beginning of what the segment has there, or differ from it.
-    end = reader.position.byte_offset
+    damaged, end = found.damage.lost, found.end
     if not grows(own.format):
         # What can be read of one depends on all of its bytes.
         if end == own.byte_offset and _same_bytes(reader, other, end, damaged):
             return "copy"
         return _of_sealed(reader, other, before) if own.format == "sealed" else "other"
-    tail, size = before.carry.tail, end + (reader.pending_bytes or 0)
-    goes_on = end == own.byte_offset and tail is not None and size > tail.end
+    tail = before.carry.tail
+    goes_on = end == own.byte_offset and tail is not None and found.tail_end > tail.end
     if end <= own.byte_offset and not goes_on:
-        # Of two files that are being written either may have more of a record that is not finished.
-        return "copy" if _same_bytes(reader, other, max(end, min(size, other.nbytes)), damaged) else "other"
+        return "copy" if _same_bytes(reader, other, _compared(reader, other, found), damaged) else "other"
     # A tail that was damage alone is read again with what has come: its damage is that of this file.
     if tail is not None and tail.records and _same_bytes(reader, other, tail.end):
         return "longer"
@@ -160,6 +198,17 @@ def _relation(reader: seglake.Reader, other: seglake.Reader, before: Ingested, d
     if not _same_bytes(reader, other, own.byte_offset) or (tail is not None and tail.records):
         return "other"
     return "longer" if tail is None else "anew"
+
+
+def _compared(reader: seglake.Reader, other: seglake.Reader, found: _Pass) -> int:
+    """Returns up to where the bytes of a file have to be those of a longer one.
+
+    The unfinished tail does not have to: what it begins is compared when it is finished, as the file has changed then.
+    """
+    if reader.format != "oplog":
+        return found.end
+    # It has no checksums: all after its first damage is its tail, also records that are finished.
+    return max(found.end, min(found.tail_end, other.nbytes))
 
 
 def _pass(reader: seglake.Reader, before: Ingested) -> _Pass:
@@ -177,7 +226,10 @@ def _pass(reader: seglake.Reader, before: Ingested) -> _Pass:
         if len(found) <= MOST_RANGES:
             found.extend((span.start, span.end, span.kind) for span in each.damage)
     damage = Damage(tuple(found[:MOST_RANGES]), len(found) <= MOST_RANGES)
-    return _Pass(damage, number, adds, first or 0)
+    if reader.position is None:
+        raise RuntimeError("a pass that ended has no position")
+    end = reader.position.byte_offset
+    return _Pass(damage, number, adds, first or 0, end, end + (reader.pending_bytes or 0))
 
 
 def _but_for_damage(reader: seglake.Reader, other: seglake.Reader, before: Ingested, found: _Pass) -> Relation:
@@ -188,28 +240,26 @@ def _but_for_damage(reader: seglake.Reader, other: seglake.Reader, before: Inges
     """
     own, position, damage = before.carry, before.carry.position, found.damage
     is_known = own.tail is None and damage.is_all and (own.damage is not None or not own.sums.ranges)
-    if reader.position is None or not is_known:
+    if not is_known:
         return "other"
     earlier = [] if own.damage is None else [(each.start, each.end) for each in own.damage.ranges]
     # The segment's file may have rotted since it was read.
     since = [each for each in _pass(other, before).damage.lost if each not in earlier]
     hidden = [*damage.lost, *earlier, *since]
-    end, until = reader.position.byte_offset, position.byte_offset
+    end, until = found.end, position.byte_offset
     last = min(end, until)
     if grows(position.format):
         is_proven = not any(start < last <= stop for start, stop in hidden)
-        size = min(end + (reader.pending_bytes or 0), other.nbytes)
     else:
         is_at_first = not (damage.lost or since) or min(start for start, _ in hidden) >= found.first
         is_proven = end == until and is_at_first
-        size = end
     if end >= until and not damage.lost:
         is_proven = is_proven and found.known == own.sums.records
     if not hidden or not is_proven or not _same_bytes(reader, other, last, hidden):
         return "other"
     if end > until or (end == until and (found.adds or not damage.lost)):
         return "repaired"
-    is_copy = not found.adds and _same_bytes(reader, other, max(end, size), hidden)
+    is_copy = not found.adds and _same_bytes(reader, other, _compared(reader, other, found), hidden)
     return "copy" if is_copy else "other"
 
 

@@ -165,6 +165,7 @@ class FileSink:
         start = span.start
         if start < self._final_tail.end:
             if span.end <= self._final_tail.end or (span.kind == "record" and self._final_tail.records):
+                self._note_damage(span)
                 return
             if span.kind != "record":
                 start = self._final_tail.end
@@ -172,16 +173,21 @@ class FileSink:
         cause = str(span.cause)
         ranges, nbytes = self.damage.get(cause, (0, 0))
         self.damage[cause] = (ranges + 1, nbytes + span.end - start)
-        digest = range_digest()
         # A range without bytes (a file that has none and must have some) is a row all the same.
         for part, first in enumerate(range(start, max(span.end, start + 1), RAW_PART_BYTES)):
             raw = self._bytes(first, min(first + RAW_PART_BYTES, span.end))
-            digest.update(raw)
             place = {"start": start, "end": span.end, "kind": span.kind, "cause": span.cause, "part": part}
             self._output.add_damage(self._source().format, {**self._place, "run": self._run, **place, "raw": raw})
+        self._note_damage(span)
+
+    def _note_damage(self, span: seglake.Span) -> None:
         # Of the kind `record` is what is in `records`.
-        if span.kind != "record" and len(self.damaged) <= MOST_RANGES:
-            self.damaged.append(DamagedRange(start, span.end, span.kind != "repaired", digest.hexdigest()))
+        if span.kind == "record" or len(self.damaged) > MOST_RANGES:
+            return
+        digest = range_digest()
+        for first in range(span.start, span.end, RAW_PART_BYTES):
+            digest.update(self._bytes(first, min(first + RAW_PART_BYTES, span.end)))
+        self.damaged.append(DamagedRange(span.start, span.end, span.kind != "repaired", digest.hexdigest()))
 
     def _bytes(self, start: int, stop: int) -> bytes:
         try:

@@ -88,11 +88,13 @@ class Copy(NamedTuple):
         size: its size in bytes.
         modified: when it was modified; None if it may have changed since at the same time.
         damaged: if it is damaged, how far its damage was listed.
+        pending_bytes: how many bytes its unfinished tail has, which differ from those of the other file.
     """
 
     size: int
     modified: int | None
     damaged: Ingested | None = None
+    pending_bytes: int = 0
 
 
 @dataclass
@@ -227,7 +229,8 @@ def _replayed(state: State, rows: Iterable[tuple[str, _Row]]) -> State:
         state.refused.pop(path, None)
         is_damaged_copy = row.status in INGESTED and row.error is not None
         if row.status == "copy" or is_damaged_copy:
-            state.copies[path] = Copy(row.size, row.modified, _ingested(name, row) if is_damaged_copy else None)
+            damaged = _ingested(name, row) if is_damaged_copy else None
+            state.copies[path] = Copy(row.size, row.modified, damaged, row.pending_bytes or 0)
         if row.status not in INGESTED or is_damaged_copy:
             state.refused[path] = (row.status, row.error)
             continue
@@ -252,7 +255,7 @@ def _restored(run: str, rows: Rows) -> State:
     for segment, path, status, format, end, pending_bytes, records, size, modified, carry, error, is_here in rows:
         own = Ingested(path, status, format, end, pending_bytes, records, size, modified, carry)
         if segment is None:
-            state.copies[path] = Copy(size, modified, None if status == "copy" else own)
+            state.copies[path] = Copy(size, modified, None if status == "copy" else own, pending_bytes or 0)
         elif status in INGESTED and error is None:
             state.ingested[segment] = own
             if is_here:
@@ -268,11 +271,11 @@ def _saved(state: State) -> Rows:
         numbers = (own.end, own.pending_bytes, own.records, own.size, own.modified)
         is_here = state.by_path.get(own.path) == name
         yield (name, own.path, own.status, own.format, *numbers, own.carry_json, None, is_here)
-    for path, (size, modified, own) in state.copies.items():
+    for path, (size, modified, own, pending_bytes) in state.copies.items():
         if own is None:
-            yield (None, path, "copy", None, None, None, None, size, modified, None, None, None)
+            yield (None, path, "copy", None, None, pending_bytes, None, size, modified, None, None, None)
         else:
-            numbers = (own.end, own.pending_bytes, own.records, size, modified)
+            numbers = (own.end, pending_bytes, own.records, size, modified)
             yield (None, path, own.status, own.format, *numbers, own.carry_json, None, None)
     for path, (status, error) in state.refused.items():
         yield (path, path, status, *[None] * 7, error, None)

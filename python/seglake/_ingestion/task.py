@@ -31,7 +31,7 @@ from .repaired import (
     only_damage_changed,
 )
 from .result import OnDamage
-from .same import Damage, Related, relation
+from .same import UNKNOWN, Damage, Related, other_tail, relation
 from .sidecars import BESIDE, Sidecars
 from .sink import FileSink, UnreadableError
 from .state import Ingested
@@ -301,21 +301,25 @@ class _Reading:
         """Compares a file with the one of a segment."""
         return relation(self._open_all, file.path, file.size, known, before)
 
-    def list_damage(self, file: PlannedFile, damage: Damage | None, reason: str) -> FileOutcome:
+    def other_tail(self, file: PlannedFile, known: str, before: Ingested) -> int:
+        """Returns how many bytes the unfinished tail of a file has, if they differ from what another has there."""
+        return other_tail(self._open_all, file.path, known, before)
+
+    def list_damage(self, file: PlannedFile, damage: Damage, reason: str) -> FileOutcome:
         """Lists the damage of a copy, without its records: all of it, or only what is new if the rest is listed.
 
         Raises:
             RefusedError: it cannot be read.
         """
         before = file.copy if file.copy is not None and self._is_listed(file, file.copy, damage) else None
-        return self.ingest(file._replace(before=before, name="", copy=None), reason)
+        return self.ingest(file._replace(before=before, name="", copy=None), reason, found=Related("copy", damage))
 
     def is_as_listed(self, file: PlannedFile, before: Ingested) -> bool:
         """Tells whether a damaged copy is as it was when an earlier run compared it and listed its damage."""
-        return file.size == before.size and self._is_listed(file, before, None)
+        return file.size == before.size and self._is_listed(file, before, UNKNOWN)
 
-    def _is_listed(self, file: PlannedFile, before: Ingested, damage: Damage | None) -> bool:
-        found = None if damage is None else damage.listed
+    def _is_listed(self, file: PlannedFile, before: Ingested, damage: Damage) -> bool:
+        found = damage.listed if damage.is_all else None
         try:
             with self._open_all(file.path, file.size, before.format) as reader:
                 return is_listed(before.carry, found, reader) and self.goes_on(file, before)
@@ -350,8 +354,9 @@ class _Reading:
         is_same = before is not None and file.segment is None
         self.progress.begin(before.byte_offset if before is not None and is_same else 0, file.new_bytes)
         changed = change_time_ns(file.path)  # before it is read
-        # Another file has what the tail of a copy begins.
-        is_final = (runner.final and copy_of is None) or (file.segment is not None and file.segment.is_frozen)
+        # Mostly another file has what the tail of a copy begins.
+        has_tail = copy_of is None or (found is not None and found.damage.tail > 0)
+        is_final = (runner.final and has_tail) or (file.segment is not None and file.segment.is_frozen)
 
         def opening(position: seglake.Position | None, *, final: bool) -> seglake.Reader:
             return self._open(file, str(format), position, final=final)
