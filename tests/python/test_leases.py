@@ -30,10 +30,11 @@ class Files:
 
     def __init__(self, at: dict[str, bytes] | None = None) -> None:
         self.at = at or {}
+        self.written: dict[str, float] = {}  # when, if not at 0
 
     def find(self, path: str, name: str) -> Entry | None:
         if path in self.at:
-            return Entry(path, True, len(self.at[path]), 0.0)
+            return Entry(path, True, len(self.at[path]), self.written.get(path, 0.0))
         return Entry(path, False, 0, None) if any(each.startswith(f"{path}/") for each in self.at) else None
 
 
@@ -84,6 +85,21 @@ class Model(Target):
     def _make_folder(self, path: str) -> None: ...
 
 
+class Staging(Model):
+    """The same, where a file is written under a hidden name first, and then renamed."""
+
+    def put(self, content: bytes, path: str, name: str, *, create: bool = False) -> None:
+        folder, _, own = path.rpartition("/")
+        hidden = f"{folder}/.{own}.0.tmp"
+        self._before()
+        self.store.at[hidden] = content
+        self._after("written")
+        self._before()
+        del self.store.at[hidden]  # another that removed it has taken a live writer for dead
+        self.store.at[path] = content
+        self._after("put")
+
+
 @dataclass
 class Process:
     """A process that takes, renews and gives up one lock; its steps are those of its requests."""
@@ -100,7 +116,7 @@ class Process:
     held: Held = field(init=False)
 
     def __post_init__(self) -> None:
-        target = Model(self.order.files, self._before, self._after)
+        target = self.order.target(self.order.files, self._before, self._after)
         self.leases = leases_of(target, str, lambda _: 0.0)
         self.held = Held(self.name, "", 60.0)
 
@@ -160,7 +176,8 @@ class Process:
 class Order:
     """One order of the steps of several processes, of which the one named "holder" has the lock."""
 
-    def __init__(self, **runs: Callable[[Process], object]) -> None:
+    def __init__(self, target: type[Model] = Model, **runs: Callable[[Process], object]) -> None:
+        self.target = target
         self.files = Files()
         self.turn = threading.Semaphore(0)
         self.is_over = False
@@ -309,3 +326,38 @@ def test_only_the_last_of_three_has_the_lock() -> None:
                 taken_later(order.files)
         taken_later(order.files)
     assert count > 400 * 12
+
+
+LATER = 86_401.0  # a second after the time from which on a file counts as that of a dead process
+
+
+def taken_at(files: Files, now: float) -> Files:
+    """Another process takes the lock at a time, and gives it up; returns what is left."""
+    left = Files(dict(files.at))
+    left.written = dict(files.written)
+    own, held = leases_of(Staging(left), str, lambda _: now), Held("last", "", 60.0)
+    assert own.take(LOCK, held, None)
+    own.give_up(LOCK, held)
+    return left
+
+
+@pytest.mark.usefixtures("expired")
+def test_what_dead_takers_were_writing_is_removed_once_it_is_old() -> None:
+    """Wherever they die. As long as one of them may be alive, it is not."""
+    kept = 0
+    for order in orders(lambda: Order(Staging, one=takes, two=takes)):
+        hidden = {file for file in order.files.at if "/." in file}
+        assert hidden <= set(taken_at(order.files, LATER - 2).at) | {file for file in hidden if "/.last" in file}
+        kept += bool(hidden)
+        assert taken_at(order.files, LATER).at == {}
+    assert kept > 50
+
+
+@pytest.mark.usefixtures("expired")
+def test_only_what_is_old_is_removed() -> None:
+    files = Files({f"{LOCK}/.old-1.0.tmp": b"", f"{LOCK}/.new-1.0.tmp": b""})
+    files.written[f"{LOCK}/.new-1.0.tmp"] = 1.5
+    assert set(taken_at(files, LATER).at) == {f"{LOCK}/.new-1.0.tmp"}
+    own, held = leases_of(Staging(files), str, lambda _: None), Held("other", "", 60.0)  # a store that has no clock
+    assert own.take(LOCK, held, None)
+    assert len(files.at) == 3

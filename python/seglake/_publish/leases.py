@@ -37,6 +37,9 @@ _PAUSE_SECONDS: Final = 0.2
 # For how long a lock may be one that is being written.
 _BEGUN_SECONDS: Final = 60.0
 
+# For how long a file of a lock may be one that is being written, and was not named yet. Its writer may stand still.
+_UNNAMED_SECONDS: Final = 86_400.0
+
 Found = Mapping[Path, bytes]
 """The files that a lock consists of at one moment, and what they say; nothing where it is free."""
 Waiting = Callable[[float], object]
@@ -278,6 +281,8 @@ class _FileLeases(Leases):
             return None
         self._remove_of({_owner_of(file) for file in there}, path)
         held.file = own
+        with suppress(OSError):  # the next one that takes it tries again
+            self._remove_unnamed(path)
         if self.is_ours(path, held):
             return True
         self._remove_of({held.token}, path)  # this process stood still for so long that another took it
@@ -320,6 +325,14 @@ class _FileLeases(Leases):
         file = path / f"{held.token}-{held.renewals}"
         self._put(file, held.content(replaces=sorted(each.name for each in replaced)))
         return file
+
+    def _remove_unnamed(self, path: Path) -> None:
+        """Removes what processes left that died while they wrote a file of the lock."""
+        unnamed = [file for file in self._all_files(path) if file.name.startswith(".")]
+        now = self._now(path) if unnamed else None
+        for file in unnamed:
+            if self._age_of(file, now) > _UNNAMED_SECONDS:
+                self._remove(file)
 
     def _remove_of(self, tokens: Collection[str], path: Path, but: Path | None = None) -> None:
         for file in self._all_files(path):
