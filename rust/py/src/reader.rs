@@ -1,5 +1,9 @@
 //! `Reader`: one open segment, and the passes over it.
 
+mod look_up;
+mod tenants;
+mod walks;
+
 use std::ffi::OsStr;
 use std::path::Path;
 use std::sync::Arc;
@@ -7,27 +11,24 @@ use std::sync::atomic::Ordering;
 
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
-use pyo3::sync::PyOnceLock;
-use pyo3::types::{PyBytes, PyCapsule, PyDict, PyList, PyTuple, PyType};
-use seglake::columns::{self, Limits, Selection, Uint64Type, UuidType};
-use seglake::format::{self, Column, Format, Hits, Options, RecordId, Start, Unproven, Walk};
+use pyo3::types::{PyBytes, PyCapsule, PyDict, PyTuple};
+use seglake::columns::{Limits, Selection, Uint64Type};
+use seglake::format::{self, Column, Format, Options, Start, Unproven};
 use seglake::source::Source;
-use seglake::text::escape;
 use seglake::verbs;
 
 use crate::arrow::{self, Schema};
-use crate::batches::{Batch, Batches, Stream};
+use crate::batches::{Batches, Stream};
 use crate::error::raise;
-use crate::exclusive::Exclusive;
 use crate::filters::Filters;
-use crate::ids::{id_from_arguments, id_from_python, ids_from_arrow};
+use crate::ids::id_from_arguments;
 use crate::index::Index;
 use crate::ledger::Ledger;
 use crate::lookup::LazyLookup;
 use crate::numbers;
-use crate::passes::{Pass, Passes, Shared};
+use crate::passes::{Passes, Shared};
 use crate::position::Position;
-use crate::record::{Record, RecordMaker};
+use crate::record::Record;
 use crate::records::Records;
 use crate::reopening::Reopening;
 use crate::report::Report;
@@ -74,181 +75,8 @@ impl Reader {
         }
     }
 
-    fn spans(&self, py: Python<'_>, damaged_only: bool) -> PyResult<Ledger> {
-        self.shared.check_open()?;
-        // The ledger is of the whole file, or of what it grew by.
-        let start = self.passes.growth.as_ref();
-        let start = start.map_or(Start::Beginning, Start::Growth);
-        let ledger =
-            py.detach(|| verbs::Ledger::starting(self.source.clone(), &self.options, start));
-        Ok(Ledger::new(
-            ledger.map_err(|error| raise(py, error))?,
-            self.shared.clone(),
-            damaged_only,
-        ))
-    }
-
-    fn begin(&self, pass: Arc<dyn Pass>) {
-        self.shared.begin(pass);
-    }
-
-    fn records(
-        &self,
-        py: Python<'_>,
-        open: impl FnOnce() -> seglake::Result<Box<dyn Walk>> + Send,
-    ) -> PyResult<Records> {
-        self.shared.check_open()?;
-        let walk = py.detach(open).map_err(|error| raise(py, error))?;
-        let records = Records::new(
-            walk,
-            self.format.name,
-            self.columns(),
-            verbs::Report::of(self.format, &*self.source),
-            !self.options.strict,
-            self.shared.clone(),
-        );
-        self.begin(records.pass());
-        Ok(records)
-    }
-
-    /// Where a pass begins.
-    fn start(&self) -> Start<'_> {
-        match &self.passes {
-            Passes {
-                growth: Some(growth),
-                ..
-            } => Start::Growth(growth),
-            Passes {
-                part: Some(part), ..
-            } => Start::Part(part),
-            _ => Start::Beginning,
-        }
-    }
-
     fn columns(&self) -> &'static [Column] {
         self.format.columns(&self.options)
-    }
-
-    /// The columns that records are found by.
-    fn identifying(&self) -> Vec<&'static Column> {
-        self.format.identifying(&self.options).collect()
-    }
-
-    /// Looks up records; `None` stands for what no record can be found by.
-    fn look_up(&self, py: Python<'_>, ids: Vec<Option<RecordId>>) -> PyResult<Hits> {
-        self.shared.check_open()?;
-        let hits = py.detach(|| self.lookup.get(&self.source, &self.options, ids));
-        let hits = hits.map_err(|error| raise(py, error))?;
-        if hits.unproven == Some(Unproven::Damage) {
-            self.shared.warn_of_miss(py, self.source.path())?;
-        }
-        Ok(hits)
-    }
-
-    fn check_tenant(&self) -> PyResult<()> {
-        self.shared.check_open()?;
-        if *self.format != format::tenant::FORMAT {
-            let name = self.format.name;
-            return Err(PyValueError::new_err(format!(
-                "{name} files have no partitions and tenants"
-            )));
-        }
-        Ok(())
-    }
-
-    fn contents(&self, py: Python<'_>) -> PyResult<format::tenant::Contents> {
-        self.check_tenant()?;
-        py.detach(|| format::tenant::Contents::read(self.source.clone(), &self.options))
-            .map_err(|error| raise(py, error))
-    }
-
-    /// The records that were looked up.
-    fn found(&self, py: Python<'_>, hits: &Hits) -> PyResult<Vec<Option<Py<Record>>>> {
-        let mut maker = RecordMaker::new(self.format.name, self.columns());
-        let (mut found, mut failed) = (Vec::with_capacity(hits.places.len()), None);
-        hits.each(|hit| {
-            let record = hit.map(|(rows, row)| maker.record(py, rows, row));
-            match record.transpose() {
-                Ok(record) => found.push(record),
-                Err(error) => failed = Some(error),
-            }
-        });
-        failed.map_or(Ok(found), Err)
-    }
-
-    /// The first rows of a pass as a `pyarrow.Table`.
-    ///
-    /// The batches are taken one by one: pyarrow reads streams without the GIL, and PyO3 believes that it is held as long as one
-    /// of its functions runs.
-    fn table<'py>(
-        &self,
-        py: Python<'py>,
-        batches: Arc<Exclusive<seglake::columns::Batches>>,
-        rows: usize,
-    ) -> PyResult<Bound<'py, PyAny>> {
-        let pyarrow = py.import("pyarrow")?;
-        let batches = Batches::new(batches, !self.options.strict, self.shared.clone());
-        let (found, mut left) = (PyList::empty(py), rows);
-        while left > 0
-            && let Some(batch) = batches.next_batch(py)?
-        {
-            py.check_signals()?;
-            let count = batch.rows().min(left);
-            let batch = pyarrow.call_method1("record_batch", (batch,))?;
-            found.append(batch.call_method1("slice", (0, count))?)?;
-            left -= count;
-        }
-        let schema = pyarrow.call_method1("schema", (self.schema(),))?;
-        let table = pyarrow.getattr("Table")?;
-        table.call_method1("from_batches", (found, schema))
-    }
-
-    /// The records with the reader's columns.
-    fn own_batches(&self, py: Python<'_>) -> PyResult<Arc<Exclusive<seglake::columns::Batches>>> {
-        self.core_batches(py, self.selection.clone(), self.limits, self.passes.threads)
-    }
-
-    /// The records, read ahead in a thread.
-    fn batches_ahead(
-        &self,
-        py: Python<'_>,
-        selection: Selection,
-    ) -> PyResult<Arc<Exclusive<seglake::columns::Batches>>> {
-        self.shared.check_open()?;
-        let (source, start) = (self.source.clone(), self.start());
-        let batches = py.detach(|| {
-            columns::Batches::ahead(source, &self.options, selection, self.limits, start)
-        });
-        let batches = Arc::new(Exclusive::new(batches.map_err(|error| raise(py, error))?));
-        self.begin(batches.clone());
-        Ok(batches)
-    }
-
-    fn core_batches(
-        &self,
-        py: Python<'_>,
-        selection: Selection,
-        limits: Limits,
-        threads: usize,
-    ) -> PyResult<Arc<Exclusive<seglake::columns::Batches>>> {
-        self.shared.check_open()?;
-        let source = self.source.clone();
-        let batches = py.detach(|| {
-            if matches!(self.start(), Start::Beginning) {
-                return columns::Batches::threaded(
-                    source,
-                    &self.options,
-                    selection,
-                    limits,
-                    threads,
-                );
-            }
-            let start = self.start();
-            columns::Batches::starting(source, &self.options, selection, limits, start)
-        });
-        let batches = Arc::new(Exclusive::new(batches.map_err(|error| raise(py, error))?));
-        self.begin(batches.clone());
-        Ok(batches)
     }
 }
 
@@ -418,17 +246,7 @@ impl Reader {
         ahead: bool,
         uint64_type: &str,
     ) -> PyResult<Batches> {
-        let uint64 = match uint64_type {
-            "uint64" => Uint64Type::UInt64,
-            "int64" => Uint64Type::Int64,
-            "decimal" => Uint64Type::Decimal,
-            other => {
-                return Err(PyValueError::new_err(format!(
-                    "uint64_type is \"uint64\", \"int64\" or \"decimal\", not {other:?}"
-                )));
-            }
-        };
-        let selection = self.selection.clone().with_uint64(uint64);
+        let selection = self.selection.clone().with_uint64(uint64(uint64_type)?);
         let batches = match ahead {
             true => self.batches_ahead(py, selection)?,
             false => self.core_batches(py, selection, self.limits, self.passes.threads)?,
@@ -473,18 +291,7 @@ impl Reader {
     /// >>> orders.count()
     /// 3
     fn count(&self, py: Python<'_>) -> PyResult<u64> {
-        let position = ["position".to_owned()];
-        let selection =
-            Selection::new(self.format, &self.options, Some(&position), UuidType::Fixed);
-        let selection = selection.map_err(|error| raise(py, error))?;
-        let batches = self.core_batches(py, selection, self.limits, self.passes.threads)?;
-        let batches = Batches::new(batches, !self.options.strict, self.shared.clone());
-        let mut count = 0;
-        while let Some(batch) = batches.next_batch(py)? {
-            count += batch.rows() as u64;
-            py.check_signals()?;
-        }
-        Ok(count)
+        self.counted(py)
     }
 
     /// Splits the file into parts of about `max_bytes` bytes each, which `open(..., part=...)` reads by themselves, on any
@@ -547,23 +354,7 @@ impl Reader {
         py: Python<'py>,
         ids: &Bound<'py, PyAny>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        let (format, identifying) = (self.format, self.identifying());
-        if let Some(arrays) = arrow::import_arrays(ids)? {
-            let mut known = Vec::new();
-            for array in arrays {
-                known.extend(ids_from_arrow(py, format, &identifying, &*array)?);
-            }
-            let hits = self.look_up(py, known)?;
-            let path = self.source.path();
-            let batch = py.detach(move || self.selection.hits(&hits, path));
-            let batch = Batch::of(batch.map_err(|error| raise(py, error))?);
-            return Ok(batch.into_pyobject(py)?.into_any());
-        }
-        let known = ids
-            .try_iter()?
-            .map(|id| id_from_python(format, &identifying, &id?));
-        let hits = self.look_up(py, known.collect::<PyResult<_>>()?)?;
-        Ok(self.found(py, &hits)?.into_pyobject(py)?.into_any())
+        self.look_up_many(py, ids)
     }
 
     /// The records that meet `filters`, as in `open`, reading no more of the file than it takes.
@@ -600,18 +391,7 @@ impl Reader {
         py: Python<'_>,
         #[pyo3(from_py_with = numbers::partition)] partition: Option<u32>,
     ) -> PyResult<Vec<String>> {
-        let contents = self.contents(py)?;
-        let blocks = contents.blocks().iter();
-        let mut tenants: Vec<&[u8]> = blocks
-            .filter(|block| partition.is_none_or(|partition| block.partition == partition))
-            .map(|block| &*block.tenant)
-            .collect();
-        tenants.sort_unstable();
-        tenants.dedup();
-        Ok(tenants
-            .into_iter()
-            .map(|tenant| escape(tenant).into_owned())
-            .collect())
+        self.tenants_of(py, partition)
     }
 
     /// The good blocks of a tenant file as Blocks in file order, whatever `on_damage` says. Raises ValueError for other formats.
@@ -620,22 +400,7 @@ impl Reader {
     /// >>> [(block.tenant, block.messages) for block in orders.blocks()]
     /// [('acme', 2), ('globex', 1)]
     fn blocks<'py>(&self, py: Python<'py>) -> PyResult<Vec<Bound<'py, PyAny>>> {
-        static CLASS: PyOnceLock<Py<PyType>> = PyOnceLock::new();
-        let class = CLASS.import(py, "seglake._types", "Block")?;
-        self.check_tenant()?;
-        let options = self.options.clone().strict(false);
-        let blocks = py.detach(|| format::tenant::blocks(self.source.clone(), &options));
-        let object = |block: &format::tenant::Block| {
-            class.call1((
-                block.position,
-                block.partition,
-                escape(&block.tenant),
-                PyBytes::new(py, &block.tenant),
-                block.messages,
-            ))
-        };
-        let blocks = blocks.map_err(|error| raise(py, error))?;
-        blocks.iter().map(object).collect()
+        self.tenant_blocks(py)
     }
 
     /// A chunked file's index, held against the file; None where there is none. Raises ValueError for other formats.
@@ -704,24 +469,7 @@ impl Reader {
         #[pyo3(from_py_with = numbers::end)] end: u64,
         restored: bool,
     ) -> PyResult<Bound<'py, PyBytes>> {
-        self.shared.check_open()?;
-        let size = self.source.len();
-        let file = self.options.parity().filter(|_| !restored);
-        let source = file.map_or(&self.source, |check| check.file());
-        let start_there = start.min(source.len());
-        let len = end
-            .checked_sub(start)
-            .filter(|_| end <= size)
-            .and_then(|_| usize::try_from(end.min(source.len()) - start_there).ok());
-        let len = len.ok_or_else(|| {
-            PyValueError::new_err(format!(
-                "bytes {start} to {end} are not a range of a file of {size} bytes"
-            ))
-        })?;
-        let mut bytes = vec![0; len];
-        py.detach(|| source.read_exact_at(start_there, &mut bytes))
-            .map_err(|error| raise(py, error))?;
-        Ok(PyBytes::new(py, &bytes))
+        self.bytes_between(py, start, end, restored)
     }
 
     /// Closes the reader: every later use of it, also by iterators that it gave, raises ValueError.
@@ -785,5 +533,17 @@ impl Reader {
 
     fn __repr__(&self) -> String {
         self.shared.shown("Reader")
+    }
+}
+
+/// How unsigned 64-bit numbers come.
+fn uint64(name: &str) -> PyResult<Uint64Type> {
+    match name {
+        "uint64" => Ok(Uint64Type::UInt64),
+        "int64" => Ok(Uint64Type::Int64),
+        "decimal" => Ok(Uint64Type::Decimal),
+        other => Err(PyValueError::new_err(format!(
+            "uint64_type is \"uint64\", \"int64\" or \"decimal\", not {other:?}"
+        ))),
     }
 }

@@ -1,0 +1,193 @@
+//! The passes over a segment: records one by one, in batches, and ranges.
+
+use std::sync::Arc;
+
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyList};
+use seglake::columns::{self, Limits, Selection, UuidType};
+use seglake::format::{Start, Walk};
+use seglake::verbs;
+
+use super::Reader;
+use crate::batches::Batches;
+use crate::error::raise;
+use crate::exclusive::Exclusive;
+use crate::ledger::Ledger;
+use crate::passes::{Pass, Passes};
+use crate::records::Records;
+
+impl Reader {
+    pub(super) fn spans(&self, py: Python<'_>, damaged_only: bool) -> PyResult<Ledger> {
+        self.shared.check_open()?;
+        // The ledger is of the whole file, or of what it grew by.
+        let start = self.passes.growth.as_ref();
+        let start = start.map_or(Start::Beginning, Start::Growth);
+        let ledger =
+            py.detach(|| verbs::Ledger::starting(self.source.clone(), &self.options, start));
+        Ok(Ledger::new(
+            ledger.map_err(|error| raise(py, error))?,
+            self.shared.clone(),
+            damaged_only,
+        ))
+    }
+
+    pub(super) fn begin(&self, pass: Arc<dyn Pass>) {
+        self.shared.begin(pass);
+    }
+
+    pub(super) fn records(
+        &self,
+        py: Python<'_>,
+        open: impl FnOnce() -> seglake::Result<Box<dyn Walk>> + Send,
+    ) -> PyResult<Records> {
+        self.shared.check_open()?;
+        let walk = py.detach(open).map_err(|error| raise(py, error))?;
+        let records = Records::new(
+            walk,
+            self.format.name,
+            self.columns(),
+            verbs::Report::of(self.format, &*self.source),
+            !self.options.strict,
+            self.shared.clone(),
+        );
+        self.begin(records.pass());
+        Ok(records)
+    }
+
+    /// Where a pass begins.
+    pub(super) fn start(&self) -> Start<'_> {
+        match &self.passes {
+            Passes {
+                growth: Some(growth),
+                ..
+            } => Start::Growth(growth),
+            Passes {
+                part: Some(part), ..
+            } => Start::Part(part),
+            _ => Start::Beginning,
+        }
+    }
+
+    /// The first rows of a pass as a `pyarrow.Table`.
+    ///
+    /// The batches are taken one by one: pyarrow reads streams without the GIL, and PyO3 believes that it is held as long as one
+    /// of its functions runs.
+    pub(super) fn table<'py>(
+        &self,
+        py: Python<'py>,
+        batches: Arc<Exclusive<seglake::columns::Batches>>,
+        rows: usize,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let pyarrow = py.import("pyarrow")?;
+        let batches = Batches::new(batches, !self.options.strict, self.shared.clone());
+        let (found, mut left) = (PyList::empty(py), rows);
+        while left > 0
+            && let Some(batch) = batches.next_batch(py)?
+        {
+            py.check_signals()?;
+            let count = batch.rows().min(left);
+            let batch = pyarrow.call_method1("record_batch", (batch,))?;
+            found.append(batch.call_method1("slice", (0, count))?)?;
+            left -= count;
+        }
+        let schema = pyarrow.call_method1("schema", (self.schema(),))?;
+        let table = pyarrow.getattr("Table")?;
+        table.call_method1("from_batches", (found, schema))
+    }
+
+    /// The records with the reader's columns.
+    pub(super) fn own_batches(
+        &self,
+        py: Python<'_>,
+    ) -> PyResult<Arc<Exclusive<seglake::columns::Batches>>> {
+        self.core_batches(py, self.selection.clone(), self.limits, self.passes.threads)
+    }
+
+    /// The records, read ahead in a thread.
+    pub(super) fn batches_ahead(
+        &self,
+        py: Python<'_>,
+        selection: Selection,
+    ) -> PyResult<Arc<Exclusive<seglake::columns::Batches>>> {
+        self.shared.check_open()?;
+        let (source, start) = (self.source.clone(), self.start());
+        let batches = py.detach(|| {
+            columns::Batches::ahead(source, &self.options, selection, self.limits, start)
+        });
+        let batches = Arc::new(Exclusive::new(batches.map_err(|error| raise(py, error))?));
+        self.begin(batches.clone());
+        Ok(batches)
+    }
+
+    pub(super) fn core_batches(
+        &self,
+        py: Python<'_>,
+        selection: Selection,
+        limits: Limits,
+        threads: usize,
+    ) -> PyResult<Arc<Exclusive<seglake::columns::Batches>>> {
+        self.shared.check_open()?;
+        let source = self.source.clone();
+        let batches = py.detach(|| {
+            if matches!(self.start(), Start::Beginning) {
+                return columns::Batches::threaded(
+                    source,
+                    &self.options,
+                    selection,
+                    limits,
+                    threads,
+                );
+            }
+            let start = self.start();
+            columns::Batches::starting(source, &self.options, selection, limits, start)
+        });
+        let batches = Arc::new(Exclusive::new(batches.map_err(|error| raise(py, error))?));
+        self.begin(batches.clone());
+        Ok(batches)
+    }
+
+    /// What `count` gives.
+    pub(super) fn counted(&self, py: Python<'_>) -> PyResult<u64> {
+        let position = ["position".to_owned()];
+        let selection =
+            Selection::new(self.format, &self.options, Some(&position), UuidType::Fixed);
+        let selection = selection.map_err(|error| raise(py, error))?;
+        let batches = self.core_batches(py, selection, self.limits, self.passes.threads)?;
+        let batches = Batches::new(batches, !self.options.strict, self.shared.clone());
+        let mut count = 0;
+        while let Some(batch) = batches.next_batch(py)? {
+            count += batch.rows() as u64;
+            py.check_signals()?;
+        }
+        Ok(count)
+    }
+
+    /// What `read_bytes` gives.
+    pub(super) fn bytes_between<'py>(
+        &self,
+        py: Python<'py>,
+        start: u64,
+        end: u64,
+        restored: bool,
+    ) -> PyResult<Bound<'py, PyBytes>> {
+        self.shared.check_open()?;
+        let size = self.source.len();
+        let file = self.options.parity().filter(|_| !restored);
+        let source = file.map_or(&self.source, |check| check.file());
+        let start_there = start.min(source.len());
+        let len = end
+            .checked_sub(start)
+            .filter(|_| end <= size)
+            .and_then(|_| usize::try_from(end.min(source.len()) - start_there).ok());
+        let len = len.ok_or_else(|| {
+            PyValueError::new_err(format!(
+                "bytes {start} to {end} are not a range of a file of {size} bytes"
+            ))
+        })?;
+        let mut bytes = vec![0; len];
+        py.detach(|| source.read_exact_at(start_there, &mut bytes))
+            .map_err(|error| raise(py, error))?;
+        Ok(PyBytes::new(py, &bytes))
+    }
+}
