@@ -29,4 +29,41 @@ macro_rules! setter {
     };
 }
 
-pub(crate) use {setter, setters};
+/// Gives a struct of options, with the fields `disk` and `settings`, the methods that all such structs have.
+macro_rules! disk_and_settings {
+    ($options:ident) => {
+        impl $options {
+            /// These options, for files on this disk.
+            #[cfg(feature = "faults")]
+            #[must_use]
+            pub fn disk(mut self, disk: Arc<dyn Disk>) -> Self {
+                self.disk = disk.into();
+                self
+            }
+
+            /// The same, from other options.
+            pub(crate) fn on_disk(mut self, disk: &DiskRef) -> Self {
+                self.disk = disk.clone();
+                self
+            }
+
+            /// The disk that files are on.
+            pub(crate) const fn on(&self) -> &DiskRef {
+                &self.disk
+            }
+
+            /// Sets an option that formats declare.
+            #[must_use]
+            pub fn set(
+                mut self,
+                name: impl Into<Cow<'static, str>>,
+                value: impl Into<Setting>,
+            ) -> Self {
+                self.settings.set(name.into(), value.into());
+                self
+            }
+        }
+    };
+}
+
+pub(crate) use {disk_and_settings, setter, setters};

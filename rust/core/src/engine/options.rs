@@ -14,7 +14,7 @@ use crate::checksum::Key;
 use crate::disk::Disk;
 use crate::disk::DiskRef;
 use crate::error::{Error, Result};
-use crate::setters::setters;
+use crate::setters::{disk_and_settings, setters};
 use crate::source::Source;
 
 /// Called at intervals during long work. If it returns `true`, the work stops with [`Error::Interrupted`].
@@ -218,35 +218,11 @@ setters!(Options {
     interrupt: Option<Interrupt>, from;
 });
 
+disk_and_settings!(Options);
+
 impl Options {
     /// The default of `record_bytes`, and its maximum for Arrow: 2^31-1 bytes, the most that a `binary` value can have.
     pub const RECORD_BYTES: u64 = 0x7fff_ffff;
-
-    /// These options, for files on this disk.
-    #[cfg(feature = "faults")]
-    #[must_use]
-    pub fn disk(mut self, disk: Arc<dyn Disk>) -> Self {
-        self.disk = disk.into();
-        self
-    }
-
-    /// The same, from other options.
-    pub(crate) fn on_disk(mut self, disk: &DiskRef) -> Self {
-        self.disk = disk.clone();
-        self
-    }
-
-    /// The disk that files are on.
-    pub(crate) const fn on(&self) -> &DiskRef {
-        &self.disk
-    }
-
-    /// Sets an option that formats declare.
-    #[must_use]
-    pub fn set(mut self, name: impl Into<Cow<'static, str>>, value: impl Into<Setting>) -> Self {
-        self.settings.set(name.into(), value.into());
-        self
-    }
 
     /// Refuses values that an option of `format` does not take, and names that no format declares. Options of other
     /// formats are ignored, so that files of several formats can be read with the same options.

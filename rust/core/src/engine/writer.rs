@@ -16,7 +16,7 @@ use crate::error::{Error, Result};
 use crate::ledger::Summary;
 use crate::own::Own;
 use crate::record::{Column, RecordId, Value};
-use crate::setters::setters;
+use crate::setters::{disk_and_settings, setters};
 
 /// What is done with a file that exists already.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -95,33 +95,9 @@ setters!(WriteOptions {
     interrupt: Option<Interrupt>, from;
 });
 
+disk_and_settings!(WriteOptions);
+
 impl WriteOptions {
-    /// These options, for files on this disk.
-    #[cfg(feature = "faults")]
-    #[must_use]
-    pub fn disk(mut self, disk: Arc<dyn Disk>) -> Self {
-        self.disk = disk.into();
-        self
-    }
-
-    /// The same, from other options.
-    pub(crate) fn on_disk(mut self, disk: &DiskRef) -> Self {
-        self.disk = disk.clone();
-        self
-    }
-
-    /// The disk that files are on.
-    pub(crate) const fn on(&self) -> &DiskRef {
-        &self.disk
-    }
-
-    /// Sets an option that formats declare.
-    #[must_use]
-    pub fn set(mut self, name: impl Into<Cow<'static, str>>, value: impl Into<Setting>) -> Self {
-        self.settings.set(name.into(), value.into());
-        self
-    }
-
     /// These options without those that do not concern `format`, so that files of several formats can be written with
     /// the same options.
     #[must_use]
