@@ -76,7 +76,7 @@ def verified(
     unknown = FormatError(
         "expected a parity sidecar to verify the file by, found none",
         path=None,
-        next="`seglake protect --format raw` writes one; --sidecar names one that is elsewhere",
+        next="`seglake protect --format raw` writes one; `parity` names one that is elsewhere",
     )
     if format != RAW:
         try:

@@ -114,8 +114,8 @@ def open(
     filters: _Filters | None = None,
     on_damage: Literal["raise", "skip", "repair"] = "raise",
     key: _Key | None = None,
-    threads: int | None = ...,  # 1
-    parity: _Source | None = ...,  # "auto"
+    threads: int | None = 1,
+    parity: _Source | None = "auto",
     mmap: bool = False,
     copy: bool = True,
     prune: bool = False,
@@ -200,7 +200,7 @@ def resume(
     filters: _Filters | None = None,
     on_damage: Literal["raise", "skip", "repair"] = "raise",
     key: _Key | None = None,
-    parity: _Source | None = ...,  # "auto"
+    parity: _Source | None = "auto",
     index: _Index | None = None,
     uuid_type: Literal["uuid", "arrow.uuid", "binary", "string"] = "uuid",
     batch_rows: int = 131072,
@@ -249,7 +249,7 @@ def identity(
     format: str | None = None,
     dialect: DialectName | None = None,
     key: _Key | None = None,
-    parity: _Source | None = ...,  # "auto"
+    parity: _Source | None = "auto",
     limits: Limits | None = None,
     filesystem: _FileSystem | None = None,
 ) -> str | None:
@@ -272,8 +272,8 @@ def verify(
     dialect: DialectName | None = None,
     key: _Key | None = None,
     explain: bool | int | None = None,
-    threads: int | None = ...,  # 1
-    parity: _Source | None = ...,  # "auto"
+    threads: int | None = 1,
+    parity: _Source | None = "auto",
     mmap: bool = False,
     limits: Limits | None = None,
     progress: Callable[[int, int], object] | None = None,
@@ -305,7 +305,7 @@ def verify(
 def verify_parity(
     source: _Source,
     *,
-    parity: _Source | None = ...,  # "auto"
+    parity: _Source | None = "auto",
     progress: Callable[[int, int], object] | None = None,
     filesystem: _FileSystem | None = None,
 ) -> ParityReport | None:
@@ -484,8 +484,8 @@ def undo_recover(
 def coverage(
     source: _Source,
     *,
-    parity: _Source | None = ...,
-    filesystem: _FileSystem | None = None,  # "auto"
+    parity: _Source | None = "auto",
+    filesystem: _FileSystem | None = None,
 ) -> Coverage | None:
     """What the parity sidecar of a file covers, by the sidecar's heads alone: neither is verified, which `verify`
     does. None where there is no sidecar. `source` and `parity` are as there.
@@ -524,8 +524,8 @@ def protect(
         existing sidecar, "128+8" for a new one.
     as_it_is: begin a new sidecar for the file as it is, damaged or not. An existing one is replaced.
     lazy: leave the last 16 MiB as they are until what is not covered of them is 1/16 of what is.
-    sidecar: where the sidecar is. None: `path` with `.par` appended; for a link without one, that of the file
-        that it leads to.
+    sidecar: where the sidecar is: a path that is written, while `parity` of what reads is a choice. None: `path`
+        with `.par` appended; for a link without one, that of the file that it leads to.
     format: as in `verify`, or "raw" for a file of any other kind: it is not verified, and covered whole.
     progress: called as in `verify`. The other arguments are as there.
 
@@ -638,7 +638,7 @@ def convert(
     path: str | PathLike[str],
     *,
     to: str | None = None,
-    drop: Sequence[str] = ...,  # ()
+    drop: Sequence[str] = (),
     set: Mapping[str, Any] | None = None,
     options: NewFileOptions | None = None,
     format: str | None = None,
@@ -646,7 +646,7 @@ def convert(
     filters: _Filters | None = None,
     on_damage: Literal["raise", "skip"] = "raise",
     key: _Key | None = None,
-    parity: _Source | None = ...,  # "auto"
+    parity: _Source | None = "auto",
     overwrite: bool = False,
     limits: Limits | None = None,
     progress: Callable[[int, int], object] | None = None,
@@ -680,6 +680,7 @@ def index(
     path: str | PathLike[str] | None = None,
     *,
     overwrite: bool = True,
+    format: str | None = None,
     limits: Limits | None = None,
     filesystem: _FileSystem | None = None,
 ) -> Index:
@@ -687,7 +688,7 @@ def index(
     at `path`, or beside the file with the extension `index`.
 
     overwrite: replace an existing index. Otherwise it raises FileExistsError.
-    limits, filesystem: as in `open`. The index of a file elsewhere needs a `path`.
+    format, limits, filesystem: as in `open`. The index of a file elsewhere needs a `path`.
 
     Raises ValueError where the source is no chunked file, or has no path on this machine and none is given;
     OSError; LimitError. Damage of the file is no error: chunks that are damaged have no item.

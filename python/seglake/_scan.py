@@ -38,6 +38,9 @@ _LARGE_BYTES: Final = 64 << 20
 # Each has a file's window and batches in memory, so a machine with very many cores is not to have one for each.
 _MOST_THREADS: Final = 16
 
+_OTHER_FORMAT: Final = "choose the files with `glob`, or name the format with `format`"
+_NO_SEGMENT: Final = "if it is not a segment, leave it out with `glob`; if it is one, name its format with `format`"
+
 
 class ScannedFile(NamedTuple):
     """A file of a scan.
@@ -178,6 +181,10 @@ def scan(
     for name in names:
         if not isinstance(name, str | os.PathLike):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise TypeError(f"sources are paths, patterns and URIs, not {type(name).__qualname__}: open() reads that")
+    if parity not in ("auto", None):
+        raise ValueError(
+            f'parity={parity!r}: it is "auto" or None here, as a sidecar is that of one file: open() reads one by it'
+        )
     if threads is None:
         threads = min(os.cpu_count() or 1, _MOST_THREADS)
     if threads < 1:
@@ -520,6 +527,7 @@ class Scan:
 
         Raises:
             ValueError: there is no such column.
+            TypeError: `columns` is not a list.
 
         Example:
             >>> import seglake
@@ -527,6 +535,8 @@ class Scan:
             >>> orders.select(["type"]).schema.names
             ['type']
         """
+        if isinstance(columns, str):
+            raise TypeError(f'columns must be a list of names, such as ["{printable_path(columns)}"], not str')
         if self._include_path is not None and "path" in columns:
             raise ValueError(f'there is no column "path": it is called {self._include_path!r} here')
         own = ["path" if name == self._include_path else name for name in columns]
@@ -607,14 +617,19 @@ class Scan:
         return pa.schema(cast("Any", self._schema))
 
     def _opened(self, file: SegmentFile, *, threads: int = 1) -> Reader:
-        reader = open(self._files.source(file), **self._arguments, threads=threads)
+        try:
+            reader = open(self._files.source(file), **self._arguments, threads=threads)
+        except FormatError as error:
+            if error.next is None or "`format`" not in error.next or len(self._files.found) == 1:
+                raise
+            raise FormatError(error.reason, path=error.path, next=_NO_SEGMENT) from error
         if not self._belongs(file, reader.format):
             found = reader.format
             reader.close()
             raise FormatError(
                 f"is {found}, while {printable_path(self._first)} is {self._format}: a scan is of one format",
                 path=file.path,
-                next="choose the files with glob=, or name the format with format=",
+                next=_OTHER_FORMAT,
             )
         return reader
 

@@ -75,7 +75,7 @@ def scrub(
     rate: int | None = None,
     subset: tuple[int, int] | None = None,
     state: str | PathLike[str] | None = None,
-    name_pattern: str | Sequence[str] | None = None,
+    glob: str | Sequence[str] | None = None,
     dialect: DialectName | None = None,
     key: Any = None,
     limits: Limits | None = None,
@@ -96,7 +96,7 @@ def scrub(
             that n passes read all. A file stays in its part.
         state: a file that notes how far the pass has come. If the pass is ended early, the next one with the same
             file, folders and subset goes on there, after the last file that was done. Without it each pass begins anew.
-        name_pattern: only files whose name matches, such as `*.sealed`; or any of several patterns.
+        glob: only files whose name matches, such as `*.sealed`; or any of several patterns.
         dialect: of oplogs, as in `verify`.
         key: the key of the checksums, as in `verify`.
         limits: as in `verify`.
@@ -126,7 +126,7 @@ def scrub(
     if noted is not None:
         noted.write()  # a pass of hours is not to end with that it cannot be
     given = {"dialect": dialect, "key": key, "limits": limits}
-    chosen = FileFilter(recursive=True, name_pattern=name_pattern, goes_on=True)
+    chosen = FileFilter(recursive=True, name_pattern=glob, goes_on=True)
     return _Scrub(folders, chosen, subset, noted, _Pace(rate), {**given, "repair": repair}, progress).run()
 
 

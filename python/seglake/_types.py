@@ -411,7 +411,7 @@ class System(NamedTuple):
 
 
 class Neighbour(NamedTuple):
-    """A good record beside a damaged range: which one it is.
+    """A sound record beside a damaged range: which one it is.
 
     `position` is the offset at which it begins (in a chunked log, its chunk), `timestamp_us` its time in microseconds
     since 1970-01-01 UTC, None where its format has none. `id` has what it is found by, by the names of the columns:
@@ -459,7 +459,7 @@ class Diagnosis(NamedTuple):
     `start`, `end`, `kind` and `cause` are those of the range's `Span`. `reason` is a word of a closed list, or
     `unknown`; `certainty` says whether a checksum shows it (`proven`), it would be a rare coincidence otherwise
     (`likely`), or other reasons fit as well (`possible`), and is None where the reason is unknown. `evidence` is what
-    shows it, `next` what to do, both in words. `before` and `after` are the good records around the range, `repairs`
+    shows it, `next` what to do, both in words. `before` and `after` are the sound records around the range, `repairs`
     the single bits that would mend it.
 
     Example:

@@ -440,7 +440,7 @@ def test_a_conversion_that_loses_columns_names_them(tmp_path: Path) -> None:
         seglake.convert(path, tmp_path / "a.tenant")
     assert (caught.value.lost, caught.value.missing) == (["uuid", "timestamp", "type"], ["partition", "tenant"])
     assert str(caught.value) == (
-        "tenant records cannot store uuid, timestamp, type: name in drop what to omit; "
+        "tenant records cannot store uuid, timestamp, type: name in `drop` what to omit; "
         "they need partition, tenant, which the source lacks: set a value for each"
     )
     with pytest.raises(seglake.ColumnsError) as less:

@@ -335,9 +335,9 @@ def test_tables_that_are_not_found_again_are_not_made_anew(tmp_path: Path, kind:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"storage_options": {}}, 'storage_options is for table="delta", and table is "parquet"'),
+        ({"storage_options": {}}, "`storage_options` is for tables of Delta Lake, and `table` is parquet"),
         ({"table": "csv"}, "table is one of parquet, delta, iceberg, not 'csv'"),
-        ({"table": "delta", "catalog": "sqlite:///x"}, 'catalog is for table="iceberg", and table is "delta"'),
+        ({"table": "delta", "catalog": "sqlite:///x"}, "`catalog` is for tables of Iceberg, and `table` is delta"),
     ],
 )
 def test_wrong_arguments(tmp_path: Path, arguments: Any, message: str) -> None:

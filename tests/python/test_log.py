@@ -253,9 +253,12 @@ def test_options_of_a_writer_are_refused_of_a_reader(path: Path, option: str, va
 def test_quantities_that_cannot_be_are_refused(path: Path, number: int) -> None:
     how: list[dict[str, Any]] = [{"segment_bytes": number}, {"retention": {"bytes": number}}]
     for options in how:
-        with pytest.raises(ValueError, match=rf"bytes is {number}: it is at least [01] and at most"):
+        with pytest.raises(ValueError, match=rf"bytes is {number}: it is at (least [01]|most [0-9]+)"):
             seglake.SegmentLog(path, **options)
-    with seglake.SegmentLog(path) as log, pytest.raises(ValueError, match=f"bytes is {number}: it is at least 0"):
+    with (
+        seglake.SegmentLog(path) as log,
+        pytest.raises(ValueError, match=f"bytes is {number}: it is at (least 0|most)"),
+    ):
         log.retain(bytes=number)
     with pytest.raises(ValueError, match="segment_bytes is 0: it is at least 1"):
         seglake.SegmentLog(path, segment_bytes=0)

@@ -238,7 +238,7 @@ def test_a_sidecar_that_is_missing_is_named(tmp_path: Path) -> None:
         found = here("repair", str(path), *more)
         assert found.status == 2
         assert f"{path}.par: expected the parity sidecar of {path}" in found.err
-        assert "name it (sidecar, --sidecar)" in found.err
+        assert "name it with --sidecar" in found.err
     gone = here("repair", str(tmp_path / "gone"))
     assert gone.status == 2
     assert "gone: " in gone.err

@@ -128,7 +128,7 @@ def test_files_that_do_not_belong(logs: Path) -> None:
     other = logs / "7.active"
     with seglake.create(other, format="active") as writer:
         writer.write(type="a", value=b"1")
-    with pytest.raises(seglake.FormatError, match=r"7\.active: is active, while .*0\.chunks is\s+chunked.*glob="):
+    with pytest.raises(seglake.FormatError, match=r"7\.active: is active, while .*0\.chunks is\s+chunked.*`glob`"):
         seglake.scan(logs).count()
     assert seglake.scan(logs, glob="*.chunks").count() == FILES * ROWS
     (logs / "README.txt").write_text("not a segment")

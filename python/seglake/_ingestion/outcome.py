@@ -28,7 +28,7 @@ AFTER_REPLACED: Final = (
 
 _AFTER_UNPROVEN: Final = (
     "The file has no checksums, and its parity sidecar does not prove it. Restore the file; if the sidecar is of "
-    "another one, remove it; or have the file read as it is (parity=None, --sidecar none)"
+    "another one, remove it; or have the file read as it is: `parity=None`"
 )
 
 

@@ -160,9 +160,9 @@ def run(
     if table not in get_args(TableKind):
         raise ValueError(f"table is one of {', '.join(get_args(TableKind))}, not {table!r}")
     if table != "iceberg" and catalog is not None:
-        raise ValueError(f'catalog is for table="iceberg", and table is "{table}"')
+        raise ValueError(f"`catalog` is for tables of Iceberg, and `table` is {table}")
     if table != "delta" and storage_options is not None:
-        raise ValueError(f'storage_options is for table="delta", and table is "{table}"')
+        raise ValueError(f"`storage_options` is for tables of Delta Lake, and `table` is {table}")
     if table != "parquet":
         package = {"delta": "deltalake", "iceberg": "pyiceberg"}[table]
         require((package,), f"'seglake[{table}]'")

@@ -13,6 +13,7 @@ from seglake import _values as values
 from . import options
 from .failure import Trouble
 from .inputs import opened_to_rewrite, tell_written
+from .option_names import with_options
 from .options import given_for, parse_settings
 from .render import column_kinds, printable
 
@@ -117,7 +118,7 @@ def command(
                 **options.parity(sidecar, [source]),
             )
         except seglake.ColumnsError as error:
-            raise Trouble(f"{printable(str(error))}\n{_COLUMNS_NEXT}") from error
+            raise Trouble(f"{printable(with_options(str(error)))}\n{_COLUMNS_NEXT}") from error
     return tell_written(report, file, destination, as_json=as_json)
 
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 import click
 
+from .option_names import with_options
 from .render import printable, printable_lines
 from .standard_output import OutputError
 
@@ -152,7 +153,7 @@ def report_status(report: Report) -> int:
 
 def describe(error: BaseException, *, label: str | None = None) -> str:
     """What went wrong, where, and what to do next: printable text, in several lines where there is much to say."""
-    from seglake import DamageError, FormatError, LimitError, SeglakeError
+    from seglake import DamageError, LimitError, SeglakeError
 
     if isinstance(error, click.UsageError):
         hint = f"\nTry: {error.ctx.command_path} --help" if error.ctx else ""
@@ -163,20 +164,18 @@ def describe(error: BaseException, *, label: str | None = None) -> str:
         return _damage(error, label)
     if isinstance(error, SeglakeError):
         where = label if error.path is None else error.path
-        about = printable(error.reason) if where is None else f"{printable(where)}: {printable(error.reason)}"
-        # The library speaks to programs: here arguments are options.
-        next = error.next and printable(error.next)
+        about = printable(with_options(error.reason))
+        about = about if where is None else f"{printable(where)}: {about}"
+        next = error.next and printable(with_options(error.next))
         if isinstance(error, LimitError):
             next = f"raise the limit with --limits {error.option}=SIZE"
-        elif isinstance(error, FormatError) and next is not None and "--" not in next:
-            next = "name it with --format, or by the file's extension, if you know it"
         return about if next is None else f"{about}\n  next      {next}"
-    text = printable(str(error))
+    text = printable(with_options(str(error)))
     if isinstance(error, OutputError):
         label = "standard output"  # not the file that was being read
     if isinstance(error, OSError) and error.strerror is not None:
         where = label if error.filename is None else os.fsdecode(error.filename)
-        said = printable(error.strerror)
+        said = printable(with_options(error.strerror))
         return said if where is None else f"{printable(where)}: {said}"
     if isinstance(error, (OSError, ValueError, TypeError)):
         return text

@@ -49,7 +49,7 @@ def command(file: str, output: str | None, as_json: bool, format: str | None, sp
                 f"nothing can be written beside {printable(log.label)}: name the index with --output"
             )
         _check(log, format)
-        index = seglake.index(log.from_start(), output, **options.given(how))
+        index = seglake.index(log.from_start(), output, format=format, **options.given(how))
     facts = index_facts(index)
     if as_json:
         click.echo(json_text(facts))

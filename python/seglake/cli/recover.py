@@ -1,4 +1,4 @@
-"""`seglake recover`: what is good of a damaged file to a new one, the rest put aside, and all of it put back."""
+"""`seglake recover`: what is sound of a damaged file to a new one, the rest put aside, and all of it put back."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ Examples:
 _OPTIONS = {"key": "--key-file", "limits": "--limits"}
 
 
-@click.command(epilog=_EXAMPLES, short_help="Write what is good of a file to a new one.")
+@click.command(epilog=_EXAMPLES, short_help="Write what is sound of a file to a new one.")
 @click.argument("source", metavar="SRC", type=options.PATH)
 @click.argument("destination", metavar="DST", type=options.PATH)
 @click.option(
@@ -63,7 +63,7 @@ def command(
     spool_limit: int,
     **how: Any,
 ) -> int:
-    """Write the good records of SRC to a new file, and all else beside it.
+    """Write the sound records of SRC to a new file, and all else beside it.
 
     DST has the format of SRC, and every byte that is not in it goes to a quarantine. Records keep the checksums
     that they have; none is computed anew. Beside the quarantine FILE, FILE.manifest.jsonl says where each byte of

@@ -76,7 +76,7 @@ def command(
 
     In place, the bytes that change are first kept in FILE.undo; FILE.undo.manifest.jsonl says where they belong. A
     repair that was interrupted is run again. FILE keeps the time at which it was modified. What cannot be repaired
-    stays as it is and is listed: `seglake recover` writes what is good of such a file to a new one.
+    stays as it is and is listed: `seglake recover` writes what is sound of such a file to a new one.
 
     With --range the result and the exit status are about these bands, and say nothing of the rest of FILE. A repair
     that was interrupted is completed whole.
@@ -142,7 +142,7 @@ def _summary(
         where = f"group {worst['group']} of band {worst['band']}"
         line("worst group", f"needs {count(worst['needs'], 'block')} of {worst['of']} ({where})")
     if repaired.lost:
-        line("next", printable(f"seglake recover writes what is good of {to or file} to a new file"))
+        line("next", printable(f"seglake recover writes what is sound of {to or file} to a new file"))
     if repaired.undo is not None and repaired.manifest is not None:
         line("replaced", f"{printable(repaired.undo)}: the bytes that changed")
         line("manifest", f"{printable(repaired.manifest)}: where they belong")

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from seglake._values import instant_us, is_uri
 
+from .option_names import with_options
 from .render import count, exact_size, printable
 
 if TYPE_CHECKING:
@@ -42,7 +43,7 @@ _MEANINGS = {
     "bad_terminator": "no intact terminator where the index ends",
     "unsupported_version": "a version that this reader does not know",
     "unsupported_flags": "flags that this reader does not know",
-    "search_limit": "the search for the next good record reached its limit: what follows was not looked at",
+    "search_limit": "the search for the next sound record reached its limit: what follows was not looked at",
     "wrong_key": "nothing checks, all else fits: probably another key",
 }
 
@@ -68,8 +69,8 @@ _TORN_COPY = (
     "What there is of it stays readable; copy or make it again for the rest."
 )
 _TORN_OTHERWISE = (
-    "Torn tail: nothing good follows, but the bytes do not look like a write that was cut off: see above. Do not clear "
-    "it before that is settled."
+    "Torn tail: nothing sound follows, but the bytes do not look like a write that was cut off: see above. Do not "
+    "clear it before that is settled."
 )
 # What a torn tail that may be cleared comes from.
 _TORN_REASONS = {"interrupted_write", "truncated", "consequence", "unknown"}
@@ -240,7 +241,7 @@ def _block(block: list[Diagnosis], width: int, *, next_too: bool) -> Text:
     lines += [("before", _neighbour(first.before)), ("after", _neighbour(last.after))]
     lines += [("proposal", _proposal(repair)) for own in block for repair in own.repairs]
     if next_too:
-        lines.append(("next", first.next))
+        lines.append(("next", with_options(first.next)))
     for label, content in lines:
         text.append("\n" + _line(label, content, width))
     return text
@@ -260,7 +261,7 @@ def _line(label: str, content: str, width: int) -> str:
 
 def _neighbour(own: Neighbour | None) -> str:
     if own is None:
-        return "no good record"
+        return "no sound record"
     parts = [_identifier(own.id)]
     if own.timestamp_us is not None:
         parts.append(instant_us(own.timestamp_us))

@@ -107,7 +107,7 @@ def command(
             rate=rate,
             subset=subset,
             state=state,
-            name_pattern=globs or None,
+            glob=globs or None,
             progress=advance,
             **options.given(how),
         )

@@ -204,7 +204,7 @@ fn columns(lost: &[String], missing: &[&str]) -> String {
     let mut said = Vec::new();
     if !lost.is_empty() {
         let lost = lost.join(", ");
-        said.push(format!("cannot store {lost}: name in drop what to omit"));
+        said.push(format!("cannot store {lost}: name in `drop` what to omit"));
     }
     if !missing.is_empty() {
         let missing = missing.join(", ");

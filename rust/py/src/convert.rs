@@ -15,6 +15,7 @@ use crate::filters::Filters;
 use crate::key::KeyArgument;
 use crate::keywords::with_keywords;
 use crate::limits::{General, Settings};
+use crate::names;
 use crate::open::is_strict;
 use crate::parity::{AUTO, ParityArgument};
 use crate::read_options::{Opened, ReadArguments};
@@ -47,8 +48,10 @@ with_keywords! {
 /// 3
 /// >>> seglake.open("new.chunks").get(0).value
 /// b'{"order": 1}'
+#[pyo3(text_signature = "(source, path, *, to=None, drop=(), set=None, options=None, format=None, dialect=None, filters=None, on_damage=\"raise\", key=None, parity=\"auto\", overwrite=False, limits=None, progress=None, filesystem=None)")]
 fn convert(source: &Bound<'_, PyAny>, path: Destination; ConvertArguments<'a> {
     to: Option<&'a str> = None,
+    #[pyo3(from_py_with = names::drop)]
     drop: Vec<String> = NOTHING,
     set: Option<Py<PyDict>> = None,
     options: Option<Py<PyDict>> = None,
@@ -126,7 +129,7 @@ fn by_extension(path: &Path) -> PyResult<&'static Format> {
             .map(|format| format!(".{}", format.extension))
             .collect();
         PyValueError::new_err(format!(
-            "{}: the extension is none of {}: name the format with to=",
+            "{}: the extension is none of {}: name the format with `to`",
             seglake::text::path(path),
             known.join(", ")
         ))

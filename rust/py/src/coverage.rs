@@ -29,6 +29,7 @@ use crate::verify::teller;
 /// ('128+8', 'covered', True)
 #[pyfunction]
 #[pyo3(signature = (source, *, parity=AUTO, filesystem=None))]
+#[pyo3(text_signature = "(source, *, parity=\"auto\", filesystem=None)")]
 pub(crate) fn coverage<'py>(
     source: &Bound<'py, PyAny>,
     parity: Option<ParityArgument>,
@@ -62,6 +63,7 @@ pub(crate) fn coverage<'py>(
 /// 'sound'
 #[pyfunction]
 #[pyo3(signature = (source, *, parity=AUTO, progress=None, filesystem=None))]
+#[pyo3(text_signature = "(source, *, parity=\"auto\", progress=None, filesystem=None)")]
 pub(crate) fn verify_parity<'py>(
     source: &Bound<'py, PyAny>,
     parity: Option<ParityArgument>,

@@ -261,13 +261,18 @@ fn number_and_words(py: Python<'_>, error: &std::io::Error) -> PyResult<(Option<
         ErrorKind::IsADirectory => Some(21),
         _ => None,
     });
+    let strerror = |number: i32| -> PyResult<String> {
+        let words = py.import("os")?.call_method1("strerror", (number,))?;
+        Ok(words.to_string())
+    };
     // Rust adds the number to the system's words; Python's exceptions have it as a field.
     let words = match of_system {
-        Some(number) => py
-            .import("os")?
-            .call_method1("strerror", (number,))?
-            .to_string(),
-        None => error.to_string(),
+        Some(number) => strerror(number)?,
+        // Of an error without words of its own, the system's.
+        None => match number.filter(|_| error.get_ref().is_none()) {
+            Some(number) => strerror(number)?,
+            None => error.to_string(),
+        },
     };
     Ok((number, words))
 }

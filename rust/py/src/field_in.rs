@@ -8,10 +8,13 @@ use pyo3::prelude::*;
 use pyo3::pybacked::{PyBackedBytes, PyBackedStr};
 use pyo3::types::{PyBool, PyBytes, PyMapping, PyString};
 use seglake::format::{Column, ColumnKind, Value};
-use seglake::text::unescape;
+use seglake::text::{printable, unescape};
 use uuid::Uuid;
 
 use crate::value::{time_from_python, uuid_class, uuid_from_python};
+
+/// How many characters of a text that is not a UUID an error shows.
+const MOST_SHOWN: usize = 64;
 
 /// A field's value, which owns or borrows its bytes.
 pub(crate) enum FieldIn<'a> {
@@ -230,12 +233,32 @@ pub(crate) fn uuid_field(object: &Bound<'_, PyAny>, name: &str) -> PyResult<[u8;
     if object.is_instance(uuid_class(object.py())?)? {
         return uuid_from_python(object);
     }
-    let uuid = match Bytes::of(object, name) {
-        Ok(Bytes::Text(text)) => Uuid::parse_str(&text).ok(),
-        Ok(bytes) => Uuid::from_slice(&bytes).ok(),
-        Err(_) => return Err(wrong_type(name, "a uuid.UUID", object)),
+    match Bytes::of(object, name) {
+        Ok(Bytes::Text(text)) => uuid_of(text.as_bytes(), Some(&text), name),
+        Ok(bytes) => uuid_of(&bytes, None, name),
+        Err(_) => Err(wrong_type(name, "a uuid.UUID", object)),
+    }
+}
+
+/// The UUID that a text says, or that 16 bytes are where there is no text.
+pub(crate) fn uuid_of(bytes: &[u8], text: Option<&str>, name: &str) -> PyResult<[u8; 16]> {
+    let uuid = match text {
+        Some(text) => Uuid::try_parse(text).ok(),
+        None => Uuid::from_slice(bytes).ok(),
     };
     uuid.map(Uuid::into_bytes).ok_or_else(|| {
-        PyValueError::new_err(format!("{name} is neither 16 bytes nor a UUID's text"))
+        let is = match text {
+            Some(text) if text.chars().nth(MOST_SHOWN).is_none() => {
+                format!("is \"{}\"", printable(text))
+            }
+            Some(text) => {
+                let shown: String = text.chars().take(MOST_SHOWN).collect();
+                format!("begins with \"{}\"", printable(&shown))
+            }
+            None => format!("has {} bytes", bytes.len()),
+        };
+        PyValueError::new_err(format!(
+            "{name} {is}: expected a UUID's text or its 16 bytes"
+        ))
     })
 }

@@ -13,9 +13,8 @@ use arrow_schema::{DataType, TimeUnit};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use seglake::format::{Column, ColumnKind};
-use uuid::Uuid;
 
-use crate::field_in::{Bytes, FieldIn, from_shown};
+use crate::field_in::{Bytes, FieldIn, from_shown, uuid_of};
 
 /// A field's value from a row of an Arrow array.
 pub(crate) fn from_arrow<'a>(
@@ -37,13 +36,7 @@ pub(crate) fn from_arrow<'a>(
     Ok(match kind {
         ColumnKind::Uuid => {
             let (bytes, text) = bytes_at(array, row).ok_or_else(misfit)?;
-            let uuid = match text {
-                Some(text) => Uuid::try_parse(text).ok(),
-                None => Uuid::from_slice(bytes).ok(),
-            };
-            FieldIn::Uuid(uuid.map(Uuid::into_bytes).ok_or_else(|| {
-                PyValueError::new_err(format!("{name} is neither 16 bytes nor a UUID's text"))
-            })?)
+            FieldIn::Uuid(uuid_of(bytes, text, name)?)
         }
         ColumnKind::Timestamp => FieldIn::Timestamp(
             micros_at(array, row)

@@ -13,6 +13,7 @@ use crate::key::{KeyArgument, Origin};
 use crate::keywords::with_keywords;
 use crate::limits::{General, Settings};
 use crate::listed::ListedSegment;
+use crate::names;
 use crate::numbers;
 use crate::open::{bounds, on_damage, uuids};
 use crate::parity::{AUTO, ParityArgument};
@@ -53,6 +54,7 @@ with_keywords! {
 /// (['order.created', 'order.paid'], 45)
 /// >>> [record.type for record in seglake.resume("orders.active", orders.position)]
 /// ['order.shipped']
+#[pyo3(text_signature = "(source, position, *, size=None, final=False, only_end=False, format=None, dialect=None, columns=None, filters=None, on_damage=\"raise\", key=None, parity=\"auto\", index=None, uuid_type=\"uuid\", batch_rows=131072, limits=None, filesystem=None)")]
 fn resume(source: &Bound<'_, PyAny>, position: Option<Bound<'_, Position>>; ResumeArguments<'a> [keywords] {
     #[pyo3(from_py_with = numbers::size)]
     size: Option<u64> = None,
@@ -60,6 +62,7 @@ fn resume(source: &Bound<'_, PyAny>, position: Option<Bound<'_, Position>>; Resu
     only_end: bool = false,
     format: Option<&'a str> = None,
     dialect: Option<&'a str> = None,
+    #[pyo3(from_py_with = names::columns)]
     columns: Option<Vec<String>> = None,
     filters: Option<Filters> = None,
     on_damage: &'a str = "raise",
@@ -158,6 +161,7 @@ with_keywords! {
 ///
 /// >>> seglake.identity("orders.active").split(":")[0], seglake.identity("orders.active", size=10)
 /// ('segment', None)
+#[pyo3(text_signature = "(source, *, size=None, format=None, dialect=None, key=None, parity=\"auto\", limits=None, filesystem=None)")]
 fn identity(source: &Bound<'_, PyAny>; IdentityArguments<'a> {
     #[pyo3(from_py_with = numbers::size)]
     size: Option<u64> = None,

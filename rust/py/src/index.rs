@@ -138,11 +138,11 @@ impl Index {
     }
 }
 
-/// Builds the index of a chunked file anew, from its good chunks, and returns it. It appears when it is complete: at `path`,
+/// Builds the index of a chunked file anew, from its sound chunks, and returns it. It appears when it is complete: at `path`,
 /// or beside the file with the extension `index`.
 ///
 /// overwrite: replace an existing index. Otherwise it raises FileExistsError.
-/// limits, filesystem: as in `open`. The index of a file elsewhere needs a `path`.
+/// format, limits, filesystem: as in `open`. The index of a file elsewhere needs a `path`.
 ///
 /// Raises ValueError where the source is no chunked file, or has no path on this machine and none is given; OSError; LimitError. Damage of the
 /// file is no error: chunks that are damaged have no item.
@@ -150,17 +150,18 @@ impl Index {
 /// >>> seglake.index("orders.chunks", "new.index").items
 /// [IndexItem(offset=0, position=0), IndexItem(offset=2, position=128)]
 #[pyfunction]
-#[pyo3(signature = (source, path=None, *, overwrite=true, limits=None, filesystem=None))]
+#[pyo3(signature = (source, path=None, *, overwrite=true, format=None, limits=None, filesystem=None))]
 pub(crate) fn index(
     source: &Bound<'_, PyAny>,
     path: Option<Destination>,
     overwrite: bool,
+    format: Option<&str>,
     limits: Option<Settings>,
     filesystem: Option<&Bound<'_, PyAny>>,
 ) -> PyResult<Index> {
     let py = source.py();
     let arguments = ReadArguments {
-        format: Some(chunked::FORMAT.name),
+        format,
         limits,
         filesystem,
         ..ReadArguments::default()
@@ -169,8 +170,16 @@ pub(crate) fn index(
         source,
         options,
         is_elsewhere,
+        format,
         ..
     } = arguments.open(source)?;
+    // No chunk would be found in it, so an index of nothing would be written.
+    if *format != chunked::FORMAT {
+        return Err(PyValueError::new_err(format!(
+            "expected a chunked file, found {}: only chunked files have an index beside them",
+            format.name
+        )));
+    }
     let path = path.map(|path| path.0);
     if is_elsewhere && path.is_none() {
         return Err(PyValueError::new_err(

@@ -2,7 +2,7 @@
 
 /// Declares a function, and a struct of its keyword arguments that has a method of the function's name.
 ///
-/// A default is one token, which Python shows where it is a literal. An attribute before a name is that of the function's argument. With `[keywords]` behind its name the struct has a method
+/// A default is one token, which Python shows where it is a literal: a function with others has a `text_signature`. An attribute before a name is that of the function's argument. With `[keywords]` behind its name the struct has a method
 /// that gives its fields as a dict of keyword arguments.
 macro_rules! with_keywords {
     (
@@ -34,8 +34,8 @@ macro_rules! with_keywords {
             $($name: $type,)+
         }
 
-        $(#[$about])*
         #[pyfunction]
+        $(#[$about])*
         #[pyo3(signature = ($($given,)+ *, $($name $(= $default)?),+))]
         #[allow(clippy::too_many_arguments, reason = "keyword arguments")]
         pub(crate) fn $function<$life>($($given: $kind,)+ $($(#[$from])? $name: $type,)+) -> PyResult<$result> {

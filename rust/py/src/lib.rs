@@ -39,6 +39,7 @@ mod log_lines;
 mod log_options;
 mod lookup;
 mod message;
+mod names;
 mod numbers;
 mod open;
 mod parity;

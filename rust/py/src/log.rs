@@ -27,6 +27,7 @@ use crate::listed::mark_to_python;
 use crate::log_batch::{NewRecord, write_records};
 use crate::log_facts::{recovery_to_python, segment_to_python};
 use crate::log_options::{OfWriter, duration};
+use crate::names;
 use crate::numbers::{self, quantity};
 use crate::open::uuids;
 use crate::passes::Shared;
@@ -497,7 +498,7 @@ impl SegmentLog {
     fn batches(
         &self,
         py: Python<'_>,
-        columns: Option<Vec<String>>,
+        #[pyo3(from_py_with = names::columns)] columns: Option<Vec<String>>,
         filters: Option<Filters>,
         uuid_type: &str,
         #[pyo3(from_py_with = numbers::batch_rows)] batch_rows: usize,

@@ -17,9 +17,11 @@ pub(crate) fn number<T: TryFrom<i128>>(
 ) -> PyResult<T> {
     let beyond = || {
         let (least, most) = range.clone().into_inner();
-        PyValueError::new_err(format!(
-            "{name} is {value}: it is at least {least} and at most {most}"
-        ))
+        let bound = match value.lt(least) {
+            Ok(true) => format!("at least {least}"),
+            _ => format!("at most {most}"),
+        };
+        PyValueError::new_err(format!("{name} is {value}: it is {bound}"))
     };
     let given = match value.extract::<i128>() {
         Ok(given) => given,

@@ -14,6 +14,7 @@ use crate::filters::Filters;
 use crate::key::{KeyArgument, Origin};
 use crate::keywords::with_keywords;
 use crate::limits::{General, Settings};
+use crate::names;
 use crate::numbers;
 use crate::parity::{AUTO, ParityArgument};
 use crate::part::Part;
@@ -78,9 +79,11 @@ with_keywords! {
 /// >>> with seglake.open("orders.active", filters=filters) as orders:
 /// ...     [record.type for record in orders]
 /// ['order.paid', 'order.shipped']
+#[pyo3(text_signature = "(source, *, format=None, dialect=None, columns=None, filters=None, on_damage=\"raise\", key=None, threads=1, parity=\"auto\", mmap=False, copy=True, prune=False, part=None, index=None, uuid_type=\"uuid\", batch_rows=131072, limits=None, filesystem=None)")]
 fn open(source: &Bound<'_, PyAny>; OpenArguments<'a> [keywords] {
     format: Option<&'a str> = None,
     dialect: Option<&'a str> = None,
+    #[pyo3(from_py_with = names::columns)]
     columns: Option<Vec<String>> = None,
     filters: Option<Filters> = None,
     on_damage: &'a str = "raise",

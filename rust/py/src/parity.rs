@@ -1,18 +1,21 @@
 //! The parity sidecar that a file is read by.
 
+use std::path::Path;
 use std::sync::Arc;
 
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
-use pyo3::types::{PyDict, PyString, PyType};
+use pyo3::types::{PyDict, PyInt, PyString, PyType};
+use seglake::Error;
 use seglake::format::{Options, ParityCheck, Position, with_parity, with_parity_since};
 use seglake::parity::{self, FileKind, WorstGroup};
-use seglake::source::Source;
+use seglake::source::{FileSource, Source, open_regular};
 use seglake::verbs::{ParityReport, open_sidecar};
 
 use crate::error::raise;
+use crate::field_in::wrong_type;
 use crate::listed::ListedSegment;
-use crate::source::{given_in, local_path};
+use crate::source::{Given, given_in, local_path};
 
 /// What stands for the sidecar beside a file, if there is one.
 const BESIDE: &str = "auto";
@@ -32,6 +35,10 @@ impl<'py> FromPyObject<'_, 'py> for ParityArgument {
     type Error = PyErr;
 
     fn extract(object: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
+        // Python would take a number for an open file.
+        if object.is_instance_of::<PyInt>() {
+            return Err(wrong_type("parity", "\"auto\", None or a sidecar", &object));
+        }
         let is_auto = object.cast::<PyString>().is_ok_and(|text| *text == BESIDE);
         Ok(match is_auto {
             true => Self::Auto,
@@ -53,6 +60,23 @@ impl<'py> IntoPyObject<'py> for &ParityArgument {
     }
 }
 
+/// The sidecar of this path, which has to be there.
+fn named_sidecar(py: Python<'_>, path: &Path) -> PyResult<Arc<dyn Source>> {
+    let opened = py.detach(|| FileSource::new(open_regular(path)?, path));
+    let of_sidecar = |error| match error {
+        Error::Io { path, source, .. } => Error::Io {
+            path,
+            action: "cannot open the parity sidecar".to_owned(),
+            source,
+        },
+        error => error,
+    };
+    match opened {
+        Ok(sidecar) => Ok(Arc::new(sidecar)),
+        Err(error) => Err(raise(py, of_sidecar(error))),
+    }
+}
+
 impl ParityArgument {
     /// Opens the sidecar of what is to be read, if there is one. It is opened before the file: so the file has all that it covers, also
     /// where it grows and is protected at this moment.
@@ -64,9 +88,10 @@ impl ParityArgument {
         let py = object.py();
         let path = match self {
             Self::Named(named) => {
-                return given_in(named.bind(py), filesystem)?
-                    .open(py, false)
-                    .map(Some);
+                return match given_in(named.bind(py), filesystem)? {
+                    Given::Path(path) => named_sidecar(py, &path).map(Some),
+                    given => given.open(py, false).map(Some),
+                };
             }
             Self::Auto if filesystem.is_some() => return Ok(None),
             Self::Auto => match object.cast::<ListedSegment>() {

@@ -240,7 +240,8 @@ with_keywords! {
 ///     "128+8" for a new one.
 /// as_it_is: begin a new sidecar for the file as it is, damaged or not. An existing one is replaced.
 /// lazy: leave the last 16 MiB as they are until what is not covered of them is 1/16 of what is.
-/// sidecar: where the sidecar is. None: `path` with `.par` appended; for a link without one, that of the file that it leads to.
+/// sidecar: where the sidecar is: a path that is written, while `parity` of what reads is a choice. None: `path` with `.par` appended; for
+///     a link without one, that of the file that it leads to.
 /// format: as in `verify`, or "raw" for a file of any other kind: it is not verified, and covered whole.
 /// progress: called as in `verify`. The other arguments are as there.
 ///

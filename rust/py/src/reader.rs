@@ -394,7 +394,7 @@ impl Reader {
         self.tenants_of(py, partition)
     }
 
-    /// The good blocks of a tenant file as Blocks in file order, whatever `on_damage` says. Raises ValueError for other formats.
+    /// The sound blocks of a tenant file as Blocks in file order, whatever `on_damage` says. Raises ValueError for other formats.
     ///
     /// >>> orders = seglake.open("orders.tenant")
     /// >>> [(block.tenant, block.messages) for block in orders.blocks()]

@@ -95,7 +95,7 @@ impl Recovered {
         self.recovered.output.bytes
     }
 
-    /// How many records it has: all that were good.
+    /// How many records it has: all that were sound.
     ///
     /// >>> recovered = seglake.recover("damaged.active", "sound.active")
     /// >>> recovered.records
@@ -212,7 +212,7 @@ impl Recovered {
 }
 
 with_keywords! {
-/// Writes the good records of a damaged file to a new one of the same format, with the checksums that they had, and every other
+/// Writes the sound records of a damaged file to a new one of the same format, with the checksums that they had, and every other
 /// byte to a quarantine, with a manifest from which `undo_recover` makes the file again. The source is never touched.
 ///
 /// The new file is read back, and the damaged one put together again from it and the quarantine, before any of them appears:

@@ -231,7 +231,7 @@ with_keywords! {
 ///
 /// In place, the bytes that change are first kept in another file, from which `undo_repair` restores both. A repair that was
 /// interrupted is run again. The file keeps the time at which it was modified. What cannot be repaired stays as it is, and is in
-/// `damage`: `recover` writes what is good of such a file to a new one.
+/// `damage`: `recover` writes what is sound of such a file to a new one.
 ///
 /// to: where the repaired file goes, with its sidecar beside it. Then nothing else changes. None: in place.
 /// overwrite: replace existing files at `to`. Otherwise they raise FileExistsError.

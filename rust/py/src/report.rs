@@ -99,7 +99,7 @@ impl Report {
         self.0.bytes
     }
 
-    /// How many records are good.
+    /// How many records are sound.
     ///
     /// >>> report = seglake.verify("damaged.active")
     /// >>> report.records
@@ -109,7 +109,7 @@ impl Report {
         self.0.records
     }
 
-    /// How many records have damaged bytes that the file's parity sidecar restores. They are not among the good ones.
+    /// How many records have damaged bytes that the file's parity sidecar restores. They are not among the sound ones.
     ///
     /// >>> seglake.verify("damaged.active").repaired_records
     /// 0

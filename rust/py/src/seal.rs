@@ -1,6 +1,7 @@
 //! `seal`.
 
 use pyo3::prelude::*;
+use seglake::Error;
 use seglake::verbs::{self, SealOptions};
 
 use crate::destination::Destination;
@@ -8,7 +9,7 @@ use crate::error::raise;
 use crate::key::KeyArgument;
 use crate::keywords::with_keywords;
 use crate::open::is_strict;
-use crate::read_options::{Opened, ReadArguments};
+use crate::read_options::{OpenSource, ReadArguments};
 use crate::report::Report;
 use crate::verify::teller;
 
@@ -44,9 +45,9 @@ impl SealArguments<'_> {
             filesystem: self.filesystem.as_ref().map(|own| own.bind(py)),
             ..ReadArguments::default()
         };
-        let Opened {
+        let OpenSource {
             source, options, ..
-        } = arguments.open(source)?;
+        } = arguments.give(source)?;
         let options = options.strict(strict);
         let seal = SealOptions::default()
             .trailer(self.trailer)
@@ -54,6 +55,18 @@ impl SealArguments<'_> {
         let tell = teller(self.progress, source.len());
         py.detach(|| verbs::seal(source, &options, path.as_ref(), &seal, tell))
             .map(Report)
-            .map_err(|error| raise(py, error))
+            .map_err(|error| raise(py, with_advice(error)))
+    }
+}
+
+/// The error for a file whose format cannot be told, which `seal` takes no name of.
+fn with_advice(error: Error) -> Error {
+    match error {
+        Error::Format { path, message, .. } => Error::Format {
+            path,
+            message,
+            next: Some("only an active segment is sealed"),
+        },
+        error => error,
     }
 }

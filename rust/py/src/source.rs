@@ -1,5 +1,6 @@
 //! Python's things to read from: a path, a buffer, a file object.
 
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -8,9 +9,9 @@ use pyo3::exceptions::{PyRuntimeError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedBytes;
 use pyo3::types::{PyBytes, PyMemoryView, PySlice, PyString};
-use seglake::Result;
 use seglake::format::Options;
 use seglake::source::{BytesSource, FileSource, MappedSource, Source, open_regular};
+use seglake::{Error, Result};
 
 use crate::error::raise;
 use crate::exclusive::{Exclusive, forks};
@@ -45,7 +46,7 @@ impl Given {
                 Ok(Arc::new(FileSource::new(file, path)?))
             }
         });
-        opened.map_err(|error| raise(py, error))
+        opened.map_err(|error| raise(py, with_advice(error)))
     }
 
     /// Whether it is a file that is not on this machine: nothing can be written beside it.
@@ -59,6 +60,36 @@ impl Given {
             Self::Path(path) => Some(path),
             Self::Opened(_, name) => name,
         }
+    }
+}
+
+/// The error for a path, which says what to do where it names many files.
+fn with_advice(error: Error) -> Error {
+    let Error::Io {
+        path: Some(path),
+        action,
+        source,
+    } = error
+    else {
+        return error;
+    };
+    let is_pattern = path.as_os_str().as_encoded_bytes().contains(&b'*');
+    let kind = source.kind();
+    let source = match kind {
+        ErrorKind::IsADirectory => std::io::Error::new(
+            kind,
+            "expected a file, found a folder: `seglake.scan` reads its files",
+        ),
+        ErrorKind::NotFound if is_pattern => std::io::Error::new(
+            kind,
+            "expected a file, found a pattern: `seglake.scan` reads what matches",
+        ),
+        _ => source,
+    };
+    Error::Io {
+        path: Some(path),
+        action,
+        source,
     }
 }
 

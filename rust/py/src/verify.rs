@@ -39,6 +39,7 @@ with_keywords! {
 /// >>> report = seglake.verify("damaged.active")
 /// >>> report.ok, report.records, report.damage
 /// (False, 2, [Span(start=54, end=105, kind='corrupt', cause='checksum_mismatch')])
+#[pyo3(text_signature = "(source, *, format=None, dialect=None, key=None, explain=None, threads=1, parity=\"auto\", mmap=False, limits=None, progress=None, filesystem=None)")]
 fn verify(source: &Bound<'_, PyAny>; VerifyArguments<'a> {
     format: Option<&'a str> = None,
     dialect: Option<&'a str> = None,

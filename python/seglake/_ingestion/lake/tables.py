@@ -124,7 +124,7 @@ def _advice(error: Exception, said: str) -> str:
         return ""
     if isinstance(error, ModuleNotFoundError):
         return ". Install this driver"
-    return ". Name the URI of an SQL database that can be reached (catalog, --catalog)"
+    return ". Name the URI of an SQL database that can be reached with `catalog`"
 
 
 def _of_environment() -> dict[str, str]:

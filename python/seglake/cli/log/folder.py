@@ -16,7 +16,7 @@ from ..render import exact_size, printable
 if TYPE_CHECKING:
     from seglake import SegmentLog
 
-__all__ = ["DURATION", "folder", "opened", "reading", "tell_recovered"]
+__all__ = ["DURATION", "changing", "folder", "opened", "reading", "tell_recovered"]
 
 _UNITS = {"ms": 0.001, "s": 1, "m": 60, "h": 3600, "d": 86400}
 
@@ -64,6 +64,16 @@ def reading(path: str, key: str | None) -> SegmentLog:
             "  next      name the folder of a log; `seglake log write DIR` makes one"
         )
     return log
+
+
+def changing(path: str, key: str | None, **how: Any) -> SegmentLog:
+    """Open a log to write that is there: in another folder nothing is made.
+
+    Raises:
+        Trouble: there is none in the folder.
+    """
+    reading(path, key).close()
+    return opened(path, key, **how)
 
 
 def tell_recovered(log: SegmentLog, path: str) -> None:

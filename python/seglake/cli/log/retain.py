@@ -9,7 +9,7 @@ import click
 from .. import options
 from ..failure import Status
 from ..render import count, printable
-from .folder import DURATION, folder, opened, tell_recovered
+from .folder import DURATION, changing, folder, tell_recovered
 
 _EXAMPLES = """
 \b
@@ -39,7 +39,7 @@ def command(path: str, age: float | None, nbytes: int | None, key: str | None) -
     """
     if age is None and nbytes is None:
         raise click.UsageError("give --age, --bytes or both")
-    with opened(path, key) as log:
+    with changing(path, key) as log:
         tell_recovered(log, path)
         removed = log.retain(age=None if age is None else timedelta(seconds=age), bytes=nbytes)
     for segment in removed:

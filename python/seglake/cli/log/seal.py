@@ -9,7 +9,7 @@ import click
 from .. import options
 from ..failure import Status
 from ..render import count, printable
-from .folder import folder, opened, tell_recovered
+from .folder import changing, folder, tell_recovered
 
 if TYPE_CHECKING:
     from seglake._types import ProfileName
@@ -37,7 +37,7 @@ def command(path: str, protect: bool, profile: ProfileName | None, key: str | No
     Exit status: 0 all are sealed, 1 one is damaged and stays as it is, 2 error, such as another writer.
     """
     protection = options.chosen_profile(protect=protect, profile=profile)
-    with opened(path, key, protect=protection) as log:
+    with changing(path, key, protect=protection) as log:
         tell_recovered(log, path)
         log.roll()
         log.wait_sealed()

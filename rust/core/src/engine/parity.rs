@@ -65,9 +65,7 @@ pub trait ParityCheck: Own + Send + Sync + Debug {
         Err(Error::Format {
             path: self.sidecar().map(Path::to_path_buf),
             message: "expected a frame in the sidecar, found none".to_owned(),
-            next: Some(
-                "it is none, or nothing of it is left: name another (sidecar, parity, --sidecar)",
-            ),
+            next: Some("it is none, or nothing of it is left: name another with `parity`"),
         })
     }
 }

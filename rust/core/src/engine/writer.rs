@@ -62,8 +62,13 @@ impl IfExists {
         let found = Self::ALL.iter().find(|own| own.as_str() == name);
         found.copied().ok_or_else(|| {
             let names: Vec<_> = Self::ALL.iter().map(|own| own.as_str()).collect();
+            let meant = match name {
+                "replace" | "truncate" => "; did you mean \"overwrite\"?",
+                "fail" | "raise" => "; did you mean \"error\"?",
+                _ => "",
+            };
             Error::Usage(format!(
-                "if_exists is {name:?}: expected one of {}",
+                "if_exists is {name:?}: expected one of {}{meant}",
                 names.join(", ")
             ))
         })
@@ -131,9 +136,13 @@ impl WriteOptions {
         let name = self.if_exists.as_str();
         if !choices.contains(&name) {
             return Err(Error::Usage(format!(
-                "if_exists is {name:?}: {} files take one of {}",
+                "if_exists is {name:?}: {} files take one of {}{}",
                 format.name,
-                choices.join(", ")
+                choices.join(", "),
+                match self.if_exists {
+                    IfExists::Overwrite => ". Remove the file first to write it anew",
+                    IfExists::Error | IfExists::Append => "",
+                }
             )));
         }
         self.settings.check(format.create_options)

@@ -166,7 +166,7 @@ fn plan(source: &[Column], to: &[Column], conversion: &Conversion<'_>) -> Result
         plan.push(match (given, fits, column.name, time) {
             (Some(_), Some(_), name, _) => {
                 return Err(Error::Usage(format!(
-                    "{name} is set, but the source has it: name {name} in drop to replace it"
+                    "{name} is set, but the source has it: name {name} in `drop` to replace it"
                 )));
             }
             (Some(given), None, ..) => From::Set(given),

@@ -125,11 +125,11 @@ impl Reason {
             }
             Self::TextConversion => "copy the file again, in binary mode",
             Self::WrongKey => {
-                "read it with the key that it was written with (--key-file, SEGLAKE_KEY); change nothing in the file"
+                "read it with the key that it was written with (`key`, SEGLAKE_KEY); change nothing in the file"
             }
-            Self::OtherDialect => "read it with the dialect that it was written in (--dialect)",
+            Self::OtherDialect => "read it with the dialect that it was written in (`dialect`)",
             Self::OtherContent => {
-                "if it is all of the file, read it as what it is (--format); else find out what wrote it there: another program, a wrong path, a file system that mixed files up"
+                "if it is all of the file, read it as what it is (`format`); else find out what wrote it there: another program, a wrong path, a file system that mixed files up"
             }
             Self::AsWritten => {
                 "the disk is not at fault: look at the program that wrote it, or read it with a version that knows it"

@@ -68,7 +68,7 @@ fn find_dropped(salvage: &mut Salvage<'_>) -> Result<Dropped> {
 fn refuse_dropping(salvage: &Salvage<'_>, seq: u64, lost: &Span) -> Error {
     let cause = lost.cause.map_or("damaged", Cause::as_str);
     Error::Usage(format!(
-        "{}: message {seq} at offset {} is damaged ({cause}), and sound messages follow: without it their numbers would differ from what their references say. Nothing was written. renumber (--renumber) drops it and rewrites those references",
+        "{}: message {seq} at offset {} is damaged ({cause}), and sound messages follow: without it their numbers would differ from what their references say. Nothing was written. `renumber` drops it and rewrites those references",
         name(salvage),
         lost.start
     ))

@@ -286,7 +286,7 @@ impl Job<'_, '_> {
             return Ok(());
         }
         Err(Error::Usage(format!(
-            "{}: the sidecar has the profile {found}, which cannot be changed: leave the profile out, or begin a new sidecar (as_it_is, --as-it-is)",
+            "{}: the sidecar has the profile {found}, which cannot be changed: leave the profile out, or begin a new sidecar with `as_it_is`",
             crate::text::path(self.sidecar)
         )))
     }
@@ -297,7 +297,7 @@ impl Job<'_, '_> {
                 path: Some(self.sidecar.to_path_buf()),
                 message: refusal.to_string(),
                 next: Some(
-                    "it is none, or nothing of it is left: begin a new one (as_it_is, --as-it-is), or name another (sidecar, --sidecar)",
+                    "it is none, or nothing of it is left: begin a new one with `as_it_is`, or name another with `sidecar`",
                 ),
             };
         };

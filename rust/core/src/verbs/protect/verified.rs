@@ -221,7 +221,7 @@ fn format_of(
             path,
             message,
             next: Some(
-                "a file of any other kind is protected without being verified first (raw, --format raw)",
+                "with the format `raw` a file of any kind is protected, without being verified first",
             ),
         }),
         format => format.map(Some),

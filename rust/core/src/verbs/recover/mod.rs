@@ -337,15 +337,15 @@ fn refuse_hopeless(report: &Report, recovery: &Recovery) -> Result<()> {
     }
     let takes = |option| report.format.reads_with(option);
     let why = if takes("key") {
-        "probably a wrong key. Nothing was written. Give the key that it was written with (key, --key-file)"
+        "probably a wrong key. Nothing was written. Give the key that it was written with as `key`"
     } else if takes("dialect") {
-        "probably the wrong dialect, or another format. Nothing was written. Name it (dialect, --dialect)"
+        "probably the wrong dialect, or another format. Nothing was written. Name it with `dialect`"
     } else {
-        "probably another format. Nothing was written. Name it (format, --format)"
+        "probably another format. Nothing was written. Name it with `format`"
     };
     let name = name(&report.path);
     Err(Error::Usage(format!(
-        "{name}: no record in it was verified as {}: {why}; force (--force) recovers it all the same: everything goes to the quarantine",
+        "{name}: no record in it was verified as {}: {why}; `force` recovers it all the same: everything goes to the quarantine",
         report.format.name
     )))
 }

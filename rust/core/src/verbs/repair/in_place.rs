@@ -160,7 +160,7 @@ impl Job<'_> {
             return Ok(());
         }
         Err(Error::Usage(format!(
-            "{}: the file has no checksums that prove it, and was modified after it was protected. Nothing was changed. If it was changed on purpose, begin a new sidecar (protect with as_it_is, --as-it-is). If it is damaged, force (--force) repairs it all the same",
+            "{}: the file has no checksums that prove it, and was modified after it was protected. Nothing was changed. If it was changed on purpose, protect it with `as_it_is`, which begins a new sidecar. If it is damaged, `force` repairs it all the same",
             name(&Some(self.path.to_path_buf()))
         )))
     }

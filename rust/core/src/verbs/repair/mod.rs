@@ -240,7 +240,7 @@ impl<'a> Job<'a> {
     fn no_sidecar(&self) -> Error {
         let error = std::io::Error::new(
             std::io::ErrorKind::NotFound,
-            "there is no such file. If the sidecar is elsewhere, name it (sidecar, --sidecar); without one, `seglake recover` writes what is sound to a new file",
+            "there is no such file. If the sidecar is elsewhere, name it with `sidecar`; without one, `seglake recover` writes what is sound to a new file",
         );
         let file = crate::text::path(self.path);
         let action =
@@ -256,12 +256,10 @@ impl<'a> Job<'a> {
             Some(Refused::NoFrame) => Err(Error::Format {
                 path: sidecar,
                 message: "expected a frame in the sidecar, found none".to_owned(),
-                next: Some(
-                    "it is none, or nothing of it is left: name another (sidecar, --sidecar)",
-                ),
+                next: Some("it is none, or nothing of it is left: name another with `sidecar`"),
             }),
             Some(Refused::AnotherFile) => Err(Error::Usage(format!(
-                "{}: no block of the file is as {} has it: this is probably the sidecar of another file. Nothing was changed. force (--force) repairs the file all the same",
+                "{}: no block of the file is as {} has it: this is probably the sidecar of another file. Nothing was changed. `force` repairs the file all the same",
                 name(&Some(self.path.to_path_buf())),
                 name(&sidecar)
             ))),

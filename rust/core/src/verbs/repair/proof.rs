@@ -49,7 +49,7 @@ pub(super) fn refuse_proven(
     };
     if let Some(Span { start, end, .. }) = records.changed {
         return Err(Error::Usage(format!(
-            "{}: the sidecar has other bytes for the record from {start} to {end}, which its own checksum proves: the sidecar is probably of an earlier state of the file. Nothing was changed. If the file is right, begin a new sidecar (protect with as_it_is, --as-it-is). If the sidecar is right, force (--force) repairs the file all the same",
+            "{}: the sidecar has other bytes for the record from {start} to {end}, which its own checksum proves: the sidecar is probably of an earlier state of the file. Nothing was changed. If the file is right, protect it with `as_it_is`, which begins a new sidecar. If the sidecar is right, `force` repairs the file all the same",
             name(&file.path().map(Into::into))
         )));
     }

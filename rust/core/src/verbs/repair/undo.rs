@@ -108,7 +108,7 @@ pub fn undo_repair(path: &Path, options: &Options, repairing: &Repairing) -> Res
     let nothing = || {
         let error = std::io::Error::new(
             ErrorKind::NotFound,
-            "there is no such file with a manifest. If the replaced bytes are elsewhere, name them (undo, --replaced)",
+            "there is no such file with a manifest. If the replaced bytes are elsewhere, name them with `undo`",
         );
         let action = "there is no repair of it to undo: expected the replaced bytes in";
         let action = format!("{action} {}", crate::text::path(&first_name(&job)));
