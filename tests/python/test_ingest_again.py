@@ -16,6 +16,7 @@ import pyarrow as pa
 import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 import pytest
+from cli_process import here
 from dying import deadly, in_a_process
 from samples import SAMPLES
 from segments import DAY, OTHER_KEY, flip, write_segment
@@ -125,6 +126,35 @@ def test_a_file_that_grows_by_pieces_gives_each_record_once(tmp_path: Path, name
     assert carried["sums"] == carry["sums"]
     for name in ("identity", "first", "offset", "uuid"):
         assert carried["position"][name] == carry["position"][name]
+
+
+def test_a_run_says_how_many_of_the_files_that_it_leaves_out_are_damaged(tmp_path: Path) -> None:
+    src, lake = tmp_path / "src", tmp_path / "lake"
+    for name in "abc":
+        written = write_segment(src / f"{name}.active", 5 + ord(name))
+        if name != "a":
+            flip(src / f"{name}.active", written[2].end - 9)
+    age(src)
+    first = ingest(src, lake)
+    assert (first.statuses["damaged"], first.unchanged_damaged, first.exit_status) == (2, 0, 1)
+    again = ingest(src, lake)
+    assert (again.unchanged, again.unchanged_damaged, again.exit_status) == (3, 2, 0)
+    assert again.to_dict()["unchanged_damaged"] == 2
+    done = here("ingest", src, "--to", lake)
+    assert done.status == 0
+    assert "    known damaged    2\n" in done.out
+    assert "2 unchanged files are damaged, as earlier runs found: `seglake verify`" in done.out
+    # Also if something else is read, and of fewer files.
+    write_segment(src / "d.active", 3)
+    (src / "c.active").unlink()
+    more = ingest(src, lake)
+    assert (more.files, more.unchanged, more.unchanged_damaged) == (1, 2, 1)
+    # A damaged copy is one.
+    shutil.copy(src / "b.active", src / "e.active")
+    age(src)
+    assert ingest(src, lake).statuses["damaged"] > 0
+    again = ingest(src, lake)
+    assert (again.run_id, again.unchanged_damaged + again.statuses["damaged"]) == (None, 2)
 
 
 def test_damage_in_the_middle_of_a_growing_file_comes_once(tmp_path: Path) -> None:

@@ -104,13 +104,26 @@ class IngestDriver:
             planned, unchanged = plan_files(
                 listing, state, final=self.final, identify=partial(self._identity, sidecars)
             )
+            read = {file.path for group in planned for file in group.files}
+            others = IngestResult(
+                None,
+                destination.name,
+                unchanged=unchanged,
+                unchanged_damaged=sum(state.is_damaged(file) for file in listing.files if file.real_path not in read),
+                skipped=_skipped(listing),
+            )
             if not planned:
-                return IngestResult(None, destination.name, unchanged=unchanged, skipped=_skipped(listing))
+                return others
             if self.format is not None:  # without it, the formats are known only when the files are read
                 refuse_other_columns(destination, tables, [self.format], self.format_options, self.table)
             with start() as engine:
                 result = self._run(engine, destination, tables, state, planned, sidecars)
-        return replace(result, unchanged=unchanged, skipped=_skipped(listing))
+        return replace(
+            result,
+            unchanged=others.unchanged,
+            unchanged_damaged=others.unchanged_damaged,
+            skipped=others.skipped,
+        )
 
     def _check_format(self) -> None:
         dialect, dialects = self.format_options.dialect, get_args(DialectName)
@@ -142,7 +155,7 @@ class IngestDriver:
         files = listing.files
         if len(files) != 1 or files[0].segment is not None:
             raise IngestError(
-                f"{printable_path(self.parity)}: expected one file that is not of a log, as parity (--sidecar) names "
+                f"{printable_path(self.parity)}: expected one file that is not of a log, as `parity` names "
                 f"the sidecar of one file; found {len(files)} in the sources. Name one file, or leave it out: then "
                 "the sidecars beside the files are used"
             )
@@ -154,7 +167,7 @@ class IngestDriver:
         if found is not None and found.state == "no_frame":
             raise IngestError(
                 f"{printable_path(self.parity)}: expected the parity sidecar of {printable_path(files[0].path)}, found "
-                "a file without any frame. Name its sidecar (parity, --sidecar), or leave the option out"
+                "a file without any frame. Name its sidecar with `parity`, or leave that out"
             )
         return Sidecars(path, files[0].real_path)
 
@@ -245,8 +258,8 @@ class IngestDriver:
                 raise IngestError(f"the key cannot be used: {outcome.key_error}")
             if outcome.wrong_key is not None:
                 raise IngestError(
-                    f"{printable_path(outcome.wrong_key)}: {WRONG_KEY}. Nothing was ingested. Give the right key (key "
-                    "file or SEGLAKE_KEY), leave the file out, or have it recorded (on_wrong_key)"
+                    f"{printable_path(outcome.wrong_key)}: {WRONG_KEY}. Nothing was ingested. Give the right key "
+                    "(`key` or SEGLAKE_KEY), leave the file out, or have it recorded with `on_wrong_key`"
                 )
         return outcomes
 

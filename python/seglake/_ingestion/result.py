@@ -160,6 +160,8 @@ class IngestResult:
             the one named; `replaced`: what earlier runs ingested of it is not in it any more; `copy`: another file has
             all that it has. A copy that is damaged is `damaged`.
         unchanged: how many files more there were, which earlier runs have ingested and nobody has changed since.
+        unchanged_damaged: how many of these are damaged, as the tables say. They are no part of `ok` and `exit_status`,
+            which are of what was read.
         pending_bytes: bytes of unfinished tails, which later runs take once they are finished.
         records: records written.
         repaired_records: records that were read and that parity sidecars restored; 0 with `on_damage="skip"`.
@@ -183,6 +185,7 @@ class IngestResult:
     formats: tuple[str, ...] = ()
     statuses: dict[FileStatus, int] = field(default_factory=no_files)
     unchanged: int = 0
+    unchanged_damaged: int = 0
     pending_bytes: int = 0
     records: int = 0
     repaired_records: int = 0

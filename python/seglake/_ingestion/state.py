@@ -12,8 +12,9 @@ from urllib.parse import quote
 import pyarrow as pa
 
 import seglake
+from seglake._files import SegmentFile
 from seglake._formats import FormatOptions
-from seglake._text import printable
+from seglake._text import path_text, printable
 from seglake._types import DialectName
 
 from .carry import Carry
@@ -118,6 +119,16 @@ class State:
     last_run: str | None = None
     files: dict[str, int] = field(default_factory=dict[str, int])
     uncovered: int = 0
+
+    def is_damaged(self, file: SegmentFile) -> bool:
+        """Tells whether the tables say that a file is damaged, if nobody has changed it since."""
+        path = path_text(file.real_path)
+        copy = self.copies.get(path)
+        if copy is not None:
+            return copy.damaged is not None
+        name = self.by_path.get(path) if file.segment is None else str(file.segment.first)
+        ingested = None if name is None else self.ingested.get(name)
+        return ingested is not None and ingested.status == "damaged"
 
 
 class _Row(NamedTuple):

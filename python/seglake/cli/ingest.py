@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import sys
 import tempfile
@@ -9,7 +10,6 @@ from collections.abc import Callable, Generator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from functools import cache
-from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
@@ -20,7 +20,8 @@ from seglake import SeglakeError
 from . import options
 from .failure import Trouble, describe, say, shows_tracebacks
 from .following import LONGEST_PAUSE_S, followed
-from .render import json_text, printable, printable_lines, table
+from .option_names import with_options
+from .render import count, json_text, printable, printable_lines, table
 from .report import meaning, refusal
 from .terminal import console, is_terminal
 
@@ -175,7 +176,7 @@ def _repeated(run: Callable[[], IngestResult], output: _Output, *, follow: bool)
         SeglakeError: an ingest cannot start or had to stop.
     """
     if follow:
-        shown = count()
+        shown = itertools.count()
         followed(run, lambda result: output.result(result, is_first=next(shown) == 0), output.error)
     result = run()
     output.result(result)
@@ -302,6 +303,7 @@ def show(result: IngestResult, stream: TextIO) -> None:
             if number or status == "sound"
         ),
         *([("  unchanged", f"{result.unchanged:,}")] if result.unchanged else []),
+        *([("    known damaged", f"{result.unchanged_damaged:,}")] if result.unchanged_damaged else []),
         ("records", f"{result.records:,}"),
         *([("  restored by sidecars", f"{result.repaired_records:,}")] if result.repaired_records else []),
         ("bytes", f"{result.nbytes:,}"),
@@ -320,13 +322,19 @@ def show(result: IngestResult, stream: TextIO) -> None:
     if result.statuses["damaged"]:
         out.print(end="" if result.damage else "\n")
         out.print("`seglake verify` of the same files and folders says which are damaged", soft_wrap=True)
-    refused = [(path, f"{_word(status)}: {reason.removeprefix(f'{path}: ')}") for path, status, reason in result.errors]
+    refused = [
+        (path, f"{_word(status)}: {with_options(reason).removeprefix(f'{path}: ')}")
+        for path, status, reason in result.errors
+    ]
     _paths(out, "not ingested", refused)
     _paths(out, "sidecars ignored", [(path, refusal(refused)) for path, refused in result.refused_sidecars])
     _paths(out, "skipped", result.skipped)
     out.print()
     for name in result.formats:
         out.print(printable(f"{result.destination.rstrip('/')}/{name}/{{records,damage,files}}/"), soft_wrap=True)
+    if result.unchanged_damaged:
+        known = count(result.unchanged_damaged, "unchanged file is", "unchanged files are")
+        out.print(f"{known} damaged, as earlier runs found: `seglake verify` of the same files and folders says which")
     if not result.files:
         out.print("nothing to ingest: " + ("no file is new" if result.unchanged else "no files were found"))
 
