@@ -428,7 +428,7 @@ def recover(
     progress: Callable[[int, int], object] | None = None,
     filesystem: _FileSystem | None = None,
 ) -> Recovered:
-    """Writes the good records of a damaged file to a new one of the same format, with the checksums that they had,
+    """Writes the sound records of a damaged file to a new one of the same format, with the checksums that they had,
     and every other byte to a quarantine, with a manifest from which `undo_recover` makes the file again. The
     source is never touched.
 
@@ -559,7 +559,7 @@ def repair(
     In place, the bytes that change are first kept in another file, from which `undo_repair` restores both. A
     repair that was interrupted is run again. The file keeps the time at which it was modified. What cannot be
     repaired stays as it is, and is in
-    `damage`: `recover` writes what is good of such a file to a new one.
+    `damage`: `recover` writes what is sound of such a file to a new one.
 
     to: where the repaired file goes, with its sidecar beside it. Then nothing else changes. None: in place.
     overwrite: replace existing files at `to`. Otherwise they raise FileExistsError.
@@ -684,8 +684,8 @@ def index(
     limits: Limits | None = None,
     filesystem: _FileSystem | None = None,
 ) -> Index:
-    """Builds the index of a chunked file anew, from its good chunks, and returns it. It appears when it is complete:
-    at `path`, or beside the file with the extension `index`.
+    """Builds the index of a chunked file anew, from its sound chunks, and returns it. It appears when it is
+    complete: at `path`, or beside the file with the extension `index`.
 
     overwrite: replace an existing index. Otherwise it raises FileExistsError.
     format, limits, filesystem: as in `open`. The index of a file elsewhere needs a `path`.
@@ -1027,8 +1027,8 @@ class Reader:
         ['acme', 'globex']
         """
     def blocks(self) -> list[Block]:
-        """The good blocks of a tenant file as Blocks in file order, whatever `on_damage` says. Raises ValueError for
-        other formats.
+        """The sound blocks of a tenant file as Blocks in file order, whatever `on_damage` says. Raises ValueError
+        for other formats.
 
         >>> orders = seglake.open("orders.tenant")
         >>> [(block.tenant, block.messages) for block in orders.blocks()]
@@ -1745,7 +1745,7 @@ class Report:
         """
     @property
     def records(self) -> int:
-        """How many records are good.
+        """How many records are sound.
 
         >>> report = seglake.verify("damaged.active")
         >>> report.records
@@ -1753,7 +1753,7 @@ class Report:
         """
     @property
     def repaired_records(self) -> int:
-        """How many records have damaged bytes that the file's parity sidecar restores. They are not among the good
+        """How many records have damaged bytes that the file's parity sidecar restores. They are not among the sound
         ones.
 
         >>> seglake.verify("damaged.active").repaired_records
@@ -2110,7 +2110,7 @@ class Recovered:
         """
     @property
     def records(self) -> int:
-        """How many records it has: all that were good.
+        """How many records it has: all that were sound.
 
         >>> recovered = seglake.recover("damaged.active", "sound.active")
         >>> recovered.records
