@@ -284,7 +284,7 @@ def test_a_catalog_of_ones_own(tmp_path: Path) -> None:
         (
             "sqlite:////nowhere/at/all.db",
             r"^sqlite:////nowhere/at/all\.db: the catalog cannot be opened: .*unable to open database file\. "
-            r"Name the URI of an SQL database that can be reached \(catalog, --catalog\)$",
+            r"Name the URI of an SQL database that can be reached with `catalog`$",
         ),
         (
             "mysql+oursql://me:hidden@host/db?password=hidden",
