@@ -160,8 +160,8 @@ with seglake.SegmentLog(sys.argv[1], seal=False, durability="none") as log:
 log = seglake.SegmentLog(sys.argv[1])  # they are sealed now
 signal.signal(signal.SIGALRM, signal.default_int_handler)
 for wait in (log.wait_sealed, log.close, log.close):
-    signal.setitimer(signal.ITIMER_REAL, 0.01)
     try:
+        signal.setitimer(signal.ITIMER_REAL, 0.01)  # within: it may ring before the next line is reached
         wait()
     except KeyboardInterrupt:
         print("interrupted", flush=True)
