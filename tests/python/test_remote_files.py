@@ -297,6 +297,8 @@ def test_a_file_of_the_same_size_and_another_time_is_another_one(path: Path) -> 
 class WithMetadata:
     """An open file of a store that tells of it."""
 
+    closed = False
+
     def __init__(self, **metadata: bytes) -> None:
         self._metadata = {name.replace("_", "-"): value for name, value in metadata.items()}
 
@@ -331,6 +333,30 @@ def test_an_object_is_known_by_what_the_store_tells(name: str) -> None:
     for modified in ("Last_Modified", "updated"):
         store.now = WithMetadata(**{modified: b"2024-01-31T12:30:00Z"})
         assert ArrowStore(store).open("logs/a", "s3://logs/a").modified == MOMENT.timestamp()
+
+
+def test_an_object_that_is_replaced_while_it_is_opened_is_opened_again() -> None:
+    """`pyarrow` then gives a file of Google Cloud Storage that is closed."""
+
+    class Store:
+        type_name = "gcs"
+        replaced = 0
+
+        def open_input_file(self, _: str) -> WithMetadata:
+            file = WithMetadata(generation=b"5")
+            file.closed, self.replaced = self.replaced > 0, self.replaced - 1
+            return file
+
+    store: Any = Store()
+    store.replaced = 2
+    file = ArrowStore(store).open("logs/a", "gs://logs/a")
+    store.replaced = 2
+    file.confirm()
+    store.replaced = 1000
+    for opened in (file.confirm, lambda: ArrowStore(store).open("logs/a", "gs://logs/a")):
+        with pytest.raises(OSError, match="replaced each time it was opened") as raised:
+            opened()
+        assert (raised.value.errno, raised.value.filename) == (errno.ESTALE, "gs://logs/a")
 
 
 @pytest.mark.parametrize(

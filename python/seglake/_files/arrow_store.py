@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 from collections.abc import Iterator
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, cast
@@ -20,6 +21,8 @@ _BUCKETS = frozenset({"s3", "gcs", "abfs"})
 # What tells an object from another under the same key. The lower case is that of Google Cloud Storage.
 _IDENTITY = ("ETag", "Last-Modified", "Content-Length", "etag", "generation", "size")
 _MODIFIED = ("Last-Modified", "updated")
+# How often a file is opened that is replaced while it is opened.
+_TRIES = 20
 
 
 class ArrowStore(Store):
@@ -110,7 +113,7 @@ class ArrowFile(RemoteFile):
 
     def __init__(self, store: ArrowStore, path: str, name: str) -> None:
         self._filesystem = store.filesystem
-        self._file = self._filesystem.open_input_file(path)
+        self._file = self._opened(path)
         self._identity, modified = self._look(path, self._file)
         super().__init__(store, path, name, self._file.size(), modified)
 
@@ -119,8 +122,17 @@ class ArrowFile(RemoteFile):
         return cast("Any", self._file).read_at(size, offset)
 
     def _is_unchanged(self) -> bool:
-        with self._filesystem.open_input_file(self.path) as now:
+        with self._opened(self.path) as now:
             return self._look(self.path, now)[0] == self._identity
+
+    def _opened(self, path: str) -> NativeFile:
+        # Google Cloud Storage is asked twice, for what the object is and for its content. If the object is replaced in
+        # between, `pyarrow` gives a file that is closed.
+        for _ in range(_TRIES):
+            file = self._filesystem.open_input_file(path)
+            if not file.closed:
+                return file
+        raise OSError(errno.ESTALE, "the file was replaced each time it was opened, or cannot be read; read it again")
 
     def _look(self, path: str, file: NativeFile) -> tuple[object, float | None]:
         """Returns what tells the file from another under its name, and when it was modified."""
