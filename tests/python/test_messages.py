@@ -153,6 +153,7 @@ def test_commands_that_change_a_log_make_none(folder: Path) -> None:
 
 def test_arguments_are_options_on_the_command_line() -> None:
     assert with_options("begin with `as_it_is`, or `sidecar`") == "begin with --as-it-is, or --sidecar"
+    assert with_options("with the format `raw` it is") == "with --format raw it is"
     assert with_options("`parity=None`, `seglake repair` and `unknown`") == (
         "--sidecar none, `seglake repair` and `unknown`"
     )

@@ -266,7 +266,7 @@ def test_wrong_use_is_refused(tmp_path: Path) -> None:
     assert not report.ok
     other = tmp_path / "other"
     other.write_bytes(b"text")
-    with pytest.raises(seglake.FormatError, match="--format raw"):
+    with pytest.raises(seglake.FormatError, match="with the format `raw`"):
         seglake.protect(other)
     other.with_suffix(".par").write_bytes(b"no sidecar")
     with pytest.raises(seglake.FormatError, match="found none"):

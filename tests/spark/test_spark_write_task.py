@@ -177,7 +177,7 @@ def swapped(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
         ("active", [with_uuid(0), {**with_uuid(1), "uuid": None}], "row 1: column uuid is null"),
         ("chunked", [in_chunk(0), {**in_chunk(1), "offset": None}], "row 1: column offset is null"),
         ("tenant", [of_tenant(0), {**of_tenant(1), "value": None}], "row 1: column value is null"),
-        ("active", [{"uuid": "no uuid", "type": "t", "value": b""}], "row 0: uuid is neither 16 bytes nor"),
+        ("active", [{"uuid": "no uuid", "type": "t", "value": b""}], 'row 0: uuid is "no uuid": expected a UUID'),
         (
             "active",
             [{"uuid": str(uuid.UUID(int=0)), "type": "t", "value": b""}],

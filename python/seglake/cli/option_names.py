@@ -32,4 +32,5 @@ def with_options(text: str) -> str:
 
     In messages the library writes the names of arguments as `force` and `parity=None`, with the backticks.
     """
+    text = text.replace("the format `raw`", "--format raw")
     return _ARGUMENT.sub(lambda found: _OPTIONS.get(found[1], found[0]), text)
