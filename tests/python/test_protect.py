@@ -9,7 +9,7 @@ from tempfile import TemporaryDirectory
 
 import pytest
 from cli_process import here
-from cli_samples import EXTENSIONS, RECORDS, damage, sample
+from cli_samples import EXTENSIONS, RECORDS, damage, fields, sample
 
 import seglake
 from seglake._by_sidecar import listed_size
@@ -279,12 +279,58 @@ def test_a_file_without_checksums_that_was_changed_on_purpose_is_not_changed_bac
     seglake.protect(path, format="raw")
     content = bytearray(path.read_bytes())
     content[7] = 0
-    path.write_bytes(content)
-    os.utime(path, ns=(0, Path(f"{path}.par").stat().st_mtime_ns + 1_000_000_000))
+    modify(path, content)
     with pytest.raises(ValueError, match="modified after it was protected"):
         seglake.repair(path, format="raw")
     assert path.read_bytes() == content
     assert seglake.repair(path, format="raw", force=True).outcome == "repaired"
+
+
+def modify(path: Path, content: bytes) -> None:
+    """Writes a file, later than its sidecar by a second."""
+    path.write_bytes(content)
+    os.utime(path, ns=(0, Path(f"{path}.par").stat().st_mtime_ns + 1_000_000_000))
+
+
+def test_a_file_whose_checksums_were_cut_off_is_repaired_whenever_it_was_modified(tmp_path: Path) -> None:
+    path = sample(tmp_path, "sealed")
+    whole = path.read_bytes()
+    seglake.protect(path)
+    modify(path, whole[:-1])  # the trailer is not one any more, so nothing proves a record
+    assert seglake.verify(path, parity=None).checked == "structure"
+    assert seglake.repair(path).outcome == "repaired"
+    assert path.read_bytes() == whole
+
+
+@pytest.mark.parametrize("format", ["active", "sealed", "tenant", "chunked"])
+def test_a_file_whose_only_record_is_damaged_is_repaired_whenever_it_was_modified(tmp_path: Path, format: str) -> None:
+    path = tmp_path / "one"
+    with seglake.create(path, format=format) as writer:
+        writer.write(value=b"greeting" * 40, **fields(format, 0))
+    whole = path.read_bytes()
+    with seglake.open(path) as reader:
+        [record] = reader
+    seglake.protect(path)
+    content = bytearray(whole)
+    content[record.position + 45] ^= 1
+    modify(path, content)
+    assert seglake.repair(path).outcome == "repaired"
+    assert path.read_bytes() == whole
+
+
+def test_a_file_under_another_key_is_not_changed_back(tmp_path: Path) -> None:
+    path = tmp_path / "secret.active"
+    with seglake.create(path, format="active", key=bytes(range(32))) as writer:
+        writer.write(type="greeting", value=bytes(300))
+    seglake.protect(path, key=bytes(range(32)))
+    content = bytearray(path.read_bytes())
+    content[100] ^= 1
+    modify(path, content)
+    # Without the key it cannot be known which of the two is right.
+    with pytest.raises(ValueError, match="modified after it was protected"):
+        seglake.repair(path)
+    assert path.read_bytes() == content
+    assert seglake.repair(path, key=bytes(range(32))).outcome == "repaired"
 
 
 def test_a_record_that_its_checksum_proves_is_not_changed_back(tmp_path: Path) -> None:

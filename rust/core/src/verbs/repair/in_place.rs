@@ -1,12 +1,13 @@
 //! Repairing in place (rule 19).
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::SystemTime;
 
 use super::manifest::{Header, Lengths, Lines, Manifest, Piece, Place, State, manifest_of};
 use super::pair::Pair;
 use super::plan::{Kept, Plan, SidecarPlan};
-use super::proof::refuse_proven;
+use super::proof::{is_proven_once_repaired, refuse_proven};
 use super::undo::{first_name, latest, next};
 use super::{Job, Repaired, without_hole};
 use crate::bug::OrBug;
@@ -21,7 +22,7 @@ use crate::verbs::watched::Watched;
 
 /// A repair that was planned.
 struct Planned {
-    plan: Plan,
+    plan: Arc<Plan>,
     sidecar: SidecarPlan,
     file_source: FileSource,
     sidecar_source: FileSource,
@@ -93,7 +94,7 @@ impl Job<'_> {
             before,
             range,
             sidecar: plan.sidecar(&sidecar)?,
-            plan,
+            plan: Arc::new(plan),
             file_source: file,
             sidecar_source: sidecar,
             coverage,
@@ -157,6 +158,9 @@ impl Job<'_> {
             return Ok(());
         };
         if is_longer || modified <= protected {
+            return Ok(());
+        }
+        if !self.repairing.raw && is_proven_once_repaired(file, plan, self.options)? {
             return Ok(());
         }
         Err(Error::Usage(format!(

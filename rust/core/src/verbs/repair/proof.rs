@@ -1,5 +1,6 @@
 //! What a file's own format proves, and whether the file was changed on purpose.
 
+use std::borrow::Borrow;
 use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
@@ -54,6 +55,34 @@ pub(super) fn refuse_proven(
         )));
     }
     Ok(records.is_proven)
+}
+
+/// Whether checksums of the file's own format prove a record once it is repaired. If they prove none before, their records or they
+/// themselves are among what is damaged.
+///
+/// # Errors
+/// [`Error::Io`].
+pub(super) fn is_proven_once_repaired(
+    file: &FileSource,
+    plan: &Arc<Plan>,
+    options: &Options,
+) -> Result<bool> {
+    let Some(format) = format_of(file, plan, options)? else {
+        return Ok(false);
+    };
+    let repaired: Arc<dyn Source> = Arc::new(Patched {
+        file: file.again()?.up_to(file.len()),
+        plan: plan.clone(),
+    });
+    let options = options.clone().format(format).strict(false).values(false);
+    let options = options.filter(Filter::default()).eof(Eof::Final);
+    let mut walk = open(repaired, &options, Start::Beginning)?;
+    while walk.step()? == Step::More {
+        if walk.checked() == Checked::Checksum && walk.spans().iter().any(is_sound) {
+            return Ok(true);
+        }
+    }
+    Ok(false)
 }
 
 /// What the records of a file say of a plan.
@@ -225,37 +254,39 @@ fn format_of(file: &FileSource, plan: &Plan, options: &Options) -> Result<Option
 }
 
 /// The file as it will be.
-pub(super) struct Patched<'a> {
-    pub(super) file: &'a FileSource,
-    pub(super) plan: &'a Plan,
+pub(super) struct Patched<File, Changes> {
+    pub(super) file: File,
+    pub(super) plan: Changes,
 }
 
-impl Source for Patched<'_> {
+impl<File, Changes> Source for Patched<File, Changes>
+where
+    File: Borrow<FileSource> + Send + Sync,
+    Changes: Borrow<Plan> + Send + Sync,
+{
     fn len(&self) -> u64 {
-        self.plan.file_len(self.file.len())
+        self.plan.borrow().file_len(self.file.borrow().len())
     }
 
     fn path(&self) -> Option<&Path> {
-        self.file.path()
+        self.file.borrow().path()
     }
 
     fn read_exact_at(&self, offset: u64, buffer: &mut [u8]) -> Result<()> {
-        let there = self.file.len().saturating_sub(offset);
+        let (file, plan): (&FileSource, &Plan) = (self.file.borrow(), self.plan.borrow());
+        let there = file.len().saturating_sub(offset);
         let there = usize::try_from(there).map_or(buffer.len(), |there| there.min(buffer.len()));
         let (own, missing) = buffer.split_at_mut(there);
         if !own.is_empty() {
-            self.file.read_exact_at(offset, own)?;
+            file.read_exact_at(offset, own)?;
         }
         missing.fill(0);
         let end = offset + buffer.len() as u64;
-        let first = self
-            .plan
-            .file
-            .partition_point(|range| range.end() <= offset);
-        let ranges = self.plan.file.iter().skip(first);
+        let first = plan.file.partition_point(|range| range.end() <= offset);
+        let ranges = plan.file.iter().skip(first);
         let mut new = Vec::new();
         for range in ranges.take_while(|range| range.start < end) {
-            self.plan.read(range, &mut new)?;
+            plan.read(range, &mut new)?;
             for (byte, at) in new.iter().zip(range.start..) {
                 let place = at.checked_sub(offset).map(usize::try_from);
                 if let Some(Ok(place)) = place
@@ -269,6 +300,6 @@ impl Source for Patched<'_> {
     }
 
     fn beside(&self, extension: &str) -> Result<Option<Arc<dyn Source>>> {
-        self.file.beside(extension)
+        self.file.borrow().beside(extension)
     }
 }
