@@ -2,7 +2,7 @@
 
 import bisect
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from .carry import Carry
@@ -74,18 +74,24 @@ class KnownUpTo(KnownRecords):
 
     Args:
         before: what earlier runs have noted.
+        but_for: the first and the last UUID of each range of records up to there that are not.
     """
 
-    def __init__(self, before: Carry) -> None:
+    def __init__(self, before: Carry, but_for: Sequence[tuple[str, str]] = ()) -> None:
         super().__init__(None)
         self._last = str(before.position.uuid)
         self._end = 0
+        self._but_for = but_for
 
     def among(self, rows: Any) -> list[bool]:
         """Tells of each record, by its UUID, whether it is in `records`."""
         uuids = rows.column("uuid").to_pylist()
         known = bisect.bisect_right(uuids, self._last)  # they ascend
-        return [number < known for number in range(len(uuids))]
+        found = [number < known for number in range(len(uuids))]
+        for first, last in self._but_for:
+            start, end = bisect.bisect_left(uuids, first), bisect.bisect_right(uuids, last)
+            found[start:end] = [False] * (end - start)
+        return found
 
 
 class SealedAnew(KnownUpTo):

@@ -13,6 +13,7 @@ import pyarrow as pa
 import seglake
 from seglake._formats import grows
 
+from .agree import agreement
 from .digest import COLUMNS, RecordDigest, streams
 from .known import KnownRecords, KnownUpTo
 from .repaired import MOST_RANGES
@@ -158,6 +159,8 @@ def relation(
             how = _but_for_damage(reader, other, before, found)
         if how == "other" and _has_all_that_was_read(reader, before):
             return Related("repaired", found.damage, KnownUpTo(before.carry))
+        if how == "other" and "sealed" in (reader.format, other.format):
+            return _by_sound_records(reader, other, before, found.damage)
         if how == "copy" and reader.format == other.format:
             differs = not _same_bytes(reader, other, found.tail_end, [(0, found.end)])
             return Related(how, found.damage._replace(tail=(found.tail_end - found.end) * differs))
@@ -277,6 +280,28 @@ def _has_all_that_was_read(reader: seglake.Reader, before: Ingested) -> bool:
         if found.number == number:
             break
     return found == own.digest
+
+
+def _by_sound_records(reader: seglake.Reader, other: seglake.Reader, before: Ingested, damage: Damage) -> Related:
+    """Compares the records of files of which one or both are damaged, and one is sealed.
+
+    A file that is damaged where the segment is sound can be a copy, which is compared again when it is repaired. It
+    cannot go on as the segment: what comes back in it then would be taken for what is in `records`.
+    """
+    others, formats = _pass(other, before).damage, {reader.format, other.format}
+    is_certain = damage.is_all and others.is_all and formats <= {"active", "sealed"}
+    if not is_certain or not _has_all_that_was_read(other, before):
+        return Related("other", damage)
+    own = before.carry
+    lost = [each for each in others.lost if each[0] < own.position.byte_offset]
+    found = agreement(reader, damage.lost, other, lost, own.sums.records, most=MOST_RANGES)
+    if found is None:
+        return Related("other", damage)
+    if not found.adds and (not found.is_longer or (found.lacks and not found.goes_on)):
+        return Related("copy", damage)
+    if not found.is_longer or found.lacks:
+        return Related("other", damage)
+    return Related("repaired", damage, KnownUpTo(own, found.adds))
 
 
 def _same_bytes(one: seglake.Reader, other: seglake.Reader, end: int, but_for: Sequence[tuple[int, int]] = ()) -> bool:
