@@ -379,6 +379,34 @@ def test_damage_has_no_place_in_a_file_that_was_sealed_since(tmp_path: Path, mor
     assert [row["status"] for row in latest(lake).values()] == ["damaged"]
 
 
+@pytest.mark.parametrize("trailer", [True, False])
+@pytest.mark.parametrize("name", ["a.sealed", "b.sealed"])
+@pytest.mark.parametrize("other", [1, 4, 9, None])
+def test_a_sealed_file_of_the_same_size_that_differs_is_another(
+    tmp_path: Path, name: str, other: int | None, *, trailer: bool
+) -> None:
+    """In a record or, with `None`, by damage alone. The first file is gone, so they cannot be compared."""
+    src, lake = tmp_path / "src", tmp_path / "lake"
+    src.mkdir()
+
+    def write(name: str, other: int | None) -> int:
+        with seglake.create(src / name, format="sealed", options={"trailer": trailer}) as writer:
+            for number in range(10):
+                value = b"other %d" % number if number == other else b"value %d" % number
+                writer.write(uuid=uuid6(DAY + timedelta(minutes=number), number), type="t", value=value)
+        return (src / name).stat().st_size
+
+    size = write("a.sealed", None)
+    assert ingest(src, lake).records == 10
+    (src / "a.sealed").unlink()
+    assert write(name, other) == size
+    if other is None:
+        flip(src / name, (src / name).read_bytes().index(b"value 4"))
+    age(src)
+    assert told(ingest(src, lake)) == (1, 0, 0, {"replaced": 1})
+    assert len(rows(lake, "records")) == 10
+
+
 def test_a_damaged_file_is_opened_again_only_if_it_was_changed(tmp_path: Path) -> None:
     path, lake = tmp_path / "a.active", tmp_path / "lake"
     damaged(path, [3])
