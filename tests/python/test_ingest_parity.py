@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from cli_process import here
 from samples import SAMPLES, Sample
-from segments import flip
+from segments import flip, write_segment
 from test_ingest_again import GROWING, latest, plain, rows
 from test_protect import another_user
 
@@ -370,3 +370,33 @@ def test_a_file_whose_cut_end_tells_its_format_is_ingested(tmp_path: Path) -> No
     path.write_bytes(whole)
     assert not ingest(path, lake).errors
     assert [row["value"] for row in rows(lake, "records")] == [bytes(3000)]
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="what was read is asked of /proc")
+def test_a_file_whose_first_record_is_damaged_is_read_twice_by_each_run(tmp_path: Path) -> None:
+    def so_far() -> int:
+        lines = Path("/proc/self/io").read_text(encoding="ascii").splitlines()
+        return next(int(line.split()[1]) for line in lines if line.startswith("rchar"))
+
+    path, lake = tmp_path / "a.active", tmp_path / "lake"
+    written = write_segment(path, 12_003, value_bytes=2000)
+    content = path.read_bytes()
+
+    def grown(records: int, *, is_damaged: bool = False) -> int:
+        """Ingests the file with so many records; returns how many bytes were read."""
+        path.write_bytes(content[: written[records - 1].end])
+        if is_damaged:
+            flip(path, 100)
+        before = so_far()
+        assert ingest(path, lake, threads=1).statuses["sound"] == 1
+        return so_far() - before
+
+    grown(12_000)
+    path.write_bytes(content[: written[11_999].end])
+    seglake.protect(path)
+    sound = grown(12_001)
+    more = grown(12_002, is_damaged=True) - sound
+    # Once to be identified, once to be read: only all of it tells whether the sidecar is of this state.
+    size = path.stat().st_size
+    assert 1.9 * size < more < 2 * size + (16 << 20)
+    assert len(rows(lake, "records")) == 12_002

@@ -26,7 +26,8 @@ use crate::source::Source;
 /// than this source has, and the rest would count as missing.
 ///
 /// Each block that is read (4 KiB or less) is verified, each time. A band (16 MiB) is judged as a whole if one of its blocks is
-/// damaged, and then the whole file is. It is read twice more: as it is, for the causes, and as it was, for the records.
+/// damaged, and then the whole file is. It is read twice more: as it is, for the causes, and as it was, for the records. A file that is
+/// appended to is read up to its last damage then, if all of that is restored.
 ///
 /// ```
 /// use std::sync::Arc;

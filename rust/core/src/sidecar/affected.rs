@@ -42,7 +42,7 @@ impl Affected {
         let trust = check.trust()?;
         let (mut restored, mut lost) = (Vec::new(), Lost::default());
         let view = Arc::new(View::settled(check)?);
-        let checked = check.walk(view, |walk| {
+        let checked = check.walk(view, trust.until(), |walk| {
             if let Some(run) = walk.record_run().filter(|run| !trust.meets(run)) {
                 lost.first_unit.get_or_insert(run.span());
                 return Ok(());

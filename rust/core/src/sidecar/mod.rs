@@ -108,15 +108,24 @@ impl Check {
         Ok(self.affected.get_or_init(|| affected))
     }
 
-    /// Walks a source to its end, past all damage. `look` is called after each step.
+    /// Walks a source past all damage. `look` is called after each step.
+    ///
+    /// Ranges from `until` on need not be seen. They come in order if the file is appended to: then the walk ends there.
     fn walk(
         &self,
         source: Arc<dyn Source>,
+        until: Option<u64>,
         mut look: impl FnMut(&dyn Walk) -> Result<()>,
     ) -> Result<Checked> {
+        let until = until.filter(|_| self.format.is_appended_to());
         let mut walk = self.format.open(source, &self.options, Start::Beginning)?;
         while walk.step()? == Step::More {
             look(&*walk)?;
+            let run = walk.record_run().map(|run| run.start);
+            let start = run.or_else(|| walk.spans().last().map(|span| span.start));
+            if until.is_some_and(|until| start.is_some_and(|start| start >= until)) {
+                break;
+            }
         }
         Ok(walk.checked())
     }

@@ -47,6 +47,12 @@ impl Trust {
         Ok(trust)
     }
 
+    /// From where on no range of the file matters. What is lost says something of those after it, too.
+    pub(super) fn until(&self) -> Option<u64> {
+        let last = self.restored.last().filter(|_| self.lost.is_empty());
+        last.map(|span| span.end)
+    }
+
     /// Whether records of a unit change when its bytes are restored.
     pub(super) fn restores(&self, unit: &Span) -> bool {
         !overlapping(&self.restored, unit.start, unit.end).is_empty()
@@ -63,7 +69,7 @@ impl Trust {
     fn explain(&mut self, check: &Check) -> Result<()> {
         let (mut causes, mut is_proven) = (Vec::new(), false);
         let mut own = OwnProof::new(check);
-        let checked = check.walk(check.bands.file().clone(), |walk| {
+        let checked = check.walk(check.bands.file().clone(), self.until(), |walk| {
             if let Some(run) = walk.record_run() {
                 own.see(&run.span(), &self.lost);
                 is_proven |= !overlapping(&self.restored, run.start, run.end).is_empty();
