@@ -412,7 +412,7 @@ def test_files_that_are_damaged_in_different_records_are_one_segment(
 
 
 @pytest.mark.parametrize("formats", [("active", "sealed"), ("sealed", "active"), ("sealed", "sealed")])
-@pytest.mark.parametrize("change", ["value", "uuid", "more", "more_damaged", "longer", "other_damaged", "last"])
+@pytest.mark.parametrize("change", ["value", "uuid", "more", "more_damaged", "longer", "other_damaged", "last", "hole"])
 @pytest.mark.parametrize("is_first", [True, False])
 def test_damaged_files_that_differ_lose_nothing(
     tmp_path: Path, formats: tuple[str, str], change: str, is_first: bool
@@ -428,6 +428,7 @@ def test_damaged_files_that_differ_lose_nothing(
         "more_damaged": ([*written[:7], another, *written[7:]], (6, 7)),
         "longer": ([*written[:7], another, *whole[7:]], (6, 7)),
         "other_damaged": ([*written[:7], another, *written[7:]], (7,)),
+        "hole": ([*written[:6], another, *whole[7:]], (6,)),
         "last": ([*written[:9], replace(another, uuid=written[9].uuid)], (9,)),
     }[change]
     src.mkdir()
