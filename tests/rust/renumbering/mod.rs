@@ -197,7 +197,7 @@ pub(crate) fn check_renumbered(
     let first = damaged[0];
     let named = format!("message {first} at offset {}", places[first]);
     assert!(
-        refused.contains(&named) && refused.contains("--renumber"),
+        refused.contains(&named) && refused.contains("`renumber`"),
         "{refused}"
     );
     assert_eq!(bench.files(), ["old"]);
