@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import random
-import threading
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 
@@ -21,8 +20,8 @@ from seglake._publish.store import LockTakenError
 LOCK = Path("lake/_lock")
 
 
-class EndedError(BaseException):
-    """The rest of this order has been seen before."""
+class SuspendedError(BaseException):
+    """A process stops in front of its next request."""
 
 
 class Files:
@@ -39,42 +38,42 @@ class Files:
 
 
 class Model(Target):
-    """A store that renames onto nothing, as HDFS: each request is one step, and `before` is called before it."""
+    """A store that renames onto nothing, as HDFS: each request is one step.
 
-    def __init__(self, files: Files, before: Callable[[], None] = lambda: None, after: Any = lambda _: None) -> None:
+    Args:
+        files: what it has.
+        request: makes one request, and returns what it returns.
+    """
+
+    def __init__(self, files: Files, request: Callable[[Callable[[], Any]], Any] = lambda make: make()) -> None:
         self.store: Any = files
         self.is_objects = self.has_conditions = False
         self.replaces_in_one_step = False
-        self._before, self._after = before, after
+        self._at = files.at
+        self._request = request
 
     def put(self, content: bytes, path: str, name: str, *, create: bool = False) -> None:
-        self._before()
-        is_there = path in self.store.at
-        if is_there and not create:
-            del self.store.at[path]
-            self._after("removed to be replaced")
-            self._before()
-        if path in self.store.at:
-            raise FileExistsError(path)
-        self.store.at[path] = content
-        self._after("put")
+        def writes(*, replaces: bool) -> str:
+            if path not in self._at:
+                self._at[path] = content
+                return "put"
+            if not replaces:
+                raise FileExistsError(path)
+            del self._at[path]
+            return "removed to be replaced"
+
+        if self._request(lambda: writes(replaces=not create)) != "put":
+            self._request(lambda: writes(replaces=False))
 
     def get(self, path: str, name: str) -> bytes | None:
-        self._before()
-        content = self.store.at.get(path)
-        self._after(content)
-        return content
+        return self._request(lambda: self._at.get(path))
 
     def remove(self, path: str, name: str) -> None:
-        self._before()
-        self.store.at.pop(path, None)
-        self._after("removed")
+        self._request(lambda: self._at.pop(path, None) and None)
 
     def children(self, path: str, name: str) -> list[Entry]:
-        self._before()
-        there = [Entry(each, True, 1, 0.0) for each in sorted(self.store.at) if each.startswith(f"{path}/")]
-        self._after(tuple(entry.path for entry in there))
-        return there
+        there = self._request(lambda: tuple(each for each in sorted(self._at) if each.startswith(f"{path}/")))
+        return [Entry(each, True, 1, 0.0) for each in there]
 
     def _send(self, local: Path, path: str, *, create: bool) -> None: ...
     def _write(self, local: Path, path: str) -> None: ...
@@ -91,53 +90,65 @@ class Staging(Model):
     def put(self, content: bytes, path: str, name: str, *, create: bool = False) -> None:
         folder, _, own = path.rpartition("/")
         hidden = f"{folder}/.{own}.0.tmp"
-        self._before()
-        self.store.at[hidden] = content
-        self._after("written")
-        self._before()
-        del self.store.at[hidden]  # another that removed it has taken a live writer for dead
-        self.store.at[path] = content
-        self._after("put")
+
+        def renames() -> None:
+            del self._at[hidden]  # another that removed it has taken a live writer for dead
+            self._at[path] = content
+
+        self._request(lambda: self._at.__setitem__(hidden, content))
+        self._request(renames)
+
+
+class Told(NamedTuple):
+    """What a process was told: what a request returned or raised, and who had the lock then."""
+
+    found: Any
+    owner: str | None
+    is_step: bool
 
 
 @dataclass
 class Process:
-    """A process that takes, renews and gives up one lock; its steps are those of its requests."""
+    """A process that takes, renews and gives up one lock; its steps are those of its requests.
+
+    It runs from its start at each step, is told again what it was told before, makes one more request, and stops in
+    front of the next. So it can stand still at any place without a thread of its own.
+    """
 
     name: str
     run: Callable[[Process], object]
     order: Order
-    turn: threading.Semaphore = field(default_factory=lambda: threading.Semaphore(0))
-    seen: list[Any] = field(default_factory=list[Any])
+    held: Held
+    told: list[Told] = field(default_factory=list[Told])
     has_ended: bool = False
     owner_then: str | None = None
     is_asked: bool = False
     leases: Leases = field(init=False)
-    held: Held = field(init=False)
+    _next: int = 0
+    _known: int = 0
 
-    def __post_init__(self) -> None:
-        target = self.order.target(self.order.files, self._before, self._after)
+    def step(self) -> None:
+        """Makes its next request."""
+        kept, self._next, self._known = self.held, 0, len(self.told)
+        self.held = replace(kept)
+        target = self.order.target(self.order.files, self._request)
+        target.store = self
         self.leases = leases_of(target, str, lambda _: 0.0)
-        self.held = Held(self.name, "", 60.0)
-
-    def begin(self) -> None:
-        def runs() -> None:
-            try:
-                self.turn.acquire()
-                if not self.order.is_over:
-                    self.run(self)
-            except EndedError:
-                pass
-            except BaseException as error:
-                self.order.failures.append(error)
+        try:
+            self.run(self)
             self.has_ended = True
-            self.order.turn.release()
+        except SuspendedError:
+            pass
+        self.held = kept
 
-        threading.Thread(target=runs, daemon=True).start()
+    @property
+    def is_new(self) -> bool:
+        """Whether this has not been at an earlier step."""
+        return self._next > self._known
 
     def take(self) -> bool:
         is_ours = self.leases.take(LOCK, self.held, None)
-        if is_ours:
+        if is_ours and self.is_new:
             self.order.owner = self.name
         return is_ours
 
@@ -161,16 +172,29 @@ class Process:
         self.order.given_up.add(self.name)
         self.leases.give_up(LOCK, self.held)
 
-    def _before(self) -> None:
-        self.order.turn.release()
-        self.turn.acquire()
-        if self.order.is_over:
-            raise EndedError
-        if not self.is_asked:
-            self.is_asked, self.owner_then = True, self.order.owner
+    def find(self, path: str, name: str) -> Entry | None:
+        return self._tell(lambda: self.order.files.find(path, name), is_step=False)
 
-    def _after(self, seen: object) -> None:
-        self.seen.append(seen)
+    def _request(self, make: Callable[[], Any]) -> Any:
+        found = self._tell(make, is_step=True)
+        if not self.is_asked:
+            self.is_asked, self.owner_then = True, self.told[self._next - 1].owner
+        if isinstance(found, OSError):
+            raise found
+        return found
+
+    def _tell(self, make: Callable[[], Any], *, is_step: bool) -> Any:
+        if self._next == len(self.told):
+            if is_step and any(each.is_step for each in self.told[self._known :]):
+                raise SuspendedError
+            owner = self.order.owner
+            try:
+                found = make()
+            except FileExistsError as error:
+                found = error
+            self.told.append(Told(found, owner, is_step))
+        self._next += 1
+        return self.told[self._next - 1].found
 
 
 class Order:
@@ -179,59 +203,51 @@ class Order:
     def __init__(self, target: type[Model] = Model, **runs: Callable[[Process], object]) -> None:
         self.target = target
         self.files = Files()
-        self.turn = threading.Semaphore(0)
-        self.is_over = False
         self.owner: str | None = None
         self.given_up: set[str] = set()
-        self.failures: list[BaseException] = []
-        self.processes = [Process(name, run, self) for name, run in runs.items()]
+        self.processes = [Process(name, run, self, Held(name, "", 60.0)) for name, run in runs.items()]
         if "holder" in runs:
             self.owner = "holder"
             assert leases_of(Model(self.files), str, lambda _: 0.0).take(LOCK, self.processes[0].held, None)
-        for process in self.processes:
-            process.begin()
-            process.turn.release()  # up to its first request
-            self.turn.acquire()
 
     def alive(self) -> list[int]:
         return [number for number, process in enumerate(self.processes) if not process.has_ended]
 
     def step(self, number: int) -> None:
-        self.processes[number].turn.release()
-        self.turn.acquire()
+        self.processes[number].step()
 
-    def end(self) -> None:
-        self.is_over = True
-        for number in self.alive():
-            self.step(number)
+    def copy(self) -> Order:
+        """Returns another one that goes on from here."""
+        other = Order(self.target)
+        other.files, other.owner, other.given_up = Files(dict(self.files.at)), self.owner, set(self.given_up)
+        for each in self.processes:
+            other.processes.append(
+                Process(each.name, each.run, other, replace(each.held), list(each.told), each.has_ended)
+            )
+        return other
 
     def state(self) -> object:
         """What decides what comes: the store, and what each process was told."""
-        told = tuple((tuple(process.seen), process.has_ended) for process in self.processes)
+        told = tuple(
+            (tuple(repr(each.found) for each in process.told), process.has_ended) for process in self.processes
+        )
         return (tuple(sorted(self.files.at.items())), told, self.owner, frozenset(self.given_up))
 
 
 def orders(make: Callable[[], Order]) -> Iterator[Order]:
     """Yields the state after each step of each order, and does not go on from one that has been before."""
     seen: set[object] = set()
-    waiting: list[list[int]] = [[]]
+    waiting = [make()]
     while waiting:
-        prefix = waiting.pop()
-        order = make()
-        for number in prefix:
+        before = waiting.pop()
+        for number in before.alive():
+            order = before.copy()
             order.step(number)
-        while order.alive():
-            first, *others = order.alive()
-            waiting += [[*prefix, other] for other in others]
-            order.step(first)
-            prefix.append(first)
-            assert not order.failures, (prefix, order.failures, order.processes)
             state = order.state()
-            if state in seen:
-                break
-            seen.add(state)
-            yield order
-        order.end()
+            if state not in seen:
+                seen.add(state)
+                waiting.append(order)
+                yield order
 
 
 def taken_later(files: Files) -> None:
@@ -293,7 +309,7 @@ def test_nobody_takes_a_lock_while_it_is_renewed() -> None:
 def test_of_two_takers_one_gets_a_free_lock() -> None:
     def keeps(process: Process) -> None:
         if process.take():
-            assert not process.order.given_up
+            assert not process.is_new or not process.order.given_up
             process.order.given_up.add(process.name)
             assert process.renew()
             assert process.is_ours()
@@ -320,7 +336,6 @@ def test_only_the_last_of_three_has_the_lock() -> None:
         order = Order(holder=loses, one=takes, two=takes)
         while order.alive():
             order.step(drawn.choice(order.alive()))
-            assert not order.failures
             count += 1
             if drawn.random() < 0.1:
                 taken_later(order.files)
