@@ -102,12 +102,14 @@ class DamagedRange(NamedTuple):
         end: the byte after its last.
         hides_records: whether the records that begin in it were not ingested. They were if a sidecar restored them.
         digest: a hash of its bytes.
+        sound: if its records were ingested from another file, a hash of the bytes that this one has there; else None.
     """
 
     start: int
     end: int
     hides_records: bool
     digest: str
+    sound: str | None = None
 
 
 class Looked(NamedTuple):

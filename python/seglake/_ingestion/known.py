@@ -20,6 +20,10 @@ class KnownRecords:
 
     Args:
         before: what earlier runs have noted; None if all records of the file are known.
+
+    Attributes:
+        sound: hashes of the bytes that another file has in ranges that are damaged in this one, and whose records are
+            known from there, by their start and end.
     """
 
     def __init__(self, before: Carry | None) -> None:
@@ -28,6 +32,7 @@ class KnownRecords:
         hidden = sorted((each.start, each.end) for each in ranges if each.hides_records)
         self._starts = [start for start, _ in hidden]
         self._ends = [end for _, end in hidden]
+        self.sound = {(each.start, each.end): each.sound for each in ranges if each.sound is not None}
 
     def among(self, rows: Any) -> list[bool]:
         """Tells of each record, by the byte at which it begins, whether it is in `records`."""

@@ -5,7 +5,8 @@ What a run leaves out as damaged comes in once it is repaired, each record once:
 1. `may_be_repaired`: the file was changed since it was read. Its change time tells, which no repair can set.
 2. `only_damage_changed`: the bytes of its damaged ranges are others now, and all others are as they were, as far as
    that is known.
-3. `known_records`: all records that were ingested are found outside of these ranges, so the others are new.
+3. `known_records`: all records that were ingested are found outside of these ranges, so the others are new. Those that
+   were ingested from another file are found in them, as that file had them.
 4. The file is then read again from its start, without its known records, and its damage is listed anew.
 
 If a step fails, the segment goes on as before, and its missing records stay out.
@@ -22,10 +23,11 @@ import seglake
 from seglake._formats import grows
 
 from .carry import Carry, Damaged, DamagedRange, Looked
-from .known import KnownRecords
+from .known import KnownRecords, ReplacedError
 
 __all__ = [
     "MOST_RANGES",
+    "bytes_digest",
     "can_be_read_again",
     "change_time_ns",
     "cut_at_known",
@@ -75,10 +77,15 @@ def rest_digest(reader: seglake.Reader, ranges: Iterable[DamagedRange]) -> str:
 
 
 def _is_as_it_was(reader: seglake.Reader, damaged: DamagedRange) -> bool:
-    return _digest(reader, damaged.start, damaged.end) == damaged.digest
+    return bytes_digest(reader, damaged.start, damaged.end) == damaged.digest
 
 
-def _digest(reader: seglake.Reader, start: int, end: int) -> str:
+def bytes_digest(reader: seglake.Reader, start: int, end: int) -> str:
+    """Returns the hash of some bytes of a file, as far as it has them.
+
+    Raises:
+        OSError, seglake.SeglakeError: they cannot be read.
+    """
     digest = range_digest()
     _add(digest, reader, start, min(end, reader.nbytes))
     return digest.hexdigest()
@@ -172,8 +179,9 @@ def cut_at_known(damage: Damaged | None, known: KnownRecords, reader: seglake.Re
         for start, end, is_known in known.cut(each.start, each.end):
             digest = each.digest
             if (start, end) != (each.start, each.end):
-                digest = _digest(reader, start, end)
-            ranges.append(DamagedRange(start, end, each.hides_records and not is_known, digest))
+                digest = bytes_digest(reader, start, end)
+            sound = known.sound.get((start, end)) if is_known else None
+            ranges.append(DamagedRange(start, end, each.hides_records and not is_known, digest, sound))
             if len(ranges) > MOST_RANGES:
                 return None
     return damage._replace(ranges=tuple(ranges))
@@ -209,7 +217,7 @@ def _has_only_grown(reader: seglake.Reader, before: Carry) -> bool:
     looked = None if before.damage is None else before.damage.looked
     if looked is None or not before.position.byte_offset < reader.nbytes < 2 * looked.size:
         return False
-    return all(_digest(reader, start, end) == digest for start, end, digest in looked.places)
+    return all(bytes_digest(reader, start, end) == digest for start, end, digest in looked.places)
 
 
 def known_records(before: Carry, open_at: _OpenAt) -> KnownRecords | Looked | None:
@@ -220,24 +228,39 @@ def known_records(before: Carry, open_at: _OpenAt) -> KnownRecords | Looked | No
     Returns:
         The known records; if these cannot be told, what was seen, by which a later run knows whether to read it again;
         None if it is to read it again in any case.
+
+    Raises:
+        ReplacedError: where records were damaged that were ingested from another file it has other ones.
     """
     if before.damage is None:
         return None
     known, end = KnownRecords(before), before.position.byte_offset
-    number, places = 0, {(each.start, each.end) for each in before.damage.ranges}
+    number, places, damaged = 0, {(each.start, each.end) for each in before.damage.ranges}, set[tuple[int, int]]()
     try:
         with open_at(None) as again:
             batches = again.batches(warn=False)
             for own in batches:
                 batch: Any = pa.record_batch(cast("Any", own))
                 number += sum(known.among(batch))
-                places |= {(span.start, min(span.end, end)) for span in own.damage if span.start < end}
+                damaged |= {(span.start, min(span.end, end)) for span in own.damage if span.start < end}
+            _check_sound(before.damage, damaged, again)
+            places |= damaged
             if again.format == before.position.format and number == before.sums.records:
                 return known
             # With a sidecar records can come back although no byte of the file is another.
             if not grows(again.format) or batches.report.parity is not None or len(places) > MOST_RANGES:
                 return None
-            found = ((start, after, _digest(again, start, after)) for start, after in sorted(places))
+            found = ((start, after, bytes_digest(again, start, after)) for start, after in sorted(places))
             return Looked(again.nbytes, tuple(found))
     except (OSError, seglake.SeglakeError):
         return None
+
+
+def _check_sound(before: Damaged, damaged: set[tuple[int, int]], reader: seglake.Reader) -> None:
+    for start, end, _, _, sound in before.ranges:
+        is_repaired = not any(first < end and start < after for first, after in damaged)
+        if sound is not None and is_repaired and bytes_digest(reader, start, end) != sound:
+            raise ReplacedError(
+                f"expected in bytes {start} to {end} the records that were ingested from another file while they were "
+                "damaged in this one, found other ones"
+            )

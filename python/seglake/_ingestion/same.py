@@ -16,7 +16,7 @@ from seglake._formats import grows
 from .agree import agreement
 from .digest import COLUMNS, RecordDigest, streams
 from .known import KnownRecords, KnownUpTo
-from .repaired import MOST_RANGES
+from .repaired import MOST_RANGES, bytes_digest
 from .state import Ingested
 
 __all__ = ["UNKNOWN", "Damage", "Related", "Relation", "other_tail", "relation"]
@@ -156,7 +156,9 @@ def relation(
         found = _pass(reader, before)
         how = _relation(reader, other, before, found)
         if how == "other" and reader.format == other.format:
-            how = _but_for_damage(reader, other, before, found)
+            how, known_records = _but_for_damage(reader, other, before, found)
+            if known_records is not None:
+                return Related(how, found.damage, known_records)
         if how == "other" and _has_all_that_was_read(reader, before):
             return Related("repaired", found.damage, KnownUpTo(before.carry))
         if how == "other" and "sealed" in (reader.format, other.format):
@@ -170,8 +172,6 @@ def relation(
 def _known(reader: seglake.Reader, before: Ingested, found: Relation, damage: Damage) -> KnownRecords | None:
     """Tells which records of a file are in `records`, if its damage has other places than that of the segment."""
     position = before.carry.position
-    if found == "repaired":
-        return KnownRecords(before.carry)
     is_by_records = reader.format != position.format or not grows(reader.format)
     if found != "longer" or not is_by_records or not damage.ranges or position.uuid is None:
         return None
@@ -235,16 +235,21 @@ def _pass(reader: seglake.Reader, before: Ingested) -> _Pass:
     return _Pass(damage, number, adds, first or 0, end, end + (reader.pending_bytes or 0))
 
 
-def _but_for_damage(reader: seglake.Reader, other: seglake.Reader, before: Ingested, found: _Pass) -> Relation:
+def _but_for_damage(
+    reader: seglake.Reader, other: seglake.Reader, before: Ingested, found: _Pass
+) -> tuple[Relation, KnownRecords | None]:
     """Compares files of which one or both are damaged, but for what is damaged in either.
 
     What a file has where the other is damaged is compared with nothing. So the last record of the shorter one has to be
     sound in both: logs that went on in different ways differ there. Of a sealed file the index tells that.
+
+    Returns:
+        How they are related; if the file goes on as the segment, which of its records are known.
     """
     own, position, damage = before.carry, before.carry.position, found.damage
     is_known = own.tail is None and damage.is_all and (own.damage is not None or not own.sums.ranges)
     if not is_known:
-        return "other"
+        return "other", None
     earlier = [] if own.damage is None else [(each.start, each.end) for each in own.damage.ranges]
     # The segment's file may have rotted since it was read.
     since = [each for each in _pass(other, before).damage.lost if each not in earlier]
@@ -259,11 +264,26 @@ def _but_for_damage(reader: seglake.Reader, other: seglake.Reader, before: Inges
     if end >= until and not damage.lost:
         is_proven = is_proven and found.known == own.sums.records
     if not hidden or not is_proven or not _same_bytes(reader, other, last, hidden):
-        return "other"
+        return "other", None
     if end > until or (end == until and (found.adds or not damage.lost)):
-        return "repaired"
+        return "repaired", _known_by_place(other, before, damage, since)
     is_copy = not found.adds and _same_bytes(reader, other, _compared(reader, other, found), hidden)
-    return "copy" if is_copy else "other"
+    return ("copy" if is_copy else "other"), None
+
+
+def _known_by_place(
+    other: seglake.Reader, before: Ingested, damage: Damage, since: Sequence[tuple[int, int]]
+) -> KnownRecords:
+    """Tells which records of a file are known by the bytes at which they begin in the segment's file.
+
+    What is damaged in the file and sound in the other one is noted, as those records are not compared until a repair.
+    """
+    known = KnownRecords(before.carry)
+    for each in damage.lost:
+        for start, end, is_known in known.cut(*each):
+            if is_known and not any(first < end and start < after for first, after in since):
+                known.sound[start, end] = bytes_digest(other, start, end)
+    return known
 
 
 def _has_all_that_was_read(reader: seglake.Reader, before: Ingested) -> bool:

@@ -184,6 +184,11 @@ def _reread(file: PlannedFile, carry: Carry, opening: Opening, *, has_sidecar: b
     return _Reread(carry, is_changed, known)
 
 
+def _replaced(file: PlannedFile, error: ReplacedError, format: str | None, *, wrote: bool) -> RefusedError:
+    reason = f"{path_text(file.path)}: {error}. {AFTER_REPLACED}"
+    return RefusedError("replaced", reason, format, wrote=wrote)
+
+
 def _damage_after(
     before: Carry | None,
     sink: FileSink,
@@ -379,6 +384,8 @@ class _Reading:
                 format, reread, is_changed, file = reader.format, SealedAnew(carry), True, file._replace(before=None)
                 reader.close()
                 reader = opening(None, final=False)
+        except ReplacedError as error:
+            raise _replaced(file, error, format, wrote=False) from None
         except (OSError, seglake.SeglakeError) as error:
             raise RefusedError.by(error, format, wrote=False) from None
         with reader:
@@ -402,8 +409,7 @@ class _Reading:
                 reason = f"{path_text(file.path)}: {WRONG_KEY}"
                 raise RefusedError("wrong_key", reason, reader.format, wrote=sink.wrote) from None
             except ReplacedError as error:
-                reason = f"{path_text(file.path)}: {error}. {AFTER_REPLACED}"
-                raise RefusedError("replaced", reason, reader.format, wrote=sink.wrote) from None
+                raise _replaced(file, error, reader.format, wrote=sink.wrote) from None
             except UnreadableError as error:
                 raise RefusedError.by(error.error, reader.format, wrote=sink.wrote) from None
 
