@@ -13,7 +13,7 @@ If a step fails, the segment goes on as before, and its missing records stay out
 """
 
 import hashlib
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final, cast
 
@@ -27,21 +27,27 @@ from .known import KnownRecords, ReplacedError
 
 __all__ = [
     "MOST_RANGES",
+    "RESTORED",
     "bytes_digest",
     "can_be_read_again",
     "change_time_ns",
     "cut_at_known",
     "damage_after",
+    "differs_from_sound",
     "is_listed",
     "known_records",
     "may_be_repaired",
     "only_damage_changed",
+    "overlaps",
     "range_digest",
     "rest_digest",
 ]
 
 MOST_RANGES: Final = 1000
 """The most damaged ranges of a file that are remembered. The column `carry` has about 50 bytes for each."""
+
+RESTORED: Final = ("record", "repaired")
+"""The kinds of damage of which a sidecar restores the bytes."""
 
 _OpenAt = Callable[["seglake.Position | None"], seglake.Reader]
 _PIECE_BYTES: Final = 8 << 20
@@ -80,20 +86,20 @@ def _is_as_it_was(reader: seglake.Reader, damaged: DamagedRange) -> bool:
     return bytes_digest(reader, damaged.start, damaged.end) == damaged.digest
 
 
-def bytes_digest(reader: seglake.Reader, start: int, end: int) -> str:
-    """Returns the hash of some bytes of a file, as far as it has them.
+def bytes_digest(reader: seglake.Reader, start: int, end: int, *, restored: bool = False) -> str:
+    """Returns the hash of some bytes of a file, as far as it has them; `restored`: as its sidecar restores them.
 
     Raises:
         OSError, seglake.SeglakeError: they cannot be read.
     """
     digest = range_digest()
-    _add(digest, reader, start, min(end, reader.nbytes))
+    _add(digest, reader, start, min(end, reader.nbytes), restored=restored)
     return digest.hexdigest()
 
 
-def _add(digest: "hashlib.blake2b", reader: seglake.Reader, start: int, end: int) -> None:
+def _add(digest: "hashlib.blake2b", reader: seglake.Reader, start: int, end: int, *, restored: bool = False) -> None:
     for first in range(start, end, _PIECE_BYTES):
-        digest.update(reader.read_bytes(first, min(first + _PIECE_BYTES, end)))
+        digest.update(reader.read_bytes(first, min(first + _PIECE_BYTES, end), restored=restored))
 
 
 def damage_after(
@@ -235,16 +241,16 @@ def known_records(before: Carry, open_at: _OpenAt) -> KnownRecords | Looked | No
     if before.damage is None:
         return None
     known, end = KnownRecords(before), before.position.byte_offset
-    number, places, damaged = 0, {(each.start, each.end) for each in before.damage.ranges}, set[tuple[int, int]]()
+    number, places, lost = 0, {(each.start, each.end) for each in before.damage.ranges}, list[tuple[int, int]]()
     try:
         with open_at(None) as again:
             batches = again.batches(warn=False)
             for own in batches:
                 batch: Any = pa.record_batch(cast("Any", own))
                 number += sum(known.among(batch))
-                damaged |= {(span.start, min(span.end, end)) for span in own.damage if span.start < end}
-            _check_sound(before.damage, damaged, again)
-            places |= damaged
+                places |= {(span.start, min(span.end, end)) for span in own.damage if span.start < end}
+                lost += ((span.start, span.end) for span in own.damage if span.kind not in RESTORED)
+            _check_sound(before.damage, lost, again)
             if again.format == before.position.format and number == before.sums.records:
                 return known
             # With a sidecar records can come back although no byte of the file is another.
@@ -256,11 +262,35 @@ def known_records(before: Carry, open_at: _OpenAt) -> KnownRecords | Looked | No
         return None
 
 
-def _check_sound(before: Damaged, damaged: set[tuple[int, int]], reader: seglake.Reader) -> None:
-    for start, end, _, _, sound in before.ranges:
-        is_repaired = not any(first < end and start < after for first, after in damaged)
-        if sound is not None and is_repaired and bytes_digest(reader, start, end) != sound:
-            raise ReplacedError(
-                f"expected in bytes {start} to {end} the records that were ingested from another file while they were "
-                "damaged in this one, found other ones"
-            )
+def _check_sound(before: Damaged, lost: Sequence[tuple[int, int]], reader: seglake.Reader) -> None:
+    differs = differs_from_sound({(each.start, each.end): each.sound for each in before.ranges}, lost, reader)
+    if differs is not None:
+        raise ReplacedError(
+            f"expected in bytes {differs[0]} to {differs[1]} the records that were ingested from another file while "
+            "they were damaged in this one, found other ones"
+        )
+
+
+def differs_from_sound(
+    sound: Mapping[tuple[int, int], str | None], lost: Sequence[tuple[int, int]], reader: seglake.Reader
+) -> tuple[int, int] | None:
+    """Returns a range of a file that has not the bytes that another file had there; None if there is none.
+
+    Args:
+        sound: the hashes of those bytes, by the start and the end of their ranges.
+        lost: what is damaged in the file, and restored by nothing: no range that has some of it is compared.
+        reader: the file.
+
+    Raises:
+        OSError, seglake.SeglakeError: it cannot be read.
+    """
+    for (start, end), expected in sound.items():
+        is_sound = expected is not None and not overlaps(start, end, lost)
+        if is_sound and bytes_digest(reader, start, end, restored=True) != expected:
+            return start, end
+    return None
+
+
+def overlaps(start: int, end: int, ranges: Iterable[tuple[int, int]]) -> bool:
+    """Tells whether a range of bytes has some of others."""
+    return any(first < end and start < after for first, after in ranges)

@@ -16,7 +16,7 @@ from seglake._formats import grows
 from .agree import agreement
 from .digest import COLUMNS, RecordDigest, streams
 from .known import KnownRecords, KnownUpTo
-from .repaired import MOST_RANGES, bytes_digest
+from .repaired import MOST_RANGES, RESTORED, bytes_digest, differs_from_sound, overlaps
 from .state import Ingested
 
 __all__ = ["UNKNOWN", "Damage", "Related", "Relation", "other_tail", "relation"]
@@ -54,7 +54,7 @@ class Damage(NamedTuple):
     @property
     def lost(self) -> list[tuple[int, int]]:
         """The ranges of which nothing restores the bytes; none if these are not all."""
-        return [(start, end) for start, end, kind in self.ranges if kind not in ("record", "repaired")] * self.is_all
+        return [(start, end) for start, end, kind in self.ranges if kind not in RESTORED] * self.is_all
 
     @property
     def listed(self) -> list[tuple[int, int]]:
@@ -241,7 +241,8 @@ def _but_for_damage(
     """Compares files of which one or both are damaged, but for what is damaged in either.
 
     What a file has where the other is damaged is compared with nothing. So the last record of the shorter one has to be
-    sound in both: logs that went on in different ways differ there. Of a sealed file the index tells that.
+    sound in both: logs that went on in different ways differ there. Of a sealed file the index tells that. Records that
+    were ingested and have rotted since are compared by their hash.
 
     Returns:
         How they are related; if the file goes on as the segment, which of its records are known.
@@ -252,7 +253,8 @@ def _but_for_damage(
         return "other", None
     earlier = [] if own.damage is None else [(each.start, each.end) for each in own.damage.ranges]
     # The segment's file may have rotted since it was read.
-    since = [each for each in _pass(other, before).damage.lost if each not in earlier]
+    lost = _pass(other, before).damage.lost
+    since = [each for each in lost if each not in earlier]
     hidden = [*damage.lost, *earlier, *since]
     end, until = found.end, position.byte_offset
     last = min(end, until)
@@ -265,25 +267,63 @@ def _but_for_damage(
         is_proven = is_proven and found.known == own.sums.records
     if not hidden or not is_proven or not _same_bytes(reader, other, last, hidden):
         return "other", None
+    known = KnownRecords(own)
+    if differs_from_sound({each: known.sound[each] for each in known.sound if each[0] < end}, damage.lost, reader):
+        return "other", None
     if end > until or (end == until and (found.adds or not damage.lost)):
-        return "repaired", _known_by_place(other, before, damage, since)
+        is_proven = _is_what_rotted(reader, other, before, lost) and _note_sound(known, reader, other, damage, lost)
+        return ("repaired", known) if is_proven else ("other", None)
     is_copy = not found.adds and _same_bytes(reader, other, _compared(reader, other, found), hidden)
     return ("copy" if is_copy else "other"), None
 
 
-def _known_by_place(
-    other: seglake.Reader, before: Ingested, damage: Damage, since: Sequence[tuple[int, int]]
-) -> KnownRecords:
-    """Tells which records of a file are known by the bytes at which they begin in the segment's file.
+def _is_what_rotted(
+    reader: seglake.Reader, other: seglake.Reader, before: Ingested, lost: Sequence[tuple[int, int]]
+) -> bool:
+    """Tells whether a file has the records that were ingested and are damaged in the segment's file now.
 
-    What is damaged in the file and sound in the other one is noted, as those records are not compared until a repair.
+    The hash of all that were ingested tells. Nothing has to be proven where both files have the same bytes.
     """
     known = KnownRecords(before.carry)
+    pieces = [(start, end) for each in lost for start, end, is_known in known.cut(*each) if is_known]
+    if all(each in known.sound or _has_same_bytes(reader, other, *each) for each in pieces):
+        return True
+    found = RecordDigest()
+    for batch in reader.batches(warn=False):
+        rows: Any = pa.record_batch(cast("Any", batch))
+        found = found.plus(rows.filter(pa.array(known.among(rows))))
+    return found == before.carry.digest and found.number == before.carry.sums.records
+
+
+def _note_sound(
+    known: KnownRecords,
+    reader: seglake.Reader,
+    other: seglake.Reader,
+    damage: Damage,
+    lost: Sequence[tuple[int, int]],
+) -> bool:
+    """Notes what is damaged in a file and sound in the segment's, as those records are not compared until a repair.
+
+    Args:
+        known: which records are known by the bytes at which they begin in the segment's file. It takes the notes.
+        reader: the file.
+        other: the segment's file.
+        damage: what is damaged in the file.
+        lost: what is damaged in the segment's file.
+
+    Returns:
+        Whether all was noted that has to be: what is damaged in both has to be the same, or was noted before.
+    """
+    earlier = dict(known.sound)
     for each in damage.lost:
         for start, end, is_known in known.cut(*each):
-            if is_known and not any(first < end and start < after for first, after in since):
-                known.sound[start, end] = bytes_digest(other, start, end)
-    return known
+            if not is_known or (start, end) in earlier:
+                continue
+            if not overlaps(start, end, lost):
+                known.sound[start, end] = bytes_digest(other, start, end, restored=True)
+            elif overlaps(start, end, earlier) or not _has_same_bytes(reader, other, start, end):
+                return False
+    return True
 
 
 def _has_all_that_was_read(reader: seglake.Reader, before: Ingested) -> bool:
@@ -336,6 +376,10 @@ def _same_bytes(one: seglake.Reader, other: seglake.Reader, end: int, but_for: S
                 return False
         at = max(at, after)
     return True
+
+
+def _has_same_bytes(one: seglake.Reader, other: seglake.Reader, start: int, end: int) -> bool:
+    return bytes_digest(one, start, end, restored=True) == bytes_digest(other, start, end, restored=True)
 
 
 def _by_records(reader: seglake.Reader, other: seglake.Reader, before: Ingested) -> Relation:
