@@ -1,9 +1,10 @@
-"""The names of options for the arguments that the library's messages name: who typed a command reads of options."""
+"""The options of the command line that messages name in place of the library's arguments."""
 
 from __future__ import annotations
 
-import re
 from typing import Final
+
+from seglake._argument_names import renamed
 
 # What a message names, and what to type instead.
 _OPTIONS: Final = {
@@ -24,13 +25,8 @@ _OPTIONS: Final = {
     "table": "--table",
     "undo": "--replaced",
 }
-_ARGUMENT: Final = re.compile(r"`([a-z_]+(?:=None)?)`")
 
 
 def with_options(text: str) -> str:
-    """Return what the library says, with the options of the command line for the arguments of functions.
-
-    In messages the library writes the names of arguments as `force` and `parity=None`, with the backticks.
-    """
-    text = text.replace("the format `raw`", "--format raw")
-    return _ARGUMENT.sub(lambda found: _OPTIONS.get(found[1], found[0]), text)
+    """Return what the library says, with the options of the command line for the arguments of functions."""
+    return renamed(text.replace("the format `raw`", "--format raw"), _OPTIONS)

@@ -14,7 +14,7 @@ from seglake._tasks import After, Growth, Slice
 from seglake._text import path_text, printable_path
 
 from .arrow_types import arrow_schema
-from .option_table import camel_case
+from .option_names import naming_options
 from .options import ReadOptions
 from .schema import ReadSchema, arrow_field
 from .stream.look import check_read, open_growth, replaced_while_read
@@ -73,6 +73,10 @@ class Decoder:
             FileNotFoundError: a file is gone since the read was planned.
             OSError: a file cannot be read.
         """
+        with naming_options():
+            yield from self._decode_slices(slices)
+
+    def _decode_slices(self, slices: Sequence[Slice]) -> Generator[pa.RecordBatch]:
         schema = arrow_schema(self.read_schema.schema)
         for file, _, part, after, growth in slices:
             path = file.path
@@ -91,10 +95,13 @@ class Decoder:
             except FileNotFoundError as error:
                 if growth is not None and error.filename == path and not self.options.ignore_missing_files:
                     raise
-                if error.filename != path:
-                    raise FileNotFoundError(  # the only other file that is opened
-                        f"option checksumSecretFile: {printable_path(self.options.key_file or '')}: there is no such "
-                        f"file on {socket.gethostname()}, where {printable_path(path)} is to be read"
+                if error.filename != path:  # the other files that are opened are those that options name
+                    is_sidecar = error.filename == self.options.parity
+                    option = "parity" if is_sidecar else "checksumSecretFile"
+                    named = self.options.parity if is_sidecar else self.options.key_file
+                    raise FileNotFoundError(
+                        f"option {option}: {printable_path(named or '')}: there is no such file on "
+                        f"{socket.gethostname()}, where {printable_path(path)} is to be read"
                     ) from None
                 if self.options.ignore_missing_files:
                     continue
@@ -113,14 +120,6 @@ class Decoder:
                     raise replaced_while_read(growth, self.options, self.format, error) from None
                 except seglake.DamageError as error:
                     raise self._explained(error) from None
-                except seglake.LimitError as error:
-                    name = camel_case(error.option)
-                    next = (
-                        "option uint64Type=decimal reads such numbers as decimal(20,0)"
-                        if name == "uint64Type"
-                        else f"raise option {name} and read again"
-                    )
-                    raise seglake.LimitError(error.reason, option=name, path=error.path, next=next) from None
                 except ValueError as error:
                     if part is None or type(error) is not ValueError:
                         raise

@@ -16,6 +16,7 @@ from seglake._text import printable_path
 
 from .decode import Decoder
 from .formats import FORMAT_OF_LOGS
+from .option_names import naming_options
 from .option_table import Purpose, purposes, refuse_unknown
 from .options import ReadOptions
 from .partitions import SegmentPartition, partitions
@@ -43,6 +44,7 @@ class SegmentDataSource(DataSource):
     is an error before a load's first job. Of a write Spark lets it be raised only before the last stage.
     """
 
+    @naming_options()
     def __init__(self, options: MutableMapping[str, str]) -> None:
         super().__init__({})
         self._given: Mapping[str, str] = options
@@ -62,6 +64,7 @@ class SegmentDataSource(DataSource):
                     f"{error}. To read, check the path; to write, name the format with option segmentFormat"
                 ) from None
 
+    @naming_options()
     def __getstate__(self) -> object:
         # Spark sends the object on where it reads, and not where it writes: what is wrong with reading is told before.
         if self._streams_files:
@@ -77,6 +80,7 @@ class SegmentDataSource(DataSource):
         """Returns the name for `spark.read.format`."""
         return "seglake"
 
+    @naming_options()
     def schema(self) -> StructType:
         """Infers the schema from the first file, or from the format alone where that is given."""
         self._format = self._format or self._options.segment_format
@@ -92,6 +96,7 @@ class SegmentDataSource(DataSource):
             self._options.check_format(self._format)
         return inferred_schema(self._format, self._options)
 
+    @naming_options()
     def reader(self, schema: StructType) -> DataSourceReader:
         """Plans the read: finds the files and checks the schema against their format."""
         if self._options.stream is not None:
@@ -106,6 +111,7 @@ class SegmentDataSource(DataSource):
         decoder = Decoder(format, self._options, ReadSchema.check(schema, format, self._options))
         return reader(decoder, files)
 
+    @naming_options()
     def streamReader(self, schema: StructType) -> "DataSourceStreamReader":
         """Plans a stream: checks the schema against the format, and what there is against what can be streamed."""
         try:
@@ -117,6 +123,7 @@ class SegmentDataSource(DataSource):
             ) from None
         return plan(self._options.as_stream(), self._format, schema)
 
+    @naming_options()
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
         """Checks options and columns, and begins the write."""
         return SegmentDataSourceWriter.begin(schema, WriteOptions.parse(self._given), overwrite=overwrite)
@@ -161,6 +168,7 @@ class SegmentDataSourceReader(DataSourceReader):
         self._decoder: Decoder | None = decoder
         self._files = files
 
+    @naming_options()
     def partitions(self) -> Sequence[InputPartition]:
         """Returns one partition for each task. What filters leave to read decides whether large files are split."""
         if self._decoder is None:

@@ -19,6 +19,7 @@ from seglake._text import printable_path
 
 from ..decode import Decoder
 from ..formats import FORMAT_OF_LOGS
+from ..option_names import naming_options
 from ..partitions import SegmentPartition, partitions
 from ..schema import ReadSchema
 from ..versions import reduced
@@ -49,10 +50,11 @@ def plan(options: ReadOptions, format: str | None, schema: StructType) -> DataSo
     """
     stream = options.stream
     try:
-        options.check_parity()
-        if stream is not None and stream.state_location is not None:
-            return FolderStreamReader.plan(options, format, schema)
-        return LogStreamReader.plan(options, schema)
+        with naming_options():
+            options.check_parity()
+            if stream is not None and stream.state_location is not None:
+                return FolderStreamReader.plan(options, format, schema)
+            return LogStreamReader.plan(options, schema)
     except Exception as error:
         return RefusedStreamReader(error)
 
@@ -118,10 +120,12 @@ class FolderStreamReader(StreamReader):
         """Returns where the first batch begins. Spark asks twice."""
         return StateOffset().to_json()
 
+    @naming_options()
     def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:
         """Returns the end of the next batch, or `start` where there is nothing to read."""
         return self._stream.next(StateOffset.from_json(start), self._quota(limit)).to_json()
 
+    @naming_options()
     def prepareForTriggerAvailableNow(self) -> None:
         """Notes what there is now: the query reads up to there, and ends."""
         self._stream.stop_at_now()
@@ -130,6 +134,7 @@ class FolderStreamReader(StreamReader):
         """Returns nothing: to know how far the files go they would have to be read."""
         return None
 
+    @naming_options()
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
         """Returns the tasks of a batch. Its end says it all."""
         StateOffset.from_json(start)
@@ -202,12 +207,14 @@ class LogStreamReader(StreamReader):
     def __reduce__(self) -> tuple[object, ...]:
         return reduced(LogStreamReader, self._stream, self._decoder)
 
+    @naming_options()
     def initialOffset(self) -> dict[str, Any]:
         """Returns where the first batch begins. Spark asks twice."""
         if self._begin is None:
             self._begin = self._stream.begin(self._own.starting_from)
         return self._begin.to_json()
 
+    @naming_options()
     def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:
         """Returns the end of the next batch, or `start` where there is nothing to read."""
         begin = LogOffset.from_json(start)
@@ -218,14 +225,17 @@ class LogStreamReader(StreamReader):
             return end.ending_first(begin).to_json()
         return end.to_json() if begin.is_before(end) else start
 
+    @naming_options()
     def prepareForTriggerAvailableNow(self) -> None:
         """Notes what there is now: the query reads up to there, and ends."""
         self._most = self._stream.end()
 
+    @naming_options()
     def reportLatestOffset(self) -> dict[str, Any] | None:
         """Returns how far the log is on the disk, for the status of the query."""
         return self._stream.end().to_json()
 
+    @naming_options()
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
         """Returns the tasks of a batch."""
         slices = self._stream.slices(LogOffset.from_json(start), LogOffset.from_json(end))

@@ -12,6 +12,7 @@ from pyspark.sql.types import StructType
 from seglake._publish.remote import RemoteStore
 from seglake._publish.store import LOCAL
 
+from ..option_names import naming_options
 from ..versions import reduced
 from .job import Job
 from .options import WriteOptions
@@ -54,6 +55,7 @@ class SegmentDataSourceWriter(DataSourceArrowWriter):
     def __reduce__(self) -> tuple[object, ...]:
         return reduced(SegmentDataSourceWriter, self._options, self._schema, self._job)
 
+    @naming_options()
     def write(self, iterator: "Iterator[RecordBatch]") -> WriterCommitMessage:
         """Writes the rows of one partition; runs on an executor."""
         task = TaskContext.get()
@@ -63,12 +65,14 @@ class SegmentDataSourceWriter(DataSourceArrowWriter):
             iterator
         )
 
+    @naming_options()
     def commit(self, messages: Sequence[WriterCommitMessage | None]) -> None:
         """Makes what the tasks have written visible; runs on the driver."""
         self._job.commit(
             [file for message in messages if isinstance(message, SegmentCommitMessage) for file in message.files]
         )
 
+    @naming_options()
     def abort(self, messages: Sequence[WriterCommitMessage | None]) -> None:
         """Removes what the tasks have written; runs on the driver."""
         self._job.abort()

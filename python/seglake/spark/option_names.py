@@ -1,0 +1,53 @@
+"""Errors that name the options of the data source in place of the library's arguments."""
+
+from collections.abc import Generator
+from contextlib import contextmanager
+from typing import Final
+
+import seglake
+from seglake._argument_names import renamed
+
+from .option_table import camel_case
+
+__all__ = ["naming_options"]
+
+# What a message names, and what a user of Spark types instead.
+_OPTIONS: Final = {
+    "dialect": "option dialect",
+    "format": "option segmentFormat",
+    "glob": "option pathGlobFilter",
+    "key": "option checksumSecretFile",
+    "parity": "option parity",
+    "parity=None": "option parity=none",
+}
+_DECIMAL: Final = "option uint64Type=decimal reads such numbers as decimal(20,0)"
+
+
+@contextmanager
+def naming_options() -> Generator[None]:
+    """Raise the errors of the block with the names of options in place of those of arguments.
+
+    Errors that name options already stay as they are, so blocks can be within each other.
+    """
+    try:
+        yield
+    except seglake.LimitError as error:
+        name = camel_case(error.option)
+        raise seglake.LimitError(
+            error.reason.replace(error.option, name),
+            option=name,
+            path=error.path,
+            next=_DECIMAL if name == "uint64Type" else f"raise option {name} and read again",
+        ) from None
+    except Exception as error:
+        _rename(error)
+        raise
+
+
+def _rename(error: Exception) -> None:
+    error.args = tuple(renamed(each, _OPTIONS) if isinstance(each, str) else each for each in error.args)
+    if isinstance(error, seglake.SeglakeError):
+        error.reason = renamed(error.reason, _OPTIONS)
+        error.next = error.next and renamed(error.next, _OPTIONS)
+    if isinstance(error, OSError) and error.strerror is not None:
+        error.strerror = renamed(error.strerror, _OPTIONS)
