@@ -333,6 +333,25 @@ def test_a_file_under_another_key_is_not_changed_back(tmp_path: Path) -> None:
     assert seglake.repair(path, key=bytes(range(32))).outcome == "repaired"
 
 
+def sealed(path: Path, last: bytes, *, trailer: bool) -> bytes:
+    """Writes a sealed segment of three records, each larger than a block; returns its bytes."""
+    with seglake.create(path, format="sealed", options={"trailer": trailer}, if_exists="overwrite") as writer:
+        for value in (bytes(30_000), bytes(30_000), bytes(30_000) + last):
+            writer.write(type="greeting", value=value)
+    return path.read_bytes()
+
+
+def test_a_sealed_file_that_was_written_anew_without_checksums_is_not_changed_back(tmp_path: Path) -> None:
+    path = tmp_path / "anew.sealed"
+    sealed(path, b"earlier", trailer=True)
+    seglake.protect(path)
+    content = sealed(path, b"present", trailer=False)
+    modify(path, content)
+    with pytest.raises(ValueError, match="modified after it was protected"):
+        seglake.repair(path)
+    assert path.read_bytes() == content
+
+
 def test_a_record_that_its_checksum_proves_is_not_changed_back(tmp_path: Path) -> None:
     path = sample(tmp_path, "active")
     first = path.read_bytes()

@@ -58,7 +58,7 @@ pub(super) fn refuse_proven(
 }
 
 /// Whether checksums of the file's own format prove a record once it is repaired. If they prove none before, their records or they
-/// themselves are among what is damaged.
+/// themselves are among what is damaged. So the file has to show damage of its own: otherwise it may have been written anew.
 ///
 /// # Errors
 /// [`Error::Io`].
@@ -70,12 +70,20 @@ pub(super) fn is_proven_once_repaired(
     let Some(format) = format_of(file, plan, options)? else {
         return Ok(false);
     };
+    let options = options.clone().format(format).strict(false).values(false);
+    let options = options.filter(Filter::default()).eof(Eof::Final);
+    let own = Arc::new(file.again()?.up_to(file.len()));
+    let (mut walk, mut is_damaged) = (open(own, &options, Start::Beginning)?, false);
+    while walk.step()? == Step::More {
+        is_damaged |= walk.spans().iter().any(|span| span.cause.is_some());
+    }
+    if !is_damaged {
+        return Ok(false);
+    }
     let repaired: Arc<dyn Source> = Arc::new(Patched {
         file: file.again()?.up_to(file.len()),
         plan: plan.clone(),
     });
-    let options = options.clone().format(format).strict(false).values(false);
-    let options = options.filter(Filter::default()).eof(Eof::Final);
     let mut walk = open(repaired, &options, Start::Beginning)?;
     while walk.step()? == Step::More {
         if walk.checked() == Checked::Checksum && walk.spans().iter().any(is_sound) {
