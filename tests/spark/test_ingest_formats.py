@@ -164,8 +164,9 @@ def test_golden_files(spark: SparkSession, tmp_path: Path) -> None:
                         ours[start:end] = bytes(end - start)
                         theirs[start:end] = bytes(end - start)
                 if not is_damaged or ours[: len(theirs)] != theirs[: len(ours)]:
-                    known = [record["value"] for record in other.records()]
-                    assert [record["value"] for record in case.records()] == known[: len(case.records())], row
+                    known = iter([record["value"] for record in other.records()])
+                    # In their order, and without those that are damaged in it.
+                    assert all(record["value"] in known for record in case.records()), row
                 copied += not is_damaged
                 damaged_copies += is_damaged
                 continue
@@ -173,15 +174,17 @@ def test_golden_files(spark: SparkSession, tmp_path: Path) -> None:
             assert row["records"] >= len(case.records()) and row["nbytes"] == case.expected["size"]
             assert row["records"] == len(case.records()) or row["status"] == "damaged"
             assert records[row["segment"]] == row["records"]
-            found = sorted(damage.get(row["path"], []), key=lambda row: row["start"])
+            # What was found in it before another file went on as that segment is listed there, too.
+            own = [each for each in damage.get(row["path"], []) if each["segment"] == row["segment"]]
+            found = sorted(own, key=lambda row: row["start"])
             assert [[each[name] for name in ("start", "end", "kind", "cause")] for each in found] == damage_of(case)
             content = case.path.read_bytes()
             assert [each["raw"] for each in found] == [content[each["start"] : each["end"]] for each in found]
             damaged += row["status"] == "damaged"
     assert arrived == 0
-    assert damaged > 90
+    assert damaged > 80
     assert 40 < copied < 60
-    assert 80 < damaged_copies < 140
+    assert 80 < damaged_copies < 160
 
 
 def test_a_dangling_record_is_in_records_and_in_damage(spark: SparkSession, tmp_path: Path) -> None:
