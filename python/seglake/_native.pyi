@@ -690,7 +690,7 @@ def index(
     overwrite: replace an existing index. Otherwise it raises FileExistsError.
     format, limits, filesystem: as in `open`. The index of a file elsewhere needs a `path`.
 
-    Raises ValueError where the source is no chunked file, or has no path on this machine and none is given;
+    Raises ValueError where the source is of another format, or has no path on this machine and none is given;
     OSError; LimitError. Damage of the file is no error: chunks that are damaged have no item.
 
     >>> seglake.index("orders.chunks", "new.index").items

@@ -10,7 +10,7 @@ use pyo3::sync::PyOnceLock;
 use pyo3::types::PyType;
 use seglake::OrBug;
 use seglake::format::chunked;
-use seglake::format::{IndexSource, Options};
+use seglake::format::{IndexSource, Options, detect};
 use seglake::source::{FileSource, Source, open_regular};
 use seglake::verbs;
 
@@ -144,7 +144,7 @@ impl Index {
 /// overwrite: replace an existing index. Otherwise it raises FileExistsError.
 /// format, limits, filesystem: as in `open`. The index of a file elsewhere needs a `path`.
 ///
-/// Raises ValueError where the source is no chunked file, or has no path on this machine and none is given; OSError; LimitError. Damage of the
+/// Raises ValueError where the source is of another format, or has no path on this machine and none is given; OSError; LimitError. Damage of the
 /// file is no error: chunks that are damaged have no item.
 ///
 /// >>> seglake.index("orders.chunks", "new.index").items
@@ -161,11 +161,12 @@ pub(crate) fn index(
 ) -> PyResult<Index> {
     let py = source.py();
     let arguments = ReadArguments {
-        format,
+        format: format.or(Some(chunked::FORMAT.name)),
         limits,
         filesystem,
         ..ReadArguments::default()
     };
+    let is_named = format.is_some();
     let Opened {
         source,
         options,
@@ -173,11 +174,20 @@ pub(crate) fn index(
         format,
         ..
     } = arguments.open(source)?;
-    // No chunk would be found in it, so an index of nothing would be written.
-    if *format != chunked::FORMAT {
+    // One that cannot be told may be chunked: it is damaged at its beginning, or empty.
+    let found = match is_named {
+        true => Some(format),
+        false => {
+            py.detach(|| detect(&*source, &options))
+                .map_err(|error| raise(py, error))?
+                .format
+        }
+    };
+    // No chunk would be found in another one, so an index of nothing would be written.
+    if let Some(found) = found.filter(|found| **found != chunked::FORMAT) {
         return Err(PyValueError::new_err(format!(
             "expected a chunked file, found {}: only chunked files have an index beside them",
-            format.name
+            found.name
         )));
     }
     let path = path.map(|path| path.0);
