@@ -142,12 +142,12 @@ class Tally:
                 (self.silent, "silent errors"),
                 (self.crashes, "crashes"),
                 (self.faults, "faults"),
-                (self.lost, "good records lost"),
+                (self.lost, "sound records lost"),
             )
             if number
         ]
         if self.is_checked and self.reachable.worst < target:
-            found.append(f"{self.name}: {self.reachable.worst:.2%} of the good records in {self.reachable.worst_trial}")
+            found.append(f"{self.name}: {self.reachable.worst:.2%} of the sound records in {self.reachable.worst_trial}")
         return found
 
 
