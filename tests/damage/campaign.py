@@ -147,7 +147,8 @@ class Tally:
             if number
         ]
         if self.is_checked and self.reachable.worst < target:
-            found.append(f"{self.name}: {self.reachable.worst:.2%} of the sound records in {self.reachable.worst_trial}")
+            worst = self.reachable
+            found.append(f"{self.name}: {worst.worst:.2%} of the sound records in {worst.worst_trial}")
         return found
 
 
