@@ -9,11 +9,11 @@ import bisect
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
-from typing import Any, Final, NamedTuple, cast
-
-import pyarrow as pa
+from typing import Final, NamedTuple
 
 import seglake
+
+from .digest import record_batches
 
 __all__ = ["Agreement", "agreement"]
 
@@ -100,8 +100,7 @@ class _File:
 
 
 def _records(reader: seglake.Reader) -> Iterator[_Record]:
-    for own in reader.batches(warn=False):
-        batch: Any = pa.record_batch(cast("Any", own))
+    for batch in record_batches(reader):
         columns = [batch.column(name).to_pylist() for name in _Record._fields]
         yield from map(_Record._make, zip(*columns, strict=True))
 

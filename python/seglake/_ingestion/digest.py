@@ -7,12 +7,24 @@ from typing import Any, Final, NamedTuple, Self, cast
 import pyarrow as pa
 import pyarrow.compute as pc
 
-__all__ = ["COLUMNS", "RecordDigest", "streams"]
+import seglake
+
+__all__ = ["COLUMNS", "RecordDigest", "record_batches", "streams"]
 
 _compute: Final = cast("Any", pc)  # typed in part only
 
 COLUMNS: Final = ("uuid", "type", "value")
 """The columns that are the same in an active and in a sealed file."""
+
+
+def record_batches(reader: seglake.Reader) -> Iterator[Any]:
+    """Yields the records of a file in batches of `pyarrow`, and warns of no damage.
+
+    Raises:
+        OSError, seglake.SeglakeError: it cannot be read.
+    """
+    for batch in reader.batches(warn=False):
+        yield pa.record_batch(cast("Any", batch))
 
 
 def streams(batch: Any, rows: int) -> Iterator[bytes | memoryview]:

@@ -14,7 +14,7 @@ import seglake
 from seglake._formats import grows
 
 from .agree import agreement
-from .digest import COLUMNS, RecordDigest, streams
+from .digest import COLUMNS, RecordDigest, record_batches, streams
 from .known import KnownRecords, KnownUpTo
 from .repaired import MOST_RANGES, RESTORED, bytes_digest, differs_from_sound, overlaps
 from .state import Ingested
@@ -289,8 +289,7 @@ def _is_what_rotted(
     if all(each in known.sound or _has_same_bytes(reader, other, *each) for each in pieces):
         return True
     found = RecordDigest()
-    for batch in reader.batches(warn=False):
-        rows: Any = pa.record_batch(cast("Any", batch))
+    for rows in record_batches(reader):
         found = found.plus(rows.filter(pa.array(known.among(rows))))
     return found == before.carry.digest and found.number == before.carry.sums.records
 
@@ -332,8 +331,7 @@ def _has_all_that_was_read(reader: seglake.Reader, before: Ingested) -> bool:
     number = own.sums.records
     if own.tail is not None or own.position.uuid is None or own.digest is None or own.digest.number != number:
         return False
-    for batch in reader.batches(warn=False):
-        rows: Any = pa.record_batch(cast("Any", batch))
+    for rows in record_batches(reader):
         if not set(COLUMNS) <= set(rows.schema.names):
             return False
         found = found.plus(rows.slice(0, number - found.number))
@@ -412,8 +410,7 @@ def _records(reader: seglake.Reader, most: int | None) -> tuple[int, str]:
     """Returns the number of the first records, at most so many, and a hash of them."""
     digests = [hashlib.blake2b(digest_size=16) for _ in range(2 * len(COLUMNS))]
     number = 0
-    for own in reader.batches(warn=False):
-        batch: Any = pa.record_batch(cast("Any", own))
+    for batch in record_batches(reader):
         rows = batch.num_rows if most is None else min(batch.num_rows, most - number)
         for digest, data in zip(digests, streams(batch, rows), strict=True):
             digest.update(data)

@@ -4,9 +4,7 @@ import uuid
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, NamedTuple, cast
-
-import pyarrow as pa
+from typing import NamedTuple
 
 import seglake
 from seglake._formats import FormatOptions, column_names
@@ -14,6 +12,7 @@ from seglake._text import path_text
 
 from .carry import Carry, Damaged, Looked
 from .destination import Staging
+from .digest import record_batches
 from .growth import Opening, WrongKeyFoundError, read_growth
 from .kin import read_kin
 from .known import KnownRecords, ReplacedError, SealedAnew, is_sealed_anew
@@ -335,8 +334,7 @@ class _Reading:
         """Returns a segment that was ingested from a sealed file as if from an active one, which has its records."""
         number, size = 0, file.size
         with self._open(file, "active", None, final=False) as reader:
-            for own in reader.batches(warn=False):
-                batch: Any = pa.record_batch(cast("Any", own))
+            for batch in record_batches(reader):
                 if number + batch.num_rows > before.records:
                     size = batch.column("position")[before.records - number].as_py()
                     break
