@@ -197,6 +197,28 @@ def test_a_file_with_records_that_are_not_wanted_is_no_other(folder: Path) -> No
     assert query.batch() == []
 
 
+@pytest.mark.parametrize("value_bytes", [1, 31, 130, 2030])
+@pytest.mark.parametrize("format", ["active", "sealed"])
+def test_filters_may_change_between_starts(folder: Path, format: str, value_bytes: int) -> None:
+    """What was read of a file does not depend on the filters that it is read with."""
+    bounds: list[datetime] = []
+    for name in "abcd":
+        with seglake.create(folder / name, format=format) as writer:
+            for type in ("t", "t", "u", "t"):
+                writer.write(type=type, value=f"{name}{type}".ljust(value_bytes).encode())
+        time.sleep(0.002)
+        bounds.append(datetime.now(UTC))
+    query = stream(folder, segmentFormat=format, maxFilesPerTrigger="1")
+    found: list[list[str]] = []
+    for options in ({"types": "u"}, {"since": bounds[0].isoformat()}, {"until": bounds[0].isoformat()}, {"types": "t"}):
+        query.options = {"stateLocation": query.options["stateLocation"], "segmentFormat": format, **options}
+        query.options["maxFilesPerTrigger"] = "1"
+        query.restart()
+        found.append([value.strip() for value in query.batch()])
+    assert found == [["au"], ["bt", "bt", "bu", "bt"], [], ["dt", "dt", "dt"]]
+    assert query.batch() == []
+
+
 def test_a_restart_goes_on(folder: Path) -> None:
     a = Segment(folder / "a.active")
     a.grow(3)
