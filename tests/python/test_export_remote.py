@@ -11,6 +11,7 @@ import fsspec
 import pyarrow.fs as pafs
 import pytest
 from cli_process import here
+from fsspec.implementations.dirfs import DirFileSystem
 from fsspec.implementations.memory import MemoryFileSystem
 from object_store import ACCESS_KEY, SECRET_KEY, ObjectStore, Request, object_store
 from renaming import Hdfs, WebHdfs
@@ -312,6 +313,49 @@ def test_a_file_system_renames(
     with pytest.raises(OSError, match="No space left"):
         seglake.export(scan, str(path), filesystem=filesystem)
     assert list(path.parent.iterdir()) == []
+
+
+@pytest.mark.parametrize("kind", [Hdfs, WebHdfs])
+@pytest.mark.parametrize("step", ["rm_file", "mv"])
+def test_a_replacement_that_is_interrupted_leaves_a_copy(
+    scan: seglake.Scan, tmp_path: Path, kind: Callable[[], Any], step: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The old file is removed, and then the new one gets its name: none of them may be lost in between."""
+    filesystem, path = kind(), tmp_path / "x.csv"
+    seglake.export(scan, str(path), filesystem=filesystem)
+    old = path.read_bytes()
+    done = getattr(filesystem, step)
+
+    def lose(*arguments: Any, **options: Any) -> None:
+        if step == "mv" and path.exists():
+            done(*arguments, **options)
+            return
+        if step == "rm_file":
+            done(*arguments, **options)
+        raise ConnectionResetError(104, "Connection reset by peer")
+
+    monkeypatch.setattr(filesystem, step, lose)
+    few = scan.filter([("type", "==", "nothing")])
+    with pytest.raises(OSError, match=r"reset by peer.*the new file is .*/\.x\.csv\..*\.tmp: rename it"):
+        seglake.export(few, str(path), filesystem=filesystem, overwrite=True)
+    (left,) = tmp_path.glob(".x.csv.*.tmp")
+    monkeypatch.undo()
+    seglake.export(few, str(path), filesystem=filesystem)
+    assert left.read_bytes() == path.read_bytes() != old
+
+
+def test_exports_to_one_name_share_no_temporary_file(scan: seglake.Scan, tmp_path: Path) -> None:
+    """Also at the root of a store."""
+    staged: set[str] = set()
+
+    class Root(DirFileSystem):
+        def mv(self, path1: str, path2: str, **options: Any) -> None:
+            staged.add(path1)
+            super().mv(path1, path2, **options)
+
+    for _ in range(2):
+        seglake.export(scan, "x.csv", filesystem=Root(str(tmp_path), Hdfs()), overwrite=True)
+    assert len(staged) == 2
 
 
 def test_command(scan: seglake.Scan, store: ObjectStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

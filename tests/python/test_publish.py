@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from dying import deadly, in_a_process
 
+from seglake._publish import durable
 from seglake._publish.manifest import MANIFEST, Manifest, left_over
 from seglake._publish.store import LocalStore
 
@@ -143,3 +144,20 @@ def test_one_process_holds_a_lock(tmp_path: Path) -> None:
     with pytest.raises(OSError), store.lock(path):
         pass
     assert not (tmp_path / "elsewhere").exists()
+
+
+def test_a_small_file_may_be_written_by_several_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path, rename = tmp_path / "_SUCCESS", durable.rename
+
+    def other_first(new: Path, final: Path) -> None:
+        monkeypatch.setattr(durable, "rename", rename)
+        LocalStore().write_durably(tmp_path, path, b"other")
+        rename(new, final)
+
+    monkeypatch.setattr(durable, "rename", other_first)
+    LocalStore().write_durably(tmp_path, path, b"own")
+    assert path.read_bytes() == b"own"
+    monkeypatch.setattr(durable, "sync_file", lambda _: (_ for _ in ()).throw(OSError(28, "No space left on device")))
+    with pytest.raises(OSError, match="No space"):
+        LocalStore().write_durably(tmp_path, path, b"more")
+    assert list(tmp_path.iterdir()) == [path]

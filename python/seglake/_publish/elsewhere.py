@@ -52,6 +52,8 @@ class Target(ABC):
     def upload(self, local: Path, path: str, name: str, *, create: bool = False) -> None:
         """Stores a local file. It shows when it is complete, and not at all if that fails.
 
+        Where a file that is there has to be removed first, the error says where the new one is if it was removed.
+
         Args:
             local: the file.
             path: its path within the store.
@@ -178,11 +180,14 @@ class Target(ABC):
 
     def _rename_into(self, local: Path, path: str, name: str, *, create: bool) -> None:
         folder, _, file = path.rpartition("/")
-        staged = f"{folder}/.{file}.{uuid.uuid4().hex}.tmp" if folder or path.startswith("/") else f".{file}.tmp"
+        within = f"{folder}/" if folder or path.startswith("/") else ""
+        staged = f"{within}.{file}.{uuid.uuid4().hex}.tmp"
+        old: Entry | None = None
         try:
             self._make_folder(folder)
             self._write(local, staged)
-            if create and self.store.find(path, name) is not None:
+            old = self.store.find(path, name)
+            if create and old is not None:
                 raise _exists(name)
             try:
                 self._move(staged, path)
@@ -195,10 +200,22 @@ class Target(ABC):
                     raise
                 self._remove(path)
                 self._move(staged, path)
-        except BaseException:
-            with suppress(Exception):
-                self._remove(staged)
+        except BaseException as error:
+            if old is None or self._has(old, path, name):
+                with suppress(Exception):
+                    self._remove(staged)
+            elif isinstance(error, Exception):
+                raise OSError(
+                    errno.EIO, f"{error}. What was there may be gone, and the new file is {staged}: rename it", name
+                ) from None
             raise
+
+    def _has(self, entry: Entry, path: str, name: str) -> bool:
+        """Tells whether a file is certain to be as it was."""
+        try:
+            return self.store.find(path, name) == entry
+        except OSError:
+            return False
 
     def holds(self, local: Path, path: str, name: str) -> bool:
         """Tells whether a file of the store has the bytes of a local one."""

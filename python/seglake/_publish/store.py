@@ -7,6 +7,7 @@ import json
 import os
 import shutil
 import time
+import uuid
 from collections.abc import Callable, Generator, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Protocol, cast
@@ -347,10 +348,15 @@ class LocalStore(Store):
 
     def write_durably(self, root: Path, path: Path, content: bytes, *, is_new: bool = False) -> None:
         """Writes a small file in one step. On return it and the names of the folders from `root` on are on the disk."""
-        new = path.with_name(f"{path.name}.new")
-        new.write_bytes(content)
-        durable.sync_file(new)
-        durable.rename(new, path)
+        # Another may write the file at the same time.
+        new = path.with_name(f"{path.name}.{uuid.uuid4().hex}.new")
+        try:
+            new.write_bytes(content)
+            durable.sync_file(new)
+            durable.rename(new, path)
+        except BaseException:
+            new.unlink(missing_ok=True)
+            raise
         self.sync_names(root, [path])
 
     def read_json(self, path: Path) -> dict[str, Any] | None:
