@@ -23,8 +23,8 @@ from typing import Any, Final
 
 ROOT: Final = Path(__file__).resolve().parents[1]
 LISTING: Final = "rust/core/public-api.txt"
-TARGET: Final = "target/public-api"
-"""A folder of its own: RUSTC_BOOTSTRAP, which the JSON takes, makes cargo compile all dependencies anew."""
+RUSTDOC: Final = "scripts/rustdoc_json.sh"
+"""Allows rustdoc its JSON. If cargo itself ran with RUSTC_BOOTSTRAP, it would compile all dependencies anew."""
 KNOWN_FORM: Final = 57
 """The `format_version` that this script reads."""
 STANDARD: Final = ("alloc", "core", "std")
@@ -311,14 +311,14 @@ def rustdoc(root: Path) -> Json:
         ApiError: it does not compile.
     """
     cargo = os.environ.get("CARGO", "cargo")
-    command = [cargo, "rustdoc", "--locked", "--package", "seglake", "--lib", "--all-features", "--target-dir", TARGET]
+    command = [cargo, "rustdoc", "--locked", "--package", "seglake", "--lib", "--all-features"]
     command += ["--", "-Z", "unstable-options", "--output-format", "json"]
     done = subprocess.run(
-        command, cwd=root, env=os.environ | {"RUSTC_BOOTSTRAP": "1"}, capture_output=True, text=True, check=False
+        command, cwd=root, env=os.environ | {"RUSTDOC": str(root / RUSTDOC)}, capture_output=True, text=True, check=False
     )
     if done.returncode:
         raise ApiError(f"rustdoc failed:\n{done.stderr}")
-    return json.loads((root / TARGET / "doc/seglake.json").read_text(encoding="utf-8"))
+    return json.loads((root / "target/doc/seglake.json").read_text(encoding="utf-8"))
 
 
 def main(arguments: Sequence[str] | None = None, root: Path = ROOT) -> int:
