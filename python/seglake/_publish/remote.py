@@ -247,6 +247,8 @@ class RemoteStore(Store):
                 self._leases.give_up(path, held)
             raise
         if not is_ours:
+            # It may be there all the same, if what was read back was cut.
+            GIVEN_UP.add(held.token)
             yield False
             return
         held.renewed = time.monotonic()
