@@ -239,6 +239,15 @@ fn nothing_is_overwritten_and_nothing_half_is_left() {
     assert_eq!(names(folder.path()).len(), 2);
 }
 
+/// Tells a thread to end when it is dropped.
+struct Ends<'a>(&'a AtomicBool);
+
+impl Drop for Ends<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
 #[test]
 fn snapshots_are_made_beside_a_writer() {
     let folder = tempfile::tempdir().unwrap();
@@ -258,6 +267,8 @@ fn snapshots_are_made_beside_a_writer() {
                 write(&log, number..number + 1);
             }
         });
+        // Also if an assertion fails: the scope waits for the writer.
+        let _ends = Ends(&is_done);
         for round in 0..30 {
             let before = LogReader::open(&path).unwrap().synced().unwrap().unwrap().2;
             let to = folder.path().join(format!("taken {round}"));
@@ -270,7 +281,6 @@ fn snapshots_are_made_beside_a_writer() {
             assert!(after >= before);
             SegmentLog::open(&to, LogOptions::default()).unwrap();
         }
-        is_done.store(true, Ordering::Relaxed);
     });
     log.close().unwrap();
     assert_eq!(names(folder.path()).len(), 31);

@@ -49,10 +49,13 @@ impl LogReader {
                 folder: made.map_err(failed)?.1,
             };
             tries -= 1;
-            match self.fill(&staged.folder) {
+            let view = self.view()?;
+            match self.fill(&view, &staged.folder) {
                 // Sealed or removed since it was listed.
                 Err(Error::Io { source, .. })
                     if source.kind() == ErrorKind::NotFound && tries > 0 => {}
+                // The mark was read before all that it reaches was removed.
+                Err(Error::Format { .. }) if tries > 0 && self.view()?.mark != view.mark => {}
                 filled => break filled.map(|()| staged)?,
             }
         };
@@ -61,11 +64,10 @@ impl LogReader {
     }
 
     /// Writes all files of a snapshot.
-    fn fill(&self, folder: &Path) -> Result<()> {
-        let view = self.view()?;
+    fn fill(&self, view: &View, folder: &Path) -> Result<()> {
         let mut last = None;
         for segment in &view.segments {
-            let reach = self.reach(&view, segment);
+            let reach = self.reach(view, segment);
             if reach.is_nothing() {
                 continue;
             }
@@ -95,8 +97,8 @@ impl LogReader {
                 if_there(self.copy_own(&name, folder))?;
             }
         }
-        self.check_mark(&view, last)?;
-        let mark = view.mark;
+        self.check_mark(view, last)?;
+        let mark = &view.mark;
         let mut own = MarkFile::open(self.disk(), folder, *self.key())?;
         own.begin(self.disk(), folder)?; // syncs the folder: the mark comes last
         if mark.sequence > 0 {
