@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import os
+import signal
 
 from hypothesis import HealthCheck, settings
 
 pytest_plugins = ["tests.oracles", "tests.budgets", "tests.fixtures"]
+
+# A shell ignores SIGINT for what it starts in the background, and so would the processes that tests interrupt.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # Property tests draw the same cases in every run, so that a failure comes from the change that is tested. With
 # SEGLAKE_HYPOTHESIS=new they draw new ones. Both profiles are set here, because hypothesis has another default if the
