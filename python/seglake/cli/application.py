@@ -127,9 +127,12 @@ def run(arguments: Sequence[str] | None) -> int:
     _never_fail_to_print()
     with naming_standard_output():
         try:
-            status: Any = program.main(
-                None if arguments is None else list(arguments), prog_name="seglake", standalone_mode=False
-            )
+            try:
+                status: Any = program.main(
+                    None if arguments is None else list(arguments), prog_name="seglake", standalone_mode=False
+                )
+            except SystemExit as ended:  # of completion
+                status = ended.code
             sys.stdout.flush()
         except BaseException as error:
             try:

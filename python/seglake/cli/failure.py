@@ -9,7 +9,7 @@ from collections.abc import Generator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from enum import IntEnum
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, ClassVar, TextIO
 
 import click
 
@@ -85,7 +85,7 @@ def tell(error: BaseException, *, label: str | None = None) -> int:
     if isinstance(error, SystemExit):
         return error.code if isinstance(error.code, int) else Status.TROUBLE
     if isinstance(error, (BrokenPipeError, OutputClosedError)):
-        _discard_output()
+        _discard(sys.stdout)
         return Status.BROKEN_PIPE
     if isinstance(error, (KeyboardInterrupt, click.Abort)):
         message, status = "interrupted", Status.INTERRUPTED
@@ -94,7 +94,7 @@ def tell(error: BaseException, *, label: str | None = None) -> int:
     if shows_tracebacks():
         message = f"{message}\n{''.join(traceback.format_exception(error)).rstrip()}"
     if isinstance(error, OutputError):
-        _discard_output()
+        _discard(sys.stdout)
     say(message)
     return status
 
@@ -110,9 +110,12 @@ def say(message: str) -> None:
         sys.stdout.flush()
     except (OSError, AttributeError) as error:
         # Full disk, closed pipe or no standard output at all: the message matters more than what is lost there.
-        _discard_output()
+        _discard(sys.stdout)
         lost = error
-    click.echo(f"seglake: {printable_lines(message)}", err=True)
+    try:
+        click.echo(f"seglake: {printable_lines(message)}", err=True)
+    except OSError:
+        _discard(sys.stderr)  # the status is what is left to tell
     if isinstance(lost, OutputError):
         raise lost
 
@@ -209,10 +212,10 @@ def _damage(error: DamageError, label: str | None) -> str:
     )
 
 
-def _discard_output() -> None:
-    """Send what is still buffered for standard output nowhere, or the interpreter would trip over it on its way out."""
+def _discard(stream: TextIO) -> None:
+    """Send what is still buffered for a stream nowhere, or the interpreter would trip over it on its way out."""
     try:
-        descriptor = sys.stdout.fileno()
+        descriptor = stream.fileno()
     except (OSError, ValueError, AttributeError):
         return
     nowhere = os.open(os.devnull, os.O_WRONLY)
