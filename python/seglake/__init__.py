@@ -1,5 +1,6 @@
 """Read, write and verify binary log segments: every record checked, every damaged byte accounted for."""
 
+from . import _ending as _ending
 from . import _starting, oplog
 from ._errors import (
     ColumnsError,

@@ -755,6 +755,15 @@ def uuid6(timestamp: datetime | None = None) -> _uuid.UUID:
     6
     """
 
+def end_unclosed() -> bool:
+    """Ends the writers that nobody closed, with warnings: called when the process is about to end. Returns whether a
+    writer that nobody closed has lost records, now or before.
+
+    >>> from seglake._native import end_unclosed
+    >>> end_unclosed()
+    False
+    """
+
 def sync_file(path: str | PathLike[str], /) -> None:
     """Makes the content of a closed or flushed file survive a loss of power. Raises OSError.
 

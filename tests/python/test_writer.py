@@ -2,6 +2,8 @@
 
 import gc
 import json
+import subprocess
+import sys
 import uuid
 from datetime import UTC, datetime
 from pathlib import Path
@@ -176,6 +178,32 @@ def test_a_writer_that_is_dropped_warns_and_loses_nothing(path: Path) -> None:
         del writer
         gc.collect()
     assert len(contents(path)) == 1
+
+
+# A program with an open writer, or one that is freed before the end, on a disk that takes no more than 1,000 bytes.
+ON_A_FULL_DISK = """
+import resource, sys, seglake
+path, of_log, is_freed = sys.argv[1], sys.argv[2] == "True", sys.argv[3] == "True"
+log = seglake.SegmentLog(path, durability="none") if of_log else None
+writer = log or seglake.create(path, format="active")
+for _ in range(300):
+    log.write("t", bytes(1000)) if log else writer.write(type="t", value=bytes(1000))
+resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000))
+if is_freed:
+    del writer, log
+"""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="needs a limit of the size of files")
+@pytest.mark.parametrize("is_freed", [False, True])
+@pytest.mark.parametrize("of_log", [False, True])
+def test_what_an_unclosed_writer_loses_is_said_and_is_the_status(path: Path, of_log: bool, is_freed: bool) -> None:
+    words = [sys.executable, "-c", ON_A_FULL_DISK, str(path), str(of_log), str(is_freed)]
+    done = subprocess.run(words, capture_output=True, text=True, timeout=300, check=False)
+    said = f"unclosed {'log' if of_log else 'writer of'} {path}: not all that was written to it is kept"
+    assert done.returncode == 120
+    assert said in done.stderr
+    assert "File too large" in done.stderr
 
 
 def test_flush_and_sync_make_records_visible(path: Path) -> None:

@@ -4,9 +4,7 @@ use std::ffi::CString;
 use std::io::ErrorKind;
 use std::path::Path;
 
-use pyo3::exceptions::{
-    PyException, PyKeyboardInterrupt, PyOSError, PyResourceWarning, PyTypeError, PyValueError,
-};
+use pyo3::exceptions::{PyException, PyKeyboardInterrupt, PyOSError, PyTypeError, PyValueError};
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
@@ -206,23 +204,6 @@ pub(crate) fn damage_warning(py: Python<'_>) -> PyResult<&Bound<'_, PyType>> {
 /// Warns of something. Raises where warnings are errors, and ValueError for a text with a NUL, which Python's interface does not take.
 pub(crate) fn warn(py: Python<'_>, class: &Bound<'_, PyAny>, text: String) -> PyResult<()> {
     PyErr::warn(py, class, &CString::new(text)?, 1)
-}
-
-/// Ends what nobody closed before it was freed, and warns of it, as Python's own files do. What fails then cannot be raised.
-pub(crate) fn unclosed(text: String, end: impl FnOnce(Python<'_>) -> PyResult<()>) {
-    Python::try_attach(|py| {
-        // What is being raised when this is freed goes on being raised.
-        let raised = PyErr::take(py);
-        if let Err(error) = warn(py, &py.get_type::<PyResourceWarning>(), text) {
-            error.write_unraisable(py, None);
-        }
-        if let Err(error) = end(py) {
-            error.write_unraisable(py, None);
-        }
-        if let Some(raised) = raised {
-            raised.restore(py);
-        }
-    });
 }
 
 /// The system's error as Python has it: with its number, so that its class is the right one (`FileNotFoundError`, ...).

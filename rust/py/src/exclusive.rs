@@ -118,11 +118,6 @@ impl<T: Send> Exclusive<T> {
             guard,
         }
     }
-
-    /// The value, where nobody else can have it.
-    pub(crate) fn get_mut(&mut self) -> &mut T {
-        self.value.get_mut().unwrap_or_else(PoisonError::into_inner)
-    }
 }
 
 /// A value in use.

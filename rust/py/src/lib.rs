@@ -65,6 +65,7 @@ mod seal;
 mod source;
 mod tail;
 mod texts;
+mod unclosed;
 mod uuids;
 mod value;
 mod verify;
@@ -133,6 +134,8 @@ mod _native {
     use super::seal::seal;
     #[pymodule_export]
     use super::tail::Tail;
+    #[pymodule_export]
+    use super::unclosed::end_unclosed;
     #[pymodule_export]
     use super::uuids::Uuids;
     #[pymodule_export]

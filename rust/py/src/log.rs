@@ -16,7 +16,7 @@ use uuid::Uuid;
 use crate::arrow;
 use crate::batches::{Batches, Stream};
 use crate::destination::Destination;
-use crate::error::{raise, unclosed};
+use crate::error::raise;
 use crate::exclusive::{Exclusive, forks};
 use crate::field_in::{FieldIn, from_python, uuid_field};
 use crate::fields::Fields;
@@ -34,6 +34,7 @@ use crate::passes::Shared;
 use crate::record::{Record, RecordMaker};
 use crate::records::Records;
 use crate::tail::{Tail, tail_from};
+use crate::unclosed::{self, Unclosed};
 use crate::uuids::Uuids;
 use crate::value::uuid_to_python;
 
@@ -68,11 +69,16 @@ use crate::value::uuid_to_python;
 /// ['order.paid']
 #[pyclass(frozen, module = "seglake")]
 pub(crate) struct SegmentLog {
-    path: PathBuf,
-    writer: Option<Log>,
+    open: Arc<Open>,
     reader: LogReader,
     fields: Fields,
     shared: Arc<Shared>,
+}
+
+/// The log of this process.
+struct Open {
+    path: PathBuf,
+    writer: Option<Log>,
     /// Of the process that opened it: a fork of that has no part in it.
     forks: u64,
     is_closed: OnceLock<()>,
@@ -84,7 +90,7 @@ fn closed() -> PyErr {
 
 impl SegmentLog {
     fn check_open(&self) -> PyResult<()> {
-        match self.is_closed.get() {
+        match self.open.is_closed.get() {
             None => Ok(()),
             Some(()) => Err(closed()),
         }
@@ -93,7 +99,7 @@ impl SegmentLog {
     /// The log, to be written to.
     pub(crate) fn writer(&self) -> PyResult<&Log> {
         self.check_open()?;
-        self.writer.as_ref().ok_or_else(|| {
+        self.open.writer.as_ref().ok_or_else(|| {
             PyValueError::new_err(
                 "the log is open with readonly=True: open it without that to write",
             )
@@ -104,7 +110,7 @@ impl SegmentLog {
         self.check_open()?;
         let walk = py.detach(|| self.reader.walk(filter));
         let walk = walk.map_err(|error| raise(py, error))?;
-        let report = Report::new(&active::FORMAT, Some(&self.path), 0);
+        let report = Report::new(&active::FORMAT, Some(&self.open.path), 0);
         let (name, columns) = (active::FORMAT.name, self.reader.columns());
         let records = Records::new(walk, name, columns, report, false, self.shared.clone());
         Ok(records)
@@ -185,13 +191,18 @@ impl SegmentLog {
         });
         let (writer, reader) = opened.map_err(core)?;
         Ok(Self {
-            writer,
+            open: unclosed::opened(
+                py,
+                Open {
+                    path: path.0,
+                    writer,
+                    forks: forks(),
+                    is_closed: OnceLock::new(),
+                },
+            )?,
             fields: Fields::new(active::FORMAT.name, reader.columns()),
             reader,
-            path: path.0,
             shared: Arc::default(),
-            forks: forks(),
-            is_closed: OnceLock::new(),
         })
     }
 
@@ -202,7 +213,7 @@ impl SegmentLog {
     /// 'log'
     #[getter]
     fn path(&self) -> &OsStr {
-        self.path.as_os_str()
+        self.open.path.as_os_str()
     }
 
     /// Whether the log is open to read only.
@@ -211,8 +222,8 @@ impl SegmentLog {
     /// >>> log.readonly
     /// True
     #[getter]
-    const fn readonly(&self) -> bool {
-        self.writer.is_none()
+    fn readonly(&self) -> bool {
+        self.open.writer.is_none()
     }
 
     /// Whether the log is closed.
@@ -222,7 +233,7 @@ impl SegmentLog {
     /// False
     #[getter]
     fn closed(&self) -> bool {
-        self.is_closed.get().is_some()
+        self.open.is_closed.get().is_some()
     }
 
     /// What was put in order when the log was opened, since its last writer did not close it: a list of LogRecovery.
@@ -232,7 +243,7 @@ impl SegmentLog {
     /// []
     #[getter]
     fn recovered<'py>(&self, py: Python<'py>) -> PyResult<Vec<Bound<'py, PyAny>>> {
-        let steps = self.writer.as_ref().map_or(&[][..], Log::recovered);
+        let steps = self.open.writer.as_ref().map_or(&[][..], Log::recovered);
         steps
             .iter()
             .map(|step| recovery_to_python(py, step))
@@ -403,13 +414,7 @@ impl SegmentLog {
     /// >>> log.closed
     /// True
     fn close(&self, py: Python<'_>) -> PyResult<()> {
-        let _ = self.is_closed.set(()); // closed before
-        let Some(writer) = &self.writer else {
-            return Ok(());
-        };
-        let interrupt = interrupt::signals();
-        py.detach(|| writer.close_unless(Some(&interrupt)))
-            .map_err(|error| raise(py, error))
+        self.open.close(py)
     }
 
     /// The segments that are there now, in order, as a list of LogSegment.
@@ -570,22 +575,41 @@ impl SegmentLog {
     }
 
     fn __repr__(&self) -> String {
-        let state = match (self.is_closed.get(), &self.writer) {
+        let state = match (self.open.is_closed.get(), &self.open.writer) {
             (Some(()), _) => ", closed",
             (None, None) => ", readonly=True",
             (None, Some(_)) => "",
         };
-        format!("SegmentLog({:?}{state})", self.path)
+        format!("SegmentLog({:?}{state})", self.open.path)
     }
 }
 
-impl Drop for SegmentLog {
-    /// A log that nobody closed is closed, with a warning. A fork only forgets it.
+impl Open {
+    fn close(&self, py: Python<'_>) -> PyResult<()> {
+        let _ = self.is_closed.set(()); // closed before
+        let Some(writer) = &self.writer else {
+            return Ok(());
+        };
+        let interrupt = interrupt::signals();
+        py.detach(|| writer.close_unless(Some(&interrupt)))
+            .map_err(|error| raise(py, error))
+    }
+}
+
+/// A log that nobody closed is closed.
+impl Unclosed for Open {
+    fn name(&self) -> String {
+        format!("log {}", seglake::text::path(&self.path))
+    }
+
+    fn end(&self, py: Python<'_>) -> Option<PyResult<()>> {
+        let is_open = self.is_closed.get().is_none() && self.forks == forks();
+        (is_open && self.writer.is_some()).then(|| self.close(py))
+    }
+}
+
+impl Drop for Open {
     fn drop(&mut self) {
-        if self.is_closed.get().is_some() || self.forks != forks() || self.writer.is_none() {
-            return;
-        }
-        let text = format!("unclosed log {}", seglake::text::path(&self.path));
-        unclosed(text, |py| self.close(py));
+        unclosed::end(self);
     }
 }

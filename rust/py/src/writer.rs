@@ -3,6 +3,7 @@
 use std::ffi::OsStr;
 use std::ops::Range;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use arrow_array::{ArrayRef, RecordBatch};
 use pyo3::exceptions::PyValueError;
@@ -13,7 +14,7 @@ use seglake::verbs;
 
 use crate::arrow::import;
 use crate::destination::Destination;
-use crate::error::{of_row, raise, unclosed};
+use crate::error::{of_row, raise};
 use crate::exclusive::{Exclusive, InUse, forks};
 use crate::field_in::FieldIn;
 use crate::field_in_arrow::from_arrow;
@@ -24,6 +25,7 @@ use crate::limits::{CreateOptions, Settings};
 use crate::numbers;
 use crate::passes::about;
 use crate::report::Report;
+use crate::unclosed::{self, Unclosed};
 use crate::value::scalar_to_python;
 use crate::write_options::WriteArguments;
 
@@ -88,9 +90,14 @@ impl CreateArguments<'_> {
             Ok(Writer {
                 format,
                 fields: Fields::new(format.name, writer.columns()),
-                path: path.0,
-                forks: forks(),
-                writer: Exclusive::new(Some(writer)),
+                open: unclosed::opened(
+                    py,
+                    Open {
+                        path: path.0,
+                        forks: forks(),
+                        writer: Exclusive::new(Some(writer)),
+                    },
+                )?,
             })
         })
     }
@@ -109,6 +116,11 @@ impl CreateArguments<'_> {
 pub(crate) struct Writer {
     format: &'static Format,
     fields: Fields,
+    open: Arc<Open>,
+}
+
+/// The file.
+struct Open {
     path: PathBuf,
     /// Of the process that opened it: a fork of that has no part in it.
     forks: u64,
@@ -147,7 +159,8 @@ impl Writer {
         py: Python<'_>,
         work: impl FnOnce(&mut (dyn format::Writer + 'static)) -> seglake::Result<T> + Send,
     ) -> PyResult<T> {
-        let done = py.detach(|| Ok::<_, InUse>(self.writer.hold()?.as_deref_mut().map(work)))?;
+        let done =
+            py.detach(|| Ok::<_, InUse>(self.open.writer.hold()?.as_deref_mut().map(work)))?;
         done.ok_or_else(closed)?.map_err(|error| raise(py, error))
     }
 
@@ -156,7 +169,7 @@ impl Writer {
         py: Python<'_>,
         look: impl FnOnce(&(dyn format::Writer + 'static)) -> T,
     ) -> PyResult<T> {
-        let writer = self.writer.hold_attached(py)?;
+        let writer = self.open.writer.hold_attached(py)?;
         writer.as_deref().map(look).ok_or_else(closed)
     }
 
@@ -167,7 +180,7 @@ impl Writer {
         work: impl FnOnce(&mut (dyn format::Writer + 'static)) -> seglake::Result<()> + Send,
     ) -> PyResult<()> {
         let ended = py.detach(|| {
-            let mut writer = self.writer.hold()?;
+            let mut writer = self.open.writer.hold()?;
             let ended = writer.as_deref_mut().map_or(Ok(()), work);
             if ended.is_ok() {
                 *writer = None;
@@ -223,7 +236,7 @@ impl Writer {
         mut rows: Range<usize>,
     ) -> Result<(), (usize, Refusal)> {
         let first = rows.start;
-        let mut held = match self.writer.hold() {
+        let mut held = match self.open.writer.hold() {
             Ok(held) => held,
             Err(in_use) => return Err((first, Refusal::OfValue(in_use.into()))),
         };
@@ -257,7 +270,7 @@ impl Writer {
     /// 'new.active'
     #[getter]
     fn path(&self) -> &OsStr {
-        self.path.as_os_str()
+        self.open.path.as_os_str()
     }
 
     /// The format's name.
@@ -449,23 +462,34 @@ impl Writer {
         let state = if self.closed(py) { ", closed" } else { "" };
         format!(
             "Writer({}{state})",
-            about(Some(&self.path), self.fields.format)
+            about(Some(&self.open.path), self.fields.format)
         )
     }
 }
 
-impl Drop for Writer {
-    /// A writer that nobody closed is abandoned, with a warning, as Python's own files do. A fork only forgets it.
-    fn drop(&mut self) {
-        let Some(mut writer) = self.writer.get_mut().take() else {
-            return;
-        };
+/// A writer that nobody closed is abandoned.
+impl Unclosed for Open {
+    fn name(&self) -> String {
+        format!("writer of {}", seglake::text::path(&self.path))
+    }
+
+    fn end(&self, py: Python<'_>) -> Option<PyResult<()>> {
         if self.forks != forks() {
-            return; // the process that opened it is not done with it
+            return None;
         }
-        let text = format!("unclosed writer of {}", seglake::text::path(&self.path));
-        unclosed(text, |py| {
-            writer.abandon().map_err(|error| raise(py, error))
+        let ended = py.detach(|| {
+            let writer = self.writer.hold().map(|mut writer| writer.take());
+            Ok::<_, InUse>(writer?.map(|mut writer| writer.abandon()))
         });
+        match ended {
+            Ok(ended) => ended.map(|ended| ended.map_err(|error| raise(py, error))),
+            Err(in_use) => Some(Err(in_use.into())),
+        }
+    }
+}
+
+impl Drop for Open {
+    fn drop(&mut self) {
+        unclosed::end(self);
     }
 }
