@@ -314,7 +314,12 @@ def rustdoc(root: Path) -> Json:
     command = [cargo, "rustdoc", "--locked", "--package", "seglake", "--lib", "--all-features"]
     command += ["--", "-Z", "unstable-options", "--output-format", "json"]
     done = subprocess.run(
-        command, cwd=root, env=os.environ | {"RUSTDOC": str(root / RUSTDOC)}, capture_output=True, text=True, check=False
+        command,
+        cwd=root,
+        env=os.environ | {"RUSTDOC": str(root / RUSTDOC)},
+        capture_output=True,
+        text=True,
+        check=False,
     )
     if done.returncode:
         raise ApiError(f"rustdoc failed:\n{done.stderr}")
