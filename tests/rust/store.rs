@@ -280,6 +280,42 @@ fn one_writer_keeps_another_out_and_is_named() {
 }
 
 #[test]
+fn a_folder_of_other_files_is_not_a_log() {
+    let folder = tempfile::tempdir().unwrap();
+    for hidden in [".gitkeep", "_lock"] {
+        fs::write(folder.path().join(hidden), "").unwrap();
+    }
+    assert_eq!(
+        LogReader::open(&folder).unwrap().records().unwrap().count(),
+        0
+    );
+    fs::write(folder.path().join("notes.txt"), "").unwrap();
+    for opened in [
+        LogReader::open(&folder).map(drop),
+        SegmentLog::open(&folder, LogOptions::default()).map(drop),
+    ] {
+        let refused = opened.unwrap_err();
+        assert!(matches!(refused, Error::Format { .. }), "{refused}");
+        assert!(
+            refused.to_string().contains("with other files"),
+            "{refused}"
+        );
+    }
+    assert!(!folder.path().join("_mark").exists());
+    // In a log they disturb nobody.
+    fs::remove_file(folder.path().join("notes.txt")).unwrap();
+    let log = SegmentLog::open(&folder, LogOptions::default()).unwrap();
+    fs::write(folder.path().join("notes.txt"), "").unwrap();
+    assert_eq!(
+        LogReader::open(&folder).unwrap().records().unwrap().count(),
+        0
+    );
+    log.close().unwrap();
+    drop(log);
+    SegmentLog::open(&folder, LogOptions::default()).unwrap();
+}
+
+#[test]
 fn a_torn_tail_is_removed_and_kept_aside() {
     let folder = Folder::new();
     let log = folder.open(LogOptions::default());

@@ -50,6 +50,8 @@ pub(super) struct Listing {
     pub(super) temporary: Vec<PathBuf>,
     /// How many files there are, whatever they are.
     files: usize,
+    /// It has files that no log has, and neither a mark nor a segment.
+    is_foreign: bool,
 }
 
 impl Listing {
@@ -57,7 +59,8 @@ impl Listing {
     /// listing that overlaps with renames and removals may miss a file: of a segment that is sealed meanwhile it may miss both.
     ///
     /// # Errors
-    /// [`Error::Io`]; [`Error::Format`] for a segment that is missing, a place that is taken twice, and first UUIDs that do not ascend.
+    /// [`Error::Io`]; [`Error::Format`] for a folder of other files, a segment that is missing, a place that is taken twice, and first
+    /// UUIDs that do not ascend.
     pub(super) fn read(disk: &DiskRef, folder: &Path, reached: u64) -> Result<Self> {
         let mut first = None;
         for _ in 0..LISTINGS {
@@ -83,6 +86,9 @@ impl Listing {
             files: paths.len(),
             ..Self::default()
         };
+        let names = || paths.iter().filter_map(|path| path.file_name()?.to_str());
+        let is_other = |name: &str| !name.starts_with(['_', '.']);
+        listing.is_foreign = names().any(is_other) && !names().any(is_log_name);
         let mut frozen = HashSet::new();
         for path in paths {
             let Some(name) = path.file_name().and_then(|name| name.to_str()) else {
@@ -134,6 +140,14 @@ impl Listing {
     }
 
     fn check(&self, folder: &Path, reached: u64) -> Result<()> {
+        if self.is_foreign {
+            return Err(Error::Format {
+                path: Some(folder.to_path_buf()),
+                next: Some("name the folder of a log, or an empty one to begin a log in"),
+                message: "expected a log, found a folder without segments and with other files"
+                    .to_owned(),
+            });
+        }
         let wrong = |message| {
             Err(Error::Format {
                 path: Some(folder.to_path_buf()),

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use uuid::Uuid;
 
-use super::folder::{Segment, absolute};
+use super::folder::{Listing, Segment, absolute};
 use super::lock::Lock;
 use super::marking::Marker;
 use super::options::{Durability, LogOptions, Retention};
@@ -61,12 +61,14 @@ impl SegmentLog {
     ///
     /// # Errors
     /// [`Error::Io`] where the folder cannot be written to, or another writer has it open (the error names the process);
-    /// [`Error::Format`] where segments are missing; [`Error::Damage`] where the key is probably another one.
+    /// [`Error::Format`] where segments are missing, and for a folder of other files, to which nothing is written; [`Error::Damage`] where
+    /// the key is probably another one.
     pub fn open(path: impl AsRef<Path>, options: LogOptions) -> Result<Self> {
         let folder = absolute(path.as_ref())?;
         options.check()?;
         let disk = &options.disk;
         begin_folder(disk, &folder)?;
+        Listing::read(disk, &folder, 0)?; // before anything is written to a folder of other files
         let lock = Lock::take(disk, &folder)?;
         let Recovered {
             mark,

@@ -51,7 +51,8 @@ impl LogReader {
     /// Opens a log to read. Nothing is locked, and nothing is written.
     ///
     /// # Errors
-    /// [`Error::Io`] if the folder cannot be read; [`Error::Format`] where segments are missing.
+    /// [`Error::Io`] if the folder cannot be read; [`Error::Format`] where segments are missing, and for a folder of other files. An empty
+    /// folder is an empty log.
     pub fn open(path: impl AsRef<Path>) -> Result<Self> {
         Self::with(path, Options::default())
     }
