@@ -7,7 +7,9 @@ use std::path::Path;
 use crate::fault_samples::{EIO, contents, folder, listing, options, sample, source, write};
 use seglake::Error;
 use seglake::faults::{Fault, How, Operation, inject};
-use seglake::format::{self, Format, Options, Value, WriteOptions, active, chunked, oplog, sealed};
+use seglake::format::{
+    self, FORMATS, Format, IfExists, Options, Value, WriteOptions, active, chunked, oplog, sealed,
+};
 use seglake::verbs::{self, Conversion, Recovery};
 
 const EPERM: i32 = 1;
@@ -336,4 +338,34 @@ fn no_index_item_without_its_chunk() {
     let folder = folder();
     inject(once(first, EIO), || work(folder.path()));
     assert!(listing(folder.path())["log.index"].is_empty());
+}
+
+/// Closing ends a writer: it takes no more, and another one can have the file while the first is not dropped yet.
+#[test]
+fn a_writer_that_was_closed_or_abandoned_writes_nothing() {
+    for &format in FORMATS {
+        for is_closed in [true, false] {
+            let folder = folder();
+            let path = folder.path().join("new");
+            let mut ended = format::create(format, &path, &options(format)).unwrap();
+            write(&mut *ended, format, 0).unwrap();
+            for _ in 0..2 {
+                match is_closed {
+                    true => ended.close().unwrap(),
+                    false => ended.abandon().unwrap(),
+                }
+            }
+            let refused = write(&mut *ended, format, 1).unwrap_err();
+            assert!(matches!(refused, Error::Usage(_)), "{format:?}: {refused}");
+            assert!(refused.to_string().contains("closed"), "{refused}");
+            if format.is_appended_to() {
+                let append = options(format).if_exists(IfExists::Append);
+                let mut next = format::create(format, &path, &append).unwrap();
+                write(&mut *next, format, 1).unwrap();
+                next.close().unwrap();
+                drop(ended);
+                assert_eq!(contents(&path, format).0.len(), 2, "{format:?}");
+            }
+        }
+    }
 }

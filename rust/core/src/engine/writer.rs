@@ -201,14 +201,14 @@ pub trait Writer: Own + Send {
     /// [`Error::Io`](crate::Error::Io). After a failed sync the disk's state is unknown, so every later call fails too.
     fn sync(&mut self) -> Result<()>;
 
-    /// Completes the file. Nothing can be written afterwards. Closing again does nothing.
+    /// Completes the file, and ends its lock: another writer can open it. Nothing can be written afterwards. Closing again does nothing.
     ///
     /// # Errors
     /// [`Error::Io`](crate::Error::Io). Unwritten records stay buffered, and closing again continues.
     fn close(&mut self) -> Result<()>;
 
     /// Stops without completing. Append-only formats keep what was written as a valid file; formats written whole leave
-    /// no file.
+    /// no file. Nothing can be written afterwards.
     ///
     /// # Errors
     /// [`Error::Io`](crate::Error::Io).

@@ -10,6 +10,7 @@ use crate::disk::{DiskRef, Handle, Opening};
 use crate::error::{Error, Result};
 use crate::saturating::saturating_usize;
 use crate::source::FileSource;
+use crate::text;
 
 /// Appends bytes to a file. Only one appender can have a file open (by an advisory lock, on Unix).
 ///
@@ -26,8 +27,15 @@ pub(crate) struct Appender {
     is_new: bool,
     /// Whether the file's name was synced to the disk.
     is_named: bool,
-    /// Whether a sync failed, so that the disk's state is unknown.
-    unsynced: bool,
+    state: State,
+}
+
+#[derive(Debug, PartialEq, Eq)]
+enum State {
+    Open,
+    /// A sync failed, so that the disk's state is unknown.
+    Unsynced,
+    Closed,
 }
 
 impl Appender {
@@ -53,7 +61,7 @@ impl Appender {
             buffer: WriteBuffer::new(0),
             is_new,
             is_named: false,
-            unsynced: false,
+            state: State::Open,
         })
     }
 
@@ -154,7 +162,9 @@ impl Appender {
     /// # Errors
     /// [`Error::Io`]. Unwritten bytes stay buffered, and flushing again writes them to their place.
     pub(crate) fn flush(&mut self) -> Result<()> {
-        self.check_synced()?;
+        if self.state == State::Unsynced {
+            return Err(self.refusal());
+        }
         let (bytes, at) = (self.buffer.len(), self.buffer.start());
         self.buffer.write_to(&self.file).map_err(|error| {
             let action = format!(
@@ -162,6 +172,17 @@ impl Appender {
             );
             self.failed(&action, error)
         })
+    }
+
+    /// Flushes, and ends the lock. Nothing can be appended afterwards.
+    ///
+    /// # Errors
+    /// As [`flush`](Self::flush): it is open then, and can be closed again.
+    pub(crate) fn close(&mut self) -> Result<()> {
+        self.flush()?;
+        self.state = State::Closed;
+        self.file.unlock();
+        Ok(())
     }
 
     /// Hands all bytes to the disk. They survive a loss of power.
@@ -177,8 +198,10 @@ impl Appender {
             }
             self.disk.sync_folder(folder(&self.path))
         });
-        self.unsynced = synced.is_err();
         self.is_named = synced.is_ok();
+        if synced.is_err() {
+            self.state = State::Unsynced;
+        }
         synced.map_err(|error| {
             let action =
                 "cannot sync, so the state of the disk is unknown: check the disk, then open the file again";
@@ -200,20 +223,26 @@ impl Appender {
         &self.path
     }
 
-    /// Refuses to go on after a failed sync.
+    /// Refuses to append after it was closed, or after a failed sync.
     ///
     /// # Errors
-    /// [`Error::Io`].
+    /// [`Error::Usage`]; [`Error::Io`].
     #[inline]
-    pub(crate) fn check_synced(&self) -> Result<()> {
-        if self.unsynced {
-            return Err(self.unsynced_before());
+    pub(crate) fn check_open(&self) -> Result<()> {
+        if self.state != State::Open {
+            return Err(self.refusal());
         }
         Ok(())
     }
 
     #[cold]
-    fn unsynced_before(&self) -> Error {
+    fn refusal(&self) -> Error {
+        if self.state == State::Closed {
+            return Error::Usage(format!(
+                "{}: the writer is closed: open the file again to append to it",
+                text::path(&self.path)
+            ));
+        }
         let error = std::io::Error::other(
             "an earlier sync failed, so the state of the disk is unknown: check the disk, then open the file again",
         );

@@ -183,7 +183,7 @@ impl Writer {
     /// [`Error::Usage`](crate::Error::Usage) for a type or a value that is too long: nothing is appended.
     #[inline]
     pub(crate) fn push_next(&mut self, uuid: &Uuid, type_: &[u8], value: &[u8]) -> Result<()> {
-        self.out.check_synced()?;
+        self.out.check_open()?;
         let record = encode_unhashed(self.out.buffer(), uuid.as_bytes(), type_, value)?;
         self.unhashed.push(record);
         self.sequence.set_last(uuid.into_bytes());
@@ -283,11 +283,12 @@ impl engine::Writer for Writer {
     }
 
     fn close(&mut self) -> Result<()> {
-        self.flush()
+        self.hash_all();
+        self.out.close()
     }
 
     fn abandon(&mut self) -> Result<()> {
-        self.flush()
+        engine::Writer::close(self)
     }
 
     fn path(&self) -> &Path {

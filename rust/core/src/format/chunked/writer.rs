@@ -49,7 +49,6 @@ pub struct Writer {
     next: u64,
     last: Option<i64>,
     found: Summary,
-    closed: bool,
 }
 
 impl Writer {
@@ -89,7 +88,6 @@ impl Writer {
             next: 0,
             last: None,
             found: Summary::new(FORMAT.checked, Some(path), 0),
-            closed: false,
         };
         let ready = writer.prepare(index, options);
         ready.inspect_err(|_| writer.out.discard())?;
@@ -173,13 +171,8 @@ impl Writer {
         timestamp: Option<i64>,
         value: &[u8],
     ) -> Result<i64> {
-        self.out.check_synced()?;
-        self.index.as_ref().map_or(Ok(()), Appender::check_synced)?;
-        if self.closed {
-            return Err(Error::Usage(
-                "the writer is closed: open it again".to_owned(),
-            ));
-        }
+        self.out.check_open()?;
+        self.index.as_ref().map_or(Ok(()), Appender::check_open)?;
         let offset = self.offset_of(offset)?;
         let record_bytes = value.len().saturating_add(RECORD_HEADER_BYTES);
         let length = u32::try_from(value.len())
@@ -390,9 +383,9 @@ impl engine::Writer for Writer {
     }
 
     fn close(&mut self) -> Result<()> {
-        self.flush()?;
-        self.closed = true;
-        Ok(())
+        self.close_chunk()?;
+        self.out.close()?;
+        self.index.as_mut().map_or(Ok(()), Appender::close)
     }
 
     fn abandon(&mut self) -> Result<()> {

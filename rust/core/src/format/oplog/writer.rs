@@ -93,7 +93,7 @@ impl Writer {
     /// [`Error::Usage`] for a message that the dialect cannot represent, or a `seq` that is not the next. Nothing
     /// is appended then. [`Error::Io`] if a full buffer could not be written. The message is in the buffer then.
     pub fn append(&mut self, fields: &[Value<'_>]) -> Result<u64> {
-        self.out.check_synced()?;
+        self.out.check_open()?;
         let seq = self.seq;
         if let Some(given) = fields.first().map_or(Ok(None), fields::seq)?
             && given != seq
@@ -145,11 +145,11 @@ impl engine::Writer for Writer {
     }
 
     fn close(&mut self) -> Result<()> {
-        self.out.flush()
+        self.out.close()
     }
 
     fn abandon(&mut self) -> Result<()> {
-        self.out.flush()
+        self.out.close()
     }
 
     fn path(&self) -> &Path {

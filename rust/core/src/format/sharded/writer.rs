@@ -84,7 +84,7 @@ impl engine::Writer for Writer {
     }
 
     fn write(&mut self, fields: &[Value<'_>]) -> Result<Option<RecordId>> {
-        self.out.check_synced()?;
+        self.out.check_open()?;
         let [time, shard, sequence, level, value] = fields else {
             return Err(missing("a column"));
         };
@@ -124,11 +124,11 @@ impl engine::Writer for Writer {
     }
 
     fn close(&mut self) -> Result<()> {
-        self.out.flush()
+        self.out.close()
     }
 
     fn abandon(&mut self) -> Result<()> {
-        self.out.flush()
+        self.out.close()
     }
 
     fn path(&self) -> &Path {
