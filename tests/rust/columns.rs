@@ -3,19 +3,22 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use crate::common::source;
+use crate::common::{self, source, uuid};
 use crate::messages;
 use crate::vectors::cases;
 use arrow_array::cast::AsArray;
 use arrow_array::{Array, RecordBatch};
 use proptest::collection::vec;
 use proptest::prelude::*;
+use seglake::Error;
 use seglake::checksum::Key;
 use seglake::columns::{Batches, ColumnBuffer, Limits, Selection, UuidType};
 use seglake::format::{
-    Column, ColumnKind, Dialect, Options, Room, Rows, Start, Step, active, open,
+    Column, ColumnKind, Dialect, FORMATS, Filter, Options, Room, Rows, Start, Step, active, lookup,
+    open,
 };
 use seglake::source::Source;
+use seglake::store::{LogOptions, LogReader, SegmentLog};
 use seglake::text::escape;
 
 const UUID_TYPES: [UuidType; 3] = [UuidType::Fixed, UuidType::Binary, UuidType::Text];
@@ -232,6 +235,45 @@ fn a_record_that_is_too_large_has_its_other_columns() {
         match batches.next().unwrap() {
             Ok(batch) => assert!(is_given && batch.num_rows() == 1),
             Err(error) => assert!(!is_given, "{error}"),
+        }
+    }
+}
+
+/// A selection has the places of columns: those of another format's records are others.
+#[test]
+fn a_selection_of_another_format_is_refused() {
+    let options = Options::default().format(&active::FORMAT);
+    let bytes = common::segment(&Key::DEFAULT, &[("type", "value")]);
+    let hits = lookup(source(&bytes), &options).unwrap();
+    let hits = hits.get(&[uuid(1000).into()]).unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    SegmentLog::open(&folder, LogOptions::default()).unwrap();
+    let log = LogReader::open(&folder).unwrap();
+    for format in FORMATS {
+        let selection = Selection::new(format, &Options::default(), None, UuidType::Fixed).unwrap();
+        let limits = Limits::default();
+        let is_same = format.columns(&options) == active::FORMAT.columns(&options);
+        for read in [
+            Batches::new(source(&bytes), &options, selection.clone(), limits).map(drop),
+            Batches::ahead(
+                source(&bytes),
+                &options,
+                selection.clone(),
+                limits,
+                Start::Beginning,
+            )
+            .map(drop),
+            log.batches(&Filter::default(), selection.clone(), limits)
+                .map(drop),
+            selection.hits(&hits, None).map(drop),
+        ] {
+            match read {
+                Ok(()) => assert!(is_same, "{format:?}"),
+                Err(Error::Usage(refused)) => {
+                    assert!(!is_same && refused.contains("records of uuid"), "{refused}");
+                }
+                Err(other) => panic!("{other}"),
+            }
         }
     }
 }

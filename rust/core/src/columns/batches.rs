@@ -29,7 +29,7 @@ impl Batches {
     /// Opens a file.
     ///
     /// # Errors
-    /// As [`open`](crate::format::open).
+    /// As [`open`](crate::format::open), and [`Error::Usage`](crate::Error::Usage) for a selection of another format.
     pub fn new(
         source: Arc<dyn Source>,
         options: &Options,

@@ -13,8 +13,8 @@ use super::uint64::{TooLarge, Uint64Type, converted, find_too_large, record_name
 use crate::engine::{Format, Hits, Options};
 use crate::error::{Error, Result};
 use crate::record::views::{Base, Views};
+use crate::record::{Column, ColumnKind, Rows};
 use crate::record::{ColumnBuffer, UuidType, Values};
-use crate::record::{ColumnKind, Rows};
 use crate::source::Source;
 use crate::text::escape;
 
@@ -36,6 +36,8 @@ enum Chosen {
 /// A selection of columns, and their Arrow types.
 #[derive(Clone, Debug)]
 pub struct Selection {
+    /// The columns of the records that it is of.
+    columns: &'static [Column],
     chosen: Vec<(Chosen, ColumnKind)>,
     uuids: UuidType,
     views: bool,
@@ -102,6 +104,7 @@ impl Selection {
         let identifying = names.iter().enumerate().filter(is_identifying);
         let identifying = identifying.map(|(place, _)| place).collect();
         Ok(Self {
+            columns,
             chosen,
             uuids,
             views: false,
@@ -146,6 +149,25 @@ impl Selection {
             self.unconverted = Some(std::mem::replace(&mut self.schema, converted));
         }
         self
+    }
+
+    /// Refuses records of other columns: the places of the chosen ones would be those of others.
+    ///
+    /// # Errors
+    /// [`Error::Usage`].
+    pub(crate) fn check(&self, columns: &[Column]) -> Result<()> {
+        if self.columns == columns {
+            return Ok(());
+        }
+        let names = |columns: &[Column]| {
+            let names: Vec<_> = columns.iter().map(|column| column.name).collect();
+            names.join(", ")
+        };
+        Err(Error::Usage(format!(
+            "expected records of {}, of which the columns were selected, found records of {}: select with the format and options that the file is read with",
+            names(self.columns),
+            names(columns)
+        )))
     }
 
     /// The source that views point into, if views are selected.
@@ -242,8 +264,9 @@ impl Selection {
     /// all null if no record was found.
     ///
     /// # Errors
-    /// [`Error::Limit`] if the values do not fit into one batch.
+    /// [`Error::Usage`] for records of another format, and if the values do not fit into one batch.
     pub fn hits(&self, hits: &Hits, path: Option<&Path>) -> Result<RecordBatch> {
+        hits.columns.map_or(Ok(()), |columns| self.check(columns))?;
         let path = path
             .map(|path| path_text(path.as_os_str()))
             .unwrap_or_default();

@@ -20,6 +20,8 @@ pub struct Hits {
     pub places: Vec<Option<(usize, usize)>>,
     /// Why a record that was not found may still be in the file; `None` if every miss is proven.
     pub unproven: Option<Unproven>,
+    /// The columns of the records, once it is the result of a whole look-up.
+    pub(crate) columns: Option<&'static [Column]>,
 }
 
 /// Why a record that was not found may still be in the file.
@@ -165,9 +167,8 @@ impl Lookup for WalkingLookup {
     fn get(&self, ids: &[RecordId]) -> Result<Hits> {
         let mut plan = self.plan(ids);
         let mut hits = Hits {
-            sets: Vec::new(),
             places: vec![None; ids.len()],
-            unproven: None,
+            ..Hits::default()
         };
         if plan.missing.is_empty() {
             return Ok(hits);
@@ -227,7 +228,11 @@ impl Lookup for Guarded {
     fn get(&self, ids: &[RecordId]) -> Result<Hits> {
         match ids.iter().find(|id| !id.fits(&self.identifier)) {
             Some(id) => Err(no_such_id(self.format, id)),
-            None => self.lookup.get(ids),
+            None => {
+                let mut hits = self.lookup.get(ids)?;
+                hits.columns = Some(self.format.columns(&self.options));
+                Ok(hits)
+            }
         }
     }
 

@@ -163,7 +163,7 @@ impl LogReader {
     /// folder, `position` counts from the beginning of each segment's file.
     ///
     /// # Errors
-    /// As [`open`](Self::open).
+    /// As [`open`](Self::open), and [`Error::Usage`] for a selection of another format.
     #[cfg(feature = "arrow")]
     pub fn batches(
         &self,
@@ -171,6 +171,7 @@ impl LogReader {
         selection: Selection,
         limits: Limits,
     ) -> Result<Batches> {
+        selection.check(self.columns())?;
         let record_bytes = self.options.record_bytes.min(Options::RECORD_BYTES);
         let options = self.options.clone().values(selection.values);
         let reader = Self {

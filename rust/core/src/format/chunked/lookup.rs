@@ -294,6 +294,7 @@ impl Lookup for ChunkedLookup {
             unproven: found.is_damaged.then_some(Unproven::Damage),
             sets: vec![Box::new(found.rows)],
             places,
+            ..Hits::default()
         })
     }
 

@@ -179,6 +179,7 @@ impl SealedLookup {
             places,
             unproven,
             sets: vec![Box::new(found)],
+            ..Hits::default()
         })
     }
 

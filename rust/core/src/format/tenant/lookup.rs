@@ -296,9 +296,8 @@ impl Lookup for TocLookup {
         let known = self.known()?;
         let mut found = OwnedRows::new(FORMAT.columns(&self.options));
         let mut hits = Hits {
-            sets: Vec::new(),
             places: vec![None; ids.len()],
-            unproven: None,
+            ..Hits::default()
         };
         let front = &known.front;
         let mut block_is_damaged = false;
