@@ -30,5 +30,5 @@ impl Source for ReadAgain<'_> {
         self.source.read_again_at(offset, buffer)
     }
 
-    passed_on!();
+    passed_on!(bound);
 }

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use super::{Source, passed_on};
+use super::{Source, check_within, passed_on};
 use crate::error::{Damage, Error, Finding, Result};
 use crate::ledger::Cause;
 use crate::words::words;
@@ -150,7 +150,13 @@ impl Source for BoundSource {
     }
 
     fn read_exact_at(&self, offset: u64, buffer: &mut [u8]) -> Result<()> {
+        check_within(self, offset, buffer.len())?;
         self.source.read_exact_at(offset, buffer)
+    }
+
+    fn read_again_at(&self, offset: u64, buffer: &mut [u8]) -> Result<()> {
+        check_within(self, offset, buffer.len())?;
+        self.source.read_again_at(offset, buffer)
     }
 
     passed_on!();

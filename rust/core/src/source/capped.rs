@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use super::{Bound, Source, passed_on};
+use super::{Bound, Source, check_within, passed_on};
 use crate::error::Result;
 use crate::saturating::saturating_usize;
 
@@ -34,7 +34,13 @@ impl Source for CappedSource {
     }
 
     fn read_exact_at(&self, offset: u64, buffer: &mut [u8]) -> Result<()> {
+        check_within(self, offset, buffer.len())?;
         self.source.read_exact_at(offset, buffer)
+    }
+
+    fn read_again_at(&self, offset: u64, buffer: &mut [u8]) -> Result<()> {
+        check_within(self, offset, buffer.len())?;
+        self.source.read_again_at(offset, buffer)
     }
 
     fn bound(&self) -> Option<Bound> {

@@ -96,10 +96,25 @@ pub trait Source: Send + Sync {
     fn bound(&self) -> Option<Bound> {
         None
     }
+
+    /// Which file and parity sidecar this is a view of, that were opened [together](crate::format::with_parity): an address. `None` for
+    /// others.
+    #[doc(hidden)]
+    fn covered(&self) -> Option<usize> {
+        None
+    }
 }
 
-/// What a source passes on to the one that it wraps, its field `source`: all that says which file it is.
+/// What a source passes on to the one that it wraps, its field `source`: all that says which file it is, and with `bound` how far that
+/// has to reach.
 macro_rules! passed_on {
+    (bound) => {
+        passed_on!();
+
+        fn bound(&self) -> Option<$crate::source::Bound> {
+            self.source.bound()
+        }
+    };
     () => {
         fn path(&self) -> Option<&Path> {
             self.source.path()
@@ -119,6 +134,14 @@ macro_rules! passed_on {
     };
 }
 pub(crate) use passed_on;
+
+/// Refuses to read beyond the end of a source that ends before the one that it wraps.
+fn check_within(source: &dyn Source, offset: u64, len: usize) -> Result<()> {
+    match offset.saturating_add(len as u64) > source.len() {
+        true => Err(out_of_bounds(source, offset, len)),
+        false => Ok(()),
+    }
+}
 
 /// The file beside a file, as [`Source::beside`].
 fn file_beside(
@@ -140,4 +163,32 @@ fn file_beside(
         Err(error) => return Err(Error::io(Some(&path), "cannot stat", error)),
     }
     Ok(Some(Arc::new(FileSource::open(disk, &path)?)))
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_is_read_beyond_the_end_of_a_part() {
+        let whole: Arc<dyn Source> = Arc::new(BytesSource::new(b"some bytes"));
+        let bound = Bound {
+            offset: 4,
+            last: None,
+            said_by: SaidBy::Mark,
+            is_complete: false,
+        };
+        let parts: [Box<dyn Source>; 2] = [
+            Box::new(CappedSource::new(whole.clone(), 4)),
+            Box::new(BoundSource::up_to(whole, bound)),
+        ];
+        for part in parts {
+            let mut buffer = [0; 3];
+            for (offset, is_within) in [(1, true), (2, false), (5, false), (u64::MAX, false)] {
+                assert_eq!(part.read_exact_at(offset, &mut buffer).is_ok(), is_within);
+                assert_eq!(part.read_again_at(offset, &mut buffer).is_ok(), is_within);
+            }
+        }
+    }
 }

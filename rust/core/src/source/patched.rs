@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use super::{Bound, Source, passed_on};
+use super::{Source, passed_on};
 use crate::error::Result;
 
 /// Another source, with some bytes replaced.
@@ -41,9 +41,5 @@ impl Source for PatchedSource {
         Ok(())
     }
 
-    passed_on!();
-
-    fn bound(&self) -> Option<Bound> {
-        self.source.bound()
-    }
+    passed_on!(bound);
 }

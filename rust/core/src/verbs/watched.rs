@@ -42,5 +42,5 @@ impl Source for Watched<'_> {
         Ok(())
     }
 
-    passed_on!();
+    passed_on!(bound);
 }
