@@ -17,7 +17,7 @@ use seglake::format::{
 };
 use seglake::ledger::{Cause, Kind, Span};
 use seglake::parity::{self, FileKind, Outcome, Parameters, Refused, Set};
-use seglake::source::{BytesSource, Source};
+use seglake::source::{BytesSource, CappedSource, Source};
 use seglake::verbs::{self, Ledger, Report};
 use seglake::{Error, Reader};
 
@@ -807,5 +807,27 @@ fn the_report_is_the_same_with_several_threads() {
             (parts.records, parts.repaired),
             (whole.records, whole.repaired)
         );
+    }
+}
+
+/// The options have what one file's sidecar says of it, which is of no other file.
+#[test]
+fn options_of_one_file_are_refused_for_another() {
+    for format in FORMATS {
+        let own = &written(format, "", 0);
+        let (source, options) = read_by(&own.bytes, &sidecar_of(&own.bytes), &own.options);
+        let other: Arc<dyn Source> = Arc::new(BytesSource::new(own.bytes.clone()));
+        for refused in [
+            open(other.clone(), &options, Start::Beginning).map(drop),
+            lookup(other.clone(), &options).map(drop),
+            verbs::verify(other.clone(), &options, |_| Ok(())).map(drop),
+        ] {
+            let refused = refused.unwrap_err();
+            assert!(matches!(refused, Error::Usage(_)), "{refused}");
+        }
+        open(other, &options.clone().without_parity(), Start::Beginning).unwrap();
+        let capped = Arc::new(CappedSource::new(source.clone(), source.len()));
+        open(capped, &options, Start::Beginning).unwrap();
+        lookup(source, &options).unwrap();
     }
 }

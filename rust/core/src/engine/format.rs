@@ -177,6 +177,9 @@ impl Format {
     ) -> Result<Box<dyn Walk>> {
         let columns = self.columns(options);
         let rest = options.filter.rest(self, columns)?;
+        if let Some(parity) = &options.parity {
+            parity.check_source(&*source)?;
+        }
         let start = match start {
             Start::Part(part) => {
                 part.check(self, &*source, options)?;
@@ -224,6 +227,9 @@ impl Format {
         options: &Options,
     ) -> Result<Box<dyn Lookup>> {
         options.filter.check(self, self.columns(options))?;
+        if let Some(parity) = &options.parity {
+            parity.check_source(&*source)?;
+        }
         let own = (self.lookup)(source.clone(), options)?;
         let own = match &options.parity {
             Some(parity) => parity.clone().watch_lookup(own, options),

@@ -19,6 +19,12 @@ pub trait ParityCheck: Own + Send + Sync + Debug {
     /// The file as it is.
     fn file(&self) -> &Arc<dyn Source>;
 
+    /// Refuses a source that is not the one that was opened with the sidecar.
+    ///
+    /// # Errors
+    /// [`Error::Usage`].
+    fn check_source(&self, source: &dyn Source) -> Result<()>;
+
     /// Why the sidecar was refused, if it was: as what it is, or as that of another file.
     fn refused(&self) -> Option<Refused>;
 

@@ -201,6 +201,18 @@ impl ParityCheck for Check {
         self.bands.file()
     }
 
+    fn check_source(&self, source: &dyn Source) -> Result<()> {
+        if source.covered() == Some(Arc::as_ptr(&self.bands).addr()) {
+            return Ok(());
+        }
+        let name = |path: Option<&Path>| crate::error::name(&path.map(Path::to_path_buf));
+        Err(Error::Usage(format!(
+            "expected the source that {} was opened as with its parity sidecar, found another one of {}: read each source with the options that were made with it",
+            name(self.file().path()),
+            name(source.path())
+        )))
+    }
+
     fn refused(&self) -> Option<Refused> {
         self.bands.refused()
     }

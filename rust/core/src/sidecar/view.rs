@@ -133,4 +133,8 @@ impl Source for View {
     fn bound(&self) -> Option<Bound> {
         self.bands.file().bound()
     }
+
+    fn covered(&self) -> Option<usize> {
+        Some(Arc::as_ptr(&self.bands).addr())
+    }
 }

@@ -131,6 +131,10 @@ macro_rules! passed_on {
         fn confirm(&self) -> Result<()> {
             self.source.confirm()
         }
+
+        fn covered(&self) -> Option<usize> {
+            self.source.covered()
+        }
     };
 }
 pub(crate) use passed_on;
