@@ -1,5 +1,6 @@
 //! Python's things to read from: a path, a buffer, a file object.
 
+use std::fs::File;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -41,7 +42,7 @@ impl Given {
         let opened = py.detach(|| -> Result<Arc<dyn Source>> {
             let file = open_regular(path)?;
             if mmap {
-                Ok(Arc::new(MappedSource::new(&file, path)?))
+                Ok(Arc::new(mapped(&file, path)?))
             } else {
                 Ok(Arc::new(FileSource::new(file, path)?))
             }
@@ -61,6 +62,12 @@ impl Given {
             Self::Opened(_, name) => name,
         }
     }
+}
+
+#[allow(unsafe_code)]
+fn mapped(file: &File, path: &Path) -> Result<MappedSource> {
+    // SAFETY: who asks for a map promises that nobody changes the file meanwhile: the docs of `open` say so.
+    unsafe { MappedSource::new(file, path) }
 }
 
 /// The error for a path, which says what to do where it names many files.

@@ -297,8 +297,7 @@ impl DiskFile for File {
     #[allow(unsafe_code)]
     fn map(&self) -> io::Result<Map> {
         reach(Operation::Open, 0)?;
-        // SAFETY: the map is only read. The caller ensures that the bytes do not change while they are borrowed, as for
-        // every map of a file: the docs of `MappedSource` say so, and files are mapped only on request.
+        // SAFETY: the map is only read, and only by a `MappedSource`. Who makes one promises that the bytes do not change.
         unsafe { memmap2::Mmap::map(self) }.map(Map::Mapped)
     }
 }

@@ -74,7 +74,11 @@ impl MappedSource {
     ///
     /// # Errors
     /// [`Error::Io`] if the file cannot be mapped.
-    pub fn new(file: &File, path: &Path) -> Result<Self> {
+    ///
+    /// # Safety
+    /// As long as the source lives, nobody changes or truncates the file: its bytes are borrowed as `&[u8]`.
+    #[allow(unsafe_code)]
+    pub unsafe fn new(file: &File, path: &Path) -> Result<Self> {
         let bytes = DiskFile::map(file)
             .map_err(|error| Error::io(Some(path), "cannot map the file", error))?;
         Ok(Self(BytesSource {
@@ -107,11 +111,13 @@ impl Source for MappedSource {
 mod tests {
     use super::*;
 
+    #[allow(unsafe_code)]
     #[test]
     fn a_mapped_file_is_read_as_its_bytes() {
         let file = tempfile::NamedTempFile::new().unwrap();
         std::fs::write(file.path(), b"some bytes").unwrap();
-        let mapped = MappedSource::new(file.as_file(), file.path()).unwrap();
+        // SAFETY: nobody else has the file.
+        let mapped = unsafe { MappedSource::new(file.as_file(), file.path()) }.unwrap();
         assert_eq!(mapped.as_slice().unwrap(), b"some bytes");
         let mut buffer = [0; 5];
         mapped.read_exact_at(5, &mut buffer).unwrap();
