@@ -4,12 +4,14 @@
 use std::fs;
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use crate::common::{self, Windowed, sealed, segment, source};
 use crate::fault_samples;
 use crate::tenant_segments::{self, encode};
+use seglake::Error;
 use seglake::checksum::Key;
-use seglake::format::{self, FORMATS, Format, Options, Start, Step, open};
+use seglake::format::{self, Eof, FORMATS, Filter, Format, Interrupt, Options, Start, Step, open};
 use seglake::source::Source;
 
 /// The most records that a step of any format emits.
@@ -166,4 +168,59 @@ fn a_table_with_much_damage_comes_in_steps() {
         front.filter(|span| span.is_damage() == is_damaged).count()
     };
     assert_eq!((entries(true), entries(false)), (20_000, 20_001));
+}
+
+/// Another slice each time, with a bit that differs.
+struct Alternating([Vec<u8>; 2], AtomicUsize);
+
+impl Source for Alternating {
+    fn len(&self) -> u64 {
+        self.0[0].len() as u64
+    }
+
+    fn path(&self) -> Option<&Path> {
+        None
+    }
+
+    fn as_slice(&self) -> Option<&[u8]> {
+        let calls = self.1.fetch_add(1, Ordering::Relaxed);
+        assert!(calls < 1_000_000, "it goes on for ever");
+        Some(&self.0[calls % 2])
+    }
+
+    fn read_exact_at(&self, offset: u64, buffer: &mut [u8]) -> seglake::Result<()> {
+        let start = usize::try_from(offset).unwrap();
+        buffer.copy_from_slice(&self.0[0][start..start + buffer.len()]);
+        Ok(())
+    }
+}
+
+#[test]
+fn a_source_that_changes_cannot_keep_a_step_from_being_interrupted() {
+    let sound = segment(&Key::DEFAULT, &[("type", "value"), ("type", "other")]);
+    let mut interrupted = 0;
+    for at in 0..sound.len() {
+        for bit in [0x01, 0x80] {
+            let mut other = sound.clone();
+            other[at] ^= bit;
+            let source = Alternating([sound.clone(), other], AtomicUsize::new(0));
+            let polls = AtomicUsize::new(0);
+            let interrupt = Interrupt(Arc::new(move || {
+                polls.fetch_add(1, Ordering::Relaxed) >= 100
+            }));
+            let options = common::lenient().interrupt(interrupt);
+            let mut walk = open(Arc::new(source), &options, Start::Beginning).unwrap();
+            let ended = loop {
+                match walk.step() {
+                    Ok(Step::More) => {}
+                    ended => break ended,
+                }
+            };
+            match ended {
+                Err(Error::Interrupted) => interrupted += 1,
+                ended => assert!(ended.is_ok(), "{ended:?}"),
+            }
+        }
+    }
+    assert!(interrupted > 0);
 }

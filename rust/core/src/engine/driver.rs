@@ -163,7 +163,13 @@ impl<S: Scan> Walk for Driver<S> {
         while !self.ended {
             let advance = self.advance()?;
             match advance {
-                Advance::On if !self.scan.is_enough() => continue,
+                Advance::On if !self.scan.is_enough() => {
+                    // A source whose bytes change may lead a scan nowhere.
+                    if !self.scan.has_found() {
+                        self.scan.options().poll()?;
+                    }
+                    continue;
+                }
                 Advance::On | Advance::Full | Advance::Wait => {}
                 Advance::End => {
                     self.ended = true;

@@ -47,7 +47,7 @@ pub trait Source: Send + Sync {
     /// The path or name for errors.
     fn path(&self) -> Option<&Path>;
 
-    /// All bytes, if they are in memory already. Then nothing is copied.
+    /// All bytes, if they are in memory already. Then nothing is copied. They are the same at each call.
     fn as_slice(&self) -> Option<&[u8]> {
         None
     }
