@@ -17,6 +17,12 @@ pub(crate) trait Change: Send {
     /// As there.
     fn step(&mut self) -> Result<Step>;
 
+    /// As [`Walk::settle`].
+    ///
+    /// # Errors
+    /// As there.
+    fn settle(&mut self) -> Result<Step>;
+
     /// As [`Walk::rows`].
     fn rows(&self) -> Box<dyn Rows + '_> {
         self.walk().rows()
@@ -32,6 +38,10 @@ impl<C: Change> Own for Around<C> {}
 impl<C: Change> Walk for Around<C> {
     fn step(&mut self) -> Result<Step> {
         self.0.step()
+    }
+
+    fn settle(&mut self) -> Result<Step> {
+        self.0.settle()
     }
 
     fn rows(&self) -> Box<dyn Rows + '_> {

@@ -20,6 +20,14 @@ impl Confirming {
     pub(crate) fn around(walk: Box<dyn Walk>, source: Arc<dyn Source>) -> Box<dyn Walk> {
         Box::new(Around(Self { walk, source }))
     }
+
+    fn confirmed(&self, step: Result<Step>) -> Result<Step> {
+        let step = confirmed_damage(step, &*self.source)?;
+        if step != Step::More || self.walk.found_damage() {
+            self.source.confirm()?;
+        }
+        Ok(step)
+    }
 }
 
 impl Change for Confirming {
@@ -28,11 +36,13 @@ impl Change for Confirming {
     }
 
     fn step(&mut self) -> Result<Step> {
-        let step = confirmed_damage(self.walk.step(), &*self.source)?;
-        if step != Step::More || self.walk.found_damage() {
-            self.source.confirm()?;
-        }
-        Ok(step)
+        let step = self.walk.step();
+        self.confirmed(step)
+    }
+
+    fn settle(&mut self) -> Result<Step> {
+        let settled = self.walk.settle();
+        self.confirmed(settled)
     }
 }
 

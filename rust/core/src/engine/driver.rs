@@ -214,15 +214,13 @@ impl<S: Scan> Walk for Driver<S> {
         self.scan.carry(self.ended)
     }
 
-    fn settle(&mut self) -> Step {
-        if self.scan.begin_step().is_err() {
-            return Step::Done;
-        }
+    fn settle(&mut self) -> Result<Step> {
+        self.scan.begin_step()?;
         self.scan.finish();
-        match self.scan.has_found() {
+        Ok(match self.scan.has_found() {
             true => Step::More,
             false => Step::Done,
-        }
+        })
     }
 
     fn suspects_key(&self) -> bool {

@@ -30,6 +30,17 @@ impl Filtering {
             selected: Some(Vec::new()),
         }))
     }
+
+    /// Selects the rows that the walk has after this.
+    fn after(&mut self, next: fn(&mut dyn Walk) -> Result<Step>) -> Result<Step> {
+        self.selected = Some(Vec::new());
+        let step = next(&mut *self.walk)?;
+        let rows = self.walk.rows();
+        let is_met = |row: &usize| self.filter.is_met(|column| rows.field(*row, column));
+        let selected: Vec<_> = (0..rows.len()).filter(is_met).collect();
+        self.selected = (selected.len() < rows.len()).then_some(selected);
+        Ok(step)
+    }
 }
 
 impl Change for Filtering {
@@ -38,13 +49,11 @@ impl Change for Filtering {
     }
 
     fn step(&mut self) -> Result<Step> {
-        self.selected = Some(Vec::new());
-        let step = self.walk.step()?;
-        let rows = self.walk.rows();
-        let is_met = |row: &usize| self.filter.is_met(|column| rows.field(*row, column));
-        let selected: Vec<_> = (0..rows.len()).filter(is_met).collect();
-        self.selected = (selected.len() < rows.len()).then_some(selected);
-        Ok(step)
+        self.after(|walk| walk.step())
+    }
+
+    fn settle(&mut self) -> Result<Step> {
+        self.after(|walk| walk.settle())
     }
 
     fn rows(&self) -> Box<dyn Rows + '_> {

@@ -408,7 +408,7 @@ impl Tracking {
             let mut walk = self.finishing(&carry)?;
             while walk.step()? == Step::More {}
         }
-        let settled = self.walk.settle();
+        let settled = self.walk.settle()?;
         let position = self
             .growth
             .position_after(offset, self.walk.carry(), self.last)?;
@@ -486,5 +486,9 @@ impl Change for Tracking {
             }
             step => self.end(step),
         }
+    }
+
+    fn settle(&mut self) -> Result<Step> {
+        self.walk.settle()
     }
 }

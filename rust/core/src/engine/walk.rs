@@ -140,8 +140,11 @@ pub trait Walk: Own + Send {
 
     /// Ends a walk that [waits](Step::Wait): settles the ranges that more bytes might have extended. They are those of a
     /// last step, if there are any, and [`carry`](Self::carry) has none of them.
-    fn settle(&mut self) -> Step {
-        Step::Done
+    ///
+    /// # Errors
+    /// As [`step`](Self::step).
+    fn settle(&mut self) -> Result<Step> {
+        Ok(Step::Done)
     }
 
     /// Whether no record was verified so far although the structure is sound to the end: the key is probably wrong.

@@ -65,6 +65,42 @@ impl Watching {
         }
     }
 
+    /// Goes on by this until there is something to give.
+    fn after(&mut self, next: fn(&mut dyn Walk) -> Result<Step>) -> Result<Step> {
+        self.seen = None;
+        self.repaired = 0;
+        self.fail()?;
+        if let Some(step) = self.ended {
+            return Ok(step);
+        }
+        loop {
+            let step = match next(&mut *self.walk) {
+                Ok(step) => step,
+                Err(error) => return Err(self.first_of(error)?),
+            };
+            if step == Step::More {
+                self.look()?;
+                let is_empty = |seen: &Seen| seen.spans.is_empty() && seen.rows.is_empty();
+                if self.seen.as_ref().is_some_and(is_empty) {
+                    self.seen = None;
+                    self.fail()?;
+                    continue;
+                }
+                return Ok(Step::More);
+            }
+            self.end()?;
+            let Some(last) = self.held.take() else {
+                return Ok(step);
+            };
+            self.ended = (step == Step::Done).then_some(step);
+            self.seen = Some(Seen {
+                spans: vec![last],
+                ..Seen::default()
+            });
+            return Ok(Step::More);
+        }
+    }
+
     /// Looks at the walk's last step.
     fn look(&mut self) -> Result<()> {
         let run = self.walk.record_run();
@@ -309,38 +345,11 @@ impl Own for Watching {}
 
 impl Walk for Watching {
     fn step(&mut self) -> Result<Step> {
-        self.seen = None;
-        self.repaired = 0;
-        self.fail()?;
-        if let Some(step) = self.ended {
-            return Ok(step);
-        }
-        loop {
-            let step = match self.walk.step() {
-                Ok(step) => step,
-                Err(error) => return Err(self.first_of(error)?),
-            };
-            if step == Step::More {
-                self.look()?;
-                let is_empty = |seen: &Seen| seen.spans.is_empty() && seen.rows.is_empty();
-                if self.seen.as_ref().is_some_and(is_empty) {
-                    self.seen = None;
-                    self.fail()?;
-                    continue;
-                }
-                return Ok(Step::More);
-            }
-            self.end()?;
-            let Some(last) = self.held.take() else {
-                return Ok(step);
-            };
-            self.ended = (step == Step::Done).then_some(step);
-            self.seen = Some(Seen {
-                spans: vec![last],
-                ..Seen::default()
-            });
-            return Ok(Step::More);
-        }
+        self.after(|walk| walk.step())
+    }
+
+    fn settle(&mut self) -> Result<Step> {
+        self.after(|walk| walk.settle())
     }
 
     fn rows(&self) -> Box<dyn Rows + '_> {

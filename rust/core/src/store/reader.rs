@@ -363,4 +363,8 @@ impl Change for LogWalk {
             self.next += 1;
         }
     }
+
+    fn settle(&mut self) -> Result<Step> {
+        self.walk.settle()
+    }
 }
