@@ -334,3 +334,52 @@ fn a_sidecar_may_be_elsewhere_and_work_can_be_interrupted() {
     assert!(matches!(error, Err(Error::Interrupted)));
     assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 2);
 }
+
+/// A bit that flips after the file was verified does not become what the sidecar restores.
+#[test]
+fn what_is_covered_are_the_bytes_that_were_verified() {
+    for &format in FORMATS {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("file");
+        sample(&path, format, 30);
+        let (sound, mut is_first) = (fs::read(&path).unwrap(), true);
+        let options = Options::default().format(format);
+        let done = verbs::protect(&path, &options, &plain(), |_| {
+            if std::mem::take(&mut is_first) {
+                flip(&path, sound.len() / 2);
+            }
+            Ok(())
+        });
+        done.unwrap();
+        let sidecar = fs::read(folder.path().join("file.par")).unwrap();
+        let damaged = fs::read(&path).unwrap();
+        assert_ne!(damaged, sound);
+        let restored = repaired(&damaged, &sidecar, parity::Options::default()).1;
+        assert!(restored == sound, "{format:?}");
+    }
+    // More than is kept in memory.
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("log.active");
+    append(&path, 0..20_000);
+    for is_extended in [false, true] {
+        let len = usize::try_from(fs::metadata(&path).unwrap().len()).unwrap();
+        let mut is_first = true;
+        let done = verbs::protect(&path, &Options::default(), &plain(), |_| {
+            if std::mem::take(&mut is_first) {
+                flip(&path, len - 300_000);
+            }
+            Ok(())
+        });
+        let refused = done.unwrap_err().to_string();
+        assert!(
+            refused.contains("its bytes changed between two reads"),
+            "{refused}"
+        );
+        flip(&path, len - 300_000);
+        assert_eq!(sidecar(&path).exists(), is_extended);
+        protect(&path, plain()).unwrap();
+        if !is_extended {
+            append(&path, 20_000..40_000);
+        }
+    }
+}

@@ -9,6 +9,7 @@ mod file;
 mod memory;
 mod patched;
 mod tail;
+mod unchanged;
 mod window;
 
 use std::io::ErrorKind;
@@ -26,6 +27,7 @@ pub(crate) use memory::out_of_bounds;
 pub use memory::{BytesSource, MappedSource};
 pub(crate) use patched::PatchedSource;
 pub(crate) use tail::{data_end, data_end_after};
+pub(crate) use unchanged::Unchanged;
 pub(crate) use window::Window;
 
 use crate::disk::{DiskRef, Kind};

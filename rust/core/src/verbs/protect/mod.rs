@@ -5,6 +5,7 @@ mod sidecar;
 mod verified;
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
@@ -21,7 +22,7 @@ use crate::os_paths as paths;
 use crate::output::InPlace;
 use crate::parity::{self, Coverage, Extended, Files, Parameters, Refusal, Set};
 use crate::setters::setters;
-use crate::source::{FileSource, Source};
+use crate::source::{FileSource, Source, Unchanged};
 use crate::words::words;
 pub use beside::open_sidecar;
 pub(super) use beside::{to_read, to_write};
@@ -134,7 +135,8 @@ pub struct Protected {
 /// Makes the parity sidecar of a file, or extends it if the file has grown. `progress` is called at intervals with how
 /// many bytes of the file are done, over both passes together. An error that it returns ends the work.
 ///
-/// First the file is verified by its own format, and a damaged one is refused. It is never written to. It is covered
+/// First the file is verified by its own format, and a damaged one is refused. What is covered are the bytes that were verified: if they
+/// are others when they are read again, that is an error. The file is never written to. It is covered
 /// whole, except for unused space or a torn tail at its end, if its format is one that is appended to. What is covered
 /// must not change afterwards: append to the file, then protect it again.
 ///
@@ -151,7 +153,7 @@ pub struct Protected {
 /// - [`Error::Damage`] if the file is damaged, by its format or by what an existing sidecar covers.
 /// - [`Error::Format`] if the file's format is unknown, or if the sidecar is none.
 /// - [`Error::Usage`] if an existing sidecar has other parameters, or if sidecar and file are the same.
-/// - [`Error::Io`]; also if another writer has the sidecar open.
+/// - [`Error::Io`]; also if the file changes meanwhile, or another writer has the sidecar open.
 /// - [`Error::Limit`], [`Error::Interrupted`].
 pub fn protect(
     path: &Path,
@@ -172,9 +174,11 @@ pub fn protect(
         // What a sidecar says of bytes must not outlive them.
         None => file.sync()?,
     }
+    // What is encoded is what was verified.
+    let file: Arc<dyn Source> = Arc::new(Unchanged::new(file));
     let mut stages = Stages::new(file.len(), STAGES, &mut progress);
     let coverage = match &old {
-        Some(old) if !protection.as_it_is => Coverage::read(Files::new(&file, &old.source()?))?,
+        Some(old) if !protection.as_it_is => Coverage::read(Files::new(&*file, &old.source()?))?,
         _ => None,
     };
     let tell = |done| stages.tell(done);
@@ -183,7 +187,7 @@ pub fn protect(
     let mut job = Job {
         disk,
         path,
-        file: Watched::new(&file, options),
+        file: Watched::new(&*file, options),
         sidecar: &sidecar,
         protection,
         stages: &mut stages,

@@ -10,7 +10,7 @@ use crate::format::{open, resolve};
 use crate::ledger::{Kind, Span};
 use crate::parity::Coverage;
 use crate::record::Checked;
-use crate::source::{FileSource, Source};
+use crate::source::{CappedSource, Source};
 use crate::verbs::Report;
 use crate::verbs::verify::first_damage;
 
@@ -36,7 +36,7 @@ impl Verified {
     /// [`Error::Damage`] if it is damaged before where it would be covered to, unless it is protected as it is.
     /// [`Error::Format`] if its format is unknown, with the same exception.
     pub(super) fn verify(
-        file: &FileSource,
+        file: &Arc<dyn Source>,
         options: &Options,
         protection: &Protection,
         coverage: Option<&Coverage>,
@@ -50,13 +50,11 @@ impl Verified {
         if protection.raw {
             return Ok(whole);
         }
-        let source: Arc<dyn Source> = Arc::new(file.again()?.up_to(file.len()));
-        let Some(format) = format_of(&*source, options, protection)? else {
+        let Some(format) = format_of(&**file, options, protection)? else {
             return Ok(whole);
         };
         let job = Walking {
-            file,
-            source,
+            source: file.clone(),
             format,
             options: options
                 .clone()
@@ -85,14 +83,13 @@ impl Verified {
 }
 
 /// The file that is verified.
-struct Walking<'a> {
-    file: &'a FileSource,
+struct Walking {
     source: Arc<dyn Source>,
     format: &'static Format,
     options: Options,
 }
 
-impl Walking<'_> {
+impl Walking {
     /// Verifies what came after the first `covered` bytes. What is covered is not verified again: nothing of it is encoded anew unless
     /// its hashes are right. `None` if anything of it is in doubt: then the whole file tells what is wrong.
     fn appended(
@@ -100,15 +97,15 @@ impl Walking<'_> {
         covered: u64,
         progress: &mut dyn FnMut(u64) -> Result<()>,
     ) -> Result<Option<Verified>> {
-        if covered == self.file.len() {
+        if covered == self.source.len() {
             return Ok(Some(Verified {
                 end: covered,
                 start: covered,
-                report: Some(Report::of(self.format, self.file)),
+                report: Some(Report::of(self.format, &*self.source)),
             }));
         }
         // What was covered is gone from a file that is shorter.
-        if covered > self.file.len() {
+        if covered > self.source.len() {
             return Ok(None);
         }
         let (verified, is_damaged) = if self.is_independent() {
@@ -151,7 +148,7 @@ impl Walking<'_> {
     /// The same of a walk that begins at `start`, within a record. The walk finds the next one as it does after damage.
     fn carry_from(&self, start: u64, covered: u64) -> Result<Option<Carry>> {
         let options = self.options.clone().eof(Eof::Growing);
-        let source = Arc::new(self.file.again()?.up_to(covered));
+        let source = Arc::new(CappedSource::new(self.source.clone(), covered));
         let mut walk = open(source, &options, Start::Offset(start))?;
         let mut has_unit = false;
         loop {
@@ -184,7 +181,7 @@ impl Walking<'_> {
         let mut options = self.options.clone().eof(Eof::Final);
         options.numbers = Numbers::Any;
         let mut walk = open(self.source.clone(), &options, start)?;
-        let (mut report, mut tail) = (Report::of(self.format, self.file), Tail::default());
+        let (mut report, mut tail) = (Report::of(self.format, &*self.source), Tail::default());
         while walk.step()? == Step::More {
             report.add(&*walk);
             match walk.record_run() {
@@ -196,7 +193,7 @@ impl Walking<'_> {
         report.note(&*walk);
         let end = match tail.start {
             Some(start) if self.format.is_appended_to() => start,
-            _ => self.file.len(),
+            _ => self.source.len(),
         };
         let is_damaged = report.damage.first().is_some_and(|span| span.start < end);
         let is_damaged = is_damaged || report.wrong_key();
