@@ -19,12 +19,19 @@ struct Appended {
 }
 
 impl Appended {
-    fn push(&mut self, uuid: Uuid, batch: &Arc<Batch>) {
+    /// Adds a record, and returns whether it is the first one of its batch.
+    fn push(&mut self, uuid: Uuid, batch: &Arc<Batch>) -> bool {
         let at = self.uuids.len();
         self.uuids.push(uuid);
         match self.parts.last_mut() {
-            Some((last, range)) if Arc::ptr_eq(last, batch) => range.end = at + 1,
-            _ => self.parts.push((batch.clone(), at..at + 1)),
+            Some((last, range)) if Arc::ptr_eq(last, batch) => {
+                range.end = at + 1;
+                false
+            }
+            _ => {
+                self.parts.push((batch.clone(), at..at + 1));
+                true
+            }
         }
     }
 
@@ -61,7 +68,11 @@ impl SegmentLog {
                 _ => self.push(&mut state, *record),
             };
             match pushed {
-                Ok(uuid) => appended.push(uuid, &state.batch),
+                Ok(uuid) => {
+                    if appended.push(uuid, &state.batch) {
+                        self.count_write(&mut state);
+                    }
+                }
                 Err(error) => {
                     failed = Some(error);
                     break;

@@ -20,7 +20,7 @@ use crate::engine::Writer as _;
 use crate::error::{Error, Result};
 use crate::sync::Instant;
 
-/// The longest that a commit waits for as many records as the last one had.
+/// The longest that a commit waits for as many writes as the last one had.
 const MOST_GATHERING: Duration = Duration::from_millis(1);
 /// The sidecar of the active segment is extended by so many bytes or more, and by that share of the segment.
 const LEAST_EXTENSION_BYTES: u64 = 1 << 20;
@@ -161,12 +161,12 @@ impl SegmentLog {
         if gather {
             state = self.gather(state);
         }
-        let (batch, records) = state.take_batch();
+        let (batch, writes) = state.take_batch();
         // Another one where that was taken back meanwhile.
         state.committing = Some(batch.clone());
         let Some(current) = &mut state.segment else {
             // Nothing was appended since the last segment ended with a commit, unless the log was closed meanwhile.
-            let outcome = match records {
+            let outcome = match writes {
                 0 => Outcome::Durable,
                 _ => Outcome::Unknown("the log was closed".into()),
             };
@@ -204,7 +204,7 @@ impl SegmentLog {
             let unknown = Outcome::Unknown(reason.clone());
             return self.end_commit(state, &batch, unknown);
         }
-        state.last_commit = (records, took);
+        state.last_commit = (writes, took);
         if let Some(current) = &mut state.segment {
             current.is_named = true;
             current.synced = end;
@@ -249,17 +249,17 @@ impl SegmentLog {
         marked.map_err(|error| error.to_string())
     }
 
-    /// Waits for as many records as the last commit had, but for a part of what a sync takes at most: the threads of that one are
+    /// Waits for as many writes as the last commit had, but for a part of what a sync takes at most: the threads of that one are
     /// on their way with their next.
     fn gather<'a>(&self, mut state: Guard<'a>) -> Guard<'a> {
-        let (records, took) = state.last_commit;
+        let (writes, took) = state.last_commit;
         let deadline = Instant::now() + (took / 2).min(MOST_GATHERING);
-        while state.batch_records < records && state.poison.is_none() {
+        while state.batch_writes < writes && state.poison.is_none() {
             let left = deadline.saturating_duration_since(Instant::now());
             if left.is_zero() {
                 break;
             }
-            state.awaited = records;
+            state.awaited = writes;
             let waited = self.appended.wait_timeout(state, left);
             state = waited.unwrap_or_else(PoisonError::into_inner).0;
         }
@@ -339,6 +339,19 @@ impl SegmentLog {
 mod tests {
     use super::*;
     use crate::store::LogOptions;
+
+    /// One thread wrote all of them, so the next commit waits for one.
+    #[test]
+    fn the_records_of_one_call_count_as_one_write() {
+        let folder = tempfile::tempdir().unwrap();
+        let log = SegmentLog::open(folder.path(), LogOptions::default()).unwrap();
+        log.write_batch([(None, &b"type"[..], &b"value"[..]); 3])
+            .unwrap();
+        assert_eq!(log.state().last_commit.0, 1);
+        log.write(b"type", b"value").unwrap();
+        assert_eq!(log.state().last_commit.0, 1);
+        log.close().unwrap();
+    }
 
     /// A write may wait with records in the buffer, which a commit of another thread takes along. Where the next ones find no room, those
     /// stay: the mark is after them, and who waits for them was told so.

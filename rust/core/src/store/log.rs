@@ -47,7 +47,7 @@ pub struct SegmentLog {
     pub(super) state: Mutex<State>,
     /// A commit or a roll ended, or the log failed.
     pub(super) committed: Condvar,
-    /// So many records were appended as a commit waits for.
+    /// So many writes were appended as a commit waits for.
     pub(super) appended: Condvar,
     /// Up to where the sealer was asked to protect the active segment.
     pub(super) asked: AtomicU64,
@@ -104,7 +104,7 @@ impl SegmentLog {
                 next_sequence,
                 sequence: Sequence::of_log(last),
                 batch: Arc::default(),
-                batch_records: 0,
+                batch_writes: 0,
                 awaited: 0,
                 is_led: false,
                 committing: None,
@@ -162,6 +162,7 @@ impl SegmentLog {
         let record = (uuid, type_, value);
         let mut state = self.room(self.state(), &record)?;
         let uuid = self.push(&mut state, record)?;
+        self.count_write(&mut state);
         if self.options.durability == Durability::None {
             return Ok(uuid);
         }
@@ -201,7 +202,7 @@ impl SegmentLog {
             return Ok(());
         }
         let batch = match &state.committing {
-            Some(committing) if state.batch_records == 0 => committing.clone(),
+            Some(committing) if state.batch_writes == 0 => committing.clone(),
             _ => state.batch.clone(),
         };
         let settled = self.wait(state, &batch, false);
@@ -388,11 +389,16 @@ impl SegmentLog {
         // The log's sequence has said that the UUID comes next, also in the segment.
         current.writer.push_next(&uuid, type_, value)?;
         state.sequence.set_last(uuid.into_bytes());
-        state.batch_records += 1;
-        if state.awaited > 0 && state.batch_records >= state.awaited {
+        Ok(uuid)
+    }
+
+    /// Counts a write whose records are committed with the batch: one record, or those of one call.
+    #[inline]
+    pub(super) fn count_write(&self, state: &mut State) {
+        state.batch_writes += 1;
+        if state.awaited > 0 && state.batch_writes >= state.awaited {
             self.appended.notify_one();
         }
-        Ok(uuid)
     }
 
     /// Whether a record can be appended at once: the log is open, and the segment does not end before.

@@ -22,8 +22,8 @@ pub(super) struct State {
     pub(super) sequence: Sequence,
     /// What becomes of the records since the last commit began.
     pub(super) batch: Arc<Batch>,
-    /// How many records those are.
-    pub(super) batch_records: usize,
+    /// How many writes have records among those: of one record, or of many.
+    pub(super) batch_writes: usize,
     /// A thread waits for so many; 0 if none does.
     pub(super) awaited: usize,
     /// A thread waits to commit them. Others only wait for that.
@@ -32,7 +32,7 @@ pub(super) struct State {
     pub(super) committing: Option<Arc<Batch>>,
     /// A thread waits for all commits to begin a new segment, so nothing is appended.
     pub(super) is_rolling: bool,
-    /// How many records the last commit had, and how long its sync took.
+    /// How many writes the last commit had, and how long its sync took.
     pub(super) last_commit: (usize, Duration),
     /// Why nothing can be written any more.
     pub(super) poison: Option<Arc<str>>,
@@ -128,8 +128,8 @@ impl State {
     /// Takes what was appended since the last commit began. Who takes it has to [end](Batch::end) it.
     pub(super) fn take_batch(&mut self) -> (Arc<Batch>, usize) {
         self.is_led = false;
-        let records = std::mem::take(&mut self.batch_records);
-        (std::mem::take(&mut self.batch), records)
+        let writes = std::mem::take(&mut self.batch_writes);
+        (std::mem::take(&mut self.batch), writes)
     }
 
     /// Refuses to go on: nobody knows what the disk holds, or what this state is. Tells all who wait for a commit.
