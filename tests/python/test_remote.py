@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import pickle
 import random
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -385,3 +386,38 @@ def test_a_process_ends_and_forks_while_it_reads_ahead(what: str, store: ObjectS
     assert said[-1] == "end"
     if what == "fork":
         assert "do not outlive a fork of the process: open the file again here" in said[0]
+
+
+STUCK = """
+import atexit, signal, sys, threading
+import fsspec, seglake
+from fsspec.implementations.memory import MemoryFileSystem
+
+class Store(MemoryFileSystem):
+    def cat_file(self, path, start=None, end=None, **kwargs):
+        if start > 3_000_000:
+            threading.Event().wait()
+        return super().cat_file(path, start=start, end=end, **kwargs)
+
+def interrupt():
+    signal.signal(signal.SIGALRM, signal.default_int_handler)
+    signal.setitimer(signal.ITIMER_REAL, 0.2, 0.2)
+
+store = Store()
+store.pipe_file("/stuck.active", open(sys.argv[1], "rb").read())
+records = iter(seglake.open("/stuck.active", format="active", filesystem=store))
+atexit.register(interrupt)  # called first
+for _ in range(300):
+    next(records)
+print("end")
+"""
+
+
+@pytest.mark.skipif(not hasattr(signal, "SIGALRM"), reason="no alarms")
+def test_ctrl_c_ends_the_wait_for_a_store_that_does_not_answer(tmp_path: Path) -> None:
+    path = write(tmp_path / "x.active", "active", 800, 10_000)
+    done = subprocess.run(
+        [sys.executable, "-c", STUCK, path], capture_output=True, encoding="utf-8", timeout=120, check=False
+    )
+    assert (done.stdout, done.returncode >= 0) == ("end\n", True), done.stderr
+    assert "KeyboardInterrupt" in done.stderr

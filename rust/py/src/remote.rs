@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
@@ -24,6 +24,8 @@ static READS: AtomicUsize = AtomicUsize::new(0);
 static ENDING: AtomicBool = AtomicBool::new(false);
 /// How long to wait before looking again whether reads have ended.
 const PAUSE: Duration = Duration::from_millis(1);
+/// How long to wait for them: a store that does not answer by then may never do so.
+const LONGEST: Duration = Duration::from_secs(10);
 
 /// One of the reads that go on.
 struct Reading;
@@ -46,15 +48,16 @@ impl Drop for Reading {
     }
 }
 
-/// Called when the process is about to end: waits for what is being read ahead, which nobody can call off.
+/// Called when the process is about to end: waits for what is being read ahead, which nobody can call off. Ctrl-C ends the wait.
 #[pyfunction]
-fn end_reading(py: Python<'_>) {
+fn end_reading(py: Python<'_>) -> PyResult<()> {
     ENDING.store(true, Ordering::SeqCst);
-    py.detach(|| {
-        while READS.load(Ordering::SeqCst) > 0 {
-            std::thread::sleep(PAUSE);
-        }
-    });
+    let began = Instant::now();
+    while READS.load(Ordering::SeqCst) > 0 && began.elapsed() < LONGEST {
+        py.detach(|| std::thread::sleep(PAUSE));
+        py.check_signals()?;
+    }
+    Ok(())
 }
 
 /// Called in a process that was just forked: the threads that read are not in it.
