@@ -7,9 +7,14 @@ use std::fmt;
 use std::ops::{Deref, DerefMut};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
+use std::time::Duration;
 
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
+
+/// How often, and at what intervals, it is looked again whether a lock without a holder's number is one that a fork left behind.
+const LOOKS: usize = 1000;
+const LOOK: Duration = Duration::from_micros(10);
 
 /// How many of a thread's number's bits count threads; those above say after how many forks it began.
 const THREAD_BITS: u32 = 40;
@@ -65,7 +70,6 @@ impl From<InUse> for PyErr {
 }
 
 /// A value that one thread at a time uses.
-#[derive(Default)]
 pub(crate) struct Exclusive<T> {
     /// The number of the thread that uses it; 0 if none does.
     holder: AtomicU64,
@@ -99,16 +103,23 @@ impl<T: Send> Exclusive<T> {
     }
 
     fn try_hold(&self) -> Result<Option<Held<'_, T>>, InUse> {
-        match self.value.try_lock() {
-            Ok(guard) => Ok(Some(self.held(guard))),
-            Err(TryLockError::Poisoned(error)) => Ok(Some(self.held(error.into_inner()))),
-            Err(TryLockError::WouldBlock) => match self.holder.load(Ordering::Relaxed) {
-                0 => Ok(None),
-                holder if holder == THIS_THREAD.get() => Err(InUse::Here),
-                holder if holder >> THREAD_BITS != forks() => Err(InUse::BeforeFork),
-                _ => Ok(None),
-            },
+        for _ in 0..LOOKS {
+            match self.value.try_lock() {
+                Ok(guard) => return Ok(Some(self.held(guard))),
+                Err(TryLockError::Poisoned(error)) => {
+                    return Ok(Some(self.held(error.into_inner())));
+                }
+                Err(TryLockError::WouldBlock) => match self.holder.load(Ordering::Relaxed) {
+                    // A thread has the lock and has not yet stored its number, or no longer. One that a fork left behind never goes on.
+                    0 if forks() > 0 => std::thread::sleep(LOOK),
+                    0 => return Ok(None),
+                    holder if holder == THIS_THREAD.get() => return Err(InUse::Here),
+                    holder if holder >> THREAD_BITS != forks() => return Err(InUse::BeforeFork),
+                    _ => return Ok(None),
+                },
+            }
         }
+        Err(InUse::BeforeFork)
     }
 
     fn held<'a>(&'a self, guard: MutexGuard<'a, T>) -> Held<'a, T> {
