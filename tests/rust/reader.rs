@@ -129,3 +129,24 @@ fn a_file_of_any_format_is_created_empty_and_sound() {
         assert_eq!(seglake::open(&path).unwrap().records().count(), 0);
     }
 }
+
+/// Whoever shows an error with its sources, as `{:#}` of anyhow does, shows each of them once.
+#[test]
+fn the_sources_of_an_error_are_not_in_its_message() {
+    let folder = tempfile::tempdir().unwrap();
+    let missing = Reader::open(folder.path().join("missing"), Options::default());
+    let missing = missing.map(drop).unwrap_err();
+    let partial = Error::Partial {
+        path: folder.path().to_path_buf(),
+        written: Vec::new(),
+        source: Box::new(Error::Usage("the others".to_owned())),
+    };
+    for error in [missing, partial] {
+        let message = error.to_string();
+        let mut source = std::error::Error::source(&error);
+        while let Some(inner) = source {
+            assert!(!message.contains(&inner.to_string()), "{message}");
+            source = inner.source();
+        }
+    }
+}

@@ -82,8 +82,8 @@ pub enum Error {
         path: Option<PathBuf>,
         /// The action that failed, for example `cannot read 4096 bytes at offset 0`.
         action: String,
-        /// The system's error.
-        source: std::io::Error,
+        /// The system's error. It is part of the message, and so no source of this error: a chain of errors would repeat it.
+        r#source: std::io::Error,
     },
     /// A sync of a [log](crate::store) failed, so nobody knows whether the disk has the records that were being written. Each of
     /// them is in the log later, whole, or is not.
@@ -106,8 +106,8 @@ pub enum Error {
         path: PathBuf,
         /// The UUIDs of those that are in the log.
         written: Vec<Uuid>,
-        /// What hindered the first of the others.
-        source: Box<Error>,
+        /// What hindered the first of the others. It is part of the message, as in [`Io`](Self::Io).
+        r#source: Box<Error>,
     },
     /// A segment of a [log](crate::store) was removed, as its retention says, before it was read.
     #[error(
