@@ -181,11 +181,13 @@ pub trait Writer: Own + Send {
     fn columns(&self) -> &'static [Column];
 
     /// Adds one record: a value for each column, [`Value::Null`] if it has none. Columns that follow from others
-    /// (`timestamp` from `uuid`, `index`, `seq`) may be null; values given for them must match. Returns the record's
-    /// identifier, if it is known already.
+    /// (`timestamp` from `uuid`, `index`, `seq`) may be null; values given for them must match. So may
+    /// the `uuid` of a record and the `timestamp` of a chunked one: they are of the present time then. Returns the record's identifier, if
+    /// it is known already.
     ///
     /// # Errors
-    /// - [`Error::Usage`](crate::Error::Usage) for a record that the format cannot store. Nothing is written.
+    /// - [`Error::Usage`](crate::Error::Usage) for a record that the format cannot store, and after [`close`](Self::close) or
+    ///   [`abandon`](Self::abandon). Nothing is written.
     /// - [`Error::Io`](crate::Error::Io) if a full buffer could not be written. The record itself stays in the buffer.
     fn write(&mut self, fields: &[Value<'_>]) -> Result<Option<RecordId>>;
 

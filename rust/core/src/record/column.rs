@@ -33,7 +33,8 @@ pub struct Column {
     pub name: &'static str,
     /// The kind of its values.
     pub kind: ColumnKind,
-    /// Whether it may be omitted in writing: it follows from other columns, or may be null.
+    /// Whether it may be omitted in writing and in a conversion: it follows from other columns, or may be null. What a
+    /// [`Writer`](crate::format::Writer::write) makes of the present time is not optional: a conversion may not.
     pub optional: bool,
     /// The order of its values in a sound file.
     pub order: Order,
