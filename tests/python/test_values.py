@@ -3,6 +3,8 @@
 import uuid
 from collections.abc import Callable
 from datetime import UTC, datetime
+from pathlib import Path
+from random import Random
 from typing import Any
 from zoneinfo import ZoneInfo
 
@@ -10,7 +12,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import seglake
 from seglake import _values as values
+from seglake._text import unescape
 
 SOME_UUID = "1eeafd69-9b8a-6cee-b9f1-1b8e6a30ade3"
 NOT_V6 = "0d7a4d9c-6a0b-4b3e-9a59-3c1f5d2b8e11"
@@ -110,3 +114,16 @@ def test_a_condition_has_three_parts() -> None:
 def test_an_instant_that_is_written_is_read_again(moment: datetime) -> None:
     utc = moment.replace(tzinfo=UTC)
     assert values.time(values.instant(utc)) == utc
+
+
+def test_texts_stand_for_the_bytes_that_show_so(tmp_path: Path) -> None:
+    random = Random(1)
+    kinds = [bytes(random.choice(b"\\x5cA\xff\xc3\xa4") for _ in range(random.randrange(6))) for _ in range(200)]
+    with seglake.create(tmp_path / "kinds.active", format="active") as writer:
+        for kind in kinds:
+            writer.write(type=kind, value=b"")
+    assert [unescape(record.type) for record in seglake.open(tmp_path / "kinds.active")] == kinds
+
+
+def test_texts_that_are_not_shown_so_stand_for_nothing() -> None:
+    assert [unescape(text) for text in ("\\", "\\x", "\\x5", "a\\n", "\\xgg", "\ud800")] == [None] * 6

@@ -16,7 +16,7 @@ from typing import Any, Final
 import clusters
 import pytest
 from cli_process import Argument, Finished
-from pyspark.sql import SparkSession, datasource
+from pyspark.sql import SparkSession
 from xdist.scheduler import LoadFileScheduling
 
 from seglake.cli import main
@@ -35,7 +35,6 @@ WITHOUT_SESSION: Final = {
     # These take no Spark.
     "test_arrow_types.py",
     "test_decoder.py",
-    "test_filters.py",
     "test_imports.py",
     "test_power_loss.py",
     "test_spark_files.py",
@@ -59,8 +58,6 @@ os.environ.update(clusters.JVM)
 collect_ignore: Final[list[str]] = []
 if clusters.MASTER not in clusters.ON_CLUSTER:
     collect_ignore.append("test_killed_executors.py")
-if not hasattr(datasource, "Filter"):  # PySpark 4.0
-    collect_ignore.append("test_filters.py")
 
 
 class SessionScheduling(LoadFileScheduling):

@@ -1,4 +1,4 @@
-"""Filters of queries in Spark: that results are those of reading everything, and how much is read."""
+"""Records that options choose in Spark: that results are those of reading everything, and how much is read."""
 
 from collections.abc import Callable, Iterator
 from functools import reduce
@@ -6,7 +6,7 @@ from pathlib import Path
 from random import Random
 
 import pytest
-from pyspark.sql import DataFrame, SparkSession, datasource
+from pyspark.sql import DataFrame, SparkSession
 from samples import SAMPLES
 
 import seglake
@@ -62,61 +62,8 @@ def load(spark: SparkSession, path: Path, **options: str) -> DataFrame:
     return spark.read.format("seglake").options(**options).load(str(path))
 
 
-def filtering(spark: SparkSession, path: Path, **options: str) -> DataFrame:
-    """A frame for one query, whose filters choose what is read."""
-    return load(spark, path, pushDownPredicate="true", **options)
-
-
 def collected(frame: DataFrame) -> list[str]:
     return sorted(str(row) for row in frame.collect())
-
-
-PREDICATES = {
-    "active": [
-        "type = 't/1' AND timestamp >= TIMESTAMP'2024-01-31 00:20:00'",
-        "timestamp < TIMESTAMP'2024-01-31 00:09:00.000001' AND type IN ('t/0', 't/2')",
-        "uuid > '1eebfcc' AND NOT type = 't/1'",
-        "_corrupt_record IS NOT NULL",
-        "_corrupt_record IS NULL AND type = 't/1'",
-        "_corrupt_record.start >= 0 AND _corrupt_record.kind IN ('corrupt', 'torn_tail')",
-        "type = 't/1' OR _corrupt_record.kind = 'corrupt'",
-        "timestamp > TIMESTAMP'2024-01-31 00:50:00' AND timestamp < TIMESTAMP'2024-01-31 00:40:00'",
-    ],
-    "tenant": [
-        "partition = 2",
-        "tenant = 'carrier 1' AND partition BETWEEN 1 AND 3",
-        "partition IN (0, 5, 9) AND tenant IS NOT NULL AND index < 3",
-        "tenant LIKE 'carrier%' AND partition <> 3",
-        "tenant IS NULL",
-    ],
-    "chunked": [
-        "offset >= 150",
-        "offset BETWEEN 120 AND 131 AND value IS NOT NULL",
-        "offset IN (100, 118, 200) AND timestamp > TIMESTAMP'2023-11-15 00:00:00'",
-        "timestamp <= TIMESTAMP'2023-12-01 22:13:20'",
-        "offset > 9223372036854775806 OR offset = 102",
-    ],
-    "draft": ["seq >= 5 AND checkpointer = 2", "seq = 7"],
-}
-PREDICATES["sealed"] = PREDICATES["active"]
-
-
-@pytest.mark.parametrize("name", PREDICATES)
-def test_results_are_those_of_reading_everything(
-    spark: SparkSession, damaged: Path, pushing: Callable[[bool], None], name: str
-) -> None:
-    pushing(False)
-    everything = load(spark, damaged / name).cache()
-    assert everything.where("_corrupt_record IS NOT NULL").count() > 0
-    counts = 0
-    for predicate in PREDICATES[name]:
-        expected = collected(everything.where(predicate))
-        counts += len(expected)
-        pushing(True)
-        assert collected(filtering(spark, damaged / name).where(predicate)) == expected, predicate
-        pushing(False)
-    everything.unpersist()
-    assert counts > 0
 
 
 @pytest.mark.parametrize(
@@ -130,23 +77,15 @@ def test_results_are_those_of_reading_everything(
     ],
 )
 def test_options_choose_as_filters_do(
-    spark: SparkSession,
-    damaged: Path,
-    pushing: Callable[[bool], None],
-    name: str,
-    options: dict[str, str],
-    predicate: str,
+    spark: SparkSession, damaged: Path, name: str, options: dict[str, str], predicate: str
 ) -> None:
-    pushing(False)
     expected = collected(load(spark, damaged / name).where(predicate))
     assert expected
     assert collected(load(spark, damaged / name, **options).where("value IS NOT NULL")) == expected
-    pushing(True)
-    assert collected(filtering(spark, damaged / name, **options).where(predicate)) == expected
 
 
-def test_damage_is_met_where_it_is_read(spark: SparkSession, tmp_path: Path, pushing: Callable[[bool], None]) -> None:
-    """A job that fails at damage does not fail at what the filters leave unread, and only then."""
+def test_damage_is_met_where_it_is_read(spark: SparkSession, tmp_path: Path) -> None:
+    """A job that fails at damage does not fail at what options leave unread, and only then."""
     path = tmp_path / "file.tenant"
     SAMPLES["tenant"].write(path, 60)
     with seglake.open(path) as reader:
@@ -154,15 +93,9 @@ def test_damage_is_met_where_it_is_read(spark: SparkSession, tmp_path: Path, pus
     content = bytearray(path.read_bytes())
     content[position + 6] ^= 1
     path.write_bytes(content)
-    pushing(True)
-    if hasattr(datasource, "Filter"):
-        assert filtering(spark, path, mode="FAILFAST").where("partition = 1").count() == 10
-    else:  # PySpark 4.0 takes the setting for one of its user's, and pushes nothing down
-        with pytest.raises(Exception, match="checksum_mismatch"):
-            filtering(spark, path, mode="FAILFAST").where("partition = 1").collect()
     assert load(spark, path, mode="FAILFAST", partitions="1").count() == 10
     with pytest.raises(Exception, match="checksum_mismatch"):
-        filtering(spark, path, mode="FAILFAST").where("partition = 4").collect()
+        load(spark, path, mode="FAILFAST", partitions="4").collect()
     with pytest.raises(Exception, match="checksum_mismatch"):
         load(spark, path, mode="FAILFAST").where("partition = 1").collect()
 
@@ -171,7 +104,10 @@ def test_damage_is_met_where_it_is_read(spark: SparkSession, tmp_path: Path, pus
 def test_a_frame_may_be_used_with_several_filters(
     spark: SparkSession, damaged: Path, pushing: Callable[[bool], None], on: bool
 ) -> None:
-    """PySpark uses the reader of a frame's last query with filters again, where queries have others or none."""
+    """PySpark uses the reader of a frame's last query with filters again, where queries have others or none.
+
+    So a reader that takes filters would leave out rows of later queries of the frame.
+    """
     pushing(on)
     frame = load(spark, damaged / "active")
     rows = frame.count()
@@ -184,18 +120,6 @@ def test_a_frame_may_be_used_with_several_filters(
     together = reduce(lambda one, other: one.union(other), [each.groupBy().count() for each in (broken, sound, *kinds)])
     assert [row[0] for row in together.collect()] == counts
     assert broken.union(sound).count() == rows
-
-
-def test_filters_are_refused_where_spark_may_not_push_them(
-    spark: SparkSession, damaged: Path, pushing: Callable[[bool], None]
-) -> None:
-    pushing(False)
-    frame = filtering(spark, damaged / "active").where("type = 't/1'")
-    if hasattr(datasource, "Filter"):
-        with pytest.raises(Exception, match=ON.replace(".", r"\.")):
-            frame.collect()
-    else:  # PySpark 4.0 has no such setting
-        assert frame.count() > 0
 
 
 def test_a_wrong_name_is_refused_on_the_driver(spark: SparkSession, folder: Path) -> None:

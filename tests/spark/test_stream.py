@@ -6,7 +6,7 @@ from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 
 import seglake
 from seglake import SegmentLog
@@ -176,6 +176,29 @@ def test_what_is_no_stream_is_said_plainly(spark: SparkSession, tmp_path: Path) 
     with pytest.raises(Exception, match=r"expected the folder of a log.*with option stateLocation") as raised:
         sink.begin({}).awaitTermination(120)
     assert "UnboundLocalError" not in str(raised.value)
+
+
+def test_a_stream_is_written_by_foreach_batch(spark: SparkSession, tmp_path: Path) -> None:
+    """A batch that is written again replaces what it has written before."""
+    folder, written = tmp_path / "files", tmp_path / "written"
+    folder.mkdir()
+    sink = Sink(spark, folder, tmp_path, stateLocation=str(tmp_path / "states"))
+    append(folder / "a.active", 0, 5)
+    stream = spark.readStream.format("seglake").options(**sink.options).load(str(folder))
+    own = {"segmentFormat": "sealed", "checkpointLocation": str(sink.checkpoint)}
+    with pytest.raises(Exception, match=r"not a sink of streams.*writeStream.foreachBatch"):
+        stream.writeStream.format("seglake").options(**own).start(str(written)).awaitTermination(120)
+    assert not written.exists()
+
+    def write(frame: DataFrame, number: int) -> None:
+        sound = frame.where("_corrupt_record IS NULL")
+        sound.write.format("seglake").option("segmentFormat", "sealed").mode("overwrite").save(f"{written}/{number}")
+
+    for _ in range(2):
+        query = stream.writeStream.foreachBatch(write).option("checkpointLocation", str(sink.checkpoint))
+        assert query.trigger(availableNow=True).start().awaitTermination(120)
+        assert seglake.scan(written).to_table()["value"].to_pylist() == [b"0", b"1", b"2", b"3", b"4"]
+        sink.forget(0)
 
 
 def test_an_error_says_what_to_do(sink: Sink, tmp_path: Path) -> None:

@@ -3,8 +3,8 @@
 import logging
 import socket
 from collections.abc import Generator, Iterator, Sequence
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Final, cast
+from dataclasses import dataclass
+from typing import Any, Final, cast
 
 import pyarrow as pa
 
@@ -18,9 +18,6 @@ from .option_names import naming_options
 from .options import ReadOptions
 from .schema import ReadSchema, arrow_field
 from .stream.look import check_read, open_growth, replaced_while_read
-
-if TYPE_CHECKING:
-    from pyspark.sql.datasource import Filter
 
 __all__ = ["Decoder"]
 
@@ -36,29 +33,11 @@ class Decoder:
         format: the format.
         options: what the load was asked for.
         read_schema: the columns.
-        sound: whether rows without a report of damage are wanted.
-        damaged: whether rows with one are.
     """
 
     format: str
     options: ReadOptions
     read_schema: ReadSchema
-    sound: bool = True
-    damaged: bool = True
-
-    def narrowed(self, filters: "Sequence[Filter]") -> "Decoder":
-        """Returns a decoder of those rows that can match all of these filters."""
-        from .filters import pushed, rows_wanted  # PySpark 4.0 has no filters
-
-        formats = seglake.formats(dialect=self.options.format_options.dialect)
-        more = tuple(pushed(filters, formats[self.format].columns))
-        sound, damaged = rows_wanted(filters, self.read_schema.corrupt_column)
-        return replace(
-            self,
-            options=replace(self.options, pushed=self.options.pushed + more),
-            sound=self.sound and sound,
-            damaged=self.damaged and damaged,
-        )
 
     def decode(self, slices: Sequence[Slice]) -> Generator[pa.RecordBatch]:
         """Yields the records of files or parts of files, and a row for each damaged range where the load asks for them.
@@ -135,11 +114,6 @@ class Decoder:
             return self.read_schema.corrupt_column is not None
         return self.options.mode == "DROPMALFORMED"
 
-    @property
-    def _columns(self) -> tuple[str, ...]:
-        """The columns to decode: where no record is wanted, one of no cost."""
-        return self.read_schema.columns if self.sound or "cause" in self.read_schema.columns else ("position",)
-
     def open_to_split(self, file: SegmentFile) -> seglake.Reader:
         """Opens a file on the driver, without the key's file: that is for the executors alone."""
         return self._opened(file)
@@ -150,9 +124,9 @@ class Decoder:
         later = [("uuid", ">", after.last)] if after is not None else []
         read: dict[str, Any] = {
             "on_damage": "raise" if not self._skips else "repair" if self.options.repair else "skip",
-            "columns": self._columns,
+            "columns": self.read_schema.columns,
             "uuid_type": self.read_schema.uuid_type,
-            "filters": [*self.options.conditions.values(), *self.options.pushed, *later],
+            "filters": [*self.options.conditions.values(), *later],
         }
         if growth is not None:
             return open_growth(growth, self.options, self.format, part, **read)
@@ -197,7 +171,7 @@ class Decoder:
             if "cause" in self.read_schema.columns:
                 in_records.update((span.start, span) for span in damage if span.kind == "record")
                 damage = [span for span in damage if span.kind != "record"]
-            if batch.num_rows and (self.sound or "cause" in self.read_schema.columns):
+            if batch.num_rows:
                 rows = self._record_rows(path, pa.record_batch(cast("Any", batch)), in_records, schema)
                 if rows.num_rows:
                     yield rows
@@ -232,9 +206,7 @@ class Decoder:
             causes = _column(rows, "cause")
             damaged = causes.is_valid()
             spans = [in_records.pop(position) for position in _column(rows, "position").filter(damaged).to_pylist()]
-            if not self.sound:
-                rows, damaged = rows.filter(damaged), damaged.filter(damaged)
-            if self.options.mode == "PERMISSIVE" and self.damaged:
+            if self.options.mode == "PERMISSIVE":
                 given = iter(spans)
                 reports = (
                     [_report(path, next(given)) if bad else None for bad in damaged.to_pylist()] if spans else None
@@ -257,7 +229,7 @@ class Decoder:
 
     def _damage_rows(self, path: str, spans: Sequence[seglake.Span], schema: pa.Schema) -> Iterator[pa.RecordBatch]:
         """Yields a row for each range, in which all columns are null but the one that reports damage."""
-        if self.options.mode != "PERMISSIVE" or not self.damaged:
+        if self.options.mode != "PERMISSIVE":
             return
         for first in range(0, len(spans), _DAMAGE_ROWS):
             some = [_report(path, span) for span in spans[first : first + _DAMAGE_ROWS]]

@@ -306,14 +306,6 @@ def _reading() -> Iterator[Option]:
     for option in limit_options().values():
         yield _declared(option, "open_options")
     yield Option(
-        "pushDownPredicate",
-        "boolean",
-        "Whether the filters of a query choose what is read. For frames that are used for "
-        "[one query](#filters-and-what-is-read).",
-        values.flag,
-        False,
-    )
-    yield Option(
         "maxPartitionBytes",
         "bytes",
         "About the most that one task reads. Larger files are read by several tasks, but for `active` and `oplog` "

@@ -59,7 +59,6 @@ class ReadOptions:
         segment_format: the format of all files; None finds it for each of them.
         format_options: what concerns files of some formats only.
         conditions: which records are read, by the names of the options that say so.
-        pushed: what of the query's filters is applied while reading.
         mode: what becomes of damage.
         parity: the sidecar of the only file, "auto" for those beside files, or None.
         repair: whether records that sidecars restore are given.
@@ -72,7 +71,6 @@ class ReadOptions:
         ignore_missing_files: leave out files that are gone when they are to be read.
         key_file: the path of the key's file, opened on the executors only.
         key: the key itself.
-        push_down_predicate: whether filters of the query choose what is read.
         max_partition_bytes: the most bytes that one task reads, unless a single file is larger.
         open_cost_bytes: what opening a file counts for when files are packed into tasks, in bytes.
         min_partitions: make at least about this many tasks if the files allow it.
@@ -84,7 +82,6 @@ class ReadOptions:
     segment_format: str | None
     format_options: FormatOptions
     conditions: Mapping[str, Condition]
-    pushed: tuple[Condition, ...]
     mode: Mode
     parity: str | None
     repair: bool
@@ -97,7 +94,6 @@ class ReadOptions:
     ignore_missing_files: bool
     key_file: str | None
     key: Secret | None
-    push_down_predicate: bool
     max_partition_bytes: int
     open_cost_bytes: int
     min_partitions: int
@@ -125,7 +121,6 @@ class ReadOptions:
             segment_format=read.get("segmentFormat"),
             format_options=_format_options(read),
             conditions=_conditions(read),
-            pushed=(),
             mode=read.get("mode"),
             parity=read.get("parity"),
             repair=_repair(read),
@@ -138,7 +133,6 @@ class ReadOptions:
             ignore_missing_files=read.get("ignoreMissingFiles"),
             key_file=key_file,
             key=key,
-            push_down_predicate=read.get("pushDownPredicate"),
             max_partition_bytes=read.get("maxPartitionBytes"),
             open_cost_bytes=read.get("openCostInBytes"),
             min_partitions=read.get("minPartitionNum") or os.cpu_count() or 1,

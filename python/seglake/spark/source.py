@@ -3,7 +3,7 @@
 import socket
 from collections.abc import Iterator, Mapping, MutableMapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NoReturn
 
 import pyspark
 from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceWriter, InputPartition
@@ -28,7 +28,7 @@ from .write.writer import SegmentDataSourceWriter
 
 if TYPE_CHECKING:
     from pyarrow import RecordBatch
-    from pyspark.sql.datasource import DataSourceStreamReader, Filter
+    from pyspark.sql.datasource import DataSourceStreamReader
 
 __all__ = ["SegmentDataSource"]
 
@@ -53,6 +53,8 @@ class SegmentDataSource(DataSource):
         self._listing: FileListing | None = None
         # Spark does not say whether it is going to read or to write. What would be wrong with both is told at once.
         names = {name.lower() for name in options}
+        if "checkpointlocation" in names:  # which only what a stream is written to has
+            raise _no_sink()
         refuse_unknown(names)
         wanted = purposes(names)
         self._purpose: Purpose = "streaming" if "streaming" in wanted and "reading" not in wanted else "reading"
@@ -104,12 +106,11 @@ class SegmentDataSource(DataSource):
         files = self._find().files
         self._options.check_parity(files)
         format = self._options.segment_format or _common_format(files, self._options)
-        reader = FilteringReader if self._options.push_down_predicate else SegmentDataSourceReader
         if format is None:
-            return reader(None, [])
+            return SegmentDataSourceReader(None, [])
         self._options.check_format(format)
         decoder = Decoder(format, self._options, ReadSchema.check(schema, format, self._options))
-        return reader(decoder, files)
+        return SegmentDataSourceReader(decoder, files)
 
     @naming_options()
     def streamReader(self, schema: StructType) -> "DataSourceStreamReader":
@@ -127,6 +128,10 @@ class SegmentDataSource(DataSource):
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
         """Checks options and columns, and begins the write."""
         return SegmentDataSourceWriter.begin(schema, WriteOptions.parse(self._given), overwrite=overwrite)
+
+    def streamWriter(self, schema: StructType, overwrite: bool) -> NoReturn:
+        """Raises: a stream is written with `foreachBatch`."""
+        raise _no_sink()
 
     @property
     def _streams_files(self) -> bool:
@@ -170,7 +175,7 @@ class SegmentDataSourceReader(DataSourceReader):
 
     @naming_options()
     def partitions(self) -> Sequence[InputPartition]:
-        """Returns one partition for each task. What filters leave to read decides whether large files are split."""
+        """Returns one partition for each task. Large files are split."""
         if self._decoder is None:
             return []
         return partitions([Slice(file, file.size) for file in self._files], self._decoder)
@@ -187,19 +192,12 @@ class SegmentDataSourceReader(DataSourceReader):
         return self._decoder.decode(partition.slices)
 
 
-class FilteringReader(SegmentDataSourceReader):
-    """A reader that reads no more than what can match the filters of the query.
-
-    A class of its own, since Spark refuses a reader that takes filters where its setting for that is off, and since its
-    versions 4.1 to 4.3 go on with the reader of a frame's last query that had filters in queries that have others or
-    none. PySpark 4.0 does not call it.
-    """
-
-    def pushFilters(self, filters: "Sequence[Filter]") -> "Sequence[Filter]":
-        """Takes filters, as far as reading can be chosen. Returns all of them: Spark evaluates them on what is read."""
-        if self._decoder is not None:
-            self._decoder = self._decoder.narrowed(filters)
-        return filters
+def _no_sink() -> NotImplementedError:
+    return NotImplementedError(
+        "seglake is not a sink of streams, with writeStream.format or option checkpointLocation. Use "
+        "writeStream.foreachBatch with a function that writes each batch, by its number, into a folder of its own: "
+        'frame.write.format("seglake").option("segmentFormat", "sealed").mode("overwrite").save(f"/logs/{number}")'
+    )
 
 
 def _common_format(files: Sequence[SegmentFile], options: ReadOptions) -> str | None:
