@@ -17,7 +17,7 @@ from segments import DAY, OTHER_KEY, TYPE, Written, flip, tear, write_segment
 
 import seglake
 from seglake import IngestError, IngestProgress, IngestResult, ingest
-from seglake._ingestion import sink
+from seglake._ingestion import driver, sink
 from seglake._ingestion.result import no_files
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="the ingest runs on Linux and macOS")
@@ -263,6 +263,35 @@ def test_a_wrong_key_stops_no_other_file(tmp_path: Path, format: Literal["active
     # With the right key it is taken, beside those that are there.
     (tmp_path / "key").write_text(OTHER_KEY.hex())
     assert ingest(tmp_path / "src" / f"k.{format}", tmp_path / "lake", key=tmp_path / "key").records == 5
+    (tmp_path / "usual").write_bytes(bytes(32))
+    keys = [tmp_path / "usual", tmp_path / "key"]
+    assert ingest(tmp_path / "src", tmp_path / "both", key=keys).statuses == no_files() | {"sound": 3}
+    with pytest.raises(TypeError, match="key: expected the path of the file of a key, or a list of such paths"):
+        ingest(tmp_path / "src", tmp_path / "both", key=[OTHER_KEY])  # pyright: ignore
+
+
+@pytest.mark.parametrize("name", [None, "b.active"])
+def test_a_file_that_is_renamed_while_the_run_begins_comes_with_the_next_one(
+    tmp_path: Path, name: str | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for each in filter(None, ("a.active", name)):
+        write_segment(tmp_path / "src" / each, 5)
+    path = tmp_path / "src/a.active"
+    write = driver.write_plan
+
+    def late(*plan: Any) -> None:
+        write(*plan)
+        if path.exists():
+            path.rename(path.with_name("c.active"))
+
+    monkeypatch.setattr(driver, "write_plan", late)
+    result = ingest(tmp_path / "src", tmp_path / "lake")
+    assert (result.exit_status, result.records, result.errors) == (0, 5 if name else 0, ())
+    assert [Path(gone).name for gone, why in result.skipped if "gone since it was listed" in why] == ["a.active"]
+    monkeypatch.undo()
+    result = ingest(tmp_path / "src", tmp_path / "lake")
+    assert (result.exit_status, result.records, result.skipped) == (0, 5, ())
+    assert {row["status"] for row in rows(tmp_path / "lake", "files")} == {"sound"}
 
 
 def test_a_wrong_key_may_stop_everything(tmp_path: Path) -> None:

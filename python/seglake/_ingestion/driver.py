@@ -71,7 +71,7 @@ class IngestDriver:
     format: str | None
     format_options: FormatOptions
     record_bytes: int | None
-    key_file: str | None
+    key_files: Sequence[str] | None
     target_file_bytes: int
     on_wrong_key: OnWrongKey
     final: bool
@@ -88,7 +88,7 @@ class IngestDriver:
         self._check_format()
         self._check_key()  # the tasks do too; the driver needs it to know files by their records
         destination = Destination.of(os.fspath(self.destination), self.filesystem)
-        listing = find_inputs(self.sources, destination, self.key_file)
+        listing = find_inputs(self.sources, destination, self.key_files)
         if not listing.files:
             return IngestResult(run_id=None, destination=destination.name, skipped=_skipped(listing))
         sidecars = self._sidecars(listing)
@@ -122,7 +122,7 @@ class IngestDriver:
             result,
             unchanged=others.unchanged,
             unchanged_damaged=others.unchanged_damaged,
-            skipped=others.skipped,
+            skipped=others.skipped + result.skipped,
         )
 
     def _check_format(self) -> None:
@@ -145,7 +145,7 @@ class IngestDriver:
 
     def _check_key(self) -> None:
         try:
-            seglake.detect(b"", key=self.key_file)
+            seglake.detect(b"", key=self.key_files)
         except (OSError, ValueError) as error:
             raise IngestError(f"the key cannot be used: {error}", may_pass=can_pass(error)) from error
 
@@ -182,7 +182,7 @@ class IngestDriver:
         try:
             path = file.real_path
             size = sidecars.size(path, file.size)
-            return seglake.identity(path, size=size, key=self.key_file, parity=sidecars.of(path), **own)
+            return seglake.identity(path, size=size, key=self.key_files, parity=sidecars.of(path), **own)
         except (OSError, seglake.SeglakeError):
             return None
 
@@ -202,7 +202,11 @@ class IngestDriver:
         try:
             with _exchange(destination, staging, engine) as exchange:
                 outcomes = self._read(engine, Staging(destination.store, staging, exchange), planned, sidecars)
-            files = [file for outcome in outcomes for file in outcome.files]
+            gone = _gone(planned, outcomes)
+            files = [file for outcome in outcomes for file in outcome.files if file.path not in gone]
+            if not files:
+                destination.store.remove_tree(staging)
+                return IngestResult(None, destination.name, skipped=tuple(gone.items()))
             if not state.ingested:
                 _refuse_wrong_key(files)
             by_format = _by_format(self.format, destination, files)
@@ -217,7 +221,8 @@ class IngestDriver:
         if manifest.place:
             commit(destination, manifest, tables, 0 if tables is None else tables.next_run())
         end_run(destination, staging)
-        return _result(run_id if manifest.place else None, destination, by_format, files, time.monotonic() - started)
+        result = _result(run_id if manifest.place else None, destination, by_format, files, time.monotonic() - started)
+        return replace(result, skipped=tuple(gone.items()))
 
     def _read(
         self, engine: Engine, staging: Staging, groups: Sequence[PlannedGroup], sidecars: Sidecars
@@ -234,13 +239,13 @@ class IngestDriver:
         for number, task in enumerate(tasks):
             write_plan(staging.exchange, number, [file for group in task for file in group.files])
         files = [file for group in groups for file in group.files]
-        key_file = None if self.key_file is None else str(Path(self.key_file).absolute())
+        key_files = None if self.key_files is None else [str(Path(path).absolute()) for path in self.key_files]
         runner = TaskRunner(
             staging,
             self.format,
             self.format_options,
             self.record_bytes,
-            key_file,
+            key_files,
             self.target_file_bytes,
             stops_on_wrong_key=self.on_wrong_key == "stop",
             final=self.final,
@@ -428,6 +433,17 @@ def _progress(exchange: Exchange, files: Sequence[PlannedFile]) -> IngestProgres
     )
 
 
+def _gone(planned: Sequence[PlannedGroup], outcomes: Sequence[TaskOutcome]) -> dict[str, str]:
+    """Returns the files that could not be read, and are not where they were listed any more, each with why.
+
+    This process asks, which has listed them: an executor may not see the folder.
+    """
+    paths = {path_text(file.path): file.path for group in planned for file in group.files if file.segment is None}
+    failed = {file.path for outcome in outcomes for file in outcome.files if file.status == "unreadable"}
+    why = "gone since it was listed: if it was renamed or sealed, the next run ingests it"
+    return {path: why for path in sorted(failed & paths.keys()) if not os.path.lexists(paths[path])}
+
+
 def _skipped(listing: FileListing) -> tuple[tuple[str, str], ...]:
     return tuple((path_text(path), reason) for path, reason in listing.skipped)
 
@@ -471,7 +487,7 @@ def _statuses(files: Iterable[FileOutcome]) -> dict[FileStatus, int]:
     return numbers
 
 
-def find_inputs(sources: Sequence[str], destination: Destination, key_file: str | None) -> FileListing:
+def find_inputs(sources: Sequence[str], destination: Destination, key_files: Sequence[str] | None) -> FileListing:
     """Finds the files to ingest; folders are searched with all that is below them.
 
     Raises:
@@ -481,7 +497,7 @@ def find_inputs(sources: Sequence[str], destination: Destination, key_file: str 
     if not sources:
         raise IngestError("no sources are given: name files, folders or patterns")
     try:
-        listing = find_files(sources, FileFilter(recursive=True), key=key_file)
+        listing = find_files(sources, FileFilter(recursive=True), key=key_files)
     except (OSError, ValueError, seglake.SeglakeError) as error:
         raise IngestError(error_text(error), may_pass=can_pass(error)) from error
     for folder in listing.folders:

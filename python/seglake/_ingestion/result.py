@@ -170,7 +170,8 @@ class IngestResult:
         errors: each file of which nothing was ingested, and why, without copies.
         refused_sidecars: the path of each file that was read and whose parity sidecar was ignored, and why, as
             `ParityReport.refused` says it.
-        skipped: path and reason of each thing met that is neither a regular file nor an ordinary folder.
+        skipped: path and reason of each thing met that is neither a regular file nor an ordinary folder, and of each
+            file that was renamed or removed after it was listed.
         seconds: how long it took, without the start of Spark.
 
     Example:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib.util
 import os
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Final, Literal, get_args
+from typing import TYPE_CHECKING, Any, Final, Literal, cast, get_args
 
 from .engine import StartEngine
 from .result import IngestError, IngestProgress, IngestResult, OnDamage, OnWrongKey, TableKind
@@ -27,7 +27,7 @@ def ingest(
     threads: int | None = None,
     format: str | None = None,
     dialect: DialectName | None = None,
-    key: str | os.PathLike[str] | None = None,
+    key: str | os.PathLike[str] | Sequence[str | os.PathLike[str]] | None = None,
     limits: Mapping[str, int] | None = None,
     target_file_bytes: int = TARGET_FILE_BYTES,
     on_wrong_key: OnWrongKey = "record",
@@ -60,8 +60,9 @@ def ingest(
         format: the format of all files; by default found for each file.
         dialect: how the messages of oplogs are laid out: `draft` (the default), `draft-1.1` or `autobase`. All oplogs
             below one `dst` are of one dialect, unless their columns are the same.
-        key: the path of the file with the key, 64 hexadecimal digits or 32 bytes. By default the key is that of the
-            environment variable `SEGLAKE_KEY`, or else the public default key.
+        key: the path of the file with the key, 64 hexadecimal digits or 32 bytes; or a list of such paths, to be tried
+            in order for each file. By default the key is that of the environment variable `SEGLAKE_KEY`, or else the
+            public default key.
         limits: limits in bytes, as in `seglake.open`. `record_bytes` (2^31-1): a file with a larger record has the
             status `limit`. `chunk_bytes` (1 GiB): so has one with a chunk of more content. `chunk_memory_bytes` (64
             MiB): a chunk with more content is decoded twice, in little memory.
@@ -139,7 +140,7 @@ def run(
     *,
     format: str | None,
     dialect: DialectName | None,
-    key: str | os.PathLike[str] | None,
+    key: str | os.PathLike[str] | Sequence[str | os.PathLike[str]] | None,
     limits: Mapping[str, int] | None,
     target_file_bytes: int,
     on_wrong_key: OnWrongKey,
@@ -185,7 +186,7 @@ def run(
         format=format,
         format_options=FormatOptions(dialect, None, tuple(own.items())),
         record_bytes=record_bytes,
-        key_file=None if key is None else os.fspath(key),
+        key_files=None if key is None else _key_files(key),
         target_file_bytes=target_file_bytes,
         on_wrong_key=on_wrong_key,
         final=final,
@@ -198,6 +199,13 @@ def run(
         storage_options=storage_options,
     )
     return driver.run(start)
+
+
+def _key_files(key: object) -> list[str]:
+    several = list(cast("Sequence[object]", key)) if isinstance(key, Sequence) and not isinstance(key, str) else [key]
+    if not all(isinstance(each, (str, os.PathLike)) for each in several):
+        raise TypeError("key: expected the path of the file of a key, or a list of such paths, as tasks open them")
+    return [os.fspath(each) for each in cast("list[str | os.PathLike[str]]", several)]
 
 
 def require(packages: Sequence[str], extra: str) -> None:

@@ -4,7 +4,7 @@ import uuid
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import seglake
 from seglake._formats import FormatOptions, column_names
@@ -56,7 +56,7 @@ class TaskRunner:
         format: the format of all files; None finds it for each.
         format_options: what concerns files of some formats only.
         record_bytes: the largest record that is read, in bytes; None is the library's default.
-        key_file: the file of the key; None takes it from the environment of the process, or the default key.
+        key_files: the files of the keys to try; None takes it from the environment of the process, or the default key.
         target_bytes: the size from which on an output file is not added to.
         stops_on_wrong_key: whether all tasks stop at a file for which the key seems to be wrong.
         final: whether no file grows any more, so that an unfinished tail is damage.
@@ -69,7 +69,7 @@ class TaskRunner:
     format: str | None
     format_options: FormatOptions
     record_bytes: int | None
-    key_file: str | None
+    key_files: Sequence[str] | None
     target_bytes: int
     stops_on_wrong_key: bool = False
     final: bool = False
@@ -88,7 +88,7 @@ class TaskRunner:
             OSError: the output cannot be written.
         """
         try:
-            seglake.detect(b"", key=self.key_file)
+            seglake.detect(b"", key=self.key_files)
         except (OSError, ValueError) as error:
             return TaskOutcome(task, key_error=str(error))
         files = read_plan(self.staging.exchange, task)
@@ -420,7 +420,7 @@ class _Reading:
         if file.before is not None and file.before.carry.position.identity is not None:
             # It is of that one, or of one with the same columns.
             return file.before.format
-        how = {"dialect": self.runner.format_options.dialect, "key": self.runner.key_file}
+        how: dict[str, Any] = {"dialect": self.runner.format_options.dialect, "key": self.runner.key_files}
         restored = self.runner.sidecars.format(file.path, **how)
         if restored is not None:
             return restored
@@ -440,7 +440,7 @@ class _Reading:
             size=runner.sidecars.size(path, file.size) if file.segment is None else None,
             final=final,
             format=self.runner.format if file.segment is not None or is_known else format,
-            key=self.runner.key_file,
+            key=self.runner.key_files,
             on_damage=runner.on_damage,
             parity=runner.sidecars.of(path),
             columns=[*column_names(format, self.runner.format_options), "position"],

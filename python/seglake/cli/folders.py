@@ -71,7 +71,7 @@ def glob(command: Command) -> Command:
     )(command)
 
 
-def files_named(names: Sequence[str], globs: Sequence[str], key: str | None) -> Named:
+def files_named(names: Sequence[str], globs: Sequence[str], key: Sequence[str] | None) -> Named:
     """The files that are named, and those in folders that are, by the rules of `seglake.scan`.
 
     What is left out of a folder though it is no hidden file is said, and so is a folder in which nothing is to be read.
@@ -123,7 +123,7 @@ def _is_folder(name: str) -> bool:
     return entry is not None and not entry.is_file
 
 
-def _within(folder: str, globs: Sequence[str], key: str | None) -> FileListing:
+def _within(folder: str, globs: Sequence[str], key: Sequence[str] | None) -> FileListing:
     """What is in a folder. What cannot be listed in it has been said.
 
     Raises:

@@ -21,6 +21,8 @@ from .report import KEY_NEXT, index_facts, index_in_words, index_of, index_rebui
 from .terminal import Advance, byte_progress
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from seglake import Reader
 
 _CHECKED = {
@@ -309,9 +311,9 @@ def _sidecar(own: dict[str, Any]) -> str:
     return f"{where} ({own['profile']}, {exact_size(own['sidecar_bytes'])}) {said}"
 
 
-def _key(key: str | None) -> str:
+def _key(key: Sequence[str] | None) -> str:
     if key is not None:
-        return f"from {printable(key)}"
+        return f"from {' or '.join(map(printable, key))}"
     return "from SEGLAKE_KEY" if os.environ.get("SEGLAKE_KEY") else "the public default key"
 
 

@@ -74,7 +74,26 @@ def key_file(command: Command) -> Command:
     )(command)
 
 
-def check_key(key: str | None) -> None:
+def _key_files(_context: click.Context, _parameter: click.Parameter, given: tuple[str, ...]) -> tuple[str, ...] | None:
+    return given or None
+
+
+def key_files(command: Command) -> Command:
+    """`--key-file` of commands that read, as often as there are keys to try."""
+    return click.option(
+        "--key-file",
+        "key",
+        metavar="FILE",
+        type=_KeyFile(exists=True, dir_okay=False, allow_dash=False),
+        multiple=True,
+        callback=_key_files,
+        help="The key: a file of 64 hex digits or 32 raw bytes. Several are tried in order, for each SRC. Without it "
+        "the environment variable SEGLAKE_KEY (64 hex digits) is used, and where that is not set the public default "
+        "key.",
+    )(command)
+
+
+def check_key(key: str | Sequence[str] | None) -> None:
     """Refuse a key that cannot be used before any file is read: it would fail for each of them.
 
     Raises:
@@ -192,7 +211,7 @@ def only(options: dict[str, Any], *names: str) -> dict[str, Any]:
 
 def layout(command: Command) -> Command:
     """`--format`, `--dialect` and `--key-file`: what it takes to make sense of a file's bytes."""
-    for option in (key_file, dialect, segment_format):
+    for option in (key_files, dialect, segment_format):
         command = option(command)
     return command
 

@@ -26,7 +26,7 @@ def ingest(
     conf: Mapping[str, str] | None = None,
     format: str | None = None,
     dialect: DialectName | None = None,
-    key: str | os.PathLike[str] | None = None,
+    key: str | os.PathLike[str] | Sequence[str | os.PathLike[str]] | None = None,
     limits: Mapping[str, int] | None = None,
     target_file_bytes: int = TARGET_FILE_BYTES,
     on_wrong_key: OnWrongKey = "record",
@@ -57,8 +57,9 @@ def ingest(
         format: the format of all files; by default found for each file.
         dialect: how the messages of oplogs are laid out: `draft` (the default), `draft-1.1` or `autobase`. All oplogs
             below one `dst` are of one dialect, unless their columns are the same.
-        key: the path of the file with the key, 64 hexadecimal digits or 32 bytes, read on the executors. By default the
-            key is that of their environment variable `SEGLAKE_KEY`, or else the public default key.
+        key: the path of the file with the key, 64 hexadecimal digits or 32 bytes, read on the executors; or a list of
+            such paths, to be tried in order for each file. By default the key is that of their environment variable
+            `SEGLAKE_KEY`, or else the public default key.
         limits: limits in bytes, as in `seglake.open`. `record_bytes` (2^31-1): a file with a larger record has the
             status `limit`. `chunk_bytes` (1 GiB): so has one with a chunk of more content. `chunk_memory_bytes` (64
             MiB): a chunk with more content is decoded twice, in little memory.
