@@ -203,24 +203,33 @@ def numbers(text: str, most: int) -> tuple[int, ...]:
     return tuple(map(int, parts))
 
 
+def texts(text: str, expected: str) -> tuple[str, ...]:
+    """Reads texts: with commas between them, where none is empty, or as a JSON list.
+
+    Raises:
+        WrongValueError: it is something else; `expected` says what it has to be.
+    """
+    if not text.lstrip().startswith("["):
+        shown = comma_list(text)
+        if not all(shown):
+            raise WrongValueError(text, expected)
+        return tuple(shown)
+    try:
+        listed: Any = json.loads(text)
+    except ValueError:
+        listed = None
+    if not isinstance(listed, list) or not all(isinstance(name, str) for name in cast("list[Any]", listed)):
+        raise WrongValueError(text, expected)
+    return tuple(cast("list[str]", listed))
+
+
 def names(text: str, expected: str) -> tuple[bytes, ...]:
     r"""Reads names as columns show them, `\xNN` being a byte: with commas between them, or as a JSON list of texts.
 
     Raises:
         WrongValueError: it is something else; `expected` says what it has to be.
     """
-    if text.lstrip().startswith("["):
-        try:
-            listed: Any = json.loads(text)
-        except ValueError:
-            listed = None
-        if not isinstance(listed, list) or not all(isinstance(name, str) for name in cast("list[Any]", listed)):
-            raise WrongValueError(text, expected)
-        shown = cast("list[str]", listed)
-    else:
-        shown = comma_list(text)
-        if not all(shown):
-            raise WrongValueError(text, expected)
+    shown = texts(text, expected)
     parsed = [name for name in map(unescape, shown) if name is not None]
     if len(parsed) < len(shown):
         raise WrongValueError(text, r"\xNN after each backslash, and \x5c for a backslash itself")

@@ -15,6 +15,7 @@ class Query:
         self.options = options
         self.offsets: list[str] = []
         self.rows: list[str] = []
+        self.damage: list[Any] = []
         self.restart()
 
     def restart(self) -> None:
@@ -38,11 +39,19 @@ class Query:
         return True
 
     def read(self) -> list[str]:
-        """Reads the batch that was planned last, as executors do. Spark may do so again and again."""
+        """Reads the batch that was planned last, as executors do. Spark may do so again and again.
+
+        What it reports as damage is in `damage` then.
+        """
         partitions = self.reader.partitions(self.previous, self.start())
         reader = pickle.loads(pickle.dumps(self.reader))
         batches = [batch for own in pickle.loads(pickle.dumps(list(partitions))) for batch in reader.read(own)]
-        return [value.decode() for batch in batches for value in batch.column("value").to_pylist()]
+        columns = ("value", "_corrupt_record")
+        rows: list[Any] = []
+        for batch in batches:
+            rows += batch.select([name for name in columns if name in batch.schema.names]).to_pylist()
+        self.damage = [row["_corrupt_record"] for row in rows if row.get("_corrupt_record") is not None]
+        return [row["value"].decode() for row in rows if row.get("value") is not None]
 
     def batch(self, limit: Any = None) -> list[str]:
         """The records of the next batch."""

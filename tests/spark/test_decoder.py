@@ -8,7 +8,8 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from segments import flip, write_segment
+from pyspark.sql.types import BinaryType, StructField, StructType
+from segments import OTHER_KEY, flip, write_segment
 
 import seglake
 from seglake.spark import decode
@@ -61,6 +62,85 @@ def test_damage_is_left_out_on_request(segment: Path, caplog: pytest.LogCaptureF
 def test_damage_is_an_error_on_request(segment: Path) -> None:
     with pytest.raises(seglake.DamageError, match="Mode PERMISSIVE reads what is sound"):
         read(segment, mode="FAILFAST")
+
+
+@pytest.fixture
+def bad(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder of five sound files, three of another key, two that are no segments, and one that fails to be read."""
+    folder = tmp_path / "files"
+    folder.mkdir()
+    for number in range(5):
+        write_segment(folder / f"{number}.active", 2)
+    for number in range(3):
+        write_segment(folder / f"key{number}.active", 2, key=OTHER_KEY)
+    (folder / "!README.txt").write_text("what is in here")
+    (folder / "upload.tmp").write_bytes(b"half of something")
+    write_segment(folder / "disk.active", 2)
+    opened = seglake.open
+
+    def failing(source: Any, **how: Any) -> Any:
+        if str(source).endswith("disk.active"):
+            raise OSError(5, "Input/output error", str(source))
+        return opened(source, **how)
+
+    monkeypatch.setattr(seglake, "open", failing)
+    return folder
+
+
+def values_and_damage(folder: Path, **options: str) -> tuple[int, dict[str, str]]:
+    source = SegmentDataSource({"path": str(folder), "minPartitionNum": "1", **options})
+    reader = source.reader(source.schema())
+    batches = [batch for each in reader.partitions() for batch in reader.read(each)]
+    rows = [row for batch in batches for row in pa.record_batch(batch).to_pylist()]  # pyright: ignore
+    reports = [row["_corrupt_record"] for row in rows if row.get("_corrupt_record") is not None]
+    return len(rows) - len(reports), {Path(report["path"]).name: report["cause"] for report in reports}
+
+
+BAD = {"!README.txt": "not_a_segment", "upload.tmp": "not_a_segment", "disk.active": "unreadable"}
+OTHERS = dict.fromkeys(["key0.active", "key1.active", "key2.active"], "checksum_mismatch")
+
+
+def test_files_that_cannot_be_read_are_rows(bad: Path, caplog: pytest.LogCaptureFixture) -> None:
+    assert values_and_damage(bad) == (10, BAD | OTHERS)
+    (message,) = caplog.messages
+    assert message.endswith("All of it is reported as damage (2 more files likewise)")
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{"mode": "DROPMALFORMED"}, *({"ignoreCorruptFiles": "true", "mode": mode} for mode in ("FAILFAST", "PERMISSIVE"))],
+)
+def test_files_that_cannot_be_read_are_left_out_with_a_line_each_kind(
+    bad: Path, options: dict[str, str], caplog: pytest.LogCaptureFixture
+) -> None:
+    assert values_and_damage(bad, **options) == (10, {})
+    assert len(caplog.messages) == 3
+    assert sum("more files likewise)" in message for message in caplog.messages) == 2
+
+
+def test_with_the_keys_of_all_files_they_are_read(bad: Path) -> None:
+    for name, key in (("usual", bytes(32)), ("other", OTHER_KEY)):
+        (bad.parent / name).write_bytes(key)
+    files = f"{bad.parent / 'usual'}, {bad.parent / 'other'}"
+    assert values_and_damage(bad, keyFiles=files) == (16, BAD)
+
+
+def test_such_files_are_errors_in_mode_failfast(bad: Path) -> None:
+    with pytest.raises(seglake.FormatError, match=r"README\.txt: cannot tell the format.*pathGlobFilter"):
+        values_and_damage(bad, mode="FAILFAST")
+    with pytest.raises(seglake.WrongKeyError, match=r"key0\.active"):
+        values_and_damage(bad, mode="FAILFAST", pathGlobFilter="k*.active")
+    with pytest.raises(OSError, match=r"Input/output error.*disk\.active"):
+        values_and_damage(bad, mode="FAILFAST", pathGlobFilter="d*.active")
+
+
+def test_without_a_column_for_damage_such_files_are_errors(bad: Path) -> None:
+    source = SegmentDataSource({"path": str(bad)})
+    reader = source.reader(StructType([StructField("value", BinaryType())]))
+    with pytest.raises(
+        seglake.FormatError, match=r"README\.txt: nothing of it can be read: not_a_segment.*add _corrupt"
+    ):
+        [batch for each in reader.partitions() for batch in reader.read(each)]
 
 
 @pytest.mark.parametrize("mode", ["PERMISSIVE", "DROPMALFORMED"])

@@ -16,10 +16,10 @@ def parse(**options: str) -> ReadOptions:
 def test_defaults() -> None:
     options = parse()
     assert options.paths == ("/logs",)
-    assert (options.segment_format, options.uuid_type, options.key, options.key_file) == (None, None, None, None)
+    assert (options.segment_format, options.uuid_type, options.key, options.key_files) == (None, None, None, ())
     assert (options.mode, options.corrupt_column) == ("PERMISSIVE", "_corrupt_record")
     assert options.metadata_columns == ()
-    assert (options.max_partition_bytes, options.open_cost_bytes) == (128 << 20, 4 << 20)
+    assert (options.max_partition_bytes, options.open_cost_bytes) == (128 << 20, 128 << 10)
     assert options.min_partitions == (os.cpu_count() or 1)
     assert not options.ignore_missing_files
     assert not options.filter.recursive
@@ -92,6 +92,9 @@ def test_what_spark_adds_for_tables_is_accepted() -> None:
         ({"minPartitionNum": "0"}, "option minPartitionNum is '0': expected a whole number from 1 to"),
         ({"since": "2024-06-15T05:00:00.1234567Z"}, "option since is .*: expected a time in whole microseconds"),
         ({"checksumSecret": HEX, "checksumSecretFile": "/k"}, "checksumSecretFile and checksumSecret are both given"),
+        ({"keyFiles": "/k", "checksumSecretFile": "/k"}, "keyFiles and checksumSecretFile are both given"),
+        ({"keyFiles": "/k", "checksumSecret": HEX}, "keyFiles and checksumSecret are both given"),
+        ({"keyFiles": "[]"}, r"option keyFiles is '\[\]': expected paths with commas"),
     ],
 )
 def test_wrong_options_are_named(options: dict[str, str], named: str) -> None:
@@ -139,4 +142,5 @@ def test_a_secret_shows_in_no_repr_and_survives_pickling() -> None:
 
 
 def test_the_file_of_the_key_is_not_opened_while_parsing(tmp_path: Path) -> None:
-    assert parse(checksumSecretFile=str(tmp_path / "none")).key_file == str(tmp_path / "none")
+    assert parse(checksumSecretFile=str(tmp_path / "none")).key_files == (str(tmp_path / "none"),)
+    assert parse(keyFiles="/new, /old").key_files == ("/new", "/old") == parse(keyFiles='["/new", "/old"]').key_files

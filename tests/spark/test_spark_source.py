@@ -207,8 +207,10 @@ def test_a_format_that_cannot_be_told_is_named(spark: SparkSession, folder: Path
     write_segment(tmp_path / "a.active", 2)
     (tmp_path / "notes.txt").write_text("no segment at all, but some text that is long enough to be one\n")
     with pytest.raises(PySparkException, match=r"notes\.txt: cannot tell the format: .*segmentFormat.*pathGlobFilter"):
-        load(spark, tmp_path).collect()
+        load(spark, tmp_path, mode="FAILFAST").collect()
     assert load(spark, tmp_path, pathGlobFilter="*.active").count() == 2
+    (told,) = load(spark, tmp_path).where("_corrupt_record IS NOT NULL").collect()
+    assert (told._corrupt_record.kind, told._corrupt_record.cause) == ("file", "not_a_segment")
     named = load(spark, tmp_path, segmentFormat="active").where("_corrupt_record IS NOT NULL").collect()
     assert [Path(row._corrupt_record.path).name for row in named] == ["notes.txt"]
 
@@ -302,9 +304,10 @@ def test_a_wrong_key(spark: SparkSession, keyed: Path) -> None:
     rows = load(spark, keyed).collect()
     assert {row.value for row in rows} == {None}
     assert (rows[0]._corrupt_record.start, rows[-1]._corrupt_record.end) == (0, whole)
-    for mode in ("FAILFAST", "DROPMALFORMED"):
-        with pytest.raises(PySparkException, match=r"WrongKeyError: .*k\.active"):
-            load(spark, keyed, mode=mode).collect()
+    with pytest.raises(PySparkException, match=r"WrongKeyError: .*k\.active"):
+        load(spark, keyed, mode="FAILFAST").collect()
+    for options in ({"mode": "DROPMALFORMED"}, {"mode": "FAILFAST", "ignoreCorruptFiles": "true"}):
+        assert load(spark, keyed, **options).collect() == []
 
 
 def test_sql_tables_and_views(spark: SparkSession, folder: Path) -> None:

@@ -343,7 +343,7 @@ def test_two_files_that_only_begin_alike_are_an_error(folder: Path) -> None:
     (folder / "b.active").write_bytes(short)
     Segment(folder / "b.active", "b").grow(1)
     query = stream(folder)
-    with pytest.raises(seglake.ReplacedError, match=r"b\.active.*set option onReplaced to skip"):
+    with pytest.raises(seglake.ReplacedError, match=r"b\.active.*as .*a\.active, which .* read.*of its own$"):
         query.batch()
     query = stream(folder, onReplaced="skip")
     assert query.batch() == [f"a-{number}" for number in range(5)]
@@ -664,17 +664,127 @@ def flip(file: Path, offset: int) -> None:
     file.write_bytes(content)
 
 
-def test_a_wrong_key_is_an_error(folder: Path) -> None:
-    with seglake.create(folder / "a.active", format="active", key=bytes(range(32))) as writer:
-        writer.write(type="t", value=b"1")
-    with pytest.raises(seglake.WrongKeyError, match="checksumSecretFile"):
-        stream(folder).batch()
-    assert stream(folder, checksumSecret=bytes(range(32)).hex()).batch() == ["1"]
+KEY = bytes(range(32))
 
 
-def test_a_file_that_is_no_segment_is_an_error_when_it_has_settled(
-    folder: Path, monkeypatch: pytest.MonkeyPatch
+def bad_files(folder: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """A sound file, and one of each kind of which nothing can be read; returns the records of the first."""
+    clock = Clock(monkeypatch)
+    rows = Segment(folder / "b.active").grow(2)
+    for name, key in (("a.active", KEY), ("c.sealed", KEY), ("e.active", None)):
+        with seglake.create(folder / name, format=name[2:], key=key) as writer:  # pyright: ignore
+            writer.write(type="t", value=name.encode())
+    (folder / "README.txt").write_text("what is in here")
+    with seglake.create(folder / "d.chunks", format="chunked") as writer:
+        writer.write(offset=1, value=b"1")
+    for path in folder.iterdir():
+        clock.stamp(path)
+    clock.seconds += 60
+    for look in (seglake.identity, seglake.resume):
+
+        def failing(source: Any, *given: Any, look: Any = look, **how: Any) -> Any:
+            if str(source).endswith("e.active"):
+                raise OSError(5, "Input/output error", str(source))
+            return look(source, *given, **how)
+
+        monkeypatch.setattr(seglake, look.__name__, failing)
+    return rows
+
+
+CAUSES = {
+    "README.txt": "not_a_segment",
+    "a.active": "wrong_key",
+    "c.sealed": "wrong_key",
+    "d.chunks": "not_a_segment",
+    "e.active": "unreadable",
+}
+
+
+@pytest.mark.parametrize("quota", [{}, {"maxFilesPerTrigger": "1"}])
+def test_files_that_cannot_be_read_are_rows_once_and_tried_again(
+    folder: Path, quota: dict[str, str], monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
+    rows = bad_files(folder, monkeypatch)
+    query = unnamed(folder, **quota)
+    found: list[str] = []
+    damage: list[Any] = []
+    while query.plan():
+        assert (query.read(), query.damage) == (query.read(), query.damage)  # as Spark may do
+        found += query.read()
+        damage += query.damage
+    assert found == rows
+    assert {Path(row["path"]).name: row["cause"] for row in damage} == CAUSES
+    assert len(damage) == len(CAUSES)
+    assert all((row["start"], row["kind"]) == (0, "file") for row in damage)
+    assert all(row["end"] == Path(row["path"]).stat().st_size > 0 for row in damage)
+    assert len(caplog.messages) == (3 if not quota else 5)
+    caplog.clear()
+    query.restart()
+    assert query.batch() == []
+    assert not caplog.messages
+    # What can be read by now comes, once.
+    monkeypatch.undo()
+    keys = [folder.parent / "usual", folder.parent / "other"]
+    for path, key in zip(keys, (bytes(32), KEY), strict=True):
+        path.write_bytes(key)
+    (folder / "README.txt").unlink()
+    shutil.copyfile(folder / "b.active", folder / "README.txt")
+    query.options |= {"keyFiles": ",".join(map(str, keys))}
+    query.restart()
+    while query.batch():
+        pass
+    assert sorted(query.rows) == ["a.active", "c.sealed", "e.active"]
+    more = Segment(folder / "b.active").grow(1)
+    assert more[0] in {*query.batch(), *more}
+
+
+@pytest.mark.parametrize("options", [{"mode": "DROPMALFORMED"}, {"ignoreCorruptFiles": "true", "mode": "FAILFAST"}])
+def test_files_that_cannot_be_read_are_counted_in_the_log(
+    folder: Path, options: dict[str, str], monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    rows = bad_files(folder, monkeypatch)
+    query = unnamed(folder, **options)
+    assert query.batch() == rows
+    assert query.batch() == []
+    assert len(caplog.messages) == 3
+    assert sum("1 more files likewise" in message for message in caplog.messages) == 2
+    query.options |= {"checksumSecret": KEY.hex()}
+    query.restart()
+    assert sorted(query.batch()) == ["a.active", "c.sealed"]
+
+
+def test_a_key_that_is_wrong_for_a_while_loses_nothing(folder: Path) -> None:
+    path = folder / "a.active"
+    with seglake.create(path, format="active", key=KEY) as writer:
+        writer.write(type="t", value=b"1")
+    query = stream(folder, checksumSecret=KEY.hex())
+    assert query.batch() == ["1"]
+    with seglake.create(path, format="active", key=KEY, if_exists="append") as writer:
+        for value in (b"2", b"3", b"4"):
+            writer.write(type="t", value=value)
+    query.options["checksumSecret"] = bytes(32).hex()
+    query.restart()
+    assert query.batch() == []
+    query.options["checksumSecret"] = KEY.hex()
+    query.restart()
+    assert query.batch() == ["2", "3", "4"]
+
+
+@pytest.mark.parametrize(
+    ("bad", "error"), [("a.active", r"WrongKeyError: .*checksumSecretFile"), ("README.txt", "FormatError: .*pathGlob")]
+)
+def test_such_a_file_is_an_error_in_mode_failfast(
+    folder: Path, bad: str, error: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bad_files(folder, monkeypatch)
+    for name in CAUSES.keys() - {bad}:
+        (folder / name).unlink()
+    with pytest.raises(seglake.SeglakeError) as raised:
+        unnamed(folder, mode="FAILFAST").batch()
+    assert re.match(error, f"{type(raised.value).__name__}: {raised.value}")
+
+
+def test_a_file_that_is_no_segment_is_told_when_it_has_settled(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     clock = Clock(monkeypatch)
     Segment(folder / "a.active").grow(1)
     (folder / "empty").touch()
@@ -687,16 +797,8 @@ def test_a_file_that_is_no_segment_is_an_error_when_it_has_settled(
     query = unnamed(folder)
     assert len(query.batch()) == 1
     clock.seconds += 60
-    with pytest.raises(seglake.FormatError, match="young: cannot tell the format"):
-        query.batch()
-
-
-def test_files_of_another_format_are_an_error(folder: Path) -> None:
-    Segment(folder / "a.active").grow(1)
-    with seglake.create(folder / "b.chunks", format="chunked") as writer:
-        writer.write(offset=1, value=b"1")
-    with pytest.raises(seglake.FormatError, match=r"b\.chunks: this is a chunked file"):
-        unnamed(folder).batch()
+    assert query.batch() == []
+    assert [row["cause"] for row in query.damage] == ["not_a_segment"]
 
 
 @pytest.mark.parametrize(
@@ -1056,7 +1158,8 @@ def test_ten_thousand_files_that_come_late_move_are_cut_and_replaced(
             query.restart()
         assert sorted(query.batch()) == sorted(rows)
         assert query.batch() == []
-    assert sum("was replaced or cut" in message for message in caplog.messages) == 4 * 20
+    replaced = [message for message in caplog.messages if "was replaced or cut" in message]
+    assert [message.endswith("(19 more files likewise)") for message in replaced] == [True] * 4
 
 
 def test_complete_files_are_read_by_their_sidecars(folder: Path) -> None:

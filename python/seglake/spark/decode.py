@@ -3,6 +3,7 @@
 import logging
 import socket
 from collections.abc import Generator, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Final, cast
 
@@ -14,12 +15,13 @@ from seglake._tasks import After, Growth, Slice
 from seglake._text import path_text, printable_path
 
 from .arrow_types import arrow_schema
-from .option_names import naming_options
+from .notes import Notes
+from .option_names import in_options, naming_options
 from .options import ReadOptions
 from .schema import ReadSchema, arrow_field
 from .stream.look import check_read, open_growth, replaced_while_read
 
-__all__ = ["Decoder"]
+__all__ = ["Decoder", "cause_of"]
 
 _DAMAGE_ROWS: Final = 8192
 _LOG: Final = logging.getLogger(__name__)
@@ -47,50 +49,61 @@ class Decoder:
         Raises:
             seglake.DamageError: the mode is FAILFAST, or the schema has no column that reports damage.
             seglake.LimitError: a record or a chunk is larger than the options allow, or a number than its type.
-            seglake.WrongKeyError: as above; in mode DROPMALFORMED too, where nothing at all would be left of a file.
+            seglake.WrongKeyError: as above, without option ignoreCorruptFiles.
+            seglake.FormatError: likewise, of a file that is no segment.
             seglake.SegmentGoneError: a segment of a log was removed since the read was planned.
             FileNotFoundError: a file is gone since the read was planned.
-            OSError: a file cannot be read.
+            OSError: a file cannot be read, likewise; or it is one that the mode does not leave out.
         """
         with naming_options():
             yield from self._decode_slices(slices)
 
     def _decode_slices(self, slices: Sequence[Slice]) -> Generator[pa.RecordBatch]:
         schema = arrow_schema(self.read_schema.schema)
-        for file, _, part, after, growth in slices:
-            path = file.path
+        with Notes().written(_LOG) as notes:
+            for slice in slices:
+                yield from self._decode_slice(slice, schema, notes)
+
+    def _decode_slice(self, slice: Slice, schema: pa.Schema, notes: Notes) -> Generator[pa.RecordBatch]:
+        file, _, part, after, growth, bad = slice
+        path = file.path
+        if bad is not None:
+            if not (self._skips or self.options.ignore_corrupt_files):
+                raise seglake.FormatError(f"nothing of it can be read: {bad}", path=path, next=self._advice)
+            yield from self._bad_file(file, bad, schema, notes)
+            return
+        with self._going_on(slice) as failed:
             try:
                 reader = self._open(file, part, after, growth)
             except seglake.SegmentGoneError:
                 if self.options.ignore_missing_files:
-                    continue
+                    return
                 raise
             except seglake.ReplacedError as error:
                 stream = self.options.stream
                 if stream is None or stream.on_replaced != "skip":
                     raise
-                _LOG.warning("%s. It is left out", error)
-                continue
+                notes.add("replaced", f"{error}. It is left out")
+                return
             except FileNotFoundError as error:
                 if growth is not None and error.filename == path and not self.options.ignore_missing_files:
                     raise
                 if error.filename != path:  # the other files that are opened are those that options name
                     is_sidecar = error.filename == self.options.parity
                     option = "parity" if is_sidecar else "checksumSecretFile"
-                    named = self.options.parity if is_sidecar else self.options.key_file
                     raise FileNotFoundError(
-                        f"option {option}: {printable_path(named or '')}: there is no such file on "
+                        f"option {option}: {printable_path(error.filename or '')}: there is no such file on "
                         f"{socket.gethostname()}, where {printable_path(path)} is to be read"
                     ) from None
                 if self.options.ignore_missing_files:
-                    continue
+                    return
                 raise FileNotFoundError(
                     f"{printable_path(path)}: was there when the read was planned and is gone now; "
                     "option ignoreMissingFiles leaves such files out"
                 ) from None
             with reader:
                 try:
-                    yield from self._decode(path, reader, schema, after)
+                    yield from self._decode(path, reader, schema, after, notes, is_growth=growth is not None)
                     if growth is not None:
                         check_read(growth, reader, self.options, self.format)
                 except OSError as error:
@@ -106,6 +119,41 @@ class Decoder:
                         f"{error}. In Spark: load it anew, or, if it has not changed, with option maxPartitionBytes of "
                         "at least its size"
                     ) from None
+        for error in failed:
+            yield from self._bad_file(file, cause_of(error), schema, notes, in_options(str(error)))
+
+    @contextmanager
+    def _going_on(self, slice: Slice) -> Generator[list[Exception]]:
+        """Takes an error by which nothing can be read of a file into a list, if others are read on.
+
+        What a stream has planned is read or an error: its state says that it was.
+        """
+        failed: list[Exception] = []
+        try:
+            yield failed
+        except (seglake.FormatError, seglake.WrongKeyError, OSError) as error:
+            if slice.growth is not None or slice.file.segment is not None or not self.goes_on(error, slice.file.path):
+                raise
+            failed.append(error)
+
+    def goes_on(self, error: Exception, path: str) -> bool:
+        """Tells whether an error by which nothing of a file can be read stops no other file."""
+        return (self._skips or self.options.ignore_corrupt_files) and self.options.goes_on(error, path)
+
+    def _bad_file(
+        self, file: SegmentFile, cause: str, schema: pa.Schema, notes: Notes, error: str | None = None
+    ) -> Iterator[pa.RecordBatch]:
+        """Yields a row for a file of which nothing can be read, or notes that it is left out."""
+        if self.reports_bad_files:
+            report = {"path": path_text(file.path), "start": 0, "end": file.size, "kind": "file", "cause": cause}
+            yield pa.RecordBatch.from_pylist([{self.options.corrupt_column: report}], schema)
+        else:
+            notes.add(cause, f"{error or f'{printable_path(file.path)}: {cause}'}. It is left out")
+
+    @property
+    def reports_bad_files(self) -> bool:
+        """Whether there is a row for a file of which nothing can be read."""
+        return self._skips and self.options.mode == "PERMISSIVE" and not self.options.ignore_corrupt_files
 
     @property
     def _skips(self) -> bool:
@@ -116,7 +164,8 @@ class Decoder:
 
     def open_to_split(self, file: SegmentFile) -> seglake.Reader:
         """Opens a file on the driver, without the key's file: that is for the executors alone."""
-        return self._opened(file)
+        secret = self.options.key
+        return self._opened(file, key=secret.reveal() if secret is not None else None)
 
     def _open(
         self, file: SegmentFile, part: seglake.Part | None, after: After | None, growth: Growth | None
@@ -131,43 +180,49 @@ class Decoder:
         if growth is not None:
             return open_growth(growth, self.options, self.format, part, **read)
         return self._opened(
-            file, key=self.options.key_file, record_bytes=self.options.record_bytes, part=part, prune=True, **read
+            file, key=self.options.read_key, record_bytes=self.options.record_bytes, part=part, prune=True, **read
         )
 
     def _opened(
-        self, file: SegmentFile, *, key: str | None = None, record_bytes: int | None = None, **more: Any
+        self, file: SegmentFile, *, key: Any = None, record_bytes: int | None = None, **more: Any
     ) -> seglake.Reader:
-        secret = self.options.key
         # A segment of a log may have another format by now, which it says itself.
         format = self.format if file.segment is None else self.options.segment_format
         return seglake.open(
             self.options.stores.source(file),
             format=format,
-            key=secret.reveal() if secret is not None else key,
+            key=key,
             parity=self.options.parity,
             **self.options.format_options.arguments(self.format, record_bytes=record_bytes),
             **more,
         )
 
     def _decode(
-        self, path: str, reader: seglake.Reader, schema: pa.Schema, after: After | None
+        self,
+        path: str,
+        reader: seglake.Reader,
+        schema: pa.Schema,
+        after: After | None,
+        notes: Notes,
+        *,
+        is_growth: bool,
     ) -> Iterator[pa.RecordBatch]:
         # Spark's engine takes a batch while the next one is made. It has no uint64.
         uint64_type: Any = "int64" if self.read_schema.uint64_type == "bigint" else "decimal"
         batches = reader.batches(warn=False, ahead=True, uint64_type=uint64_type)
-        noted = False
+        first: seglake.Span | None = None
         # What is wrong with records that are given out all the same, by their position. It is known no later than they.
         in_records: dict[int, seglake.Span] = {}
+        # What may turn out to be all damage of a file that is to be left out then.
+        held: list[seglake.Span] | None = [] if self.options.ignore_corrupt_files and not is_growth else None
         for batch in batches:
             damage = _reported(batch.damage, after, reader)
-            if damage and not noted and self.options.mode == "DROPMALFORMED":
-                noted = True
-                _LOG.warning(
-                    "%s: damage is left out, first %s at offset %d; `seglake verify` lists all of it",
-                    printable_path(path),
-                    damage[0].cause,
-                    damage[0].start,
-                )
+            if held is not None:
+                held += damage
+                if not batch.num_rows:
+                    continue
+                damage, held = held, None
+            first = first or next(iter(damage), None)
             if "cause" in self.read_schema.columns:
                 in_records.update((span.start, span) for span in damage if span.kind == "record")
                 damage = [span for span in damage if span.kind != "record"]
@@ -176,25 +231,32 @@ class Decoder:
                 if rows.num_rows:
                     yield rows
             yield from self._damage_rows(path, damage, schema)
-        yield from self._damage_rows(path, list(in_records.values()), schema)
         if not batches.report.wrong_key:
+            if first is not None and self.options.mode == "DROPMALFORMED":
+                notes.add(
+                    "damage",
+                    f"{printable_path(path)}: damage is left out, first {first.cause} at offset {first.start}; "
+                    "`seglake verify` lists all of it",
+                )
+            yield from self._damage_rows(path, [*(held or ()), *in_records.values()], schema)
             return
         found = (
             "no record checks although the structure is sound; the key is probably not the one that the file was "
             "written with"
         )
-        if self.options.mode == "PERMISSIVE":
-            _LOG.warning("%s: %s. All of it is reported as damage", printable_path(path), found)
+        if self.options.mode == "PERMISSIVE" and held is None:
+            notes.add("wrong_key", f"{printable_path(path)}: {found}. All of it is reported as damage")
+        elif not is_growth:
+            notes.add("wrong_key", f"{printable_path(path)}: {found}. It is left out")
         else:
-            first = batches.report.damage[0]
+            damaged = batches.report.damage[0]
             raise seglake.WrongKeyError(
                 path=path,
-                byte_offset=first.start,
-                cause=first.cause or "checksum_mismatch",
-                expected="checksums made with the key given",
+                byte_offset=damaged.start,
+                cause=damaged.cause or "checksum_mismatch",
+                expected="checksums made with the key with which the batch was planned",
                 actual="no checksum that agrees with it",
-                next=f"{found.capitalize()}. Mode DROPMALFORMED would leave out the whole file: give the right key "
-                "with option checksumSecretFile, or see in mode PERMISSIVE what is there",
+                next="Give the executors the key that the driver has",
             )
 
     def _record_rows(
@@ -239,22 +301,33 @@ class Decoder:
         """Says what to do about damage that is an error here, in the words of this source's options."""
         if isinstance(error, seglake.WrongKeyError):
             return error
-        name = self.options.corrupt_column
-        advice = (
-            f"The schema given has no column to report damage in: add {name} "
-            "struct<path: string, start: bigint, end: bigint, kind: string, cause: string> to it, "
-            "or set mode to DROPMALFORMED to leave damage out"
-            if self.options.mode == "PERMISSIVE"
-            else "Mode PERMISSIVE reads what is sound, and reports damage in rows; `seglake verify` lists all of it"
-        )
         return type(error)(
             path=error.path,
             byte_offset=error.byte_offset,
             cause=error.cause,
             expected=error.expected,
             actual=error.actual,
-            next=advice,
+            next=self._advice,
         )
+
+    @property
+    def _advice(self) -> str:
+        """What to do about what is an error here and a row elsewhere."""
+        name = self.options.corrupt_column
+        return (
+            f"The schema given has no column to report damage in: add {name} "
+            "struct<path: string, start: bigint, end: bigint, kind: string, cause: string> to it, "
+            "or set mode to DROPMALFORMED to leave damage out"
+            if self.options.mode == "PERMISSIVE"
+            else "Mode PERMISSIVE reads what is sound, and reports damage in rows; `seglake verify` lists all of it"
+        )
+
+
+def cause_of(error: Exception) -> str:
+    """Returns why nothing of a file can be read, in the words of `seglake._tasks.BadFile`."""
+    if isinstance(error, seglake.WrongKeyError):
+        return "wrong_key"
+    return "not_a_segment" if isinstance(error, seglake.FormatError) else "unreadable"
 
 
 def _reported(damage: Sequence[seglake.Span], after: After | None, reader: seglake.Reader) -> Sequence[seglake.Span]:

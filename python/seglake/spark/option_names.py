@@ -9,7 +9,7 @@ from seglake._argument_names import renamed
 
 from .option_table import camel_case
 
-__all__ = ["naming_options"]
+__all__ = ["in_options", "naming_options"]
 
 # What a message names, and what a user of Spark types instead.
 _OPTIONS: Final = {
@@ -44,10 +44,15 @@ def naming_options() -> Generator[None]:
         raise
 
 
+def in_options(text: str) -> str:
+    """Returns a message with the names of options in the place of those of arguments."""
+    return renamed(text, _OPTIONS)
+
+
 def _rename(error: Exception) -> None:
-    error.args = tuple(renamed(each, _OPTIONS) if isinstance(each, str) else each for each in error.args)
+    error.args = tuple(in_options(each) if isinstance(each, str) else each for each in error.args)
     if isinstance(error, seglake.SeglakeError):
-        error.reason = renamed(error.reason, _OPTIONS)
-        error.next = error.next and renamed(error.next, _OPTIONS)
+        error.reason = in_options(error.reason)
+        error.next = error.next and in_options(error.next)
     if isinstance(error, OSError) and error.strerror is not None:
-        error.strerror = renamed(error.strerror, _OPTIONS)
+        error.strerror = in_options(error.strerror)

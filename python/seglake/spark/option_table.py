@@ -168,6 +168,14 @@ def _modification_time(text: str, zone: tzinfo | None) -> float:
     return (values.time(text, zone) - _EPOCH) / timedelta(seconds=1)
 
 
+def _key_files(text: str) -> tuple[str, ...]:
+    expected = 'paths with commas between them, or a JSON list: ["/keys/new", "/keys/old"]'
+    found = values.texts(text, expected)
+    if not found or not all(found):
+        raise values.WrongValueError(text, expected)
+    return found
+
+
 def _secret(text: str) -> Secret:
     # The message must not show the value, not even a wrong one: it may be the key with a character too many.
     if not re.fullmatch(rf"[0-9a-fA-F]{{{2 * _KEY_BYTES}}}", text):
@@ -189,8 +197,8 @@ def _reading() -> Iterator[Option]:
     yield Option(
         "segmentFormat",
         _code(*formats),
-        "The format of all files. Files of two formats in one load are an error without it, and so is a file whose "
-        "format cannot be told. Naming it spares the driver from opening every file.",
+        "The format of all files. Files of two formats in one load are an error without it. Naming it spares the "
+        "driver from opening every file.",
         _segment_format,
         otherwise="found for each file",
     )
@@ -273,10 +281,24 @@ def _reading() -> Iterator[Option]:
         False,
     )
     yield Option(
+        "ignoreCorruptFiles",
+        "boolean",
+        "Leave out files that cannot be read at all, with a line in the log, whatever the [mode](#damage): those of "
+        "another key, of no format, and those that fail to be read.",
+        values.flag,
+        False,
+    )
+    yield Option(
         "checksumSecretFile",
         "path",
         "The file of the key: 64 hexadecimal digits or 32 bytes. Only the executors read it.",
         values.not_empty,
+    )
+    yield Option(
+        "keyFiles",
+        "paths with commas, or a JSON list",
+        "Files of several keys, in the place of `checksumSecretFile`. Of each file, the first that fits is taken.",
+        _key_files,
     )
     yield Option("checksumSecret", "64 hexadecimal digits", "The key itself.", _secret)
     yield Option(
@@ -318,7 +340,7 @@ def _reading() -> Iterator[Option]:
         "bytes",
         "What opening a file counts for when files are packed into tasks.",
         values.size,
-        4 << 20,
+        otherwise="`128k`; `4m` for remote files",
     )
     yield Option(
         "minPartitionNum",
@@ -506,11 +528,23 @@ class OptionValues:
         Raises:
             ValueError: both are, or the key is none. The message never shows it.
         """
-        file: str | None = self.get("checksumSecretFile")
-        key: Secret | None = self.get("checksumSecret")
-        if file is not None and key is not None:
-            raise ValueError("options checksumSecretFile and checksumSecret are both given: give one of them")
-        return file, key
+        self._refuse_both("checksumSecretFile", "checksumSecret")
+        return self.get("checksumSecretFile"), self.get("checksumSecret")
+
+    def keys(self) -> tuple[tuple[str, ...], Secret | None]:
+        """Returns the paths of the files of keys and a key itself, of which at most one is given.
+
+        Raises:
+            ValueError: both are, or the key is none. The message never shows it.
+        """
+        self._refuse_both("keyFiles", "checksumSecretFile")
+        self._refuse_both("keyFiles", "checksumSecret")
+        file, key = self.key()
+        return (self.get("keyFiles") or ()) if file is None else (file,), key
+
+    def _refuse_both(self, one: str, other: str) -> None:
+        if self.given(one) is not None and self.given(other) is not None:
+            raise ValueError(f"options {one} and {other} are both given: give one of them")
 
 
 def _wrong(name: str, text: str, expected: str) -> ValueError:

@@ -1,20 +1,23 @@
 """The options of the Spark data source: parsed and checked once, on the driver, before any job."""
 
+import errno
 import json
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import cast
 
+import seglake
 from seglake._files import FileFilter, SegmentFile
 from seglake._filters import FILTER_OPTIONS, Condition, conditions
 from seglake._formats import FormatOptions, UuidType, column_names, limit_options
+from seglake._text import printable_path
 
 from .formats import Uint64Type, has_uint64
 from .option_table import Mode, OnReplaced, OptionValues, Purpose, Secret, camel_case
-from .stores import Stores
+from .stores import Stores, is_elsewhere
 
-__all__ = ["ReadOptions"]
+__all__ = ["ReadOptions", "is_about"]
 
 
 @dataclass(frozen=True)
@@ -69,7 +72,8 @@ class ReadOptions:
         record_bytes: the largest record that is read, in bytes; None is the library's default.
         filter: which of the files found are read.
         ignore_missing_files: leave out files that are gone when they are to be read.
-        key_file: the path of the key's file, opened on the executors only.
+        ignore_corrupt_files: leave out files of which nothing can be read.
+        key_files: the paths of the files of keys, opened on the executors only; none takes the usual key.
         key: the key itself.
         max_partition_bytes: the most bytes that one task reads, unless a single file is larger.
         open_cost_bytes: what opening a file counts for when files are packed into tasks, in bytes.
@@ -92,7 +96,8 @@ class ReadOptions:
     record_bytes: int | None
     filter: FileFilter
     ignore_missing_files: bool
-    key_file: str | None
+    ignore_corrupt_files: bool
+    key_files: tuple[str, ...]
     key: Secret | None
     max_partition_bytes: int
     open_cost_bytes: int
@@ -114,7 +119,7 @@ class ReadOptions:
         """
         given = {name.lower(): value for name, value in options.items()}
         read = OptionValues(given, purpose)
-        key_file, key = read.key()
+        key_files, key = read.keys()
         paths = _paths(given)
         parsed = cls(
             paths=paths,
@@ -131,10 +136,11 @@ class ReadOptions:
             record_bytes=read.get("recordBytes"),
             filter=_filter(read),
             ignore_missing_files=read.get("ignoreMissingFiles"),
-            key_file=key_file,
+            ignore_corrupt_files=read.get("ignoreCorruptFiles"),
+            key_files=key_files,
             key=key,
             max_partition_bytes=read.get("maxPartitionBytes"),
-            open_cost_bytes=read.get("openCostInBytes"),
+            open_cost_bytes=_open_cost(read, paths),
             min_partitions=read.get("minPartitionNum") or os.cpu_count() or 1,
             stores=Stores.parse(given, [*paths, *(given[name] for name in ["statelocation"] if name in given)]),
             stream=StreamOptions.parse(read) if purpose == "streaming" else None,
@@ -142,6 +148,25 @@ class ReadOptions:
         if parsed.segment_format is not None:
             parsed.check_format(parsed.segment_format)
         return parsed
+
+    def goes_on(self, error: Exception, path: str) -> bool:
+        """Tells whether an error by which nothing of a file can be read stops no other file.
+
+        A store may fail for a moment: that is no trait of the file, unless the option says so.
+        """
+        if not is_about(error, path):
+            return False
+        if isinstance(error, OSError):
+            if error.errno in (errno.ENOENT, errno.ESTALE):
+                return False
+            if is_elsewhere(path):
+                return self.ignore_corrupt_files
+        return self.ignore_corrupt_files or self.mode != "FAILFAST"
+
+    @property
+    def read_key(self) -> bytes | tuple[str, ...] | None:
+        """What `seglake.open` takes as the key. Only for who may open the files of keys."""
+        return self.key.reveal() if self.key is not None else self.key_files or None
 
     def check_parity(self, files: Sequence[SegmentFile] | None = None) -> None:
         """Refuses a sidecar that is named for anything but one file: it is that of one.
@@ -194,6 +219,21 @@ class ReadOptions:
             foreign.append("uint64Type")
         if foreign:
             raise ValueError(f"option {foreign[0]} does not concern format {format}")
+
+
+def _open_cost(read: OptionValues, paths: Sequence[str]) -> int:
+    given = read.given("openCostInBytes")
+    if given is not None:
+        return given
+    # Measured: a file that is mounted opens in 0.2 ms, and a task of Python costs 50 ms. A store answers in some 30 ms.
+    return 4 << 20 if any(map(is_elsewhere, paths)) else 128 << 10
+
+
+def is_about(error: Exception, path: str) -> bool:
+    """Tells whether an error is about a file, and not about its sidecar or the file of a key."""
+    if isinstance(error, OSError):
+        return error.filename == path
+    return isinstance(error, seglake.SeglakeError) and error.path in (None, path, printable_path(path))
 
 
 def _repair(read: OptionValues) -> bool:

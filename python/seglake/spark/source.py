@@ -3,6 +3,8 @@
 import socket
 from collections.abc import Iterator, Mapping, MutableMapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, NoReturn
 
 import pyspark
@@ -14,7 +16,7 @@ from seglake._files import FileListing, SegmentFile, find_files
 from seglake._tasks import Slice
 from seglake._text import printable_path
 
-from .decode import Decoder
+from .decode import Decoder, cause_of
 from .formats import FORMAT_OF_LOGS
 from .option_names import naming_options
 from .option_table import Purpose, purposes, refuse_unknown
@@ -35,6 +37,7 @@ __all__ = ["SegmentDataSource"]
 # How many files elsewhere are looked at at a time, and how many of them wait for that.
 _LOOKS: Final = 32
 _GROUP: Final = 1024
+_NONE: Final[Mapping[str, str]] = MappingProxyType({})
 
 
 class SegmentDataSource(DataSource):
@@ -90,11 +93,11 @@ class SegmentDataSource(DataSource):
             listing = self._find()
             if listing.logs and not listing.files:
                 return inferred_schema(FORMAT_OF_LOGS, self._options)
-            if not listing.files:
+            self._format = _first_format(listing.files, self._options)
+            if self._format is None:
                 raise FileNotFoundError(
                     f"{_no_files(self._options, listing)}. With option segmentFormat or a schema that is no error"
                 )
-            self._format = _detect(listing.files[0], self._options)
             self._options.check_format(self._format)
         return inferred_schema(self._format, self._options)
 
@@ -105,12 +108,14 @@ class SegmentDataSource(DataSource):
             raise ValueError("options of streams were given, and this is a load: leave them out, or use readStream")
         files = self._find().files
         self._options.check_parity(files)
-        format = self._options.segment_format or _common_format(files, self._options)
+        format, bad = self._options.segment_format, dict[str, str]()
+        if format is None:
+            format, bad = _common_format(files, self._options)
         if format is None:
             return SegmentDataSourceReader(None, [])
         self._options.check_format(format)
         decoder = Decoder(format, self._options, ReadSchema.check(schema, format, self._options))
-        return SegmentDataSourceReader(decoder, files)
+        return SegmentDataSourceReader(decoder, files, bad)
 
     @naming_options()
     def streamReader(self, schema: StructType) -> "DataSourceStreamReader":
@@ -140,8 +145,7 @@ class SegmentDataSource(DataSource):
 
     def _first_format(self) -> str | None:
         """Returns the format of the first file; None where there is none."""
-        files = self._find().files
-        return _detect(files[0], self._options) if files else None
+        return _first_format(self._find().files, self._options)
 
     @property
     def _options(self) -> ReadOptions:
@@ -153,32 +157,34 @@ class SegmentDataSource(DataSource):
         """Finds the files, once: Spark asks for the schema and sends the object on in one process."""
         if self._listing is None:
             options = self._options
-            key = options.key.reveal() if options.key is not None else options.key_file
             try:
-                self._listing = find_files(options.paths, options.filter, options.stores, key=key)
+                self._listing = find_files(options.paths, options.filter, options.stores, key=options.read_key)
             except FileNotFoundError as error:
-                if options.key_file is None or error.filename != options.key_file:
+                if error.filename not in options.key_files:
                     raise
                 raise FileNotFoundError(
-                    f"option checksumSecretFile: {printable_path(options.key_file)}: there is no such file on "
+                    f"option checksumSecretFile: {printable_path(error.filename)}: there is no such file on "
                     f"{socket.gethostname()}, where the read is planned: the mark of a log is checked under its key"
                 ) from None
         return self._listing
 
 
 class SegmentDataSourceReader(DataSourceReader):
-    """Reads files of one format. `decoder` is None where there are none."""
+    """Reads files of one format. `decoder` is None where there are none; `bad` says why some files cannot be read."""
 
-    def __init__(self, decoder: Decoder | None, files: Sequence[SegmentFile]) -> None:
+    def __init__(self, decoder: Decoder | None, files: Sequence[SegmentFile], bad: Mapping[str, str] = _NONE) -> None:
         self._decoder: Decoder | None = decoder
         self._files = files
+        self._bad = bad
 
     @naming_options()
     def partitions(self) -> Sequence[InputPartition]:
         """Returns one partition for each task. Large files are split."""
         if self._decoder is None:
             return []
-        return partitions([Slice(file, file.size) for file in self._files], self._decoder)
+        bad = self._bad
+        slices = [Slice(file, 0 if file.path in bad else file.size, bad=bad.get(file.path)) for file in self._files]
+        return partitions(slices, self._decoder)
 
     def __reduce__(self) -> tuple[object, ...]:
         # The executors get their partition with their task, so the reader that they all get is sent without them.
@@ -200,8 +206,8 @@ def _no_sink() -> NotImplementedError:
     )
 
 
-def _common_format(files: Sequence[SegmentFile], options: ReadOptions) -> str | None:
-    """Returns the format that all files have, None if there are no files.
+def _common_format(files: Sequence[SegmentFile], options: ReadOptions) -> tuple[str | None, dict[str, str]]:
+    """Returns the format that all files have, None if there are no files; and why nothing of others can be read.
 
     Segments of logs are of several formats with the same columns, and say theirs when they are opened: beside other
     files the format is that of these, of logs alone that of the first segment.
@@ -209,13 +215,18 @@ def _common_format(files: Sequence[SegmentFile], options: ReadOptions) -> str | 
     Raises:
         ValueError: two files differ in their format, or a file and a log in their columns.
         FileNotFoundError: a file is gone since it was listed.
-        seglake.FormatError: the format of a file cannot be told.
+        seglake.FormatError: the format of a file cannot be told, and the mode is FAILFAST, or there is no other file.
+        OSError: likewise, a file cannot be read.
     """
     kinds = seglake.formats(dialect=options.format_options.dialect)
     first: tuple[str, str] | None = None
     of_log: tuple[str, str] | None = None
+    bad: dict[str, Exception] = {}
     for file, format in zip(files, _formats(files, options), strict=True):
         if format is None:
+            continue
+        if isinstance(format, Exception):
+            bad[file.path] = format
             continue
         found = (file.path, format)
         if file.segment is not None:
@@ -229,7 +240,26 @@ def _common_format(files: Sequence[SegmentFile], options: ReadOptions) -> str | 
         else:
             first = first or found
     of_all = first or of_log
-    return of_all[1] if of_all is not None else None
+    if of_all is None and bad:
+        raise next(iter(bad.values()))
+    return of_all[1] if of_all is not None else None, {path: cause_of(error) for path, error in bad.items()}
+
+
+def _first_format(files: Sequence[SegmentFile], options: ReadOptions) -> str | None:
+    """Returns the format of the first file that has one; None if there are no files.
+
+    Raises:
+        FileNotFoundError, seglake.FormatError, OSError: as `_common_format`.
+    """
+    failed: Exception | None = None
+    for file in files:
+        found = _format_of(file, options)
+        if isinstance(found, str):
+            return found
+        failed = failed or found
+    if failed is not None:
+        raise failed
+    return None
 
 
 def _differing(first: tuple[str, str], other: tuple[str, str]) -> ValueError:
@@ -239,20 +269,12 @@ def _differing(first: tuple[str, str], other: tuple[str, str]) -> ValueError:
     )
 
 
-def _formats(files: Sequence[SegmentFile], options: ReadOptions) -> Iterator[str | None]:
-    """Yields each file's format, None for one that is gone where such files are to be left out.
+def _formats(files: Sequence[SegmentFile], options: ReadOptions) -> Iterator[str | Exception | None]:
+    """Yields each file's format, as `_format_of`.
 
     Elsewhere a look at a file is mostly waiting, so that many are looked at together; here threads would only cost.
     """
-
-    def format_of(file: SegmentFile) -> str | None:
-        try:
-            return _detect(file, options)
-        except FileNotFoundError:
-            if options.ignore_missing_files:
-                return None
-            raise
-
+    format_of = partial(_format_of, options=options)
     if not any(is_elsewhere(file.path) for file in files):
         yield from map(format_of, files)
         return
@@ -260,6 +282,23 @@ def _formats(files: Sequence[SegmentFile], options: ReadOptions) -> Iterator[str
         # In groups: what waits for a thread takes memory, and after an error there is nothing more to look at.
         for first in range(0, len(files), _GROUP):
             yield from threads.map(format_of, files[first : first + _GROUP])
+
+
+def _format_of(file: SegmentFile, options: ReadOptions) -> str | Exception | None:
+    """Returns a file's format; None of one that is gone where such files are to be left out.
+
+    Where files of which nothing can be read stop no others, returns why the format cannot be told instead of raising.
+    """
+    try:
+        return _detect(file, options)
+    except FileNotFoundError:
+        if options.ignore_missing_files:
+            return None
+        raise
+    except (seglake.FormatError, OSError) as error:
+        if file.segment is not None or not options.goes_on(error, file.path):
+            raise
+        return error
 
 
 def _detect(file: SegmentFile, options: ReadOptions) -> str:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from seglake._files import SegmentFile, find_files
 from seglake._files.patterns import is_hidden
 from seglake._formats import format_named
-from seglake._tasks import Slice
+from seglake._tasks import Growth, Slice
 from seglake._text import printable_path
 
 from ..stores import is_elsewhere
@@ -23,6 +23,7 @@ from .state import State, StateStore
 from .state_folder import state_folders
 
 if TYPE_CHECKING:
+    from ..decode import Decoder
     from ..options import ReadOptions, StreamOptions
 
 __all__ = ["FolderStream"]
@@ -32,13 +33,15 @@ class FolderStream:
     """Plans the batches of a stream of files.
 
     Args:
-        options: what the stream was asked for.
-        format: a format that has the columns of the stream.
+        decoder: reads the files.
     """
 
-    def __init__(self, options: ReadOptions, format: str) -> None:
-        self.options = options
-        self.format = format
+    def __init__(self, decoder: Decoder) -> None:
+        options: ReadOptions = decoder.options
+        format: str = decoder.format
+        self.options: ReadOptions = options
+        self.format: str = format
+        self._decoder = decoder
         own = self._own
         if own.starting_from not in ("start", "now"):
             raise ValueError(
@@ -79,7 +82,9 @@ class FolderStream:
         self._states = {start: before}
         skips = self._own.starting_from == "now" and start.number == 0
         listed, done = self._available or _Available(self._listed(), set())
-        plan = BatchPlan(self._look, before.copy(), Quota() if skips else quota, self._memory, self._listed)
+        plan = BatchPlan(
+            self._look, self._decoder, before.copy(), Quota() if skips else quota, self._memory, self._listed
+        )
         plan.make(listed, done)
         if not skips and not plan.batch:
             # What was looked at is not looked at again, until a restart.
@@ -93,8 +98,11 @@ class FolderStream:
     def slices(self, end: StateOffset) -> list[Slice]:
         """Returns what the batch reads that ends at an offset."""
         batch = self._store.batch(end)
-        files = [SegmentFile(growth.path, growth.path, growth.nbytes) for growth in batch]
-        return [Slice(file, file.size, growth=growth) for file, growth in zip(files, batch, strict=True)]
+        files = [(SegmentFile(own.path, own.path, own.nbytes), own) for own in batch]
+        return [
+            Slice(file, file.size, growth=own) if isinstance(own, Growth) else Slice(file, 0, bad=own.cause)
+            for file, own in files
+        ]
 
     @property
     def _own(self) -> StreamOptions:

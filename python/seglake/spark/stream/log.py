@@ -119,8 +119,7 @@ class LogStream:
 
     def _listed(self) -> list[_Listed]:
         options = self.options
-        key = options.key.reveal() if options.key is not None else options.key_file
-        listing = find_files([self.folder], FileFilter(), options.stores, key=key)
+        listing = find_files([self.folder], FileFilter(), options.stores, key=options.read_key)
         if not listing.logs:
             raise ValueError(
                 f"{printable_path(self.folder)}: expected the folder of a log to stream from. To stream other files, "

@@ -13,9 +13,13 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 import seglake
 from seglake import Position
-from seglake._tasks import Growth
+from seglake._tasks import BadFile, Growth
 from seglake._text import printable_path
 
+from ..decode import cause_of
+from ..notes import Notes
+from ..option_names import in_options
+from ..options import is_about
 from .look import NoRoomError
 from .offset import NEW_CHECKPOINT
 from .state import ReadSegment, SeenFile
@@ -23,6 +27,7 @@ from .state import ReadSegment, SeenFile
 if TYPE_CHECKING:
     from seglake._files import SegmentFile
 
+    from ..decode import Decoder
     from .log import Quota
     from .look import Grown, Look
     from .state import State
@@ -53,11 +58,13 @@ class Memory:
         identities: those of files that no batch had room for yet, as they were listed.
         unlisted: of segments of which no file is listed, the number of the state since when.
         damaged: where damage is that was warned of, by the keys of segments.
+        bad: files of which nothing could be read, as they were listed: they are tried again when they have changed.
     """
 
     identities: dict[SegmentFile, str | None] = field(default_factory=dict["SegmentFile", str | None])
     unlisted: dict[str, int] = field(default_factory=dict[str, int])
     damaged: dict[str, int] = field(default_factory=dict[str, int])
+    bad: set[SegmentFile] = field(default_factory=set["SegmentFile"])
 
 
 class BatchPlan:
@@ -65,6 +72,7 @@ class BatchPlan:
 
     Args:
         look: looks at files.
+        decoder: reads them.
         state: the state before it, which becomes the one after it.
         quota: the most that the batch takes.
         memory: what earlier plans have left.
@@ -75,10 +83,20 @@ class BatchPlan:
         batch: what is read.
     """
 
-    def __init__(self, look: Look, state: State, quota: Quota, memory: Memory, listed: Callable[[], Listed]) -> None:
+    def __init__(
+        self,
+        look: Look,
+        decoder: Decoder,
+        state: State,
+        quota: Quota,
+        memory: Memory,
+        listed: Callable[[], Listed],
+    ) -> None:
         self.state = state
-        self.batch: list[Growth] = []
+        self.batch: list[Growth | BadFile] = []
         self._look = look
+        self._decoder = decoder
+        self._notes = Notes()
         self._quota = quota
         self._memory = memory
         self._list_again = listed
@@ -111,8 +129,13 @@ class BatchPlan:
             seglake.ReplacedError: a file is not the one that was read.
             seglake.SeglakeError: a file cannot be read.
         """
+        with self._notes.written(_LOG):
+            self._make(listed, done)
+
+    def _make(self, listed: Listed, done: set[str]) -> None:
         files, self._listed_ns = listed
         self._files = files
+        self._memory.bad = {file for file in self._memory.bad if files.get(file.path) == file}
         self._forget()
         # What was read longest ago comes first, so that no file that grows fast keeps others waiting.
         waiting = [file for _, file in sorted(self._waiting(files, done), key=lambda each: (each[0], each[1].path))]
@@ -128,9 +151,11 @@ class BatchPlan:
                         done.add(file.path)
                 except NoRoomError:
                     break
-                except OSError as error:
-                    if not _is_gone(error, file):
-                        raise
+                except (OSError, seglake.FormatError, seglake.WrongKeyError) as error:
+                    if isinstance(error, OSError) and _is_gone(error, file):
+                        continue
+                    self._leave(file, error)
+                    done.add(file.path)
         self._memory.identities = {
             file: identity for file, identity in self._memory.identities.items() if file.path not in self.state.files
         }
@@ -188,17 +213,43 @@ class BatchPlan:
             modified = file.settled_ns(self._listed_ns)
             if seen is not None and modified is not None and seen.modified == modified and seen.size == file.size:
                 continue
-            if path in done:
+            if path in done or file in self._memory.bad:
                 continue
             if seen is None:
                 try:
                     self._new[path] = self._key(file)
-                except OSError as error:
-                    if not _is_gone(error, file):
-                        raise
-                    continue
+                except (OSError, seglake.FormatError) as error:
+                    if isinstance(error, OSError) and _is_gone(error, file):
+                        continue
+                    self._new[path] = f"{_UNKNOWN}{path}"  # it is raised again in its turn
             segment = segments.get(self._new[path] if seen is None else seen.segment)
             yield (0 if segment is None else segment.batch), file
+
+    def _leave(self, file: SegmentFile, error: Exception) -> None:
+        """Notes a file of which nothing can be read. What was read of it before stays so.
+
+        Raises:
+            Exception: the error, where one file stops all.
+        """
+        if not self._decoder.goes_on(error, file.path):
+            if not isinstance(error, seglake.FormatError) or not is_about(error, file.path):
+                raise error
+            raise seglake.FormatError(
+                error.reason,
+                path=error.path,
+                next="Leave the file out with option pathGlobFilter, or choose mode PERMISSIVE, which has a row for it",
+            ) from None
+        cause = cause_of(error)
+        seen = self.state.files.get(file.path)
+        if seen is None or seen.bad != cause:
+            if self._decoder.reports_bad_files:
+                self.batch.append(BadFile(file.path, file.size, cause))
+            text = in_options(str(error))
+            self._notes.add(cause, f"{text}. Nothing of it is read; it is tried again when it has changed")
+        key = self._new[file.path] if seen is None else seen.segment
+        self.state.see(file.path, SeenFile(None, file.size, key, cause))
+        if not isinstance(error, OSError) and file.settled_ns(self._listed_ns) is not None:
+            self._memory.bad.add(file)
 
     def _key(self, file: SegmentFile) -> str:
         seen = self.state.files.get(file.path)
@@ -284,7 +335,7 @@ class BatchPlan:
         if self._look.options.mode == "FAILFAST":
             raise damage
         self._memory.damaged[key] = at
-        _LOG.warning("%s", damage)
+        self._notes.add("damage", str(damage))
 
     def _has_told(self, file: SegmentFile, key: str, grown: Grown) -> bool:
         """Tells whether a file without a sound record is one that was read under another name, which it has no more."""
@@ -343,10 +394,11 @@ class BatchPlan:
                     return False  # the next listing has both
                 if others or self._skips_replaced:
                     if not others:
-                        _LOG.warning("%s. Option onReplaced is skip: it is read as another file", error)
+                        self._notes.add("another", f"{error}. Option onReplaced is skip: it is read as another file")
                     self.state.forget_file(file.path)
                     self._new[file.path] = own
                     return self._take(file, own)
+                return self._refuse(file, key, error, is_another=True)
         return self._refuse(file, key, error)
 
     def _has_moved(self, file: SegmentFile, key: str) -> bool:
@@ -379,17 +431,40 @@ class BatchPlan:
                 raise
             return None
 
-    def _refuse(self, file: SegmentFile, key: str, error: seglake.ReplacedError) -> bool:
+    def _refuse(self, file: SegmentFile, key: str, error: seglake.ReplacedError, *, is_another: bool = False) -> bool:
+        """Ends the query at a file that does not go on as its segment; with option onReplaced=skip, passes it by.
+
+        Args:
+            file: the file.
+            key: that of the segment.
+            error: how it differs.
+            is_another: whether it begins with another record, so that the option would have it read.
+        """
         if not self._skips_replaced:
+            known = self.state.segments.get(key)
+            if is_another:
+                advice = (
+                    "The stream has read another file with this name. Put that back, or set option onReplaced to "
+                    f"skip, which reads this one too. {NEW_CHECKPOINT}"
+                )
+            elif known is not None and known.path != file.path and known.path in self._files:
+                advice = (
+                    f"It begins with the same record as {printable_path(known.path)}, which the stream has read, and "
+                    "goes on otherwise. Move it into another folder, and stream that by a query of its own"
+                )
+            else:
+                advice = (
+                    "The stream has read a file that begins with the same record, and goes on otherwise. Put that "
+                    f"back, and move this one into another folder. {NEW_CHECKPOINT}"
+                )
             raise seglake.ReplacedError(
                 path=error.path or file.path,
                 byte_offset=error.byte_offset,
                 expected=error.expected,
                 actual=error.actual,
-                next="The stream has read a file with this name, or one that begins with the same record. Put it back, "
-                f"or set option onReplaced to skip. {NEW_CHECKPOINT}",
+                next=advice,
             ) from None
-        _LOG.warning("%s. Option onReplaced is skip: what it has is not read", error)
+        self._notes.add("replaced", f"{error}. Option onReplaced is skip: what it has is not read")
         self._see(file, key, is_all=True)
         return True
 

@@ -111,7 +111,7 @@ class FolderStreamReader(StreamReader):
             )
         options.check_format(format)
         decoder = Decoder(format, options, ReadSchema.check(schema, format, options))
-        return cls(FolderStream(options, format), decoder)
+        return cls(FolderStream(decoder), decoder)
 
     def __reduce__(self) -> tuple[object, ...]:
         return reduced(_folder_reader, self._decoder)
@@ -142,7 +142,7 @@ class FolderStreamReader(StreamReader):
 
 
 def _folder_reader(decoder: Decoder) -> FolderStreamReader:
-    return FolderStreamReader(FolderStream(decoder.options, decoder.format), decoder)
+    return FolderStreamReader(FolderStream(decoder), decoder)
 
 
 class RefusedStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):

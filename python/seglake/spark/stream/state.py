@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from seglake._tasks import Growth
+from seglake._tasks import BadFile, Growth
 from seglake._text import printable_path
 
 from .offset import NEW_CHECKPOINT, StateOffset
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 __all__ = ["ReadSegment", "SeenFile", "State", "StateStore"]
 
-_VERSION: Final = 2
+_VERSION: Final = 3
 # The number of the state, that of the base that it needs, and the hash of its content; or a base.
 _STATE: Final = re.compile(r"state-(\d{10})-(\d{10})-([0-9a-f]{32})\.json")
 _BASE: Final = re.compile(r"base-(\d{10})-[0-9a-f]{32}\.json")
@@ -35,11 +35,13 @@ class SeenFile(NamedTuple):
         modified: when it was modified, in nanoseconds since 1970; None if it has to be looked at again in any case.
         size: its size in bytes.
         segment: the key of its segment.
+        bad: why nothing could be read of it then, in the words of `BadFile`; None if it could.
     """
 
     modified: int | None
     size: int
     segment: str
+    bad: str | None = None
 
 
 class ReadSegment(NamedTuple):
@@ -135,7 +137,7 @@ class StateStore:
         state.changed = _entries(content)
         return state
 
-    def batch(self, offset: StateOffset) -> list[Growth]:
+    def batch(self, offset: StateOffset) -> list[Growth | BadFile]:
         """Returns what the batch reads that ends with a state.
 
         Raises:
@@ -145,9 +147,10 @@ class StateStore:
             return []
         content = self._content(offset)
         paths, at = content["paths"], [*content["positions"], None]
-        return [Growth(paths[path], at[start], at[end], nbytes) for path, start, end, nbytes in content["batch"]]
+        growths = [Growth(paths[path], at[start], at[end], nbytes) for path, start, end, nbytes in content["batch"]]
+        return [*growths, *(BadFile(paths[path], nbytes, cause) for path, nbytes, cause in content["bad"])]
 
-    def write(self, state: State, batch: Sequence[Growth]) -> State:
+    def write(self, state: State, batch: Sequence[Growth | BadFile]) -> State:
         """Writes the state after another, which was changed into it, to the disk, and removes those that are too old.
 
         Returns the state with its offset.
@@ -252,8 +255,8 @@ def _apply(state: State, content: Mapping[str, Any]) -> None:
     keys: list[str] = content["keys"]
     positions: list[str | None] = [*content["positions"], None]  # the number -1 takes the None
     path, key, position = paths.__getitem__, keys.__getitem__, positions.__getitem__
-    own, modified, size, segment = content["files"]
-    seen = map(SeenFile._make, zip(modified, size, map(key, segment), strict=True))
+    own, modified, size, segment, bad = content["files"]
+    seen = map(SeenFile._make, zip(modified, size, map(key, segment), bad, strict=True))
     state.files.update(zip(map(path, own), seen, strict=True))
     own, at, last, batch = content["segments"]
     read = map(ReadSegment._make, zip(map(position, at), map(path, last), batch, strict=True))
@@ -279,7 +282,11 @@ class _Numbered(dict[str, int]):
 
 
 def _packed(
-    content: Mapping[str, Any], state: State, files: Iterable[str], segments: Iterable[str], batch: Sequence[Growth]
+    content: Mapping[str, Any],
+    state: State,
+    files: Iterable[str],
+    segments: Iterable[str],
+    batch: Sequence[Growth | BadFile],
 ) -> bytes:
     """Returns a line of JSON, and after it a line for each position, which are JSON of their own.
 
@@ -304,6 +311,7 @@ def _packed(
             [own.modified for _, own in seen],
             [own.size for _, own in seen],
             [keys[own.segment] for _, own in seen],
+            [own.bad for _, own in seen],
         ],
         "segments": [
             [keys[key] for key, _ in read],
@@ -315,7 +323,10 @@ def _packed(
             [path for path in files if path not in state.files],
             [key for key in segments if key not in state.segments],
         ],
-        "batch": [(paths[growth.path], at(growth.start), at(growth.end), growth.nbytes) for growth in batch],
+        "batch": [
+            (paths[own.path], at(own.start), at(own.end), own.nbytes) for own in batch if isinstance(own, Growth)
+        ],
+        "bad": [(paths[own.path], own.nbytes, own.cause) for own in batch if isinstance(own, BadFile)],
     }
     head = {**content, **more, "paths": list(paths), "keys": list(keys)}
     return "\n".join([json.dumps(head, separators=(",", ":")), *positions]).encode()
