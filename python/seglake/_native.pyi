@@ -1973,7 +1973,8 @@ class Repaired:
         """
     @property
     def outcome(self) -> Literal["sound", "repaired", "lost"]:
-        """What was found: "sound", "repaired" (all damage was repaired) or "lost" (some could not be).
+        """What was found: "sound", "repaired" (all damage was repaired) or "lost" (some could not be). If it is not
+        "lost", `verify` finds the file sound; after a repair of a `range`, only where it was repaired.
 
         >>> seglake.protect("orders.active").change
         'created'
@@ -1983,7 +1984,7 @@ class Repaired:
     @property
     def lost(self) -> bool:
         """Whether bytes could not be repaired, or can no longer be verified: those that `damage` calls "lost" and
-        "unverified".
+        "unverified", and those that are damaged in `report`.
 
         >>> seglake.protect("orders.active").change
         'created'
@@ -2029,6 +2030,16 @@ class Repaired:
         []
         """
     @property
+    def report(self) -> Report | None:
+        """The report on the repaired file by its own format: bytes that were never covered, or were damaged when
+        they were covered, may be damaged. None if the file has no format, or only a `range` was repaired.
+
+        >>> seglake.protect("orders.active").change
+        'created'
+        >>> seglake.repair("orders.active").report.ok
+        True
+        """
+    @property
     def changed_bytes(self) -> int:
         """How many bytes of the file changed or were added.
 
@@ -2065,7 +2076,8 @@ class Repaired:
         False
         """
     def to_dict(self) -> dict[str, Any]:
-        """All attributes as a dict of the same names, fit for JSON: ranges are `[start, end, kind, cause]`.
+        """All attributes as a dict of the same names, fit for JSON: ranges are `[start, end, kind, cause]`, `report`
+        is that of Report.to_dict.
 
         >>> seglake.protect("orders.active").change
         'created'

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from . import options
-from .failure import Status, telling_of_existing
+from .failure import Status, report_status, telling_of_existing
 from .render import count, exact_size, json_text, printable
-from .report import parity_ranges
+from .report import left_by_format, parity_ranges
 from .terminal import byte_progress
 
 if TYPE_CHECKING:
@@ -81,8 +81,10 @@ def command(
     With --range the result and the exit status are about these bands, and say nothing of the rest of FILE. A repair
     that was interrupted is completed whole.
 
-    Exit status: 0 FILE, or those bands of it, are as they were protected, 1 something could not be repaired, 2 error:
-    nothing was changed, or the repair is to be run again.
+    The repaired file is verified by its own format: bytes that were never covered may be damaged, too.
+
+    Exit status: 0 FILE is sound, or those bands of it are as they were protected, 1 something could not be repaired,
+    2 error: nothing was changed, or the repair is to be run again, or the key is probably wrong.
     """
     import seglake
 
@@ -123,7 +125,9 @@ def command(
         click.echo(json_text({**repaired.to_dict(), "path": to or file, "range": judged}))
     else:
         click.echo(_summary(repaired, file, to, replaced, sidecar, within=judged is not None))
-    return Status.DAMAGED if repaired.lost else Status.SOUND
+    if repaired.lost:
+        return Status.DAMAGED
+    return Status.SOUND if repaired.report is None else report_status(repaired.report)
 
 
 def _summary(
@@ -141,6 +145,9 @@ def _summary(
     if worst is not None:
         where = f"group {worst['group']} of band {worst['band']}"
         line("worst group", f"needs {count(worst['needs'], 'block')} of {worst['of']} ({where})")
+    left = left_by_format(repaired)
+    if left is not None:
+        line(*left)
     if repaired.lost:
         line("next", printable(f"seglake recover writes what is sound of {to or file} to a new file"))
     if repaired.undo is not None and repaired.manifest is not None:

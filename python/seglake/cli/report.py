@@ -322,7 +322,8 @@ _MOST_LOST_RANGES = 3
 
 _PARITY_REFUSED = {
     "no_frame": "it is not one, or nothing of it is left: `seglake protect --as-it-is` begins a new one",
-    "another_file": "no block of the file is as it was covered: it is probably that of another file",
+    "another_file": "no block of the file is as it was covered: it is probably that of another file. If the file "
+    "is small or mostly gone, `seglake repair --force --to COPY FILE` restores what it can; verify COPY then",
     "earlier_state": "it has other bytes for records that their own checksums prove: it is probably of an earlier "
     "state of the file, or of another one. If the file is right, `seglake protect --as-it-is` begins a new one",
 }
@@ -387,6 +388,20 @@ def parity_ranges(found: ParityReport | Repaired) -> list[tuple[str, str]]:
         if len(spans) > _MOST_PARITY_RANGES:
             lines.append(("", f"and {count(len(spans) - _MOST_PARITY_RANGES, 'other range')}: --json lists them all"))
     return lines
+
+
+def left_by_format(repaired: Repaired) -> tuple[str, str] | None:
+    """What the format of a repaired file says of it, if that is not sound: a name and the rest."""
+    report = repaired.report
+    if report is None or report.ok:
+        return None
+    if report.wrong_key:
+        return "unverified", f"no checksum matches, probably the wrong key: {KEY_NEXT}"
+    volume = sum(total.nbytes for total in report.totals if total.cause is not None)
+    return (
+        "damaged",
+        f"{exact_size(volume)} by the file's own format, not covered or covered so: `seglake verify` lists them",
+    )
 
 
 def index_of(reader: Reader) -> Index | None:

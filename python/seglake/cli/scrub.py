@@ -13,7 +13,7 @@ from . import folders, options
 from .failure import Status, describe, report_status, tell
 from .other import other_line
 from .render import count, exact_size, json_text, printable
-from .report import parity_ranges
+from .report import left_by_format, parity_ranges
 from .terminal import Advance, byte_progress
 from .verdict import Tally, one_line
 
@@ -178,6 +178,9 @@ def _tell(found: Scrubbed, *, as_json: bool) -> None:
         for kind, text in parity_ranges(repaired):
             if kind == "lost":
                 click.echo(f"    lost: {text}")
+        left = left_by_format(repaired)
+        if left is not None:
+            click.echo(f"    {left[0]}: {left[1]}")
     else:
         click.echo(f"    repaired: {exact_size(repaired.changed_bytes)} changed")
     if repaired.undo is not None:

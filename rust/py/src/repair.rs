@@ -16,6 +16,7 @@ use crate::keywords::with_keywords;
 use crate::limits::Settings;
 use crate::parity;
 use crate::protect::{nbytes, options_for};
+use crate::report::Report;
 use crate::verify::teller;
 
 /// What `repair` found in a file and its sidecar, and what it changed.
@@ -62,7 +63,8 @@ impl Repaired {
         self.0.sidecar.as_os_str()
     }
 
-    /// What was found: "sound", "repaired" (all damage was repaired) or "lost" (some could not be).
+    /// What was found: "sound", "repaired" (all damage was repaired) or "lost" (some could not be). If it is not "lost", `verify`
+    /// finds the file sound; after a repair of a `range`, only where it was repaired.
     ///
     /// >>> seglake.protect("orders.active").change
     /// 'created'
@@ -70,10 +72,11 @@ impl Repaired {
     /// 'sound'
     #[getter]
     fn outcome(&self) -> &'static str {
-        self.0.report.outcome.as_str()
+        self.0.outcome().as_str()
     }
 
-    /// Whether bytes could not be repaired, or can no longer be verified: those that `damage` calls "lost" and "unverified".
+    /// Whether bytes could not be repaired, or can no longer be verified: those that `damage` calls "lost" and "unverified",
+    /// and those that are damaged in `report`.
     ///
     /// >>> seglake.protect("orders.active").change
     /// 'created'
@@ -130,6 +133,18 @@ impl Repaired {
         PyList::new(py, parity::lost_ranges(py, &self.0.report)?)
     }
 
+    /// The report on the repaired file by its own format: bytes that were never covered, or were damaged when they were
+    /// covered, may be damaged. None if the file has no format, or only a `range` was repaired.
+    ///
+    /// >>> seglake.protect("orders.active").change
+    /// 'created'
+    /// >>> seglake.repair("orders.active").report.ok
+    /// True
+    #[getter]
+    fn report(&self) -> Option<Report> {
+        self.0.verified.clone().map(Report)
+    }
+
     /// How many bytes of the file changed or were added.
     ///
     /// >>> seglake.protect("orders.active").change
@@ -174,7 +189,8 @@ impl Repaired {
         self.0.continued
     }
 
-    /// All attributes as a dict of the same names, fit for JSON: ranges are `[start, end, kind, cause]`.
+    /// All attributes as a dict of the same names, fit for JSON: ranges are `[start, end, kind, cause]`, `report` is that of
+    /// Report.to_dict.
     ///
     /// >>> seglake.protect("orders.active").change
     /// 'created'
@@ -190,6 +206,8 @@ impl Repaired {
         dict.set_item("sidecar_damage", self.sidecar_damage(py)?)?;
         dict.set_item("worst", self.worst(py)?)?;
         dict.set_item("lost_ranges", self.lost_ranges(py)?)?;
+        let report = self.report().map(|report| report.to_dict(py));
+        dict.set_item("report", report.transpose()?)?;
         dict.set_item("changed_bytes", self.changed_bytes())?;
         dict.set_item("undo", self.undo())?;
         dict.set_item("manifest", self.manifest())?;

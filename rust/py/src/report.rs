@@ -235,7 +235,7 @@ impl Report {
     /// >>> report = seglake.verify("damaged.active")
     /// >>> report.to_dict()["records"]
     /// 2
-    fn to_dict<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+    pub(crate) fn to_dict<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let dict = PyDict::new(py);
         dict.set_item("path", self.path())?;
         dict.set_item("format", self.format())?;

@@ -2,6 +2,7 @@
 
 use std::io::{BufWriter, Write as _};
 use std::path::Path;
+use std::sync::Arc;
 
 use super::plan::Plan;
 use super::proof::{Patched, refuse_proven};
@@ -33,12 +34,14 @@ impl Job<'_> {
         let range = self.repairing.range;
         let range = range.map(|range| without_hole(range, &file, coverage.as_ref()));
         let report = self.judge(&mut plan, &file, &watched, &sidecar, range, &mut stages)?;
+        let plan = Arc::new(plan);
         if !plan.file.is_empty() && !self.repairing.raw && !self.repairing.force {
             refuse_proven(&file, &plan, range.is_some(), self.options)?;
         }
+        let verified = self.verify(&file, &plan, range, &mut stages)?;
         let patched = Patched {
             file: &file,
-            plan: &plan,
+            plan: &*plan,
         };
         let failed = |error| Error::io(Some(to), "cannot write the repaired file", error);
         let mut out = BufWriter::new(new.file().another());
@@ -63,6 +66,7 @@ impl Job<'_> {
             path: to.to_path_buf(),
             sidecar: new_sidecar.to_path_buf(),
             report,
+            verified,
             changed,
             undo: None,
             manifest: None,

@@ -43,12 +43,18 @@ impl Job<'_> {
         let file = pair.file.source()?;
         let mut stages = self.stages(&file, progress);
         let (planned, report) = self.plan(file, pair.sidecar.source()?, &mut stages)?;
-        stages.next();
         let modified = self.modified(&pair, &planned)?;
+        if !planned.is_empty() {
+            self.refuse(&pair, &planned, modified)?;
+        }
+        let (file, plan) = (&planned.file_source, &planned.plan);
+        let verified = self.verify(file, plan, planned.range, &mut stages)?;
+        stages.next();
         let mut repaired = Repaired {
             path: self.path.to_path_buf(),
             sidecar: self.sidecar.to_path_buf(),
             report,
+            verified,
             changed: planned.plan.changed(),
             undo: None,
             manifest: None,
@@ -62,7 +68,6 @@ impl Job<'_> {
             stages.finish()?;
             return Ok(repaired);
         }
-        self.refuse(&pair, &planned, modified)?;
         let undo = self.keep(&planned, modified)?;
         self.write(&pair, &planned, modified)?;
         drop(pair);

@@ -9,27 +9,31 @@ mod proof;
 mod undo;
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 pub use undo::{Undone, undo_repair};
 pub(crate) use undo::{kept_of, repaired_name};
 
 use plan::Plan;
+use proof::Patched;
 use serde::{Deserialize, Serialize};
 
 use super::paths::refuse_same;
 use super::protect::{default_sidecar, sidecar_of};
 use super::stages::Stages;
+use super::verify;
 use super::watched::Watched;
 use crate::disk::DiskRef;
 use crate::engine::Options;
 use crate::error::{Error, Result, name};
+use crate::format::resolve;
 use crate::os_paths as paths;
 use crate::parity::{self, Coverage, FileKind, Files, Outcome, Refused, Report, SidecarKind};
 use crate::setters::setters;
 use crate::source::{FileSource, Source};
 
-/// The number of passes over the file: judge, verify.
-const STAGES: u64 = 2;
+/// The number of passes over the file: judge, verify by its format, read back.
+const STAGES: u64 = 3;
 
 /// How much is compared and written at a time. A range of a plan is not longer.
 const PIECE_BYTES: usize = 1 << 20;
@@ -84,6 +88,9 @@ pub struct Repaired {
     /// What was found before. Ranges that are `repaired` in it are as they were protected now; `lost` and `unverified`
     /// ones are as they were found.
     pub report: Report,
+    /// The report on the repaired file by its own format. `None` if it was not verified by one: it has none, or only a
+    /// [range](Repairing::range) was repaired.
+    pub verified: Option<super::Report>,
     /// How many bytes of the file changed or were added.
     pub changed: u64,
     /// The replaced bytes, if any changed in place.
@@ -97,10 +104,22 @@ pub struct Repaired {
 }
 
 impl Repaired {
-    /// Whether bytes could not be repaired, or cannot be verified any more.
+    /// Whether bytes could not be repaired, or cannot be verified any more, or are damaged by the file's own format: they
+    /// were never covered, or were covered so. Under a key that is probably wrong, the format shows no damage.
     #[must_use]
     pub fn is_lossy(&self) -> bool {
-        self.report.outcome == Outcome::Lost
+        let verified = self.verified.as_ref();
+        let is_left = verified.is_some_and(|report| !report.is_sound() && !report.wrong_key());
+        is_left || self.report.outcome == Outcome::Lost
+    }
+
+    /// The result as a whole. If it is sound or repaired, [`verify`] finds the file sound.
+    #[must_use]
+    pub fn outcome(&self) -> Outcome {
+        match self.is_lossy() {
+            true => Outcome::Lost,
+            false => self.report.outcome,
+        }
     }
 }
 
@@ -234,6 +253,29 @@ impl<'a> Job<'a> {
         }
         plan.sort();
         Ok(report)
+    }
+
+    /// Verifies the file as it will be by its own format, if it has one: what was never covered may be damaged.
+    fn verify(
+        &self,
+        file: &FileSource,
+        plan: &Arc<Plan>,
+        range: Option<(u64, u64)>,
+        stages: &mut Stages<'_>,
+    ) -> Result<Option<super::Report>> {
+        stages.next();
+        if self.repairing.raw || range.is_some() {
+            return Ok(None);
+        }
+        let repaired = Arc::new(Patched {
+            file: file.again()?.up_to(file.len()),
+            plan: plan.clone(),
+        });
+        match resolve(&*repaired, self.options) {
+            Err(Error::Format { .. }) => Ok(None),
+            Err(error) => Err(error),
+            Ok(_) => verify(repaired, self.options, |done| stages.tell(done)).map(Some),
+        }
     }
 
     /// The error if there is no sidecar.
