@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gzip
 import json
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -117,6 +119,33 @@ def test_a_wrong_key_is_refused_unless_forced(vectors: Path, tmp_path: Path) -> 
     assert names(tmp_path) == []
     assert here("recover", "--force", path, new).status == 1
     assert (new.stat().st_size, (tmp_path / "new.active.quarantine").read_bytes()) == (0, path.read_bytes())
+
+
+@pytest.mark.parametrize(
+    ("format", "change"),
+    [
+        ("sealed", gzip.compress),
+        ("sealed", lambda data: bytes(4096)),
+        ("sealed", lambda data: b""),
+        ("active", lambda data: data.replace(b"\n", b"\r\n")),
+        ("active", lambda data: b"".join(data[at : at + 4][::-1] for at in range(0, len(data), 4))),
+        ("tenant", lambda data: b"<!DOCTYPE html>" + bytes(80)),
+    ],
+    ids=["gzip", "zeros", "empty", "CR LF", "byte order", "another format"],
+)
+def test_the_cause_is_what_verify_names(
+    format: str, change: Callable[[bytes], bytes], vectors: Path, tmp_path: Path
+) -> None:
+    path = tmp_path / "old"
+    with library.create(path, format="active") as segment:
+        segment.write(type="order", value=b"first line\nsecond line\n")
+    active = path.read_bytes()
+    path.write_bytes(change(active if format == "active" else (vectors / format / "typical.bin").read_bytes()))
+    done = here("recover", "--format", format, path, tmp_path / "new")
+    assert (done.status, names(tmp_path)) == (2, [path.name])
+    [cause, *_] = library.verify(path, format=format, explain=True).diagnoses
+    assert f"{cause.reason.replace('_', ' ')} ({cause.evidence}). Nothing was written" in done.err.replace("\n", " ")
+    assert "wrong key" not in done.err
 
 
 def test_what_was_put_aside_is_no_file_of_its_folder(vectors: Path, tmp_path: Path) -> None:

@@ -97,10 +97,10 @@ fn a_file_in_which_nothing_verifies_is_refused_unless_forced() {
         ("active/wrong_key", "a wrong key"),
         ("sealed/wrong_key", "a wrong key"),
         ("oplog/read_as_other_dialect", "dialect"),
-        ("tenant/not_a_segment", "another format"),
-        ("tenant/version_0_v1", "another format"),
-        ("chunked/torn_first_chunk", "another format"),
-        ("sealed/empty", "a wrong key"),
+        ("tenant/not_a_segment", "other content"),
+        ("tenant/version_0_v1", "unknown"),
+        ("chunked/torn_first_chunk", "interrupted write"),
+        ("sealed/empty", "truncated"),
     ] {
         let case = named(name);
         let bench = Bench::new(&case);

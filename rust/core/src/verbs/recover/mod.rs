@@ -14,8 +14,9 @@ use serde::{Deserialize, Serialize};
 
 pub use undo::undo_recover;
 
+use super::diagnosis::Reason;
 use super::stages::Stages;
-use super::{Report, verify};
+use super::{DiagnoseOptions, Report, diagnose, verify};
 use crate::bug::OrBug;
 use crate::disk::DiskRef;
 use crate::engine::{Carried, Eof, Filter, Format, Options, Runs, Salvage};
@@ -120,7 +121,9 @@ pub fn recover(
     let mut files = Files::create(options.on(), &places, recovery.overwrite)?;
     let mut stages = Stages::new(source.len(), STAGES, &mut progress);
     let report = verify(source.clone(), &options, |done| stages.tell(done))?;
-    refuse_hopeless(&report, recovery)?;
+    if !recovery.force {
+        refuse_hopeless(&source, &options, &report)?;
+    }
     let job = Job {
         source,
         format,
@@ -325,23 +328,30 @@ fn damaged_ranges(report: &Report) -> u64 {
     damaged.map(|row| row.ranges).sum()
 }
 
-/// Refuses a file without sound records: it was probably read with wrong options.
-fn refuse_hopeless(report: &Report, recovery: &Recovery) -> Result<()> {
+/// Refuses a file without sound records, with the cause that diagnosing it gives.
+fn refuse_hopeless(source: &Arc<dyn Source>, options: &Options, report: &Report) -> Result<()> {
     let mut rows = report.totals.rows().iter();
     let has_good = rows.any(|row| {
         let is_kept = row.cause.is_none() || row.kind == Kind::Record;
         is_kept && row.kind.is_unit()
     });
-    if recovery.force || report.is_sound() || has_good && !report.wrong_key() {
+    if report.is_sound() || has_good && !report.wrong_key() {
         return Ok(());
     }
-    let takes = |option| report.format.reads_with(option);
-    let why = if takes("key") {
-        "probably a wrong key. Nothing was written. Give the key that it was written with as `key`"
-    } else if takes("dialect") {
-        "probably the wrong dialect, or another format. Nothing was written. Name it with `dialect`"
-    } else {
-        "probably another format. Nothing was written. Name it with `format`"
+    let how = DiagnoseOptions::default().ranges(1);
+    let found = diagnose(source, options, report, &how, |_| Ok(()))?;
+    let found = found.first().or_bug("a damaged range")?;
+    let why = match found.reason {
+        Reason::WrongKey => {
+            "probably a wrong key. Nothing was written. Give the key that it was written with as `key`".to_owned()
+        }
+        Reason::OtherDialect => {
+            "probably the wrong dialect. Nothing was written. Name it with `dialect`".to_owned()
+        }
+        reason => {
+            let reason = reason.as_str().replace('_', " ");
+            format!("{reason} ({}). Nothing was written", found.evidence)
+        }
     };
     let name = name(&report.path);
     Err(Error::Usage(format!(
