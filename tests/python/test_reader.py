@@ -353,7 +353,8 @@ def test_errors_have_fields(segment: Path, damaged: Path, tmp_path: Path) -> Non
         seglake.open(b"what is this?")
     assert (unknown.value.path, unknown.value.next) == (
         None,
-        "name it with `format`, or by the file's extension, if you know it",
+        "name it with `format`, or by the file's extension, if you know it. seglake reads only these formats; any "
+        "other file can be protected with the format `raw`",
     )
     assert str(unknown.value) == f"{unknown.value.reason}: {unknown.value.next}"
     with pytest.raises(seglake.LimitError) as limit:

@@ -109,7 +109,9 @@ fn named_or_detected(source: &dyn Source, options: &Options) -> Result<&'static 
         Error::Format {
             path: source.path().map(Into::into),
             message,
-            next: Some("name it with `format`, or by the file's extension, if you know it"),
+            next: Some(
+                "name it with `format`, or by the file's extension, if you know it. seglake reads only these formats; any other file can be protected with the format `raw`",
+            ),
         }
     })
 }
