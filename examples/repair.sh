@@ -7,6 +7,7 @@
 set -eu
 
 folder=${1:-$(mktemp -d)}
+mkdir -p "$folder"
 cd "$folder"
 
 # A segment of 20,000 records, its sidecar, and a copy to compare with in the end.
