@@ -2452,8 +2452,8 @@ class SegmentLog:
         be given then.
 
     Raises OSError where the folder cannot be used, or another writer has it open (the error names its process);
-    FormatError where segments are missing, and for a folder of other files; WrongKeyError where nothing checks
-    under the key; FileNotFoundError with readonly=True.
+    FormatError where segments are missing; WrongKeyError where nothing checks under the key; FileNotFoundError
+    with readonly=True.
 
     >>> with seglake.SegmentLog("new") as log:
     ...     uuid = log.write("order.paid", b"...")
