@@ -227,16 +227,9 @@ fn encoding_gives_the_same_bytes() {
 fn a_wrong_key_is_suspected_only_where_nothing_verifies() {
     for case in cases() {
         let (_, _, suspected) = strict_error(&case, source(&case.bytes));
-        let expected = [
-            "active/wrong_key",
-            "active/flip_only_record",
-            "sealed/wrong_key",
-        ];
-        assert_eq!(
-            suspected,
-            expected.contains(&case.name.as_str()),
-            "{}",
-            case.name
-        );
+        let active = ["active/wrong_key", "active/flip_only_record"];
+        let expected = active.contains(&case.name.as_str())
+            || case.name.starts_with("sealed/") && case.name.ends_with("wrong_key");
+        assert_eq!(suspected, expected, "{}", case.name);
     }
 }

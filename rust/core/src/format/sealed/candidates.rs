@@ -10,7 +10,6 @@ use super::layout::{
 };
 use super::reader::Reader;
 use super::trailer::{Foot, Trailer};
-use crate::bug::OrBug;
 use crate::checksum::Incremental;
 use crate::cursor::fields;
 use crate::engine::Options;
@@ -20,6 +19,7 @@ use crate::engine::candidate::{
 };
 use crate::error::Result;
 use crate::ledger::{Cause, Span};
+use crate::record::Checked;
 use crate::saturating::saturating_usize;
 use crate::source::Source;
 use crate::uuid6;
@@ -36,10 +36,12 @@ pub(super) struct Sealed {
 }
 
 impl Sealed {
-    /// `None` if the segment has no checksums.
+    /// `None` if the segment lacks some of its checksums.
     pub(super) fn open(source: &Arc<dyn Source>, options: &Options) -> Result<Option<Self>> {
         let segment = Segment::open(source.clone(), options)?;
-        Ok(segment.front.trailer.map(|trailer| Self {
+        let has_checksums = segment.front.checked() == Checked::Checksum;
+        let trailer = segment.front.trailer.filter(|_| has_checksums);
+        Ok(trailer.map(|trailer| Self {
             reader: Reader::sparse(&segment),
             segment,
             trailer,
@@ -105,7 +107,7 @@ impl Candidates for Sealed {
             let offset = self.reader.entry(number)?.offset;
             let mut expected = Vec::new();
             for own in number..number + witnesses {
-                let stored = self.reader.checksum(&self.trailer, own)?;
+                let (stored, _) = self.reader.checksum(own)?;
                 expected.push((self.reader.entry(own)?, stored));
             }
             let mut reader = Reader::sparse(&self.segment);
@@ -223,7 +225,7 @@ impl Sealed {
 
     /// An entry whose offset or UUID may be damaged. Its message is read from where it would point.
     fn entry(&mut self, number: u64) -> Result<Candidate> {
-        let stored = self.reader.checksum(&self.trailer, number)?;
+        let (stored, _) = self.reader.checksum(number)?;
         let mut reader = Reader::sparse(&self.segment);
         let range = self.entry_range(number);
         let end = range.end;
@@ -244,15 +246,16 @@ impl Sealed {
 
     /// The fixed part of the trailer.
     fn foot(&self, span: &Span) -> Result<Vec<Candidate>> {
-        if span.cause == Some(Cause::WrongKey) {
-            return Ok(Vec::new());
-        }
-        let Front {
-            key, entries, len, ..
-        } = &self.segment.front;
+        let Front { key, entries, .. } = &self.segment.front;
+        let end = self.trailer.end;
+        let is_whole = self.trailer.is_whole() && span.start < end;
         let index_hash = self.segment.index_hash()?;
-        let index_hash = index_hash.or_bug("the index hash of a segment with a trailer")?;
-        let (right, end) = (Foot::new(key, *entries, index_hash).to_bytes(), *len);
+        let Some(index_hash) =
+            index_hash.filter(|_| is_whole && span.cause != Some(Cause::WrongKey))
+        else {
+            return Ok(Vec::new());
+        };
+        let right = Foot::new(key, *entries, index_hash).to_bytes();
         let check = move |bytes: &[u8]| Trial {
             end: (bytes == right).then_some(end),
             work: 0,

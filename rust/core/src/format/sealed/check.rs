@@ -4,11 +4,10 @@ use serde::{Deserialize, Serialize};
 
 use super::front::{Front, Segment};
 use super::index::POLL_EVERY;
-use super::judge::{self, Candidate, Fault, Judged, Prior};
+use super::judge::{self, Fault, Judged, Prior};
 use super::layout::{Entry, Message, Parsed, UUID_BYTES};
 use super::reader::Reader;
 use super::run::{BatchLimit, Run};
-use super::trailer::Trailer;
 use crate::engine::Budget;
 use crate::error::Result;
 use crate::limits::LIMITS;
@@ -87,14 +86,14 @@ impl Checker {
         }
     }
 
-    /// The verdict on an entry's message at its own offset: rule 15 with a trailer, rule 16 without.
+    /// The verdict on an entry's message at its own offset: rule 15 if its checksum is whole, else rule 16.
     pub(super) fn check(&mut self, entry: &Entry, prior: &Prior) -> Result<Judged<Message>> {
         if let Err(fault) = judge::in_bounds(&self.front, entry.offset) {
             return Ok(Err(fault));
         }
         self.cost = 0;
-        let checked = match self.front.trailer {
-            Some(trailer) => self.check_by_checksum(entry, prior, &trailer)?,
+        let checked = match self.front.trailer_of(entry.number) {
+            Some(_) => self.check_by_checksum(entry, prior)?,
             None => self.check_by_structure(entry, prior)?,
         };
         match checked {
@@ -114,31 +113,55 @@ impl Checker {
         self.reader.header(at)
     }
 
-    /// The check with a trailer: by checksum.
-    fn check_by_checksum(
-        &mut self,
-        entry: &Entry,
-        prior: &Prior,
-        trailer: &Trailer,
-    ) -> Result<Judged<Message>> {
+    /// The check of a message whose checksum is whole in the file.
+    fn check_by_checksum(&mut self, entry: &Entry, prior: &Prior) -> Result<Judged<Message>> {
         let message = match self.parse(entry, prior)? {
             Ok(message) => message,
             fault => return Ok(fault),
         };
+        let verified = self.verify(&message)?;
+        Ok(verified
+            .and_then(|()| judge::ascends(&entry.uuid, prior))
+            .map(|()| message))
+    }
+
+    /// Compares a message with its checksum, as far as the file has that.
+    fn verify(&mut self, message: &Message) -> Result<Judged<()>> {
+        let (stored, mask) = self.reader.checksum(message.number)?;
+        if mask == 0 {
+            return Ok(Ok(()));
+        }
         let len = message.header.total();
         if !self.effort.budget.affords(len, self.front.len) {
             return Ok(Err(Fault::SearchLimit));
         }
-        let stored = self.reader.checksum(trailer, entry.number)?;
-        let computed = self.reader.hash(&entry.uuid, entry.offset, len)?;
-        let judged = Candidate { message, stored }.judge(computed, prior);
-        if let Err(Fault::Checksum { .. }) = judged {
-            self.effort.budget.spend(len);
+        let computed = self.reader.hash(&message.uuid, message.position, len)? & mask;
+        if computed == stored {
+            return Ok(Ok(()));
         }
-        Ok(judged)
+        self.effort.budget.spend(len);
+        Ok(Err(Fault::Checksum { stored, computed }))
     }
 
-    /// The check without a trailer: by the entries around it.
+    /// Whether an entry's message lies in the data, and matches its checksum, as far as the file has that.
+    pub(super) fn is_checksum_right(&mut self, number: u64) -> Result<bool> {
+        let entry = self.reader.entry(number)?;
+        if !self.front.in_bounds(entry.offset) {
+            return Ok(false);
+        }
+        if entry.offset == self.effort.looked_at {
+            // The message is adjacent to the one before.
+            self.reader.load_message(entry.offset, true, 0)?;
+        }
+        let parsed = self.reader.header(entry.offset)?;
+        let Ok(message) = judge::message(&entry, parsed) else {
+            return Ok(false);
+        };
+        self.effort.looked_at = message.end();
+        Ok(self.verify(&message)?.is_ok())
+    }
+
+    /// The check of a message whose checksum is not, or not whole, in the file: by the entries around it.
     fn check_by_structure(&mut self, entry: &Entry, prior: &Prior) -> Result<Judged<Message>> {
         let number = entry.number;
         let ordered = match judge::ascends(&entry.uuid, prior) {
@@ -153,6 +176,9 @@ impl Checker {
             Ok(message) => message,
             fault => return Ok(fault),
         };
+        if let Err(fault) = self.verify(&message)? {
+            return Ok(Err(fault));
+        }
         let (end, expected) = (message.end(), self.reader.beginning(number + 1)?);
         let next_fits = end != expected && self.does_next_fit(number, end)?;
         Ok(judge::confirmed(end, expected, next_fits).map(|()| message))
@@ -227,10 +253,10 @@ impl Checker {
             return Ok(len);
         }
         self.reader.load_whole(position, len)?;
-        if let Some(trailer) = self.front.trailer.filter(|_| self.reader.options.values) {
+        if self.reader.options.values {
             // Loads and hashes the bytes again, so that exactly the hashed bytes are emitted.
-            let stored = self.reader.checksum(&trailer, message.number)?;
-            if self.reader.hash(&message.uuid, position, total)? != stored {
+            let (stored, mask) = self.reader.checksum(message.number)?;
+            if mask > 0 && self.reader.hash(&message.uuid, position, total)? & mask != stored {
                 return Err(self.reader.changed(position));
             }
         }
@@ -238,14 +264,14 @@ impl Checker {
     }
 
     /// Whether no earlier entry can keep the walk from returning this one, whose message is good at its own
-    /// offset. With checksums: the entry before has a smaller UUID. Without: the index ascends, and the message
+    /// offset. With its checksum: the entry before has a smaller UUID. Without: the index ascends, and the message
     /// before ends where this one begins.
     pub(super) fn is_independent(&mut self, entry: &Entry) -> Result<bool> {
         let Some(before) = entry.number.checked_sub(1) else {
             return Ok(true);
         };
         let before = self.reader.entry(before)?;
-        if self.front.trailer.is_some() {
+        if self.front.trailer_of(entry.number).is_some() {
             return Ok(judge::is_alone(&entry.uuid, Some(before)));
         }
         if !self.front.in_bounds(before.offset) {
@@ -269,12 +295,12 @@ impl Checker {
         prior: &Prior,
     ) -> Result<&[Message]> {
         let is_cheap = LIMITS.run_bytes as u64 <= self.effort.budget.left(self.front.len);
-        let Some(trailer) = self.front.trailer.filter(|_| is_cheap) else {
+        let Some(trailer) = self.front.trailer_of(number).filter(|_| is_cheap) else {
             return Ok(&[]);
         };
-        self.reader.checksum(&trailer, number)?;
+        self.reader.checksum(number)?;
         let end = number.saturating_add(most as u64);
-        let numbers = number..end.min(self.front.entries);
+        let numbers = number..end.min(trailer.checksums);
         let run = self.run.get_or_insert_default();
         run.check(&self.reader, &trailer, numbers, prior, &mut self.limit);
         Ok(&run.messages)

@@ -1,8 +1,9 @@
 //! Detects a sealed segment by a few short reads.
 
-use super::index::{EntryCount, TERMINATOR, count_at_ends, read_array};
+use super::index::{EntryCount, TERMINATOR, count_at_ends, final_magic, read_array};
 use super::layout::{ENTRY_BYTES, Entry, Header, MAX_HEADER_BYTES};
-use super::trailer::Trailer;
+use super::locate::last_message;
+use super::trailer::{Trailer, trailer_bytes};
 use crate::engine::{Likelihood, Options};
 use crate::error::Result;
 use crate::saturating::saturating_usize;
@@ -15,24 +16,34 @@ pub(super) fn detect(source: &dyn Source, options: &Options) -> Result<Likelihoo
     if source.len() < ENTRY_BYTES as u64 {
         return Ok(Likelihood::No);
     }
-    let (EntryCount::Count(count) | EntryCount::Unproven(count)) = count_at_ends(source)? else {
+    let (EntryCount::Count(count) | EntryCount::Unproven(count)) =
+        count_at_ends(source, final_magic)?
+    else {
         return Ok(Likelihood::No);
     };
     let data_start = (count + 1) * ENTRY_BYTES as u64;
+    let after_last = last_message(source, count)?.map(|last| last.end);
+    // A file without a trailer may end with that of a value.
+    let at_end = match after_last == Some(source.len()) {
+        true => None,
+        false => source.len().checked_sub(trailer_bytes(count)),
+    };
+    let places = [after_last, at_end.filter(|start| *start >= data_start)];
     let mut is_under_another_key = false;
-    for key in &options.keys {
-        let found = Trailer::read(source, key, count, data_start)?;
-        let Some(trailer) = found.filter(|trailer| trailer.is_likely()) else {
-            continue;
-        };
-        if trailer.key_check_is_right {
+    for (start, key) in places
+        .into_iter()
+        .flatten()
+        .flat_map(|start| options.keys.iter().map(move |key| (start, key)))
+    {
+        let trailer = Trailer::read(source, key, count, start)?;
+        if trailer.key_check_is_right && (trailer.is_very_likely() || Some(start) == after_last) {
             let reason = "the key check of its trailer matches".to_owned();
             return Ok(Likelihood::Certain(reason));
         }
-        is_under_another_key = true;
+        is_under_another_key |= trailer.is_very_likely();
     }
     if is_under_another_key {
-        let reason = "it ends in a trailer with the magic and the count of its entries".to_owned();
+        let reason = "it has a trailer with the magic and the count of its entries".to_owned();
         return Ok(Likelihood::Likely(reason));
     }
     let first = Entry::parse(0, &read_array(source, 0)?);

@@ -6,7 +6,7 @@ use super::index::{each_piece, index_hash, read_array};
 use super::layout::{ENTRY_BYTES, Entry};
 use super::trailer::Trailer;
 use crate::checksum::{Incremental, Key};
-use crate::engine::Options;
+use crate::engine::{Budget, Options};
 use crate::error::{Finding, Result};
 use crate::ledger::Cause;
 use crate::record::Checked;
@@ -23,21 +23,23 @@ pub(super) struct Front {
     pub(super) entries: u64,
     /// Where the first message can begin: after the terminator.
     pub(super) data_start: u64,
-    /// Where the data ends: before the trailer or the beginning of one, else at the end of the file.
+    /// Where the data ends: before the trailer, else at the end of the file.
     pub(super) data_end: u64,
     /// The file's key.
     pub(super) key: Key,
     /// Whether the terminator is all zeros.
     pub(super) terminator_is_zero: bool,
     pub(super) trailer: Option<Trailer>,
+    /// What finding the trailer has cost of the search budget.
+    pub(super) searched: Budget,
     /// Why nothing in the file can be read, if so.
     pub(super) unreadable: Option<Cause>,
 }
 
 impl Front {
-    /// Whether the data is followed by the beginning of a trailer.
-    pub(super) const fn is_torn(&self) -> bool {
-        self.trailer.is_none() && self.data_end < self.len
+    /// The trailer, if it has the whole checksum of entry number `number`.
+    pub(super) fn trailer_of(&self, number: u64) -> Option<Trailer> {
+        self.trailer.filter(|own| number < own.checksums)
     }
 
     /// Whether the file itself confirms this key.
@@ -48,9 +50,7 @@ impl Front {
 
     /// Whether the file may be under another key, judged without the index hash.
     pub(super) fn may_be_under_another_key(&self) -> bool {
-        self.trailer.is_some_and(|trailer| {
-            !trailer.key_check_is_right && trailer.count_is_right && trailer.magic_is_right
-        })
+        self.trailer.is_some_and(|own| own.key_check_is_wrong())
     }
 
     /// The offset of an entry. After the last entry: of the terminator.
@@ -65,8 +65,8 @@ impl Front {
 
     pub(super) const fn checked(&self) -> Checked {
         match self.trailer {
-            Some(_) => Checked::Checksum,
-            None => Checked::Structure,
+            Some(own) if own.checksums == self.entries => Checked::Checksum,
+            _ => Checked::Structure,
         }
     }
 
@@ -94,9 +94,9 @@ pub(super) struct Survey {
     /// Every UUID is of version 6 and greater than the one before, and every offset is in bounds and greater than
     /// the one before. So a search among the entries finds every UUID that is there.
     pub(super) ascends: bool,
-    /// The index hash, computed from the file's bytes. `None` without a trailer.
+    /// The index hash, computed from the file's bytes. `None` if the file has none.
     pub(super) hash: Option<u64>,
-    /// The index hash and the key check match, so the entries are as they were written. False without a trailer.
+    /// The index hash matches, so the entries are as they were written. False if the file has none.
     pub(super) is_proven: bool,
 }
 
@@ -109,10 +109,10 @@ pub(super) struct Segment {
 }
 
 impl Segment {
-    /// The index hash, computed from the file's bytes. `None` without a trailer.
+    /// The index hash, computed from the file's bytes. `None` if the file has none.
     pub(super) fn index_hash(&self) -> Result<Option<u64>> {
         let Front { key, entries, .. } = &self.front;
-        let Some(trailer) = &self.front.trailer else {
+        let Some(trailer) = self.front.trailer.filter(|own| own.index_hash().is_some()) else {
             return Ok(None);
         };
         let (source, options) = (&*self.source, &self.options);
@@ -124,7 +124,7 @@ impl Segment {
 
     /// Whether the trailer's index hash matches the file's bytes.
     pub(super) fn is_index_hash_right(&self) -> Result<bool> {
-        let stored = self.front.trailer.map(|trailer| trailer.foot.index_hash);
+        let stored = self.front.trailer.and_then(|own| own.index_hash());
         Ok(stored.is_some() && self.index_hash()? == stored)
     }
 
@@ -146,23 +146,23 @@ impl Segment {
             }
             true
         })?;
-        let Some(trailer) = &front.trailer else {
-            return Ok(Survey {
-                ascends,
-                hash: None,
-                is_proven: false,
-            });
-        };
-        let end = trailer.checksum_at(front.entries);
-        each_piece(source, options, trailer.start, end, |bytes| {
-            hasher.update(bytes);
-            true
-        })?;
-        let hash = hasher.finish();
-        Ok(Survey {
+        let mut survey = Survey {
             ascends,
-            hash: Some(hash),
-            is_proven: trailer.key_check_is_right && hash == trailer.foot.index_hash,
-        })
+            hash: None,
+            is_proven: false,
+        };
+        if let Some(trailer) = front.trailer
+            && let Some(stored) = trailer.index_hash()
+        {
+            let end = trailer.checksum_at(front.entries);
+            each_piece(source, options, trailer.start, end, |bytes| {
+                hasher.update(bytes);
+                true
+            })?;
+            let hash = hasher.finish();
+            survey.hash = Some(hash);
+            survey.is_proven = hash == stored;
+        }
+        Ok(survey)
     }
 }

@@ -193,7 +193,9 @@ impl Group {
             return;
         };
         for (row, found) in self.found.iter().enumerate() {
-            let Some(entry) = found.entry.filter(|entry| front.in_bounds(entry.offset)) else {
+            let is_checked =
+                |own: &Entry| front.in_bounds(own.offset) && own.number < trailer.checksums;
+            let Some(entry) = found.entry.filter(is_checked) else {
                 continue;
             };
             let (rest, left) = (memory.from(entry.offset), front.data_end - entry.offset);

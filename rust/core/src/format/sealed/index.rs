@@ -21,14 +21,40 @@ pub(super) const TERMINATOR: [u8; ENTRY_BYTES] = [0; ENTRY_BYTES];
 /// The length of an index without entries and the trailer's fixed part.
 const EMPTY_BYTES: u64 = 56;
 
+/// Where the last magic is sought: in this many bytes at the end of the file.
+const MAGIC_WITHIN_BYTES: u64 = 1 << 20;
+
 /// The number of entries, if it can be determined (rule 13). The file is at least one entry long. In a sound file
-/// that takes a look at its two ends.
+/// that takes a look at its beginning and at its terminator.
 pub(super) fn count_entries(source: &dyn Source, options: &Options) -> Result<Option<u64>> {
-    match count_at_ends(source)? {
+    match count_at_ends(source, last_magic)? {
         EntryCount::Count(count) => Ok(Some(count)),
         EntryCount::Unproven(count) if all_version_6(source, options, count)? => Ok(Some(count)),
         _ => first_terminator(source, options),
     }
+}
+
+/// The end of the last magic near the end of the file (E of rule 13).
+pub(super) fn last_magic(source: &dyn Source) -> Result<Option<u64>> {
+    if let Some(end) = final_magic(source)? {
+        return Ok(Some(end));
+    }
+    let (len, mut window) = (source.len(), Window::default());
+    let from = len.saturating_sub(MAGIC_WITHIN_BYTES);
+    let piece = saturating_usize(len - from);
+    let bytes = window.exact(source, from, piece, piece)?;
+    let mut magics = bytes.windows(MAGIC.len());
+    let place = magics.rposition(|bytes| bytes == MAGIC);
+    Ok(place.map(|place| from + (place + MAGIC.len()) as u64))
+}
+
+/// The end of the file, if it ends with the magic.
+pub(super) fn final_magic(source: &dyn Source) -> Result<Option<u64>> {
+    let len = source.len();
+    let Some(at) = len.checked_sub(MAGIC.len() as u64) else {
+        return Ok(None);
+    };
+    Ok((read_array(source, at)? == MAGIC).then_some(len))
 }
 
 /// What the two ends of the file say about the number of entries.
@@ -41,34 +67,30 @@ pub(super) enum EntryCount {
     Nothing,
 }
 
-/// Uses the trailer's count, else entry 0's offset.
-pub(super) fn count_at_ends(source: &dyn Source) -> Result<EntryCount> {
-    let len = source.len();
+/// Uses entry 0's offset, else the count in front of the magic that ends where `magic` says.
+pub(super) fn count_at_ends(
+    source: &dyn Source,
+    magic: fn(&dyn Source) -> Result<Option<u64>>,
+) -> Result<EntryCount> {
     let first = read_array::<ENTRY_BYTES>(source, 0)?;
     let offset = Entry::parse(0, &first).offset;
     let is_terminator = |at| Ok(read_array::<ENTRY_BYTES>(source, at)? == TERMINATOR);
-    if len >= EMPTY_BYTES && read_array(source, len - 8)? == MAGIC {
-        let count = u64::from_be_bytes(read_array(source, len - 24)?);
-        let least = count
-            .checked_mul(MIN_MESSAGE_BYTES)
-            .and_then(|bytes| bytes.checked_add(EMPTY_BYTES));
-        if least.is_some_and(|least| least <= len)
-            && (offset == ENTRY * (count + 1) || is_terminator(ENTRY * count)?)
+    let fits = offset.is_multiple_of(ENTRY) && (2 * ENTRY..=source.len()).contains(&offset);
+    if fits && is_terminator(offset - ENTRY)? {
+        return Ok(EntryCount::Count(offset / ENTRY - 1));
+    }
+    if let Some(end) = magic(source)?.filter(|end| *end >= EMPTY_BYTES) {
+        let count = u64::from_be_bytes(read_array(source, end - 24)?);
+        if count <= (end - EMPTY_BYTES) / MIN_MESSAGE_BYTES
+            && (is_terminator(ENTRY * count)? || count > 0 && offset == ENTRY * (count + 1))
         {
             return Ok(EntryCount::Count(count));
         }
     }
-    if first == TERMINATOR {
-        return Ok(EntryCount::Count(0));
-    }
-    if !offset.is_multiple_of(ENTRY) || offset < 2 * ENTRY || offset > len {
-        return Ok(EntryCount::Nothing);
-    }
-    let count = offset / ENTRY - 1;
-    Ok(if is_terminator(offset - ENTRY)? {
-        EntryCount::Count(count)
-    } else {
-        EntryCount::Unproven(count)
+    Ok(match fits {
+        _ if first == TERMINATOR => EntryCount::Count(0),
+        true => EntryCount::Unproven(offset / ENTRY - 1),
+        false => EntryCount::Nothing,
     })
 }
 

@@ -6,9 +6,11 @@ use super::check::Checker;
 use super::front::Segment;
 use super::layout::Entry;
 use super::reader::Reader;
+use super::trailer::Trailer;
 use crate::engine::Options;
 use crate::engine::position::{Numbered, Place};
 use crate::error::Result;
+use crate::record::Checked;
 use crate::source::Source;
 use crate::uuid6;
 
@@ -21,16 +23,17 @@ pub(super) fn numbered(
 ) -> Result<Option<Numbered>> {
     let segment = Segment::open(source.clone(), options)?;
     let (entries, is_sought) = (segment.front.entries, number.is_some());
-    let whole = match segment.front.trailer {
-        Some(_) => entries,
-        None => whole(&segment)?,
+    let has_checksums = segment.front.checked() == Checked::Checksum;
+    let whole = match has_checksums {
+        true => entries,
+        false => whole(&segment)?,
     };
     let Some(number) = number.or(whole.checked_sub(1)).filter(|own| *own < whole) else {
         return Ok(None);
     };
     let mut checker = Checker::new(&segment, Reader::sparse);
     let mut entry = checker.entry_elsewhere(number)?;
-    let is_torn = segment.front.trailer.is_none() && number + 1 == whole;
+    let is_torn = !has_checksums && number + 1 == whole;
     if is_torn && checker.reader.header(entry.offset)?.is_err() {
         // The file was cut off within it.
         let Some(number) = number.checked_sub(1) else {
@@ -42,6 +45,7 @@ pub(super) fn numbered(
         return Ok(None);
     };
     let is_last = message.number + 1 == entries;
+    let ends_with_file = |own: Trailer| own.end == segment.front.len;
     Ok(Some(Numbered {
         number: message.number,
         uuid: message.uuid,
@@ -50,7 +54,10 @@ pub(super) fn numbered(
             nbytes: message.header.total(),
         },
         is_last,
-        is_proven: is_sought && is_last && segment.survey(|_| {})?.is_proven,
+        is_proven: is_sought
+            && is_last
+            && segment.front.trailer.is_some_and(ends_with_file)
+            && segment.survey(|_| {})?.is_proven,
     }))
 }
 

@@ -106,9 +106,9 @@ impl SealedLookup {
             options,
             front,
         } = self.segment();
-        // Without checksums, only all entries together show what the walk would do with one of them.
-        let is_searchable =
-            front.unreadable.is_none() && (front.trailer.is_some() || self.proof.survey()?.ascends);
+        // Without all checksums, only all entries together show what the walk would do with one of them.
+        let is_searchable = front.unreadable.is_none()
+            && (front.checked() == Checked::Checksum || self.proof.survey()?.ascends);
         for (number, some) in uuids.chunks(LIMITS.lookup_group).enumerate() {
             if number % POLL_GROUPS == POLL_GROUPS - 1 {
                 options.poll()?;

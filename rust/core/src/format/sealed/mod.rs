@@ -12,11 +12,12 @@
 //!
 //! From the bottom up:
 //! - `layout`: bytes to fields. `index` and `trailer`, which `front` combines, with what the whole index proves.
+//!   `locate` finds the trailer.
 //! - `reader`: windows over all of that.
 //! - `judge`: the rules. `check` reads what they need. `run` checks many messages at once; its answer is "all
 //!   good" or unknown.
 //! - `state`, `walk` and `ranges` (the ledger, and strict reading).
-//! - `open` chooses the key and where a walk begins. `last` tells which record a segment ends with. `torn` finds a cut-off trailer. `part` splits.
+//! - `open` chooses the key and where a walk begins. `last` tells which record a segment ends with. `part` splits.
 //! - `search`, `table` (where a search begins), `proof`, `group` (several look-ups in turns) and `lookup`.
 
 mod candidates;
@@ -28,6 +29,7 @@ mod index;
 mod judge;
 mod last;
 mod layout;
+mod locate;
 mod lookup;
 mod open;
 mod part;
@@ -40,7 +42,6 @@ mod salvage;
 mod search;
 mod state;
 mod table;
-mod torn;
 mod trailer;
 mod walk;
 mod writer;

@@ -10,13 +10,12 @@ use super::judge::Prior;
 use super::layout::{ENTRY_BYTES, Message, UUID_BYTES};
 use super::reader::Reader;
 use super::state::State;
-use super::torn::torn_trailer;
-use super::trailer::Trailer;
 use super::walk::{SealedScan, SealedWalk};
 use crate::checksum::Key;
-use crate::engine::{Filter, Options, Start, Step, Walk};
+use crate::engine::{Budget, Filter, Options, Start, Step, Walk};
 use crate::error::{Error, Result};
 use crate::ledger::Cause;
+use crate::record::Checked;
 use crate::source::Source;
 
 /// Begins a walk of a segment.
@@ -56,7 +55,9 @@ pub(super) fn front(source: &Arc<dyn Source>, options: &Options) -> Result<Front
     // The key check is damaged, no key matches, or there is no trailer, in which case the key does not matter.
     for key in &options.keys {
         let own = under(key)?;
-        if own.is_index_hash_right()? || own.front.is_torn() {
+        // Only a checksum can prove a trailer without a key check.
+        let is_proven = own.front.trailer.is_some_and(|own| own.key_check_is_cut());
+        if is_proven || own.is_index_hash_right()? {
             return Ok(own.front);
         }
     }
@@ -89,6 +90,7 @@ impl Segment {
             key: *key,
             terminator_is_zero: true,
             trailer: None,
+            searched: Budget::default(),
             unreadable: None,
         };
         let mut own = Self {
@@ -109,17 +111,7 @@ impl Segment {
         let terminator = front.entry_at(entries);
         front.data_start = terminator + ENTRY_BYTES as u64;
         front.terminator_is_zero = read_array(source, terminator)? == TERMINATOR;
-        let found = Trailer::read(source, key, entries, front.data_start)?;
-        front.trailer = found.filter(|trailer| trailer.fields_right() > 0);
-        // The trailer is there if two of its four fields are right. The index is hashed only if that decides.
-        let is_likely = found.is_some_and(|trailer| trailer.is_likely());
-        if !is_likely && !own.is_index_hash_right()? {
-            own.front.trailer = None;
-        }
-        own.front.data_end = match own.front.trailer {
-            Some(trailer) => trailer.start,
-            None => torn_trailer(&own)?.unwrap_or(len),
-        };
+        own.locate_trailer()?;
         Ok(own)
     }
 
@@ -203,7 +195,8 @@ impl Segment {
 
     /// The message at `offset`, if an entry names that offset and the walk certainly returns it.
     fn find(&self, offset: u64) -> Result<Option<Message>> {
-        let is_searchable = self.front.trailer.is_some() || self.survey(|_| {})?.ascends;
+        let is_searchable =
+            self.front.checked() == Checked::Checksum || self.survey(|_| {})?.ascends;
         if !self.front.in_bounds(offset) || !is_searchable {
             return Ok(None);
         }

@@ -16,7 +16,7 @@ use super::search::Search;
 use super::state::{EntryRange, Progress, State, extent};
 use super::walk::SealedScan;
 use crate::engine::part::{self, another_file, check_share, exhausted, inseparable};
-use crate::engine::{Advance, Options, UuidBounds};
+use crate::engine::{Advance, Budget, Options, UuidBounds};
 use crate::error::Result;
 use crate::limits::LIMITS;
 use crate::source::Source;
@@ -46,10 +46,10 @@ pub(super) fn split(
     let survey = segment.survey(|entry| visit(entry.number, entry.offset))?;
     visit(front.entries, front.data_end);
     // Without the right key the hash cannot be verified. An index that ascends suffices to make parts exact.
-    let is_sound = trailer.count_is_right
-        && trailer.magic_is_right
-        && (survey.is_proven || !trailer.key_check_is_right);
-    if !survey.ascends || !is_sound || !front.terminator_is_zero {
+    let is_sound = survey.is_proven || trailer.key_check_is_wrong() && trailer.is_very_likely();
+    // If finding the trailer took a search, each part would have to repeat it.
+    let is_at_hand = front.searched == Budget::default();
+    if !survey.ascends || !is_sound || !front.terminator_is_zero || !is_at_hand {
         return Ok(Vec::new());
     }
     let ends = cuts.iter().skip(1).copied();

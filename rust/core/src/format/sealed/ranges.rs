@@ -5,9 +5,7 @@ use super::front::Front;
 use super::index::POLL_EVERY;
 use super::judge::Fault;
 use super::layout::{ENTRY_BYTES, Message};
-use super::trailer::trailer_bytes;
 use super::walk::SealedScan;
-use crate::bug::OrBug;
 use crate::engine::{Advance, Budget, Scan, UuidBounds};
 use crate::error::{Damage, Error, Finding, Result};
 use crate::ledger::{Cause, Kind, Note, Place, Span, Tiling, emit_last, whole_kind};
@@ -33,7 +31,7 @@ impl SealedScan {
         }
         for note in failed.iter() {
             let note = note?;
-            if gap.is_empty() || self.is_entry_at_fault(note.cause) {
+            if gap.is_empty() {
                 self.mark(note)?;
                 continue;
             }
@@ -41,7 +39,9 @@ impl SealedScan {
                 if number.is_multiple_of(POLL_EVERY) {
                     self.segment.options.poll()?;
                 }
-                if !gap.contains(&self.checker.entry_elsewhere(number)?.offset) {
+                if self.is_entry_at_fault(number, note.cause)
+                    || !gap.contains(&self.checker.entry_elsewhere(number)?.offset)
+                {
                     self.mark(Note {
                         start: number,
                         end: number + 1,
@@ -53,9 +53,10 @@ impl SealedScan {
         Ok(())
     }
 
-    /// Whether this cause means that the entry itself is wrong, whatever it points at. Unknown with a trailer.
-    fn is_entry_at_fault(&self, cause: Cause) -> bool {
-        self.front().trailer.is_none() && matches!(cause, Cause::BadUuid | Cause::OutOfOrder)
+    /// Whether this cause means that the entry itself is wrong, whatever it points at. Unknown with its checksum.
+    fn is_entry_at_fault(&self, number: u64, cause: Cause) -> bool {
+        self.front().trailer_of(number).is_none()
+            && matches!(cause, Cause::BadUuid | Cause::OutOfOrder)
     }
 
     /// Marks entries as damage. One walk marks them in the order of the index.
@@ -92,12 +93,15 @@ impl SealedScan {
     pub(super) fn finish(&mut self) -> Result<Advance> {
         let front = *self.front();
         let trailer = self.trailer_finding()?;
-        let is_damage =
-            trailer.is_some() || self.state.end < front.data_end || !self.state.failed.is_empty();
+        let trailer_end = front.trailer.map_or(front.len, |trailer| trailer.end);
+        let is_damage = trailer.is_some()
+            || self.state.end < front.data_end
+            || trailer_end < front.len
+            || !self.state.failed.is_empty();
         if is_damage && self.stops_at_damage() {
             return self.meet_damage();
         }
-        if self.is_wrong_key(trailer.as_ref()) {
+        if self.is_wrong_key() {
             self.cover_wrong_key();
             return Ok(Advance::End);
         }
@@ -108,33 +112,33 @@ impl SealedScan {
         if let Some(finding) = trailer.filter(|_| self.is_first(front.data_end)) {
             self.set_first(front.data_end, finding);
         }
-        self.tiling.cover(front.len, kind, cause, &mut self.spans);
+        self.tiling.cover(trailer_end, kind, cause, &mut self.spans);
+        if trailer_end < front.len {
+            if self.is_first(trailer_end) {
+                self.set_first(trailer_end, unreferenced(front.len - trailer_end));
+            }
+            let (kind, cause) = (Kind::Corrupt, Some(Cause::Unreferenced));
+            self.tiling.cover(front.len, kind, cause, &mut self.spans);
+        }
         self.begin_front(front.entries)
     }
 
-    /// What is wrong with the trailer, or with the beginning of one. Hashes the index, once.
+    /// What is wrong with the trailer. Hashes the index, once.
     fn trailer_finding(&mut self) -> Result<Option<Finding>> {
-        let front = *self.front();
-        let Some(trailer) = front.trailer else {
-            return Ok(front.is_torn().then(|| torn_trailer(&front)));
-        };
         if self.index_hash.is_none() {
             self.index_hash = self.segment.index_hash()?;
         }
-        let computed = self
-            .index_hash
-            .or_bug("the index hash of a segment with a trailer")?;
-        Ok(trailer.finding(&front.key, front.entries, computed))
+        let Front { key, entries, .. } = self.front();
+        let trailer = self.front().trailer;
+        Ok(trailer.and_then(|trailer| trailer.finding(key, *entries, self.index_hash)))
     }
 
     /// Whether the file looks as it would under another key.
-    fn is_wrong_key(&self, trailer: Option<&Finding>) -> bool {
+    fn is_wrong_key(&self) -> bool {
         let front = self.front();
-        let stored = front.trailer.map(|trailer| trailer.foot.index_hash);
-        !self.state.any_good
-            && trailer.is_some()
-            && front.may_be_under_another_key()
-            && stored != self.index_hash
+        let stored = front.trailer.and_then(|trailer| trailer.index_hash());
+        let is_index_right = stored.is_some() && stored == self.index_hash;
+        !self.state.any_good && front.may_be_under_another_key() && !is_index_right
     }
 
     fn cover_wrong_key(&mut self) {
@@ -285,15 +289,6 @@ fn unreferenced(len: u64) -> Finding {
         "adjacent messages, each with its entry in the index",
         format!("{len} bytes that no entry accounts for"),
     )
-}
-
-fn torn_trailer(front: &Front) -> Finding {
-    Finding::Number {
-        cause: Cause::TruncatedTrailer,
-        what: "the trailer's length in bytes",
-        expected: trailer_bytes(front.entries),
-        actual: front.len - front.data_end,
-    }
 }
 
 /// The damage of a terminator.

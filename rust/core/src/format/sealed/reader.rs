@@ -8,7 +8,6 @@ use super::front::{Front, Segment};
 use super::layout::{
     CHECKSUM_BYTES, ENTRY_BYTES, Entry, Header, MAX_HEADER_BYTES, Message, Parsed, UUID_BYTES,
 };
-use super::trailer::Trailer;
 use crate::checksum::{Incremental, hash};
 use crate::engine::{Options, Types};
 use crate::error::{Error, Result};
@@ -128,12 +127,24 @@ impl Reader {
         Ok(self.entry(number)?.offset)
     }
 
-    /// The checksum of entry number `number`. `trailer` is the segment's.
-    pub(super) fn checksum(&mut self, trailer: &Trailer, number: u64) -> Result<u64> {
-        let at = trailer.checksum_at(number);
-        let want = self.ahead.min(LIMITS.checksums_ahead_bytes);
-        let stored = self.checksums.exact_array(&*self.source, at, want)?;
-        Ok(u64::from_be_bytes(*stored))
+    /// What the file has of the checksum of entry number `number`: its bits, and a mask of the ones that are there.
+    pub(super) fn checksum(&mut self, number: u64) -> Result<(u64, u64)> {
+        let source = &*self.source;
+        let at = match &self.front.trailer {
+            Some(trailer) => trailer.checksum_at(number),
+            None => source.len(),
+        };
+        if self.front.trailer_of(number).is_some() {
+            let want = self.ahead.min(LIMITS.checksums_ahead_bytes);
+            let stored = self.checksums.exact_array(source, at, want)?;
+            return Ok((u64::from_be_bytes(*stored), u64::MAX));
+        }
+        let (mut stored, mut mask) = ([0; CHECKSUM_BYTES], [0; CHECKSUM_BYTES]);
+        for ((at, stored), mask) in (at..source.len()).zip(&mut stored).zip(&mut mask) {
+            source.read_exact_at(at, std::slice::from_mut(stored))?;
+            *mask = u8::MAX;
+        }
+        Ok((u64::from_be_bytes(stored), u64::from_be_bytes(mask)))
     }
 
     /// The entries with these numbers that are in the window.

@@ -1,5 +1,5 @@
 //! Salvages the good messages of a damaged segment: writes a new index, the messages, and the checksums that
-//! verified them. A segment without a usable trailer gets no checksums: those would make unproven bytes look
+//! verified them. A segment that lacks some of its checksums gets none: they would make unproven bytes look
 //! proven.
 
 use super::index::TERMINATOR;
@@ -12,6 +12,7 @@ use crate::engine::salvage::Entries;
 use crate::engine::{Salvage, Start, Step, Walk};
 use crate::error::Result;
 use crate::output::Spool;
+use crate::record::Checked;
 
 /// The length of a spilled message's record: UUID, beginning, end, checksum.
 const SPILLED_BYTES: usize = UUID_BYTES + 3 * 8;
@@ -44,10 +45,7 @@ pub(super) fn salvage(salvage: &mut Salvage<'_>) -> Result<()> {
     while walk.step()? == Step::More {
         let scan = walk.scan_mut();
         for message in &scan.messages {
-            let checksum = match &front.trailer {
-                Some(trailer) => scan.checker.reader.checksum(trailer, message.number)?,
-                None => 0,
-            };
+            let (checksum, _) = scan.checker.reader.checksum(message.number)?;
             first.get_or_insert(message.position);
             count += 1;
             let out = kept.buffer();
@@ -66,7 +64,8 @@ pub(super) fn salvage(salvage: &mut Salvage<'_>) -> Result<()> {
         let Spilled { position, end, .. } = Spilled::parse(&bytes);
         salvage.carry(position..end)?;
     }
-    let Some(trailer) = front.trailer else {
+    let is_verified = front.checked() == Checked::Checksum;
+    let Some(trailer) = front.trailer.filter(|_| is_verified) else {
         return Ok(());
     };
     let is_whole = count == front.entries;

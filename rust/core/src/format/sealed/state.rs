@@ -66,7 +66,10 @@ impl State {
             last: None,
             end,
             any_good: next > 0,
-            effort: Default::default(),
+            effort: Effort {
+                budget: front.searched,
+                ..Effort::default()
+            },
             after_last: AfterLast::default(),
             failed: Default::default(),
             marks: Default::default(),

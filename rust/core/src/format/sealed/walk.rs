@@ -222,9 +222,9 @@ impl SealedScan {
         if entry.offset == place {
             return Ok(None);
         }
-        if let Some(trailer) = self.front().trailer {
+        if let Some(trailer) = self.front().trailer_of(entry.number) {
             let is_worth_hashing =
-                trailer.key_check_is_right && judge::ascends(&entry.uuid, prior).is_ok();
+                !trailer.key_check_is_wrong() && judge::ascends(&entry.uuid, prior).is_ok();
             if !is_worth_hashing || self.state.after_last == AfterLast::Tried(place) {
                 return Ok(None);
             }
