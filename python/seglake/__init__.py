@@ -14,6 +14,7 @@ from ._errors import (
     RowError,
     SeglakeError,
     SegmentGoneError,
+    UnreadWarning,
     WrongKeyError,
 )
 from ._export import Exported, export
@@ -72,6 +73,7 @@ from ._types import (
     LogMark,
     LogRecovery,
     LogSegment,
+    LogUnread,
     Neighbour,
     ParityReport,
     Repair,
@@ -108,6 +110,7 @@ __all__ = [
     "LogMark",
     "LogRecovery",
     "LogSegment",
+    "LogUnread",
     "Neighbour",
     "OutcomeUnknownError",
     "ParityReport",
@@ -136,6 +139,7 @@ __all__ = [
     "Tail",
     "Total",
     "Undone",
+    "UnreadWarning",
     "Uuids",
     "Writer",
     "WrongKeyError",
@@ -188,6 +192,7 @@ for _public in (
     LogMark,
     LogRecovery,
     LogSegment,
+    LogUnread,
     Neighbour,
     OutcomeUnknownError,
     ParityReport,
@@ -202,6 +207,7 @@ for _public in (
     SegmentGoneError,
     Span,
     Total,
+    UnreadWarning,
     WrongKeyError,
 ):
     _public.__module__ = __name__

@@ -185,6 +185,10 @@ class DamageWarning(UserWarning):
     """Damage was skipped while reading; the reader's `report` says what and where."""
 
 
+class UnreadWarning(UserWarning):
+    """Records of a log are not read: they are after its synced mark, and no writer has it open. `log.unread` has more."""
+
+
 def _rebuild(kind: type[SeglakeError], arguments: tuple[Any, ...]) -> SeglakeError:
     """Returns an error without its fields, which pickling sets."""
     return kind.__new__(kind, *arguments)

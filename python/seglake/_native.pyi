@@ -23,6 +23,7 @@ from seglake._types import (
     LogMark,
     LogRecovery,
     LogSegment,
+    LogUnread,
     NewFileOptions,
     ParityReport,
     ProfileName,
@@ -68,6 +69,7 @@ __all__ = [
     "formats",
     "identity",
     "index",
+    "is_beside_segment",
     "is_log_name",
     "list_log",
     "open",
@@ -1211,6 +1213,8 @@ class ListedSegment:
         True
         """
     @property
+    def unread(self) -> LogUnread | None: ...
+    @property
     def is_frozen(self) -> bool:
         """Whether it is damaged or cut off, and kept as it is.
 
@@ -1220,6 +1224,7 @@ class ListedSegment:
         False
         """
 
+def is_beside_segment(name: str, /) -> bool: ...
 def is_log_name(name: str, /) -> bool:
     """Whether a file of this name makes its folder that of a log.
 
@@ -2508,6 +2513,8 @@ class SegmentLog:
         ...     log.recovered
         []
         """
+    @property
+    def unread(self) -> LogUnread | None: ...
     @property
     def synced(self) -> LogMark | None:
         """How far the log is known to be on the disk, as a LogMark; None while nothing is.

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import os
+import warnings
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from contextlib import closing
 from itertools import groupby
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, TypeAlias, TypeVar, cast
 
-from ._errors import FormatError
+from ._errors import FormatError, UnreadWarning
 from ._in_order import SMALL_BYTES, in_order
 from ._native import Batch, Reader, Report, Schema, arrow_stream, formats, open
 from ._text import printable_path
-from ._types import DialectName, Limits, Span
+from ._types import DialectName, Limits, LogUnread, Span
 from ._values import is_uri
 
 if TYPE_CHECKING:
@@ -126,7 +127,8 @@ def scan(
     segments: `glob` says which ones are meant, since what is not recognised is an error, never left out in silence.
 
     The folder of a `SegmentLog` is one log: its records at the moment of the listing, as far as they were on the disk,
-    each once, also while it is written.
+    each once, also while it is written. What is left out of a log that is not being written is warned of
+    (UnreadWarning), and listed by `Scan.unread`.
 
     Args:
         sources: a file, a folder, a pattern such as "logs/*.active" (`*`, `?`, `[abc]`, `{a,b}`), a URI that
@@ -219,6 +221,7 @@ class _Files:
     def __init__(self, listing: FileListing, stores: Stores) -> None:
         self.found: Sequence[SegmentFile] = listing.files
         self.passed_over: list[PassedOver] = [PassedOver(path, reason) for path, reason in listing.skipped]
+        self.unread: list[LogUnread] = listing.unread
         self._stores = stores
 
     @classmethod
@@ -248,20 +251,22 @@ class _Files:
             if listing.folders_not_entered:
                 text += f"; {listing.folders_not_entered} folders were not entered: recursive=True does"
             raise FileNotFoundError(text)
+        for unread in listing.unread:
+            warnings.warn(f"{printable_path(unread.path)}: {unread.reason}", UnreadWarning, stacklevel=4)
         return cls(listing, stores)
 
     def __reduce__(self) -> tuple[Any, ...]:
         if self._stores.hold_all:
             raise TypeError("a scan with a file system cannot be pickled: give URIs without filesystem=")
-        return (_Files.again, (self.found, self.passed_over))
+        return (_Files.again, (self.found, self.passed_over, self.unread))
 
     @classmethod
-    def again(cls, found: Sequence[SegmentFile], passed_over: list[PassedOver]) -> _Files:
+    def again(cls, found: Sequence[SegmentFile], passed_over: list[PassedOver], unread: list[LogUnread]) -> _Files:
         """Makes what `__reduce__` gave: the same files, whatever their folders hold by now."""
         from ._files import FileListing, Stores
 
         files = cls(FileListing(), Stores())
-        files.found, files.passed_over = found, passed_over
+        files.found, files.passed_over, files.unread = found, passed_over, unread
         return files
 
     @property
@@ -356,6 +361,17 @@ class Scan:
             []
         """
         return list(self._files.passed_over)
+
+    def unread(self) -> list[LogUnread]:
+        """Returns what is left out of logs, since it is after their synced mark and no writer has them open.
+
+        Example:
+            >>> import seglake
+            >>> orders = seglake.scan("logs", glob="*.active")
+            >>> orders.unread()
+            []
+        """
+        return list(self._files.unread)
 
     def count(self) -> int:
         """Returns the number of records: those of `filters`, where there are some. Every record is checked.

@@ -266,6 +266,8 @@ class _Scrub:
             yield Scrubbed(os.fsdecode(name), None, error=error)
         for path, reason in listing.skipped:
             yield Scrubbed(path, None, skipped=reason)
+        for unread in listing.unread:
+            yield Scrubbed(unread.path, None, error=FormatError(unread.reason, path=unread.path))
         for file in sorted(listing.files, key=lambda file: os.fsencode(file.path)):
             if not self._is_due(file):
                 continue

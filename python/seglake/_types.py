@@ -562,3 +562,28 @@ class LogRecovery(NamedTuple):
     byte_offset: int | None
     nbytes: int | None
     reason: str | None
+
+
+class LogUnread(NamedTuple):
+    """What readers of a log leave out: it is after the synced mark, and no writer has the log open.
+
+    Attributes:
+        path: the log's folder.
+        sequence: the place in the log of the segment that it is in, the newest one.
+        byte_offset: up to where that segment is read.
+        nbytes: how many bytes after that are not read, without zeros at the end.
+        records: how many sound records these have.
+        reason: all of that in words, with what to do.
+
+    Example:
+        >>> import seglake
+        >>> seglake.SegmentLog("log", readonly=True).unread is None
+        True
+    """
+
+    path: str
+    sequence: int
+    byte_offset: int
+    nbytes: int
+    records: int
+    reason: str

@@ -481,3 +481,47 @@ def test_beside_a_writer_each_result_is_a_prefix(writing: tuple[Path, Any], tmp_
             assert done.status == 0, done.out + done.err
             assert sum(json.loads(line)["records"] for line in done.out.splitlines()) >= least
         rounds += 1
+
+
+def test_folders_in_that_of_a_log_are_passed_over(path: Path, tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="is in the folder of the log"):
+        SegmentLog(path, readonly=True).snapshot(path / "backup")
+    assert run("log", "snapshot", path, path / "backup").status == 2
+    shutil.copytree(path, path / "backup")  # as other tools may
+    (path / "backup" / "more").mkdir()
+    scan = seglake.scan(path)
+    assert scan.count() == 30
+    assert list(scan.passed_over()) == [(str(path / "backup"), "a folder in that of a log")]
+    for command in ("verify", "cat", "info"):
+        done = run(command, path)
+        assert done.status == 0
+        assert f"{path / 'backup'}: passed over: a folder in that of a log" in done.err
+        assert "backup" not in done.out
+    assert seglake.ingest(path, tmp_path / "lake", engine="local").records == 30
+    # Named by itself it is a log as any other.
+    assert seglake.scan(path / "backup").count() == 30
+    filesystem = pytest.importorskip("pyarrow.fs").LocalFileSystem()
+    elsewhere = seglake.scan(f"file://{path}", filesystem=filesystem, glob="*.sealed")
+    assert elsewhere.count() == 20
+    assert [skipped.path.endswith("backup") for skipped in elsewhere.passed_over()] == [True]
+
+
+def test_what_is_left_of_a_segment_that_was_removed_is_no_input(tmp_path: Path) -> None:
+    path = tmp_path / "log"
+    with SegmentLog(path, segment_bytes=1000, protect="128+8") as log:
+        write(log, 0, 40)
+        log.roll()
+        log.wait_sealed()
+    first = segments(path, "sealed")[0]
+    for name in (".undo", ".undo.2", ".undo.manifest.jsonl", ".quarantine", ".quarantine.manifest.jsonl"):
+        Path(f"{first}{name}").write_text("kept")
+    first.unlink()  # what retention does first
+    left = seglake.scan(path).count()
+    assert 0 < left < 40
+    for command in ("verify", "info", "cat", "protect", "scrub"):
+        done = run(command, path)
+        assert (done.status, done.err) == (0, ""), (command, done.err)
+    assert run("export", path, "--to", tmp_path / "out.csv").status == 0
+    assert seglake.ingest(path, tmp_path / "lake", engine="local").records == left
+    filesystem = pytest.importorskip("pyarrow.fs").LocalFileSystem()
+    assert seglake.scan(f"file://{path}", filesystem=filesystem).count() == left

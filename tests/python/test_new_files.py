@@ -114,6 +114,19 @@ def test_so_are_those_of_a_log(tmp_path: Path, expected: int) -> None:
     assert [file for file in path.iterdir() if mode(file) != expected] == []
     seglake.SegmentLog(path, readonly=True).snapshot(tmp_path / "taken")
     assert {mode(file) for file in (tmp_path / "taken").iterdir()} == {expected}
+    (tmp_path / "plain").mkdir()
+    assert len({mode(tmp_path / name) for name in ("log", "taken", "plain")}) == 1
+
+
+def test_and_those_of_tables(folder: Path, tmp_path: Path) -> None:
+    before = os.umask(0o002)
+    try:
+        seglake.ingest(folder / "sample.active", tmp_path / "lake", engine="local")
+    finally:
+        os.umask(before)
+    found = [tmp_path / "lake", *(tmp_path / "lake").rglob("*")]
+    assert {mode(path) for path in found if path.is_file()} == {0o664}
+    assert {mode(path) for path in found if path.is_dir()} == {0o775}
 
 
 def test_and_those_of_exported_and_extracted_files(folder: Path, expected: int) -> None:

@@ -9,7 +9,7 @@ use crate::crashes::{Acknowledged, Aftermath, Checked, Crashes, seeds};
 use crate::simulated::{Call, Done, Simulated};
 use seglake::faults::Opening;
 use seglake::format::Options;
-use seglake::store::{LogOptions, LogReader, SegmentLog};
+use seglake::store::{ListedLog, LogOptions, LogReader, SegmentLog};
 
 const SLOTS: [usize; 2] = [0, 4096];
 const SLOT_BYTES: usize = 64;
@@ -216,4 +216,59 @@ fn no_loss_of_power_while_it_is_closed_takes_back_what_was_proven() {
     // Without it, the slots are both being written when power is lost.
     let is_first = |_: &[Done], at: usize| at == first_sync;
     assert_eq!(crashes.mutate(seeds(100), is_first), 1);
+}
+
+/// What readers leave out is said, unless a writer has the log open.
+#[test]
+fn what_is_after_the_mark_is_said_unless_there_is_a_writer() {
+    let own = tempfile::tempdir().unwrap();
+    let folder = own.path().join("log");
+    let mark = folder.join("_mark");
+    let log = SegmentLog::open(&folder, options().seal(false)).unwrap();
+    write(&log, 0..3).unwrap();
+    log.roll().unwrap();
+    write(&log, 3..5).unwrap();
+    log.close().unwrap();
+    let older = fs::read(&mark).unwrap();
+    let log = SegmentLog::open(&folder, options().seal(false)).unwrap();
+    write(&log, 5..9).unwrap();
+    log.close().unwrap();
+    let reader = LogReader::open(&folder).unwrap();
+    assert_eq!(reader.unread().unwrap(), None);
+    let whole = fs::read(&mark).unwrap();
+    let read = |bytes: Option<&[u8]>| {
+        match bytes {
+            Some(bytes) => fs::write(&mark, bytes).unwrap(),
+            None => fs::remove_file(&mark).unwrap(),
+        }
+        count(&reader).unwrap()
+    };
+    // Without a mark, with an older one, and with one of another segment.
+    assert_eq!(read(None), 3);
+    let lost = reader.unread().unwrap().unwrap();
+    assert_eq!((lost.id.sequence, lost.offset, lost.records), (2, 0, 6));
+    assert_eq!(read(Some(&older)), 5);
+    let behind = reader.unread().unwrap().unwrap();
+    assert_eq!((behind.records, behind.marked), (4, 2));
+    assert_eq!(lost.nbytes, behind.offset + behind.nbytes);
+    let segment = reader.segments().unwrap()[0].id;
+    fs::copy(folder.join(format!("_{segment}.end")), &mark).unwrap();
+    assert_eq!(count(&reader).unwrap(), 3);
+    let elsewhere = reader.unread().unwrap().unwrap();
+    assert_eq!((elsewhere.records, elsewhere.marked), (6, 1));
+    assert!(elsewhere.to_string().contains("found one in segment 1"));
+    let listed = ListedLog::read(&folder, &Options::default()).unwrap();
+    let unread: Vec<_> = listed.segments.iter().map(|own| own.unread).collect();
+    assert_eq!(unread, [None, Some(elsewhere)]);
+    // A writer takes them in. What it has not synced is on its way.
+    assert_eq!(read(Some(&older)), 5);
+    let log = SegmentLog::open(&folder, options()).unwrap();
+    assert_eq!(count(&reader).unwrap(), 9);
+    fs::write(&mark, &older).unwrap();
+    assert_eq!(
+        (count(&reader).unwrap(), reader.unread().unwrap()),
+        (5, None)
+    );
+    drop(log);
+    assert_eq!(read(Some(&whole)), 9);
 }

@@ -163,6 +163,17 @@ fn what_repairs_kept_goes_with_its_segment() {
     assert!(of_active.iter().all(|own| !own.exists()));
     let sealed = files(&path, ".sealed");
     let (first, second) = (repaired_twice(&sealed[0]), repaired_twice(&sealed[1]));
+    // Also where the first of them was removed, and what recovery put aside.
+    first[..2]
+        .iter()
+        .for_each(|own| fs::remove_file(own).unwrap());
+    let [gone, stays] = [0, 1].map(|at: usize| {
+        let stem = sealed[at].file_stem().unwrap().to_str().unwrap();
+        path.join(format!("_{stem}.84-1.quarantine"))
+    });
+    for own in [&gone, &stays] {
+        fs::write(own, "kept").unwrap();
+    }
     let bytes = fs::metadata(&sealed[2]).unwrap().len() + fs::metadata(&sealed[1]).unwrap().len();
     assert_eq!(
         log.retain(&Retention::default().bytes(bytes))
@@ -172,10 +183,11 @@ fn what_repairs_kept_goes_with_its_segment() {
     );
     assert!(first.iter().all(|own| !own.exists()));
     assert!(second.iter().all(|own| own.exists()));
+    assert_eq!((gone.exists(), stays.exists()), (false, true));
     log.close().unwrap();
     // Where power was lost between the two, it goes when the log is opened. Others are not the log's.
     let other = path.join("notes.undo");
-    for own in [&first[0], &first[3], &of_active[1], &other] {
+    for own in [&first[0], &first[3], &of_active[1], &gone, &other] {
         fs::write(own, "kept").unwrap();
     }
     SegmentLog::open(&path, with_active())
@@ -183,7 +195,13 @@ fn what_repairs_kept_goes_with_its_segment() {
         .close()
         .unwrap();
     assert!(first.iter().chain(&of_active).all(|own| !own.exists()));
-    assert!(second.iter().chain([&other]).all(|own| own.exists()));
+    assert!(!gone.exists());
+    assert!(
+        second
+            .iter()
+            .chain([&other, &stays])
+            .all(|own| own.exists())
+    );
 }
 
 /// What it restores may be put back.

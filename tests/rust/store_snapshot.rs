@@ -285,3 +285,21 @@ fn snapshots_are_made_beside_a_writer() {
     log.close().unwrap();
     assert_eq!(names(folder.path()).len(), 31);
 }
+
+/// Else readers of the folder would find each record twice.
+#[test]
+fn a_snapshot_inside_its_log_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("log");
+    let log = SegmentLog::open(&path, LogOptions::default()).unwrap();
+    write(&log, 0..3);
+    fs::create_dir(path.join("below")).unwrap();
+    let before = names(&path);
+    let reader = LogReader::open(&path).unwrap();
+    for inside in ["taken", "below/taken", "below/../taken"] {
+        let refused = reader.snapshot(path.join(inside)).unwrap_err();
+        assert!(matches!(refused, Error::Usage(_)), "{refused}");
+    }
+    assert_eq!(names(&path), before);
+    reader.snapshot(path.join("../taken")).unwrap();
+}

@@ -11,10 +11,12 @@ from .patterns import alternatives
 
 if TYPE_CHECKING:
     from seglake._native import ListedSegment
-    from seglake._types import LogMark
+    from seglake._types import LogMark, LogUnread
 
-__all__ = ["FileFilter", "FileListing", "FoundLog", "SegmentFile"]
+__all__ = ["IN_A_LOG", "FileFilter", "FileListing", "FoundLog", "SegmentFile"]
 
+IN_A_LOG: Final = "a folder in that of a log"
+"""Why a folder is not entered."""
 # A file system may give two writes one time. A file that changed so recently is looked at again the next time.
 _YOUNG_NS: Final = 2_000_000_000
 
@@ -57,11 +59,13 @@ class FoundLog(NamedTuple):
         path: its path, as it was named or found.
         segments: how many segments it had when it was listed.
         synced: how far it was known to be on the disk; None while nothing was.
+        unread: what is left out of it; None where that is nothing, or its segment is not asked for.
     """
 
     path: str
     segments: int
     synced: "LogMark | None"
+    unread: "LogUnread | None"
 
 
 @dataclass(frozen=True)
@@ -122,3 +126,8 @@ class FileListing:
     not_listed: list[Exception] = field(default_factory=list[Exception])
     logs: list[FoundLog] = field(default_factory=list[FoundLog])
     listed_ns: int = field(default_factory=time.time_ns)
+
+    @property
+    def unread(self) -> "list[LogUnread]":
+        """What is left out of logs."""
+        return [log.unread for log in self.logs if log.unread is not None]

@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from seglake._errors import SeglakeError
-from seglake._native import is_log_name, list_log
+from seglake._native import is_beside_segment, is_log_name, list_log
 from seglake._text import printable_path
 
-from .listing import FileFilter, FileListing, FoundLog, SegmentFile
+from .listing import IN_A_LOG, FileFilter, FileListing, FoundLog, SegmentFile
 from .patterns import alternatives, is_hidden, is_pattern, owner_of, passes_hidden
 
 if TYPE_CHECKING:
@@ -137,6 +137,8 @@ def _in_folder(top: Path, chosen: FileFilter, listing: FileListing, key: "_Key |
             listing.not_listed.append(error)
             continue
         is_log = False
+        below: list[Path] = []
+        beside: list[SegmentFile] = []
         with listed as entries:
             for entry in entries:
                 if is_log_name(entry.name):
@@ -158,10 +160,8 @@ def _in_folder(top: Path, chosen: FileFilter, listing: FileListing, key: "_Key |
                 if stat.S_ISDIR(status.st_mode):
                     if entry.is_symlink():
                         listing.skipped.append((entry.path, "a linked folder"))
-                    elif chosen.recursive:
-                        pending.append(Path(entry.path))
                     else:
-                        listing.folders_not_entered += 1
+                        below.append(Path(entry.path))
                 elif not stat.S_ISREG(status.st_mode):
                     listing.skipped.append((entry.path, _kind(status.st_mode)))
                 elif _is_index(entry.path):
@@ -169,9 +169,21 @@ def _in_folder(top: Path, chosen: FileFilter, listing: FileListing, key: "_Key |
                 elif chosen.accepts(entry.name, status.st_mtime):
                     # Joined as texts: paths as objects take as long as all else here.
                     real = str(Path(entry.path).resolve()) if entry.is_symlink() else f"{real_folder}{entry.name}"
-                    yield SegmentFile(entry.path, real, status.st_size, modified_ns=status.st_mtime_ns)
+                    file = SegmentFile(entry.path, real, status.st_size, modified_ns=status.st_mtime_ns)
+                    if is_beside_segment(entry.name):
+                        beside.append(file)  # retention may have removed the segment a moment ago
+                        continue
+                    yield file
                 else:
                     listing.left_out += 1
+        if not is_log:
+            yield from beside
+        if is_log:
+            listing.skipped += [(str(path), IN_A_LOG) for path in below]
+        elif chosen.recursive:
+            pending += below
+        else:
+            listing.folders_not_entered += len(below)
         if is_log:
             try:
                 yield from _of_log(folder, real_folder, chosen, listing, key)
@@ -186,14 +198,16 @@ def _of_log(
 ) -> Iterator[SegmentFile]:
     """Yields the segments of a log. What they are now, and how far they are on the disk, is for the library to say."""
     segments, synced = list_log(folder, key=key)
-    listing.logs.append(FoundLog(str(folder), len(segments), synced))
+    unread = None
     for segment in segments:
         name = os.path.basename(segment.path)  # noqa: PTH119 - no path is made
         # What the log's own listing has not is looked up only if it is asked for.
         if chosen.accepts(name, _modified(segment.path) if chosen.is_by_time else 0.0):
             yield SegmentFile(segment.path, f"{real_folder}{name}", segment.nbytes, None, segment)
+            unread = segment.unread
         else:
             listing.left_out += 1
+    listing.logs.append(FoundLog(str(folder), len(segments), synced, unread))
 
 
 def _modified(path: str) -> float:

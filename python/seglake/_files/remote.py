@@ -5,11 +5,11 @@ from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
 from seglake._errors import FormatError
-from seglake._native import ListedSegment, is_log_name
+from seglake._native import ListedSegment, is_beside_segment, is_log_name
 from seglake._text import printable_path
 
 from .file import Entry, Store
-from .listing import FileFilter, FileListing, SegmentFile
+from .listing import IN_A_LOG, FileFilter, FileListing, SegmentFile
 from .patterns import alternatives, is_hidden, is_pattern, owner_of, passes_hidden
 
 if TYPE_CHECKING:
@@ -124,19 +124,41 @@ def _below(
 
 def _in_folder(store: Store, folder: _Place, chosen: FileFilter, listing: FileListing) -> list[_Found]:
     found: list[_Found] = []
+    logs: set[str] = set()
     for entry in store.entries(folder.path, folder.uri, recursive=chosen.recursive):
         if not folder.holds(entry.path):
             listing.skipped.append((entry.path, "a file that is listed where it is not"))
             continue
         below = entry.path[len(folder.path.rstrip("/")) + 1 :]
+        inside, _, name = entry.path.rpartition("/")
+        if entry.is_file and is_log_name(name):
+            logs.add(inside)
         if any(map(is_hidden, below.split("/"))):
             continue
         if entry.is_file:
             found.append(_Found(folder.child(entry.path), entry))
-            _refuse_open_segment(found[-1], chosen)
         elif not chosen.recursive:
             listing.folders_not_entered += 1
+    if logs:
+        found = [each for each in found if not _is_of_a_log(each, logs, listing)]
+    for each in found:
+        _refuse_open_segment(each, chosen)
     return found
+
+
+def _is_of_a_log(found: _Found, logs: set[str], listing: FileListing) -> bool:
+    """Tells whether a file belongs to a segment of a log, or is in a folder in that of a log, which is noted."""
+    inside, _, name = found.entry.path.rpartition("/")
+    if inside in logs and is_beside_segment(name):
+        return True
+    while inside:
+        outer = inside.rpartition("/")[0]
+        if outer in logs:
+            note = (inside, IN_A_LOG)
+            listing.skipped += [] if note in listing.skipped else [note]
+            return True
+        inside = outer
+    return False
 
 
 def _refuse_open_segment(found: _Found, chosen: FileFilter) -> None:

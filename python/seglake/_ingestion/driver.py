@@ -90,7 +90,8 @@ class IngestDriver:
         destination = Destination.of(os.fspath(self.destination), self.filesystem)
         listing = find_inputs(self.sources, destination, self.key_files)
         if not listing.files:
-            return IngestResult(run_id=None, destination=destination.name, skipped=_skipped(listing))
+            unread = tuple(listing.unread)
+            return IngestResult(run_id=None, destination=destination.name, skipped=_skipped(listing), unread=unread)
         sidecars = self._sidecars(listing)
         tables = lake_tables(self.table, destination, self.catalog, self.storage_options)
         destination.store.make_folder(destination.folder)
@@ -111,6 +112,7 @@ class IngestDriver:
                 unchanged=unchanged,
                 unchanged_damaged=sum(state.is_damaged(file) for file in listing.files if file.real_path not in read),
                 skipped=_skipped(listing),
+                unread=tuple(listing.unread),
             )
             if not planned:
                 return others
@@ -123,6 +125,7 @@ class IngestDriver:
             unchanged=others.unchanged,
             unchanged_damaged=others.unchanged_damaged,
             skipped=others.skipped + result.skipped,
+            unread=others.unread,
         )
 
     def _check_format(self) -> None:

@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any, Final, Literal, NamedTuple, get_args
 
 from seglake._errors import SeglakeError
+from seglake._types import LogUnread
 
 __all__ = [
     "INGESTED",
@@ -172,6 +173,7 @@ class IngestResult:
             `ParityReport.refused` says it.
         skipped: path and reason of each thing met that is neither a regular file nor an ordinary folder, and of each
             file that was renamed or removed after it was listed.
+        unread: what was left out of logs, since it is after their synced mark and no writer has them open.
         seconds: how long it took, without the start of Spark.
 
     Example:
@@ -195,6 +197,7 @@ class IngestResult:
     errors: tuple[FileError, ...] = ()
     refused_sidecars: tuple[tuple[str, str], ...] = ()
     skipped: tuple[tuple[str, str], ...] = ()
+    unread: tuple[LogUnread, ...] = ()
     seconds: float = 0.0
 
     @property
@@ -204,8 +207,9 @@ class IngestResult:
 
     @property
     def ok(self) -> bool:
-        """Whether every file is sound, or a copy of another, and no sidecar was refused."""
-        return self.statuses["sound"] + self.statuses["copy"] == self.files and not self.refused_sidecars
+        """Whether every file is sound, or a copy of another, no sidecar was refused, and nothing left out of a log."""
+        are_sound = self.statuses["sound"] + self.statuses["copy"] == self.files
+        return are_sound and not self.refused_sidecars and not self.unread
 
     @property
     def exit_status(self) -> int:
@@ -232,6 +236,7 @@ class IngestResult:
             "errors": [error._asdict() for error in self.errors],
             "refused_sidecars": [{"path": path, "refused": refused} for path, refused in self.refused_sidecars],
             "skipped": [{"path": path, "reason": reason} for path, reason in self.skipped],
+            "unread": [unread._asdict() for unread in self.unread],
             "ok": self.ok,
             "exit_status": self.exit_status,
             "records_per_second": self.records_per_second,

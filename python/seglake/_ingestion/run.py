@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import importlib.util
 import os
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, Literal, cast, get_args
+
+from seglake._errors import UnreadWarning
+from seglake._text import printable_path
 
 from .engine import StartEngine
 from .result import IngestError, IngestProgress, IngestResult, OnDamage, OnWrongKey, TableKind
@@ -198,7 +202,10 @@ def run(
         filesystem=filesystem,
         storage_options=storage_options,
     )
-    return driver.run(start)
+    result = driver.run(start)
+    for unread in result.unread:
+        warnings.warn(f"{printable_path(unread.path)}: {unread.reason}", UnreadWarning, stacklevel=3)
+    return result
 
 
 def _key_files(key: object) -> list[str]:

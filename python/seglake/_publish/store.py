@@ -396,7 +396,7 @@ class LocalStore(Store):
         """Holds the operating system's lock on a file while the block runs, unless somebody else does."""
         import fcntl  # not on Windows, where this module is imported too
 
-        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o644)
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o666)
         try:
             is_ours = True
             try:

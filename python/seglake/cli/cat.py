@@ -111,8 +111,8 @@ def command(
     all below it, a log, a URI such as s3://bucket/key, or - for standard input, which is copied to a temporary file
     first.
 
-    Exit status: 0 all sound, 1 damage was met (the records before it are printed) or a record to --get is not
-    there, 2 error.
+    Exit status: 0 all sound, 1 damage was met (the records before it are printed), records of a log are not read, or a
+    record to --get is not there, 2 error.
     """
     named = folders.files_named(files, globs, given["key"])
     if at is not None and len(named.files) > 1:

@@ -102,7 +102,7 @@ def command(
     Nothing is written unless all is: damage stops the export, or with --on-damage skip is left out and counted, and
     written to --damage.
 
-    Exit status: 0 all sound, 1 damage was met, 2 error.
+    Exit status: 0 all sound, 1 damage was met, or records of a log are not read, 2 error.
     """
     import warnings
 
@@ -118,6 +118,7 @@ def command(
     with byte_progress("exporting") as advance, telling_of_existing(), warnings.catch_warnings():
         # What was skipped is said once, at the end.
         warnings.simplefilter("ignore", seglake.DamageWarning)
+        warnings.simplefilter("ignore", seglake.UnreadWarning)
         try:
             scan = seglake.scan(
                 sources,
@@ -145,11 +146,12 @@ def command(
             )
         except ImportError as error:
             raise Trouble(f"{printable(str(error))}: export needs pyarrow: pip install pyarrow") from error
-    status = Status.DAMAGED if exported.damaged_ranges else Status.SOUND
+    status = max(folders.tell_unread(scan.unread()), Status.DAMAGED if exported.damaged_ranges else Status.SOUND)
     if to_terminal:
         sys.stdout.flush()
     elif as_json:
-        click.echo(json_text({"path": destination, "files": len(scan.files()), **exported._asdict()}))
+        unread = [unread._asdict() for unread in scan.unread()]
+        click.echo(json_text({"path": destination, "files": len(scan.files()), "unread": unread, **exported._asdict()}))
     else:
         written = exact_size(_file_bytes(destination))
         files = count(len(scan.files()), "file")

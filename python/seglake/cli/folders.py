@@ -15,7 +15,7 @@ from seglake import SeglakeError
 from seglake._in_order import SMALL_BYTES, in_order
 from seglake._values import is_uri
 
-from .failure import Status, Trouble, is_about_one_file, say, tell
+from .failure import Status, Trouble, describe, is_about_one_file, say, tell
 from .inputs import STANDARD_INPUT, Input, opened
 from .options import Command
 from .render import count, printable
@@ -24,11 +24,16 @@ from .terminal import Advance, file_progress
 if TYPE_CHECKING:
     from seglake._files import FileListing, FoundLog
     from seglake._native import ListedSegment
+    from seglake._types import LogUnread
 
 _Found = TypeVar("_Found")
 
 # Each has a file's window in memory, so a machine with very many cores is not to have one for each.
 MOST_THREADS = 8
+
+
+# What beside the segments tells that a folder is that of a log.
+_OF_LOGS = ("_mark", "_lock")
 
 
 class _NotWantedError(Exception):
@@ -57,7 +62,9 @@ class Named(NamedTuple):
     @property
     def status(self) -> int:
         """The exit status that the names alone deserve."""
-        return Status.TROUBLE if self.empty else Status.SOUND
+        if self.empty:
+            return Status.TROUBLE
+        return Status.DAMAGED if any(log.unread is not None for log in self.logs) else Status.SOUND
 
 
 def glob(command: Command) -> Command:
@@ -99,6 +106,7 @@ def files_named(names: Sequence[str], globs: Sequence[str], key: Sequence[str] |
         empty += len(listing.not_listed)
         shown = _as_named(name)
         logs += [log._replace(path=shown(log.path)) for log in listing.logs]
+        tell_unread([unread._replace(path=shown(unread.path)) for unread in listing.unread])
         for file in listing.files:
             files.append(shown(file.path))
             nbytes += file.size
@@ -106,6 +114,32 @@ def files_named(names: Sequence[str], globs: Sequence[str], key: Sequence[str] |
                 segments[files[-1]] = file.segment
     small = all_in_folders and nbytes < SMALL_BYTES * len(files)
     return Named(files, in_folders, small, empty, segments, logs)
+
+
+def segments_named(names: Sequence[str], key: str | None) -> dict[str, ListedSegment]:
+    """The names that are segments of a log whose mark or lock is beside them, as they are in their log at this moment.
+
+    Of a log that cannot be listed, that is said, and its files are taken by themselves.
+    """
+    from seglake._native import is_log_name, list_log
+
+    found: dict[str, ListedSegment] = {}
+    logs: dict[Path, dict[str, ListedSegment]] = {}
+    for name in names:
+        path = Path(name)
+        if is_uri(name) or not is_log_name(path.name) or not any((path.parent / own).exists() for own in _OF_LOGS):
+            continue
+        if path.parent not in logs:
+            logs[path.parent] = {}
+            try:
+                segments, _ = list_log(path.parent, key=key)
+            except (SeglakeError, OSError) as error:
+                say(f"{describe(error)}\n  so        what is named of this log is taken by itself")
+            else:
+                logs[path.parent] = {Path(segment.path).name: segment for segment in segments}
+        if path.name in logs[path.parent]:
+            found[name] = logs[path.parent][path.name]
+    return found
 
 
 def _is_folder(name: str) -> bool:
@@ -151,6 +185,13 @@ def _as_named(folder: str) -> Callable[[str], str]:
     root = os.fspath(Path(folder).absolute())
     shown = folder.rstrip(os.sep) or os.sep
     return lambda path: shown + path[len(root) :]
+
+
+def tell_unread(found: Sequence[LogUnread]) -> int:
+    """Say what is left out of logs, and return the exit status that it deserves."""
+    for unread in found:
+        say(f"{printable(unread.path)}: {unread.reason}")
+    return Status.DAMAGED if found else Status.SOUND
 
 
 def log_line(log: FoundLog) -> str:

@@ -6,6 +6,7 @@ import itertools
 import os
 import sys
 import tempfile
+import warnings
 from collections.abc import Callable, Generator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass, replace
@@ -175,10 +176,15 @@ def _repeated(run: Callable[[], IngestResult], output: _Output, *, follow: bool)
     Raises:
         SeglakeError: an ingest cannot start or had to stop.
     """
-    if follow:
-        shown = itertools.count()
-        followed(run, lambda result: output.result(result, is_first=next(shown) == 0), output.error)
-    result = run()
+    import seglake
+
+    with warnings.catch_warnings():
+        # What the result says as well.
+        warnings.simplefilter("ignore", seglake.UnreadWarning)
+        if follow:
+            shown = itertools.count()
+            followed(run, lambda result: output.result(result, is_first=next(shown) == 0), output.error)
+        result = run()
     output.result(result)
     return result.exit_status
 
@@ -329,6 +335,7 @@ def show(result: IngestResult, stream: TextIO) -> None:
     _paths(out, "not ingested", refused)
     _paths(out, "sidecars ignored", [(path, refusal(refused)) for path, refused in result.refused_sidecars])
     _paths(out, "skipped", result.skipped)
+    _paths(out, "not read", [(unread.path, unread.reason) for unread in result.unread])
     out.print()
     for name in result.formats:
         out.print(printable(f"{result.destination.rstrip('/')}/{name}/{{records,damage,files}}/"), soft_wrap=True)

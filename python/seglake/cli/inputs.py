@@ -50,7 +50,9 @@ def log_facts(segment: ListedSegment | None) -> dict[str, Any] | None:
     if segment is None:
         return None
     kind = "sealed" if segment.is_sealed else "active"
-    return {"path": segment.log, "sequence": segment.sequence, "kind": kind, "is_frozen": segment.is_frozen}
+    unread = segment.unread and segment.unread._asdict()
+    facts = {"path": segment.log, "sequence": segment.sequence, "kind": kind, "is_frozen": segment.is_frozen}
+    return {**facts, "unread": unread}
 
 
 @dataclass(frozen=True)

@@ -88,16 +88,20 @@ def command(
     FILE.par, the parity sidecar that `seglake protect` writes, is checked, too. Bytes that differ from what it covers
     are damage, also in formats without checksums. A file that is not a segment is checked by its sidecar alone.
 
-    A folder that is a log has one line for each sound segment. What is not synced yet is not read. A segment has to
-    reach what its log says. Bytes that no reader was promised are counted, and are no damage.
+    A folder that is a log has one line for each sound segment, and a segment that is named is one of its log, too. What
+    its writer has not synced yet is not read. A segment has to reach what its log says. Bytes that no reader was
+    promised are counted, and are no damage. If no writer has the log open, what is after its mark is said.
 
-    Exit status: 0 all sound, 1 something is damaged, a parity sidecar included, 2 error: a file cannot be read or its
+    Exit status: 0 all sound, 1 something is damaged, a parity sidecar included, or is not read, 2 error: a file cannot be read or its
     key is probably wrong. The index of a chunked file is checked, too, but holds nothing of its own: damage to it alone
     is said, with status 0.
     """
     import seglake
 
     named = folders.files_named(files, globs, how["key"])
+    beside = folders.segments_named(files, how["key"])
+    not_read = folders.tell_unread([segment.unread for segment in beside.values() if segment.unread is not None])
+    named = named._replace(segments={**beside, **named.segments})
     options.check_index(how, named.files)
     parity = options.parity(sidecar, named.files)
     options.check_key(how["key"])
@@ -114,7 +118,7 @@ def command(
         parity=parity,
         indexed=indexed,
     )
-    worst = verifying.side_by_side() if named.in_folders else verifying.one_by_one(files)
+    worst = max(not_read, verifying.side_by_side() if named.in_folders else verifying.one_by_one(files))
     verifying.sum_up(worst, many=len(files) > 1 or named.in_folders)
     return worst
 
@@ -165,7 +169,8 @@ class _Verifying:
             in_one_line = len(files) > 1 and found.is_ok
             return self._tell_of(found, file.label, file.path, file.log, in_one_line=in_one_line)
 
-        return each(files, spool_limit=self.spool_limit, action=check, failed=self._failed)
+        spool_limit, segments = self.spool_limit, self.named.segments
+        return each(files, spool_limit=spool_limit, action=check, failed=self._failed, segments=segments)
 
     def side_by_side(self) -> int:
         """Verify the files of folders, and return the worst exit status."""

@@ -1,5 +1,6 @@
 """The Spark data source `seglake`."""
 
+import logging
 import socket
 from collections.abc import Iterator, Mapping, MutableMapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
 
 __all__ = ["SegmentDataSource"]
 
+_LOG: Final = logging.getLogger(__name__)
 # How many files elsewhere are looked at at a time, and how many of them wait for that.
 _LOOKS: Final = 32
 _GROUP: Final = 1024
@@ -166,6 +168,8 @@ class SegmentDataSource(DataSource):
                     f"option checksumSecretFile: {printable_path(error.filename)}: there is no such file on "
                     f"{socket.gethostname()}, where the read is planned: the mark of a log is checked under its key"
                 ) from None
+            for unread in self._listing.unread:
+                _LOG.warning("%s: %s", printable_path(unread.path), unread.reason)
         return self._listing
 
 

@@ -103,7 +103,7 @@ mod _native {
     #[pymodule_export]
     use super::ledger::Ledger;
     #[pymodule_export]
-    use super::listed::{ListedSegment, is_log_name, list_log};
+    use super::listed::{ListedSegment, is_beside_segment, is_log_name, list_log};
     #[pymodule_export]
     use super::log::SegmentLog;
     #[pymodule_export]

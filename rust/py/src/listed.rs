@@ -15,6 +15,7 @@ use uuid::Uuid;
 use crate::error::raise;
 use crate::interrupt::signals;
 use crate::key::{KeyArgument, keys};
+use crate::log_facts::unread_to_python;
 use crate::value::uuid_to_python;
 
 /// A segment of a log as it was when `list_log` listed it: `open` and `verify` take it for what it was then, also when it was
@@ -197,6 +198,20 @@ impl ListedSegment {
         Self::new(self.0.path(), synced, Some(fields), true, false)
     }
 
+    /// What readers leave out of it, as a LogUnread; None where that is nothing, and in a copy.
+    ///
+    /// >>> from seglake._native import list_log
+    /// >>> segments, synced = list_log("log")
+    /// >>> segments[1].unread is None
+    /// True
+    #[getter]
+    fn unread<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
+        let unread = self.0.unread.as_ref();
+        unread
+            .map(|unread| unread_to_python(py, &self.0.folder, unread))
+            .transpose()
+    }
+
     /// Whether it is damaged or cut off, and kept as it is.
     ///
     /// >>> from seglake._native import list_log
@@ -246,6 +261,18 @@ impl ListedSegment {
 #[pyo3(signature = (name, /))]
 pub(crate) fn is_log_name(name: OsString) -> bool {
     name.to_str().is_some_and(store::is_log_name)
+}
+
+/// Whether a file of this name belongs to a segment of a log, whether or not that is still there: its parity sidecar, or what a repair or
+/// a recovery put aside.
+///
+/// >>> from seglake._native import is_beside_segment
+/// >>> is_beside_segment("00000000000000000001-1eeafd69-b6b0-69f3-b9f1-1b8e6a30ade3.sealed.par")
+/// True
+#[pyfunction]
+#[pyo3(signature = (name, /))]
+pub(crate) fn is_beside_segment(name: OsString) -> bool {
+    name.to_str().is_some_and(store::is_beside_segment)
 }
 
 /// Lists a log: its segments at one moment, in order, and how far it was known to be on the disk then. The key is as in `open`.

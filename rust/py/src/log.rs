@@ -25,7 +25,7 @@ use crate::interrupt;
 use crate::key::{KeyArgument, keys};
 use crate::listed::mark_to_python;
 use crate::log_batch::{NewRecord, write_records};
-use crate::log_facts::{recovery_to_python, segment_to_python};
+use crate::log_facts::{recovery_to_python, segment_to_python, unread_to_python, warn_of_unread};
 use crate::log_options::{OfWriter, duration};
 use crate::names;
 use crate::numbers::{self, quantity};
@@ -107,8 +107,21 @@ impl SegmentLog {
         })
     }
 
+    /// Warns of what is not read. Of a log that is being written here nothing is left out for good.
+    fn warn_of_unread(&self, py: Python<'_>) -> PyResult<()> {
+        if self.open.writer.is_some() {
+            return Ok(());
+        }
+        let unread = py.detach(|| self.reader.unread());
+        match unread.map_err(|error| raise(py, error))? {
+            Some(unread) => warn_of_unread(py, &self.open.path, &unread),
+            None => Ok(()),
+        }
+    }
+
     fn records(&self, py: Python<'_>, filter: &Filter) -> PyResult<Records> {
         self.check_open()?;
+        self.warn_of_unread(py)?;
         let walk = py.detach(|| self.reader.walk(filter));
         let walk = walk.map_err(|error| raise(py, error))?;
         let report = Report::new(&active::FORMAT, Some(&self.open.path), 0);
@@ -125,6 +138,7 @@ impl SegmentLog {
         rows: usize,
     ) -> PyResult<Arc<Exclusive<CoreBatches>>> {
         self.check_open()?;
+        self.warn_of_unread(py)?;
         let limits = Limits::default().rows(rows);
         let batches = py.detach(|| self.reader.batches(filter, selection, limits));
         batches
@@ -402,6 +416,7 @@ impl SegmentLog {
     #[pyo3(signature = (path, /))]
     fn snapshot(&self, py: Python<'_>, path: Destination) -> PyResult<()> {
         self.check_open()?;
+        self.warn_of_unread(py)?;
         let made = py.detach(|| self.reader.snapshot(&path));
         made.map_err(|error| raise(py, error))
     }
@@ -445,6 +460,21 @@ impl SegmentLog {
         synced.map(|mark| mark_to_python(py, mark)).transpose()
     }
 
+    /// What readers leave out, as a LogUnread, since it is after the synced mark and no writer has the log open; None if that is nothing.
+    /// Reading such a log warns of it (UnreadWarning).
+    ///
+    /// >>> log = seglake.SegmentLog("log", readonly=True)
+    /// >>> log.unread is None
+    /// True
+    #[getter]
+    fn unread<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
+        let unread = py.detach(|| self.reader.unread());
+        let unread = unread.map_err(|error| raise(py, error))?;
+        unread
+            .map(|unread| unread_to_python(py, &self.open.path, &unread))
+            .transpose()
+    }
+
     /// Finds one record by its UUID; None if it is not in the log. Raises DamageError where damage may have been it.
     ///
     /// >>> log = seglake.SegmentLog("log", readonly=True)
@@ -456,6 +486,7 @@ impl SegmentLog {
         let uuid = Uuid::from_bytes(uuid_field(uuid, "uuid")?);
         let hits = py.detach(|| self.reader.hits(&uuid));
         let Some(hits) = hits.map_err(|error| raise(py, error))? else {
+            self.warn_of_unread(py)?;
             return Ok(None);
         };
         let mut maker = RecordMaker::new(active::FORMAT.name, self.reader.columns());
@@ -553,6 +584,7 @@ impl SegmentLog {
     fn tail(&self, py: Python<'_>, from_: Option<&Bound<'_, PyAny>>) -> PyResult<Tail> {
         self.check_open()?;
         let from = from_.map_or(Ok(TailFrom::Now), tail_from)?;
+        self.warn_of_unread(py)?;
         let tail = py.detach(|| self.reader.tail(from));
         let tail = tail.map_err(|error| raise(py, error))?;
         Ok(Tail::new(tail, self.reader.columns()))

@@ -1,10 +1,14 @@
 //! What a log says of its segments and its recovery, as named tuples of Python.
 
+use std::path::Path;
+
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
-use seglake::store::{Recovery, Segment};
+use seglake::store::{Recovery, Segment, Unread};
+use seglake::text;
 
+use crate::error;
 use crate::value::uuid_to_python;
 
 /// `log.segments()`, `log.recovered`: a named tuple of this class with these fields.
@@ -29,6 +33,29 @@ pub(crate) fn segment_to_python<'py>(
         segment.is_frozen,
     );
     named(py, "LogSegment", fields.into_pyobject(py)?)
+}
+
+/// `log.unread`.
+pub(crate) fn unread_to_python<'py>(
+    py: Python<'py>,
+    folder: &Path,
+    unread: &Unread,
+) -> PyResult<Bound<'py, PyAny>> {
+    let fields = (
+        folder.as_os_str(),
+        unread.id.sequence,
+        unread.offset,
+        unread.nbytes,
+        unread.records,
+        unread.to_string(),
+    );
+    named(py, "LogUnread", fields.into_pyobject(py)?)
+}
+
+/// `UnreadWarning`.
+pub(crate) fn warn_of_unread(py: Python<'_>, folder: &Path, unread: &Unread) -> PyResult<()> {
+    let class = py.import("seglake._errors")?.getattr("UnreadWarning")?;
+    error::warn(py, &class, format!("{}: {unread}", text::path(folder)))
 }
 
 /// An item of `log.recovered`.

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from .. import options
-from ..failure import Status
+from ..failure import Status, tell
+from ..folders import tell_unread
 from ..render import count, exact_size, json_text, printable, table
 from .folder import folder, reading
 
@@ -31,18 +34,23 @@ Examples:
 def command(path: str, as_json: bool, key: str | None) -> int:
     """Show the segments of a log, and how far it is known to be on the disk.
 
-    Exit status: 0 nothing is wrong with the folder, 1 a segment is frozen, since it is damaged, 2 error.
+    Sizes are those of the files. That of each segment is compared with what its log says, and so is its first record.
+
+    Exit status: 0 nothing is wrong with the folder, 1 a segment is frozen, since it is damaged, or is shorter than its
+    log says, or has records that are not read, 2 error.
     """
     from seglake._native import list_log
 
     reading(path, key).close()
     segments, synced = list_log(path, key=key)
     shown = [_facts(segment) for segment in segments]
+    unread = [segment.unread for segment in segments if segment.unread is not None]
     if as_json:
         mark = None if synced is None else {**synced._asdict(), "last": str(synced.last)}
-        click.echo(json_text({"path": path, "synced": mark, "segments": shown}))
+        not_read = unread[0]._asdict() if unread else None
+        click.echo(json_text({"path": path, "synced": mark, "unread": not_read, "segments": shown}))
     else:
-        nbytes = sum(segment.nbytes for segment in segments)
+        nbytes = sum(own["nbytes"] for own in shown)
         click.echo(f"{printable(path)}: {count(len(segments), 'segment')}, {exact_size(nbytes)}")
         if synced is not None:
             click.echo(f"synced up to offset {synced.byte_offset:,} of segment {synced.sequence}, {synced.last}")
@@ -58,15 +66,47 @@ def command(path: str, as_json: bool, key: str | None) -> int:
         if rows:
             click.echo("")
             click.echo(table(("segment", "kind", "bytes", "first UUID"), rows, right=(0, 2)).plain)
-    return Status.DAMAGED if any(segment.is_frozen for segment in segments) else Status.SOUND
+    status = tell_unread(unread)
+    for segment in segments:
+        if segment.is_frozen:
+            status = max(status, Status.DAMAGED)
+        error = _error(segment, key)
+        if error is not None:
+            status = max(status, tell(error, label=segment.path))
+    return status
+
+
+def _error(segment: ListedSegment, key: str | None) -> Exception | None:
+    """What is wrong with a segment by its first record, and by where its log says that it ends."""
+    import seglake
+
+    try:
+        seglake.open(segment, key=key).close()
+        size = Path(segment.path).stat().st_size
+    except (seglake.SeglakeError, OSError) as error:
+        return error
+    if segment.synced is None or size >= segment.synced:
+        return None
+    return seglake.DamageError(
+        path=segment.path,
+        byte_offset=size,
+        cause="length_out_of_bounds",
+        expected=f"records up to offset {segment.synced}, as its log says",
+        actual=f"the end of the file at offset {size}",
+    )
 
 
 def _facts(segment: ListedSegment) -> dict[str, Any]:
+    nbytes = segment.nbytes
+    with suppress(FileNotFoundError):  # sealed or removed meanwhile
+        nbytes = min(nbytes, Path(segment.path).stat().st_size)
+    if segment.unread is not None:
+        nbytes += segment.unread.nbytes
     return {
         "sequence": segment.sequence,
         "first": str(segment.first),
         "kind": "sealed" if segment.is_sealed else "active",
         "path": segment.path,
         "is_frozen": segment.is_frozen,
-        "nbytes": segment.nbytes,
+        "nbytes": nbytes,
     }

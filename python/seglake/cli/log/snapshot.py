@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import warnings
+
 import click
 
 from .. import options
-from ..failure import Status
+from ..folders import tell_unread
 from ..render import count, printable
 from .folder import folder
 
@@ -29,11 +31,14 @@ def command(path: str, to: str, key: str | None) -> int:
     DST has the records that are on the disk, and appears when it is complete. On the same file system sealed segments
     are linked, so that the snapshot takes hardly any room.
 
-    Exit status: 0 done, 2 error.
+    Exit status: 0 done, 1 records of the log are not read, which is said, 2 error.
     """
     import seglake
 
-    seglake.SegmentLog(path, key=key, readonly=True).snapshot(to)
+    with seglake.SegmentLog(path, key=key, readonly=True) as log, warnings.catch_warnings():
+        warnings.simplefilter("ignore", seglake.UnreadWarning)
+        unread = log.unread
+        log.snapshot(to)
     taken = seglake.SegmentLog(to, key=key, readonly=True)
     click.echo(f"{printable(to)}: {count(len(taken.segments()), 'segment')}")
-    return Status.SOUND
+    return tell_unread([] if unread is None else [unread])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import select
 import sys
+import warnings
 from collections.abc import Generator
 from typing import TYPE_CHECKING, Any, cast
 
@@ -11,6 +12,7 @@ import click
 
 from .. import options
 from ..failure import OutputClosedError, Status
+from ..folders import tell_unread
 from ..render import (
     Fields,
     JsonLines,
@@ -67,9 +69,13 @@ def command(
     The writer may be another process. What is printed is on the disk: no crash takes it back. Ctrl-C ends it, and
     so does a closed pipe.
 
-    Exit status: 0 all sound, 1 damage was met, 2 error.
+    Exit status: 0 all sound, 1 damage was met, or records of a log are not read, 2 error.
     """
-    with reading(path, key) as log:
+    import seglake
+
+    with reading(path, key) as log, warnings.catch_warnings():
+        warnings.simplefilter("ignore", seglake.UnreadWarning)
+        status = tell_unread([log.unread] if log.unread is not None else [])
         try:
             follower = log.tail(cast("Any", from_))
         except ValueError as error:
@@ -85,7 +91,7 @@ def command(
             if no_follow:
                 raise
             return Status.INTERRUPTED  # the way to end it, so nothing is said
-    return Status.SOUND
+    return status
 
 
 def _followed(follower: Tail, *, waits: bool) -> Generator[Record]:

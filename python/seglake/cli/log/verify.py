@@ -27,7 +27,7 @@ def command(path: str, as_json: bool, key: str | None) -> int:
     `seglake verify DIR`, of a log alone. What a writer has not synced yet is not read. `seglake verify FILE`
     explains the damage of one segment.
 
-    Exit status: 0 all sound, 1 damage was found, 2 error.
+    Exit status: 0 all sound, 1 damage was found, or records are not read, 2 error.
     """
     from ..verify import command as verify_files
 

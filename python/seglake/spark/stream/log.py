@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from functools import cache
+from typing import TYPE_CHECKING, Final, NamedTuple
 from uuid import UUID
 
 import seglake
@@ -19,6 +21,8 @@ if TYPE_CHECKING:
     from ..options import ReadOptions
 
 __all__ = ["LogStream", "Quota"]
+
+_LOG: Final = logging.getLogger(__name__)
 
 
 class Quota(NamedTuple):
@@ -120,6 +124,8 @@ class LogStream:
     def _listed(self) -> list[_Listed]:
         options = self.options
         listing = find_files([self.folder], FileFilter(), options.stores, key=options.read_key)
+        for unread in listing.unread:
+            _warn_once(unread.path, unread.reason)
         if not listing.logs:
             raise ValueError(
                 f"{printable_path(self.folder)}: expected the folder of a log to stream from. To stream other files, "
@@ -175,6 +181,11 @@ class LogStream:
 
     def _gone(self, sequence: int) -> seglake.SegmentGoneError:
         return seglake.SegmentGoneError(path=self.folder, sequence=sequence)
+
+
+@cache
+def _warn_once(path: str, reason: str) -> None:
+    _LOG.warning("%s: %s", printable_path(path), reason)
 
 
 def _between(start: LogOffset, end: LogOffset, listed: Sequence[_Listed]) -> list[Slice]:

@@ -61,6 +61,11 @@ impl Handle {
         self.file.lock()
     }
 
+    /// Whether a writer holds the lock.
+    pub(crate) fn is_locked(&self) -> io::Result<bool> {
+        self.file.is_locked()
+    }
+
     /// Locks a file against other writers that others read meanwhile. On Windows that would keep these out too, so there is no lock.
     pub(crate) fn lock_beside_readers(&self) -> io::Result<()> {
         if cfg!(windows) {

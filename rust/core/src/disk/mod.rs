@@ -51,7 +51,7 @@ pub trait Disk: fmt::Debug + Send + Sync {
     /// Those of the file system.
     fn nameless(&self, folder: &Path) -> io::Result<Arc<dyn DiskFile>>;
 
-    /// Creates a folder that only its owner can use.
+    /// Creates a folder, with the permissions that new folders of the process have.
     ///
     /// # Errors
     /// [`ErrorKind::AlreadyExists`] if the path exists.
@@ -181,6 +181,18 @@ pub trait DiskFile: fmt::Debug + Send + Sync {
     /// # Errors
     /// [`ErrorKind::ResourceBusy`] if another writer holds the lock.
     fn lock(&self) -> io::Result<()>;
+
+    /// Whether another one holds the lock. Looking takes no more than a moment, which a writer that locks the file waits for.
+    ///
+    /// # Errors
+    /// Those of the file system.
+    fn is_locked(&self) -> io::Result<bool> {
+        match self.lock() {
+            Ok(()) => self.unlock().map(|()| false),
+            Err(error) if error.kind() == ErrorKind::ResourceBusy => Ok(true),
+            Err(error) => Err(error),
+        }
+    }
 
     /// Ends the lock, also where a fork of the process still has the file open.
     ///

@@ -5,7 +5,7 @@ use std::fs::{self, File, OpenOptions};
 use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
 use super::{Disk, DiskFile, Kind, Map, Opening, Stat};
 use crate::bug::OrBug;
@@ -45,6 +45,10 @@ fn or_plainly(synced: io::Result<()>, plainly: impl FnOnce() -> io::Result<()>) 
         synced => synced,
     }
 }
+
+/// How often a lock is tried that another one has, and how long between two tries: readers have it for a moment.
+const LOCK_TRIES: usize = 20;
+const LOCK_WAIT: Duration = Duration::from_millis(1);
 
 /// The operating system's file system.
 #[derive(Clone, Copy, Debug)]
@@ -162,11 +166,7 @@ impl Disk for System {
 
     fn create_folder(&self, path: &Path) -> io::Result<()> {
         reach(Operation::Open, 0)?;
-        #[cfg_attr(not(unix), allow(unused_mut, reason = "only Unix folders have a mode"))]
-        let mut builder = fs::DirBuilder::new();
-        #[cfg(unix)]
-        std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
-        builder.create(path)
+        fs::create_dir(path)
     }
 
     fn stat(&self, path: &Path, follow: bool) -> io::Result<Stat> {
@@ -277,12 +277,31 @@ impl DiskFile for File {
     }
 
     fn lock(&self) -> io::Result<()> {
-        self.try_lock().map_err(|error| match error {
-            fs::TryLockError::WouldBlock => {
-                io::Error::new(ErrorKind::ResourceBusy, "another writer has it open")
+        let mut tries = LOCK_TRIES;
+        loop {
+            match self.try_lock() {
+                // Perhaps a reader looks whether there is a writer.
+                Err(fs::TryLockError::WouldBlock) if tries > 0 => {
+                    tries -= 1;
+                    crate::sync::sleep(LOCK_WAIT);
+                }
+                Err(fs::TryLockError::WouldBlock) => {
+                    let error = "another writer has it open";
+                    return Err(io::Error::new(ErrorKind::ResourceBusy, error));
+                }
+                Err(fs::TryLockError::Error(error)) => return Err(error),
+                Ok(()) => return Ok(()),
             }
-            fs::TryLockError::Error(error) => error,
-        })
+        }
+    }
+
+    /// Shared, so that readers do not take each other for writers.
+    fn is_locked(&self) -> io::Result<bool> {
+        match self.try_lock_shared() {
+            Ok(()) => Self::unlock(self).map(|()| false),
+            Err(fs::TryLockError::WouldBlock) => Ok(true),
+            Err(fs::TryLockError::Error(error)) => Err(error),
+        }
     }
 
     fn unlock(&self) -> io::Result<()> {
@@ -430,13 +449,13 @@ mod tests {
 
     #[cfg(unix)]
     #[test]
-    fn folders_are_their_owners_alone() {
-        use std::os::unix::fs::PermissionsExt;
+    fn folders_have_the_permissions_of_new_folders() {
         let folder = tempfile::tempdir().unwrap();
-        let inside = folder.path().join("inside");
+        let [inside, other] = ["inside", "other"].map(|name| folder.path().join(name));
         System.create_folder(&inside).unwrap();
-        let permissions = fs::metadata(inside).unwrap().permissions();
-        assert_eq!(permissions.mode() & 0o777, 0o700);
+        fs::create_dir(&other).unwrap();
+        let permissions = |path| fs::metadata(path).unwrap().permissions();
+        assert_eq!(permissions(inside), permissions(other));
     }
 
     #[cfg(unix)]

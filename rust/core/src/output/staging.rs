@@ -8,7 +8,7 @@ use crate::bug::OrBug;
 use crate::disk::{DiskRef, Owner};
 use crate::error::{Error, Result};
 
-/// A private folder beside a file that will be written. Dropping it removes it with its content, except in a fork of
+/// A folder beside a file that will be written. Dropping it removes it with its content, except in a fork of
 /// the process that began it.
 #[derive(Debug)]
 pub(crate) struct Staging {
@@ -49,13 +49,13 @@ impl Staging {
         self.owner = Owner::elsewhere();
     }
 
-    /// The temporary path of the file: the same name, in the private folder. If the path has no name (`..`), it is the
+    /// The temporary path of the file: the same name, in that folder. If the path has no name (`..`), it is the
     /// folder itself; writing there fails, as it would at the path.
     pub(crate) fn inside(&self) -> PathBuf {
         self.inside.join(self.path.file_name().unwrap_or_default())
     }
 
-    /// The same error, with the final path instead of that in the private folder, which users do not know.
+    /// The same error, with the final path instead of that in this folder, which users do not know.
     pub(crate) fn outside(&self, error: Error) -> Error {
         match error {
             Error::Io {
@@ -64,7 +64,7 @@ impl Staging {
                 source,
             } if path.starts_with(&self.inside) => {
                 let place = self.place(&path);
-                // There, "in its place" refers to the final path, not to the private folder.
+                // There, "in its place" refers to the final path, not to this folder.
                 let is_there = action == NOT_SYNCED;
                 let action = if is_there {
                     NOT_PLACED.to_owned()
@@ -109,7 +109,7 @@ impl Staging {
         synced.map_err(|error| failed(NOT_SYNCED, error))
     }
 
-    /// The final path of a file in the private folder.
+    /// The final path of a file in this folder.
     fn place(&self, file: &Path) -> PathBuf {
         let name = file.file_name();
         folder(&self.path).join(name.or_bug_default("a name for each file in a folder"))

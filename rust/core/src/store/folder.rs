@@ -45,8 +45,8 @@ pub(super) struct Listing {
     pub(super) ended: Vec<SegmentId>,
     /// The files of segments that have a parity sidecar.
     pub(super) protected: HashSet<(SegmentId, SegmentKind)>,
-    /// What repairs of files of segments kept, beside the files.
-    kept: Vec<((SegmentId, SegmentKind), PathBuf)>,
+    /// What is kept beside files of segments: by repairs of a file of this kind, or for the segment, of whatever kind that is.
+    kept: Vec<(SegmentId, Option<SegmentKind>, PathBuf)>,
     pub(super) temporary: Vec<PathBuf>,
     /// How many files there are, whatever they are.
     files: usize,
@@ -105,12 +105,15 @@ impl Listing {
                 listing.ended.push(id);
             } else if let Some(file) = SegmentId::parse_sidecar(name) {
                 listing.protected.insert(file);
-            } else if let Some(file) = repaired_name(name).and_then(SegmentId::parse) {
-                listing.kept.push((file, path));
+            } else if let Some((id, kind)) = repaired_name(name).and_then(SegmentId::parse) {
+                listing.kept.push((id, Some(kind), path));
             } else if SegmentId::is_temporary(name) {
                 listing.temporary.push(path);
-            } else if name.ends_with(FROZEN) {
-                frozen.insert(name.to_owned());
+            } else if let Some(id) = SegmentId::parse_kept(name) {
+                if name.ends_with(FROZEN) {
+                    frozen.insert(name.to_owned());
+                }
+                listing.kept.push((id, None, path));
             }
         }
         // Of the two files of one segment the sealed one comes first. Of the newest and of a frozen one it is the active file: a
@@ -210,8 +213,8 @@ impl Listing {
         bare.filter(may_be_sealed).map(|own| own.id).collect()
     }
 
-    /// Removes what is beside the files of segments that were removed, and beside active files that were sealed: sidecars, and what
-    /// repairs kept. Those of segments that are missing stay: these may be restored. An error here is ignored: names are never
+    /// Removes what is beside the files of segments that were removed: sidecars, and what repairs and recovery kept. Beside active files
+    /// that were sealed, sidecars and what repairs kept. Those of segments that are missing stay: these may be restored. An error here is ignored: names are never
     /// used again.
     pub(super) fn forget_beside(&self, disk: &DiskRef, folder: &Path) {
         let Some(oldest) = self.segments.first() else {
@@ -223,13 +226,23 @@ impl Listing {
             .filter(|own| own.kind == SegmentKind::Sealed && !twice.contains(&own.id))
             .map(|own| own.id)
             .collect();
-        let is_gone = |(id, kind): &(SegmentId, SegmentKind)| {
-            id.sequence < oldest.id.sequence || *kind == SegmentKind::Active && sealed.contains(id)
+        let is_gone = |id: &SegmentId, kind: Option<SegmentKind>| {
+            id.sequence < oldest.id.sequence
+                || kind == Some(SegmentKind::Active) && sealed.contains(id)
         };
-        let gone = self.protected.iter().filter(|own| is_gone(own));
-        gone.for_each(|(id, kind)| drop(disk.unlink(&folder.join(id.sidecar_name(*kind)))));
-        let kept = self.kept.iter().filter(|(own, _)| is_gone(own));
-        kept.for_each(|(_, path)| drop(disk.unlink(path)));
+        let sidecars = self.protected.iter();
+        sidecars
+            .filter(|(id, kind)| is_gone(id, Some(*kind)))
+            .for_each(|(id, kind)| drop(disk.unlink(&folder.join(id.sidecar_name(*kind)))));
+        let kept = self.kept.iter();
+        kept.filter(|(id, kind, _)| is_gone(id, *kind))
+            .for_each(|(_, _, path)| drop(disk.unlink(path)));
+    }
+
+    /// What is kept beside the files of a segment.
+    pub(super) fn kept_of(&self, id: SegmentId) -> impl Iterator<Item = &Path> {
+        let kept = self.kept.iter().filter(move |(own, ..)| *own == id);
+        kept.map(|(_, _, path)| &**path)
     }
 
     /// The last segment, to which records may be appended.
@@ -309,6 +322,20 @@ pub fn is_log(folder: &Path) -> Result<bool> {
     let paths = paths.map_err(|error| Error::io(Some(folder), "cannot list", error))?;
     let mut names = paths.iter().filter_map(|path| path.file_name()?.to_str());
     Ok(names.any(is_log_name))
+}
+
+/// Whether a file of this name belongs to a segment of a log, whether or not that is still there: its parity sidecar, and what a repair or
+/// a recovery of its file put aside.
+#[must_use]
+pub fn is_beside_segment(name: &str) -> bool {
+    let quarantined = name
+        .strip_suffix(".manifest.jsonl")
+        .into_iter()
+        .chain([name]);
+    let mut files = quarantined
+        .filter_map(|name| name.strip_suffix(".quarantine"))
+        .chain(repaired_name(name));
+    SegmentId::parse_sidecar(name).is_some() || files.any(|file| SegmentId::parse(file).is_some())
 }
 
 /// Whether a file of this name makes its folder that of a log.

@@ -68,6 +68,18 @@ impl Lock {
         Err(failed(io::Error::other("it is removed again and again")))
     }
 
+    /// Whether a writer has the log open. For a moment the lock is taken for that, shared with other readers; who begins to write waits.
+    pub(super) fn is_held(disk: &DiskRef, folder: &Path) -> bool {
+        let opened = disk.open_folder(folder).map(Handle::new);
+        let held = opened.and_then(|opened| opened.is_locked()).or_else(|_| {
+            // Where folders cannot be locked, the file has to do.
+            disk.handle(&folder.join(FILE_NAME), Opening::ReadOwn)?
+                .is_locked()
+        });
+        // A log without a lock that can be looked at has no writer on this computer.
+        matches!(held, Ok(true))
+    }
+
     /// Refuses to go on where another process may have the lock: what it hangs on is gone, or another one is in its place.
     ///
     /// # Errors

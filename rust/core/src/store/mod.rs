@@ -27,8 +27,9 @@ mod snapshot;
 mod source;
 mod state;
 mod tail;
+mod unread;
 
-pub use folder::{Segment, is_log, is_log_name};
+pub use folder::{Segment, is_beside_segment, is_log, is_log_name};
 pub use log::SegmentLog;
 pub use name::{SegmentId, SegmentKind};
 pub use options::{Durability, LogOptions, Retention};
@@ -36,3 +37,4 @@ pub use reader::LogReader;
 pub use recovery::Recovery;
 pub use source::{ListedLog, ListedSegment, OpenedSegment};
 pub use tail::{Tail, TailFrom};
+pub use unread::Unread;

@@ -88,6 +88,14 @@ impl SegmentId {
         Self::parse(name.strip_suffix(SIDECAR)?)
     }
 
+    /// What a file's name says, if it is that of what is kept of a segment beside its files: why it is frozen, a sealed file that was put
+    /// aside, and bytes that recovery removed.
+    pub(super) fn parse_kept(name: &str) -> Option<Self> {
+        let (stem, rest) = name.strip_prefix('_')?.split_once('.')?;
+        let is_kept = matches!(rest, "frozen" | "sealed") || is_quarantine(rest);
+        Self::parse_stem(stem).filter(|_| is_kept)
+    }
+
     /// The name of the file that keeps what recovery removed from its end.
     pub(super) fn quarantine_name(&self, offset: u64, number: u64) -> String {
         match number {
@@ -148,14 +156,16 @@ impl SegmentId {
         let Some((stem, rest)) = name.strip_prefix('_').and_then(|own| own.split_once('.')) else {
             return false;
         };
-        let is_number = |own: &str| !own.is_empty() && own.bytes().all(|own| own.is_ascii_digit());
-        let is_quarantine = |rest: &str| {
-            let offset = rest.strip_suffix(".quarantine");
-            offset.is_some_and(|offset| offset.splitn(2, '-').all(is_number))
-        };
         Self::parse_stem(stem).is_some()
             && (matches!(rest, "end" | "frozen") || is_quarantine(rest))
     }
+}
+
+/// Whether the rest of a name is that of bytes that recovery removed, after the segment.
+fn is_quarantine(rest: &str) -> bool {
+    let is_number = |own: &str| !own.is_empty() && own.bytes().all(|own| own.is_ascii_digit());
+    let offset = rest.strip_suffix(".quarantine");
+    offset.is_some_and(|offset| offset.splitn(2, '-').all(is_number))
 }
 
 impl fmt::Display for SegmentId {

@@ -151,11 +151,10 @@ fn retain(disk: &DiskRef, folder: &Path, key: &Key, retention: &Retention) -> Re
                 remove_synced(disk, folder, &folder.join(segment.id.sidecar_name(kind)))?;
             }
         }
-        // What is said of it goes after it. A leftover does no harm.
-        for kind in [SegmentKind::Sealed, SegmentKind::Active] {
-            forget_kept(disk, &folder.join(segment.id.file_name(kind)));
+        // What is said of it goes after it. A leftover does no harm: readers of the folder take it for a part of the log.
+        for kept in listing.kept_of(segment.id) {
+            let _ = disk.unlink(kept);
         }
-        let _ = disk.unlink(&folder.join(segment.id.frozen_name()));
         forget_end(disk, folder, segment.id);
         total -= bytes;
         removed.push(segment.clone());

@@ -14,6 +14,7 @@ use crate::disk::{DiskRef, Handle, Kind, Opening};
 use crate::error::{Error, Result};
 use crate::output;
 use crate::source::FileSource;
+use crate::text;
 
 /// How often it is begun anew where segments are sealed or removed meanwhile.
 const TRIES: usize = 10;
@@ -32,6 +33,13 @@ impl LogReader {
         let failed = |error| Error::io(Some(path), ACTION, error);
         if disk.is_taken(path) {
             return Err(failed(ErrorKind::AlreadyExists.into()));
+        }
+        let canonical = |path: &Path| disk.canonical(path).map_err(failed);
+        if canonical(output::folder(path))?.starts_with(canonical(self.path())?) {
+            return Err(Error::Usage(format!(
+                "{}: is in the folder of the log, where all that is below belongs to it: name a folder elsewhere",
+                text::path(path)
+            )));
         }
         let Some(name) = path.file_name() else {
             return Err(failed(ErrorKind::InvalidInput.into()));

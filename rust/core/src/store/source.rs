@@ -10,6 +10,7 @@ use super::end::Reach;
 use super::folder::{Segment, open_file};
 use super::name::{SegmentId, SegmentKind};
 use super::reader::LogReader;
+use super::unread::Unread;
 use crate::checksum::Key;
 use crate::disk::DiskRef;
 use crate::engine::{Filter, Format, Options};
@@ -33,6 +34,8 @@ pub struct ListedSegment {
     pub is_open: bool,
     /// It is kept as it is, since it is damaged or cut off.
     pub is_frozen: bool,
+    /// What readers leave out of it.
+    pub unread: Option<Unread>,
 }
 
 /// A log at one moment.
@@ -65,6 +68,7 @@ impl ListedLog {
         let folder = folder.as_ref();
         let reader = reader(folder, options)?;
         let view = reader.view()?;
+        let unread = reader.unread_of(&view)?;
         let segments = view.segments.iter().map(|segment| {
             let reach = reader.reach(&view, segment);
             let len = || nbytes(reader.disk(), folder, segment);
@@ -80,6 +84,7 @@ impl ListedLog {
                 bound: reach.bound,
                 is_open: reach.is_limit,
                 is_frozen: segment.is_frozen,
+                unread: unread.filter(|unread| unread.id == segment.id),
             }
         });
         let mark = view.mark;
@@ -135,6 +140,7 @@ impl ListedSegment {
             bound: None,
             is_open: false,
             is_frozen: false,
+            unread: None,
         })
     }
 
