@@ -3,6 +3,7 @@
 from . import _ending as _ending
 from . import _starting, oplog
 from ._errors import (
+    ClockAheadWarning,
     ColumnsError,
     DamageError,
     DamageWarning,
@@ -86,6 +87,7 @@ __all__ = [
     "Batch",
     "Batches",
     "Block",
+    "ClockAheadWarning",
     "Column",
     "ColumnsError",
     "Coverage",
@@ -172,6 +174,7 @@ __all__ = [
 # Shown, and pickled, under the name by which they are imported.
 for _public in (
     Block,
+    ClockAheadWarning,
     Column,
     ColumnsError,
     DamageError,

@@ -186,7 +186,11 @@ class DamageWarning(UserWarning):
 
 
 class UnreadWarning(UserWarning):
-    """Records of a log are not read: they are after its synced mark, and no writer has it open. `log.unread` has more."""
+    """Records of a log are not read: they are after its synced mark, and no writer has it open."""
+
+
+class ClockAheadWarning(UserWarning):
+    """The time of the last record of a log is ahead of the clock, so that later ones get times after it."""
 
 
 def _rebuild(kind: type[SeglakeError], arguments: tuple[Any, ...]) -> SeglakeError:

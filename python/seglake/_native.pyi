@@ -1213,7 +1213,14 @@ class ListedSegment:
         True
         """
     @property
-    def unread(self) -> LogUnread | None: ...
+    def unread(self) -> LogUnread | None:
+        """What readers leave out of it, as a LogUnread; None where that is nothing, and in a copy.
+
+        >>> from seglake._native import list_log
+        >>> segments, synced = list_log("log")
+        >>> segments[1].unread is None
+        True
+        """
     @property
     def is_frozen(self) -> bool:
         """Whether it is damaged or cut off, and kept as it is.
@@ -1224,7 +1231,14 @@ class ListedSegment:
         False
         """
 
-def is_beside_segment(name: str, /) -> bool: ...
+def is_beside_segment(name: str, /) -> bool:
+    """Whether a file of this name belongs to a segment of a log, whether or not that is still there: its parity
+    sidecar, or what a repair or a recovery put aside.
+
+    >>> from seglake._native import is_beside_segment
+    >>> is_beside_segment("00000000000000000001-1eeafd69-b6b0-69f3-b9f1-1b8e6a30ade3.sealed.par")
+    True
+    """
 def is_log_name(name: str, /) -> bool:
     """Whether a file of this name makes its folder that of a log.
 
@@ -2439,6 +2453,8 @@ class SegmentLog:
     segment_bytes: a segment ends before it has more bytes. None is 64 MiB.
     segment_age: a segment ends before a record that is later than its first one by so many seconds, or a
         timedelta, going by their UUIDs.
+    max_clock_ahead: a record whose time is so many seconds, or a timedelta, ahead of the clock is refused: all
+        later ones would get its time. None is a day.
     durability: what `write` waits for. "fsync": the record is on the disk, and survives a loss of power; threads
         that write at the same time share a sync. "flush": the operating system has it, and it survives the end of
         the process. "none": it may be in the memory of the process alone. None is "fsync".
@@ -2453,12 +2469,15 @@ class SegmentLog:
         sidecars are made.
     protect_active: with `protect`, whether the segment that is being written has a sidecar as well, up to what is
         known to be on the disk.
-    readonly: open the log to read, beside its writer. Nothing is locked or changed. Of the others only `key` can
-        be given then.
+    on_damage: what reading the log does at damage. "raise" raises DamageError after the records before it, and
+        FormatError for a segment that is missing; "skip" goes on after it, and warns (DamageWarning).
+    readonly: open the log to read, beside its writer. Nothing is locked or changed. Of the others only `key` and
+        `on_damage` can be given then.
 
     Raises OSError where the folder cannot be used, or another writer has it open (the error names its process);
-    FormatError where segments are missing; WrongKeyError where nothing checks under the key; FileNotFoundError
-    with readonly=True.
+    FormatError where segments are missing, and for a folder of other files; WrongKeyError where nothing checks
+    under the key; FileNotFoundError with readonly=True. Warns (ClockAheadWarning) where the last record is ahead
+    of the clock, which `clock_ahead` tells.
 
     >>> with seglake.SegmentLog("new") as log:
     ...     uuid = log.write("order.paid", b"...")
@@ -2472,12 +2491,14 @@ class SegmentLog:
         key: _Key | None = None,
         segment_bytes: int | None = None,
         segment_age: float | timedelta | None = None,
+        max_clock_ahead: float | timedelta | None = None,
         durability: Literal["fsync", "flush", "none"] | None = None,
         mark_interval: float | timedelta | None = None,
         retention: Retention | None = None,
         seal: bool | None = None,
         protect: ProfileName | None = None,
         protect_active: bool = False,
+        on_damage: Literal["raise", "skip"] = "raise",
         readonly: bool = False,
     ) -> Self: ...
     @property
@@ -2514,7 +2535,23 @@ class SegmentLog:
         []
         """
     @property
-    def unread(self) -> LogUnread | None: ...
+    def clock_ahead(self) -> timedelta | None:
+        """How far the last record is ahead of the clock, as a timedelta: records of the present time get times after
+        it. None by less than a second.
+
+        >>> log = seglake.SegmentLog("log", readonly=True)
+        >>> log.clock_ahead is None
+        True
+        """
+    @property
+    def unread(self) -> LogUnread | None:
+        """What readers leave out, as a LogUnread, since it is after the synced mark and no writer has the log open;
+        None if that is nothing. Reading such a log warns of it (UnreadWarning).
+
+        >>> log = seglake.SegmentLog("log", readonly=True)
+        >>> log.unread is None
+        True
+        """
     @property
     def synced(self) -> LogMark | None:
         """How far the log is known to be on the disk, as a LogMark; None while nothing is.
@@ -2654,10 +2691,11 @@ class SegmentLog:
         >>> log.get(log.synced.last).type
         'order.shipped'
         """
-    def range(self, filters: _Filters | None = None) -> Records:
+    def range(self, filters: _Filters | None = None, *, on_damage: Literal["raise", "skip"] | None = None) -> Records:
         """The records that meet all filters, as an iterator. Segments that cannot have any are not opened.
 
         filters: as in `open`.
+        on_damage: as that of the log, or another one here.
 
         >>> log = seglake.SegmentLog("log", readonly=True)
         >>> [record.value for record in log.range([("type", "==", "order.paid")])]
@@ -2671,6 +2709,7 @@ class SegmentLog:
         filters: _Filters | None = None,
         uuid_type: Literal["uuid", "arrow.uuid", "binary", "string"] = "uuid",
         batch_rows: int = 131072,
+        on_damage: Literal["raise", "skip"] | None = None,
     ) -> Batches:
         """The records as Arrow record batches, which `pyarrow.record_batch` takes: those that are on the disk now.
         Segments that cannot have any are not opened.
@@ -2680,6 +2719,7 @@ class SegmentLog:
         filters: as in `open`.
         uuid_type: the type of UUIDs, as in `open`.
         batch_rows: a batch ends before it has more rows; it has at least one.
+        on_damage: as that of the log, or another one here.
 
         The log itself has Arrow's stream interface, for pyarrow, polars and DuckDB: `pyarrow.table(log)`.
 
@@ -2689,13 +2729,21 @@ class SegmentLog:
         """
     def __arrow_c_schema__(self) -> object: ...
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object: ...
-    def tail(self, from_: Literal["now", "start"] | _uuid.UUID | str | bytes | None = None) -> Tail:
+    def tail(
+        self,
+        from_: Literal["now", "start"] | _uuid.UUID | str | bytes | None = None,
+        *,
+        on_damage: Literal["raise", "skip"] | None = None,
+    ) -> Tail:
         """Follows the log: an iterator that waits for records to come, also from a writer in another process, and
         gives each once. It gives what is on the disk, so that no crash takes back what was given.
 
         from_: "now", "start", or the UUID of the record after which to begin.
+        on_damage: as that of the log, or another one here.
 
-        Raises SegmentGoneError, while iterating, where retention removed a segment before it was read.
+        Raises, while iterating, SegmentGoneError where retention removed a segment before it was read,
+        FormatError where one is missing, DamageError where it is damaged, and ReplacedError where another log has
+        its place. With on_damage="skip" each is warned of (DamageWarning), and it goes on after it.
 
         >>> log = seglake.SegmentLog("log", readonly=True)
         >>> [record.type for record in iter(log.tail("start").poll, None)]

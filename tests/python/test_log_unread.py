@@ -1,4 +1,4 @@
-"""What readers of a log leave out, as it is after the synced mark, is said on every surface: a log never hides records."""
+"""A log hides no records: what its readers leave out, as it is after the synced mark, is said on every surface."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def hidden(request: pytest.FixtureRequest, tmp_path: Path) -> tuple[Path, int]:
 
 def test_python_warns_of_what_it_does_not_read(hidden: tuple[Path, int], tmp_path: Path) -> None:
     path, count = hidden
-    words = f"{count} records in .* bytes of segment 2 .*not read: .*no writer has the log open"
+    words = f"{count} records are not read, in .* bytes of segment 2 .*no writer has the log open"
     with pytest.warns(seglake.UnreadWarning, match=words):
         scan = seglake.scan(path)
     assert scan.count() == 20 - count
@@ -91,7 +91,7 @@ def test_the_command_line_says_what_it_does_not_read(hidden: tuple[Path, int], t
     ):
         done = run(*command)
         assert done.status == 1, (command, done.out, done.err)
-        assert f"{count} records in" in done.err, command
+        assert f"{count} records are not read" in done.err, command
     done = run("log", "info", "--json", path)
     said = json.loads(done.out)
     assert said["unread"]["records"] == count

@@ -214,3 +214,14 @@ def test_loads_beside_a_writer_are_prefixes(spark: SparkSession, tmp_path: Path)
         stop.touch()
         writer.wait(60)
     assert ingested(tmp_path / "lake") == list(range(done.records))
+
+
+def test_what_is_not_read_is_logged(path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    planned(path)
+    [record] = caplog.records
+    assert record.levelname == "WARNING"
+    assert f"{path}: 5 records are not read" in record.getMessage()
+    caplog.clear()
+    with SegmentLog(path):
+        planned(path)
+    assert caplog.records == []

@@ -16,6 +16,7 @@ _OPTIONS: Final = {
     "format": "--format",
     "glob": "--glob",
     "key": "--key-file",
+    "max_clock_ahead": "--max-clock-ahead",
     "on_wrong_key": "--on-wrong-key record",
     "parity": "--sidecar",
     "parity=None": "--sidecar none",

@@ -92,9 +92,9 @@ def command(
     its writer has not synced yet is not read. A segment has to reach what its log says. Bytes that no reader was
     promised are counted, and are no damage. If no writer has the log open, what is after its mark is said.
 
-    Exit status: 0 all sound, 1 something is damaged, a parity sidecar included, or is not read, 2 error: a file cannot be read or its
-    key is probably wrong. The index of a chunked file is checked, too, but holds nothing of its own: damage to it alone
-    is said, with status 0.
+    Exit status: 0 all sound, 1 something is damaged, a parity sidecar included, or is not read, 2 error: a file cannot
+    be read or its key is probably wrong. The index of a chunked file is checked, too, but holds nothing of its own:
+    damage to it alone is said, with status 0.
     """
     import seglake
 

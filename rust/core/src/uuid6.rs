@@ -144,6 +144,12 @@ pub(crate) const fn between(from: u64, to: u64) -> Duration {
     Duration::from_micros(to.saturating_sub(from) / TICKS_PER_MICROSECOND)
 }
 
+/// How far a UUID is ahead of the clock; `None` by less than a second, which clocks differ by.
+pub(crate) fn ahead(uuid: &[u8; 16]) -> Option<Duration> {
+    let ahead = between(present(), ticks(uuid));
+    (ahead >= Duration::from_secs(1)).then_some(ahead)
+}
+
 /// These ticks, or those after the last ones.
 fn following(last: u64, ticks: u64) -> u64 {
     ticks.max(last + 1).min(MAX_TICKS)

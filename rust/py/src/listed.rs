@@ -9,7 +9,9 @@ use pyo3::types::PyTuple;
 use seglake::Error;
 use seglake::format::Options;
 use seglake::source::{Bound as Reached, SaidBy};
-use seglake::store::{self, ListedLog, ListedSegment as Listed, OpenedSegment, SegmentKind};
+use seglake::store::{
+    self, ListedLog, ListedSegment as Listed, OpenedSegment, SegmentKind, Unread,
+};
 use uuid::Uuid;
 
 use crate::error::raise;
@@ -26,8 +28,14 @@ use crate::value::uuid_to_python;
 /// >>> seglake.open(segments[0]).count()
 /// 2
 #[pyclass(frozen, eq, module = "seglake._native")]
-#[derive(Clone, PartialEq)]
-pub(crate) struct ListedSegment(pub(crate) Listed);
+#[derive(Clone)]
+pub(crate) struct ListedSegment(pub(crate) Listed, Option<Unread>);
+
+impl PartialEq for ListedSegment {
+    fn eq(&self, other: &Self) -> bool {
+        self.0 == other.0
+    }
+}
 
 /// How far a segment has to reach, to pickle: the offset, the UUID of the last record, what says so, and whether what is after it
 /// was on the disk as well.
@@ -67,13 +75,14 @@ impl ListedSegment {
         is_open: bool,
         is_frozen: bool,
     ) -> PyResult<Self> {
-        Ok(Self(Listed {
+        let listed = Listed {
             nbytes,
             bound: bound.map(bound_of).transpose()?,
             is_open,
             is_frozen,
             ..Listed::named(&path).ok_or_else(wrong)?
-        }))
+        };
+        Ok(Self(listed, None))
     }
 
     fn __getnewargs__(&self) -> (OsString, u64, Option<BoundFields>, bool, bool) {
@@ -206,7 +215,7 @@ impl ListedSegment {
     /// True
     #[getter]
     fn unread<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
-        let unread = self.0.unread.as_ref();
+        let unread = self.1.as_ref();
         unread
             .map(|unread| unread_to_python(py, &self.0.folder, unread))
             .transpose()
@@ -295,7 +304,9 @@ pub(crate) fn list_log<'py>(
     let options = Options::default().keys(keys).interrupt(signals());
     let listed = py.detach(|| ListedLog::read(&folder, &options));
     let listed = listed.map_err(|error| raise(py, error))?;
-    let segments = listed.segments.into_iter().map(ListedSegment);
+    let unread_of = |own: &Listed| listed.unread.filter(|unread| unread.id == own.id);
+    let segments = listed.segments.into_iter();
+    let segments = segments.map(|own| ListedSegment(own.clone(), unread_of(&own)));
     let segments = PyTuple::new(py, segments.collect::<Vec<_>>())?;
     let synced = listed.synced.map(|synced| mark_to_python(py, synced));
     Ok((segments, synced.transpose()?))

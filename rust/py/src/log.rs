@@ -3,6 +3,7 @@
 use std::ffi::OsStr;
 use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
+use std::time::Duration;
 
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -25,11 +26,14 @@ use crate::interrupt;
 use crate::key::{KeyArgument, keys};
 use crate::listed::mark_to_python;
 use crate::log_batch::{NewRecord, write_records};
-use crate::log_facts::{recovery_to_python, segment_to_python, unread_to_python, warn_of_unread};
+use crate::log_facts::{
+    recovery_to_python, segment_to_python, unread_to_python, warn_of_clock, warn_of_skipped,
+    warn_of_unread,
+};
 use crate::log_options::{OfWriter, duration};
 use crate::names;
 use crate::numbers::{self, quantity};
-use crate::open::uuids;
+use crate::open::{is_strict, uuids};
 use crate::passes::Shared;
 use crate::record::{Record, RecordMaker};
 use crate::records::Records;
@@ -47,6 +51,8 @@ use crate::value::uuid_to_python;
 /// key: the key of the checksums, as in `open`; one.
 /// segment_bytes: a segment ends before it has more bytes. None is 64 MiB.
 /// segment_age: a segment ends before a record that is later than its first one by so many seconds, or a timedelta, going by their UUIDs.
+/// max_clock_ahead: a record whose time is so many seconds, or a timedelta, ahead of the clock is refused: all later ones would get its
+///     time. None is a day.
 /// durability: what `write` waits for. "fsync": the record is on the disk, and survives a loss of power; threads that write at the
 ///     same time share a sync. "flush": the operating system has it, and it survives the end of the process. "none": it may be
 ///     in the memory of the process alone. None is "fsync".
@@ -58,11 +64,14 @@ use crate::value::uuid_to_python;
 /// protect: a profile as in `seglake.protect`, such as "128+8": each sealed segment gets a parity sidecar, from which `repair` restores
 ///     damaged bytes. Those that have none yet get one in the background. None: no sidecars are made.
 /// protect_active: with `protect`, whether the segment that is being written has a sidecar as well, up to what is known to be on the disk.
-/// readonly: open the log to read, beside its writer. Nothing is locked or changed. Of the others only `key` can be given then.
+/// on_damage: what reading the log does at damage. "raise" raises DamageError after the records before it, and FormatError for a segment that
+///     is missing; "skip" goes on after it, and warns (DamageWarning).
+/// readonly: open the log to read, beside its writer. Nothing is locked or changed. Of the others only `key` and `on_damage` can be given
+///     then.
 ///
 /// Raises OSError where the folder cannot be used, or another writer has it open (the error names its process); FormatError
 /// where segments are missing, and for a folder of other files; WrongKeyError where nothing checks under the key; FileNotFoundError with
-/// readonly=True.
+/// readonly=True. Warns (ClockAheadWarning) where the last record is ahead of the clock, which `clock_ahead` tells.
 ///
 /// >>> with seglake.SegmentLog("new") as log:
 /// ...     uuid = log.write("order.paid", b"...")
@@ -73,7 +82,6 @@ pub(crate) struct SegmentLog {
     open: Arc<Open>,
     reader: LogReader,
     fields: Fields,
-    shared: Arc<Shared>,
 }
 
 /// The log of this process.
@@ -119,14 +127,34 @@ impl SegmentLog {
         }
     }
 
-    fn records(&self, py: Python<'_>, filter: &Filter) -> PyResult<Records> {
+    /// The log, to be read now. Warns of what is not read.
+    fn reading(&self, py: Python<'_>, on_damage: Option<&str>) -> PyResult<LogReader> {
         self.check_open()?;
         self.warn_of_unread(py)?;
-        let walk = py.detach(|| self.reader.walk(filter));
+        let reader = match on_damage {
+            Some(on_damage) => self.reader.strict(is_strict(on_damage)?),
+            None => self.reader.clone(),
+        };
+        if !reader.options().strict {
+            let lost = py.detach(|| reader.lost());
+            warn_of_skipped(py, lost.map_err(|error| raise(py, error))?)?;
+        }
+        Ok(reader)
+    }
+
+    fn records(
+        &self,
+        py: Python<'_>,
+        filter: &Filter,
+        on_damage: Option<&str>,
+    ) -> PyResult<Records> {
+        let reader = self.reading(py, on_damage)?;
+        let walk = py.detach(|| reader.walk(filter));
         let walk = walk.map_err(|error| raise(py, error))?;
         let report = Report::new(&active::FORMAT, Some(&self.open.path), 0);
         let (name, columns) = (active::FORMAT.name, self.reader.columns());
-        let records = Records::new(walk, name, columns, report, false, self.shared.clone());
+        let lenient = !reader.options().strict;
+        let records = Records::new(walk, name, columns, report, lenient, Shared::of_log());
         Ok(records)
     }
 
@@ -136,14 +164,13 @@ impl SegmentLog {
         filter: &Filter,
         selection: Selection,
         rows: usize,
-    ) -> PyResult<Arc<Exclusive<CoreBatches>>> {
-        self.check_open()?;
-        self.warn_of_unread(py)?;
+        on_damage: Option<&str>,
+    ) -> PyResult<(Arc<Exclusive<CoreBatches>>, bool)> {
+        let reader = self.reading(py, on_damage)?;
         let limits = Limits::default().rows(rows);
-        let batches = py.detach(|| self.reader.batches(filter, selection, limits));
-        batches
-            .map(|batches| Arc::new(Exclusive::new(batches)))
-            .map_err(|error| raise(py, error))
+        let batches = py.detach(|| reader.batches(filter, selection, limits));
+        let batches = batches.map_err(|error| raise(py, error))?;
+        Ok((Arc::new(Exclusive::new(batches)), !reader.options().strict))
     }
 
     fn selection(
@@ -161,8 +188,8 @@ impl SegmentLog {
 impl SegmentLog {
     #[new]
     #[pyo3(signature = (
-        path, *, key=None, segment_bytes=None, segment_age=None, durability=None, mark_interval=None, retention=None,
-        seal=None, protect=None, protect_active=false, readonly=false,
+        path, *, key=None, segment_bytes=None, segment_age=None, max_clock_ahead=None, durability=None, mark_interval=None,
+        retention=None, seal=None, protect=None, protect_active=false, on_damage="raise", readonly=false,
     ))]
     #[allow(clippy::too_many_arguments, reason = "keyword arguments")]
     fn new(
@@ -171,15 +198,18 @@ impl SegmentLog {
         key: Option<KeyArgument>,
         segment_bytes: Option<Bound<'_, PyAny>>,
         segment_age: Option<Bound<'_, PyAny>>,
+        max_clock_ahead: Option<Bound<'_, PyAny>>,
         durability: Option<&str>,
         mark_interval: Option<Bound<'_, PyAny>>,
         retention: Option<Bound<'_, PyDict>>,
         seal: Option<bool>,
         protect: Option<&str>,
         protect_active: bool,
+        on_damage: &str,
         readonly: bool,
     ) -> PyResult<Self> {
         let core = |error| raise(py, error);
+        let strict = is_strict(on_damage)?;
         let (found, _) = keys(py, key.as_ref())?;
         let [key] = *found else {
             return Err(PyValueError::new_err("a log has one key: give one"));
@@ -187,6 +217,7 @@ impl SegmentLog {
         let of_writer = OfWriter {
             segment_bytes,
             segment_age,
+            max_clock_ahead,
             durability,
             mark_interval,
             retention,
@@ -202,9 +233,16 @@ impl SegmentLog {
             let writer = (!readonly).then(|| Log::open(&path, options)).transpose()?;
             // Whatever can be written is read.
             let reading = Options::default().keys(vec![key]).record_bytes(u64::MAX);
-            Ok((writer, LogReader::with(&path, reading)?))
+            Ok((writer, LogReader::with(&path, reading.strict(strict))?))
         });
         let (writer, reader) = opened.map_err(core)?;
+        let ahead = match &writer {
+            Some(writer) => writer.clock_ahead(),
+            None => py.detach(|| reader.clock_ahead()).map_err(core)?,
+        };
+        if let Some(ahead) = ahead {
+            warn_of_clock(py, &path.0, ahead)?;
+        }
         Ok(Self {
             open: unclosed::opened(
                 py,
@@ -217,7 +255,6 @@ impl SegmentLog {
             )?,
             fields: Fields::new(active::FORMAT.name, reader.columns()),
             reader,
-            shared: Arc::default(),
         })
     }
 
@@ -460,6 +497,22 @@ impl SegmentLog {
         synced.map(|mark| mark_to_python(py, mark)).transpose()
     }
 
+    /// How far the last record is ahead of the clock, as a timedelta: records of the present time get times after it. None by less than a
+    /// second.
+    ///
+    /// >>> log = seglake.SegmentLog("log", readonly=True)
+    /// >>> log.clock_ahead is None
+    /// True
+    #[getter]
+    fn clock_ahead(&self, py: Python<'_>) -> PyResult<Option<Duration>> {
+        match &self.open.writer {
+            Some(writer) => Ok(py.detach(|| writer.clock_ahead())),
+            None => py
+                .detach(|| self.reader.clock_ahead())
+                .map_err(|error| raise(py, error)),
+        }
+    }
+
     /// What readers leave out, as a LogUnread, since it is after the synced mark and no writer has the log open; None if that is nothing.
     /// Reading such a log warns of it (UnreadWarning).
     ///
@@ -502,19 +555,25 @@ impl SegmentLog {
     /// The records that meet all filters, as an iterator. Segments that cannot have any are not opened.
     ///
     /// filters: as in `open`.
+    /// on_damage: as that of the log, or another one here.
     ///
     /// >>> log = seglake.SegmentLog("log", readonly=True)
     /// >>> [record.value for record in log.range([("type", "==", "order.paid")])]
     /// [b'2']
-    #[pyo3(signature = (filters=None))]
-    fn range(&self, py: Python<'_>, filters: Option<Filters>) -> PyResult<Records> {
+    #[pyo3(signature = (filters=None, *, on_damage=None))]
+    fn range(
+        &self,
+        py: Python<'_>,
+        filters: Option<Filters>,
+        on_damage: Option<&str>,
+    ) -> PyResult<Records> {
         let columns = self.reader.columns();
         let filter = Filters::filter(filters.as_ref(), py, &active::FORMAT, columns)?;
-        self.records(py, &filter)
+        self.records(py, &filter, on_damage)
     }
 
     fn __iter__(&self, py: Python<'_>) -> PyResult<Records> {
-        self.records(py, &Filter::default())
+        self.records(py, &Filter::default(), None)
     }
 
     /// The records as Arrow record batches, which `pyarrow.record_batch` takes: those that are on the disk now. Segments that cannot
@@ -525,13 +584,14 @@ impl SegmentLog {
     /// filters: as in `open`.
     /// uuid_type: the type of UUIDs, as in `open`.
     /// batch_rows: a batch ends before it has more rows; it has at least one.
+    /// on_damage: as that of the log, or another one here.
     ///
     /// The log itself has Arrow's stream interface, for pyarrow, polars and DuckDB: `pyarrow.table(log)`.
     ///
     /// >>> log = seglake.SegmentLog("log", readonly=True)
     /// >>> [batch.num_rows for batch in log.batches(filters=[("type", "==", "order.paid")])]
     /// [1]
-    #[pyo3(signature = (*, columns=None, filters=None, uuid_type="uuid", batch_rows=131_072))]
+    #[pyo3(signature = (*, columns=None, filters=None, uuid_type="uuid", batch_rows=131_072, on_damage=None))]
     fn batches(
         &self,
         py: Python<'_>,
@@ -539,12 +599,14 @@ impl SegmentLog {
         filters: Option<Filters>,
         uuid_type: &str,
         #[pyo3(from_py_with = numbers::batch_rows)] batch_rows: usize,
+        on_damage: Option<&str>,
     ) -> PyResult<Batches> {
         let selection = self.selection(py, columns.as_deref(), uuids(uuid_type)?)?;
         let found = self.reader.columns();
         let filter = Filters::filter(filters.as_ref(), py, &active::FORMAT, found)?;
-        let batches = self.core_batches(py, &filter, selection, batch_rows)?;
-        Ok(Batches::new(batches, false, self.shared.clone()))
+        let (batches, lenient) =
+            self.core_batches(py, &filter, selection, batch_rows, on_damage)?;
+        Ok(Batches::new(batches, lenient, Shared::of_log()))
     }
 
     /// The schema, for Arrow's PyCapsule interface.
@@ -565,8 +627,9 @@ impl SegmentLog {
         let selection = self.selection(py, None, UuidType::Fixed)?;
         let schema = selection.schema.clone();
         let rows = Limits::default().rows;
-        let batches = self.core_batches(py, &Filter::default(), selection, rows)?;
-        let stream = Stream::new(batches, schema, false, self.shared.clone());
+        let (batches, lenient) =
+            self.core_batches(py, &Filter::default(), selection, rows, None)?;
+        let stream = Stream::new(batches, schema, lenient, Shared::of_log());
         arrow::stream_capsule(py, stream)
     }
 
@@ -574,18 +637,30 @@ impl SegmentLog {
     /// what is on the disk, so that no crash takes back what was given.
     ///
     /// from_: "now", "start", or the UUID of the record after which to begin.
+    /// on_damage: as that of the log, or another one here.
     ///
-    /// Raises SegmentGoneError, while iterating, where retention removed a segment before it was read.
+    /// Raises, while iterating, SegmentGoneError where retention removed a segment before it was read, FormatError where one is missing,
+    /// DamageError where it is damaged, and ReplacedError where another log has its place. With on_damage="skip" each is warned of
+    /// (DamageWarning), and it goes on after it.
     ///
     /// >>> log = seglake.SegmentLog("log", readonly=True)
     /// >>> [record.type for record in iter(log.tail("start").poll, None)]
     /// ['order.created', 'order.paid', 'order.shipped']
-    #[pyo3(signature = (from_=None))]
-    fn tail(&self, py: Python<'_>, from_: Option<&Bound<'_, PyAny>>) -> PyResult<Tail> {
+    #[pyo3(signature = (from_=None, *, on_damage=None))]
+    fn tail(
+        &self,
+        py: Python<'_>,
+        from_: Option<&Bound<'_, PyAny>>,
+        on_damage: Option<&str>,
+    ) -> PyResult<Tail> {
         self.check_open()?;
         let from = from_.map_or(Ok(TailFrom::Now), tail_from)?;
         self.warn_of_unread(py)?;
-        let tail = py.detach(|| self.reader.tail(from));
+        let reader = match on_damage {
+            Some(on_damage) => self.reader.strict(is_strict(on_damage)?),
+            None => self.reader.clone(),
+        };
+        let tail = py.detach(|| reader.tail(from));
         let tail = tail.map_err(|error| raise(py, error))?;
         Ok(Tail::new(tail, self.reader.columns()))
     }

@@ -1,11 +1,12 @@
 //! What a log says of its segments and its recovery, as named tuples of Python.
 
 use std::path::Path;
+use std::time::Duration;
 
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
-use seglake::store::{Recovery, Segment, Unread};
+use seglake::store::{Recovery, Segment, Skipped, Unread};
 use seglake::text;
 
 use crate::error;
@@ -56,6 +57,30 @@ pub(crate) fn unread_to_python<'py>(
 pub(crate) fn warn_of_unread(py: Python<'_>, folder: &Path, unread: &Unread) -> PyResult<()> {
     let class = py.import("seglake._errors")?.getattr("UnreadWarning")?;
     error::warn(py, &class, format!("{}: {unread}", text::path(folder)))
+}
+
+/// `ClockAheadWarning`.
+pub(crate) fn warn_of_clock(py: Python<'_>, folder: &Path, ahead: Duration) -> PyResult<()> {
+    let class = py.import("seglake._errors")?.getattr("ClockAheadWarning")?;
+    let text = format!(
+        "{}: the time of the last record is {} s ahead of the clock: records of the present time get times after it. Set the clock, or begin \
+         another log",
+        text::path(folder),
+        ahead.as_secs()
+    );
+    error::warn(py, &class, text)
+}
+
+/// `DamageWarning`, for each thing that was passed over.
+pub(crate) fn warn_of_skipped(py: Python<'_>, skipped: Vec<Skipped>) -> PyResult<()> {
+    for own in skipped {
+        error::warn(
+            py,
+            error::damage_warning(py)?,
+            format!("{own}: it is skipped"),
+        )?;
+    }
+    Ok(())
 }
 
 /// An item of `log.recovered`.

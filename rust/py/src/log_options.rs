@@ -43,6 +43,7 @@ fn retention_of(given: &Bound<'_, PyDict>) -> PyResult<Retention> {
 pub(crate) struct OfWriter<'a, 'py> {
     pub(crate) segment_bytes: Option<Bound<'py, PyAny>>,
     pub(crate) segment_age: Option<Bound<'py, PyAny>>,
+    pub(crate) max_clock_ahead: Option<Bound<'py, PyAny>>,
     pub(crate) durability: Option<&'a str>,
     pub(crate) mark_interval: Option<Bound<'py, PyAny>>,
     pub(crate) retention: Option<Bound<'py, PyDict>>,
@@ -57,6 +58,7 @@ impl OfWriter<'_, '_> {
         let given = [
             ("segment_bytes", self.segment_bytes.is_some()),
             ("segment_age", self.segment_age.is_some()),
+            ("max_clock_ahead", self.max_clock_ahead.is_some()),
             ("durability", self.durability.is_some()),
             ("mark_interval", self.mark_interval.is_some()),
             ("retention", self.retention.is_some()),
@@ -84,6 +86,9 @@ impl OfWriter<'_, '_> {
         }
         if let Some(age) = &self.segment_age {
             options = options.segment_age(duration("segment_age", age)?);
+        }
+        if let Some(ahead) = &self.max_clock_ahead {
+            options = options.max_clock_ahead(duration("max_clock_ahead", ahead)?);
         }
         if let Some(durability) = self.durability {
             options = options.durability(Durability::by_name(durability).map_err(core)?);

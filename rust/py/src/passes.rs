@@ -44,6 +44,8 @@ pub(crate) trait Pass: Send + Sync {
 pub(crate) struct Shared {
     /// What is shown of the file.
     about: String,
+    /// It is a log, of which offsets are those in a segment.
+    is_log: bool,
     pub(crate) closed: AtomicBool,
     warned: AtomicBool,
     /// Locked only to read or replace it, by whoever has the GIL or not: nothing is waited for meanwhile.
@@ -51,6 +53,14 @@ pub(crate) struct Shared {
 }
 
 impl Shared {
+    /// Of a pass over a log.
+    pub(crate) fn of_log() -> Arc<Self> {
+        Arc::new(Self {
+            is_log: true,
+            ..Self::default()
+        })
+    }
+
     /// Of a reader of this file.
     pub(crate) fn new(path: Option<&Path>, format: &str, nbytes: u64) -> Self {
         Self {
@@ -115,15 +125,18 @@ impl Shared {
         let cause = first.cause.map_or("damage", |cause| cause.as_str());
         let advice = if report.wrong_key() {
             "nothing checks though the structure is sound: this is probably the wrong key"
+        } else if self.is_log {
+            "`seglake log verify` lists all damage"
         } else {
             "the reader's report and ledger() name all damage"
         };
+        let of = if self.is_log { " of a segment" } else { "" };
         let what = match first.kind {
             Kind::Repaired => "not all is as the parity sidecar has it",
             _ => "damage is skipped",
         };
         let text = format!(
-            "{path}: {what}, first {cause} at offset {}: {advice}",
+            "{path}: {what}, first {cause} at offset {}{of}: {advice}",
             first.start
         );
         warn(py, damage_warning(py)?, text)

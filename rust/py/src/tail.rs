@@ -12,6 +12,7 @@ use uuid::Uuid;
 use crate::error::raise;
 use crate::exclusive::{Exclusive, InUse};
 use crate::field_in::uuid_field;
+use crate::log_facts::warn_of_skipped;
 use crate::record::{Record, RecordMaker};
 use crate::value::uuid_to_python;
 
@@ -60,7 +61,12 @@ impl Tail {
                     .saturating_duration_since(Instant::now())
                     .min(SIGNAL_INTERVAL),
             };
-            let found = py.detach(|| Ok::<_, InUse>(self.tail.hold()?.wait(left)))?;
+            let (found, skipped) = py.detach(|| {
+                let mut tail = self.tail.hold()?;
+                let found = tail.wait(left);
+                Ok::<_, InUse>((found, tail.take_skipped()))
+            })?;
+            warn_of_skipped(py, skipped)?;
             if found.map_err(|error| raise(py, error))? {
                 let (mut tail, mut maker) =
                     (self.tail.hold_attached(py)?, self.maker.hold_attached(py)?);

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import warnings
+from datetime import timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
@@ -16,7 +18,7 @@ from ..render import exact_size, printable
 if TYPE_CHECKING:
     from seglake import SegmentLog
 
-__all__ = ["DURATION", "changing", "folder", "opened", "reading", "tell_recovered"]
+__all__ = ["DURATION", "ahead_in_words", "changing", "folder", "opened", "reading", "tell_recovered"]
 
 _UNITS = {"ms": 0.001, "s": 1, "m": 60, "h": 3600, "d": 86400}
 
@@ -48,16 +50,19 @@ def opened(path: str, key: str | None, **how: Any) -> SegmentLog:
     import seglake
 
     options.check_key(key)
-    return seglake.SegmentLog(path, key=key, **how)
+    with warnings.catch_warnings():
+        # What commands say in their own words.
+        warnings.simplefilter("ignore", seglake.ClockAheadWarning)
+        return seglake.SegmentLog(path, key=key, **how)
 
 
-def reading(path: str, key: str | None) -> SegmentLog:
+def reading(path: str, key: str | None, *, on_damage: Literal["raise", "skip"] = "raise") -> SegmentLog:
     """Open a log to read.
 
     Raises:
         Trouble: there is none in the folder.
     """
-    log = opened(path, key, readonly=True)
+    log = opened(path, key, readonly=True, on_damage=on_damage)
     if not log.segments() and not (Path(path) / "_mark").exists():
         raise Trouble(
             f"{printable(path)}: expected a log, found a folder without segments\n"
@@ -76,8 +81,15 @@ def changing(path: str, key: str | None, **how: Any) -> SegmentLog:
     return opened(path, key, **how)
 
 
+def ahead_in_words(ahead: timedelta) -> str:
+    """What it means that the last record of a log is ahead of the clock."""
+    return f"the last record's time is {ahead} ahead of the clock: records of the present time get times after it"
+
+
 def tell_recovered(log: SegmentLog, path: str) -> None:
-    """Say what opening the log put in order."""
+    """Say what opening the log put in order, and whether its times are ahead of the clock."""
+    if (ahead := log.clock_ahead) is not None:
+        say(f"{printable(path)}: {ahead_in_words(ahead)}")
     for step in log.recovered:
         where = f"{printable(path)}: segment {step.sequence}"
         if step.kind == "torn_tail":

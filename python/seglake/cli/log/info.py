@@ -12,7 +12,7 @@ from .. import options
 from ..failure import Status, tell
 from ..folders import tell_unread
 from ..render import count, exact_size, json_text, printable, table
-from .folder import folder, reading
+from .folder import ahead_in_words, folder, reading
 
 if TYPE_CHECKING:
     from seglake._native import ListedSegment
@@ -41,19 +41,24 @@ def command(path: str, as_json: bool, key: str | None) -> int:
     """
     from seglake._native import list_log
 
-    reading(path, key).close()
+    with reading(path, key) as log:
+        ahead = log.clock_ahead
     segments, synced = list_log(path, key=key)
     shown = [_facts(segment) for segment in segments]
     unread = [segment.unread for segment in segments if segment.unread is not None]
     if as_json:
         mark = None if synced is None else {**synced._asdict(), "last": str(synced.last)}
         not_read = unread[0]._asdict() if unread else None
-        click.echo(json_text({"path": path, "synced": mark, "unread": not_read, "segments": shown}))
+        seconds = None if ahead is None else ahead.total_seconds()
+        said = {"path": path, "synced": mark, "clock_ahead": seconds, "unread": not_read, "segments": shown}
+        click.echo(json_text(said))
     else:
         nbytes = sum(own["nbytes"] for own in shown)
         click.echo(f"{printable(path)}: {count(len(segments), 'segment')}, {exact_size(nbytes)}")
         if synced is not None:
             click.echo(f"synced up to offset {synced.byte_offset:,} of segment {synced.sequence}, {synced.last}")
+        if ahead is not None:
+            click.echo(ahead_in_words(ahead))
         rows = [
             (
                 str(own["sequence"]),

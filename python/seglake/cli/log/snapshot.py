@@ -9,7 +9,7 @@ import click
 from .. import options
 from ..folders import tell_unread
 from ..render import count, printable
-from .folder import folder
+from .folder import folder, opened
 
 _EXAMPLES = """
 \b
@@ -35,10 +35,10 @@ def command(path: str, to: str, key: str | None) -> int:
     """
     import seglake
 
-    with seglake.SegmentLog(path, key=key, readonly=True) as log, warnings.catch_warnings():
+    with opened(path, key, readonly=True) as log, warnings.catch_warnings():
         warnings.simplefilter("ignore", seglake.UnreadWarning)
         unread = log.unread
         log.snapshot(to)
-    taken = seglake.SegmentLog(to, key=key, readonly=True)
+    taken = opened(to, key, readonly=True)
     click.echo(f"{printable(to)}: {count(len(taken.segments()), 'segment')}")
     return tell_unread([] if unread is None else [unread])

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import select
 import sys
+import time
 import warnings
 from collections.abc import Generator
-from typing import TYPE_CHECKING, Any, cast
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, cast
 
 import click
 
 from .. import options
-from ..failure import OutputClosedError, Status
+from ..failure import OutputClosedError, Status, Trouble, describe, say
 from ..folders import tell_unread
 from ..render import (
     Fields,
@@ -23,25 +25,30 @@ from ..render import (
     number_columns,
     printable,
 )
-from .folder import folder, reading
+from .folder import reading
 
 if TYPE_CHECKING:
-    from seglake import Record, Tail
+    from seglake import Record, SegmentLog, Tail
 
 # How long it may take to notice that nobody reads the output any more.
 _OUTPUT_CHECK_S = 0.5
+# How long a log is waited for between two looks.
+_RETRY_S = 0.2
 
 _EXAMPLES = """
 \b
 Examples:
   seglake log tail logs
   seglake log tail --from start --no-follow --json logs
+  seglake log tail --retry --on-damage skip logs
   seglake log tail --from 1eeafd69-b6b0-69f3-b9f1-1b8e6a30ade3 logs
 """
 
 
 @click.command(epilog=_EXAMPLES)
-@folder
+@click.argument("path", metavar="DIR", type=click.Path(file_okay=False))
+@click.option("--retry", is_flag=True, help="Wait for a log that is not there yet, and give all of it.")
+@options.on_damage
 @click.option(
     "--from",
     "from_",
@@ -62,22 +69,46 @@ Examples:
 @options.key_file
 @options.debug
 def command(
-    path: str, from_: str, no_follow: bool, limit: int | None, as_json: bool, form: ValueForm | None, key: str | None
+    path: str,
+    retry: bool,
+    on_damage: Literal["raise", "skip"],
+    from_: str,
+    no_follow: bool,
+    limit: int | None,
+    as_json: bool,
+    form: ValueForm | None,
+    key: str | None,
 ) -> int:
     """Print the records of a log as they come to the disk.
 
     The writer may be another process. What is printed is on the disk: no crash takes it back. Ctrl-C ends it, and
-    so does a closed pipe.
+    so does a closed pipe. A segment that is damaged, missing or removed ends it with an error, and so does another log
+    in its place. With --on-damage skip each is said, and it goes on after it.
 
     Exit status: 0 all sound, 1 damage was met, or records of a log are not read, 2 error.
     """
     import seglake
 
-    with reading(path, key) as log, warnings.catch_warnings():
+    status: int = Status.SOUND
+
+    def tell_skipped(message: Warning | str, *_: object) -> None:
+        nonlocal status
+        status = Status.DAMAGED
+        say(str(message))
+
+    if not retry and not Path(path).is_dir():
+        raise click.BadParameter(f"Directory {path!r} does not exist: --retry waits for it", param_hint="DIR")
+    log, is_new = _opened(path, key, on_damage, waits=retry)
+    with log, warnings.catch_warnings():
         warnings.simplefilter("ignore", seglake.UnreadWarning)
+        warnings.simplefilter("always", seglake.DamageWarning)
+        warnings.showwarning = tell_skipped
         status = tell_unread([log.unread] if log.unread is not None else [])
         try:
-            follower = log.tail(cast("Any", from_))
+            begin = "start" if is_new and from_ == "now" else from_
+            follower = log.tail(cast("Any", begin))
+        except seglake.SeglakeError:
+            raise
         except ValueError as error:
             raise click.UsageError(f"--from is now, start or a UUID: {printable(str(error))}") from error
         lines = _lines(path, as_json=as_json, form=form)
@@ -92,6 +123,21 @@ def command(
                 raise
             return Status.INTERRUPTED  # the way to end it, so nothing is said
     return status
+
+
+def _opened(path: str, key: str | None, on_damage: Literal["raise", "skip"], *, waits: bool) -> tuple[SegmentLog, bool]:
+    """Open a log to read, and wait for it if asked to. Tells whether it had to be waited for."""
+    waited = False
+    while True:
+        try:
+            return reading(path, key, on_damage=on_damage), waited
+        except (FileNotFoundError, Trouble) as error:
+            if not waits:
+                raise
+            if not waited:
+                say(f"{describe(error).splitlines()[0]}: waiting for it")
+            waited = True
+            time.sleep(_RETRY_S)
 
 
 def _followed(follower: Tail, *, waits: bool) -> Generator[Record]:

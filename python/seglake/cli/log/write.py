@@ -14,7 +14,7 @@ from seglake import _values as values
 from .. import options
 from .folder import DURATION, opened, tell_recovered
 from .json_lines import write_json
-from .standard_input import LongLineError, write_input
+from .standard_input import LongLineError, RefusedError, write_input
 
 if TYPE_CHECKING:
     from uuid import UUID
@@ -41,6 +41,14 @@ def _segment_options(command: options.Command) -> options.Command:
             metavar="TIME",
             type=DURATION,
             help="A segment ends before a record so much later than its first: 15m, 12h. [default: no limit]",
+        ),
+        click.option(
+            "--max-clock-ahead",
+            metavar="TIME",
+            type=DURATION,
+            default="1d",
+            show_default=True,
+            help="Refuse a record whose time is further ahead of the clock: all later ones would get its time.",
         ),
     ):
         command = option(command)
@@ -97,6 +105,7 @@ def command(
     durability: str,
     segment_bytes: int,
     segment_age: float | None,
+    max_clock_ahead: float,
     protect: bool,
     profile: ProfileName | None,
     protect_active: bool,
@@ -126,7 +135,9 @@ def command(
         except ValueError as error:
             if isinstance(error, SeglakeError):
                 raise
-            raise LongLineError(line_bytes) from error  # nothing else of a line is refused
+            if max(map(len, block.split(b"\n"))) <= line_bytes:
+                raise RefusedError(str(error)) from error  # by the log, whatever the line is
+            raise LongLineError(line_bytes) from error
 
     with opened(
         path,
@@ -134,6 +145,7 @@ def command(
         durability=cast("Any", durability),
         segment_bytes=segment_bytes,
         segment_age=segment_age,
+        max_clock_ahead=max_clock_ahead,
         protect=options.chosen_profile(protect=protect, profile=profile),
         protect_active=protect_active,
     ) as log:

@@ -79,6 +79,28 @@ impl Listing {
         Ok(last)
     }
 
+    /// The same, where segments that are missing are passed over.
+    ///
+    /// # Errors
+    /// [`Error::Io`]; [`Error::Format`] for segments of several logs.
+    pub(super) fn read_past_gaps(disk: &DiskRef, folder: &Path, reached: u64) -> Result<Self> {
+        match Self::read(disk, folder, reached) {
+            Err(error @ Error::Format { .. }) => {
+                let listing = Self::once(disk, folder)?;
+                let ascends = |pair: &[Segment]| {
+                    let [before, after] = pair else { return true };
+                    let (before, after) = (before.id, after.id);
+                    before.sequence < after.sequence && before.first < after.first
+                };
+                match listing.segments.windows(2).all(ascends) {
+                    true => Ok(listing),
+                    false => Err(error),
+                }
+            }
+            read => read,
+        }
+    }
+
     fn once(disk: &DiskRef, folder: &Path) -> Result<Self> {
         let paths = disk.list(folder);
         let paths = paths.map_err(|error| Error::io(Some(folder), "cannot list", error))?;
@@ -169,7 +191,7 @@ impl Listing {
             }
             if before.sequence + 1 != after.sequence {
                 return wrong(format!(
-                    "expected segment {} after {before}, found {after}: a segment is missing. Restore its file; `seglake cat` and `seglake verify` read the other files one by one",
+                    "expected segment {} after {before}, found {after}: a segment is missing. Restore its file. `seglake cat FILE` reads another one, and `seglake log tail --on-damage skip` all but this one",
                     before.sequence + 1
                 ));
             }

@@ -20,6 +20,7 @@ use crate::engine::Interrupt;
 use crate::error::{Error, Result};
 use crate::format::active::{self, Sequence};
 use crate::sync::{Condvar, Mutex};
+use crate::uuid6;
 
 /// A durable log: a folder of segments, one of them being written. There is one writer, which any number of threads share.
 ///
@@ -133,6 +134,12 @@ impl SegmentLog {
     #[must_use]
     pub fn recovered(&self) -> &[Recovery] {
         &self.recovered
+    }
+
+    /// How far the last record is ahead of the clock; `None` by less than a second. Records of the present time get UUIDs right after it.
+    #[must_use]
+    pub fn clock_ahead(&self) -> Option<Duration> {
+        uuid6::ahead(&self.state().sequence.last()?)
     }
 
     /// Segments that turned out to be damaged when they were to be sealed since the log was opened. They are kept as they are.
@@ -369,7 +376,7 @@ impl SegmentLog {
     #[inline(always)]
     pub(super) fn push(&self, state: &mut State, record: NewRecord<'_>) -> Result<Uuid> {
         let (uuid, type_, value) = record;
-        let uuid = state.next_uuid(uuid)?;
+        let uuid = state.next_uuid(uuid, self.options.max_clock_ahead)?;
         // Refused before a segment is begun for it.
         self.refuse_long(&record)?;
         if state.segment.is_none() {
@@ -424,8 +431,8 @@ impl SegmentLog {
                 state = self.wait_committed(state);
             } else if self.is_full(&state, record) {
                 // A record that is refused ends nothing.
-                if let Some(uuid) = &record.0 {
-                    state.sequence.check(uuid)?;
+                if record.0.is_some() {
+                    state.next_uuid(record.0, self.options.max_clock_ahead)?;
                 }
                 self.refuse_long(record)?;
                 state = self.end_segment(state)?;

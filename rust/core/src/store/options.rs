@@ -55,7 +55,7 @@ impl Durability {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Retention {
-    /// Segments whose records are all older than this.
+    /// Segments whose records are all older than this. If their times are ahead of the clock, segments that were sealed longer ago.
     pub age: Option<Duration>,
     /// The oldest ones, as long as all of them together have more bytes than this.
     pub bytes: Option<u64>,
@@ -75,8 +75,11 @@ pub struct LogOptions {
     /// A segment ends before it has more bytes than this, but has at least one record.
     pub segment_bytes: u64,
     /// A segment ends before a record that is later than its first one by this time or more. The time of a record is that of its UUID, so
-    /// it goes on counting where the log is opened again, and records that are given times of the past are divided by these.
+    /// it goes on counting where the log is opened again, and records that are given times of the past are divided by these. If the
+    /// first one is ahead of the clock, the time counts from when the segment was begun, or the log opened again.
     pub segment_age: Option<Duration>,
+    /// A record whose time is further ahead of the clock than this is refused: all later ones would get its time.
+    pub max_clock_ahead: Duration,
     /// What a write waits for.
     pub durability: Durability,
     /// So long after a commit the synced mark survives a loss of power as well. Readers see it at once. Damage before it is never
@@ -99,6 +102,7 @@ setters!(LogOptions {
     key: Key;
     segment_bytes: u64;
     segment_age: Option<Duration>, from;
+    max_clock_ahead: Duration;
     durability: Durability;
     mark_interval: Duration;
     retention: Option<Retention>, from;
@@ -138,6 +142,7 @@ impl Default for LogOptions {
             key: Key::DEFAULT,
             segment_bytes: 64 << 20,
             segment_age: None,
+            max_clock_ahead: Duration::from_secs(24 * 60 * 60),
             durability: Durability::default(),
             mark_interval: Duration::from_millis(100),
             retention: None,

@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 use uuid::Uuid;
 
@@ -9,6 +10,7 @@ use super::end::Reach;
 use super::folder::{Listing, Segment, absolute, is_key_of, open_file};
 use super::mark::{Found, Mark};
 use super::name::SegmentKind;
+use super::skipped::is_passed_over;
 use crate::checksum::Key;
 #[cfg(feature = "arrow")]
 use crate::columns::{Batches, Limits, Selection};
@@ -21,6 +23,7 @@ use crate::format::{self, active, sealed};
 use crate::reader::Records;
 use crate::record::{Column, Record, RecordId};
 use crate::source::{BytesSource, FileSource, Source};
+use crate::uuid6;
 use crate::verbs::Report;
 
 /// A log, to read, also beside its writer. What it gives is on the disk: no loss of power takes it back.
@@ -75,6 +78,15 @@ impl LogReader {
         Ok(reader)
     }
 
+    /// The same log, with damage as an error or read past.
+    #[must_use]
+    pub fn strict(&self, strict: bool) -> Self {
+        Self {
+            options: self.options.clone().strict(strict),
+            ..self.clone()
+        }
+    }
+
     /// Refuses a key under which neither the mark nor the first record of any segment is right, or the mark of a log without records.
     fn check_key(&self) -> Result<()> {
         let (view, found) = self.look()?;
@@ -124,6 +136,15 @@ impl LogReader {
         let mark = Mark::read(&self.disk, &self.folder, &self.key)?;
         let is_some = mark.sequence > 0;
         Ok(is_some.then(|| (mark.sequence, mark.offset, Uuid::from_bytes(mark.last))))
+    }
+
+    /// How far the last record that is on the disk is ahead of the clock; `None` by less than a second.
+    ///
+    /// # Errors
+    /// As [`synced`](Self::synced).
+    pub fn clock_ahead(&self) -> Result<Option<Duration>> {
+        let last = self.synced()?;
+        Ok(last.and_then(|(_, _, last)| uuid6::ahead(last.as_bytes())))
     }
 
     /// All records that are on the disk now, in order: an iterator that opens one segment after the other.
@@ -230,7 +251,11 @@ impl LogReader {
     fn look(&self) -> Result<(View, Found)> {
         // The mark first: what it says is on the disk is in the listing that follows.
         let (mark, found) = Mark::find(&self.disk, &self.folder, &self.key)?;
-        let listing = Listing::read(&self.disk, &self.folder, mark.sequence)?;
+        let list = match self.options.strict {
+            true => Listing::read,
+            false => Listing::read_past_gaps,
+        };
+        let listing = list(&self.disk, &self.folder, mark.sequence)?;
         let segments = listing.segments;
         Ok((View { segments, mark }, found))
     }
@@ -357,7 +382,10 @@ impl Change for LogWalk {
             if !self.is_passed(segment) {
                 let reach = self.reader.reach(&self.view, segment);
                 if !reach.is_nothing() {
-                    self.walk = self.reader.walk_segment(segment, &reach, &self.filter)?;
+                    match self.reader.walk_segment(segment, &reach, &self.filter) {
+                        Err(error) if !self.reader.options.strict && is_passed_over(&error) => {}
+                        walk => self.walk = walk?,
+                    }
                 }
             }
             self.next += 1;

@@ -16,6 +16,7 @@ use super::state::{Current, Does, Guard, State};
 use crate::engine::{WriteOptions, Writer as _};
 use crate::error::{Error, Result};
 use crate::format::active;
+use crate::uuid6;
 
 impl SegmentLog {
     /// Begins a segment, whose first record has this UUID.
@@ -45,6 +46,7 @@ impl SegmentLog {
             id,
             file: Arc::new(writer.handle()),
             writer,
+            begun: uuid6::present(),
             is_named: false,
             filled: 0,
             synced: (0, None),

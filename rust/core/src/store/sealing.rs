@@ -6,7 +6,7 @@ use std::panic::{self, AssertUnwindSafe};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, UNIX_EPOCH};
 
 use super::end::forget_end;
 use super::folder::{Listing, Segment};
@@ -115,26 +115,29 @@ fn forget_kept(disk: &DiskRef, file: &Path) {
 fn retain(disk: &DiskRef, folder: &Path, key: &Key, retention: &Retention) -> Result<Vec<Segment>> {
     let mark = Mark::read(disk, folder, key)?;
     let listing = Listing::read(disk, folder, mark.sequence)?;
-    let mut sizes = VecDeque::new();
+    let mut stats = VecDeque::new();
     for segment in &listing.segments {
         if !is_removable(segment) {
-            sizes.push_back(0);
+            stats.push_back((0, None));
             continue;
         }
         let stat = disk.stat(&segment.path, true);
         let stat = stat.map_err(|error| Error::io(Some(&segment.path), "cannot stat", error))?;
-        sizes.push_back(stat.len);
+        stats.push_back((stat.len, stat.modified));
     }
-    let mut total: u64 = sizes.iter().sum();
+    let mut total: u64 = stats.iter().map(|(bytes, _)| bytes).sum();
     let now = sync::since_epoch();
     let micros = |time: Duration| time.as_micros().cast_signed();
     let oldest = retention.age.map(|age| micros(now) - micros(age));
     let mut removed = Vec::new();
-    for (pair, bytes) in listing.segments.windows(2).zip(sizes) {
+    for (pair, (bytes, modified)) in listing.segments.windows(2).zip(stats) {
         let [segment, next] = pair else { break };
-        // All records of a segment are older than the first one of the next.
-        let end = uuid6::timestamp_micros(next.id.first.as_bytes());
-        let is_old = oldest.is_some_and(|oldest| i128::from(end) < oldest);
+        // All records of a segment are older than the first one of the next. If that is ahead of the clock, it tells nothing.
+        let end = match uuid6::ahead(next.id.first.as_bytes()) {
+            Some(_) => modified.and_then(|time| time.duration_since(UNIX_EPOCH).ok().map(micros)),
+            None => Some(uuid6::timestamp_micros(next.id.first.as_bytes()).into()),
+        };
+        let is_old = oldest.zip(end).is_some_and(|(oldest, end)| end < oldest);
         let is_over = retention.bytes.is_some_and(|most| total > most);
         // After the segment of the mark nothing may be on the disk: without that one the log would be lost.
         let is_proven = segment.id.sequence < mark.sequence;

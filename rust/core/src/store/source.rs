@@ -34,8 +34,6 @@ pub struct ListedSegment {
     pub is_open: bool,
     /// It is kept as it is, since it is damaged or cut off.
     pub is_frozen: bool,
-    /// What readers leave out of it.
-    pub unread: Option<Unread>,
 }
 
 /// A log at one moment.
@@ -46,6 +44,8 @@ pub struct ListedLog {
     pub segments: Vec<ListedSegment>,
     /// As [`LogReader::synced`].
     pub synced: Option<(u64, u64, Uuid)>,
+    /// As [`LogReader::unread`].
+    pub unread: Option<Unread>,
 }
 
 /// The file of a listed segment.
@@ -68,7 +68,6 @@ impl ListedLog {
         let folder = folder.as_ref();
         let reader = reader(folder, options)?;
         let view = reader.view()?;
-        let unread = reader.unread_of(&view)?;
         let segments = view.segments.iter().map(|segment| {
             let reach = reader.reach(&view, segment);
             let len = || nbytes(reader.disk(), folder, segment);
@@ -84,7 +83,6 @@ impl ListedLog {
                 bound: reach.bound,
                 is_open: reach.is_limit,
                 is_frozen: segment.is_frozen,
-                unread: unread.filter(|unread| unread.id == segment.id),
             }
         });
         let mark = view.mark;
@@ -93,6 +91,7 @@ impl ListedLog {
         Ok(Self {
             segments: segments.collect(),
             synced: is_some.then_some((mark.sequence, mark.offset, last)),
+            unread: reader.unread_of(&view)?,
         })
     }
 }
@@ -140,7 +139,6 @@ impl ListedSegment {
             bound: None,
             is_open: false,
             is_frozen: false,
-            unread: None,
         })
     }
 

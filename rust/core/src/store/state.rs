@@ -47,6 +47,8 @@ pub(super) struct Current {
     pub(super) id: SegmentId,
     pub(super) writer: active::Writer,
     pub(super) file: Arc<Handle>,
+    /// When it was begun, or gone on with, in ticks of UUIDs.
+    pub(super) begun: u64,
     /// The file's name is known to be on the disk.
     pub(super) is_named: bool,
     /// Up to where the file has bytes, written or zeros.
@@ -118,10 +120,13 @@ pub(super) type Guard<'a> = MutexGuard<'a, State>;
 impl State {
     /// The UUID of the next record.
     #[inline]
-    pub(super) fn next_uuid(&mut self, given: Option<Uuid>) -> Result<Uuid> {
+    pub(super) fn next_uuid(&mut self, given: Option<Uuid>, most: Duration) -> Result<Uuid> {
         match given {
             None => self.sequence.next_alone(),
-            Some(uuid) => self.sequence.check(&uuid).map(|()| uuid),
+            Some(uuid) => {
+                self.sequence.check(&uuid)?;
+                refuse_ahead(&uuid, most).map(|()| uuid)
+            }
         }
     }
 
@@ -163,6 +168,7 @@ impl Current {
             id,
             file: Arc::new(file),
             writer,
+            begun: uuid6::present(),
             is_named: true,
             filled,
             synced: end,
@@ -191,14 +197,18 @@ impl Current {
     /// log was opened again, and records of the past do not get a segment each.
     #[cold]
     fn age_at(&self, (given, _, _): &NewRecord<'_>) -> Duration {
+        let (present, first) = (uuid6::present(), uuid6::ticks(self.id.first.as_bytes()));
+        if first > present {
+            return uuid6::between(self.begun, present);
+        }
         let time = match given {
             Some(given) => uuid6::ticks(given.as_bytes()),
-            None => uuid6::present(),
+            None => present,
         };
         // A clock that was set back shows nothing: its records are later than the last one.
         let last = self.last().map(|last| uuid6::ticks(&last));
         let time = last.into_iter().fold(time, u64::max);
-        uuid6::between(uuid6::ticks(self.id.first.as_bytes()), time)
+        uuid6::between(first, time)
     }
 
     /// Fills the file with zeros ahead of a record of so many bytes. Where there is no room for that there may be some for the
@@ -217,6 +227,19 @@ impl Current {
         } else {
             end // another try with the next record
         };
+    }
+}
+
+/// Refuses a time that is too far ahead of the clock.
+fn refuse_ahead(uuid: &Uuid, most: Duration) -> Result<()> {
+    match uuid6::ahead(uuid.as_bytes()) {
+        Some(ahead) if ahead > most => Err(Error::Usage(format!(
+            "the time of the UUID {uuid} is {} s ahead of the clock: expected at most {} s. All later records would get that time. Correct \
+             it, or raise `max_clock_ahead`",
+            ahead.as_secs(),
+            most.as_secs()
+        ))),
+        _ => Ok(()),
     }
 }
 

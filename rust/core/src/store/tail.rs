@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::ops::Range;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -12,9 +13,11 @@ use super::folder::Segment;
 use super::mark::Mark;
 use super::name::SegmentId;
 use super::reader::{LogReader, View};
+use super::skipped::{Skipped, is_passed_over};
 use crate::engine::{Filter, Start, Step, Walk};
 use crate::error::{Error, Result};
 use crate::format::active;
+use crate::ledger::Cause;
 use crate::record::{Record, Rows, Value};
 use crate::source::{Bound, FileSource, Source};
 use crate::sync::{self, Instant};
@@ -55,6 +58,13 @@ pub struct Tail {
     /// The mark up to which all was given.
     seen: Option<Mark>,
     wait: Duration,
+    /// The identity of the folder, if the system has one.
+    node: Option<(u64, u64)>,
+    /// The segment that was read last, and its path.
+    id: Option<SegmentId>,
+    path: PathBuf,
+    /// What was passed over and not taken yet.
+    skipped: Vec<Skipped>,
 }
 
 impl LogReader {
@@ -80,8 +90,13 @@ impl Tail {
             is_complete: false,
             seen: None,
             wait: FIRST_WAIT,
+            node: None,
+            id: None,
+            path: PathBuf::new(),
+            skipped: Vec::new(),
             reader,
         };
+        tail.node = tail.node_now()?;
         match from {
             TailFrom::Start => {}
             TailFrom::After(uuid) => {
@@ -189,6 +204,15 @@ impl Tail {
             };
             if walk.step()? == Step::More {
                 self.rows = 0..walk.rows().len();
+                if !self.reader.options().strict && walk.record_run().is_none() {
+                    let damage = walk.spans().iter().filter(|span| span.is_damage());
+                    let skipped = damage.map(|span| {
+                        let cause = span.cause.map_or("damage", Cause::as_str);
+                        let at = format!("{cause} from offset {} to {}", span.start, span.end);
+                        Skipped::new(&self.path, at)
+                    });
+                    self.skipped.extend(skipped);
+                }
             } else {
                 self.walk = None;
             }
@@ -201,11 +225,68 @@ impl Tail {
         self.last.map(Uuid::from_bytes)
     }
 
+    /// Takes what was passed over since this was called last: nothing, unless the log is read past damage.
+    pub fn take_skipped(&mut self) -> Vec<Skipped> {
+        std::mem::take(&mut self.skipped)
+    }
+
+    /// The identity of the log's folder, if the system has one.
+    fn node_now(&self) -> Result<Option<(u64, u64)>> {
+        let folder = self.reader.path();
+        let stat = self.reader.disk().stat(folder, true);
+        let stat = stat.map_err(|error| Error::io(Some(folder), "cannot follow the log", error))?;
+        Ok(stat.node)
+    }
+
+    /// Another log has the place of the one that was followed: an error, or past damage what to go on with. That is after the last record that
+    /// was given.
+    fn replaced(&mut self, found: &str) -> Result<()> {
+        let folder = self.reader.path().to_path_buf();
+        if self.reader.options().strict {
+            return Err(Error::Replaced {
+                path: Some(folder),
+                offset: 0,
+                expected: "the log that is followed".to_owned(),
+                found: found.to_owned(),
+            });
+        }
+        let reason = format!("the log that was followed was replaced: found {found}");
+        self.skipped.push(Skipped::new(&folder, reason));
+        self.begin_again();
+        self.id = None;
+        self.node = self.node_now()?;
+        let segments = self.reader.view()?.segments;
+        let last = self.last.map(Uuid::from_bytes);
+        let is_before = |own: &&Segment| last.is_some_and(|last| own.id.first <= last);
+        let within = segments.iter().rev().find(is_before);
+        self.sequence = within.or(segments.first()).map_or(1, |own| own.id.sequence);
+        Ok(())
+    }
+
+    /// Goes on with a later segment than the one that is missing. Returns whether there is one.
+    fn pass_over_missing(&mut self, view: &View) -> bool {
+        let mut later = view.segments.iter();
+        let Some(next) = later.find(|own| own.id.sequence > self.sequence) else {
+            return false;
+        };
+        let (from, to) = (self.sequence, next.id.sequence);
+        let skipped = Skipped::missing(self.reader.path(), from, to);
+        self.skipped.push(skipped);
+        self.file = None;
+        self.offset = 0;
+        self.sequence = to;
+        true
+    }
+
     /// Finds out what there is to read next. Returns whether there may be something.
     fn advance(&mut self) -> Result<bool> {
         let mark = Mark::read(self.reader.disk(), self.reader.path(), self.reader.key())?;
         if self.seen == Some(mark) {
             return Ok(false);
+        }
+        if self.node_now()? != self.node {
+            self.replaced("another folder under its path")?;
+            return Ok(true);
         }
         // All of the segment that is read is on the disk at least up to here, without looking at the folder.
         if let Some((id, _)) = self.file
@@ -226,15 +307,27 @@ impl Tail {
             self.offset = 0;
             self.file = None;
         }
+        let is_strict = self.reader.options().strict;
         let Some(segment) = view.get(self.sequence) else {
             let first = view
                 .segments
                 .first()
                 .map_or(self.sequence, |own| own.id.sequence);
+            let newest = view.segments.last().map_or(0, |own| own.id.sequence);
+            let was_there = self.id.is_some_and(|id| id.sequence == self.sequence);
+            let is_gone = was_there && first <= self.sequence;
+            if newest + u64::from(!is_gone) < self.sequence {
+                let found = format!("no segment {}", newest + 1);
+                self.replaced(&found)?;
+                return Ok(true);
+            }
             if first > self.sequence && self.file.is_some() {
                 // Removed, but it is open here.
                 self.read_on(&Reach::default())?;
                 self.is_complete = true;
+                return Ok(true);
+            }
+            if !is_strict && self.pass_over_missing(&view) {
                 return Ok(true);
             }
             if first > self.sequence {
@@ -246,7 +339,21 @@ impl Tail {
             self.seen = Some(view.mark);
             return Ok(false);
         };
-        self.read_segment(&view, segment)
+        let before = self.id.filter(|id| id.sequence == self.sequence);
+        if before.is_some_and(|id| id != segment.id) {
+            self.replaced("another segment in its place")?;
+            return Ok(true);
+        }
+        let is_newest = view.segments.last() == Some(segment);
+        match self.read_segment(&view, segment) {
+            Err(error) if !is_strict && !is_newest && is_passed_over(&error) => {
+                let skipped = Skipped::new(&segment.path, error.to_string());
+                self.skipped.push(skipped);
+                self.is_complete = true;
+                Ok(true)
+            }
+            read => read,
+        }
     }
 
     fn read_segment(&mut self, view: &View, segment: &Segment) -> Result<bool> {
@@ -256,6 +363,8 @@ impl Tail {
             self.seen = Some(view.mark);
             return Ok(false);
         }
+        self.id = Some(segment.id);
+        self.path.clone_from(&segment.path);
         if segment.is_frozen {
             // What was given of it is passed over by its UUID.
             let filter = self.filter();

@@ -34,12 +34,12 @@ impl fmt::Display for Unread {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (sequence, nbytes, offset) = (self.id.sequence, self.nbytes, self.offset);
         match self.records {
-            1 => write!(f, "1 record")?,
-            records => write!(f, "{records} records")?,
+            1 => write!(f, "1 record is not read")?,
+            records => write!(f, "{records} records are not read")?,
         }
         write!(
             f,
-            " in {nbytes} bytes of segment {sequence} from offset {offset} on not read: "
+            ", in {nbytes} bytes of segment {sequence} from offset {offset} on: "
         )?;
         match self.marked {
             0 => write!(f, "expected a synced mark in it, found none")?,

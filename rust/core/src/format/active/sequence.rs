@@ -39,7 +39,7 @@ impl Sequence {
     }
 
     /// The last UUID, in network byte order.
-    pub(in crate::format) const fn last(&self) -> Option<[u8; UUID_BYTES]> {
+    pub(crate) const fn last(&self) -> Option<[u8; UUID_BYTES]> {
         self.last
     }
 
@@ -100,7 +100,8 @@ impl Sequence {
     #[cold]
     fn exhausted(&self) -> Error {
         Error::Usage(format!(
-            "no UUID of version 6 has a later time than the last one of the {}, {}",
+            "the last UUID of the {}, {}, has the latest time that UUIDs of version 6 have, in the year 5236: no record can follow. Begin \
+             another one",
             self.of,
             Uuid::from_bytes(self.last.unwrap_or_default())
         ))
