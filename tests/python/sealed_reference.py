@@ -15,6 +15,8 @@ from ledger_reference import Coverage, Range
 ENTRY = 24
 TERMINATOR = bytes(ENTRY)
 MAGIC = b"SLKSEAL1"
+MAGIC_SEARCH = 1 << 20
+TRAILER_FIELDS = 32
 DEFAULT_KEY = bytes(32)
 TICKS_TO_1970 = 0x01B21DD213814000
 
@@ -65,16 +67,18 @@ class Failed(NamedTuple):
 
 @dataclass(frozen=True)
 class Trailer:
-    """Where the trailer begins, and which of its fields are right."""
+    """Where the trailer begins, and of each field whether it is right; none where the end of the file cuts it."""
 
     start: int
-    key_check: bool
-    count: bool
-    index_hash: bool
-    magic: bool
+    key_check: bool | None
+    count: bool | None
+    index_hash: bool | None
+    magic: bool | None
 
     def cause(self) -> str | None:
-        """What the trailer's range says."""
+        """The cause of the trailer's range."""
+        if self.magic is None:
+            return "truncated_trailer"
         if not self.magic:
             return "bad_magic"
         if not self.count:
@@ -123,21 +127,38 @@ def encode(records: Iterable[tuple[bytes, bytes, bytes]], key: bytes = DEFAULT_K
     return body + trailer_of(index, b"".join(checksum(uuid + message, key) for uuid, message in messages), key)
 
 
+def end_of_last_magic(data: bytes) -> int | None:
+    """Where the last magic ends that lies wholly in the last 1 MiB of the file."""
+    at = data.rfind(MAGIC, max(0, len(data) - MAGIC_SEARCH))
+    return None if at == -1 else at + len(MAGIC)
+
+
+def number_by_count(data: bytes, first_offset: int) -> int | None:
+    """The count in front of the last magic, where the terminator or entry 0 agrees with it."""
+    end = end_of_last_magic(data)
+    if end is None or end < TRAILER_FIELDS + ENTRY:
+        return None
+    count = int.from_bytes(data[end - 24 : end - 16], "big")
+    if 37 * count + 56 > end:
+        return None
+    by_terminator = data[ENTRY * count : ENTRY * (count + 1)] == TERMINATOR
+    return count if by_terminator or (count and first_offset == ENTRY * (count + 1)) else None
+
+
 def number_of_entries(data: bytes) -> int | None:
     """How many entries the index has, or none where nothing tells."""
     size = len(data)
     first_offset = int.from_bytes(data[16:24], "big")
-    count = int.from_bytes(data[-24:-16], "big")
-    fits = data[-8:] == MAGIC and 37 * count + 56 <= size
-    if fits and (data[ENTRY * count : ENTRY * (count + 1)] == TERMINATOR or first_offset == ENTRY * (count + 1)):
+    by_offset = first_offset % ENTRY == 0 and 2 * ENTRY <= first_offset <= size
+    entries_end = first_offset - ENTRY
+    if by_offset and data[entries_end:first_offset] == TERMINATOR:
+        return entries_end // ENTRY
+    if (count := number_by_count(data, first_offset)) is not None:
         return count
     if data[:ENTRY] == TERMINATOR:
         return 0
-    if first_offset % ENTRY == 0 and 2 * ENTRY <= first_offset <= size:
-        entries_end = first_offset - ENTRY
-        uuids = (data[at : at + 16] for at in range(0, entries_end, ENTRY))
-        if data[entries_end:first_offset] == TERMINATOR or all(map(is_version_6, uuids)):
-            return entries_end // ENTRY
+    if by_offset and all(is_version_6(data[at : at + 16]) for at in range(0, entries_end, ENTRY)):
+        return entries_end // ENTRY
     for at in range(0, size - ENTRY + 1, ENTRY):
         if data[at : at + ENTRY] == TERMINATOR:
             return at // ENTRY
@@ -156,7 +177,7 @@ class Reader:
             for at in range(0, ENTRY * number, ENTRY)
         ]
         self.trailer = self.find_trailer()
-        self.data_end = self.trailer.start if self.trailer else self.end_in_front_of_cut_trailer()
+        self.data_end = self.trailer.start if self.trailer else len(data)
         self.last_uuid = b""
         self.last_end = self.data_start
         self.tried: set[int] = set()
@@ -164,35 +185,70 @@ class Reader:
         self.failed: list[Failed] = []
 
     def find_trailer(self) -> Trailer | None:
-        """The trailer, if it is there."""
-        number = len(self.entries)
-        start = len(self.data) - 8 * number - 32
+        """The trailer, where something proves that it is there."""
+        places = [place for place in self.places() if place is not None]
+        for place in places:
+            trailer = self.trailer_at(place)
+            count = trailer.count and len(self.entries) > 0
+            if trailer.key_check or count or trailer.index_hash or trailer.magic or self.has_a_checksum_at(place):
+                return trailer
+        end = end_of_last_magic(self.data) or len(self.data)
+        start = end - 8 * len(self.entries) - TRAILER_FIELDS
         if start < self.data_start:
             return None
-        index, checksums, rest = self.data[: self.data_start], self.data[start:-32], self.data[-32:]
-        found = Trailer(
-            start,
-            key_check=rest[:8] == checksum(b"", self.key),
-            count=int.from_bytes(rest[8:16], "big") == number,
-            index_hash=rest[16:24] == checksum(index + checksums, self.key),
-            magic=rest[24:] == MAGIC,
-        )
-        right = found.key_check + found.count + found.index_hash + found.magic
-        return found if right >= 2 else None
+        trailer = self.trailer_at(start)
+        by_count = trailer.count and (trailer.key_check or trailer.magic) and len(self.data) not in places
+        return trailer if trailer.index_hash or by_count else None
 
-    def end_in_front_of_cut_trailer(self) -> int:
-        """Where the data ends without a trailer: the end of the file, or where the beginning of a trailer stands."""
-        size, at = len(self.data), self.data_start
-        index, checksums = b"", b""
+    def places(self) -> list[int | None]:
+        """Where the trailer is sought: where the last message ends by its own offset, and by the entry before."""
+        if not self.entries:
+            return [self.data_start]
+        behind = self.end_in_file(self.entries[-2].offset) if len(self.entries) > 1 else self.data_start
+        return [self.end_in_file(self.entries[-1].offset), None if behind is None else self.end_in_file(behind)]
+
+    def end_in_file(self, at: int) -> int | None:
+        """Where the message at `at` ends, if it begins behind the terminator and ends within the file."""
+        end = self.message_end(at, len(self.data)) if at >= self.data_start else None
+        return end if isinstance(end, int) else None
+
+    def trailer_at(self, start: int) -> Trailer:
+        """What a trailer that begins at `start` is like."""
+        fields = start + 8 * len(self.entries)
+
+        def is_right(at: int, expected: bytes) -> bool | None:
+            field = self.data[at : at + 8]
+            return field == expected if len(field) == 8 else None
+
+        hashed = self.data[: self.data_start] + self.data[start:fields]
+        return Trailer(
+            start,
+            key_check=is_right(fields, checksum(b"", self.key)),
+            count=is_right(fields + 8, len(self.entries).to_bytes(8, "big")),
+            index_hash=is_right(fields + 16, checksum(hashed, self.key)),
+            magic=is_right(fields + 24, MAGIC),
+        )
+
+    def has_a_checksum_at(self, start: int) -> bool:
+        """Whether a trailer at `start` has the right checksum of a message in front of it, or the beginning of one."""
         for entry in self.entries:
-            end = self.message_end(at, size)
-            if entry.offset != at or isinstance(end, str):
-                return size
-            index += entry.uuid + entry.offset.to_bytes(8, "big")
-            checksums += checksum(entry.uuid + self.data[at:end], self.key)
-            at = end
-        rest = self.data[at:]
-        return at if rest and trailer_of(index + TERMINATOR, checksums, self.key).startswith(rest) else size
+            stored = self.data[start + 8 * entry.index :][:8]
+            end = self.end_in_file(entry.offset)
+            if stored and end is not None and end <= start and self.checksum_is(stored, entry, entry.offset, end):
+                return True
+        return False
+
+    def checksum_is(self, stored: bytes, entry: Entry, at: int, end: int) -> bool:
+        """Whether what is stored of a checksum is right for an entry and the message from `at` to `end`."""
+        return checksum(entry.uuid + self.data[at:end], self.key).startswith(stored)
+
+    def stored_checksum(self, entry: Entry) -> bytes:
+        """What the trailer has of an entry's checksum; nothing without one."""
+        return self.data[self.trailer.start + 8 * entry.index :][:8] if self.trailer else b""
+
+    def is_judged_by_checksum(self, entry: Entry) -> bool:
+        """Whether the entry's whole checksum is in the trailer."""
+        return len(self.stored_checksum(entry)) == 8
 
     def message_end(self, at: int, data_end: int) -> int | str:
         """Where the message at `at` ends by its own lengths, or how it leaves the data."""
@@ -212,11 +268,11 @@ class Reader:
 
     def cause(self, entry: Entry, at: int) -> str | None:
         """Why no message of this entry counts at `at`; none if one does."""
-        return self.cause_by_checksum(entry, at) if self.trailer else self.cause_by_structure(entry, at)
+        by_checksum = self.is_judged_by_checksum(entry)
+        return self.cause_by_checksum(entry, at) if by_checksum else self.cause_by_structure(entry, at)
 
     def cause_by_checksum(self, entry: Entry, at: int) -> str | None:
-        """The first check that fails with a trailer."""
-        assert self.trailer
+        """The first check that fails with a checksum."""
         if not self.in_bounds(at):
             return "offset_out_of_bounds"
         if at < self.last_end:
@@ -224,15 +280,14 @@ class Reader:
         end = self.message_end(at, self.data_end)
         if isinstance(end, str):
             return end
-        stored_at = self.trailer.start + 8 * entry.index
-        if checksum(entry.uuid + self.data[at:end], self.key) != self.data[stored_at : stored_at + 8]:
+        if not self.checksum_is(self.stored_checksum(entry), entry, at, end):
             return "checksum_mismatch"
         if not is_version_6(entry.uuid):
             return "bad_uuid"
         return None if entry.uuid > self.last_uuid else "out_of_order"
 
     def cause_by_structure(self, entry: Entry, at: int) -> str | None:
-        """The first check that fails without a trailer."""
+        """The first check that fails without a checksum, or with a part of one."""
         if not self.in_bounds(at):
             return "offset_out_of_bounds"
         if not is_version_6(entry.uuid):
@@ -242,6 +297,8 @@ class Reader:
         end = self.message_end(at, self.data_end)
         if isinstance(end, str):
             return end
+        if not self.checksum_is(self.stored_checksum(entry), entry, at, end):
+            return "checksum_mismatch"
         return None if self.is_confirmed(entry, end) else "index_disagrees"
 
     def is_out_of_order(self, entry: Entry) -> bool:
@@ -269,10 +326,10 @@ class Reader:
         """Whether an entry that failed at its own offset is tried behind the last good message."""
         if entry.offset == self.last_end:
             return False
-        if not self.trailer:
+        if not self.trailer or not self.is_judged_by_checksum(entry):
             return True
-        proven = self.trailer.key_check and is_version_6(entry.uuid) and entry.uuid > self.last_uuid
-        if not proven or self.last_end in self.tried:
+        ascends = is_version_6(entry.uuid) and entry.uuid > self.last_uuid
+        if self.trailer.key_check is False or not ascends or self.last_end in self.tried:
             return False
         self.tried.add(self.last_end)
         return True
@@ -306,7 +363,7 @@ class Reader:
 
     def is_marked(self, failed: Failed, gap_start: int, gap_end: int) -> bool:
         """Whether a failed entry is damage itself."""
-        if not self.trailer and failed.cause in {"bad_uuid", "out_of_order"}:
+        if not self.is_judged_by_checksum(failed.entry) and failed.cause in {"bad_uuid", "out_of_order"}:
             return True
         return not gap_start <= failed.entry.offset < gap_end
 
@@ -328,19 +385,26 @@ class Reader:
         if self.data[self.data_start - ENTRY : self.data_start] != TERMINATOR:
             coverage.damage(self.data_start - ENTRY, self.data_start, "bad_terminator")
         coverage.take(0, self.data_start, "header")
-        trailer_cause = self.trailer.cause() if self.trailer else "truncated_trailer"
-        if trailer_cause:
-            coverage.damage(self.data_end, len(self.data), trailer_cause)
-        else:
-            coverage.take(self.data_end, len(self.data), "trailer")
+        if self.trailer:
+            end = min(self.trailer.start + 8 * len(self.entries) + TRAILER_FIELDS, len(self.data))
+            cause = self.trailer.cause()
+            if cause:
+                coverage.damage(self.trailer.start, end, cause)
+            else:
+                coverage.take(self.trailer.start, end, "trailer")
+            coverage.damage(end, len(self.data), "unreferenced")
         return coverage.ledger()
 
     def is_read_with_the_wrong_key(self) -> bool:
-        """Whether all that the key proves fails, and nothing else."""
+        """Whether nothing that the key proves is right, and the key check is wrong."""
         trailer = self.trailer
-        if trailer is None or self.good:
-            return False
-        return trailer.magic and trailer.count and not trailer.key_check and not trailer.index_hash
+        return trailer is not None and trailer.key_check is False and not trailer.index_hash and not self.good
+
+    def checked(self) -> str:
+        """What messages were judged by."""
+        if self.trailer and self.trailer.start + 8 * len(self.entries) <= len(self.data):
+            return "checksum"
+        return "structure"
 
 
 def read(data: bytes, key: bytes = DEFAULT_KEY) -> Scan:
@@ -354,6 +418,5 @@ def read(data: bytes, key: bytes = DEFAULT_KEY) -> Scan:
     reader = Reader(data, key, number)
     reader.walk()
     if reader.is_read_with_the_wrong_key():
-        return Scan([], [Range(0, size, "corrupt", "wrong_key")], "checksum")
-    checked = "checksum" if reader.trailer else "structure"
-    return Scan([reader.record(good) for good in reader.good], reader.ledger(), checked)
+        return Scan([], [Range(0, size, "corrupt", "wrong_key")], reader.checked())
+    return Scan([reader.record(good) for good in reader.good], reader.ledger(), reader.checked())

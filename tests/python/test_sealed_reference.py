@@ -3,6 +3,7 @@
 import hashlib
 import json
 import warnings
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -88,6 +89,16 @@ embedded = st.lists(st.tuples(ticks, values), max_size=2).flatmap(
 uuids = st.one_of(ticks.map(uuid), ticks.map(lambda tick: uuid(tick, version=7)), st.binary(min_size=16, max_size=16))
 
 
+# What stands behind files that were copied in blocks, edited or joined.
+BEHIND = [
+    st.just(b"\n"),
+    st.just(bytes(8)),
+    st.just(bytes(100)),
+    st.just(MAGIC),
+    st.just(trailer_of(TERMINATOR, b"", DEFAULT_KEY)),
+]
+
+
 @st.composite
 def pieces_of(draw: st.DrawFn) -> list[Piece]:
     """Ascending messages, then, now and then, some of them moved, repeated, renamed or set apart."""
@@ -162,12 +173,19 @@ def trailer_with(draw: st.DrawFn, number: int, trailer: bytes, key: bytes) -> by
 
 @st.composite
 def nearly_sound(draw: st.DrawFn) -> bytes:
-    """A segment as it is written, then cut anywhere, or damaged once."""
+    """A segment as it is written, damaged at most once, then left so, cut anywhere, or with something behind it."""
     pieces = [(uuid(10 * at), draw(st.binary(max_size=3)), draw(values)) for at in range(draw(st.integers(0, 6)))]
-    segment = encode(pieces, trailer=draw(st.booleans()))
-    if draw(st.booleans()):
-        return segment[: draw(st.integers(0, len(segment)))]
-    return draw(damaged(segment, most=1))
+    sound = encode(pieces, trailer=draw(st.booleans()))
+    segment = draw(damaged(sound, most=1))
+    match draw(st.sampled_from(["as it is", "cut", "cut in the trailer", "behind"])):
+        case "cut":
+            return segment[: draw(st.integers(0, len(segment)))]
+        case "cut in the trailer":
+            return segment[: len(segment) - draw(st.integers(0, min(len(segment), 8 * len(pieces) + 32)))]
+        case "behind":
+            return segment + draw(st.one_of(*BEHIND, st.just(sound), embedded, st.binary(max_size=40)))
+        case _:
+            return segment
 
 
 @st.composite
@@ -265,13 +283,34 @@ def test_readings(data: bytes) -> None:
     compare(data, DEFAULT_KEY)
 
 
+def flips(data: bytes) -> Iterator[bytes]:
+    """The file with each of its bits flipped."""
+    for bit in range(8 * len(data)):
+        flipped = bytearray(data)
+        flipped[bit // 8] ^= 1 << bit % 8
+        yield bytes(flipped)
+
+
+def segment_of(number: int, *, trailer: bool = True) -> bytes:
+    return encode([(uuid(10 * at), b"type", bytes([at]) * (3 + at)) for at in range(number)], trailer=trailer)
+
+
 @pytest.mark.parametrize("trailer", [True, False])
 def test_every_bit_and_every_length(trailer: bool) -> None:
-    records = [(uuid(10 * at), b"type", bytes([at]) * (3 + at)) for at in range(4)]
-    sound = encode(records, trailer=trailer)
+    sound = segment_of(4, trailer=trailer)
     for end in range(len(sound)):
         compare(sound[:end], DEFAULT_KEY)
-    for bit in range(8 * len(sound)):
-        flipped = bytearray(sound)
-        flipped[bit // 8] ^= 1 << bit % 8
-        compare(bytes(flipped), DEFAULT_KEY)
+    for flipped in flips(sound):
+        compare(flipped, DEFAULT_KEY)
+
+
+@pytest.mark.parametrize("trailer", [True, False])
+@pytest.mark.parametrize("number", [0, 1, 2])
+def test_every_bit_of_a_file_that_is_cut_or_has_something_behind_it(number: int, trailer: bool) -> None:
+    sound = segment_of(number, trailer=trailer)
+    tails = [b"\n", bytes(16), sound, segment_of(2), segment_of(number, trailer=False)]
+    for flipped in flips(sound):
+        for tail in tails:
+            compare(flipped + tail, DEFAULT_KEY)
+        for missing in [1, 9, 17, 25, 33]:
+            compare(flipped[:-missing], DEFAULT_KEY)
