@@ -27,21 +27,17 @@ instances:
   len_trailer:
     value: 8 * num_messages + 32
     doc: How long the trailer of this many messages is, in bytes.
-  last_bytes:
-    pos: _io.size - 8
-    size: 8
-    if: _io.size >= 24 * index.size + len_trailer
-    doc: The last 8 bytes, where a trailer fits after the index.
-  has_trailer:
+  ofs_trailer:
     value: >-
-      _io.size >= 24 * index.size + len_trailer
-      ? last_bytes == [0x53, 0x4c, 0x4b, 0x53, 0x45, 0x41, 0x4c, 0x31]
-      : false
-    doc: |
-      Whether the file ends with a trailer, and so with `SLKSEAL1`. In a damaged file the magic alone does not decide
-      it: the trailer is there if at least two of key check, count, index hash and magic are right.
+      num_messages == 0
+      ? 24
+      : index[num_messages - 1].ofs_message + index[num_messages - 1].message.len_message
+    doc: Where the last message ends, from the beginning of the file.
+  has_trailer:
+    value: _io.size > ofs_trailer
+    doc: Whether anything is after the last message. Damage to what is there is found as the page says.
   trailer:
-    pos: _io.size - len_trailer
+    pos: ofs_trailer
     size: len_trailer
     type: trailer
     if: has_trailer
@@ -79,6 +75,9 @@ types:
       - id: value
         size: len_value
         doc: The message itself, any bytes.
+    instances:
+      len_message:
+        value: 5 + len_type + len_value
   trailer:
     doc: Checksums after the data, `8 * N + 32` bytes for N messages.
     seq:

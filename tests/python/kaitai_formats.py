@@ -140,8 +140,7 @@ def sealed(tree: Any) -> Found:
             }
         )
     if tree.has_trailer:
-        end = tree._io.size()
-        ranges.append((end - tree.len_trailer, end, "trailer"))
+        ranges.append((tree.ofs_trailer, tree.ofs_trailer + tree.len_trailer, "trailer"))
     return Found(records, ranges)
 
 

@@ -306,10 +306,10 @@ def test_every_bit_and_every_length(trailer: bool) -> None:
 
 @pytest.mark.parametrize("trailer", [True, False])
 @pytest.mark.parametrize("number", [0, 1, 2])
-def test_every_bit_of_a_file_that_is_cut_or_has_something_behind_it(number: int, trailer: bool) -> None:
+def test_every_byte_of_a_file_that_is_cut_or_has_something_behind_it(number: int, trailer: bool) -> None:
     sound = segment_of(number, trailer=trailer)
     tails = [b"\n", bytes(16), sound, segment_of(2), segment_of(number, trailer=False)]
-    for flipped in flips(sound):
+    for flipped in list(flips(sound))[::9]:
         for tail in tails:
             compare(flipped + tail, DEFAULT_KEY)
         for missing in [1, 9, 17, 25, 33]:
