@@ -57,6 +57,7 @@ mod detection;
 mod diagnose;
 mod diagnose_flips;
 mod diagnose_report;
+mod endings;
 #[cfg(all(unix, feature = "faults"))]
 mod faults;
 #[cfg(all(unix, feature = "faults"))]
