@@ -1239,6 +1239,7 @@ def is_beside_segment(name: str, /) -> bool:
     >>> is_beside_segment("00000000000000000001-1eeafd69-b6b0-69f3-b9f1-1b8e6a30ade3.sealed.par")
     True
     """
+
 def is_log_name(name: str, /) -> bool:
     """Whether a file of this name makes its folder that of a log.
 
