@@ -270,6 +270,21 @@ def test_a_wrong_key_is_said_to_be_one(mode: str, name: str, vectors: Path, tmp_
         assert "--key-file" in done.err
 
 
+@pytest.mark.parametrize("command", ["cat", "info", "verify", "scrub"])
+def test_files_of_several_keys_are_read_together(command: str, tmp_path: Path) -> None:
+    keys = [bytes([number]) * 32 for number in (1, 2)]
+    arguments: list[str | Path] = []
+    for number, key in enumerate(keys):
+        (tmp_path / f"{number}.key").write_bytes(key)
+        arguments += ["--key-file", tmp_path / f"{number}.key"]
+        with library.create(tmp_path / f"{number}.active", format="active", key=key) as writer:
+            writer.write(type="t", value=b"x")
+    files = sorted(tmp_path.glob("*.active"))
+    done = here(command, *arguments, *files)
+    assert (done.status, done.err) == (0, "")
+    assert here(command, *arguments[:2], *files).status != 0
+
+
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows does not tell a writer that its reader is gone")
 @pytest.mark.parametrize("arguments", [[], ["--json"]])
 def test_a_reader_that_goes_away_ends_it_quietly(arguments: list[str], values: Callable[..., Path]) -> None:

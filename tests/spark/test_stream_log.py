@@ -299,6 +299,7 @@ def test_each_record_once_whatever_happens_in_between(path: Path, seed: int) -> 
         ({"pathGlobFilter": "*.sealed"}, "a stream reads a whole log"),
         ({"modifiedAfter": "2024-01-01T00:00:00Z"}, "a stream reads a whole log"),
         ({"ignoreMissingFiles": "true"}, "a stream reads a whole log"),
+        ({"ignoreCorruptFiles": "true"}, "a stream reads a whole log"),
         ({"maxRecordsPerFile": "7"}, "option maxRecordsPerFile is for writing"),
     ],
 )

@@ -85,7 +85,7 @@ def test_a_changed_record_is_noticed_in_every_mode(path: Path) -> None:
 
 
 @pytest.mark.parametrize("format", ["oplog", "tenant"])
-def test_the_sidecar_of_another_file_ends_the_query(path: Path, format: str) -> None:
+def test_a_file_with_the_sidecar_of_another_one_stops_no_others(path: Path, format: str) -> None:
     other = path.parent.parent / "other"
     other.write_bytes(b"another" * 500)
     seglake.protect(other, format="raw")
@@ -96,9 +96,11 @@ def test_the_sidecar_of_another_file_ends_the_query(path: Path, format: str) -> 
         with seglake.create(path, format="tenant", options={"version": 1}) as writer:
             for value in values(0, 20):
                 writer.write(partition=1, tenant="a", value=value.encode())
-    query = stream(path.parent, segmentFormat=format)
     with pytest.raises(seglake.DamageError, match="parity sidecar"):
-        query.batch()
+        stream(path.parent, segmentFormat=format, mode="FAILFAST", ignoreCorruptFiles="true").batch()
+    query = stream(path.parent, segmentFormat=format, mode="PERMISSIVE")
+    assert query.batch() == []
+    assert [row["cause"] for row in query.damage] == ["unreadable"]
+    assert not query.plan()
     Path(f"{path}.par").unlink()
-    query.restart()
     assert query.batch() == values(0, 20)

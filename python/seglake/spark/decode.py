@@ -90,7 +90,7 @@ class Decoder:
                     raise
                 if error.filename != path:  # the other files that are opened are those that options name
                     is_sidecar = error.filename == self.options.parity
-                    option = "parity" if is_sidecar else "checksumSecretFile"
+                    option = "parity" if is_sidecar else self.options.key_option
                     raise FileNotFoundError(
                         f"option {option}: {printable_path(error.filename or '')}: there is no such file on "
                         f"{socket.gethostname()}, where {printable_path(path)} is to be read"

@@ -156,12 +156,19 @@ class ReadOptions:
         """
         if not is_about(error, path):
             return False
+        if isinstance(error, seglake.DamageError) and not isinstance(error, seglake.WrongKeyError):
+            return self.mode != "FAILFAST"  # nothing proves it, and its sidecar disagrees
         if isinstance(error, OSError):
             if error.errno in (errno.ENOENT, errno.ESTALE):
                 return False
             if is_elsewhere(path):
                 return self.ignore_corrupt_files
         return self.ignore_corrupt_files or self.mode != "FAILFAST"
+
+    @property
+    def key_option(self) -> str:
+        """The option that names files of keys, for errors about one of them."""
+        return "keyFiles" if len(self.key_files) > 1 else "checksumSecretFile"
 
     @property
     def read_key(self) -> bytes | tuple[str, ...] | None:

@@ -151,7 +151,7 @@ class BatchPlan:
                         done.add(file.path)
                 except NoRoomError:
                     break
-                except (OSError, seglake.FormatError, seglake.WrongKeyError) as error:
+                except (OSError, seglake.FormatError, seglake.DamageError) as error:
                     if isinstance(error, OSError) and _is_gone(error, file):
                         continue
                     self._leave(file, error)
@@ -248,7 +248,9 @@ class BatchPlan:
             self._notes.add(cause, f"{text}. Nothing of it is read; it is tried again when it has changed")
         key = self._new[file.path] if seen is None else seen.segment
         self.state.see(file.path, SeenFile(None, file.size, key, cause))
-        if not isinstance(error, OSError) and file.settled_ns(self._listed_ns) is not None:
+        # Another sidecar, or a repair, leaves the file's size and time as they are.
+        is_settled = file.settled_ns(self._listed_ns) is not None
+        if is_settled and isinstance(error, (seglake.FormatError, seglake.WrongKeyError)):
             self._memory.bad.add(file)
 
     def _key(self, file: SegmentFile) -> str:

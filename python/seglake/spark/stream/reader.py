@@ -195,10 +195,10 @@ class LogStreamReader(StreamReader):
         options.check_format(FORMAT_OF_LOGS)
         if len(options.paths) != 1:
             raise ValueError(f"expected the folder of one log to stream from, {len(options.paths)} paths are given")
-        if options.filter != FileFilter() or options.ignore_missing_files:
+        if options.filter != FileFilter() or options.ignore_missing_files or options.ignore_corrupt_files:
             raise ValueError(
-                "options pathGlobFilter, modifiedAfter, modifiedBefore, recursiveFileLookup and ignoreMissingFiles "
-                "choose among files, and a stream reads a whole log: leave them out"
+                "options pathGlobFilter, modifiedAfter, modifiedBefore, recursiveFileLookup, ignoreMissingFiles and "
+                "ignoreCorruptFiles choose among files, and a stream reads a whole log: leave them out"
             )
         stream = LogStream(options.paths[0], options)
         stream.end()
