@@ -1,5 +1,6 @@
 //! Losses of power while records are appended: afterwards every synced record is there, and none that was not written.
 
+use std::cell::RefCell;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -7,7 +8,8 @@ use crate::crashes::{Acknowledged, Aftermath, Checked, Crashes, is_needed, seeds
 use crate::fault_samples::{appended, contents_of, id, options, write_value};
 use crate::simulated::{Simulated, Trouble};
 use seglake::Error;
-use seglake::format::{self, Format, IfExists, Options, WriteOptions, Writer};
+use seglake::faults::{Disk, Opening};
+use seglake::format::{self, Format, IfExists, Options, WriteOptions, Writer, active};
 use seglake::ledger::{Kind, Span};
 use seglake::source::{FileSource, Source};
 
@@ -362,6 +364,51 @@ fn all(test: impl Fn(Before, &Crashes<'_>)) {
                 }
             }
         }
+    }
+}
+
+thread_local! {
+    /// The disk of a writer, and how many operations it goes on before another one removes its file.
+    static REMOVED: RefCell<(Simulated, usize)> = RefCell::new((Simulated::new(), 0));
+}
+
+/// Removes the file as a writer does that could not open it: with its lock held.
+fn remove_in_time() -> u64 {
+    let disk = REMOVED.with_borrow_mut(|(disk, left)| {
+        *left = left.wrapping_sub(1);
+        (*left == 0).then(|| disk.clone())
+    });
+    let Some(disk) = disk else { return 0 };
+    let path = path(&active::FORMAT);
+    if let Ok(file) = disk.open(&path, Opening::Write)
+        && file.lock().is_ok()
+    {
+        let _ = Disk::unlink(&disk, &path); // another may have removed it
+        file.unlock().unwrap();
+    }
+    0
+}
+
+/// A file may vanish between the moments when it is opened and when it is locked. Then nothing is appended to it.
+#[test]
+fn what_is_synced_is_in_the_file_of_the_name() {
+    let format = &active::FORMAT;
+    for before in 1..40 {
+        let disk = Simulated::new();
+        prepare(&disk, format, Before::Records);
+        REMOVED.set((disk.clone(), before));
+        let own = disk.clone().pausing(remove_in_time);
+        let options = options(format).if_exists(IfExists::Append).disk(own.disk());
+        let mut writer = format::create(format, &path(format), &options).unwrap();
+        write_value(&mut *writer, format, 9, b"synced").unwrap();
+        writer.sync().unwrap();
+        writer.close().unwrap();
+        let (values, _) = contents_of(source(&disk, format).unwrap(), format);
+        assert_eq!(
+            values.last().map(Vec::as_slice),
+            Some(&b"synced"[..]),
+            "{before}"
+        );
     }
 }
 

@@ -265,6 +265,29 @@ fn a_torn_tail_that_contains_a_record_is_never_overwritten() {
     }
 }
 
+#[cfg(unix)]
+#[test]
+fn what_is_not_a_file_is_refused_when_it_is_opened() {
+    let (folder, path) = folder();
+    fs::create_dir(&path).unwrap();
+    let pipe = folder.path().join("pipe");
+    let made = std::process::Command::new("mkfifo").arg(&pipe).status();
+    assert!(made.unwrap().success());
+    let link = folder.path().join("link");
+    std::os::unix::fs::symlink(&path, &link).unwrap();
+    let overwrite = WriteOptions::default().if_exists(IfExists::Overwrite);
+    for target in [&path, &pipe, &link] {
+        for (format, options) in [
+            (&active::FORMAT, append()),
+            (&sealed::FORMAT, overwrite.clone()),
+            (&format::tenant::FORMAT, overwrite.clone()),
+        ] {
+            let refused = format::create(format, target, &options).map(drop);
+            assert!(matches!(refused, Err(Error::Io { .. })), "{refused:?}");
+        }
+    }
+}
+
 #[test]
 fn damage_followed_by_good_records_does_not_prevent_appending() {
     let (_folder, path) = folder();

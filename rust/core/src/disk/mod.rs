@@ -277,6 +277,20 @@ pub enum Kind {
     Other,
 }
 
+impl Kind {
+    /// Refuses what is not a regular file. `next` says what to do with a pipe or a device.
+    pub(crate) fn regular(self, next: &str) -> io::Result<()> {
+        match self {
+            Self::File => Ok(()),
+            Self::Folder => Err(ErrorKind::IsADirectory.into()),
+            Self::Other => Err(io::Error::new(
+                ErrorKind::InvalidInput,
+                format!("not a regular file: {next}"),
+            )),
+        }
+    }
+}
+
 /// The bytes of a file in memory.
 #[derive(Debug)]
 #[cfg_attr(
@@ -325,13 +339,50 @@ impl Deref for DiskRef {
     }
 }
 
-/// How many names are tried for a temporary file. Names are random, so that a second try is rare.
+/// How many names are tried for a temporary file, and how often a file is opened that others replace. Names are random, so that a
+/// second try is rare.
 const NAMES: usize = 100;
 
 impl DiskRef {
     /// Opens or creates a file.
     pub(crate) fn handle(&self, path: &Path, opening: Opening) -> io::Result<Handle> {
         self.open(path, opening).map(Handle::new)
+    }
+
+    /// Opens a file and locks it. Another writer may remove or replace it before it is locked: then the file that has the name now is
+    /// opened instead.
+    pub(crate) fn locked(
+        &self,
+        path: &Path,
+        follow: bool,
+        lock: fn(&Handle) -> io::Result<()>,
+        mut open: impl FnMut() -> io::Result<Handle>,
+    ) -> io::Result<Handle> {
+        for _ in 0..NAMES {
+            let file = open()?;
+            lock(&file)?;
+            if self.names(path, follow, file.node()?)? {
+                return Ok(file);
+            }
+        }
+        Err(io::Error::new(
+            ErrorKind::ResourceBusy,
+            "other writers remove or replace it again and again",
+        ))
+    }
+
+    /// Whether the file or folder at a path is still this one. Where the system tells no identity, that it is there has to do.
+    pub(crate) fn names(
+        &self,
+        path: &Path,
+        follow: bool,
+        node: Option<(u64, u64)>,
+    ) -> io::Result<bool> {
+        match self.stat(path, follow) {
+            Ok(stat) => Ok(stat.node == node),
+            Err(error) if error.kind() == ErrorKind::NotFound => Ok(false),
+            Err(error) => Err(error),
+        }
     }
 
     /// Whether a file exists at a path, also a symbolic link that leads nowhere.

@@ -5,7 +5,7 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 use super::write_buffer::BUFFER_BYTES;
-use super::{WriteBuffer, folder};
+use super::{WriteBuffer, folder, refuse_irregular};
 use crate::disk::{DiskRef, Handle, Opening};
 use crate::error::{Error, Result};
 use crate::saturating::saturating_usize;
@@ -45,15 +45,32 @@ impl Appender {
     /// [`Error::Io`] if the file exists and `append` is not set, if another writer has it open, or if it cannot be
     /// opened.
     pub(crate) fn open(disk: &DiskRef, path: &Path, append: bool) -> Result<Self> {
-        let failed = |error| Error::io(Some(path), "cannot open for writing", error);
-        let created = disk.handle(path, Opening::New);
-        let (file, is_new) = match created {
-            Err(error) if append && error.kind() == ErrorKind::AlreadyExists => {
-                (disk.handle(path, Opening::Write).map_err(failed)?, false)
+        if append {
+            refuse_irregular(disk, path)?;
+        }
+        let mut is_new = false;
+        let opened = disk.locked(path, true, Handle::lock_beside_readers, || {
+            loop {
+                let created = disk.handle(path, Opening::New);
+                is_new = created.is_ok();
+                match created {
+                    Err(error) if append && error.kind() == ErrorKind::AlreadyExists => {}
+                    created => return created,
+                }
+                match disk.handle(path, Opening::Write) {
+                    // Another writer removed it in between. A link that leads nowhere stays.
+                    Err(error) if error.kind() == ErrorKind::NotFound && !disk.is_taken(path) => {}
+                    opened => return opened,
+                }
             }
-            created => (created.map_err(failed)?, true),
-        };
-        file.lock_beside_readers().map_err(failed)?;
+        });
+        let file = opened.map_err(|error| {
+            // If another writer has the lock of the file that was created here, it appends to it. Otherwise nobody needs it.
+            if is_new && error.kind() != ErrorKind::ResourceBusy {
+                let _ = disk.unlink(path); // the first error is reported
+            }
+            Error::io(Some(path), "cannot open for writing", error)
+        })?;
         Ok(Self {
             file,
             disk: disk.clone(),

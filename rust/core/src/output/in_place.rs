@@ -8,9 +8,6 @@ use crate::disk::{DiskRef, Handle, Opening};
 use crate::error::{Error, Result};
 use crate::source::FileSource;
 
-/// How often a file is opened again that is replaced in the meantime.
-const TRIES: usize = 100;
-
 /// A file that is changed in place. It is locked against other writers until it is
 /// dropped.
 #[derive(Debug)]
@@ -27,32 +24,27 @@ impl InPlace {
     /// [`Error::Io`]; also if another writer has it open.
     pub(crate) fn open(disk: &DiskRef, path: &Path) -> Result<Option<Self>> {
         let failed = |error| Error::io(Some(path), "cannot open for writing", error);
+        let is_gone = |error: &std::io::Error| error.kind() == ErrorKind::NotFound;
         // Also refuses what is not a regular file.
-        for _ in 0..TRIES {
-            match FileSource::open(disk, path) {
-                Ok(_) => {}
-                Err(Error::Io { source, .. }) if source.kind() == ErrorKind::NotFound => {
-                    return Ok(None);
-                }
-                Err(error) => return Err(error),
-            }
-            // So that a link stays one, also if the file is written anew.
-            let path = disk.canonical(path).map_err(failed)?;
-            let file = disk.handle(&path, Opening::Write).map_err(failed)?;
-            file.lock().map_err(failed)?;
-            let (own, named) = (file.stat().map_err(failed)?, disk.stat(&path, true));
-            if named.is_ok_and(|named| named.node == own.node) {
-                return Ok(Some(Self {
-                    file,
-                    disk: disk.clone(),
-                    path,
-                }));
-            }
+        match FileSource::open(disk, path) {
+            Ok(_) => {}
+            Err(Error::Io { source, .. }) if is_gone(&source) => return Ok(None),
+            Err(error) => return Err(error),
         }
-        Err(failed(std::io::Error::new(
-            ErrorKind::ResourceBusy,
-            "other writers replace it again and again",
-        )))
+        let opened = disk.locked(path, true, Handle::lock, || {
+            disk.handle(path, Opening::Write)
+        });
+        let file = match opened {
+            Err(error) if is_gone(&error) => return Ok(None),
+            opened => opened.map_err(failed)?,
+        };
+        // So that a link stays one, also if the file is written anew.
+        let path = disk.canonical(path).map_err(failed)?;
+        Ok(Some(Self {
+            file,
+            disk: disk.clone(),
+            path,
+        }))
     }
 
     /// The path, with links resolved.

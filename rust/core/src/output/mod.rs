@@ -12,6 +12,8 @@ mod write_buffer;
 use std::ffi::{OsStr, OsString};
 use std::path::Path;
 
+use crate::disk::DiskRef;
+use crate::error::{Error, Result};
 pub(crate) use appender::Appender;
 pub(crate) use in_place::InPlace;
 pub(crate) use new_file::NewFile;
@@ -38,6 +40,18 @@ fn prefix(path: &Path) -> OsString {
     prefix.push(name);
     prefix.push(".");
     prefix
+}
+
+/// Refuses a target that is not a regular file, through links too: it can be neither appended to nor replaced.
+///
+/// # Errors
+/// [`Error::Io`].
+fn refuse_irregular(disk: &DiskRef, path: &Path) -> Result<()> {
+    let regular = match disk.stat(path, true) {
+        Ok(stat) => stat.kind.regular("name a file"),
+        Err(_) => Ok(()), // a missing file is made, and what hinders that says more
+    };
+    regular.map_err(|error| Error::io(Some(path), "cannot open for writing", error))
 }
 
 /// The folder of a file.

@@ -4,7 +4,7 @@ use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::{NOT_PLACED, NOT_SYNCED, folder, prefix};
+use super::{NOT_PLACED, NOT_SYNCED, folder, prefix, refuse_irregular};
 use crate::disk::{Disk, DiskFile, DiskRef, Handle, Opening};
 use crate::error::{Error, Result};
 use crate::source::FileSource;
@@ -58,6 +58,7 @@ impl NewFile {
         if !overwrite && disk.is_taken(path) {
             return Err(failed(ErrorKind::AlreadyExists.into()));
         }
+        refuse_irregular(disk, path)?;
         if path.file_name().is_none() {
             return Err(failed(ErrorKind::IsADirectory.into()));
         }

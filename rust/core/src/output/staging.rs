@@ -3,7 +3,7 @@
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
-use super::{NOT_PLACED, NOT_SYNCED, folder};
+use super::{NOT_PLACED, NOT_SYNCED, folder, refuse_irregular};
 use crate::bug::OrBug;
 use crate::disk::{DiskRef, Owner};
 use crate::error::{Error, Result};
@@ -29,6 +29,7 @@ impl Staging {
         if !overwrite && disk.is_taken(path) {
             return Err(failed(ErrorKind::AlreadyExists.into()));
         }
+        refuse_irregular(disk, path)?;
         let prefix = ".seglake.".as_ref();
         let made = disk.temporary(folder(path), prefix, ".tmp", |disk, path| {
             disk.create_folder(path)

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use super::broken::Unreadable;
 use super::{Source, file_beside};
-use crate::disk::{DiskRef, Handle, Kind, Opening, System};
+use crate::disk::{DiskRef, Handle, Opening, System};
 use crate::error::{Error, Result};
 
 /// A file as a source. Bytes are read on request, so memory stays flat, and a file that shrinks is an error.
@@ -167,15 +167,8 @@ pub fn open_regular(path: &Path) -> Result<File> {
 
 fn refuse_irregular(disk: &DiskRef, path: &Path) -> Result<()> {
     let stat = disk.stat(path, true);
-    let error = match stat.map_err(|error| cannot_open(path, error))?.kind {
-        Kind::File => return Ok(()),
-        Kind::Folder => ErrorKind::IsADirectory.into(),
-        Kind::Other => std::io::Error::new(
-            ErrorKind::InvalidInput,
-            "not a regular file: copy it into a file or a buffer first",
-        ),
-    };
-    Err(cannot_open(path, error))
+    let regular = stat.and_then(|stat| stat.kind.regular("copy it into a file or a buffer first"));
+    regular.map_err(|error| cannot_open(path, error))
 }
 
 fn cannot_open(path: &Path, error: std::io::Error) -> Error {

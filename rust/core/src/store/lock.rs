@@ -41,31 +41,29 @@ impl Lock {
             // Where folders cannot be locked, as on Windows and on network file systems, the file has to do.
             locked => locked.ok(),
         };
-        for _ in 0..TRIES {
-            let file = open(disk, &path).map_err(failed)?;
-            file.lock().map_err(failed)?;
-            let node = file.node().map_err(failed)?;
-            if !is_at(disk, &path, false, node).map_err(failed)? {
-                continue; // it was removed before it was locked
-            }
-            // For whoever is refused. Nothing depends on it, so nothing is made of an error.
-            let text = format!("process {}\n", std::process::id());
-            let _ = file
-                .set_len(0)
-                .and_then(|()| file.write_all_at(text.as_bytes(), 0));
-            let (path, node) = match &locked {
-                Some(locked) => (folder.to_path_buf(), locked.node().map_err(failed)?),
-                None => (path, node),
-            };
-            return Ok(Self {
-                disk: disk.clone(),
-                path,
-                node,
-                file,
-                folder: locked,
-            });
-        }
-        Err(failed(io::Error::other("it is removed again and again")))
+        let file = disk.locked(&path, false, Handle::lock, || open(disk, &path));
+        let file = file.map_err(failed)?;
+        // For whoever is refused. Nothing depends on it, so nothing is made of an error.
+        let text = format!("process {}\n", std::process::id());
+        let _ = file
+            .set_len(0)
+            .and_then(|()| file.write_all_at(text.as_bytes(), 0));
+        let node = match &locked {
+            Some(locked) => locked.node(),
+            None => file.node(),
+        };
+        let node = node.map_err(failed)?;
+        let path = match &locked {
+            Some(_) => folder.to_path_buf(),
+            None => path,
+        };
+        Ok(Self {
+            disk: disk.clone(),
+            path,
+            node,
+            file,
+            folder: locked,
+        })
     }
 
     /// Whether a writer has the log open. For a moment the lock is taken for that, shared with other readers; who begins to write waits.
@@ -85,7 +83,10 @@ impl Lock {
     /// # Errors
     /// [`Error::Io`].
     pub(super) fn check(&self) -> Result<()> {
-        let error = match is_at(&self.disk, &self.path, self.folder.is_some(), self.node) {
+        let is_own = self
+            .disk
+            .names(&self.path, self.folder.is_some(), self.node);
+        let error = match is_own {
             Ok(true) => return Ok(()),
             Ok(false) => io::Error::other(
                 "it was removed or replaced, so another process may write to the log",
@@ -117,15 +118,6 @@ fn open(disk: &DiskRef, path: &Path) -> io::Result<Handle> {
             Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
             made => drop(made?),
         }
-    }
-}
-
-/// Whether the file or folder at a path is still this one. Where the system tells no identity, that it is there has to do.
-fn is_at(disk: &DiskRef, path: &Path, follow: bool, node: Option<(u64, u64)>) -> io::Result<bool> {
-    match disk.stat(path, follow) {
-        Ok(stat) => Ok(stat.node == node),
-        Err(error) if error.kind() == ErrorKind::NotFound => Ok(false),
-        Err(error) => Err(error),
     }
 }
 
