@@ -1,6 +1,7 @@
 """Writing: what is accepted, what is refused, and that nothing refused leaves a trace."""
 
 import gc
+import gzip
 import json
 import subprocess
 import sys
@@ -10,7 +11,9 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
+from cli_samples import fields, sample
 
 import seglake
 
@@ -151,6 +154,79 @@ def test_appending_and_torn_tails(path: Path) -> None:
         assert [span.kind for span in writer.found.damage] == ["torn_tail"]
         writer.write(type="t", value="3")
     assert [value for _, value in contents(path)] == [b"1", b"3"]
+
+
+def other_content(folder: Path) -> dict[str, bytes]:
+    """Files that are no segment to append to, or whose end is not one record that was being written."""
+    own = folder / "own.active"
+    with seglake.create(own, format="active") as writer:
+        for _ in range(50):
+            writer.write(type="a", value=b"line\nline\n")
+    active = own.read_bytes()
+    with seglake.create(folder / "own.chunks", format="chunked", options={"chunk_records": 20}) as writer:
+        for number in range(400):
+            writer.write(timestamp=number, value=b"%d " % number * 20)
+    chunked = (folder / "own.chunks").read_bytes()
+    one = seglake.create(folder / "one.chunks", format="chunked")
+    with one:
+        for number in range(400):
+            one.write(timestamp=number, value=b"%d " % number * 20)
+    flipped = bytearray((folder / "one.chunks").read_bytes())
+    flipped[60] ^= 4
+    with seglake.create(folder / "own.tenant", format="tenant") as writer:
+        writer.write(partition=1, tenant="a", value=b"v" * 100)
+    pq.write_table(pa.table({"a": range(1000)}), folder / "own.parquet")
+    return {
+        "text": b"my only copy\n" * 100,
+        "PNG": b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR" + bytes(range(256)) * 4,
+        "Parquet": (folder / "own.parquet").read_bytes(),
+        "gzip": gzip.compress(active, mtime=0),
+        "tenant": (folder / "own.tenant").read_bytes(),
+        "byte-swapped": b"".join(active[at : at + 4][::-1] for at in range(0, len(active), 4)),
+        "CR LF": active.replace(b"\n", b"\r\n"),
+        "shifted chunks": chunked[:1000] + chunked[1003:],
+        "a flipped bit": bytes(flipped),
+        "a line after it": active + b"hello\n",
+        "UTF-16": "some text".encode("utf-16") * 50,
+    }
+
+
+@pytest.mark.parametrize("format", ["active", "chunked", "oplog"])
+@pytest.mark.parametrize("link", ["none", "symbolic", "hard"])
+def test_nothing_is_cleared_that_is_not_one_unfinished_record(format: str, link: str, tmp_path: Path) -> None:
+    own = tmp_path / "own"
+    own.mkdir()
+    for number, (what, content) in enumerate(other_content(own).items()):
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        file, path = folder / "file", folder / "path"
+        file.write_bytes(content)
+        if link == "none":
+            path = file
+        elif link == "symbolic":
+            path.symlink_to(file)
+        else:
+            path.hardlink_to(file)
+        with pytest.raises((seglake.DamageError, seglake.FormatError)) as raised:
+            seglake.create(path, format=format, if_exists="append", zero_torn_tail=True)
+        assert file.read_bytes() == content, what
+        assert {path, file} == set(folder.iterdir()), what
+        if what in ("text", "PNG", "Parquet", "gzip", "tenant"):
+            assert what in str(raised.value), what
+
+
+@pytest.mark.parametrize("format", ["active", "chunked", "oplog"])
+def test_what_is_cleared_is_kept(format: str, tmp_path: Path) -> None:
+    path = sample(tmp_path, format)
+    whole = path.read_bytes()
+    with seglake.open(path) as reader:
+        start = list(reader)[-1].position
+    cut = start + 5
+    path.write_bytes(whole[:cut])
+    with seglake.create(path, format=format, if_exists="append", zero_torn_tail=True) as writer:
+        writer.write(value=b"more", **fields(format, 0))
+    assert (tmp_path / f"{path.name}.{start}.quarantine").read_bytes() == whole[start:cut]
+    assert seglake.verify(path).ok
 
 
 def test_preallocating(path: Path) -> None:

@@ -288,26 +288,76 @@ fn a_torn_tail_is_reported_and_cut_off_only_when_asked() {
         drop(writer);
         assert_eq!(records(&path).len(), 7);
     }
-    // Padding that is not zero: the chunk before it is kept, and the padding is written anew.
+    // Padding that is not zero is no chunk.
     let (_folder, path) = folder();
     let mut bytes = sound.clone();
     *bytes.last_mut().unwrap() = 1;
     fs::write(&path, &bytes).unwrap();
-    let Err(Error::Damage(damage)) = Writer::open(&path, &append()) else {
+    let Err(Error::Damage(damage)) = Writer::open(&path, &zero) else {
         panic!("torn")
     };
     assert_eq!(
         (damage.offset, damage.cause),
         (last.end, Cause::NonzeroPadding)
     );
-    drop(Writer::open(&path, &zero).unwrap());
-    assert_eq!(records(&path).len(), 9);
-    Writer::open(&path, &zero)
-        .unwrap()
-        .append(None, None, b"more")
-        .unwrap();
-    assert_eq!(records(&path).len(), 10);
-    assert_eq!(fs::read(&path).unwrap()[..sound.len()], sound);
+    assert_eq!(fs::read(&path).unwrap(), bytes);
+}
+
+/// A chunk whose payload is damaged, or that is not where it was, is not one that was being written.
+#[test]
+fn only_a_chunk_that_was_not_written_to_its_end_is_cut_off() {
+    let zero = append().set("zero_torn_tail", true);
+    let (one, many) = (segment(1, 30, 50), segment(20, 3, 100));
+    let flipped = |sound: &[u8], at: usize| {
+        let mut bytes = sound.to_vec();
+        bytes[at] ^= 4;
+        bytes
+    };
+    let shifted = [&many[..200], &many[203..]].concat();
+    let text = b"my only copy\n".repeat(20);
+    for bytes in [
+        flipped(&one, 40),
+        flipped(&many, many.len() - 100),
+        shifted,
+        text[..12].to_vec(),
+        text,
+    ] {
+        let (_folder, path) = folder();
+        fs::write(&path, &bytes).unwrap();
+        let refused = Writer::open(&path, &zero).map(drop);
+        assert!(matches!(refused, Err(Error::Damage(_))), "{refused:?}");
+        assert_eq!(fs::read(&path).unwrap(), bytes);
+    }
+    // The first chunk, as far as it was written.
+    for len in [5, 60] {
+        let (folder, path) = folder();
+        fs::write(&path, &one[..len]).unwrap();
+        Writer::open(&path, &zero).unwrap();
+        assert!(fs::read(&path).unwrap().is_empty());
+        let kept = folder.path().join("log.chunks.0.quarantine");
+        assert_eq!(fs::read(kept).unwrap(), one[..len]);
+    }
+}
+
+/// An index that has more items than the segment has chunks may be all that is known of what is missing.
+#[test]
+fn what_is_taken_from_an_index_is_kept() {
+    let (folder, path) = folder();
+    let mut writer = Writer::open(&path, &append().set("chunk_records", 3)).unwrap();
+    for _ in 0..12 {
+        writer.append(None, None, &[7; 200]).unwrap();
+    }
+    drop(writer);
+    let (log, index) = (fs::read(&path).unwrap(), path.with_extension("index"));
+    let items = fs::read(&index).unwrap();
+    let (_, ledger) = scan(source(&log), &lenient()).unwrap();
+    let mut chunks = ledger.iter().filter(|span| span.kind == Kind::Chunk);
+    let third = usize::try_from(chunks.nth(2).unwrap().start).unwrap();
+    fs::write(&path, &log[..third]).unwrap();
+    drop(Writer::open(&path, &append()).unwrap());
+    assert_eq!(fs::read(&index).unwrap(), items[..40]);
+    let kept = folder.path().join("log.index.40.quarantine");
+    assert_eq!(fs::read(kept).unwrap(), items[40..]);
 }
 
 #[test]
@@ -342,14 +392,13 @@ fn damage_at_the_end_other_than_a_torn_tail_is_never_overwritten() {
     let mut both = sound.clone();
     push_chunk(&mut both, 6, 1, b"no frame");
     let torn_at = sound.len() as u64;
-    let refused_at = both.len() as u64;
     both.extend(header(1, 0, 9, 0));
     let mut nothing = noise(1, 500);
     nothing[0] = 0;
     for (bytes, cause, offset) in [
         (duplicate, Cause::OutOfOrder, torn_at),
         (flags, Cause::UnsupportedFlags, torn_at),
-        (both.clone(), Cause::UnsupportedFlags, refused_at),
+        (both.clone(), Cause::PayloadInvalid, torn_at),
         (nothing, Cause::HeaderChecksumMismatch, 0),
     ] {
         let (_folder, path) = folder();

@@ -158,6 +158,32 @@ fn check_untorn(aftermath: &Aftermath<'_>, format: &Format, spans: &[Span]) -> C
     }
 }
 
+/// That the torn tail is in the file or beside it.
+fn check_kept(aftermath: &Aftermath<'_>, format: &Format) -> Checked {
+    let name = path(format)
+        .file_name()
+        .unwrap()
+        .to_str()
+        .unwrap()
+        .to_owned();
+    let whole = &aftermath.before[&name];
+    let end = whole.iter().rposition(|byte| *byte != 0).unwrap() + 1;
+    let files = aftermath.disk.visible();
+    let mut aside = files.iter().filter_map(|(path, content)| {
+        let offset = path
+            .strip_prefix(&format!("{name}."))?
+            .strip_suffix(".quarantine")?;
+        Some((offset.parse::<usize>().ok()?, content))
+    });
+    let is_aside = aside.any(|(at, content)| content.starts_with(&whole[at..end]));
+    // The name of the file may not have been synced.
+    let file = files.get(&name);
+    match is_aside || file.is_none_or(|file| file.starts_with(&whole[..end])) {
+        true => Ok(()),
+        false => Err(format!("the torn tail is gone: {:?}", files.keys())),
+    }
+}
+
 /// Opens the file again, which may have to remove a torn tail, and appends to it. Power is lost meanwhile, too.
 fn check_again(
     aftermath: Aftermath<'_>,
@@ -178,13 +204,15 @@ fn check_again(
     check_again_records(&after, format, synced, synced_again, next)
         .map_err(|failure| format!("power lost again: {failure}"))?;
 
+    let before = disk.visible();
     match append_again(&disk, format, next, &mut meanwhile) {
         Ok(()) => {
             let after = disk.after_power_loss(random.next());
             check_again_records(&after, format, synced, next + 6, next)
                 .map_err(|failure| format!("opened again: {failure}"))
         }
-        Err(Error::Damage(_)) if has_corrupt(spans) => Ok(()),
+        // Damage with records behind it, or other than of one record that was not written to its end.
+        Err(Error::Damage(_)) if has_corrupt(spans) || disk.visible() == before => Ok(()),
         // Only garbage survived of the index, which might be anybody's file.
         Err(error)
             if error
@@ -312,6 +340,9 @@ fn crashes(format: &'static Format, before: Before, index: bool, test: impl Fn(&
         // An oplog has no unused space: zeros behind its messages are damage.
         if opened.is_none() && format.name != "oplog" && has_corrupt(&spans) {
             return Err(format!("a torn tail became damage: {spans:?}"));
+        }
+        if before == Before::Torn && aftermath.is_smooth {
+            check_kept(&aftermath, format)?;
         }
         if before == Before::Torn && opened == Some(aftermath.at) {
             check_untorn(&aftermath, format, &spans)?;

@@ -44,7 +44,7 @@ const PLACES: [(&str, usize, &str); 13] = [
     ("store/frozen.rs", 1, "crash_log"),
     // `remove_tail` and `rewrite`: the segment. `sync_folder`, twice, and `settle_doubled`: the folder, and a sealed file that is put
     // aside: `store::a_sealed_file_that_lacks_records_does_not_replace_the_active_one`.
-    ("store/recovery.rs", 6, "crash_log"),
+    ("store/recovery.rs", 5, "crash_log"),
     // `snapshot`: the rename, and the folder around it. `link`.
     ("store/snapshot.rs", 3, "crash_snapshot"),
     // `remove`: the folder.

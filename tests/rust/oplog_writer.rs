@@ -248,6 +248,40 @@ fn other_damage_at_the_end_is_never_cut_off() {
 }
 
 #[test]
+fn only_a_message_that_was_not_written_to_its_end_is_cut_off() {
+    let long = |value: usize| Plain {
+        value: vec![7; value],
+        ..message(&[1], &[])
+    };
+    let sound = file(Dialect::Draft, &[long(50), long(50), long(50)]);
+    let second = sound.len() / 3;
+    // A length that leads beyond the end, though the message ends before it.
+    let mut flipped = sound.clone();
+    flipped.splice(second..=second, [0xfd, 0xff, 0x0f]);
+    let options = append(Dialect::Draft).set("zero_torn_tail", true);
+    for bytes in [
+        flipped,
+        [&sound[..], b"hello\n"].concat(),
+        [&b"\xff\xfe"[..], &b"t\0e\0x\0t\0".repeat(200)].concat(),
+        b"\xfd7zXZ\0\0\0".to_vec(),
+        b"zip".to_vec(),
+    ] {
+        let (_folder, path) = folder();
+        fs::write(&path, &bytes).unwrap();
+        let refused = Writer::open(&path, &options).map(drop);
+        assert!(matches!(refused, Err(Error::Damage(_))), "{refused:?}");
+        assert_eq!(fs::read(&path).unwrap(), bytes);
+    }
+    // The first message, of which all fields are there up to its value.
+    let (folder, path) = folder();
+    fs::write(&path, &sound[..second - 5]).unwrap();
+    Writer::open(&path, &options).unwrap();
+    assert!(fs::read(&path).unwrap().is_empty());
+    let kept = folder.path().join("messages.oplog.0.quarantine");
+    assert_eq!(fs::read(kept).unwrap(), sound[..second - 5]);
+}
+
+#[test]
 fn damage_further_up_does_not_hinder_appending() {
     let (_folder, path) = folder();
     let messages = [message(&[1], &[]), message(&[2], &[]), message(&[3], &[])];

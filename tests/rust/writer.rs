@@ -265,6 +265,102 @@ fn a_torn_tail_that_contains_a_record_is_never_overwritten() {
     }
 }
 
+/// The bytes of a segment that ends in other damage than one record that was not written to its end, and of other files.
+fn not_torn() -> Vec<Vec<u8>> {
+    let many: Vec<_> = (0..20).map(|_| ("a", "line\nline\n")).collect();
+    let sound = segment(&Key::DEFAULT, &many);
+    let swapped: Vec<u8> = sound
+        .as_chunks::<4>()
+        .0
+        .iter()
+        .flat_map(|four| four.iter().rev().copied())
+        .collect();
+    let crlf: Vec<u8> = sound
+        .iter()
+        .flat_map(|byte| match byte {
+            b'\n' => vec![b'\r', b'\n'],
+            other => vec![*other],
+        })
+        .collect();
+    let mut flipped = sound.clone();
+    let last = flipped.len() - 12;
+    flipped[last] ^= 4;
+    // The first length reaches beyond the end by that.
+    let mut shifted = crlf.clone();
+    shifted[18] = b'\n';
+    vec![
+        swapped,
+        crlf,
+        shifted,
+        flipped,
+        [&sound[..], b"hello\n"].concat(),
+        [&sound[..], &[0xf3; 500]].concat(),
+        b"my only copy\n".repeat(100),
+        b"hello".to_vec(),
+        [&b"\x89PNG\r\n\x1a\n"[..], &[0xf3; 900]].concat(),
+        [&b"PAR1"[..], &[0xf3; 900]].concat(),
+        [&b"\x1f\x8b\x08"[..], &[0xf3; 900]].concat(),
+    ]
+}
+
+#[test]
+fn only_a_record_that_was_not_written_to_its_end_is_removed() {
+    let options = append().set("zero_torn_tail", true);
+    for bytes in not_torn() {
+        let (folder, path) = folder();
+        fs::write(&path, &bytes).unwrap();
+        let refused = Writer::open(&path, &options).map(drop);
+        assert!(matches!(refused, Err(Error::Damage(_))), "{refused:?}");
+        let refused = format::create(&active::FORMAT, &path, &options).map(drop);
+        assert!(refused.is_err());
+        assert_eq!(fs::read(&path).unwrap(), bytes);
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
+    }
+}
+
+/// The error says what a file probably is in which nothing is sound.
+#[test]
+fn what_is_not_a_segment_is_named() {
+    let (_folder, path) = folder();
+    for (bytes, what) in [
+        (b"my only copy\n".repeat(100), "text"),
+        ([&b"PAR1"[..], &[0xf3; 900]].concat(), "Parquet"),
+    ] {
+        fs::write(&path, &bytes).unwrap();
+        let options = append().set("zero_torn_tail", true);
+        let refused = format::create(&active::FORMAT, &path, &options).map(drop);
+        let Err(Error::Format { message, .. }) = refused else {
+            panic!("{refused:?}")
+        };
+        assert!(message.contains(what), "{message}");
+    }
+}
+
+/// It is kept beside the file, under a new name each time, and is there before the file changes.
+#[test]
+fn what_is_removed_is_kept() {
+    let sound = segment(&Key::DEFAULT, &[("a", "1"), ("b", "2")]);
+    let (folder, path) = folder();
+    let options = append().set("zero_torn_tail", true);
+    for (len, name) in [
+        (40, "segment.active.31.quarantine"),
+        (61, "segment.active.31-1.quarantine"),
+        (9, "segment.active.0.quarantine"),
+    ] {
+        fs::write(&path, &sound[..len]).unwrap();
+        Writer::open(&path, &options).unwrap();
+        let start = if len > 31 { 31 } else { 0 };
+        let kept = fs::read(folder.path().join(name)).unwrap();
+        assert_eq!(kept, sound[start..len]);
+    }
+    // Where it cannot be kept, nothing changes.
+    let long = folder.path().join("n".repeat(250));
+    fs::write(&long, &sound[..40]).unwrap();
+    let refused = Writer::open(&long, &options).map(drop);
+    assert!(matches!(refused, Err(Error::Io { .. })), "{refused:?}");
+    assert_eq!(fs::read(&long).unwrap(), sound[..40]);
+}
+
 #[cfg(unix)]
 #[test]
 fn what_is_not_a_file_is_refused_when_it_is_opened() {

@@ -104,6 +104,16 @@ pub fn path(path: &Path) -> String {
     out
 }
 
+/// Whether all bytes are readable text. A character that is cut off at the end is valid.
+pub(crate) fn is_readable(bytes: &[u8]) -> bool {
+    let is_readable = |byte: &u8| matches!(byte, b'\t' | b'\n' | b'\r' | 0x20..=0x7e | 0x80..);
+    let is_utf8 = match std::str::from_utf8(bytes) {
+        Ok(_) => true,
+        Err(error) => error.error_len().is_none(),
+    };
+    is_utf8 && bytes.iter().all(is_readable)
+}
+
 fn is_printable(character: char) -> bool {
     if character.is_ascii() {
         return !character.is_ascii_control();

@@ -37,8 +37,9 @@ with_keywords! {
 /// key: the key of the checksums, as in `open` (active, sealed). Of several the first is written with.
 /// if_exists: what is done with a file that exists already. "error" raises FileExistsError; "append" goes on after its last
 ///     record, and walks it first (active, chunked, oplog); "overwrite" replaces it once the new one is complete (sealed, tenant).
-/// zero_torn_tail: if an existing file ends in a torn tail, remove that and go on there. Otherwise it raises DamageError.
-///     Damage of other kinds at the end, and a key that seems wrong, always do.
+/// zero_torn_tail: if an existing file ends in one record, chunk or message that was not written to its end, move that into
+///     `FILE.OFFSET.quarantine` beside it, synced, and go on there. Otherwise it raises DamageError. All other damage at the end, and a
+///     key that seems wrong, always do. FormatError where the file is probably of another format or program.
 /// preallocate: fill the file with zeros to this many bytes beforehand, so that appending need not grow it (active).
 /// options: a dict of what else the format declares; `formats()` has names, kinds, ranges and defaults. Sealed: `trailer`
 ///     (True), whether checksums are written after the data. Tenant: `version` (2), of the layout; `memory_bytes`

@@ -1,10 +1,14 @@
 //! Opens a file for appending: shared by the writers of append-only formats.
 
+use std::ops::Range;
+
 use super::{Driver, Options, Scan, Step, Walk, WriteOptions, sum_up};
 use crate::checksum::Key;
 use crate::error::{Error, Result};
 use crate::ledger::{Cause, Kind, Span, Summary};
 use crate::output::Appender;
+use crate::saturating::saturating_usize;
+use crate::source::Source;
 
 /// The options to scan a file with before appending to it: lenient, and without values.
 pub(crate) fn reading(options: &WriteOptions) -> Options {
@@ -61,6 +65,14 @@ pub(crate) fn search_within<S: Scan>(mut walk: Driver<S>) -> Result<Within> {
         }
     }
     Ok(found)
+}
+
+/// The first bytes of a torn tail, at most as many.
+pub(crate) fn beginning(source: &dyn Source, tail: &Range<u64>, most: usize) -> Result<Vec<u8>> {
+    let len = tail.end.saturating_sub(tail.start);
+    let mut bytes = vec![0; saturating_usize(len).min(most)];
+    source.read_exact_at(tail.start, &mut bytes)?;
+    Ok(bytes)
 }
 
 /// The error for damage that prevents appending. `strict` scans from the damage on and raises it with all its fields.

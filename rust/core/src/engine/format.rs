@@ -16,6 +16,7 @@ use super::salvage::SalvageFile;
 use super::settings::{FormatOption, OptionKind};
 use super::{Lookup, Options, Salvage, Start, Walk, WriteOptions, Writer};
 use crate::error::Result;
+use crate::ledger::Span;
 use crate::record::{Checked, Column};
 use crate::source::Source;
 
@@ -51,6 +52,8 @@ pub struct Format {
     pub(crate) index: Option<&'static IndexFile>,
     pub(crate) lookup: OpenLookup,
     pub(crate) create: Create,
+    /// Whether a torn tail is one unit that was not written to its end, which a writer may remove. `None` for files written whole.
+    pub(crate) unfinished: Option<Unfinished>,
     pub(crate) salvage: SalvageFile,
     pub(crate) candidates: OpenCandidates,
 }
@@ -60,6 +63,7 @@ type UnitBefore = fn(&Arc<dyn Source>, &Options, u64) -> Result<Option<u64>>;
 type SplitFile = fn(&Arc<dyn Source>, &Options, u64) -> Result<Vec<PlannedPart>>;
 type OpenLookup = fn(Arc<dyn Source>, &Options) -> Result<Box<dyn Lookup>>;
 type OpenCandidates = fn(&Arc<dyn Source>, &Options) -> Result<Option<Box<dyn Candidates>>>;
+type Unfinished = fn(&dyn Source, &Options, &Span) -> Result<bool>;
 type Create = fn(&Path, &WriteOptions) -> Result<Box<dyn Writer>>;
 
 impl Format {
@@ -278,6 +282,8 @@ pub(crate) struct IndexFile {
     pub(crate) beside: fn(&Path) -> Option<PathBuf>,
     /// Whether the options name an index for a file, and it exists.
     pub(crate) is_there: fn(&dyn Source, &Options) -> Result<bool>,
+    /// The offset of the last unit that it names after the end of the file's data, if there is one.
+    pub(crate) beyond: fn(&dyn Source, &Options) -> Result<Option<u64>>,
     /// Builds the index of a file and hands out its bytes in pieces.
     pub(crate) build: BuildIndex,
 }

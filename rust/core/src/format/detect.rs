@@ -4,7 +4,75 @@ use super::FORMATS;
 use crate::engine::{Format, Likelihood, Options};
 use crate::error::{Error, Result};
 use crate::parity::MAGIC;
+use crate::saturating::saturating_usize;
 use crate::source::Source;
+use crate::text;
+
+/// How much of a file's beginning is read, to tell what other programs wrote.
+const HEAD_BYTES: usize = 4096;
+/// Fewer bytes are not classified as text.
+const MIN_TEXT_BYTES: usize = 32;
+
+/// The first bytes of other programs' files.
+const MAGICS: &[(&[u8], &str)] = &[
+    (b"\x1f\x8b\x08", "gzip"),
+    (b"\x28\xb5\x2f\xfd", "zstd"),
+    (b"\xfd7zXZ\x00", "xz"),
+    (b"BZh", "bzip2"),
+    (b"\x04\x22\x4d\x18", "lz4"),
+    (b"\xff\x06\x00\x00sNaPpY", "framed snappy"),
+    (b"PK\x03\x04", "zip"),
+    (b"PAR1", "Parquet"),
+    (b"ARROW1", "Arrow IPC"),
+    (b"Obj\x01", "Avro"),
+    (b"ORC", "ORC"),
+    (b"SQLite format 3\x00", "SQLite"),
+    (b"\x89MCAP0\r\n", "MCAP"),
+    (b"\x7fELF", "ELF"),
+    (b"%PDF-", "PDF"),
+    (b"\x89PNG\r\n", "PNG"),
+    (b"version https://git-lfs", "Git LFS pointer"),
+    (b"<!DOCTYPE", "HTML"),
+    (b"<!doctype", "HTML"),
+    (b"<html", "HTML"),
+    (b"<?xml", "XML"),
+];
+
+/// The name of the other program's format that has this beginning.
+pub(crate) fn magic_of(bytes: &[u8]) -> Option<&'static str> {
+    let found = MAGICS.iter().find(|(magic, _)| bytes.starts_with(magic));
+    found.map(|(_, name)| *name)
+}
+
+/// Whether bytes are text, and enough of it not to be a coincidence.
+pub(crate) fn is_text(bytes: &[u8]) -> bool {
+    bytes.len() >= MIN_TEXT_BYTES && text::is_readable(bytes)
+}
+
+/// What a file is that is not of this format, for people, and whether a checksum proves it. `None` if nothing is known.
+pub(crate) fn other_content(
+    source: &dyn Source,
+    options: &Options,
+    format: &Format,
+) -> Result<Option<(String, bool)>> {
+    let mut head = vec![0; saturating_usize(source.len()).min(HEAD_BYTES)];
+    source.read_exact_at(0, &mut head)?;
+    if let Some(name) = magic_of(&head) {
+        return Ok(Some((
+            format!("the file begins like a file of {name}"),
+            false,
+        )));
+    }
+    for other in FORMATS.iter().filter(|other| **other != format) {
+        if let Likelihood::Certain(reason) = other.likelihood(source, options)? {
+            return Ok(Some((
+                format!("the file is {}: {reason}", other.name),
+                true,
+            )));
+        }
+    }
+    Ok(is_text(&head).then(|| ("the file begins with text".to_owned(), false)))
+}
 
 /// The result of [`detect`].
 #[derive(Clone, Debug)]

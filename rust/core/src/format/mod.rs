@@ -17,11 +17,13 @@ use std::path::Path;
 use std::sync::Arc;
 
 pub use detect::{Detection, detect, resolve};
+pub(crate) use detect::{is_text, magic_of, other_content};
 pub use growth::identity;
 pub use parity::{with_parity, with_parity_since};
 pub use part::split;
 pub(crate) use part::split_in_places;
 
+use crate::engine::append;
 pub use crate::engine::{
     Carry, Dialect, Eof, Filter, Format, FormatOption, Growth, Hits, Identity, IfExists,
     IndexSource, Interrupt, Lookup, OptionKind, Options, ParityCheck, Part, Position, Setting,
@@ -32,7 +34,7 @@ use crate::own::Own;
 pub use crate::record::{
     Checked, Column, ColumnKind, Order, RecordId, RecordSet, Room, Rows, Scalar, Value,
 };
-use crate::source::Source;
+use crate::source::{FileSource, Source};
 
 // One list of the types that may be a `dyn Writer`.
 impl Own for active::Writer {}
@@ -95,7 +97,30 @@ pub fn lookup(source: Arc<dyn Source>, options: &Options) -> Result<Box<dyn Look
 ///
 /// # Errors
 /// [`Error::Io`] if the file exists and may be neither appended to nor overwritten, if another writer has it open,
-/// or if it cannot be opened. [`Error::Damage`] if an existing file cannot be appended to. [`Error::Usage`].
+/// or if it cannot be opened. [`Error::Damage`] if an existing file cannot be appended to, [`Error::Format`] if it is probably of
+/// another format or program. [`Error::Usage`].
 pub fn create(format: &Format, path: &Path, options: &WriteOptions) -> Result<Box<dyn Writer>> {
-    (format.create)(path, options)
+    let created = (format.create)(path, options);
+    let nothing_is_sound = match &created {
+        Err(Error::Damage(damage)) => damage.offset == 0 && !damage.wrong_key,
+        _ => false,
+    };
+    match nothing_is_sound.then(|| refusal_of_other(format, path, options)) {
+        Some(Ok(Some(other))) => Err(other),
+        _ => created,
+    }
+}
+
+/// The error for appending to a file that is probably of another format or program.
+fn refusal_of_other(format: &Format, path: &Path, options: &WriteOptions) -> Result<Option<Error>> {
+    let source = FileSource::open(options.on(), path)?;
+    let other = other_content(&source, &append::reading(options), format)?;
+    Ok(other.map(|(what, _)| Error::Format {
+        path: Some(path.to_path_buf()),
+        message: format!(
+            "cannot append: expected the format {}, and {what}",
+            format.name
+        ),
+        next: Some("nothing was changed: name another file, or the format that it has"),
+    }))
 }

@@ -5,7 +5,8 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 use super::write_buffer::BUFFER_BYTES;
-use super::{WriteBuffer, folder, refuse_irregular};
+use super::{NewFile, WriteBuffer, folder, refuse_irregular};
+use crate::bug::OrBug;
 use crate::disk::{DiskRef, Handle, Opening};
 use crate::error::{Error, Result};
 use crate::saturating::saturating_usize;
@@ -174,6 +175,49 @@ impl Appender {
             .map_err(|error| self.failed(&format!("cannot cut off at offset {len}"), error))
     }
 
+    /// Removes a range at the end of the data, after it is in a file of its own, synced. What is appended next begins there. The file
+    /// keeps its length if `zeros` take the place of the range; otherwise it is cut off. `name` gives the path of the other file: of
+    /// the first number, from 0 on, whose path is free. What was put aside before stays, as it may be what this range was before its
+    /// removal was interrupted.
+    pub(crate) fn remove_tail(
+        &mut self,
+        torn: Range<u64>,
+        zeros: bool,
+        name: impl Fn(u64) -> PathBuf,
+    ) -> Result<()> {
+        let mut paths = (0..).map(name);
+        let free = paths.find(|path| !self.disk.is_taken(path));
+        let aside = free.or_bug("a name that is free")?;
+        let mut new = NewFile::create_like(&self.disk, &aside, true, &self.path)?;
+        let mut copied = torn.start;
+        while copied < torn.end {
+            let mut piece = vec![0; saturating_usize(torn.end - copied).min(BUFFER_BYTES)];
+            let read = self.file.read_exact_at(&mut piece, copied);
+            read.map_err(|error| self.failed("cannot read the torn tail", error))?;
+            let written = new.file().write_all_at(&piece, copied - torn.start);
+            written.map_err(|error| Error::io(Some(&aside), "cannot write", error))?;
+            copied += piece.len() as u64;
+        }
+        new.commit()?;
+        if zeros {
+            self.zero(torn.start, torn.end)?;
+        } else {
+            self.truncate(torn.start)?;
+        }
+        self.go_to(torn.start);
+        self.sync()
+    }
+
+    /// The path beside the file where [`remove_tail`](Self::remove_tail) keeps what was at this offset.
+    pub(crate) fn quarantine(&self, offset: u64) -> impl Fn(u64) -> PathBuf + use<> {
+        let path = self.path.clone();
+        move |number| {
+            let mut name = path.clone().into_os_string();
+            name.push(quarantine_suffix(offset, number));
+            name.into()
+        }
+    }
+
     /// Hands all bytes to the operating system. They survive the end of this process.
     ///
     /// # Errors
@@ -277,6 +321,14 @@ impl Appender {
 
     pub(crate) fn failed(&self, action: &str, error: std::io::Error) -> Error {
         Error::io(Some(&self.path), action, error)
+    }
+}
+
+/// How the name ends of a file that keeps what was removed at this offset of another one.
+pub(crate) fn quarantine_suffix(offset: u64, number: u64) -> String {
+    match number {
+        0 => format!(".{offset}.quarantine"),
+        _ => format!(".{offset}-{number}.quarantine"),
     }
 }
 

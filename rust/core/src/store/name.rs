@@ -6,6 +6,7 @@ use uuid::Uuid;
 
 use crate::engine::Format;
 use crate::format::{active, sealed};
+use crate::output::quarantine_suffix;
 
 /// How many decimal digits a sequence number has in a name: all that 64 bits need, so that names sort as numbers.
 const SEQUENCE_DIGITS: usize = 20;
@@ -98,10 +99,7 @@ impl SegmentId {
 
     /// The name of the file that keeps what recovery removed from its end.
     pub(super) fn quarantine_name(&self, offset: u64, number: u64) -> String {
-        match number {
-            0 => format!("_{self}.{offset}.quarantine"),
-            _ => format!("_{self}.{offset}-{number}.quarantine"),
-        }
+        format!("_{self}{}", quarantine_suffix(offset, number))
     }
 
     /// What a file's name says, if it is that of a segment.

@@ -6,11 +6,10 @@ use std::sync::Arc;
 
 use super::end::forget_end;
 use super::folder::{Listing, Segment, is_key_of};
-use super::frozen::{freeze, remove_synced, unreadable_page, write_new};
+use super::frozen::{freeze, remove_synced, unreadable_page};
 use super::mark::{Found, Mark, MarkFile};
 use super::name::{SegmentId, SegmentKind};
 use super::sealing::{Sealed, remove_active, seal};
-use crate::bug::OrBug;
 use crate::checksum::Key;
 use crate::disk::{DiskRef, Handle, Opening};
 use crate::engine::append::{Within, search_within};
@@ -19,6 +18,7 @@ use crate::error::{Error, Result};
 use crate::format::active::{self, ActiveWalk};
 use crate::format::sealed;
 use crate::ledger::{Cause, Kind, Span};
+use crate::output::Appender;
 use crate::record::Value;
 use crate::saturating::saturating_usize;
 use crate::source::{Bound, BoundSource, FileSource, Source, up_to_page};
@@ -356,9 +356,12 @@ impl Recovering<'_> {
             return Ok(Some(format!("{at}, and more after it")));
         }
         let (_, source) = self.source(segment)?;
+        // Of a record that is all there, pages may be of before: it was not acknowledged.
+        let is_one = active::is_unfinished(&*source, &self.options(), &damage, end.last, true)?;
         let within = ActiveWalk::from(source, &self.options(), damage.start + 1, end.last)?;
         Ok(match search_within(within)? {
-            Within::Nothing => None,
+            Within::Nothing if is_one => None,
+            Within::Nothing => Some(format!("{at}, which is not one unfinished record")),
             Within::Records => Some(format!("{at}, and sound records within it")),
             Within::Unknown => Some(format!(
                 "{at}, and perhaps sound records within it: the search for them reached its limit"
@@ -382,30 +385,11 @@ impl Recovering<'_> {
 
     /// Moves a torn tail into a file of its own, then overwrites it with zeros.
     fn remove_tail(&self, segment: &Segment, torn: Span) -> Result<()> {
-        let failed = |error| Error::io(Some(&segment.path), "cannot remove the torn tail", error);
-        let file = self
-            .disk
-            .handle(&segment.path, Opening::Write)
-            .map_err(failed)?;
-        // What was put aside before stays: it may be what this tail was before its removal was cut short.
-        let names = (0..).map(|number| segment.id.quarantine_name(torn.start, number));
-        let mut paths = names.map(|name| self.folder.join(name));
-        let free = paths.find(|path| !self.disk.is_taken(path));
-        let quarantine = free.or_bug("a name that is free")?;
-        write_new(self.disk, &quarantine, |out| {
-            copy(&file, torn.start, torn.end, |bytes, at| {
-                out.write_all_at(bytes, at - torn.start)
-            })
-        })?;
-        // The end first: what is left if that is cut short is a shorter torn tail.
-        let mut end = torn.end;
-        while end > torn.start {
-            let start = end.saturating_sub(PIECE_BYTES as u64).max(torn.start);
-            let zeros = vec![0; saturating_usize(end - start)];
-            file.write_all_at(&zeros, start).map_err(failed)?;
-            end = start;
-        }
-        file.sync_data().map_err(failed)
+        let mut out = Appender::open(self.disk, &segment.path, true)?;
+        let name = |number| segment.id.quarantine_name(torn.start, number);
+        out.remove_tail(torn.start..torn.end, true, |number| {
+            self.folder.join(name(number))
+        })
     }
 
     /// Writes sound bytes again that may be in memory alone: after a failed sync the operating system may show what the disk

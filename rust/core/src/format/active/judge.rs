@@ -6,12 +6,18 @@
 //! The shortcuts (groups of records, the search for version bits) only skip bytes that these functions would
 //! refuse.
 
-use super::layout::{Header, UUID_BYTES};
+use super::layout::{Header, MAX_HEADER_BYTES, UUID_BYTES};
 use crate::checksum::{Key, hash};
 use crate::error::Finding;
 use crate::ledger::Cause;
+use crate::saturating::saturating_usize;
 use crate::source::Bound;
+use crate::text::is_readable;
 use crate::uuid6;
+
+/// The greatest UUID of version 6.
+const LATEST: [u8; UUID_BYTES] =
+    *b"\xff\xff\xff\xff\xff\xff\x6f\xff\xbf\xff\xff\xff\xff\xff\xff\xff";
 
 /// What is wrong with a record: the first check that fails.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -173,6 +179,44 @@ pub(super) fn verdict(
 ) -> Result<(), Fault> {
     checksum(sums)?;
     sequence(header.uuid, last)
+}
+
+/// Whether a torn tail is one record that was not written to its end. `tail` is its beginning, as long as the longest header if there
+/// are so many bytes; it has `len` bytes, after which there are only zeros. `last` is the last good UUID.
+///
+/// A record whose bytes are all there is damaged in another way, unless it is known that it `may_be_whole`.
+pub(super) fn is_unfinished(
+    tail: &[u8],
+    len: u64,
+    last: Option<[u8; UUID_BYTES]>,
+    may_be_whole: bool,
+) -> bool {
+    // What of a UUID was not written may have been anything.
+    let mut uuid = LATEST;
+    uuid.iter_mut()
+        .zip(tail)
+        .for_each(|(own, byte)| *own = *byte);
+    let mut head = [0; MAX_HEADER_BYTES];
+    head.iter_mut()
+        .zip(tail)
+        .for_each(|(own, byte)| *own = *byte);
+    let least = len.saturating_add(u64::from(!may_be_whole));
+    let is_long = Header::parse(&head).is_ok_and(|header| header.total() >= least);
+    is_long && sequence(uuid, last).is_ok() && !is_readable(tail)
+}
+
+/// Whether a record may begin in `bytes` that is later than the one of this UUID, by at most two hours, and ends within the `len` bytes
+/// of the data from there on. Its checksum may not match. In a file that was changed as a whole, such as by turning LF into CR LF,
+/// there are many.
+pub(super) fn begins_later(bytes: &[u8], len: u64, uuid: &[u8; UUID_BYTES]) -> bool {
+    let [first, second, third, ..] = *uuid;
+    let alike = bytes.windows(3).zip(0_u64..);
+    let mut alike = alike.filter(|(window, _)| **window == [first, second, third]);
+    alike.any(|(_, place)| {
+        let rest = bytes.get(saturating_usize(place)..);
+        let header = rest.and_then(|rest| structure(rest, len - place).record());
+        header.is_some_and(|header| sequence(header.uuid, Some(*uuid)).is_ok())
+    })
 }
 
 /// The first key under which the checksum of `body` is `stored`, and its index in `keys`.

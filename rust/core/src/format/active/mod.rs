@@ -32,6 +32,7 @@ pub(crate) use sequence::Sequence;
 pub(super) use unhashed::Unhashed;
 pub(crate) use walk::ActiveWalk;
 pub use writer::Writer;
+pub(crate) use writer::is_unfinished;
 
 use crate::engine::growth::{FirstUnit, Growing, Tail};
 use crate::engine::lookup::WalkingLookup;
@@ -76,6 +77,9 @@ pub static FORMAT: Format = Format {
     index: None,
     lookup: |source, options| Ok(Box::new(WalkingLookup::new(&FORMAT, source, options))),
     create: |path, options| Ok(Box::new(Writer::open(path, options)?)),
+    unfinished: Some(|source, options, tail| {
+        writer::is_unfinished(source, options, tail, None, false)
+    }),
     salvage: |salvage| {
         // Copies the records one by one, and unused space as it is.
         let (source, options) = (salvage.source(), salvage.options());

@@ -6,19 +6,23 @@ use std::sync::Arc;
 use uuid::Uuid;
 
 use super::PREALLOCATE;
-use super::layout::{encode_unhashed, put_checksum};
+use super::judge;
+use super::layout::{MAX_HEADER_BYTES, UUID_BYTES, encode_unhashed, put_checksum};
 use super::walk::ActiveWalk;
 use super::{COLUMNS, FORMAT, Sequence, Unhashed};
 use crate::checksum::Key;
 use crate::disk::{DiskRef, Handle};
 use crate::engine::settings::ZERO_TORN_TAIL;
-use crate::engine::{self, Start, Walk, WriteOptions, append};
+use crate::engine::{self, Options, Start, Walk, WriteOptions, append};
 use crate::error::Result;
-use crate::ledger::Kind;
-use crate::ledger::Summary;
+use crate::ledger::{Kind, Span, Summary};
 use crate::output::Appender;
 use crate::record::{Column, RecordId, Value};
-use crate::source::Source;
+use crate::saturating::saturating_usize;
+use crate::source::{Source, Window, data_end_after};
+
+/// How many bytes of a torn tail are searched at once for the beginnings of other records.
+const SEARCHED_BYTES: usize = 1 << 20;
 
 /// Appends records to a segment. An advisory lock (on Unix) excludes a second writer of the same file.
 ///
@@ -142,11 +146,11 @@ impl Writer {
         if end.kind == Kind::TornTail
             && options.flag(&ZERO_TORN_TAIL)
             && !self.found.wrong_key()
+            && is_unfinished(&*source, &lenient, &end, last, false)?
             && append::search_within(within()?)? == append::Within::Nothing
         {
-            self.out.zero(end.start, end.end)?;
-            self.out.go_to(end.start);
-            return self.sync();
+            let name = self.out.quarantine(end.start);
+            return self.out.remove_tail(end.start..end.end, true, name);
         }
         let strict = lenient.strict(true);
         let walk = ActiveWalk::from(source, &strict, end.start, last);
@@ -254,6 +258,43 @@ impl Writer {
     pub fn found(&self) -> &Summary {
         &self.found
     }
+}
+
+/// Whether a torn tail is one record that was not written to its end. `last` is the UUID of the last record before it.
+pub(crate) fn is_unfinished(
+    source: &dyn Source,
+    options: &Options,
+    tail: &Span,
+    last: Option<[u8; UUID_BYTES]>,
+    may_be_whole: bool,
+) -> Result<bool> {
+    let data_end = data_end_after(source, tail.start, || options.poll())?;
+    let tail = tail.start..data_end;
+    let beginning = append::beginning(source, &tail, MAX_HEADER_BYTES)?;
+    let len = tail.end.saturating_sub(tail.start);
+    if !judge::is_unfinished(&beginning, len, last, may_be_whole) {
+        return Ok(false);
+    }
+    let Some(uuid) = beginning.first_chunk() else {
+        return Ok(true);
+    };
+    let (mut window, mut at) = (Window::default(), 1);
+    while at < len {
+        options.poll()?;
+        let left = saturating_usize(len - at).min(SEARCHED_BYTES);
+        let bytes = window.exact(source, tail.start + at, left, left)?;
+        if judge::begins_later(bytes, len - at, uuid) {
+            return Ok(false);
+        }
+        // Beginnings that the end of these bytes cuts are looked at again.
+        let is_last = left < SEARCHED_BYTES;
+        at += (if is_last {
+            left
+        } else {
+            left - MAX_HEADER_BYTES
+        }) as u64;
+    }
+    Ok(true)
 }
 
 impl Drop for Writer {

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::FORMAT;
-use super::hop;
+use super::hop::{self, DataEnd};
 use super::judge;
 use super::layout::{ITEM_BYTES, Item};
 use super::walk::ChunkedWalk;
@@ -85,6 +85,8 @@ pub struct Entries<'a> {
     spans: Vec<Span>,
     item: Option<Item>,
     failed: bool,
+    data_end: DataEnd,
+    beyond: Option<Item>,
 }
 
 impl<'a> Entries<'a> {
@@ -104,7 +106,15 @@ impl<'a> Entries<'a> {
             spans: Vec::new(),
             item: None,
             failed: false,
+            data_end: DataEnd::default(),
+            beyond: None,
         }
+    }
+
+    /// As [`Index::beyond`], of what was read so far.
+    #[must_use]
+    pub const fn beyond(&self) -> Option<Item> {
+        self.beyond
     }
 
     /// Whether any item read so far has a matching checksum. After damage, all items up to the next good one are
@@ -128,6 +138,17 @@ impl<'a> Entries<'a> {
         };
         self.verified = true;
         let agrees = hop::chunk_of(item, self.log)?.is_some();
+        if !agrees {
+            let data_end = self.data_end.of(self.log, &self.options)?;
+            let is_beyond = u64::try_from(item.file_offset).is_ok_and(|at| at >= data_end);
+            if is_beyond
+                && self
+                    .beyond
+                    .is_none_or(|own| own.file_offset < item.file_offset)
+            {
+                self.beyond = Some(item);
+            }
+        }
         Ok(judge::item_verdict(item, agrees, self.last))
     }
 
@@ -212,6 +233,9 @@ pub struct Index {
     pub items: Vec<Item>,
     /// The index's own ledger.
     pub spans: Vec<Span>,
+    /// Of the items whose checksums match, and whose chunks would begin after the last byte of the segment that is not zero, the one
+    /// whose chunk would be the last. Then the index knows more than the segment has: the segment was cut off, or is another one.
+    pub beyond: Option<Item>,
 }
 
 impl Index {
@@ -225,13 +249,29 @@ impl Index {
             size: index.len(),
             ..Self::default()
         };
-        for entry in Entries::new(log, index, options) {
+        let mut entries = Entries::new(log, index, options);
+        for entry in &mut entries {
             let Entry { span, item } = entry?;
             read.spans.push(span);
             read.items.extend(item);
         }
+        read.beyond = entries.beyond();
         Ok(read)
     }
+}
+
+/// The offset of the last chunk that the index of the options names after the end of a segment's data, if there is one.
+///
+/// # Errors
+/// [`Error::Io`], [`Error::Interrupted`].
+pub(super) fn beyond(log: &dyn Source, options: &Options) -> Result<Option<u64>> {
+    let Some(index) = find(log, options) else {
+        return Ok(None);
+    };
+    let mut entries = Entries::new(log, &*index, options);
+    entries.by_ref().try_for_each(|entry| entry.map(drop))?;
+    let place = |item: Item| u64::try_from(item.file_offset).ok();
+    Ok(entries.beyond().and_then(place))
 }
 
 /// Walks a segment, damaged or not, and passes to `put` the item of each good chunk that has records, in order.

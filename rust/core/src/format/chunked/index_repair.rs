@@ -94,7 +94,7 @@ impl IndexRepair {
         Ok(self.window.bytes(existing, self.right).starts_with(item))
     }
 
-    /// Writes what is missing, truncates what is too much, and returns the index for appending.
+    /// Writes what is missing, puts aside what is wrong or too much, and returns the index for appending.
     pub(super) fn repair(mut self, log: &dyn Source, options: &WriteOptions) -> Result<Appender> {
         let len = self.existing.as_ref().map_or(0, Source::len);
         if let Some(existing) = self
@@ -116,6 +116,10 @@ impl IndexRepair {
 
     fn write(&mut self, out: &mut Appender, len: u64) -> Result<()> {
         out.go_to(self.right);
+        if self.right < len {
+            let name = out.quarantine(self.right);
+            out.remove_tail(self.right..len, false, name)?;
+        }
         if let Some(missing) = &mut self.missing {
             let missing = missing.source()?;
             let (mut window, mut at) = (Window::default(), 0);
@@ -128,11 +132,7 @@ impl IndexRepair {
                 at += piece as u64;
             }
         }
-        out.flush()?;
-        if out.position() < len {
-            out.truncate(out.position())?;
-        }
-        Ok(())
+        out.flush()
     }
 
     /// Refuses a file that is not empty and has no index item: it is not an index.

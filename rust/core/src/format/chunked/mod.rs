@@ -136,6 +136,7 @@ pub static FORMAT: Format = Format {
     index: Some(&INDEX_FILE),
     lookup: |source, options| Ok(Box::new(lookup::ChunkedLookup::new(source, options))),
     create: |path, options| Ok(Box::new(Writer::open(path, options)?)),
+    unfinished: Some(writer::is_unfinished),
     salvage: salvage::salvage,
     candidates: |source, options| {
         let (source, options) = (source.clone(), options.clone());
@@ -148,6 +149,7 @@ static INDEX_FILE: IndexFile = IndexFile {
     extension: INDEX_EXTENSION,
     beside,
     is_there: index::has_index,
+    beyond: index::beyond,
     build: |log, options, put| {
         build_index(log, options, |item| put(&item.encode()))?;
         Ok(())

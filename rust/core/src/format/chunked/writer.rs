@@ -4,9 +4,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use super::hop::Gap;
+use super::hop::{self, Gap};
 use super::index_repair::{IndexRepair, index_path, refuse_existing};
-use super::layout::{Header, Item, RECORD_HEADER_BYTES, align};
+use super::layout::{ALIGNMENT, HEADER_BYTES, Header, Item, RECORD_HEADER_BYTES, align};
 use super::walk::{ChunkedScan, ChunkedWalk};
 use super::{CHUNK_BYTES, CHUNK_RECORDS, LEVEL, WITH_INDEX};
 use super::{COLUMNS, FORMAT};
@@ -20,7 +20,7 @@ use crate::ledger::{Kind, Span};
 use crate::output::Appender;
 use crate::record::{Column, RecordId, Value};
 use crate::saturating::saturating_usize;
-use crate::source::Source;
+use crate::source::{Source, data_end};
 
 /// The most bytes that a chunk's records may have, so that their frame's length fits in 32 bits whatever they are.
 const MAX_CONTENT_BYTES: usize = 0xfeff_0000;
@@ -124,7 +124,7 @@ impl Writer {
                 None => Ok(()),
             }
         })?;
-        let mut end = match end {
+        let end = match end {
             Some(used) => used.end,
             None => 0,
         };
@@ -134,20 +134,18 @@ impl Writer {
             .checked_sub(1)
             .and_then(|last| i64::try_from(last).ok());
         let torn = tail.torn.filter(|_| tail.corrupt.is_none());
-        match torn {
-            Some(torn) if options.flag(&ZERO_TORN_TAIL) => {
-                self.out.truncate(torn.start)?;
-                end = torn.start;
-            }
-            _ => {
-                if let Some(damage) = tail.blocking(options.flag(&ZERO_TORN_TAIL)) {
-                    return Err(self.refuse(source, lenient, damage.start));
-                }
-            }
+        if let Some(torn) = torn.filter(|_| options.flag(&ZERO_TORN_TAIL))
+            && is_unfinished(&*source, &lenient, &torn)?
+        {
+            let name = self.out.quarantine(torn.start);
+            return self.out.remove_tail(torn.start..source.len(), false, name);
+        }
+        if let Some(damage) = tail.blocking() {
+            return Err(self.refuse(source, lenient, damage.start));
         }
         // The rest of the last padding is written with the next chunk.
         self.out.go_to(end);
-        if torn.is_some() { self.sync() } else { Ok(()) }
+        Ok(())
     }
 
     /// The error of damage that nothing can be appended after.
@@ -334,12 +332,26 @@ impl Tail {
         }
     }
 
-    /// The first damage that prevents appending. `torn_is_cut` is whether torn tails are cut off.
-    fn blocking(&self, torn_is_cut: bool) -> Option<Span> {
-        let torn = self.torn.filter(|_| !torn_is_cut);
-        let both = [torn, self.corrupt];
+    /// The first damage that prevents appending.
+    fn blocking(&self) -> Option<Span> {
+        let both = [self.torn, self.corrupt];
         both.into_iter().flatten().min_by_key(|span| span.start)
     }
+}
+
+/// Whether a torn tail is one chunk that was not written to its end: its header is not all there, or is verified and says that the
+/// payload goes on after the last byte that is not zero.
+pub(super) fn is_unfinished(log: &dyn Source, options: &Options, tail: &Span) -> Result<bool> {
+    if !tail.start.is_multiple_of(ALIGNMENT) {
+        return Ok(false); // padding
+    }
+    let data_end = data_end(log, || options.poll())?;
+    if data_end.saturating_sub(tail.start) < HEADER_BYTES as u64 {
+        let beginning = append::beginning(log, &(tail.start..data_end), HEADER_BYTES)?;
+        return Ok(beginning.first() == Some(&0)); // no flags are defined
+    }
+    let header = hop::read(log, tail.start)?.verified();
+    Ok(header.is_some_and(|header| header.payload_end(tail.start) > data_end))
 }
 
 impl Drop for Writer {

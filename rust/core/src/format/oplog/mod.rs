@@ -79,6 +79,7 @@ pub static FORMAT: Format = Format {
     index: None,
     lookup: |source, options| Ok(Box::new(WalkingLookup::new(&FORMAT, source, options))),
     create: |path, options| Ok(Box::new(Writer::open(path, options)?)),
+    unfinished: Some(|source, options, tail| writer::is_unfinished(source, tail, options.dialect)),
     salvage: salvage::salvage,
     candidates: |_, _| Ok(None),
 };

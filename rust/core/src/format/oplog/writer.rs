@@ -6,21 +6,26 @@ use std::sync::Arc;
 
 use super::encode::{Naming, encode};
 use super::layout::columns::columns;
-use super::layout::compact::{Key, put_buffer};
+use super::layout::compact::{Body, Bytes, Key, Reader, put_buffer};
 use super::layout::fields;
+use super::message::{Frame, Message};
 use super::walk::OplogWalk;
 use super::{FORMAT, autobase};
 use crate::engine::settings::ZERO_TORN_TAIL;
 use crate::engine::{self, Dialect, Start, WriteOptions, append};
 use crate::error::{Error, Result};
-use crate::ledger::Kind;
-use crate::ledger::Summary;
+use crate::ledger::{Kind, Span, Summary};
 use crate::output::Appender;
 use crate::record::{Column, RecordId, Value};
+use crate::saturating::saturating_usize;
 use crate::source::Source;
+use crate::text::is_readable;
 
 /// How much of the encoding buffer is reused for the next message, in bytes.
 const REUSED_BYTES: usize = 1 << 20;
+
+/// How many bytes of an unfinished message are decoded.
+const MOST_FIELDS_BYTES: usize = 256 << 10;
 
 /// Appends messages to an oplog. An advisory lock (on Unix) excludes a second writer of the same file.
 ///
@@ -77,10 +82,12 @@ impl Writer {
         if end.kind == Kind::Record {
             return Ok(());
         }
-        if end.kind == Kind::TornTail && options.flag(&ZERO_TORN_TAIL) {
-            self.out.truncate(end.start)?;
-            self.out.go_to(end.start);
-            return self.out.sync();
+        if end.kind == Kind::TornTail
+            && options.flag(&ZERO_TORN_TAIL)
+            && is_unfinished(&*source, &end, self.dialect)?
+        {
+            let name = self.out.quarantine(end.start);
+            return self.out.remove_tail(end.start..end.end, false, name);
         }
         let strict = lenient.strict(true);
         let walk = OplogWalk::open(source, &strict, Start::Offset(end.start));
@@ -124,6 +131,52 @@ impl Writer {
         self.seq += 1;
         self.out.flush_if_full()?;
         Ok(seq)
+    }
+}
+
+/// Whether a torn tail is one message that was not written to its end: the fields that are there decode, and lead to the end that its
+/// length says. Nothing else tells a message. So if no message precedes it, what is there must reach to its value at least.
+pub(super) fn is_unfinished(source: &dyn Source, tail: &Span, dialect: Dialect) -> Result<bool> {
+    let beginning = append::beginning(source, &(tail.start..tail.end), MOST_FIELDS_BYTES)?;
+    let is_first = tail.start == 0;
+    if beginning.len() > 1 && is_readable(&beginning) {
+        return Ok(false);
+    }
+    Ok(match Frame::parse(&beginning, tail.len()) {
+        Frame::TooLong { needed } => {
+            let (mut length, mut is_over) = (Body::new(&beginning).reader(0), false);
+            if length.uint("length").is_err() {
+                return Ok(false);
+            }
+            let bytes = Beginning {
+                bytes: &beginning,
+                is_over: &mut is_over,
+            };
+            let mut fields = Reader::new(bytes, length.at(), needed);
+            Message::read(&mut fields, dialect).is_ok() || is_over && !is_first
+        }
+        Frame::Truncated { .. } => !is_first,
+        Frame::Whole { .. } | Frame::NeedMore => false,
+    })
+}
+
+/// The first bytes of a message and its length.
+struct Beginning<'a> {
+    bytes: &'a [u8],
+    /// Whether more were asked for.
+    is_over: &'a mut bool,
+}
+
+impl Bytes for Beginning<'_> {
+    fn run(&mut self, at: u64, len: usize) -> Result<&[u8]> {
+        let rest = self.bytes.get(saturating_usize(at)..);
+        match rest.and_then(|rest| rest.get(..len)) {
+            Some(run) => Ok(run),
+            None => {
+                *self.is_over = true;
+                Ok(&[]) // too few, which is a fault of the message
+            }
+        }
     }
 }
 

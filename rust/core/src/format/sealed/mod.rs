@@ -98,6 +98,7 @@ pub static FORMAT: Format = Format {
     index: None,
     lookup: |source, options| Ok(Box::new(lookup::SealedLookup::open(source, options)?)),
     create: |path, options| Ok(Box::new(Writer::create(path, options)?)),
+    unfinished: None,
     salvage: salvage::salvage,
     candidates: |source, options| {
         Ok(candidates::Sealed::open(source, options)?.map(|own| Box::new(own) as _))

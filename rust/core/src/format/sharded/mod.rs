@@ -67,6 +67,7 @@ pub(crate) static FORMAT: Format = Format {
     index: None,
     lookup: |source, options| Ok(Box::new(WalkingLookup::new(&FORMAT, source, options))),
     create: |path, options| Ok(Box::new(Writer::open(path, options)?)),
+    unfinished: Some(|_, _, tail| Ok(writer::is_unfinished(tail))),
     salvage: |salvage| {
         let (source, options) = (salvage.source(), salvage.options());
         let mut walk = ShardedWalk::open(source, options, Start::Beginning)?;

@@ -10,7 +10,7 @@ use crate::engine::settings::ZERO_TORN_TAIL;
 use crate::engine::writer::missing;
 use crate::engine::{self, Options, Start, Walk, WriteOptions, append};
 use crate::error::{Error, Result};
-use crate::ledger::{Kind, Summary};
+use crate::ledger::{Cause, Kind, Span, Summary};
 use crate::output::Appender;
 use crate::record::{Column, RecordId, Value};
 use crate::source::Source;
@@ -66,16 +66,25 @@ impl Writer {
         let within = || ShardedWalk::open(source.clone(), &lenient, Start::Offset(end.start + 1));
         if end.kind == Kind::TornTail
             && options.flag(&ZERO_TORN_TAIL)
+            && is_unfinished(&end)
+            && self.last.is_some()
             && append::search_within(within()?)? == append::Within::Nothing
         {
-            self.out.truncate(end.start)?;
-            self.out.go_to(end.start);
-            return self.out.sync();
+            let name = self.out.quarantine(end.start);
+            return self.out.remove_tail(end.start..end.end, false, name);
         }
         let strict = lenient.strict(true);
         let walk = ShardedWalk::open(source, &strict, Start::Offset(end.start));
         Err(append::refusal(&self.out, walk))
     }
+}
+
+/// Whether a torn tail is one record that was not written to its end.
+pub(super) const fn is_unfinished(tail: &Span) -> bool {
+    matches!(
+        tail.cause,
+        Some(Cause::TruncatedHeader | Cause::LengthOutOfBounds)
+    )
 }
 
 impl engine::Writer for Writer {

@@ -110,6 +110,7 @@ pub static FORMAT: Format = Format {
     index: None,
     lookup: |source, options| Ok(Box::new(lookup::TocLookup::new(source, options))),
     create: |path, options| Ok(Box::new(Writer::create(path, options)?)),
+    unfinished: None,
     salvage: salvage::salvage,
     candidates: |source, options| {
         Ok(candidates::Tenant::open(source, options)?.map(|own| Box::new(own) as _))

@@ -7,50 +7,15 @@ use super::reason::Explanation;
 use crate::cursor::Cursor;
 use crate::engine::{Dialect, Format, Likelihood, Options};
 use crate::error::Result;
-use crate::format::FORMATS;
+use crate::format::{is_text, magic_of, other_content};
 use crate::ledger::Span;
-use crate::saturating::saturating_usize;
 use crate::source::Source;
 use crate::verbs::diagnosis::{Certainty, Reason};
 
-/// How much of a file's beginning is read.
-const HEAD_BYTES: usize = 4096;
-/// Fewer bytes are not classified as text.
-const MIN_TEXT_BYTES: usize = 32;
 /// Fewer replacement characters may be a coincidence.
 const MIN_REPLACED: usize = 4;
 /// The replacement character of UTF-8 decoders for invalid bytes.
 const REPLACEMENT: &[u8] = "\u{fffd}".as_bytes();
-
-/// The first bytes of other programs' files.
-const MAGICS: &[(&[u8], &str)] = &[
-    (b"\x1f\x8b\x08", "gzip"),
-    (b"\x28\xb5\x2f\xfd", "zstd"),
-    (b"\xfd7zXZ\x00", "xz"),
-    (b"BZh", "bzip2"),
-    (b"\x04\x22\x4d\x18", "lz4"),
-    (b"\xff\x06\x00\x00sNaPpY", "framed snappy"),
-    (b"PK\x03\x04", "zip"),
-    (b"PAR1", "Parquet"),
-    (b"ARROW1", "Arrow IPC"),
-    (b"Obj\x01", "Avro"),
-    (b"ORC", "ORC"),
-    (b"SQLite format 3\x00", "SQLite"),
-    (b"\x89MCAP0\r\n", "MCAP"),
-    (b"\x7fELF", "ELF"),
-    (b"%PDF-", "PDF"),
-    (b"\x89PNG\r\n", "PNG"),
-    (b"version https://git-lfs", "Git LFS pointer"),
-    (b"<!DOCTYPE", "HTML"),
-    (b"<!doctype", "HTML"),
-    (b"<html", "HTML"),
-    (b"<?xml", "XML"),
-];
-
-fn magic_of(bytes: &[u8]) -> Option<&'static str> {
-    let found = MAGICS.iter().find(|(magic, _)| bytes.starts_with(magic));
-    found.map(|(_, name)| *name)
-}
 
 /// A dialect in which the first messages decode, if they do not decode in the given one.
 pub(super) fn other_dialect(
@@ -89,38 +54,19 @@ pub(super) fn other_file(
     options: &Options,
     format: &Format,
 ) -> Result<Option<Explanation>> {
-    let len = saturating_usize(source.len()).min(HEAD_BYTES);
-    let mut head = vec![0; len];
-    source.read_exact_at(0, &mut head)?;
-    if let Some(name) = magic_of(&head) {
-        let evidence = format!("no record was verified, and the file begins like a file of {name}");
-        return Ok(Some(Explanation::new(
-            Reason::OtherContent,
-            Certainty::Likely,
-            evidence,
-        )));
-    }
-    for other in FORMATS.iter().filter(|other| **other != format) {
-        if let Likelihood::Certain(reason) = other.likelihood(&**source, options)? {
-            let evidence = format!(
-                "no record was verified as {}, but it is {}: {reason}",
-                format.name, other.name
-            );
-            return Ok(Some(Explanation::new(
-                Reason::OtherContent,
-                Certainty::Proven,
-                evidence,
-            )));
-        }
-    }
-    Ok(is_text(&head).then(|| {
-        let evidence = "no record was verified, and the file begins with text";
-        Explanation::new(Reason::OtherContent, Certainty::Likely, evidence)
+    let found = other_content(&**source, options, format)?;
+    Ok(found.map(|(what, is_proven)| {
+        let evidence = format!("no record was verified as {}, and {what}", format.name);
+        let certainty = match is_proven {
+            true => Certainty::Proven,
+            false => Certainty::Likely,
+        };
+        Explanation::new(Reason::OtherContent, certainty, evidence)
     }))
 }
 
 /// Explains a damaged range by what it begins with.
-pub(super) fn other_content(excerpt: &Excerpt, span: &Span) -> Option<Explanation> {
+pub(super) fn other_bytes(excerpt: &Excerpt, span: &Span) -> Option<Explanation> {
     let bytes = excerpt.of(span);
     if let Some(explanation) = replaced_characters(bytes) {
         return Some(explanation);
@@ -147,17 +93,6 @@ pub(super) fn other_content(excerpt: &Excerpt, span: &Span) -> Option<Explanatio
         );
         Explanation::new(Reason::OtherContent, Certainty::Likely, evidence)
     })
-}
-
-/// Whether all bytes are readable text.
-fn is_text(bytes: &[u8]) -> bool {
-    let is_readable = |byte: &u8| matches!(byte, b'\t' | b'\n' | b'\r' | 0x20..=0x7e | 0x80..);
-    // A character that is cut off at the end is valid.
-    let is_utf8 = match std::str::from_utf8(bytes) {
-        Ok(_) => true,
-        Err(error) => error.error_len().is_none(),
-    };
-    bytes.len() >= MIN_TEXT_BYTES && is_utf8 && bytes.iter().all(is_readable)
 }
 
 /// Detects bytes that a text decoder changed: all of them are UTF-8, and invalid ones were replaced.

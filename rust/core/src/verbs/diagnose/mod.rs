@@ -175,7 +175,7 @@ impl Case<'_> {
         {
             return Ok(found);
         }
-        let by_bytes = content::other_content(&excerpt, span)
+        let by_bytes = content::other_bytes(&excerpt, span)
             .or_else(|| sectors::duplicated(&excerpt, span))
             .or_else(|| match &self.candidates {
                 Some(candidates) => shift::unaligned(&**candidates, &excerpt, span),
@@ -189,9 +189,11 @@ impl Case<'_> {
             .damage
             .iter()
             .all(|other| other.start <= span.start);
-        if span.kind == Kind::TornTail && is_last {
-            let stated = self.stated_end(span)?;
-            return Ok(shift::torn(self.format(), &excerpt, span, stated));
+        if span.kind == Kind::TornTail
+            && is_last
+            && let Some(found) = self.torn(&excerpt, span)?
+        {
+            return Ok(found);
         }
         if let Some(candidates) = &mut self.candidates
             && candidates.reads_alone()
@@ -202,17 +204,21 @@ impl Case<'_> {
         Ok(self.unexplained(span))
     }
 
-    /// The end of the range's first unit by its own lengths.
-    fn stated_end(&mut self, span: &Span) -> Result<Option<u64>> {
-        let Some(candidates) = &mut self.candidates else {
-            return Ok(None);
-        };
-        let candidates = candidates.candidates(span)?;
-        let mut ends = candidates.iter().filter_map(|candidate| {
-            let stated = candidate.stated? as u64;
-            candidate.body.start.checked_add(stated)
-        });
-        Ok(ends.next())
+    /// A diagnosis of a torn tail by where the file ends, if that is within a unit. Of a file that is appended to only what its writer
+    /// would remove is an interrupted write.
+    fn torn(&self, excerpt: &Excerpt, span: &Span) -> Result<Option<Explanation>> {
+        if let Some(unfinished) = self.format().unfinished {
+            let follows = self.report.records > 0;
+            if !(follows && unfinished(&**self.source, self.options, span)?) {
+                return Ok(None);
+            }
+        }
+        let index = self.format().index;
+        let beyond = index.map(|index| (index.beyond)(&**self.source, self.options));
+        Ok(Some(match beyond.transpose()?.flatten() {
+            Some(at) => shift::known_by_index(self.source.len(), at),
+            None => shift::torn(self.format(), excerpt, span),
+        }))
     }
 
     /// A diagnosis that a checksum proves: flipped bits, moved sectors, inserted bytes, moved units.

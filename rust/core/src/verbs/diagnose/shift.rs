@@ -215,19 +215,14 @@ fn interrupted(certainty: Certainty, evidence: String) -> Explanation {
 }
 
 /// The explanation for an unfinished write in a file that was preallocated, or that was longer before.
-fn followed_by_zeros(excerpt: &Excerpt, span: &Span, is_cut: bool) -> Explanation {
+fn followed_by_zeros(excerpt: &Excerpt, span: &Span) -> Explanation {
     if let Some(at) = sectors::zeros_from(excerpt, span) {
         let evidence =
             format!("the written bytes end at {at}, a sector boundary, and zeros follow");
         return interrupted(Certainty::Likely, evidence);
     }
     let evidence = format!("the written bytes end at {}, and zeros follow", span.end);
-    let certainty = if is_cut {
-        Certainty::Likely
-    } else {
-        Certainty::Possible
-    };
-    interrupted(certainty, evidence)
+    interrupted(Certainty::Likely, evidence)
 }
 
 /// Detects a segment of a log that ends before what it has to reach, so that a part of the range is not in the file.
@@ -241,29 +236,18 @@ pub(super) fn short(len: u64, span: &Span) -> Option<Explanation> {
     })
 }
 
-/// Detects a file that ends too early: an unfinished write, or a truncated copy. `stated` is the end of the last record
-/// by its own lengths.
-pub(super) fn torn(
-    format: &Format,
-    excerpt: &Excerpt,
-    span: &Span,
-    stated: Option<u64>,
-) -> Explanation {
+/// Explains a file whose index names a unit after its end, at this offset.
+pub(super) fn known_by_index(len: u64, beyond: u64) -> Explanation {
+    let evidence =
+        format!("the file ends at {len}, and its index has a unit at {beyond}: a truncated copy");
+    Explanation::new(Reason::Truncated, Certainty::Likely, evidence)
+}
+
+/// Explains a file that ends too early, within a unit: an unfinished write, or a truncated copy.
+pub(super) fn torn(format: &Format, excerpt: &Excerpt, span: &Span) -> Explanation {
     let len = excerpt.file_len;
-    let is_missing = matches!(
-        span.cause,
-        Some(Cause::TruncatedHeader | Cause::TruncatedTrailer | Cause::LengthOutOfBounds)
-    );
     if span.end < len {
-        let is_cut = is_missing || stated.is_some_and(|end| end > span.end);
-        return followed_by_zeros(excerpt, span, is_cut);
-    }
-    if !is_missing {
-        let evidence = format!(
-            "the file ends with the unit at {}, which is complete by its lengths: part of it never reached the disk, or changed later",
-            span.start
-        );
-        return interrupted(Certainty::Possible, evidence);
+        return followed_by_zeros(excerpt, span);
     }
     let is_written_whole = !format.is_appended_to();
     if len.is_multiple_of(ROUND_BYTES) && len > 0 {
