@@ -342,8 +342,10 @@ def create(
     if_exists: what is done with a file that exists already. "error" raises FileExistsError; "append" goes on
         after its last record, and walks it first (active, chunked, oplog); "overwrite" replaces it once the new
         one is complete (sealed, tenant).
-    zero_torn_tail: if an existing file ends in a torn tail, remove that and go on there. Otherwise it raises
-        DamageError. Damage of other kinds at the end, and a key that seems wrong, always do.
+    zero_torn_tail: if an existing file ends in one record, chunk or message that was not written to its end, move
+        that into `FILE.OFFSET.quarantine` beside it, synced, and go on there. Otherwise it raises DamageError.
+        All other damage at the end, and a key that seems wrong, always do. FormatError where the file is probably
+        of another format or program.
     preallocate: fill the file with zeros to this many bytes beforehand, so that appending need not grow it
         (active).
     options: a dict of what else the format declares; `formats()` has names, kinds, ranges and defaults. Sealed:
@@ -681,7 +683,7 @@ def index(
     source: _Source,
     path: str | PathLike[str] | None = None,
     *,
-    overwrite: bool = True,
+    if_exists: Literal["error", "overwrite"] = "error",
     format: str | None = None,
     limits: Limits | None = None,
     filesystem: _FileSystem | None = None,
@@ -689,11 +691,13 @@ def index(
     """Builds the index of a chunked file anew, from its sound chunks, and returns it. It appears when it is
     complete: at `path`, or beside the file with the extension `index`.
 
-    overwrite: replace an existing index. Otherwise it raises FileExistsError.
+    if_exists: what is done with an index that exists already. "error" raises FileExistsError; "overwrite"
+        replaces it once the new one is complete, unless it knows more than the file has (`Index.beyond`).
     format, limits, filesystem: as in `open`. The index of a file elsewhere needs a `path`.
 
-    Raises ValueError where the source is of another format, or has no path on this machine and none is given;
-    OSError; LimitError. Damage of the file is no error: chunks that are damaged have no item.
+    Raises ValueError where the source is of another format, has no path on this machine and none is given, or
+    would be replaced itself; and where an existing index knows more than the file has. OSError; LimitError.
+    Damage of the file is no error: chunks that are damaged have no item.
 
     >>> seglake.index("orders.chunks", "new.index").items
     [IndexItem(offset=0, position=0), IndexItem(offset=2, position=128)]
@@ -2238,6 +2242,16 @@ class Index:
 
         >>> orders = seglake.open("orders.chunks")
         >>> orders.index().ok
+        True
+        """
+    @property
+    def beyond(self) -> IndexItem | None:
+        """The IndexItem whose chunk would be the last of those after the end of the file; None where there are none.
+        It is there if the file was cut off, or if the index is that of another one: then the index is the only
+        list of what is missing.
+
+        >>> orders = seglake.open("orders.chunks")
+        >>> orders.index().beyond is None
         True
         """
     @property

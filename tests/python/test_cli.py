@@ -254,7 +254,7 @@ _ON_A_FULL_DISK = (
     ("extract", "segment.active", "--range", "0:100"),
     ("convert", "segment.active", "converted.sealed"),
     ("seal", "segment.active", "segment.sealed"),
-    ("index", "chunks.chunks"),
+    ("index", "--overwrite", "chunks.chunks"),
     ("export", "segment.active", "--to", "-"),
     ("export", "segment.active", "--to", "segment.csv"),
     ("log", "info", "log"),

@@ -125,7 +125,11 @@ def test_an_index_is_built_as_it_was_written(state: str, tmp_path: Path) -> None
         index.write_bytes(b"")
     elif state == "stale":
         index.write_bytes(written[:20])
-    done = here("index", path)
+    if state != "missing":
+        refused = here("index", path)
+        assert (refused.status, refused.out) == (2, "")
+        assert "--overwrite replaces it" in refused.err
+    done = here("index", "--overwrite", path)
     assert (done.status, done.err) == (0, "")
     assert done.out == f"{index}: sound: 5 items, 100 bytes\n"
     assert index.read_bytes() == written
@@ -137,7 +141,7 @@ def test_a_damaged_index_is_no_damage_of_the_log_but_is_said(tmp_path: Path) -> 
     content = bytearray(index.read_bytes())
     content[25] ^= 1
     index.write_bytes(content)
-    command = f"seglake index {path}"
+    command = f"seglake index --overwrite {path}"
     for arguments in ([path], ["--quiet", path], [path, path]):
         done = here("verify", *arguments)
         assert done.status == 0
@@ -151,29 +155,74 @@ def test_a_damaged_index_is_no_damage_of_the_log_but_is_said(tmp_path: Path) -> 
     index.rename(elsewhere)
     assert f"{command} --output '{elsewhere}'" in here("verify", "--index", elsewhere, path).out
     by_uri = here("verify", "--index", elsewhere.as_uri(), path.as_uri()).out
-    assert f"seglake index {path.as_uri()} --output PATH" in by_uri
+    assert f"seglake index --overwrite {path.as_uri()} --output PATH" in by_uri
     by_pipe = here("verify", "--index", elsewhere, "-", stdin=path.read_bytes()).out
-    assert f"seglake index - --output '{elsewhere}'" in by_pipe
+    assert f"seglake index --overwrite - --output '{elsewhere}'" in by_pipe
     elsewhere.rename(index)
     # And records are found all the same.
     done = here("cat", "--get", "13", "--columns", "offset,value", path)
     assert (done.status, done.out.split()) == (0, ["13", "13"])
     assert here("verify", "--json", "--index", "none", path).json_lines()[0]["index"] is None
-    assert here("index", path).status == 0
+    assert here("index", "--overwrite", path).status == 0
     assert command not in here("verify", path).out
     assert "Index sound: 5 items" in here("verify", path).out
+
+
+@pytest.mark.parametrize("within", [True, False])
+def test_an_index_that_knows_more_than_the_log_is_kept_and_said(within: bool, tmp_path: Path) -> None:
+    """The log was cut off, within a chunk or between two."""
+    path = sample(tmp_path, "chunked")
+    index = path.with_suffix(".index")
+    items = index.read_bytes()
+    last = library.open(path).index()
+    assert last is not None
+    position = last.items[2].position + (20 if within else 0)
+    path.write_bytes(path.read_bytes()[:position])
+    [beyond] = {own["index"]["beyond"]["position"] for own in here("verify", "--json", path).json_lines()}
+    assert beyond == last.items[-1].position
+    for arguments in (["verify", path], ["verify", path, path], ["info", path]):
+        said = " ".join(here(*arguments).out.split())
+        assert f"the log ends before {beyond}" in said
+        assert "message offset 16" in said
+        for wrong in ("whole without it", "seglake index", "zero_torn_tail", "clear the tail"):
+            assert wrong not in said
+    for arguments in ([], ["--overwrite"]):
+        done = here("index", *arguments, path)
+        assert (done.status, done.out) == (2, "")
+        assert "only list" in done.err or "alone lists what is missing" in done.err
+    for exists in ("error", "overwrite"):
+        with pytest.raises(ValueError, match="move the index away"):
+            library.index(path, if_exists=exists)
+    assert index.read_bytes() == items
+    # A writer goes on only if what the index has is kept.
+    with library.create(path, format="chunked", if_exists="append", zero_torn_tail=True):
+        pass
+    kept = b"".join(file.read_bytes() for file in sorted(tmp_path.glob("*.index.*.quarantine")))
+    assert index.read_bytes() + kept == items
+
+
+def test_an_index_is_not_appended_to_by_name(tmp_path: Path) -> None:
+    path = sample(tmp_path, "chunked")
+    with pytest.raises(FileExistsError):
+        library.index(path)
+    for wrong in ("append", "replace"):
+        with pytest.raises(ValueError, match=wrong):
+            library.index(path, if_exists=wrong)  # type: ignore[arg-type]
+    assert len(library.index(path, if_exists="overwrite").items) == 5
 
 
 def test_an_index_goes_where_it_is_asked_to(tmp_path: Path) -> None:
     path, index = sample(tmp_path, "chunked"), tmp_path / "elsewhere"
     done = here("index", "--json", path, "--output", index)
     assert done.status == 0
-    assert done.json_lines() == [{"path": str(index), "nbytes": 100, "ok": True, "items": 5, "damage": []}]
+    assert done.json_lines() == [
+        {"path": str(index), "nbytes": 100, "ok": True, "items": 5, "beyond": None, "damage": []}
+    ]
     assert index.read_bytes() == path.with_suffix(".index").read_bytes()
     path.with_suffix(".index").unlink()
     [report] = here("verify", "--json", "--index", index, path).json_lines()
     assert report["index"]["path"] == str(index)
-    assert here("index", "-", "--output", index, stdin=path.read_bytes()).status == 0
+    assert here("index", "-", "--overwrite", "--output", index, stdin=path.read_bytes()).status == 0
 
 
 @pytest.mark.parametrize(

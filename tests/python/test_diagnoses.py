@@ -210,6 +210,36 @@ def test_a_tail_that_was_not_cut_off_is_not_to_be_cleared(tmp_path: Path) -> Non
     assert "zero_torn_tail" in here("verify", path).out
 
 
+@pytest.mark.parametrize("what", ["nothing sound", "hello", "noise", "a chunk", "swapped"])
+def test_only_a_write_that_was_cut_off_is_to_be_cleared(what: str, tmp_path: Path) -> None:
+    """What is said to be cleared is what the writer clears."""
+    content, format = bytes(log(tmp_path)), "active"
+    noise = bytes((number * number * 7 + number) % 251 + 1 for number in range(3000))
+    if what == "a chunk":
+        format = "chunked"
+        with library.create(tmp_path / "one.chunks", format=format) as writer:
+            for number in range(2000):
+                writer.write(timestamp=number, value=b"%d" % number * 9)
+        damaged = bytearray((tmp_path / "one.chunks").read_bytes())
+        damaged[60] ^= 4
+        content = bytes(damaged)
+    content = {
+        "nothing sound": noise,
+        "hello": content + b"hello\n",
+        "noise": content + noise[:500],
+        "a chunk": content,
+        "swapped": b"".join(content[at : at + 4][::-1] for at in range(0, len(content), 4)),
+    }[what]
+    path = tmp_path / "damaged"
+    path.write_bytes(content)
+    out = here("verify", "--format", format, path).out
+    for wrong in ("interrupted", "zero_torn_tail", "clear the tail", "cut off."):
+        assert wrong not in out
+    with pytest.raises((library.DamageError, library.FormatError)):
+        library.create(path, format=format, if_exists="append", zero_torn_tail=True)
+    assert path.read_bytes() == content
+
+
 def test_progress_tells_of_both_readings(tmp_path: Path) -> None:
     content = bytes(log(tmp_path))
     told: list[tuple[int, int]] = []

@@ -230,9 +230,9 @@ def test_a_command_to_be_copied_is_one_command(tmp_path: Path) -> None:
         out = here("verify", path).out
         [line] = [line for line in out.splitlines() if line.startswith("  seglake index")]
         words = shlex.split(line)
-        assert (words[:2], len(words)) == (["seglake", "index"], 3)
+        assert (words[:3], len(words)) == (["seglake", "index", "--overwrite"], 4)
         if str(path).isprintable():
-            assert words[2] == str(path)
+            assert words[3] == str(path)
 
 
 # In Python.

@@ -6,6 +6,7 @@ import os
 import secrets
 import stat
 import sys
+import uuid
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -34,7 +35,7 @@ WRITERS: dict[str, Callable[[Path, Path, bool], object]] = {
     ),
     "recover": lambda folder, new, overwrite: seglake.recover(folder / "damaged", new, overwrite=overwrite),
     "seal": lambda folder, new, overwrite: seglake.seal(folder / "sample.active", new, overwrite=overwrite),
-    "index": lambda folder, new, overwrite: seglake.index(folder / "sample.chunks", new, overwrite=overwrite),
+    "index": lambda folder, new, overwrite: seglake.index(folder / "sample.chunks", new, if_exists=EXISTS[overwrite]),
     "create sealed": lambda folder, new, overwrite: seglake.create(
         new, format="sealed", if_exists=EXISTS[overwrite]
     ).close(),
@@ -107,7 +108,7 @@ def test_so_are_those_of_a_log(tmp_path: Path, expected: int) -> None:
     end = seglake.SegmentLog(path, readonly=True).synced
     assert end is not None
     content = torn.read_bytes()[: end.byte_offset]
-    torn.write_bytes(content + content[:20])
+    torn.write_bytes(content + uuid.UUID("ffffffff-ffff-6fff-bfff-ffffffffffff").bytes)
     with seglake.SegmentLog(path) as log:
         assert [step.kind for step in log.recovered][:1] == ["torn_tail"]
     assert {".active", ".sealed", ".frozen", ".quarantine"} <= {file.suffix for file in path.iterdir()}
@@ -288,3 +289,50 @@ def test_a_log_that_is_begun_does_not_follow_a_link(folder: Path) -> None:
     with pytest.raises(FileExistsError):
         seglake.create(link, format="active")
     assert not (folder / "victim").exists()
+
+
+REWRITERS: dict[str, Callable[[Path, Path], object]] = {
+    "convert": lambda source, new: seglake.convert(source, new, to="active", on_damage="skip", overwrite=True),
+    "seal": lambda source, new: seglake.seal(source, new, on_damage="skip", overwrite=True),
+    "recover": lambda source, new: seglake.recover(source, new, overwrite=True),
+    "export": lambda source, new: seglake.export(
+        seglake.scan(source, on_damage="skip"), new, to="parquet", overwrite=True
+    ),
+    "repair": lambda source, new: seglake.repair(source, to=new, overwrite=True),
+}
+
+
+@pytest.mark.parametrize("link", ["itself", "symbolic", "hard", "folder"])
+@pytest.mark.parametrize("writer", [*REWRITERS, "index"])
+def test_what_is_read_is_not_replaced(writer: str, link: str, folder: Path) -> None:
+    source = folder / ("sample.chunks" if writer == "index" else "damaged")
+    before = {path: path.read_bytes() for path in folder.iterdir()}
+    target = folder / "target"
+    if link == "itself":
+        target = source
+    elif link == "symbolic":
+        target.symlink_to(source)
+    elif link == "hard":
+        target.hardlink_to(source)
+    else:
+        target.symlink_to(folder)
+        target /= source.name
+    with pytest.raises(ValueError, match=r"name another|is among"):
+        if writer == "index":
+            seglake.index(source, target, if_exists="overwrite")
+        else:
+            REWRITERS[writer](source, target)
+    assert {path: path.read_bytes() for path in before} == before
+    assert set(folder.iterdir()) - set(before) <= {folder / "target"}
+
+
+@pytest.mark.parametrize("format", ["active", "sealed", "tenant", "chunked", "oplog"])
+def test_what_is_not_a_file_is_refused_when_it_is_opened(format: str, tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "link").symlink_to("folder")
+    how: Any = "overwrite" if format in ("sealed", "tenant") else "append"
+    for name in ("pipe", "folder", "link"):
+        with pytest.raises(OSError, match=r"not a regular file|[Ii]s a directory"):
+            seglake.create(tmp_path / name, format=format, if_exists=how)
+    assert {path.name for path in tmp_path.iterdir()} == {"pipe", "folder", "link"}

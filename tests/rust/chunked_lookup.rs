@@ -64,7 +64,7 @@ fn golden_indexes() {
             assert_eq!(expected["ledger"], ledger, "{path:?}");
             assert_eq!(expected["items"], items, "{path:?}");
         }
-        let destination = folder.path().join("built");
+        let destination = folder.path().join(format!("built {seen}"));
         let indexed = verbs::index(source(&log), &lenient(), Some(&destination), true).unwrap();
         let built = fs::read(&destination).unwrap();
         assert_eq!(expected["rebuilt"], hex::encode(&built), "{path:?}");
@@ -127,6 +127,45 @@ fn the_index_verb_replaces_only_when_asked() {
     );
     let unnamed = verbs::index(source(b""), &lenient(), None, false);
     assert!(matches!(unnamed, Err(Error::Usage(_))));
+}
+
+/// Of a log that was cut off, the index is the only list of what is missing.
+#[test]
+fn an_index_that_knows_more_than_the_segment_is_never_replaced() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("log.chunks");
+    let index = path.with_extension("index");
+    let open = || {
+        let file = seglake::source::open_regular(&path).unwrap();
+        Arc::new(seglake::source::FileSource::new(file, &path).unwrap())
+    };
+    let whole = segment(5, 3, 10);
+    fs::write(&path, &whole).unwrap();
+    verbs::index(open(), &lenient(), None, false).unwrap();
+    let items = fs::read(&index).unwrap();
+    let last = Index::read(&*open(), &*source(&items), &lenient()).unwrap();
+    assert_eq!(last.beyond, None);
+    let last = *last.items.last().unwrap();
+    // Cut off, or zeros from there on.
+    let cut = whole.len() - 300;
+    let zeroed = [&whole[..cut], &[0; 300]].concat();
+    for bytes in [&whole[..cut], &zeroed] {
+        fs::write(&path, bytes).unwrap();
+        let read = Index::read(&*open(), &*source(&items), &lenient()).unwrap();
+        assert_eq!(read.beyond, Some(last));
+        for overwrite in [false, true] {
+            let refused = verbs::index(open(), &lenient(), None, overwrite).unwrap_err();
+            let expected = format!("a chunk at {}", last.file_offset);
+            assert!(refused.to_string().contains(&expected), "{refused}");
+            assert_eq!(fs::read(&index).unwrap(), items);
+        }
+    }
+    // Elsewhere it replaces nothing.
+    let other = folder.path().join("other");
+    verbs::index(open(), &lenient(), Some(&other), false).unwrap();
+    assert!(fs::read(&other).unwrap().len() < items.len());
+    let same = verbs::index(open(), &lenient(), Some(&path), true);
+    assert!(matches!(same, Err(Error::Usage(_))));
 }
 
 fn with_index(index: &[u8], strict: bool) -> Options {

@@ -9,7 +9,7 @@ import click
 from seglake._values import is_uri
 
 from . import options
-from .failure import Status, Trouble
+from .failure import Status, Trouble, telling_of_existing
 from .inputs import Input, check_destination, opened
 from .render import json_text, printable
 from .report import index_facts, index_in_words, reads_with
@@ -18,6 +18,7 @@ _EXAMPLES = """
 \b
 Examples:
   seglake index events.chunks                      writes events.index
+  seglake index events.chunks --overwrite          replaces a damaged one
   seglake index events.chunks --output /tmp/events.index
   seglake index - --output events.index < events.chunks
 """
@@ -26,22 +27,25 @@ Examples:
 @click.command(epilog=_EXAMPLES)
 @click.argument("file", metavar="FILE", type=options.PATH)
 @click.option("--output", metavar="PATH", type=options.PATH, help="Where to write it. [default: beside FILE]")
+@options.overwrite
 @options.as_json("One JSON object: where the index is and how much is in it.")
 @options.limits
 @options.segment_format
 @options.spool_limit
 @options.debug
-def command(file: str, output: str | None, as_json: bool, format: str | None, spool_limit: int, **how: Any) -> int:
+def command(
+    file: str, output: str | None, overwrite: bool, as_json: bool, format: str | None, spool_limit: int, **how: Any
+) -> int:
     """Build or rebuild the index of FILE, a chunked log.
 
-    The index makes looking up by offset faster; it holds nothing that the log does not. An existing one is replaced.
-    Only sound chunks are indexed.
+    The index makes looking up by offset faster. Only sound chunks are indexed. An existing index is replaced with
+    --overwrite, but never one that knows more than FILE has: it lists what is missing of a FILE that was cut off.
 
     Exit status: 0 written, 2 error.
     """
     import seglake
 
-    with opened(file, spool_limit=spool_limit) as log:
+    with opened(file, spool_limit=spool_limit) as log, telling_of_existing():
         if output is not None:
             check_destination(log, output)
         elif log.path is None or is_uri(log.path):
@@ -49,7 +53,8 @@ def command(file: str, output: str | None, as_json: bool, format: str | None, sp
                 f"nothing can be written beside {printable(log.label)}: name the index with --output"
             )
         _check(log, format)
-        index = seglake.index(log.from_start(), output, format=format, **options.given(how))
+        if_exists = "overwrite" if overwrite else "error"
+        index = seglake.index(log.from_start(), output, if_exists=if_exists, format=format, **options.given(how))
     facts = index_facts(index)
     if as_json:
         click.echo(json_text(facts))

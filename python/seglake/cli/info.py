@@ -243,8 +243,9 @@ def paragraph(label: str, facts: dict[str, Any], how: dict[str, Any]) -> str:
         line("parts", f"{count(facts['partitions'], 'partition')}, {count(facts['tenants'], 'tenant')}")
     if facts["index"] is not None:
         line("index", index_in_words(facts["index"]))
-        if not facts["index"]["ok"]:
-            line("", f"to rebuild it: {index_rebuilding(facts['path'], how['index'])}")
+        rebuilding = index_rebuilding(facts["index"], facts["path"], how["index"])
+        if rebuilding is not None:
+            line("", f"to rebuild it: {rebuilding}")
     if columns is not None:
         line("columns", ", ".join(f"{column['name']} {_short(column['type'])}" for column in columns))
     if facts["wrong_key"]:

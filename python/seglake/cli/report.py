@@ -61,19 +61,19 @@ def bytes_of(report: Report, kind: str) -> int:
 _TORN_LOG = (
     "Torn tail: the last write was cut off. Every record before it can be read as it is. To append to the file, "
     "let the program that writes it clear the tail, or open it with "
-    '`seglake.create(..., if_exists="append", zero_torn_tail=True)`, which clears it. `seglake recover` writes a sound '
-    "file beside it, and keeps the tail."
+    '`seglake.create(..., if_exists="append", zero_torn_tail=True)`, which moves it into a file beside it. `seglake '
+    "recover` writes a sound file, and keeps the tail."
 )
 _TORN_COPY = (
     "Torn tail: the file ends too early, as after a copy that was cut off: files of this format are written whole. "
     "What there is of it stays readable; copy or make it again for the rest."
 )
 _TORN_OTHERWISE = (
-    "Torn tail: nothing sound follows, but the bytes do not look like a write that was cut off: see above. Do not "
+    "Torn tail: nothing sound follows, but the bytes do not look like one write that was cut off: see above. Do not "
     "clear it before that is settled."
 )
-# What a torn tail that may be cleared comes from.
-_TORN_REASONS = {"interrupted_write", "truncated", "consequence", "unknown"}
+# What the torn tail of a file that is written whole comes from.
+_COPY_REASONS = {"interrupted_write", "truncated", "consequence", "unknown"}
 
 
 def _grows(report: Report) -> bool:
@@ -98,10 +98,11 @@ def advice(report: Report) -> list[str]:
     causes = {span.cause for span in report.totals}
     found: list[str] = []
     torn = {own.reason for own in report.diagnoses if own.kind == "torn_tail"}
-    if torn - _TORN_REASONS:
-        found.append(_TORN_OTHERWISE)
-    elif "torn_tail" in kinds:
-        found.append(_TORN_LOG if _grows(report) else _TORN_COPY)
+    if "torn_tail" in kinds:
+        if _grows(report):
+            found.append(_TORN_LOG if torn == {"interrupted_write"} else _TORN_OTHERWISE)
+        else:
+            found.append(_TORN_OTHERWISE if torn - _COPY_REASONS else _TORN_COPY)
     if "repaired" in kinds:
         found.append(
             "Repaired: bytes that are not as they were protected, and that the parity sidecar has. Nothing was "
@@ -424,6 +425,7 @@ def index_facts(index: Index) -> dict[str, Any]:
         "nbytes": index.nbytes,
         "ok": index.ok,
         "items": len(index.items),
+        "beyond": None if index.beyond is None else index.beyond._asdict(),
         "damage": [span._asdict() for span in index.ledger() if span.cause is not None],
     }
 
@@ -433,19 +435,29 @@ def index_in_words(index: dict[str, Any]) -> str:
     what = f"{count(index['items'], 'item')}, {exact_size(index['nbytes'])}"
     if index["ok"]:
         return f"sound: {what}"
+    if index["beyond"] is not None:
+        offset, position = index["beyond"]["offset"], index["beyond"]["position"]
+        return (
+            f"knows more than the log: the log ends before {position:,}, where the index has a chunk with message "
+            f"offset {offset:,}. The log was cut off, or the index is that of another one. Copy the log again from its "
+            "source. Do not replace the index before that: it is the only list of what is missing"
+        )
     causes = dict.fromkeys(span["cause"] for span in index["damage"])
     reasons = "; ".join(f"{cause}: {meaning(cause)}" for cause in causes)
     return f"damaged or stale ({reasons}); {what}. The log is whole without it, only looking up takes longer"
 
 
-def index_rebuilding(log: str | None, index: str | None) -> str:
-    """The command that builds an index anew.
+def index_rebuilding(facts: dict[str, Any], log: str | None, index: str | None) -> str | None:
+    """The command that builds an index anew; None where it is sound, or is not to be replaced.
 
     Args:
+        facts: what there is to say of the index.
         log: the log's path or URI, None for a pipe.
         index: the index that was named for it, if one was; else it is the one beside the log.
     """
-    words = ["seglake", "index", log or "-"]
+    if facts["ok"] or facts["beyond"] is not None:
+        return None
+    words = ["seglake", "index", "--overwrite", log or "-"]
     if index is not None and not is_uri(index):
         words += ["--output", index]
     elif index is not None or log is None or is_uri(log):

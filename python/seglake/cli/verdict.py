@@ -36,8 +36,8 @@ class IndexVerdict:
     ok: bool
     text: str
     """The same in words."""
-    rebuilding: str
-    """The command that builds it anew."""
+    rebuilding: str | None
+    """The command that builds it anew, if it is to be."""
 
 
 @dataclass
@@ -104,7 +104,8 @@ def one_line(report: Report, index: IndexVerdict | None, label: str) -> str:
         line = f"{line}\n    {sidecar}"
     if index is None or index.ok:
         return line
-    return f"{line}\n    index {index.text}; to rebuild it:\n    {index.rebuilding}"
+    line = f"{line}\n    index {index.text}"
+    return line if index.rebuilding is None else f"{line}; to rebuild it:\n    {index.rebuilding}"
 
 
 def _damage_in_short(report: Report) -> str:
@@ -136,8 +137,8 @@ def show_in_full(report: Report, index: IndexVerdict | None, label: str, stream:
             _print_text(out, sentence)
     if index is not None:
         out.print()
-        _print_text(out, f"Index {index.text}" + ("." if index.ok else ". To rebuild it:"))
-        if not index.ok:
+        _print_text(out, f"Index {index.text}" + ("." if index.rebuilding is None else ". To rebuild it:"))
+        if index.rebuilding is not None:
             # On a line of its own: to be copied.
             out.print(f"  {index.rebuilding}", soft_wrap=True)
 

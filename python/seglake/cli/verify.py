@@ -140,7 +140,7 @@ class Checked(NamedTuple):
 
 
 def _of_index(index: dict[str, Any], log: str | None, named: str | None) -> IndexVerdict:
-    return IndexVerdict(index["ok"], index_in_words(index), index_rebuilding(log, named))
+    return IndexVerdict(index["ok"], index_in_words(index), index_rebuilding(index, log, named))
 
 
 @dataclass

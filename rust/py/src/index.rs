@@ -10,7 +10,7 @@ use pyo3::sync::PyOnceLock;
 use pyo3::types::PyType;
 use seglake::OrBug;
 use seglake::format::chunked;
-use seglake::format::{IndexSource, Options, detect};
+use seglake::format::{IfExists, IndexSource, Options, detect};
 use seglake::source::{FileSource, Source, open_regular};
 use seglake::verbs;
 
@@ -103,11 +103,20 @@ impl Index {
     /// [IndexItem(offset=0, position=0), IndexItem(offset=2, position=128)]
     #[getter]
     fn items<'py>(&self, py: Python<'py>) -> PyResult<Vec<Bound<'py, PyAny>>> {
-        static CLASS: PyOnceLock<Py<PyType>> = PyOnceLock::new();
-        let class = CLASS.import(py, "seglake._types", "IndexItem")?;
         let items = self.index.items.iter();
-        let items = items.map(|item| class.call1((item.offset, item.file_offset)));
-        items.collect()
+        items.map(|item| index_item(py, item)).collect()
+    }
+
+    /// The IndexItem whose chunk would be the last of those after the end of the file; None where there are none. It is there if
+    /// the file was cut off, or if the index is that of another one: then the index is the only list of what is missing.
+    ///
+    /// >>> orders = seglake.open("orders.chunks")
+    /// >>> orders.index().beyond is None
+    /// True
+    #[getter]
+    fn beyond<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
+        let item = self.index.beyond.as_ref();
+        item.map(|item| index_item(py, item)).transpose()
     }
 
     /// The index's own ranges as Spans in order; an item that holds is a `record`.
@@ -138,28 +147,45 @@ impl Index {
     }
 }
 
+fn index_item<'py>(py: Python<'py>, item: &chunked::Item) -> PyResult<Bound<'py, PyAny>> {
+    static CLASS: PyOnceLock<Py<PyType>> = PyOnceLock::new();
+    let class = CLASS.import(py, "seglake._types", "IndexItem")?;
+    class.call1((item.offset, item.file_offset))
+}
+
 /// Builds the index of a chunked file anew, from its sound chunks, and returns it. It appears when it is complete: at `path`,
 /// or beside the file with the extension `index`.
 ///
-/// overwrite: replace an existing index. Otherwise it raises FileExistsError.
+/// if_exists: what is done with an index that exists already. "error" raises FileExistsError; "overwrite" replaces it once the new
+///     one is complete, unless it knows more than the file has (`Index.beyond`).
 /// format, limits, filesystem: as in `open`. The index of a file elsewhere needs a `path`.
 ///
-/// Raises ValueError where the source is of another format, or has no path on this machine and none is given; OSError; LimitError. Damage of the
-/// file is no error: chunks that are damaged have no item.
+/// Raises ValueError where the source is of another format, has no path on this machine and none is given, or would be replaced itself;
+/// and where an existing index knows more than the file has. OSError; LimitError. Damage of the file is no error: chunks that are
+/// damaged have no item.
 ///
 /// >>> seglake.index("orders.chunks", "new.index").items
 /// [IndexItem(offset=0, position=0), IndexItem(offset=2, position=128)]
 #[pyfunction]
-#[pyo3(signature = (source, path=None, *, overwrite=true, format=None, limits=None, filesystem=None))]
+#[pyo3(signature = (source, path=None, *, if_exists="error", format=None, limits=None, filesystem=None))]
 pub(crate) fn index(
     source: &Bound<'_, PyAny>,
     path: Option<Destination>,
-    overwrite: bool,
+    if_exists: &str,
     format: Option<&str>,
     limits: Option<Settings>,
     filesystem: Option<&Bound<'_, PyAny>>,
 ) -> PyResult<Index> {
     let py = source.py();
+    let overwrite = match IfExists::by_name(if_exists).map_err(|error| raise(py, error))? {
+        IfExists::Overwrite => true,
+        IfExists::Error => false,
+        IfExists::Append => {
+            return Err(PyValueError::new_err(
+                "if_exists is \"append\": an index is made as a whole, so it is \"error\" or \"overwrite\"",
+            ));
+        }
+    };
     let arguments = ReadArguments {
         format: format.or(Some(chunked::FORMAT.name)),
         limits,

@@ -4,6 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use super::Report;
+use super::paths::refuse_source;
 use crate::bug::OrBug;
 use crate::engine::{Format, Options, Start, Step, WriteOptions};
 use crate::error::{Error, Result};
@@ -249,7 +250,7 @@ fn names(columns: &[Column]) -> String {
 ///
 /// # Errors
 /// - [`Error::Columns`] if columns would be lost or are missing.
-/// - [`Error::Usage`] if a record cannot be stored.
+/// - [`Error::Usage`] if a record cannot be stored, or if the destination is the source.
 /// - Those of reading, and of [`create`](format::create).
 pub fn convert(
     source: Arc<dyn Source>,
@@ -265,6 +266,10 @@ pub fn convert(
         .to
         .columns(&Options::default().dialect(conversion.write.dialect.unwrap_or_default()));
     let plan = plan(columns, written, conversion)?;
+    let index = conversion.to.index.map(|index| (index.beside)(destination));
+    for file in [Some(destination), index.flatten().as_deref()] {
+        refuse_source(conversion.write.on(), &*source, file)?;
+    }
     let staging = Staging::create(conversion.write.on(), destination, conversion.overwrite)?;
     let inside = staging.inside();
     let converted = write(source, &options, &inside, conversion, &plan, &mut progress);

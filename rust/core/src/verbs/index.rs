@@ -5,11 +5,13 @@ use std::path::Path;
 use std::sync::Arc;
 
 use super::Report;
+use super::paths::refuse_source;
 use crate::engine::Options;
 use crate::error::{Error, Result};
-use crate::format::chunked::{FORMAT, ITEM_BYTES, beside, build_index};
+use crate::format::chunked::{Entries, FORMAT, ITEM_BYTES, beside, build_index};
 use crate::output::NewFile;
-use crate::source::Source;
+use crate::source::{FileSource, Source};
+use crate::text;
 
 /// The result of building an index.
 #[derive(Clone, Debug)]
@@ -26,7 +28,8 @@ pub struct Indexed {
 /// `destination`, or beside the segment with the extension `index`. It appears there only when it is complete.
 ///
 /// # Errors
-/// - [`Error::Usage`] if there is no destination and the segment has no usable name.
+/// - [`Error::Usage`] if there is no destination and the segment has no usable name; if it is the segment itself, or an index that
+///   knows [more](crate::format::chunked::Index::beyond) than the segment has.
 /// - [`Error::Io`]; also if the file exists and `overwrite` is not set.
 /// - [`Error::Limit`], [`Error::Interrupted`].
 ///
@@ -46,6 +49,8 @@ pub fn index(
             )
         })?,
     };
+    refuse_source(options.on(), &*source, Some(&destination))?;
+    keep_what_is_missing(&*source, options, &destination)?;
     let mut file = NewFile::create(options.on(), &destination, overwrite)?;
     let failed = |error| Error::io(Some(&destination), "cannot write the new index", error);
     let mut out = BufWriter::new(file.file());
@@ -62,4 +67,24 @@ pub fn index(
         size: items * ITEM_BYTES as u64,
         report: Report::from_summary(&FORMAT, found),
     })
+}
+
+/// Refuses to replace an index that knows of chunks after the end of the segment: nothing else tells what is missing.
+fn keep_what_is_missing(source: &dyn Source, options: &Options, index: &Path) -> Result<()> {
+    let existing = match FileSource::open(options.on(), index) {
+        Ok(existing) => existing,
+        // What hinders reading it may not hinder writing, and says more there.
+        Err(_) => return Ok(()),
+    };
+    let mut entries = Entries::new(source, &existing, options);
+    entries.by_ref().try_for_each(|entry| entry.map(drop))?;
+    let Some(beyond) = entries.beyond() else {
+        return Ok(());
+    };
+    Err(Error::Usage(format!(
+        "{}: expected an index of what the log has, found one with a chunk at {}, and the log ends before that. It alone lists what \
+         is missing: copy the log again, or move the index away",
+        text::path(index),
+        beyond.file_offset
+    )))
 }

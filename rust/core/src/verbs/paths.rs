@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use crate::disk::{DiskRef, Kind};
 use crate::error::{Error, Result};
 use crate::output::folder;
+use crate::source::Source;
 use crate::text;
 
 /// The path with a suffix after its name.
@@ -51,6 +52,25 @@ pub(super) fn refuse_same(disk: &DiskRef, files: &[(&str, Option<&Path>)]) -> Re
         }
     }
     Ok(())
+}
+
+/// Refuses to write the file that is read. A file elsewhere may have the path of one here.
+///
+/// # Errors
+/// [`Error::Usage`].
+pub(super) fn refuse_source(
+    disk: &DiskRef,
+    source: &dyn Source,
+    destination: Option<&Path>,
+) -> Result<()> {
+    let files = [
+        (
+            "the file that is read",
+            source.path().filter(|_| !source.is_replaceable()),
+        ),
+        ("the new file", destination),
+    ];
+    refuse_same(disk, &files)
 }
 
 /// What identifies a file, whatever its name.

@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::Report;
+use super::paths::refuse_source;
 use super::verify::first_damage;
 use crate::bug::OrBug;
 use crate::checksum::{Incremental, Key};
@@ -57,7 +58,7 @@ impl Default for SealOptions {
 /// the new file's.
 ///
 /// # Errors
-/// - [`Error::Usage`] if the source is not an active segment.
+/// - [`Error::Usage`] if the source is not an active segment, or is the destination.
 /// - [`Error::Damage`] if it is damaged, if its key is probably another, or if the new file reads back differently.
 /// - [`Error::Io`] if the destination exists and `overwrite` is not set, or if it cannot be written.
 /// - [`Error::Limit`], [`Error::Interrupted`].
@@ -82,6 +83,7 @@ pub fn seal(
         .filter(Filter::default())
         .values(true)
         .eof(Eof::Final);
+    refuse_source(options.on(), &*source, Some(destination))?;
     let mut walk = ActiveWalk::open(source.clone(), &options, Start::Beginning)?;
     let mut writer = sealed::Writer::create(
         destination,
