@@ -33,7 +33,8 @@ def main() -> int:
     missing = [name for name in PEER_NAMES if name not in installed()]
     if missing and options.peers and "flip" in parts:
         console.print(
-            f"Not installed, and left out: {', '.join(missing)}. `make damage` installs them.", soft_wrap=True
+            f"Not installed, and left out: {', '.join(missing)}. `make damage` installs packages, no programs.",
+            soft_wrap=True,
         )
     with Worker() as worker, console.status("") as status:
 

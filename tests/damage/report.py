@@ -93,14 +93,15 @@ def _restored_by_kind(tallies: list[Tally]) -> Rows:
 
 
 def _one_flip(tallies: list[Tally]) -> Rows:
-    columns = ["trials", "silent", "errors", "panics", "mean", "worst", "with a sidecar", "restored"]
+    columns = ["trials", "silent", "errors", "panics", "lost, mean", "lost, worst", "with a sidecar"]
     rows = [
         [
             tally.name,
             # A format without checksums says nothing of a changed message: for its user that is as silent as any.
             *map(str, (tally.trials, tally.silent + tally.undetectable, tally.errors, tally.crashes)),
-            *_shares(tally.all),
-            *_by_sidecar(tally),
+            f"{MANY * (1 - tally.all.mean):,.1f}",
+            f"{MANY * (1 - tally.all.worst):,.0f}",
+            f"{MANY * (1 - tally.with_sidecar.mean):,.1f}" if tally.with_sidecar.trials else "",
         ]
         for tally in tallies
     ]
@@ -112,7 +113,7 @@ def _whole(share: Share) -> str:
 
 
 def _share_shown(share: Share) -> str:
-    return f"{100 * share.mean:.3f} %" if share.trials else ""
+    return f"{100 * share.mean:.1f} %" if share.trials else ""
 
 
 def _by_sidecar(tally: Tally) -> tuple[str, str]:
@@ -120,7 +121,7 @@ def _by_sidecar(tally: Tally) -> tuple[str, str]:
 
 
 def _shares(share: Share) -> tuple[str, str]:
-    return f"{100 * share.mean:.3f} %", f"{100 * share.worst:.3f} %"
+    return f"{100 * share.mean:.1f} %", f"{100 * share.worst:.1f} %"
 
 
 def as_json(tallies: Iterable[Tally]) -> list[dict[str, Any]]:

@@ -16,7 +16,7 @@ from ..messages import messages
 from . import Peer, row
 
 _MODULES = {
-    "mcap_files": ("mcap", "mcap-crc", "mcap-crc-small-chunks"),
+    "mcap_files": ("mcap", "mcap-crc", "mcap-crc-small-chunks", "mcap-recover", "mcap-recover-small-chunks"),
     "small_mcap_files": ("small-mcap", "small-mcap-crc"),
     "array_record_files": ("array-record", "array-record-each"),
     "fastavro_files": ("fastavro", "fastavro-deflate"),
@@ -34,7 +34,7 @@ def _peer(name: str) -> Peer:
 
 
 def installed() -> list[str]:
-    """The peers whose packages are there."""
+    """The peers whose packages and programs are there."""
     found: list[str] = []
     for module, names in _MODULES.items():
         with contextlib.suppress(ImportError):
