@@ -33,6 +33,7 @@ def test_ledger_and_report(case: Case) -> None:
     assert report.records == len(case.records())
     unchecked = case.format == "oplog" or (case.format == "tenant" and case.path.read_bytes()[4:6] == b"\0\1")
     assert report.checked == case.expected.get("checked", "structure" if unchecked else "checksum")
+    assert case.open().report.checked == report.checked, "before anything is read"
     timestamps = [record["timestamp"] for record in case.records() if "timestamp" in record]
     assert report.first_timestamp_us == min(timestamps, default=None)
     assert report.last_timestamp_us == max(timestamps, default=None)

@@ -154,7 +154,7 @@ impl Reader {
         Ok(is_earlier.then_some("earlier_state"))
     }
 
-    /// What the latest pass has read so far.
+    /// What the latest pass has read so far. Before the first, it says what the records will be checked by.
     ///
     /// >>> orders = seglake.open("orders.active")
     /// >>> orders.count(), orders.report.ok
@@ -163,7 +163,15 @@ impl Reader {
     fn report(&self, py: Python<'_>) -> PyResult<Report> {
         let report = match self.shared.latest() {
             Some(pass) => py.detach(|| pass.report())?,
-            None => verbs::Report::of(self.format, &*self.source),
+            None => {
+                let open = || {
+                    let walk = format::open(self.source.clone(), &self.options, Start::Beginning)?;
+                    let mut report = verbs::Report::of(self.format, &*self.source);
+                    report.summary.checked = walk.checked();
+                    Ok(report)
+                };
+                py.detach(open).map_err(|error| raise(py, error))?
+            }
         };
         Ok(Report(report))
     }

@@ -87,10 +87,11 @@ impl Records {
         walk: Box<dyn Walk>,
         format: &'static str,
         columns: &'static [Column],
-        report: verbs::Report,
+        mut report: verbs::Report,
         lenient: bool,
         shared: Arc<Shared>,
     ) -> Self {
+        report.summary.checked = walk.checked();
         Self {
             state: Arc::new(Exclusive::new(State {
                 walk,

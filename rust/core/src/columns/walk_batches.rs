@@ -107,10 +107,11 @@ impl WalkBatches {
     /// Reads a walk that is open already, copying all values.
     pub(super) fn of_walk(
         walk: Box<dyn Walk>,
-        report: Report,
+        mut report: Report,
         selection: Selection,
         limits: Limits,
     ) -> Self {
+        report.summary.checked = walk.checked();
         let path = report.path.as_deref();
         let path = path.map_or_else(String::new, |path| path_text(path.as_os_str()));
         let rows = limits

@@ -24,11 +24,14 @@ pub struct Records {
 
 impl Records {
     /// Iterates over `walk`. `report` is still empty.
-    pub(crate) const fn new(
+    pub(crate) fn new(
         columns: &'static [Column],
         walk: Result<Box<dyn Walk>>,
-        report: Report,
+        mut report: Report,
     ) -> Self {
+        if let Ok(walk) = &walk {
+            report.summary.checked = walk.checked();
+        }
         Self {
             columns,
             walk: Some(walk),
