@@ -881,7 +881,7 @@ class Reader:
         """
     @property
     def report(self) -> Report:
-        """What the latest pass has read so far. Before the first, it says what the records will be checked by.
+        """What the latest pass has read so far.
 
         >>> orders = seglake.open("orders.active")
         >>> orders.count(), orders.report.ok

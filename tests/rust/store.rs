@@ -1089,3 +1089,40 @@ fn closing_beside_writers_acknowledges_only_what_is_there() {
         assert!(acknowledged.is_subset(&found));
     }
 }
+
+/// The folder is listed again only if something changed: what was begun, sealed or removed is seen.
+#[cfg(all(unix, feature = "faults"))]
+#[test]
+fn a_look_up_lists_the_folder_once() {
+    use seglake::faults::{Operation, inject};
+    let folder = Folder::new();
+    let log = folder.open(LogOptions::default().segment_bytes(300));
+    let mut uuids = write(&log, 0..20);
+    log.wait_sealed().unwrap();
+    let reader = LogReader::open(folder.log()).unwrap();
+    let opened = |uuid: &Uuid| {
+        let (found, operations) = inject(None, || reader.get(uuid).unwrap());
+        let opens = operations.iter().filter(|own| **own == Operation::Open);
+        (found.map(|record| uuid_of(&record)), opens.count())
+    };
+    let first = opened(&uuids[0]);
+    let again = opened(&uuids[0]);
+    assert_eq!((first.0, again.0), (Some(uuids[0]), Some(uuids[0])));
+    assert!(again.1 < first.1, "{first:?} {again:?}");
+    for number in 20..40 {
+        uuids.extend(write(&log, number..number + 1));
+        for uuid in &uuids {
+            assert_eq!(opened(uuid).0, Some(*uuid));
+        }
+    }
+    log.wait_sealed().unwrap();
+    for uuid in &uuids {
+        assert_eq!(opened(uuid).0, Some(*uuid));
+    }
+    let removed = log
+        .retain(&Retention::default().age(Duration::ZERO))
+        .unwrap();
+    assert!(!removed.is_empty());
+    assert_eq!(opened(&uuids[0]).0, None);
+    log.close().unwrap();
+}

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use uuid::Uuid;
 
@@ -23,6 +23,7 @@ use crate::format::{self, active, sealed};
 use crate::reader::Records;
 use crate::record::{Column, Record, RecordId};
 use crate::source::{BytesSource, FileSource, Source};
+use crate::sync::Mutex;
 use crate::uuid6;
 use crate::verbs::Report;
 
@@ -33,6 +34,17 @@ pub struct LogReader {
     options: Options,
     key: Key,
     disk: DiskRef,
+    known: Known,
+}
+
+/// What a look-up listed last, and when the folder was modified before that. A clone may list otherwise, and knows nothing.
+#[derive(Debug, Default)]
+struct Known(Mutex<Option<(SystemTime, Arc<View>)>>);
+
+impl Clone for Known {
+    fn clone(&self) -> Self {
+        Self::default()
+    }
 }
 
 /// The segments of a log at one moment, and how far the newest one is on the disk.
@@ -73,6 +85,7 @@ impl LogReader {
             disk: options.on().clone(),
             options,
             key,
+            known: Known::default(),
         };
         reader.check_key()?;
         Ok(reader)
@@ -222,7 +235,33 @@ impl LogReader {
     /// # Errors
     /// As [`get`](Self::get).
     pub fn hits(&self, uuid: &Uuid) -> Result<Option<Hits>> {
-        let view = self.view()?;
+        match self.hits_in(&*self.known()?, uuid) {
+            // It was removed so soon after it was listed that the time of the folder is the same.
+            Err(Error::SegmentGone { .. }) => self.hits_in(&self.view()?, uuid),
+            hits => hits,
+        }
+    }
+
+    /// The segments, not listed again if neither the mark nor the folder has changed.
+    fn known(&self) -> Result<Arc<View>> {
+        let stat = self.disk.stat(&self.folder, true);
+        let stat = stat.map_err(|error| Error::io(Some(&self.folder), "cannot stat", error))?;
+        let mark = Mark::read(&self.disk, &self.folder, &self.key)?;
+        // Never waited for: a thread that a fork left behind may have it.
+        if let Ok(known) = self.known.0.try_lock()
+            && let Some((modified, view)) = &*known
+            && (Some(*modified), view.mark) == (stat.modified, mark)
+        {
+            return Ok(view.clone());
+        }
+        let view = Arc::new(self.view()?);
+        if let Ok(mut known) = self.known.0.try_lock() {
+            *known = stat.modified.map(|modified| (modified, view.clone()));
+        }
+        Ok(view)
+    }
+
+    fn hits_in(&self, view: &View, uuid: &Uuid) -> Result<Option<Hits>> {
         let id = RecordId::from(uuid.into_bytes());
         let place = view.segments.partition_point(|own| own.id.first <= *uuid);
         let Some(segment) = place
@@ -231,7 +270,7 @@ impl LogReader {
         else {
             return Ok(None);
         };
-        let reach = self.reach(&view, segment);
+        let reach = self.reach(view, segment);
         if reach.is_nothing() || reach.last().is_some_and(|last| *uuid.as_bytes() > last) {
             return Ok(None);
         }
