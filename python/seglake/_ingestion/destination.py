@@ -27,8 +27,8 @@ if TYPE_CHECKING:
 
 __all__ = ["Destination", "Staging"]
 
-# What one library takes as it stands and another decodes or cuts off, and bytes that are no text.
-_READ_OTHERWISE: Final = re.compile(r"[?#\udc80-\udcff]|%[0-9A-Fa-f]{2}")
+# What one library takes as it stands and another decodes, cuts off or takes for a slash, and bytes that are no text.
+_READ_OTHERWISE: Final = re.compile(r"[?#\\\x00-\x1f\x7f\udc80-\udcff]|%[0-9A-Fa-f]{2}")
 
 _Item = TypeVar("_Item")
 _Result = TypeVar("_Result")
