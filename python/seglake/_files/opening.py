@@ -236,7 +236,7 @@ def _fsspec(uri: str, settings: Mapping[str, Any], secrets: tuple[str, ...]) -> 
         )
     except ImportError as error:
         raise ValueError(
-            f"{uri}: pyarrow.fs knows no such URI; where fsspec does, install that: pip install 'seglake[fsspec]'"
+            f"{uri}: pyarrow.fs knows no such URI; where fsspec does, install that: pip install fsspec"
         ) from error
     try:
         return cast("tuple[Any, str]", url_to_fs(uri, **settings))

@@ -169,8 +169,11 @@ def run(
     if table != "delta" and storage_options is not None:
         raise ValueError(f"`storage_options` is for tables of Delta Lake, and `table` is {table}")
     if table != "parquet":
-        package = {"delta": "deltalake", "iceberg": "pyiceberg"}[table]
-        require((package,), f"'seglake[{table}]'")
+        package, install = {
+            "delta": ("deltalake", "deltalake pyarrow"),
+            "iceberg": ("pyiceberg", "'pyiceberg[sql-sqlite]' pyarrow"),
+        }[table]
+        require((package,), install)
     own = dict(limits or {})
     for name, number in (("target_file_bytes", target_file_bytes), *own.items()):
         if number < 1:

