@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import json
 import os
 from abc import ABC, abstractmethod
@@ -16,6 +15,7 @@ from seglake._files import Stores
 from seglake._files.patterns import mounted_path
 from seglake._publish.elsewhere import Target, new_object, target_of
 
+from ._json_text import VALUE_FORMS, ValueForm, base64_text, is_json, json_text, json_value
 from ._publish.new_file import new_file
 from ._text import printable_path
 from ._values import instant_us
@@ -71,6 +71,7 @@ def export(
     path: str | os.PathLike[str] | BinaryIO,
     *,
     to: FileKind | None = None,
+    value: ValueForm | None = None,
     damage: str | os.PathLike[str] | None = None,
     compression: str = "zstd",
     row_group_rows: int = 1_048_576,
@@ -83,15 +84,17 @@ def export(
     URIs (`s3://bucket/x.parquet`) are written to as they are read: through `pyarrow.fs`, or else `fsspec`. The file is
     written to a local temporary file, and uploaded when it is complete.
 
-    In Parquet, statistics and the page index tell readers which row groups they need. In CSV, bytes are text with
-    `\xNN` for each byte that is not UTF-8 and `\x5c` for a backslash, as `Record.type` has it, an empty field is null
-    and `""` empty text. In JSON lines, bytes are base64. In both, times are ISO 8601 in UTC, and UUIDs are text.
-    Needs pyarrow.
+    In Parquet, statistics and the page index tell readers which row groups they need. In CSV, an empty field is null
+    and `""` empty text. In CSV and JSON lines, times are ISO 8601 in UTC, UUIDs are text, and types and tenant IDs are
+    as `Record.type` has them. Needs pyarrow.
 
     Args:
         scan: what `seglake.scan` returned.
         path: the file to write, by its path or URI, or a binary file object, to which Arrow is written as a stream.
         to: "parquet", "arrow", "csv" or "jsonl"; None tells it by the extension.
+        value: how CSV and JSON lines have values. None is "text" in CSV and "base64" in JSON lines. "text" and "json"
+            are the value itself; in `value_base64` is instead what is not UTF-8, or not JSON. "base64" and "hex" take
+            any bytes.
         damage: another file, of the kind that its extension says, for the damaged ranges that were skipped: `path`,
             `start`, `end` (bytes), `kind` and `cause`. Needs a scan with on_damage="skip".
         compression: the compression of Parquet, as `pyarrow.parquet.ParquetWriter` takes it; of Arrow "zstd", "lz4" or
@@ -112,11 +115,16 @@ def export(
         >>> seglake.export(seglake.scan("orders.active"), "orders.csv").records
         3
     """
+    _check_arguments(scan, path, damage, row_group_rows)
     kind = to or kind_of(path)
     if kind not in FILE_KINDS:
         raise ValueError(f"to is one of {', '.join(FILE_KINDS)}, not {kind!r}")
     if row_group_rows < 1:
         raise ValueError(f"row_group_rows is {row_group_rows}: it is at least 1")
+    if value is not None and value not in VALUE_FORMS:
+        raise ValueError(f"`value` is one of {', '.join(VALUE_FORMS)}, not {value!r}")
+    if value is not None and kind in ("parquet", "arrow"):
+        raise ValueError(f"`value` is for csv and jsonl: {kind} has values as they are")
     if damage is not None and scan.arguments["on_damage"] == "raise":
         raise ValueError('damage= needs a scan with on_damage="skip" or "repair": otherwise damage is an error')
     named = [each for each in (path, damage) if isinstance(each, str | os.PathLike)]
@@ -130,13 +138,35 @@ def export(
             damaged = open_files.enter_context(_opened(damage, places, overwrite=overwrite))
         schema = cast("Any", scan.schema)
         streamed = not isinstance(path, str | os.PathLike)
-        sheet = open_files.enter_context(_sheet(kind, records, schema, compression, row_group_rows, streamed=streamed))
+        sheet = open_files.enter_context(
+            _sheet(kind, records, schema, compression, row_group_rows, value=value, streamed=streamed)
+        )
         ranges = None
         if damage is not None and damaged is not None:
             ranges = open_files.enter_context(
                 _sheet(kind_of(damage), damaged, _damage_schema(), compression, row_group_rows)
             )
         return _write(scan, sheet, ranges, progress)
+
+
+def _check_arguments(scan: object, path: object, damage: object, row_group_rows: object) -> None:
+    """Refuses what is of another type.
+
+    Raises:
+        TypeError: something is.
+    """
+    from ._scan import Scan
+
+    if not isinstance(scan, Scan):
+        raise TypeError(
+            f"scan must be what seglake.scan returned, not {type(scan).__name__}: seglake.scan reads a path"
+        )
+    if not isinstance(path, str | os.PathLike) and not hasattr(path, "write"):
+        raise TypeError(f"path must be a path, a URI or a binary file object, not {type(path).__name__}")
+    if damage is not None and not isinstance(damage, str | os.PathLike):
+        raise TypeError(f"damage must be a path or a URI, not {type(damage).__name__}")
+    if not isinstance(row_group_rows, int):
+        raise TypeError(f"row_group_rows must be an int, not {type(row_group_rows).__name__}")
 
 
 def kind_of(path: str | os.PathLike[str] | BinaryIO) -> FileKind:
@@ -316,7 +346,14 @@ class _Sheet(ABC):
 
 
 def _sheet(
-    kind: FileKind, file: BinaryIO, schema: Any, compression: str, row_group_rows: int, *, streamed: bool = False
+    kind: FileKind,
+    file: BinaryIO,
+    schema: Any,
+    compression: str,
+    row_group_rows: int,
+    *,
+    value: ValueForm | None = None,
+    streamed: bool = False,
 ) -> _Sheet:
     import pyarrow as pa
 
@@ -328,7 +365,7 @@ def _sheet(
             return _Arrow(file, schema, compression, streamed=streamed)
     except pa.ArrowException as error:
         raise ValueError(f"compression={compression!r}: {error}") from error
-    return _Csv(file, schema) if kind == "csv" else _JsonLines(file)
+    return _Csv(file, schema, value or "text") if kind == "csv" else _JsonLines(file, value or "base64")
 
 
 class _Parquet(_Sheet):
@@ -383,52 +420,82 @@ class _Arrow(_Sheet):
 
 
 class _Csv(_Sheet):
-    def __init__(self, file: BinaryIO, schema: pa.Schema) -> None:
+    def __init__(self, file: BinaryIO, schema: pa.Schema, form: ValueForm) -> None:
         from pyarrow import csv
 
-        self._writer: Any = csv.CSVWriter(cast("Any", file), _as_text(schema.empty_table()).schema)
+        self._form: ValueForm = form
+        self._writer: Any = csv.CSVWriter(cast("Any", file), _as_text(schema.empty_table(), form).schema)
 
     def write(self, batch: pa.RecordBatch) -> None:
         import pyarrow as pa
 
-        self._writer.write_table(_as_text(pa.Table.from_batches([batch])))
+        self._writer.write_table(_as_text(pa.Table.from_batches([batch]), self._form))
 
     def close(self, *, complete: bool) -> None:
         self._writer.close()
 
 
 class _JsonLines(_Sheet):
-    def __init__(self, file: BinaryIO) -> None:
+    def __init__(self, file: BinaryIO, form: ValueForm) -> None:
         self._file = file
+        self._form: ValueForm = form
 
     def write(self, batch: pa.RecordBatch) -> None:
-        import pyarrow as pa
-
-        table = pa.Table.from_batches([batch])
-        names = table.column_names
-        columns = [_values(column, _base64) for column in table.columns]
-        rows = (dict(zip(names, row, strict=True)) for row in zip(*columns, strict=True))
-        self._file.write("".join(f"{json.dumps(row)}\n" for row in rows).encode())
+        members = [self._members(name, batch.column(name)) for name in batch.schema.names]
+        self._file.write("".join(f"{{{', '.join(row)}}}\n" for row in zip(*members, strict=True)).encode())
 
     def close(self, *, complete: bool) -> None:
         pass
 
+    def _members(self, name: str, column: Any) -> list[str]:
+        if name == "value":
+            return [json_value(value, self._form) for value in column.to_pylist()]
+        key = json_text(name)
+        return [f"{key}: {json_text(value)}" for value in _values(column, base64_text)]
 
-def _as_text(table: pa.Table) -> pa.Table:
+
+def _as_text(table: pa.Table, form: ValueForm) -> pa.Table:
     """Returns the columns that CSV has no way to write as text."""
     import pyarrow as pa
 
-    columns: list[Any] = []
-    for column in table.columns:
+    columns: dict[str, Any] = {}
+    for name, column in zip(table.column_names, table.columns, strict=True):
         kind = column.type
         if pa.types.is_integer(kind) or pa.types.is_boolean(kind) or pa.types.is_string(kind):
-            columns.append(column)
+            columns[name] = column
+            continue
+        if name == "value":
+            texts = {own: pa.array(values, pa.string()) for own, values in _texts(column.to_pylist(), form).items()}
+            columns |= {own: pa.chunked_array([values]) for own, values in texts.items()}
             continue
         values = _values(column, _shown)
         nested = pa.types.is_nested(kind)
         texts = [json.dumps(value) if nested and value is not None else value for value in values]
-        columns.append(pa.chunked_array([pa.array(texts, pa.string())]))
-    return pa.table(columns, names=table.column_names)
+        columns[name] = pa.chunked_array([pa.array(texts, pa.string())])
+    return pa.table(columns)
+
+
+def _texts(values: Sequence[bytes | None], form: ValueForm) -> dict[str, list[str | None]]:
+    """Returns the columns of values as text. What is not in the form `text` or `json` is base64 in one of its own."""
+    if form in ("base64", "hex"):
+        encode = base64_text if form == "base64" else bytes.hex
+        return {"value": [None if value is None else encode(value) for value in values]}
+    texts: list[str | None] = []
+    others: list[str | None] = []
+    for value in values:
+        text = None if value is None else _text_of(value, form)
+        texts.append(text)
+        others.append(None if value is None or text is not None else base64_text(value))
+    return {"value": texts, "value_base64": others}
+
+
+def _text_of(value: bytes, form: ValueForm) -> str | None:
+    if form == "json" and not is_json(value):
+        return None
+    try:
+        return value.decode()
+    except UnicodeDecodeError:
+        return None
 
 
 def _values(column: Any, of_bytes: Callable[[bytes], str]) -> list[Any]:
@@ -455,10 +522,6 @@ def _plain(value: Any, of_bytes: Callable[[bytes], str], *, is_uuid: bool = Fals
             return [_plain(each, of_bytes) for each in cast("list[Any]", value)]
         case _:
             return value
-
-
-def _base64(value: bytes) -> str:
-    return base64.b64encode(value).decode("ascii")
 
 
 def _shown(value: bytes) -> str:

@@ -6,8 +6,6 @@ import os
 import re
 
 _NAMED = {"\n": "\\n", "\r": "\\r", "\t": "\\t"}
-# How Python has the bytes of a path that are not UTF-8.
-_NOT_UTF8 = re.compile("[\udc80-\udcff]")
 _HEX_BYTE = re.compile("x([0-9a-fA-F]{2})")
 
 
@@ -25,8 +23,8 @@ def printable(text: str) -> str:
 
 
 def printable_path(path: str | os.PathLike[str]) -> str:
-    r"""A path as `printable` text, with `\xNN` for each byte that is not part of valid UTF-8."""
-    return printable(_NOT_UTF8.sub(lambda byte: f"\\x{ord(byte.group()) - 0xDC00:02x}", os.fspath(path)))
+    """A path as `printable` text."""
+    return printable(os.fspath(path))
 
 
 def path_text(path: str) -> str:
@@ -45,6 +43,8 @@ def _spelled(character: str) -> str:
     if character in _NAMED:
         return _NAMED[character]
     code = ord(character)
+    if 0xDC80 <= code <= 0xDCFF:
+        code -= 0xDC00  # how Python has a byte of a path that is not UTF-8
     if code < 0x100:
         return f"\\x{code:02x}"
     return f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"

@@ -258,7 +258,7 @@ def assignments(texts: Sequence[str], form: str) -> dict[str, str]:
 
 
 def condition(text: str) -> tuple[str, str, str]:
-    """Reads a column, an operator and the text of a value: `offset >= 500`.
+    """Reads a column, an operator and the text of a value, without quotes around it: `offset >= 500`, `type == 'x'`.
 
     Raises:
         WrongValueError: it is something else.
@@ -266,7 +266,9 @@ def condition(text: str) -> tuple[str, str, str]:
     match = _CONDITION.fullmatch(text.strip())
     if match is None:
         raise WrongValueError(text, "COLUMN OP VALUE, such as 'offset >= 500'")
-    return match[1], match[2], match[3]
+    value = match[3]
+    is_quoted = len(value) >= 2 and value[0] == value[-1] and value[0] in "'\""
+    return match[1], match[2], value[1:-1] if is_quoted else value
 
 
 def option_value(option: FormatOption, text: str) -> bool | int | str:

@@ -161,7 +161,7 @@ def test_a_file_name_is_hostile_too(tmp_path: Path) -> None:
         done = here(name, path)
         assert done.status == 2
         assert done.err.count("\n") == 1
-        assert "\\x1b[31mred\\nline\\udcff" in done.err
+        assert "\\x1b[31mred\\nline\\xff" in done.err
         assert done.err.rstrip("\n").isprintable()
 
 
@@ -313,3 +313,26 @@ def values(tmp_path: Path) -> Callable[..., Path]:
         return path
 
     return write
+
+
+@pytest.mark.parametrize("quote", ["'", '"'])
+def test_the_value_of_a_condition_may_have_quotes(quote: str, tmp_path: Path) -> None:
+    with library.create(tmp_path / "a.active", format="active") as writer:
+        for kind in ("order.paid", "other"):
+            writer.write(type=kind, value=kind)
+    done = here("cat", "--columns", "value", "--where", f"type == {quote}order.paid{quote}", tmp_path / "a.active")
+    assert (done.status, done.out, done.err) == (0, "order.paid\n", "")
+
+
+@pytest.mark.parametrize(
+    "arguments", [("--type", "order.*"), ("--type", "'order.paid'"), ("--where", "type == order.*")]
+)
+def test_that_nothing_matched_is_said_of_what_looks_like_a_pattern(arguments: tuple[str, str], tmp_path: Path) -> None:
+    with library.create(tmp_path / "a.active", format="active") as writer:
+        writer.write(type="order.paid", value="")
+    for words in (("cat",), ("export", "--to", "-")):
+        done = here(*words, *arguments, tmp_path / "a.active")
+        assert (done.status, done.out) == (0, "")
+        assert done.err.startswith("seglake: no record matched: ")
+        assert "is compared as it is written" in done.err
+    assert here("cat", "--type", "other", tmp_path / "a.active").err == ""

@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from seglake.cli.render import json_ascii, json_text, printable, printable_bytes, printable_lines
+from seglake._json_text import json_ascii, json_text
+from seglake.cli.render import printable, printable_bytes, printable_lines
 
 
 @pytest.mark.parametrize(
@@ -19,7 +20,7 @@ from seglake.cli.render import json_ascii, json_text, printable, printable_bytes
         ("\x9b31m\x85", "\\x9b31m\\x85"),
         ("\u202egpj.exe\u2069", "\\u202egpj.exe\\u2069"),
         ("\u2028\u2029\u200b\ufeff", "\\u2028\\u2029\\u200b\\ufeff"),
-        ("\udcff", "\\udcff"),
+        ("\udcff", "\\xff"),
         ("\U000e0041", "\\U000e0041"),
         ("[red]markup[/red]", "[red]markup[/red]"),
         ("back\\slash", "back\\slash"),

@@ -67,6 +67,11 @@ def test_arrow_as_file_and_as_stream(logs: Path, tmp_path: Path) -> None:
     assert ipc.open_stream(stream.getvalue()).read_all() == scan.to_table()
 
 
+def of_row(row: dict[str, str]) -> bytes:
+    """The value of a row of CSV with values as text."""
+    return base64.b64decode(row["value_base64"]) if row["value_base64"] else row["value"].encode()
+
+
 def test_csv_tells_null_from_empty_and_loses_no_byte(tmp_path: Path) -> None:
     values = [b"", b'"quoted", \\x5c \\', b"\xff\x00\n", "é".encode()]
     path = tmp_path / "a.active"
@@ -78,11 +83,49 @@ def test_csv_tells_null_from_empty_and_loses_no_byte(tmp_path: Path) -> None:
     text = new.read_text(encoding="utf-8")
     rows = list(csv.DictReader(io.StringIO(text)))
     assert [row["uuid"] for row in rows] == [str(uuid) for uuid in uuids]
-    texts = [value.replace(b"\\", b"\\x5c").decode(errors="backslashreplace") for value in values]
-    assert [row["value"] for row in rows] == texts
+    assert [of_row(row) for row in rows] == values
     seglake.export(scan.select(["value", "cause"]), new, overwrite=True)
-    assert new.read_text(encoding="utf-8").splitlines()[:2] == ['"value","cause"', '"",']
+    assert new.read_text(encoding="utf-8").splitlines()[:2] == ['"value","value_base64","cause"', '"",,']
     assert datetime.fromisoformat(rows[0]["timestamp"]) == next(iter(seglake.open(path))).timestamp
+
+
+VALUES = [b'{"city": "M\\u00fcnchen", "n": 12345678901234567890.10}', '["ü"]'.encode(), b"plain \\xff", b"\xff", b""]
+
+
+@pytest.fixture
+def texts(tmp_path: Path) -> Path:
+    path = tmp_path / "texts.active"
+    with seglake.create(path, format="active") as writer:
+        for value in VALUES:
+            writer.write(type=b"a\\b\xff", value=value)
+    return path
+
+
+@pytest.mark.parametrize("form", [None, "text", "json", "base64", "hex"])
+def test_values_in_csv(texts: Path, tmp_path: Path, form: str | None) -> None:
+    new = tmp_path / "all.csv"
+    arguments = () if form is None else ("--value", form)
+    assert here("export", texts, "--columns", "type,value", "--to", new, *arguments).status == 0
+    rows = list(csv.DictReader(io.StringIO(new.read_text(encoding="utf-8"), newline="")))
+    assert {row["type"] for row in rows} == {"a\\x5cb\\xff"}
+    if form in ("base64", "hex"):
+        decode = bytes.fromhex if form == "hex" else base64.b64decode
+        assert [decode(row["value"]) for row in rows] == VALUES
+        assert rows[0].keys() == {"type", "value"}
+        return
+    assert [of_row(row) for row in rows] == VALUES
+    assert json.loads(rows[0]["value"])["city"] == "München"
+    as_they_are = [True, True, form != "json", False]
+    assert [row["value"] != "" for row in rows[:4]] == as_they_are
+
+
+@pytest.mark.parametrize("form", ["text", "json", "base64", "hex"])
+def test_values_in_json_lines_are_as_cat_shows_them(texts: Path, tmp_path: Path, form: str) -> None:
+    new = tmp_path / "all.jsonl"
+    assert here("export", texts, "--columns", "type,value", "--value", form, "--to", new).status == 0
+    shown = here("cat", "--json", "--columns", "type,value", "--value", form, texts).out
+    assert new.read_text(encoding="ascii") == shown
+    assert here("export", texts, "--columns", "type,value", "--value", form, "--to", "-").out == shown
 
 
 @pytest.mark.parametrize("format", ["active", "sealed", "tenant", "chunked", "oplog"])
@@ -101,6 +144,24 @@ def test_json_lines_of_every_format(vectors: Path, tmp_path: Path, format: str) 
     for kind in ("parquet", "csv", "arrow"):
         exported = seglake.export(seglake.scan(path, format=format), tmp_path / f"all.{kind}")
         assert exported.records == row_count(path, format)
+
+
+def test_what_is_no_scan_is_said(logs: Path, tmp_path: Path) -> None:
+    export = cast("Any", seglake.export)
+    path = logs / "0.chunks"
+    for wrong in (path, str(path), seglake.open(path)):
+        with pytest.raises(TypeError, match=r"scan must be what seglake\.scan returned, not "):
+            export(wrong, tmp_path / "all.csv")
+    scan = seglake.scan(path)
+    with pytest.raises(TypeError, match="path must be a path, a URI or a binary file object, not int"):
+        export(scan, 5)
+    with pytest.raises(TypeError, match="damage must be a path or a URI, not int"):
+        export(scan, tmp_path / "a.csv", damage=5)
+    with pytest.raises(TypeError, match="row_group_rows must be an int, not str"):
+        export(scan, tmp_path / "a.csv", row_group_rows="5")
+    seglake.export(scan, tmp_path / "a.csv")
+    with pytest.raises(FileExistsError, match="overwrite=True replaces it"):
+        seglake.export(scan, tmp_path / "a.csv")
 
 
 def row_count(path: Path, format: str) -> int:
@@ -139,6 +200,8 @@ def test_damage_stops_or_is_written_beside(logs: Path, tmp_path: Path) -> None:
         ("all.parquet", {"damage": "d.csv"}, 'on_damage="skip"'),
         ("logs/0.chunks", {"to": "csv", "overwrite": True}, "is among the files that are read"),
         ("all.parquet", {"compression": "nope"}, "nope"),
+        ("all.csv", {"value": "utf8"}, "`value` is one of text, json, base64, hex, not 'utf8'"),
+        ("all.parquet", {"value": "text"}, "`value` is for csv and jsonl: parquet has values as they are"),
     ],
 )
 def test_wrong_arguments(logs: Path, tmp_path: Path, name: str, arguments: dict[str, Any], said: str) -> None:
@@ -179,7 +242,7 @@ def test_command_with_damage(logs: Path, tmp_path: Path) -> None:
     done = here("export", logs, "--to", new, "--on-damage", "skip", "--damage", tmp_path / "damage.csv")
     assert done.status == 1
     assert "skipped 1 damaged range, " in done.err
-    assert len(new.read_text().splitlines()) > 551
+    assert len(new.read_text().splitlines()) == 551
     assert (tmp_path / "damage.csv").read_text().splitlines()[0] == '"path","start","end","kind","cause"'
 
 

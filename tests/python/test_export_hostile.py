@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import csv
 import io
 import json
@@ -223,7 +224,7 @@ def test_no_records_at_all(tmp_path: Path, kind: str) -> None:
     elif kind == "arrow":
         assert ipc.open_file(str(new)).read_all().column_names == columns
     else:
-        assert new.read_text() == ('"uuid","timestamp","type","value"\n' if kind == "csv" else "")
+        assert new.read_text() == ('"uuid","timestamp","type","value","value_base64"\n' if kind == "csv" else "")
     nothing = tmp_path / "nothing"
     nothing.mkdir()
     done = here("export", nothing, "--to", tmp_path / f"none.{kind}")
@@ -330,7 +331,9 @@ def test_texts_of_any_bytes_in_csv(tmp_path: Path) -> None:
     with (tmp_path / "all.csv").open(encoding="utf-8", newline="") as file:
         rows = list(csv.DictReader(file))
     shown = [kind.replace(b"\\", b"\\x5c").decode(errors="backslashreplace") for kind in kinds]
-    assert [row["type"] for row in rows] == [row["value"] for row in rows] == shown
+    assert [row["type"] for row in rows] == shown
+    values = [base64.b64decode(row["value_base64"]) or row["value"].encode() for row in rows]
+    assert values == kinds
     seglake.export(scan, tmp_path / "all.jsonl")
     lines = (tmp_path / "all.jsonl").read_text(encoding="ascii").splitlines()
     assert [json.loads(line)["type"] for line in lines] == shown

@@ -19,6 +19,8 @@ from seglake._files import Entry, RemoteFile, Store
 from seglake._files.arrow_store import ArrowStore
 from seglake._files.fsspec_store import FsspecStore
 
+from .new_file import prefix_of
+
 __all__ = ["Target", "new_object", "target_of"]
 
 # S3 copies no larger object in one request, and pyarrow.fs makes one.
@@ -181,7 +183,7 @@ class Target(ABC):
     def _rename_into(self, local: Path, path: str, name: str, *, create: bool) -> None:
         folder, _, file = path.rpartition("/")
         within = f"{folder}/" if folder or path.startswith("/") else ""
-        staged = f"{within}.{file}.{uuid.uuid4().hex}.tmp"
+        staged = f"{within}.{prefix_of(file)}.{uuid.uuid4().hex}.tmp"
         old: Entry | None = None
         try:
             self._make_folder(folder)

@@ -16,10 +16,11 @@ from . import durable
 if TYPE_CHECKING:
     from typing_extensions import Buffer
 
-__all__ = ["new_file"]
+__all__ = ["new_file", "prefix_of"]
 
 _LONGEST_NAME_BYTES = 200
 # In the words of the library's own new files.
+_EXISTS = "cannot open for writing: there is a file: overwrite=True replaces it"
 _NOT_SYNCED = (
     "the new file is complete and in its place, but a loss of power may undo that: its folder cannot be synced: "
 )
@@ -36,9 +37,8 @@ def new_file(path: str, *, replace: bool) -> Generator[BinaryIO]:
     final = Path(path)
     # A link that leads nowhere is in the way too.
     if not replace and os.path.lexists(final):
-        raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), path)
-    # A name that is as long as names may be has no room for more.
-    prefix = final.name if len(os.fsencode(final.name)) <= _LONGEST_NAME_BYTES else "seglake"
+        raise FileExistsError(errno.EEXIST, _EXISTS, path)
+    prefix = prefix_of(final.name)
     staged: Path | None = None
     try:
         # The name is known before there is a file of it: an interruption may come as soon as there is one.
@@ -63,6 +63,11 @@ def new_file(path: str, *, replace: bool) -> Generator[BinaryIO]:
     finally:
         if staged is not None:
             staged.unlink(missing_ok=True)
+
+
+def prefix_of(name: str) -> str:
+    """Returns what the temporary name of a file begins with: the longest names have no room for more."""
+    return name if len(os.fsencode(name)) <= _LONGEST_NAME_BYTES else "seglake"
 
 
 def _staged(path: Path) -> int:

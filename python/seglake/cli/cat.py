@@ -124,6 +124,7 @@ def command(
     options.check_key(given["key"])
     wanted = Wanted(ids)
     left = limit
+    is_any_printed = False
 
     import seglake
 
@@ -131,7 +132,7 @@ def command(
     formats = seglake.formats(dialect=given["dialect"])
 
     def show(file: Input) -> int:
-        nonlocal left
+        nonlocal left, is_any_printed
         if left == 0:
             return Status.SOUND
         if at is not None and at > (nbytes := file.size):
@@ -156,6 +157,7 @@ def command(
                 if error.byte_offset == at:
                     error.add_note("no record begins at --at, or the one there is damaged")
                 raise
+            is_any_printed = is_any_printed or printed > 0
             report, refused = reader.report, reader.parity_refused
         if left is not None:
             left -= printed
@@ -167,6 +169,8 @@ def command(
         return Status.DAMAGED
 
     status = max(named.status, each(named.files, spool_limit=spool_limit, action=show, segments=named.segments))
+    if not is_any_printed and (remark := options.compared_as_written(given)) is not None:
+        say(remark)
     if left == 0 or not wanted.missing:
         return status
     say("\n".join(wanted.missing_said()))

@@ -8,6 +8,7 @@ from typing import Any, cast
 import click
 
 from seglake import _values as values
+from seglake._json_text import VALUE_FORMS, ValueForm
 
 from . import folders, options
 from .failure import Status, Trouble, say, telling_of_existing
@@ -27,7 +28,7 @@ Examples:
   seglake export orders.active --columns timestamp,type --to orders.csv
   seglake export s3://bucket/logs --include-path file --to all.arrow
   seglake export logs --to s3://bucket/flights.parquet
-  seglake export orders.active --to - | jq .type
+  seglake export orders.active --value json --to - | jq .value.id
 """
 
 
@@ -55,6 +56,13 @@ Examples:
     default="string",
     show_default=True,
     help="How Parquet and Arrow have UUIDs: as text, 16 bytes, Arrow's own type (in Parquet the type UUID), or bytes.",
+)
+@click.option(
+    "--value",
+    "form",
+    type=click.Choice(VALUE_FORMS),
+    help="How CSV and JSON lines have values. With text and json it is the value itself; what is not JSON (text: not "
+    "UTF-8) is base64 in value_base64. [default: text in CSV, base64 in JSON lines]",
 )
 @click.option("--damage", metavar="FILE", type=options.PATH, help="With --on-damage skip: a table of what was skipped.")
 @click.option(
@@ -84,6 +92,7 @@ def command(
     columns: list[str] | None,
     include_path: str | None,
     uuid_type: str,
+    form: ValueForm | None,
     damage: str | None,
     compression: str,
     row_group_rows: int,
@@ -138,6 +147,7 @@ def command(
                 scan,
                 sys.stdout.buffer if to_terminal else destination,
                 to="jsonl" if to_terminal else None,
+                value=form,
                 damage=damage,
                 compression=compression,
                 row_group_rows=row_group_rows,
@@ -156,6 +166,8 @@ def command(
         written = exact_size(_file_bytes(destination))
         files = count(len(scan.files()), "file")
         click.echo(f"{printable(destination)}: {count(exported.records, 'record')} of {files}, {written}")
+    if not exported.records and (remark := options.compared_as_written({**given, "where": conditions})) is not None:
+        say(remark)
     if exported.damaged_ranges:
         ranges = count(exported.damaged_ranges, "damaged range")
         where = "" if damage is None else f": {printable(damage)} has them"

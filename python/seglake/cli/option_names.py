@@ -20,11 +20,13 @@ _OPTIONS: Final = {
     "on_wrong_key": "--on-wrong-key record",
     "parity": "--sidecar",
     "parity=None": "--sidecar none",
+    "readonly": "seglake cat",
     "renumber": "--renumber",
     "sidecar": "--sidecar",
     "to": "--to",
     "table": "--table",
     "undo": "--replaced",
+    "value": "--value",
 }
 
 

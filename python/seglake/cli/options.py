@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -14,7 +15,7 @@ from seglake._filters import FILTER_OPTIONS, MOST_OFFSET, MOST_PARTITION, condit
 from seglake._types import ProfileName
 
 from . import failure
-from .render import column_kinds
+from .render import column_kinds, printable
 
 if TYPE_CHECKING:
     from seglake._filters import Condition
@@ -387,6 +388,21 @@ def wanted(command: Command) -> Command:
     ):
         command = option(command)
     return command
+
+
+def compared_as_written(given: Mapping[str, Any]) -> str | None:
+    """What to say where no record was chosen, and a value looks like a pattern or has quotes; else None."""
+    texts = [
+        *(given.get("types") or ()),
+        *(given.get("tenants") or ()),
+        *(each[2] for each in given.get("where") or ()),
+    ]
+    for text in (os.fsdecode(text) for text in texts):
+        if any(sign in text for sign in "*?'\""):
+            return (
+                f"no record matched: {printable(text)} is compared as it is written: * and ? and quotes are part of it"
+            )
+    return None
 
 
 def byte_range(context: click.Context, parameter: click.Parameter, text: str | None) -> tuple[int, int | None] | None:

@@ -7,17 +7,20 @@ the reading direction or end the line.
 
 from __future__ import annotations
 
-import base64
-import json
 import re
 import shutil
 import uuid
 from collections.abc import Callable, Container, Iterable, Sequence
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, Literal, NoReturn, Protocol, TextIO, cast
+from typing import TYPE_CHECKING, Any, Protocol, TextIO, cast
 
 import click
 
+from seglake._json_text import ValueForm as ValueForm
+from seglake._json_text import base64_text as base64_text
+from seglake._json_text import json_compact as json_compact
+from seglake._json_text import json_text as json_text
+from seglake._json_text import json_value
 from seglake._text import printable as printable
 from seglake._values import instant, instant_us
 
@@ -30,11 +33,6 @@ if TYPE_CHECKING:
 
     from seglake import Format, Record
 
-ValueForm = Literal["text", "json", "hex", "base64"]
-
-_encode = json.JSONEncoder(ensure_ascii=True, allow_nan=False).encode
-_encode_compact = json.JSONEncoder(ensure_ascii=True, allow_nan=False, separators=(",", ":")).encode
-_NOT_PLAIN_ASCII = re.compile(r"[^\x20-\x7e]")
 _UNITS = ("bytes", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB")
 _FOR_PEOPLE = ("timestamp", "text", "int64")
 _NUMBERS = ("int64", "uint64")
@@ -61,36 +59,6 @@ def printable_bytes(value: bytes) -> str:
     return printable(value.decode("utf-8", "backslashreplace"))
 
 
-def json_text(value: Any) -> str:
-    """The value as one line of JSON in plain ASCII, which no terminal acts on and no encoding loses."""
-    # Of all that the encoder leaves as it is only DEL is not printable, and that can only stand within a string.
-    return _encode(value).replace("\x7f", "\\u007f")
-
-
-def json_compact(value: Any) -> str:
-    """Like `json_text`, without blanks."""
-    return _encode_compact(value).replace("\x7f", "\\u007f")
-
-
-def json_ascii(document: str) -> str:
-    r"""A JSON document, valid already, in plain ASCII on one line, with the same meaning.
-
-    In valid JSON a control character stands only between tokens, where a blank does as well, and any other character
-    that is not plain ASCII only within a string, where `\uNNNN` is the same character.
-    """
-    if document.isascii() and document.isprintable():
-        return document
-    return _NOT_PLAIN_ASCII.sub(_json_spelled, document)
-
-
-def _json_spelled(match: re.Match[str]) -> str:
-    character = match.group()
-    if character < " ":
-        return " "
-    units = character.encode("utf-16-be", "surrogatepass")
-    return "".join(f"\\u{units[at : at + 2].hex()}" for at in range(0, len(units), 2))
-
-
 def count(number: int, singular: str, plural: str | None = None) -> str:
     """A number with its noun: `1 record`, `1,234 records`."""
     return f"{number:,} {singular if number == 1 else plural or singular + 's'}"
@@ -110,11 +78,6 @@ def exact_size(number: int) -> str:
     """A number of bytes exactly, with a rounded one after it where that helps: `12,345,678 bytes (11.8 MiB)`."""
     exact = count(number, "byte")
     return exact if number < 1024 else f"{exact} ({size(number)})"
-
-
-def base64_text(value: bytes) -> str:
-    """Bytes in base64."""
-    return base64.b64encode(value).decode("ascii")
 
 
 def plain(value: Any, of_bytes: Callable[[bytes], str] = base64_text) -> Any:
@@ -214,8 +177,7 @@ class JsonLines:
 
     def __init__(self, columns: Sequence[str], form: ValueForm, fields: Fields) -> None:
         self._columns = tuple((name, json_text(name)) for name in columns)
-        self._encode_value = _ENCODERS[form]
-        self._no_value_key = "value_base64" if form == "json" else "value"
+        self._form: ValueForm = form
         self._fields = fields
 
     def line(self, record: Record) -> str:
@@ -225,11 +187,7 @@ class JsonLines:
     def _field(self, record: Record, name: str, key: str) -> str:
         value = self._fields.of(record, name)
         if name == "value":
-            if value is None:
-                # Told apart from a value that is JSON's null.
-                return f'"{self._no_value_key}": null'
-            encoded = self._encode_value(value)
-            return f'"value_base64": {_base64(value)}' if encoded is None else f'"value": {encoded}'
+            return json_value(value, self._form)
         if name == "timestamp" and value is None:
             return f'"timestamp_us": {record.timestamp_us}'
         return f"{key}: {json_text(plain(value))}"
@@ -312,43 +270,6 @@ def _cells(text: str) -> int:
     return cell_len(text)
 
 
-def _base64(value: bytes) -> str:
-    return f'"{base64_text(value)}"'
-
-
-def _hex(value: bytes) -> str:
-    return f'"{value.hex()}"'
-
-
-def _text(value: bytes) -> str | None:
-    try:
-        return json_text(value.decode("utf-8"))
-    except UnicodeDecodeError:
-        return None
-
-
-def _json(value: bytes) -> str | None:
-    """The value's own text where it is valid JSON: numbers keep all digits, objects all names in their order."""
-    try:
-        text = value.decode("utf-8")
-        _decode(text)
-    except (ValueError, RecursionError):
-        return None
-    return json_ascii(text).strip(" ")
-
-
-def _no_constant(name: str) -> NoReturn:
-    raise ValueError(f"{name} is not JSON")
-
-
-# Whether it is JSON is all that is asked: numbers stay text, however long they are.
-_decode = json.JSONDecoder(parse_int=str, parse_float=str, parse_constant=_no_constant).decode
-_ENCODERS: dict[ValueForm, Callable[[bytes], str | None]] = {
-    "base64": _base64,
-    "hex": _hex,
-    "text": _text,
-    "json": _json,
-}
 _COLOURS = {"position": "bright_black", "timestamp": "cyan", "type": "yellow"}
 
 
