@@ -11,12 +11,12 @@ from dataclasses import dataclass, field
 from hashlib import blake2b
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
 
 from ._by_sidecar import RAW, NotASegmentError, is_sound, verified
 from ._errors import DamageError, FormatError, SeglakeError
 from ._files import FileFilter, SegmentFile, Stores, find_files
-from ._files.patterns import owner_of
+from ._files.patterns import owner_of, without_kept
 from ._native import Repaired, Report, repair, verify
 from ._publish.new_file import new_file
 from ._types import ParityReport
@@ -115,12 +115,20 @@ def scrub(
         >>> [(found.path, found.ok) for found in seglake.scrub("orders.active")]
         [('orders.active', True)]
     """
-    folders = [os.fspath(path) for path in ([paths] if isinstance(paths, (str, PathLike)) else paths)]
+    named = [os.fspath(path) for path in ([paths] if isinstance(paths, (str, PathLike)) else paths)]
+    folders = without_kept(named)
+    if not isinstance(cast("Any", rate), int | None):
+        raise TypeError(f"rate must be an int, in bytes a second, not {type(rate).__name__}")
     if rate is not None and rate < 1:
         raise ValueError(f"rate is {rate}: it is at least 1, in bytes a second")
-    if subset is not None and not 1 <= subset[0] <= subset[1]:
-        raise ValueError(f"subset is {subset}: it is (k, n), with k from 1 to n")
-    for path in folders:
+    match subset:
+        case None:
+            pass
+        case (int(k), int(n)) if 1 <= k <= n:
+            pass
+        case _:
+            raise ValueError(f"subset is {subset}: it is (k, n), with k from 1 to n")
+    for path in named:
         os.stat(path)  # noqa: PTH116 - the path is shown as it was given
     noted = None if state is None else _State.load(os.fspath(state), folders, subset)
     if noted is not None:
@@ -204,7 +212,9 @@ def _is_sealed(path: str | None) -> bool:
 
 
 def _alone(path: str) -> FormatError:
-    """A sidecar is listed only where what it restores is not: that was deleted or renamed."""
+    """A sidecar is listed only where what it restores is not: that was deleted or renamed. Or it is named alone."""
+    if os.path.lexists(owner_of(path) or ""):
+        return FormatError("it is a parity sidecar: name the file that it is for", path=path)
     return FormatError(
         f"expected {owner_of(path)}, which this sidecar is of, found no such file",
         path=path,

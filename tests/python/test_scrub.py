@@ -11,6 +11,7 @@ import sys
 from itertools import islice
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from cli_process import here
@@ -137,6 +138,46 @@ def test_a_file_that_is_no_segment_is_skipped_and_named(folder: Path) -> None:
     # Damage elsewhere is not hidden by it.
     flip(folder / "active.active")
     assert here("scrub", "--dialect", "autobase", folder).status == 1
+
+
+@pytest.mark.parametrize("command", [("scrub",), ("verify",), ("protect",), ("protect", "--format", "raw")])
+def test_a_sidecar_that_is_named_with_its_file_is_read_with_it(
+    command: tuple[str, ...], tmp_path: Path, vectors: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As `*` names both."""
+    monkeypatch.chdir(tmp_path)
+    Path("a.active").write_bytes((vectors / "active" / "typical.bin").read_bytes())
+    seglake.protect("a.active")
+    done = here(*command, "a.active", "a.active.par")
+    assert (done.status, done.err) == (0, "")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["a.active", "a.active.par"]
+
+
+@pytest.mark.parametrize("command", ["scrub", "verify", "protect", "repair"])
+def test_a_sidecar_that_is_named_alone_is_told_apart(
+    command: str, tmp_path: Path, vectors: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("a.active").write_bytes((vectors / "active" / "typical.bin").read_bytes())
+    seglake.protect("a.active")
+    done = here(command, "a.active.par")
+    assert done.status == 2
+    assert done.err.endswith("a.active.par: it is a parity sidecar: name the file that it is for\n")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error"),
+    [
+        ({"rate": "20MiB"}, "rate must be an int, in bytes a second, not str"),
+        ({"rate": 1.5}, "rate must be an int, in bytes a second, not float"),
+        ({"subset": 3}, "subset is 3: it is"),
+        ({"subset": ("1", "2")}, "it is .k, n., with k from 1 to n"),
+        ({"subset": (1, 2, 3)}, "it is .k, n., with k from 1 to n"),
+    ],
+)
+def test_an_argument_of_another_type_is_named(tmp_path: Path, arguments: dict[str, Any], error: str) -> None:
+    with pytest.raises((TypeError, ValueError), match=error):
+        scrub(tmp_path, **arguments)
 
 
 def test_a_sidecar_without_its_file_is_an_error(folder: Path) -> None:
@@ -332,7 +373,7 @@ def test_the_rate_is_kept(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None
     # Only of this module: other threads of the process sleep, too.
     clock = SimpleNamespace(monotonic=lambda: now[0], sleep=sleep)
     monkeypatch.setattr("seglake._scrub.time", clock)
-    size = sum(each.report.nbytes for each in scrub(folder, dialect="autobase") if each.report)
+    size = sum(each.report.nbytes for each in scrub(folder, dialect="autobase") if each.report is not None)
     assert now[0] == 0
     list(scrub(folder, dialect="autobase", rate=1000))
     assert size / 1000 - 0.2 < now[0] <= size / 1000

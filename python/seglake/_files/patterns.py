@@ -8,7 +8,7 @@ from typing import Final
 import seglake
 from seglake._text import printable_path
 
-__all__ = ["alternatives", "is_hidden", "is_pattern", "mounted_path", "owner_of", "passes_hidden"]
+__all__ = ["alternatives", "is_hidden", "is_pattern", "mounted_path", "owner_of", "passes_hidden", "without_kept"]
 
 _SCHEME: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:(?=/)")
 _GLOB: Final = re.compile(r"[*?\[{]")
@@ -72,6 +72,12 @@ def owner_of(path: str) -> str | None:
     log, _, extension = path.rpartition(".")
     own = _logs().get(extension) if log else None
     return None if own is None else f"{log}.{own}"
+
+
+def without_kept(paths: Sequence[str]) -> list[str]:
+    """Returns the paths without those of files that belong to another of them: `*` names both, and one is read."""
+    own = set(paths)
+    return [path for path in paths if owner_of(path) not in own]
 
 
 @cache

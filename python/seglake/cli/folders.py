@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 import click
 
 from seglake import SeglakeError
+from seglake._files.patterns import without_kept
 from seglake._in_order import SMALL_BYTES, in_order
 from seglake._values import is_uri
 
@@ -90,7 +91,7 @@ def files_named(names: Sequence[str], globs: Sequence[str], key: Sequence[str] |
     in_folders = False
     all_in_folders = True
     nbytes = empty = 0
-    for name in names:
+    for name in without_kept(names):
         if not _is_folder(name):
             files.append(name)
             all_in_folders = False

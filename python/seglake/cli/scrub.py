@@ -148,7 +148,7 @@ def _tell(found: Scrubbed, *, as_json: bool) -> None:
                 {
                     "path": found.path,
                     "ok": found.ok,
-                    "report": found.report and found.report.to_dict(),
+                    "report": None if found.report is None else found.report.to_dict(),
                     "parity": found.parity and found.parity.to_dict(),
                     "skipped": found.skipped,
                     "repaired": found.repaired and found.repaired.to_dict(),

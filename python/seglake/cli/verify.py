@@ -118,8 +118,8 @@ def command(
         parity=parity,
         indexed=indexed,
     )
-    worst = max(not_read, verifying.side_by_side() if named.in_folders else verifying.one_by_one(files))
-    verifying.sum_up(worst, many=len(files) > 1 or named.in_folders)
+    worst = max(not_read, verifying.side_by_side() if named.in_folders else verifying.one_by_one(named.files))
+    verifying.sum_up(worst, many=len(named.files) > 1 or named.in_folders)
     return worst
 
 

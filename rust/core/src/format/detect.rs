@@ -1,5 +1,7 @@
 //! Detects the format of a file.
 
+use std::path::Path;
+
 use super::FORMATS;
 use crate::engine::{Format, Likelihood, Options};
 use crate::error::{Error, Result};
@@ -117,10 +119,7 @@ pub fn detect(source: &dyn Source, options: &Options) -> Result<Detection> {
             );
             (Some(*format), false, reason)
         }
-        ([], _) if is_sidecar(source)? => {
-            let reason = "it is a parity sidecar: name the file that it is for";
-            (None, false, reason.to_owned())
-        }
+        ([], _) if is_sidecar(source)? => (None, false, IS_SIDECAR.to_owned()),
         ([], _) => {
             let reason = match source.len() {
                 0 => "the file is empty",
@@ -141,8 +140,19 @@ pub fn detect(source: &dyn Source, options: &Options) -> Result<Detection> {
     })
 }
 
+const IS_SIDECAR: &str = "it is a parity sidecar: name the file that it is for";
+
+/// The error for a parity sidecar in place of the file that it is for.
+pub(crate) fn of_sidecar(path: Option<&Path>) -> Error {
+    Error::Format {
+        path: path.map(Into::into),
+        message: IS_SIDECAR.to_owned(),
+        next: None,
+    }
+}
+
 /// Whether a file begins as a parity sidecar does.
-fn is_sidecar(source: &dyn Source) -> Result<bool> {
+pub(crate) fn is_sidecar(source: &dyn Source) -> Result<bool> {
     let mut start = [0; MAGIC.len()];
     if source.len() < start.len() as u64 {
         return Ok(false);
@@ -168,6 +178,9 @@ fn named_or_detected(source: &dyn Source, options: &Options) -> Result<&'static 
     }
     let detection = detect(source, options)?;
     detection.format.ok_or_else(|| {
+        if detection.reason == IS_SIDECAR {
+            return of_sidecar(source.path());
+        }
         let names: Vec<_> = FORMATS.iter().map(|format| format.name).collect();
         let message = format!(
             "cannot tell the format: {}. Expected one of {}",

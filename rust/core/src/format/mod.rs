@@ -17,7 +17,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 pub use detect::{Detection, detect, resolve};
-pub(crate) use detect::{is_text, magic_of, other_content};
+pub(crate) use detect::{is_sidecar, is_text, magic_of, of_sidecar, other_content};
 pub use growth::identity;
 pub use parity::{with_parity, with_parity_since};
 pub use part::split;

@@ -214,7 +214,11 @@ fn format_of(
 ) -> Result<Option<&'static Format>> {
     match resolve(source, options) {
         Err(Error::Format { .. }) if protection.as_it_is && options.format.is_none() => Ok(None),
-        Err(Error::Format { path, message, .. }) => Err(Error::Format {
+        Err(Error::Format {
+            path,
+            message,
+            next: Some(_),
+        }) => Err(Error::Format {
             path,
             message,
             next: Some(

@@ -26,7 +26,7 @@ use super::watched::Watched;
 use crate::disk::DiskRef;
 use crate::engine::Options;
 use crate::error::{Error, Result, name};
-use crate::format::resolve;
+use crate::format::{is_sidecar, of_sidecar, resolve};
 use crate::os_paths as paths;
 use crate::parity::{self, Coverage, FileKind, Files, Outcome, Refused, Report, SidecarKind};
 use crate::setters::setters;
@@ -280,6 +280,10 @@ impl<'a> Job<'a> {
 
     /// The error if there is no sidecar.
     fn no_sidecar(&self) -> Error {
+        let file = FileSource::open(self.disk, self.path);
+        if file.is_ok_and(|file| is_sidecar(&file).is_ok_and(|is| is)) {
+            return of_sidecar(Some(self.path));
+        }
         let error = std::io::Error::new(
             std::io::ErrorKind::NotFound,
             "there is no such file. If the sidecar is elsewhere, name it with `sidecar`; without one, `seglake recover` writes what is sound to a new file",
