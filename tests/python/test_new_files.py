@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import secrets
+import shutil
 import stat
 import sys
 import uuid
@@ -225,6 +226,43 @@ def test_their_names_may_be_as_long_as_names_are(writer: str, folder: Path) -> N
     WRITERS[writer](folder, new, False)
     assert new.is_file()
     assert [path for path in folder.iterdir() if path.name.startswith(".")] == []
+
+
+def test_what_belongs_to_a_long_name_is_refused_before_anything_is_written(folder: Path) -> None:
+    """A sidecar, an undo file or a quarantine whose name would be too long."""
+    long, shorter = (folder / ("n" * length) for length in (255, 240))
+    for path in (long, shorter):
+        shutil.copy(folder / "sample.active", path)
+    seglake.protect(shorter)
+    content = bytearray(shorter.read_bytes())
+    content[len(content) // 2] ^= 1
+    shorter.write_bytes(content)
+    before = {path: path.read_bytes() for path in folder.iterdir()}
+    for work in (
+        lambda: seglake.protect(long, format="active"),
+        lambda: seglake.repair(shorter, format="active"),
+        lambda: seglake.recover(folder / "damaged", folder / ("m" * 250)),
+    ):
+        with pytest.raises(OSError, match="File name too long"):
+            work()
+        assert {path: path.read_bytes() for path in folder.iterdir()} == before
+    seglake.repair(shorter, to=folder / ("m" * 240), format="active")
+    assert (folder / ("m" * 240)).read_bytes() == (folder / "sample.active").read_bytes()
+
+
+def test_the_name_of_a_snapshot_may_be_as_long_as_names_are(tmp_path: Path) -> None:
+    with seglake.SegmentLog(tmp_path / "log") as log:
+        log.write("t", b"")
+        log.snapshot(tmp_path / ("n" * 255))
+    assert seglake.scan(tmp_path / ("n" * 255)).count() == 1
+
+
+@pytest.mark.parametrize("writer", sorted(set(WRITERS) - {"index"}))
+def test_that_a_file_exists_is_said_with_what_replaces_it(writer: str, folder: Path) -> None:
+    (folder / "new").write_bytes(b"old")
+    said = "if_exists says what is done with it" if writer.startswith("create") else "overwrite=True replaces it"
+    with pytest.raises(FileExistsError, match=said):
+        WRITERS[writer](folder, folder / "new", False)
 
 
 def test_an_interruption_leaves_nothing_however_early_it_comes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

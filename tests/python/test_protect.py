@@ -166,6 +166,9 @@ def test_a_repair_may_go_elsewhere(tmp_path: Path) -> None:
     seglake.protect(path)
     flip(path, 100)
     damaged = path.read_bytes()
+    with pytest.raises(FileNotFoundError) as error:
+        seglake.repair(path.with_name("gone"), to=new)
+    assert error.value.filename == str(path.with_name("gone"))
     repaired = seglake.repair(path, to=new)
     assert (repaired.path, repaired.sidecar, repaired.undo) == (str(new), f"{new}.par", None)
     assert (path.read_bytes(), new.read_bytes()) == (damaged, whole)

@@ -31,7 +31,7 @@ const NOT_SYNCED: &str = "the new file is complete and in its place, but a loss 
 const LONGEST_NAME_BYTES: usize = 200;
 
 /// The beginning of a temporary file's name, made from the final one.
-fn prefix(path: &Path) -> OsString {
+pub(crate) fn prefix(path: &Path) -> OsString {
     let name = path
         .file_name()
         .filter(|name| name.len() <= LONGEST_NAME_BYTES)

@@ -1,6 +1,5 @@
 //! A snapshot of a log: another folder that holds what is on the disk. docs/formats/log.md, "Snapshots".
 
-use std::ffi::OsString;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
@@ -41,12 +40,10 @@ impl LogReader {
                 text::path(path)
             )));
         }
-        let Some(name) = path.file_name() else {
+        if path.file_name().is_none() {
             return Err(failed(ErrorKind::InvalidInput.into()));
-        };
-        let mut prefix = OsString::from(".");
-        prefix.push(name);
-        prefix.push(".");
+        }
+        let prefix = output::prefix(path);
         let mut tries = TRIES;
         let staged = loop {
             let made = disk.temporary(output::folder(path), &prefix, ".tmp", |disk, path| {

@@ -24,8 +24,8 @@ impl Job<'_> {
     ) -> Result<Repaired> {
         let overwrite = self.repairing.overwrite;
         let create = |path: &Path| NewFile::create_like(self.disk, path, overwrite, self.path);
-        let (mut new, mut new_par) = (create(to)?, create(new_sidecar)?);
         let file = FileSource::open(self.disk, self.path)?;
+        let (mut new, mut new_par) = (create(to)?, create(new_sidecar)?);
         let sidecar = to_read(self.disk, self.sidecar)?.ok_or_else(|| self.no_sidecar())?;
         let mut stages = self.stages(&file, progress);
         let mut plan = Plan::new(self.disk, to)?;
