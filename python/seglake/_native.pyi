@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 from os import PathLike
 from types import TracebackType
-from typing import Any, BinaryIO, Literal, Protocol, Self, TypeAlias, final, overload
+from typing import Any, BinaryIO, Literal, NoReturn, Protocol, Self, TypeAlias, final, overload
 
 from pyarrow import Table
 from typing_extensions import Buffer
@@ -66,6 +66,7 @@ __all__ = [
     "decode_system",
     "detect",
     "encode_message",
+    "end_unclosed",
     "formats",
     "identity",
     "index",
@@ -925,6 +926,7 @@ class Reader:
         >>> orders.closed
         True
         """
+    def __contains__(self, item: object, /) -> NoReturn: ...
     def __iter__(self) -> Records: ...
     def batches(
         self,
@@ -1743,6 +1745,7 @@ class Report:
         >>> report.ok
         False
         """
+    def __bool__(self) -> NoReturn: ...
     @property
     def path(self) -> str | None:
         """The file, or None for a buffer.
@@ -2716,6 +2719,7 @@ class SegmentLog:
         >>> [record.value for record in log.range([("type", "==", "order.paid")])]
         [b'2']
         """
+    def __contains__(self, item: object, /) -> NoReturn: ...
     def __iter__(self) -> Records: ...
     def batches(
         self,

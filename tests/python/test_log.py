@@ -312,6 +312,8 @@ def test_one_writer(path: Path) -> None:
     SegmentLog(path).close()
     with pytest.raises(FileNotFoundError):
         SegmentLog(path / "missing", readonly=True)
+    with pytest.raises(TypeError, match="retention must be a dict, such as"):
+        SegmentLog(path, retention=5)  # pyright: ignore[reportArgumentType]
     with pytest.raises(ValueError, match="durability"):
         SegmentLog(path, durability="always")  # pyright: ignore[reportArgumentType]
     with pytest.raises(ValueError, match="retention"):

@@ -16,6 +16,7 @@ from types import FrameType
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 
 import seglake
@@ -676,3 +677,36 @@ def test_uuids_as_arrows_own_type(segment: Path) -> None:
     assert again.read_all().equals(table)
     with pytest.raises(ValueError, match=r'uuid_type is "uuid", .* not "fixed"'):
         seglake.open(segment, uuid_type="fixed")  # pyright: ignore[reportArgumentType]
+
+
+@pytest.mark.parametrize(
+    "wrong", [pc.field("type") == "x", 5, "type", ("type", "==", "x"), [[("type", "==", "x")]], {"type": "x"}]
+)
+def test_what_is_no_list_of_conditions_is_said(segment: Path, wrong: Any) -> None:
+    with pytest.raises(TypeError, match=r"filters is a list of tuples \(column, operator, value\).* is not one"):
+        seglake.open(segment, filters=wrong)
+
+
+def test_a_report_is_neither_true_nor_false(segment: Path) -> None:
+    with pytest.raises(TypeError, match="its `ok` says whether nothing is damaged"):
+        bool(seglake.verify(segment))
+
+
+def test_no_container_of_records_reads_all_to_look_one_up(segment: Path, tmp_path: Path) -> None:
+    with seglake.SegmentLog(tmp_path / "log") as log:
+        for container in (seglake.open(segment), log):
+            with pytest.raises(TypeError, match="`get` looks up a record by its ID"):
+                assert seglake.uuid6() in container
+
+
+def test_the_path_of_a_file_as_bytes_is_not_read_as_content(segment: Path) -> None:
+    with pytest.raises(TypeError, match="these are the path of a file: give that as str"):
+        seglake.open(os.fsencode(segment))
+
+
+def test_what_was_looked_up_has_its_size(segment: Path) -> None:
+    with seglake.open(segment) as reader:
+        uuids = [record.uuid for record in reader]
+        found = reader.get_many(pa.array([str(uuid) for uuid in uuids[:2]]))
+        assert found.value_bytes == sum(len(reader.get(uuid).value) for uuid in uuids[:2])
+        assert found.value_bytes > 0

@@ -140,7 +140,7 @@ def test_appending_and_torn_tails(path: Path) -> None:
     with pytest.raises(FileExistsError):
         seglake.create(path, format="active")
     with seglake.create(path, format="active", if_exists="append") as writer:
-        assert writer.found
+        assert writer.found is not None
         assert writer.found.records == 1
         writer.write(type="t", value="2")
     path.write_bytes(path.read_bytes()[:-3])
@@ -150,7 +150,7 @@ def test_appending_and_torn_tails(path: Path) -> None:
     assert raised.value.cause == "length_out_of_bounds"
     assert path.read_bytes() == torn
     with seglake.create(path, format="active", if_exists="append", zero_torn_tail=True) as writer:
-        assert writer.found
+        assert writer.found is not None
         assert [span.kind for span in writer.found.damage] == ["torn_tail"]
         writer.write(type="t", value="3")
     assert [value for _, value in contents(path)] == [b"1", b"3"]
@@ -291,6 +291,21 @@ def test_flush_and_sync_make_records_visible(path: Path) -> None:
         writer.write(type="t", value="2")
         writer.sync()
         assert len(contents(path)) == 2
+
+
+def test_values_out_of_range_are_told_from_values_of_another_type(tmp_path: Path) -> None:
+    with seglake.create(tmp_path / "a.active", format="active") as writer:
+        for fields in ({"type": "\udcff", "value": b""}, {"type": "t", "value": "\udcff"}):
+            with pytest.raises(ValueError, match="is text with half of a surrogate pair, which UTF-8 does not have"):
+                writer.write(**fields)
+    with seglake.create(tmp_path / "a.chunks", format="chunked") as writer:
+        with pytest.raises(ValueError, match=r"timestamp is out of range: 10+ microseconds since 1970"):
+            writer.write(timestamp=10**30, value=b"")
+        for wrong in (1.5, True, "2024-01-01"):
+            with pytest.raises(TypeError, match="timestamp must be an aware datetime or an int of microseconds"):
+                writer.write(timestamp=wrong, value=b"")
+    with pytest.raises(ValueError, match="timestamp is out of range"):
+        seglake.uuid6(10**30)  # pyright: ignore[reportArgumentType]
 
 
 def test_uuid6() -> None:

@@ -159,5 +159,6 @@ def _format_of(destination: str) -> str:
         if format.extension == extension:
             return format.name
     raise Trouble(
-        f"the extension of {printable(destination)} is that of no format\n  next      name the format with --to"
+        f"the extension of {printable(destination)} is that of no format\n"
+        "  next      name the format with --to; `seglake export` writes Parquet, Arrow, CSV and JSON lines"
     )

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use arrow_array::cast::AsArray;
 use arrow_array::{RecordBatch, RecordBatchOptions, RecordBatchReader};
 use arrow_schema::{ArrowError, SchemaRef};
 use pyo3::prelude::*;
@@ -103,10 +104,12 @@ impl Batch {
 
     /// Records that were looked up, so without damage beside them.
     pub(crate) fn of(records: RecordBatch) -> Self {
+        let values = records.column_by_name("value");
+        let values = values.and_then(|values| values.as_binary_opt::<i32>());
         Self(columns::Batch {
+            value_bytes: values.map_or(0, |values| values.value_data().len()),
             records,
             damage: Vec::new(),
-            value_bytes: 0,
         })
     }
 }

@@ -9,7 +9,7 @@ use seglake::format::{Dialect, FORMATS, Format, Options, by_name};
 use seglake::verbs::{self, Conversion};
 
 use crate::destination::Destination;
-use crate::error::raise;
+use crate::error::{OVERWRITE, raise, raise_new};
 use crate::field_in::{FieldIn, from_python};
 use crate::filters::Filters;
 use crate::key::KeyArgument;
@@ -114,7 +114,9 @@ impl ConvertArguments<'_> {
                 .overwrite(self.overwrite);
             verbs::convert(source, &options, path.as_ref(), &conversion, tell)
         });
-        converted.map(Report).map_err(|error| raise(py, error))
+        converted
+            .map(Report)
+            .map_err(|error| raise_new(py, error, OVERWRITE))
     }
 }
 

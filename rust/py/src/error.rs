@@ -206,6 +206,25 @@ pub(crate) fn warn(py: Python<'_>, class: &Bound<'_, PyAny>, text: String) -> Py
     PyErr::warn(py, class, &CString::new(text)?, 1)
 }
 
+/// The error of what writes a new file. Where there is a file already, it says which argument decides what becomes of it.
+pub(crate) fn raise_new(py: Python<'_>, error: Error, next: &str) -> PyErr {
+    match error {
+        Error::Io {
+            path,
+            action,
+            source,
+        } if source.kind() == ErrorKind::AlreadyExists => numbered(
+            Some(17),
+            path.as_deref(),
+            format!("{action}: there is a file: {next}"),
+        ),
+        error => raise(py, error),
+    }
+}
+
+/// What `raise_new` says of verbs that replace a file if they are to.
+pub(crate) const OVERWRITE: &str = "overwrite=True replaces it";
+
 /// The system's error as Python has it: with its number, so that its class is the right one (`FileNotFoundError`, ...).
 fn os_error(
     py: Python<'_>,

@@ -82,9 +82,12 @@ impl Bytes<'_> {
         {
             return Ok(Self::Shared(bytes.clone().into()));
         }
-        if let Ok(text) = object.cast::<PyString>()
-            && let Ok(text) = PyBackedStr::try_from(text.clone())
-        {
+        if let Ok(text) = object.cast::<PyString>() {
+            let text = PyBackedStr::try_from(text.clone()).map_err(|_| {
+                PyValueError::new_err(format!(
+                    "{name} is text with half of a surrogate pair, which UTF-8 does not have: give bytes"
+                ))
+            })?;
             return Ok(Self::Text(text));
         }
         if let Ok(bytes) = object.extract() {
@@ -152,11 +155,7 @@ pub(crate) fn from_python(
         ColumnKind::Uuid => FieldIn::Uuid(uuid_field(object, name)?),
         ColumnKind::Timestamp => FieldIn::Timestamp(match object.extract::<i64>() {
             Ok(micros) if !object.is_instance_of::<PyBool>() => micros,
-            _ if object.hasattr("tzinfo")? => time_from_python(object, name)?,
-            _ => {
-                let expected = "an aware datetime or an int of microseconds since 1970";
-                return Err(wrong_type(name, expected, object));
-            }
+            _ => time_from_python(object, name)?,
         }),
         ColumnKind::Int64 => {
             integer("an int")?;

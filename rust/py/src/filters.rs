@@ -21,7 +21,8 @@ impl<'py> FromPyObject<'_, 'py> for Filters {
         if object.is_instance_of::<PyString>() || object.is_instance_of::<PyTuple>() {
             return Err(malformed(&object));
         }
-        let conditions = object.try_iter()?.collect::<PyResult<Vec<_>>>()?;
+        let conditions = object.try_iter().map_err(|_| malformed(&object))?;
+        let conditions = conditions.collect::<PyResult<Vec<_>>>()?;
         Ok(Self(PyList::new(object.py(), conditions)?.unbind()))
     }
 }
@@ -64,9 +65,17 @@ fn filter(filters: &Bound<'_, PyList>, format: &Format, columns: &[Column]) -> P
     Ok(filter)
 }
 
+/// As Python shows it, in its type's words where it cannot.
+fn shown(given: &Bound<'_, PyAny>) -> String {
+    given
+        .repr()
+        .map_or_else(|_| given.get_type().to_string(), |shown| shown.to_string())
+}
+
 fn malformed(given: &Bound<'_, PyAny>) -> PyErr {
     PyTypeError::new_err(format!(
-        "filters is a list of tuples (column, operator, value), such as [(\"timestamp\", \">=\", time)]: {given} is none"
+        "filters is a list of tuples (column, operator, value), such as [(\"timestamp\", \">=\", time)]: {} is not one",
+        shown(given)
     ))
 }
 

@@ -5,9 +5,9 @@ use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use pyo3::exceptions::PyValueError;
+use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
-use pyo3::types::{PyCapsule, PyDict};
+use pyo3::types::PyCapsule;
 use seglake::columns::{Batches as CoreBatches, Limits, Selection, UuidType};
 use seglake::format::{ColumnKind, Filter, Options, active};
 use seglake::store::{LogReader, Retention, SegmentLog as Log, TailFrom};
@@ -201,7 +201,7 @@ impl SegmentLog {
         max_clock_ahead: Option<Bound<'_, PyAny>>,
         durability: Option<&str>,
         mark_interval: Option<Bound<'_, PyAny>>,
-        retention: Option<Bound<'_, PyDict>>,
+        retention: Option<Bound<'_, PyAny>>,
         seal: Option<bool>,
         protect: Option<&str>,
         protect_active: bool,
@@ -570,6 +570,13 @@ impl SegmentLog {
         let columns = self.reader.columns();
         let filter = Filters::filter(filters.as_ref(), py, &active::FORMAT, columns)?;
         self.records(py, &filter, on_damage)
+    }
+
+    /// Raises TypeError: `get` looks records up.
+    fn __contains__(&self, _item: &Bound<'_, PyAny>) -> PyResult<bool> {
+        Err(PyTypeError::new_err(
+            "`in` would read all records and compare them: `get` looks up a record by its ID",
+        ))
     }
 
     fn __iter__(&self, py: Python<'_>) -> PyResult<Records> {

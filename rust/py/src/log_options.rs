@@ -23,7 +23,10 @@ pub(crate) fn duration(name: &str, value: &Bound<'_, PyAny>) -> PyResult<Duratio
 }
 
 /// What `retention=` says.
-fn retention_of(given: &Bound<'_, PyDict>) -> PyResult<Retention> {
+fn retention_of(given: &Bound<'_, PyAny>) -> PyResult<Retention> {
+    let given = given
+        .cast::<PyDict>()
+        .map_err(|_| wrong_type("retention", "a dict, such as {\"bytes\": 1 << 30}", given))?;
     let mut retention = Retention::default();
     for (name, value) in given.iter() {
         match name.extract::<String>()?.as_str() {
@@ -46,7 +49,7 @@ pub(crate) struct OfWriter<'a, 'py> {
     pub(crate) max_clock_ahead: Option<Bound<'py, PyAny>>,
     pub(crate) durability: Option<&'a str>,
     pub(crate) mark_interval: Option<Bound<'py, PyAny>>,
-    pub(crate) retention: Option<Bound<'py, PyDict>>,
+    pub(crate) retention: Option<Bound<'py, PyAny>>,
     pub(crate) seal: Option<bool>,
     pub(crate) protect: Option<&'a str>,
     pub(crate) protect_active: bool,

@@ -9,7 +9,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use pyo3::exceptions::PyValueError;
+use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyCapsule, PyDict, PyTuple};
 use seglake::columns::{Limits, Selection, Uint64Type};
@@ -224,6 +224,13 @@ impl Reader {
     #[getter]
     fn closed(&self) -> bool {
         self.shared.closed.load(Ordering::Acquire)
+    }
+
+    /// Raises TypeError: `get` looks records up.
+    fn __contains__(&self, _item: &Bound<'_, PyAny>) -> PyResult<bool> {
+        Err(PyTypeError::new_err(
+            "`in` would read all records and compare them: `get` looks up a record by its ID",
+        ))
     }
 
     /// The records, one by one, in file order.

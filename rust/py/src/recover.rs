@@ -10,7 +10,7 @@ use seglake::format::Options;
 use seglake::verbs::{self, Recovery};
 
 use crate::destination::Destination;
-use crate::error::raise;
+use crate::error::{OVERWRITE, raise, raise_new};
 use crate::interrupt::signals;
 use crate::json::{Reduced, hash_of, reduced, restored, written};
 use crate::key::KeyArgument;
@@ -271,7 +271,7 @@ impl RecoverArguments<'_> {
         let tell = teller(self.progress, source.len());
         let recovered = py
             .detach(|| verbs::recover(source, &options, path.as_ref(), &recovery, tell))
-            .map_err(|error| raise(py, error))?;
+            .map_err(|error| raise_new(py, error, OVERWRITE))?;
         Recovered::new(py, path.0, recovered)
     }
 }

@@ -9,7 +9,7 @@ use pyo3::types::{PyDict, PyList, PyType};
 use seglake::verbs::{self, Repairing};
 
 use crate::destination::Destination;
-use crate::error::raise;
+use crate::error::{OVERWRITE, raise, raise_new};
 use crate::json::{Reduced, hash_of, reduced, restored, written};
 use crate::key::KeyArgument;
 use crate::keywords::with_keywords;
@@ -306,7 +306,7 @@ impl RepairArguments<'_> {
         let tell = teller(self.progress, nbytes(path.as_ref()));
         py.detach(|| verbs::repair(path.as_ref(), &options, &repairing, tell))
             .map(Repaired)
-            .map_err(|error| raise(py, error))
+            .map_err(|error| raise_new(py, error, OVERWRITE))
     }
 }
 

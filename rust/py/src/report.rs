@@ -4,6 +4,7 @@ use std::ffi::OsStr;
 use std::path::Path;
 
 use arrow_array::RecordBatchIterator;
+use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyCapsule, PyDict, PyType};
@@ -57,6 +58,13 @@ impl Report {
     #[getter]
     fn ok(&self) -> bool {
         self.0.is_sound()
+    }
+
+    /// Raises TypeError: `ok` says whether a file is sound.
+    fn __bool__(&self) -> PyResult<bool> {
+        Err(PyTypeError::new_err(
+            "a Report is neither true nor false: its `ok` says whether nothing is damaged",
+        ))
     }
 
     /// The file, or None for a buffer.

@@ -5,7 +5,7 @@ use seglake::Error;
 use seglake::verbs::{self, SealOptions};
 
 use crate::destination::Destination;
-use crate::error::raise;
+use crate::error::{OVERWRITE, raise_new};
 use crate::key::KeyArgument;
 use crate::keywords::with_keywords;
 use crate::open::is_strict;
@@ -55,7 +55,7 @@ impl SealArguments<'_> {
         let tell = teller(self.progress, source.len());
         py.detach(|| verbs::seal(source, &options, path.as_ref(), &seal, tell))
             .map(Report)
-            .map_err(|error| raise(py, with_advice(error)))
+            .map_err(|error| raise_new(py, with_advice(error), OVERWRITE))
     }
 }
 

@@ -152,6 +152,12 @@ pub(crate) fn given(object: &Bound<'_, PyAny>) -> PyResult<Given> {
         return opened(segment.get().open(object.py(), &Options::default())?.source);
     }
     if let Ok(bytes) = object.cast::<PyBytes>() {
+        let text = std::str::from_utf8(bytes.as_bytes());
+        if text.is_ok_and(|path| Path::new(path).is_file()) {
+            return Err(PyTypeError::new_err(
+                "source is bytes, which are a file's content, but these are the path of a file: give that as str",
+            ));
+        }
         return opened(Arc::new(BytesSource::new(PyBackedBytes::from(
             bytes.clone(),
         ))));

@@ -6,13 +6,14 @@ use pyo3::exceptions::{PyNotImplementedError, PyTypeError, PyValueError};
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
-use pyo3::types::{PyBytes, PyDict, PyType};
+use pyo3::types::{PyBool, PyBytes, PyDict, PyInt, PyType};
 use seglake::format::Scalar;
 use seglake::text::escape;
 use seglake::uuid6::Generator;
 use uuid::Uuid;
 
 use crate::exclusive::forks;
+use crate::field_in::wrong_type;
 
 /// `uuid.UUID`.
 pub(crate) fn uuid_class(py: Python<'_>) -> PyResult<&Bound<'_, PyType>> {
@@ -155,6 +156,17 @@ pub(crate) fn time_from_python(object: &Bound<'_, PyAny>, name: &str) -> PyResul
         return Err(PyValueError::new_err(format!(
             "{name} has no time zone: give an aware datetime, for example datetime(..., tzinfo=timezone.utc)"
         )));
+    }
+    if object.is_instance_of::<PyInt>() && !object.is_instance_of::<PyBool>() {
+        return object.extract().map_err(|_| {
+            PyValueError::new_err(format!(
+                "{name} is out of range: {object} microseconds since 1970"
+            ))
+        });
+    }
+    if !object.hasattr("tzinfo")? {
+        let expected = "an aware datetime or an int of microseconds since 1970";
+        return Err(wrong_type(name, expected, object));
     }
     object
         .sub(epoch(py)?)?

@@ -14,7 +14,7 @@ use seglake::verbs;
 
 use crate::arrow::import;
 use crate::destination::Destination;
-use crate::error::{of_row, raise};
+use crate::error::{of_row, raise, raise_new};
 use crate::exclusive::{Exclusive, InUse, forks};
 use crate::field_in::FieldIn;
 use crate::field_in_arrow::from_arrow;
@@ -87,7 +87,8 @@ impl CreateArguments<'_> {
             }
             let options: WriteOptions = arguments.options(py, format)?;
             let writer = py.detach(|| format::create(format, path.as_ref(), &options));
-            let writer = writer.map_err(core)?;
+            let next = "if_exists says what is done with it, such as \"append\" or \"overwrite\"";
+            let writer = writer.map_err(|error| raise_new(py, error, next))?;
             Ok(Writer {
                 format,
                 fields: Fields::new(format.name, writer.columns()),

@@ -127,7 +127,7 @@ fn busy(disk: &DiskRef, folder: &Path, path: &Path) -> Error {
     let error = io::Error::new(
         ErrorKind::ResourceBusy,
         format!(
-            "another writer has it open{holder}: a log has one writer. Open it with readonly=True, or close it there"
+            "another writer has it open{holder}: a log has one writer. Close it there, or read it beside its writer with `readonly`"
         ),
     );
     Error::io(Some(folder), "cannot open the log for writing", error)
