@@ -107,7 +107,7 @@ impl Batch {
         let values = records.column_by_name("value");
         let values = values.and_then(|values| values.as_binary_opt::<i32>());
         Self(columns::Batch {
-            value_bytes: values.map_or(0, |values| values.value_data().len()),
+            value_bytes: values.iter().map(|values| values.value_data().len()).sum(),
             records,
             damage: Vec::new(),
         })

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use pyo3::buffer::PyBuffer;
-use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::pybacked::{PyBackedBytes, PyBackedStr};
 use pyo3::types::{PyBool, PyBytes, PyMapping, PyString};
@@ -11,6 +11,7 @@ use seglake::format::{Column, ColumnKind, Value};
 use seglake::text::{printable, unescape};
 use uuid::Uuid;
 
+use crate::numbers::wrong_type;
 use crate::value::{time_from_python, uuid_class, uuid_from_python};
 
 /// How many characters of a text that is not a UUID an error shows.
@@ -119,12 +120,6 @@ pub(crate) fn from_shown<'a>(text: &'a str, name: &str) -> PyResult<Cow<'a, [u8]
     }
     let unescaped = unescape(text).map(Cow::Owned);
     unescaped.ok_or_else(|| PyValueError::new_err(format!(r"in a {name} given as text a backslash begins \xNN: give bytes, or \x5c for a backslash (in {text:?})")))
-}
-
-pub(crate) fn wrong_type(name: &str, expected: &str, object: &Bound<'_, PyAny>) -> PyErr {
-    let given = object.get_type().qualname();
-    let given = given.map_or_else(|_| "something else".to_owned(), |name| name.to_string());
-    PyTypeError::new_err(format!("{name} must be {expected}, not {given}"))
 }
 
 /// The bytes of a buffer, shared where nobody can write to it. Text is refused.

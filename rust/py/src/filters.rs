@@ -6,7 +6,8 @@ use pyo3::types::{PyBool, PyBytes, PyList, PyString, PyTuple};
 use seglake::format::{Column, ColumnKind, Filter, Format, Scalar};
 use seglake::uuid6::is_v6;
 
-use crate::field_in::{from_python, wrong_type};
+use crate::field_in::from_python;
+use crate::numbers::wrong_type;
 
 const OPERATORS: &str = "==, !=, <, <=, >, >=, in and not in";
 

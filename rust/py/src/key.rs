@@ -8,7 +8,7 @@ use pyo3::types::{PyByteArray, PyBytes, PyList};
 use seglake::checksum::Key;
 
 use crate::error::raise;
-use crate::field_in::wrong_type;
+use crate::numbers::wrong_type;
 
 /// 64 hexadecimal digits: the key where none is given.
 const VARIABLE: &str = "SEGLAKE_KEY";

@@ -5,7 +5,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyDict};
 use seglake::format::{FORMATS, Format, FormatOption, OptionKind, Options, Setting};
 
-use crate::field_in::wrong_type;
+use crate::numbers::wrong_type;
 
 /// Options that formats declare, by their names.
 #[derive(Clone, Debug, Default)]

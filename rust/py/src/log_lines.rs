@@ -8,8 +8,9 @@ use seglake::format::ColumnKind;
 use uuid::Uuid;
 
 use crate::error::raise;
-use crate::field_in::{FieldIn, from_python, wrong_type};
+use crate::field_in::{FieldIn, from_python};
 use crate::log::SegmentLog;
+use crate::numbers::wrong_type;
 use crate::value::uuid_to_python;
 
 /// Appends the lines of a text to a log, a record each, without their line breaks, and waits once for all of them. Returns how many

@@ -9,8 +9,8 @@ use seglake::parity::Parameters;
 use seglake::store::{Durability, LogOptions, Retention};
 
 use crate::error::raise;
-use crate::field_in::wrong_type;
 use crate::numbers::quantity;
+use crate::numbers::wrong_type;
 
 /// Seconds, or a timedelta.
 pub(crate) fn duration(name: &str, value: &Bound<'_, PyAny>) -> PyResult<Duration> {

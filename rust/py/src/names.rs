@@ -3,7 +3,7 @@
 use pyo3::prelude::*;
 use pyo3::types::PyString;
 
-use crate::field_in::wrong_type;
+use crate::numbers::wrong_type;
 
 /// `columns=`.
 pub(crate) fn columns(value: &Bound<'_, PyAny>) -> PyResult<Option<Vec<String>>> {

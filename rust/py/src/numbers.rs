@@ -1,13 +1,12 @@
-//! Integers that callers give. One that is out of range is a ValueError that names the argument, of whatever size it is.
+//! Integers that callers give, and the error for what is none. One that is out of range is a ValueError that names the argument, of
+//! whatever size it is.
 
 use std::ops::RangeInclusive;
 
-use pyo3::exceptions::{PyOverflowError, PyValueError};
+use pyo3::exceptions::{PyOverflowError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyBool;
 use seglake::verbs::DiagnoseOptions;
-
-use crate::field_in::wrong_type;
 
 /// An integer in a range that `T` holds.
 pub(crate) fn number<T: TryFrom<i128>>(
@@ -113,4 +112,11 @@ pub(crate) fn explain(value: &Bound<'_, PyAny>) -> PyResult<Option<usize>> {
             number("explain", 0..=usize::MAX as u64, value)
         }),
     }
+}
+
+/// The error for an argument of another type.
+pub(crate) fn wrong_type(name: &str, expected: &str, object: &Bound<'_, PyAny>) -> PyErr {
+    let given = object.get_type().qualname();
+    let given = given.map_or_else(|_| "something else".to_owned(), |name| name.to_string());
+    PyTypeError::new_err(format!("{name} must be {expected}, not {given}"))
 }

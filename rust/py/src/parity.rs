@@ -13,8 +13,8 @@ use seglake::source::{FileSource, Source, open_regular};
 use seglake::verbs::{ParityReport, open_sidecar};
 
 use crate::error::raise;
-use crate::field_in::wrong_type;
 use crate::listed::ListedSegment;
+use crate::numbers::wrong_type;
 use crate::source::{Given, given_in, local_path};
 
 /// What stands for the sidecar beside a file, if there is one.

@@ -13,7 +13,7 @@ use seglake::uuid6::Generator;
 use uuid::Uuid;
 
 use crate::exclusive::forks;
-use crate::field_in::wrong_type;
+use crate::numbers::wrong_type;
 
 /// `uuid.UUID`.
 pub(crate) fn uuid_class(py: Python<'_>) -> PyResult<&Bound<'_, PyType>> {
