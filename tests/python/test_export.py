@@ -223,7 +223,15 @@ def test_command(logs: Path, tmp_path: Path) -> None:
     assert "exists already: nothing was written\n  next      --overwrite replaces it" in again.err
     done = here("export", "--json", logs, "--to", new, "--overwrite", "--where", "offset >= 590", "--end-offset", "595")
     assert done.json_lines() == [
-        {"path": str(new), "files": 3, "records": 5, "damaged_ranges": 0, "damaged_bytes": 0, "wrong_key": []}
+        {
+            "path": str(new),
+            "files": 3,
+            "unread": [],
+            "records": 5,
+            "damaged_ranges": 0,
+            "damaged_bytes": 0,
+            "wrong_key": [],
+        }
     ]
 
 

@@ -315,7 +315,7 @@ def test_what_is_appended_is_there_up_to_the_exception(format: str, tmp_path: Pa
         writer.write(value=b"1", **fields[format])
         raise ZeroDivisionError
     with seglake.create(path, format=format, if_exists="append") as writer:
-        assert writer.found
+        assert writer.found is not None
         assert writer.found.records == 1
         writer.write(value=b"2", **fields[format])
     assert [record.value for record in seglake.open(path)] == [b"1", b"2"]
