@@ -882,7 +882,7 @@ class Reader:
         """
     @property
     def report(self) -> Report:
-        """What the latest pass has read so far.
+        """What the latest pass has read so far. Before the first, it says what the records will be checked by.
 
         >>> orders = seglake.open("orders.active")
         >>> orders.count(), orders.report.ok

@@ -178,7 +178,8 @@ class Span(NamedTuple):
     """One range of a ledger: bytes `start` to `end` (half-open, absolute file offsets) of one kind.
 
     `kind` is one of `header`, `record`, `chunk`, `block`, `padding`, `unused`, `trailer`, `corrupt`,
-    `torn_tail`, `repaired`, `unproven`. `cause` is None where nothing is wrong; a span with a cause is damage.
+    `torn_tail`, `repaired`, `unproven`, `pending`. `cause` is None where nothing is wrong; a span with a cause is
+    damage.
 
     Example:
         >>> import seglake

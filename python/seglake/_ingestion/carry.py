@@ -23,6 +23,7 @@ BYTE_COLUMNS: Final = {
     "padding": "padding_bytes",
     "unused": "unused_bytes",
     "unproven": "unused_bytes",
+    "pending": "unused_bytes",
     "torn_tail": "torn_bytes",
     "corrupt": "corrupt_bytes",
     "repaired": "corrupt_bytes",

@@ -92,6 +92,8 @@ def one_line(report: Report, index: IndexVerdict | None, label: str) -> str:
     structure = {"checksum": "", "parity": ", checked by parity"}.get(report.checked, ", structure only")
     unproven = bytes_of(report, "unproven")
     structure += f", {size(unproven)} that no reader was promised" if unproven else ""
+    pending = bytes_of(report, "pending")
+    structure += f", {size(pending)} that the writer has not finished" if pending else ""
     what = f"{count(report.records, 'record')}, {size(report.nbytes)}{structure}"
     if report.wrong_key:
         line = f"wrong key?  {printable(label)}  {size(report.nbytes)}: nothing checks, but the structure is sound"

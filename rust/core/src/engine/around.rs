@@ -27,6 +27,16 @@ pub(crate) trait Change: Send {
     fn rows(&self) -> Box<dyn Rows + '_> {
         self.walk().rows()
     }
+
+    /// As [`Walk::spans`].
+    fn spans(&self) -> &[Span] {
+        self.walk().spans()
+    }
+
+    /// As [`Walk::record_run`].
+    fn record_run(&self) -> Option<RecordRun> {
+        self.walk().record_run()
+    }
 }
 
 /// The walk that a [`Change`] makes of the wrapped one. It passes on every other method of [`Walk`], also those with a
@@ -49,11 +59,11 @@ impl<C: Change> Walk for Around<C> {
     }
 
     fn spans(&self) -> &[Span] {
-        self.0.walk().spans()
+        self.0.spans()
     }
 
     fn record_run(&self) -> Option<RecordRun> {
-        self.0.walk().record_run()
+        self.0.record_run()
     }
 
     fn found_damage(&self) -> bool {

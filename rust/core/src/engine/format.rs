@@ -12,6 +12,7 @@ use super::filtered::Filtering;
 use super::growth::Growing;
 use super::lookup::Guarded;
 use super::part::PlannedPart;
+use super::pending::{self, Pending};
 use super::salvage::SalvageFile;
 use super::settings::{FormatOption, OptionKind};
 use super::{Lookup, Options, Salvage, Start, Walk, WriteOptions, Writer};
@@ -167,7 +168,15 @@ impl Format {
     ) -> Result<Box<dyn Walk>> {
         match start {
             Start::Growth(growth) => growth.walk(self, source, options),
-            start => self.open_around(source, options, start, |walk, _| walk),
+            start => match pending::growing(self, &*source, options, &start)? {
+                Some(growing) => {
+                    let (open, own) = (self.walk, source.clone());
+                    self.open_around(source, &growing, start, |walk, options| {
+                        Pending::around(walk, open, own, options)
+                    })
+                }
+                None => self.open_around(source, options, start, |walk, _| walk),
+            },
         }
     }
 

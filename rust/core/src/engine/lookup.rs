@@ -5,6 +5,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use super::filtered::Filtering;
+use super::pending::{self, Pending};
 use super::{Filter, Format, Options, Start, Step, Walk};
 use crate::error::{Error, Result};
 use crate::own::Own;
@@ -210,7 +211,14 @@ impl Lookup for WalkingLookup {
 
     fn range(&self, filter: &Filter) -> Result<Box<dyn Walk>> {
         let options = self.options.clone().filter(filter.clone());
-        (self.format.walk)(self.source.clone(), &options, Start::Beginning)
+        let (open, source, start) = (self.format.walk, self.source.clone(), Start::Beginning);
+        match pending::growing(self.format, &*source, &options, &start)? {
+            Some(growing) => {
+                let walk = open(source.clone(), &growing, start)?;
+                Ok(Pending::around(walk, open, source, &options))
+            }
+            None => open(source, &options, start),
+        }
     }
 }
 

@@ -18,6 +18,7 @@ mod memory;
 mod options;
 mod parity;
 pub(crate) mod part;
+mod pending;
 pub(crate) mod position;
 pub(crate) mod salvage;
 pub(crate) mod settings;

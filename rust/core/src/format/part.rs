@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::{by_name, resolve};
+use crate::engine::growth::Tail;
 use crate::engine::part::{PlannedPart, text};
 use crate::engine::{Eof, Options, Part};
 use crate::error::{Error, Result};
@@ -90,7 +91,8 @@ pub(crate) fn split_in_places(
 ) -> Result<Vec<(u64, Part)>> {
     let format = resolve(&**source, options)?;
     let (size, target) = (source.len(), target_bytes.max(1));
-    if size <= target || options.eof == Eof::Growing {
+    let is_whole = size <= target || options.eof == Eof::Growing;
+    if is_whole || format.growing.tail != Tail::Complete && source.is_written()? {
         return Ok(vec![(0, Part::whole(format, size))]);
     }
     let plans = match format.split {

@@ -23,6 +23,8 @@ words! {
         /// Bytes of a frozen segment of a log that are no record, after what is known to have been on the disk. Nobody was told of a
         /// record there, so this is not damage.
         Unproven = "unproven",
+        /// What the writer that has the file open has not finished yet, at the end of the file.
+        Pending = "pending",
         /// Damage with nothing sound after it: an interrupted write.
         TornTail = "torn_tail",
         /// Any other damage.

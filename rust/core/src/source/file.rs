@@ -19,6 +19,8 @@ pub struct FileSource {
     len: u64,
     /// Set where it is read around what the disk cannot read.
     unreadable: Option<Arc<Unreadable>>,
+    /// It was opened to read, and not by the writer that has its lock.
+    is_readers: bool,
 }
 
 impl FileSource {
@@ -27,7 +29,11 @@ impl FileSource {
     /// # Errors
     /// [`Error::Io`] if the file's length cannot be read.
     pub fn new(file: File, path: &Path) -> Result<Self> {
-        Self::of(Handle::new(Arc::new(file)), &DiskRef::default(), path)
+        let file = Handle::new(Arc::new(file));
+        Ok(Self {
+            is_readers: true,
+            ..Self::of(file, &DiskRef::default(), path)?
+        })
     }
 
     /// Opens a regular file on a disk of the tests.
@@ -44,7 +50,10 @@ impl FileSource {
         refuse_irregular(disk, path)?;
         let file = disk.handle(path, Opening::Read);
         let file = file.map_err(|error| cannot_open(path, error))?;
-        Self::of(file, disk, path)
+        Ok(Self {
+            is_readers: true,
+            ..Self::of(file, disk, path)?
+        })
     }
 
     /// As [`new`](Self::new), for a file that is being written.
@@ -58,6 +67,7 @@ impl FileSource {
             path: path.to_path_buf(),
             len,
             unreadable: None,
+            is_readers: false,
         })
     }
 
@@ -82,6 +92,7 @@ impl FileSource {
         let again = Self::of(self.file.another(), &self.disk, &self.path)?;
         Ok(Self {
             unreadable: self.unreadable.clone(),
+            is_readers: self.is_readers,
             ..again
         })
     }
@@ -153,6 +164,26 @@ impl Source for FileSource {
 
     fn beside(&self, extension: &str) -> Result<Option<Arc<dyn Source>>> {
         file_beside(&self.disk, Some(&self.path), extension)
+    }
+
+    /// On Windows writers hold no lock that others can look at.
+    fn is_written(&self) -> Result<bool> {
+        if !self.is_readers || cfg!(windows) {
+            return Ok(false);
+        }
+        let failed = |error| Error::io(Some(&self.path), "cannot look for a writer", error);
+        // In a file of its own: a lock of the same one would be the reader's.
+        let other = match self.disk.handle(&self.path, Opening::Read) {
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(false),
+            other => other.map_err(failed)?,
+        };
+        let node = |file: &Handle| file.node().map_err(failed);
+        if node(&other)? != node(&self.file)? {
+            return Ok(false);
+        }
+        // A file system without locks has no writers that can be noticed.
+        let is_locked = matches!(other.is_locked(), Ok(true));
+        Ok(is_locked || other.len().map_err(failed)? > self.len)
     }
 }
 

@@ -93,6 +93,15 @@ pub trait Source: Send + Sync {
         Ok(())
     }
 
+    /// Whether a writer has the file open, or has written to it since it was opened here. Then a record that is not finished at its end is
+    /// no damage. By default nothing is known of writers.
+    ///
+    /// # Errors
+    /// [`Error::Io`].
+    fn is_written(&self) -> Result<bool> {
+        Ok(false)
+    }
+
     /// How far the file has to be filled with records, as a [log](crate::store) says of its segments. `None` where nothing is known,
     /// as of a file by itself.
     fn bound(&self) -> Option<Bound> {
@@ -136,6 +145,10 @@ macro_rules! passed_on {
 
         fn covered(&self) -> Option<usize> {
             self.source.covered()
+        }
+
+        fn is_written(&self) -> Result<bool> {
+            self.source.is_written()
         }
     };
 }

@@ -33,7 +33,7 @@ enum Output<'a> {
     New {
         file: NewFile,
         out: BufWriter<Handle>,
-        old: Option<FileSource>,
+        old: Option<Box<FileSource>>,
     },
     Appended(Appended<'a>),
 }
@@ -84,7 +84,7 @@ impl<'a> Assembly<'a> {
         Ok(Output::New {
             file,
             out,
-            old: self.old.map(InPlace::source).transpose()?,
+            old: self.old.map(InPlace::source).transpose()?.map(Box::new),
         })
     }
 
@@ -176,7 +176,7 @@ impl Output<'_> {
             }
             (Self::New { file, out, old }, Change::Kept { start, end }) => {
                 let old = old.as_ref().or_bug("a sidecar to keep bytes of")?;
-                each_piece(old, &Options::default(), start..end, |bytes| {
+                each_piece(&**old, &Options::default(), start..end, |bytes| {
                     let written = out.write_all(bytes);
                     written.map_err(|error| unwritten(file.path(), error))
                 })

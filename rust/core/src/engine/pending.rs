@@ -1,0 +1,136 @@
+//! A file that is being appended to: what its writer has not finished yet at its end is no damage.
+
+use std::slice;
+use std::sync::Arc;
+
+use super::around::{Around, Change};
+use super::format::OpenWalk;
+use super::growth::Tail;
+use super::{Eof, Format, Options, Start, Step, Walk};
+use crate::error::Result;
+use crate::ledger::{Kind, RecordRun, Span};
+use crate::saturating::saturating_usize;
+use crate::source::Source;
+
+/// How many bytes are looked at at once.
+const PIECE_BYTES: usize = 64 << 10;
+
+/// The options to walk a file with that a writer has open, if it is to be walked to its end; `None` where no writer is known to have it open.
+pub(super) fn growing(
+    format: &Format,
+    source: &dyn Source,
+    options: &Options,
+    start: &Start<'_>,
+) -> Result<Option<Options>> {
+    let is_part = matches!(start, Start::Part(part) if !part.is_whole());
+    let may_grow = options.eof == Eof::Final
+        && options.parity.is_none()
+        && format.growing.tail != Tail::Complete
+        && source.bound().is_none();
+    if is_part || !may_grow || !source.is_written()? {
+        return Ok(None);
+    }
+    Ok(Some(options.clone().eof(Eof::Growing)))
+}
+
+/// A walk of a file that its writer has open. Where it would wait for more, it settles what it has found so far, and covers the rest.
+pub(super) struct Pending {
+    walk: Box<dyn Walk>,
+    source: Arc<dyn Source>,
+    /// Opens the file as one that is complete.
+    open: OpenWalk,
+    options: Options,
+    /// Where the unfinished bytes begin, once that is known.
+    end: Option<u64>,
+    tail: Option<Span>,
+}
+
+impl Pending {
+    /// Wraps a walk that was opened with options that are [`growing`].
+    pub(super) fn around(
+        walk: Box<dyn Walk>,
+        open: OpenWalk,
+        source: Arc<dyn Source>,
+        options: &Options,
+    ) -> Box<dyn Walk> {
+        Box::new(Around(Self {
+            walk,
+            source,
+            open,
+            options: options.clone().eof(Eof::Final),
+            end: None,
+            tail: None,
+        }))
+    }
+
+    /// The bytes from here to the end: space that was never written to, or what is not finished.
+    fn rest(&self, start: u64) -> Result<Span> {
+        let end = self.source.len();
+        let (mut at, mut piece) = (start, Vec::new());
+        let mut kind = Kind::Unused;
+        while at < end && kind == Kind::Unused {
+            piece.resize(saturating_usize(end - at).min(PIECE_BYTES), 0);
+            self.source.read_exact_at(at, &mut piece)?;
+            if piece.iter().any(|byte| *byte != 0) {
+                kind = Kind::Pending;
+            }
+            at += piece.len() as u64;
+        }
+        Ok(Span {
+            start,
+            end,
+            kind,
+            cause: None,
+        })
+    }
+}
+
+impl Change for Pending {
+    fn walk(&self) -> &dyn Walk {
+        &*self.walk
+    }
+
+    fn step(&mut self) -> Result<Step> {
+        if self.end.is_none() {
+            match self.walk.step()? {
+                // Nothing was given so far, and more will not make the key the right one.
+                Step::Wait if self.walk.suspects_key() => {
+                    self.walk = (self.open)(self.source.clone(), &self.options, Start::Beginning)?;
+                    return self.walk.step();
+                }
+                Step::Wait => self.end = Some(self.walk.offset()),
+                step => return Ok(step),
+            }
+            if self.walk.settle()? == Step::More {
+                return Ok(Step::More);
+            }
+        }
+        match self.end.filter(|end| *end < self.source.len()) {
+            Some(end) if self.tail.is_none() => {
+                self.walk.settle()?; // so that nothing is given a second time
+                self.tail = Some(self.rest(end)?);
+                Ok(Step::More)
+            }
+            _ => Ok(Step::Done),
+        }
+    }
+
+    /// It never waits.
+    fn settle(&mut self) -> Result<Step> {
+        Ok(Step::Done)
+    }
+
+    fn spans(&self) -> &[Span] {
+        match &self.tail {
+            Some(tail) => slice::from_ref(tail),
+            None => self.walk.spans(),
+        }
+    }
+
+    fn record_run(&self) -> Option<RecordRun> {
+        match self.tail {
+            Some(_) => None,
+            None => self.walk.record_run(),
+        }
+    }
+}
