@@ -47,9 +47,8 @@ FAKE_GCS_SERVER := v1.56.1
 
 # The extension's sources: what it is built from, and so what its stamp is compared with.
 EXTENSION_SOURCES := Cargo.toml Cargo.lock pyproject.toml $(shell find rust -name Cargo.toml -o -name '*.rs')
-# How long each part of `make test` takes, for the table at its end.
-STAGES := build/stages.jsonl
-STAGE := $(BIN)/python scripts/stage.py --log $(STAGES)
+# What runs beside the Python tests prints there.
+BESIDE := build/beside.log
 # The Kaitai Struct compiler is fetched only for tests that are run.
 KAITAI_UNCHANGED = test $(ORACLES) = changed && $(BIN)/python -m tests.oracles $(wildcard tests/python/test_kaitai*.py)
 CHECKED_PYTHON := python examples scripts tests benches
@@ -67,7 +66,7 @@ export PROPTEST_RNG_SEED
 MAKEFLAGS += --no-builtin-rules
 .DELETE_ON_ERROR:
 .DEFAULT_GOAL := help
-.PHONY: help develop build java demo test oracles test-clusters test-spark-versions test-stores test-rust example properties interop damage parity crash fuse kills soak fuzz corpus mutants sanitize lint structure coverage audit format bench bench-spark bench-guard criterion kaitai lock clean
+.PHONY: help develop build java demo test test-more beside oracles test-clusters test-spark-versions test-stores test-rust example properties interop damage parity crash fuse kills soak fuzz corpus mutants sanitize lint structure coverage audit format bench bench-spark bench-guard criterion kaitai lock clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -77,22 +76,37 @@ develop: $(VENV)/.extension ## Set up .venv and build the extension into the tre
 build: $(VENV)/.requirements ## Build the wheel and the source distribution into dist
 	$(BIN)/maturin build --release --sdist --out dist
 
-demo: $(VENV)/.extension java ## Ingest a year of real flights, damaged on purpose, with Spark
+demo: $(VENV)/.optimized java ## Ingest a year of real flights, damaged on purpose, with Spark
 	@$(BIN)/python examples/demo.py
 
 # With Node.js and npm the package autobase is installed too; without them the tests that need it say so and are skipped.
 # The redirection makes make ask the shell, whose built-in `command` is.
 NODE := $(and $(shell command -v node 2> /dev/null),$(shell command -v npm 2> /dev/null))
 
-# pytest is the last command, so that its summary is the last thing shown. One process runs all tests of a file, because they share
-# fixtures. Files are run in their usual order: if a long one came last, the other processes would wait for it.
-test: $(VENV)/.extension java $(if $(NODE),$(INTEROP)/node_modules/.installed) ## Run the tests, linters and type checks
-	@rm -f $(STAGES)
-	@$(STAGE) lint -- $(MAKE) --no-print-directory lint
-	@$(STAGE) rust -- $(MAKE) --no-print-directory test-rust
-	@$(STAGE) example -- $(MAKE) --no-print-directory example
+# One process runs all tests of a file, because they share fixtures. Files are run in their usual order: if a long one came last, the
+# other processes would wait for it.
+PYTEST := $(BIN)/python -m pytest --numprocesses $(TEST_PROCESSES) --dist loadfile --no-loadscope-reorder --oracles=$(ORACLES)
+
+# The Python tests wait for processes and disks, so the linters and the Rust tests run beside them. What those print is shown at the end.
+test: $(VENV)/.extension java $(if $(NODE),$(INTEROP)/node_modules/.installed) ## Run the tests, linters and type checks of each change
+	@mkdir -p $(dir $(BESIDE))
 	@$(KAITAI_UNCHANGED) || $(MAKE) --no-print-directory $(VENV)/.kaitai
-	$(BIN)/python -m pytest --numprocesses $(TEST_PROCESSES) --dist loadfile --no-loadscope-reorder --oracles=$(ORACLES) --budgets=$(STAGES) $(PYTEST_ARGS)
+	@$(MAKE) --no-print-directory beside > $(BESIDE) 2>&1 & beside=$$!; \
+	trap 'kill $$beside' INT TERM; \
+	$(PYTEST) -m "not more" --budgets $(PYTEST_ARGS); python=$$?; \
+	echo "The linters and the Rust tests, from $(BESIDE):"; \
+	wait $$beside; beside=$$?; \
+	if [ $$beside = 0 ]; then grep '^test result' $(BESIDE); else cat $(BESIDE); fi; \
+	[ $$python = 0 ] && [ $$beside = 0 ]
+
+beside:
+	$(MAKE) --no-print-directory lint
+	$(MAKE) --no-print-directory test-rust
+
+test-more: $(VENV)/.optimized java ## Run the tests that take long and seldom find anything: Sparks of their own, packages, fewer features
+	$(CARGO) clippy --locked --package seglake --all-targets --no-default-features -- -D warnings
+	$(MAKE) --no-print-directory example
+	$(PYTEST) -m more $(PYTEST_ARGS)
 
 oracles: $(VENV)/.extension $(VENV)/.kaitai ## Run the oracle tests, and record that they passed
 	$(BIN)/python -m pytest -m oracle --oracles=write tests/python $(PYTEST_ARGS)
@@ -133,7 +147,7 @@ coverage: $(VENV)/.coverage ## Report which lines of Rust and Python the tests r
 interop: $(VENV)/.extension $(INTEROP)/node_modules/.installed ## Compare oplogs with what the npm package autobase writes and reads
 	$(BIN)/python -m pytest $(INTEROP) --cache-clear $(PYTEST_ARGS)
 
-damage: $(VENV)/.extension $(VENV)/.damage java ## Damage files for DAMAGE_SECONDS (300), and tell what is lost, here and in other formats
+damage: $(VENV)/.optimized $(VENV)/.damage java ## Damage files for DAMAGE_SECONDS (300), and tell what is lost, here and in other formats
 	$(BIN)/python -m tests.damage --json build/damage.json
 
 crash: $(VENV)/.requirements ## Lose power in CRASH_LOSSES (1000000) ways while threads write a log, CRASH_ROUNDS (1000) times before each call of each writer, and in MODEL_CASES (5000) runs of random steps
@@ -175,7 +189,6 @@ lint: $(VENV)/.extension ## Run the linters and type checks alone
 	$(CARGO) fmt --all --check
 	for own in $(OWN_WORKSPACES); do $(CARGO) fmt --manifest-path $$own/Cargo.toml --check || exit 1; done
 	$(CARGO) clippy --locked --workspace --all-targets --all-features -- -D warnings
-	$(CARGO) clippy --locked --package seglake --all-targets --no-default-features -- -D warnings
 	RUSTDOCFLAGS='-D warnings' $(CARGO) doc --locked --no-deps --all-features --package seglake --package highway-batch --package parity-code
 	$(BIN)/python scripts/structure.py
 	CARGO="$(CARGO)" $(BIN)/python scripts/public_api.py
@@ -206,10 +219,10 @@ format: $(VENV)/.requirements ## Format the Rust and Python sources, and fix wha
 	$(BIN)/ruff format $(CHECKED_PYTHON)
 
 # A target that is missed fails nothing, since another machine's noise may be why: BENCH_ARGS=--check for a machine of one's own.
-bench: $(VENV)/.extension $(VENV)/.bench ## Measure each hot path beside its peer or limit, as one table
+bench: $(VENV)/.optimized $(VENV)/.bench ## Measure each hot path beside its peer or limit, as one table
 	CARGO="$(CARGO)" $(BIN)/python scripts/bench.py $(BENCH_ARGS)
 
-bench-spark: $(VENV)/.extension java ## Measure Spark reading segments beside what the engine can do at best (Linux)
+bench-spark: $(VENV)/.optimized java ## Measure Spark reading segments beside what the engine can do at best (Linux)
 	$(BIN)/python scripts/bench.py --spark $(BENCH_ARGS)
 
 bench-guard: $(VENV)/.requirements ## Hold the hot paths to their budget of instructions (needs valgrind)
@@ -272,9 +285,15 @@ $(VENV)/.mutants-$(MUTANTS_VERSION): $(VENV)/.requirements
 	$(CARGO) install --quiet --locked --version $(MUTANTS_VERSION) --root $(VENV) cargo-mutants
 	@touch $@
 
+# Both are at one place in the tree. The optimized one is also one to test with.
 $(VENV)/.extension: $(VENV)/.requirements $(EXTENSION_SOURCES)
-	$(BIN)/maturin develop --release
+	@rm -f $(VENV)/.optimized
+	CARGO_INCREMENTAL=0 $(BIN)/maturin develop
 	@touch $@
+
+$(VENV)/.optimized: $(VENV)/.requirements $(EXTENSION_SOURCES)
+	$(BIN)/maturin develop --release
+	@touch $@ $(VENV)/.extension
 
 # A package of its own, without optimization: it is tested and never shipped.
 build/example/.extension: $(VENV)/.requirements $(EXTENSION_SOURCES) $(shell find python -name '*.py')

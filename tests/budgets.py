@@ -1,11 +1,7 @@
-"""Prints how long each suite and each file of tests took, beside its budget in `tests/budgets.toml`.
-
-With `--budgets STAGES`, where STAGES is what `scripts/stage.py` noted of the parts of `make test` that ran before.
-"""
+"""Prints how long the Python tests and each file of them took, beside its budget in `tests/budgets.toml`: `--budgets`."""
 
 from __future__ import annotations
 
-import json
 import time
 import tomllib
 from collections import defaultdict
@@ -24,20 +20,19 @@ Row = tuple[str, float, float]
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     """The option `--budgets`."""
-    parser.addoption("--budgets", metavar="STAGES", help="print durations beside their budgets, with these of before")
+    parser.addoption("--budgets", action="store_true", help="print durations beside their budgets")
 
 
 def pytest_configure(config: pytest.Config) -> None:
     """Measures where a person sees it: not in the processes that pytest-xdist starts."""
     if config.getoption("budgets") and not hasattr(config, "workerinput"):
-        config.pluginmanager.register(_Measured(Path(config.getoption("budgets"))), "budgets-measured")
+        config.pluginmanager.register(_Measured(), "budgets-measured")
 
 
 class _Measured:
     """What tests took, by file."""
 
-    def __init__(self, stages: Path) -> None:
-        self._stages = stages
+    def __init__(self) -> None:
         self._start = time.monotonic()
         self._files: dict[str, float] = defaultdict(float)
 
@@ -54,13 +49,7 @@ class _Measured:
             terminalreporter.write_line(f"{name:<44} {seconds:7.1f} {budget:6.0f}{said}")
 
     def _rows(self, budgets: dict[str, dict[str, float]]) -> Iterator[Row]:
-        stages = {"pytest": time.monotonic() - self._start}
-        if self._stages.exists():
-            noted = [json.loads(line) for line in self._stages.read_text(encoding="utf-8").splitlines()]
-            stages = {**{stage["suite"]: stage["seconds"] for stage in noted}, **stages}
-        stages["total"] = sum(stages.values())
-        for name, seconds in stages.items():
-            yield name, seconds, budgets["suites"].get(name, 0)
+        yield "pytest", time.monotonic() - self._start, budgets["suites"]["pytest"]
         for folder, budget in budgets["folders"].items():
             yield folder, sum(each for name, each in self._files.items() if name.startswith(f"{folder}/")), budget
         for name, seconds in sorted(self._files.items(), key=lambda item: -item[1]):

@@ -33,7 +33,7 @@ def commands_but_java(folder: Path) -> Path:
     return folder
 
 
-@pytest.mark.slow
+@pytest.mark.more
 @pytest.mark.spark
 @pytest.mark.skipif(sys.platform == "win32", reason="Spark is not run on Windows")
 def test_spark_runs_on_the_packaged_runtime(tmp_path: Path) -> None:

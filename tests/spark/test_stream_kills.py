@@ -7,7 +7,10 @@ import pytest
 from tests.stream_kills import kill_and_compare
 
 pytest.importorskip("seglake.spark.stream.reader", reason="streams need PySpark 4.2")
-pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="looks for processes in /proc")
+pytestmark = [
+    pytest.mark.more,
+    pytest.mark.skipif(sys.platform != "linux", reason="looks for processes in /proc"),
+]
 
 
 def test_each_number_is_in_the_table_once(tmp_path: Path) -> None:
