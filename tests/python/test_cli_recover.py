@@ -154,6 +154,9 @@ def test_what_was_put_aside_is_no_file_of_its_folder(vectors: Path, tmp_path: Pa
     assert len(names(tmp_path)) == 3
     assert [line["path"] for line in here("verify", "--json", tmp_path).json_lines()] == [str(new)]
     assert [file.path for file in library.scan(tmp_path).files()] == [str(new)]
+    for kept in ("260.quarantine", "260-1.quarantine"):
+        (tmp_path / f"new.active.{kept}").write_bytes(b"a torn tail")  # a writer put it aside
+    assert [file.path for file in library.scan(tmp_path).files()] == [str(new)]
     new.unlink()  # without the file that it belongs to, it is named
     assert here("verify", tmp_path).status == 2
 

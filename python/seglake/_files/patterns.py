@@ -13,7 +13,9 @@ __all__ = ["alternatives", "is_hidden", "is_pattern", "mounted_path", "owner_of"
 _SCHEME: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:(?=/)")
 _GLOB: Final = re.compile(r"[*?\[{]")
 _BRACES: Final = re.compile(r"\{([^{}]*)\}")
-_KEPT: Final = re.compile(r"(.+?)\.(?:par|(?:undo(?:\.\d+)?|quarantine)(?:\.manifest\.jsonl)?)", re.DOTALL)
+_KEPT: Final = re.compile(
+    r"(.+?)\.(?:par|(?:undo(?:\.\d+)?|(?:\d+(?:-\d+)?\.)?quarantine)(?:\.manifest\.jsonl)?)", re.DOTALL
+)
 _KEPT_WORDS: Final = (".par", ".undo", ".quarantine")
 _OTHERS: Final = re.compile(r"\[\^(\]?[^\]]*\])")
 
@@ -63,7 +65,7 @@ def mounted_path(named: str, what: str) -> str | None:
 def owner_of(path: str) -> str | None:
     """Returns the path of the file that one belongs to if that is there; None for what has no such name.
 
-    These belong to another file: a log's index, a parity sidecar, and what a repair or a recovery put aside.
+    These belong to another file: a log's index, a parity sidecar, and what a repair, a recovery or a writer put aside.
     """
     # Most of many files have no such name, which is seen without the pattern.
     kept = _KEPT.fullmatch(path) if any(word in path for word in _KEPT_WORDS) else None

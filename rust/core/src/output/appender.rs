@@ -332,6 +332,12 @@ pub(crate) fn quarantine_suffix(offset: u64, number: u64) -> String {
     }
 }
 
+/// Whether this part of a name is what [`quarantine_suffix`] has before the extension.
+pub(crate) fn is_quarantine_offset(part: &str) -> bool {
+    let is_number = |own: &str| !own.is_empty() && own.bytes().all(|own| own.is_ascii_digit());
+    part.splitn(2, '-').all(is_number)
+}
+
 /// Splits the bytes from `start` to `end` into pieces that are written at once.
 fn pieces(start: u64, end: u64) -> impl DoubleEndedIterator<Item = Range<u64>> {
     const PIECE_BYTES: u64 = BUFFER_BYTES as u64;

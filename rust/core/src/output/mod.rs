@@ -14,7 +14,7 @@ use std::path::Path;
 
 use crate::disk::DiskRef;
 use crate::error::{Error, Result};
-pub(crate) use appender::{Appender, quarantine_suffix};
+pub(crate) use appender::{Appender, is_quarantine_offset, quarantine_suffix};
 pub(crate) use in_place::InPlace;
 pub(crate) use new_file::NewFile;
 pub(crate) use spool::Spool;

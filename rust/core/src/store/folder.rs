@@ -10,6 +10,7 @@ use crate::checksum::Key;
 use crate::disk::DiskRef;
 use crate::engine::Options;
 use crate::error::{Error, Result};
+use crate::output::is_quarantine_offset;
 use crate::source::FileSource;
 use crate::verbs::repaired_name;
 
@@ -356,6 +357,10 @@ pub fn is_beside_segment(name: &str) -> bool {
         .chain([name]);
     let mut files = quarantined
         .filter_map(|name| name.strip_suffix(".quarantine"))
+        .map(|name| match name.rsplit_once('.') {
+            Some((file, offset)) if is_quarantine_offset(offset) => file,
+            _ => name,
+        })
         .chain(repaired_name(name));
     SegmentId::parse_sidecar(name).is_some() || files.any(|file| SegmentId::parse(file).is_some())
 }

@@ -6,7 +6,7 @@ use uuid::Uuid;
 
 use crate::engine::Format;
 use crate::format::{active, sealed};
-use crate::output::quarantine_suffix;
+use crate::output::{is_quarantine_offset, quarantine_suffix};
 
 /// How many decimal digits a sequence number has in a name: all that 64 bits need, so that names sort as numbers.
 const SEQUENCE_DIGITS: usize = 20;
@@ -161,9 +161,8 @@ impl SegmentId {
 
 /// Whether the rest of a name is that of bytes that recovery removed, after the segment.
 fn is_quarantine(rest: &str) -> bool {
-    let is_number = |own: &str| !own.is_empty() && own.bytes().all(|own| own.is_ascii_digit());
-    let offset = rest.strip_suffix(".quarantine");
-    offset.is_some_and(|offset| offset.splitn(2, '-').all(is_number))
+    rest.strip_suffix(".quarantine")
+        .is_some_and(is_quarantine_offset)
 }
 
 impl fmt::Display for SegmentId {
