@@ -1,6 +1,6 @@
 //! Builds or rebuilds the index of a chunked segment.
 
-use std::io::{BufWriter, Write};
+use std::io::{BufWriter, ErrorKind, Write};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -73,8 +73,9 @@ pub fn index(
 fn keep_what_is_missing(source: &dyn Source, options: &Options, index: &Path) -> Result<()> {
     let existing = match FileSource::open(options.on(), index) {
         Ok(existing) => existing,
-        // What hinders reading it may not hinder writing, and says more there.
-        Err(_) => return Ok(()),
+        Err(Error::Io { source, .. }) if source.kind() == ErrorKind::NotFound => return Ok(()),
+        // It may be the one that knows more.
+        Err(error) => return Err(error),
     };
     let mut entries = Entries::new(source, &existing, options);
     entries.by_ref().try_for_each(|entry| entry.map(drop))?;
