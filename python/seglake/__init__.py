@@ -1,7 +1,7 @@
 """Read, write and verify binary log segments: every record checked, every damaged byte accounted for."""
 
-from . import _ending as _ending
 from . import _starting, oplog
+from . import _unclosed as _unclosed
 from ._errors import (
     ClockAheadWarning,
     ColumnsError,

@@ -66,12 +66,12 @@ __all__ = [
     "decode_system",
     "detect",
     "encode_message",
-    "end_unclosed",
     "formats",
     "identity",
     "index",
     "is_beside_segment",
     "is_log_name",
+    "keep_unclosed",
     "list_log",
     "open",
     "protect",
@@ -762,12 +762,13 @@ def uuid6(timestamp: datetime | None = None) -> _uuid.UUID:
     6
     """
 
-def end_unclosed() -> bool:
-    """Ends the writers that nobody closed, with warnings: called when the process is about to end. Returns whether a
-    writer that nobody closed has lost records, now or before.
+def keep_unclosed() -> bool:
+    """Has the writers that nobody closed write what they have: called when the process is about to end. They stay
+    open, as what else is called then may write to them. Returns whether a writer that nobody closed has lost
+    records, now or before.
 
-    >>> from seglake._native import end_unclosed
-    >>> end_unclosed()
+    >>> from seglake._native import keep_unclosed
+    >>> keep_unclosed()
     False
     """
 

@@ -282,6 +282,30 @@ def test_what_an_unclosed_writer_loses_is_said_and_is_the_status(path: Path, of_
     assert "File too large" in done.stderr
 
 
+# What is called at the end after everything of seglake, and one that writes nothing that is kept.
+AT_THE_END = """
+import atexit, sys
+late = []
+atexit.register(lambda: [writer.write(type="t", value="late") for writer in late])
+import seglake
+late.append(seglake.create(sys.argv[1], format=sys.argv[2]))
+late[0].write(type="t", value="early")
+"""
+
+
+def test_what_is_called_at_the_end_may_write(path: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", AT_THE_END, path, "active"], capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, len(contents(path))) == (0, 2), done.stderr
+    whole = path.with_name("whole.sealed")
+    done = subprocess.run(
+        [sys.executable, "-c", AT_THE_END, whole, "sealed"], capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, whole.exists()) == (120, False)
+    assert f"unclosed writer of {whole}: not all that was written to it is kept" in done.stderr
+
+
 def test_flush_and_sync_make_records_visible(path: Path) -> None:
     with seglake.create(path, format="active") as writer:
         writer.write(type="t", value="1")

@@ -15,7 +15,7 @@ use seglake::source::{FileSource, Source, open_regular};
 use seglake::verbs;
 
 use crate::destination::Destination;
-use crate::error::{OVERWRITE, raise, raise_new};
+use crate::error::{raise, raise_new};
 use crate::ledger::Ledger;
 use crate::limits::Settings;
 use crate::passes::about;
@@ -229,5 +229,5 @@ pub(crate) fn index(
         let file = FileSource::new(open_regular(&destination)?, &destination)?;
         Index::read(&*source, &file, &options)
     });
-    built.map_err(|error| raise_new(py, error, OVERWRITE))
+    built.map_err(|error| raise_new(py, error, "if_exists=\"overwrite\" replaces it"))
 }

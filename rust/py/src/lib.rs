@@ -135,7 +135,7 @@ mod _native {
     #[pymodule_export]
     use super::tail::Tail;
     #[pymodule_export]
-    use super::unclosed::end_unclosed;
+    use super::unclosed::keep_unclosed;
     #[pymodule_export]
     use super::uuids::Uuids;
     #[pymodule_export]

@@ -717,6 +717,15 @@ impl Unclosed for Open {
         format!("log {}", seglake::text::path(&self.path))
     }
 
+    fn keep(&self, py: Python<'_>) -> Option<PyResult<()>> {
+        let is_open = self.is_closed.get().is_none() && self.forks == forks();
+        let writer = self.writer.as_ref().filter(|_| is_open)?;
+        Some(
+            py.detach(|| writer.sync())
+                .map_err(|error| raise(py, error)),
+        )
+    }
+
     fn end(&self, py: Python<'_>) -> Option<PyResult<()>> {
         let is_open = self.is_closed.get().is_none() && self.forks == forks();
         (is_open && self.writer.is_some()).then(|| self.close(py))

@@ -18,6 +18,9 @@ pub(crate) trait Unclosed: Send + Sync {
 
     /// Ends it; None where somebody did, or where it is another process': a fork has no part in it.
     fn end(&self, py: Python<'_>) -> Option<PyResult<()>>;
+
+    /// Writes what it has, as [`end`](Self::end) would; more may be written to it afterwards. An error where nothing of it would be kept.
+    fn keep(&self, py: Python<'_>) -> Option<PyResult<()>>;
 }
 
 static OPEN: Exclusive<Vec<Weak<dyn Unclosed>>> = Exclusive::new(Vec::new());
@@ -42,14 +45,10 @@ pub(crate) fn end(unclosed: &dyn Unclosed) {
         let raised = PyErr::take(py);
         if let Some(ended) = unclosed.end(py) {
             let name = format!("unclosed {}", unclosed.name());
-            let lost = format!("{name}: not all that was written to it is kept");
             if let Err(error) = warn(py, &py.get_type::<PyResourceWarning>(), name) {
                 error.write_unraisable(py, None);
             }
-            if let Err(error) = ended {
-                LOST.store(true, Ordering::Relaxed);
-                error.write_unraisable(py, Some(PyString::new(py, &lost).as_any()));
-            }
+            tell(py, unclosed, ended);
         }
         if let Some(raised) = raised {
             raised.restore(py);
@@ -57,17 +56,29 @@ pub(crate) fn end(unclosed: &dyn Unclosed) {
     });
 }
 
-/// Ends the writers that nobody closed, with warnings: called when the process is about to end. Returns whether a writer that nobody
-/// closed has lost records, now or before.
+/// Tells of records that are lost.
+fn tell(py: Python<'_>, unclosed: &dyn Unclosed, kept: PyResult<()>) {
+    if let Err(error) = kept {
+        LOST.store(true, Ordering::Relaxed);
+        let name = unclosed.name();
+        let lost = format!("unclosed {name}: not all that was written to it is kept");
+        error.write_unraisable(py, Some(PyString::new(py, &lost).as_any()));
+    }
+}
+
+/// Has the writers that nobody closed write what they have: called when the process is about to end. They stay open, as what else is
+/// called then may write to them. Returns whether a writer that nobody closed has lost records, now or before.
 ///
-/// >>> from seglake._native import end_unclosed
-/// >>> end_unclosed()
+/// >>> from seglake._native import keep_unclosed
+/// >>> keep_unclosed()
 /// False
 #[pyfunction]
-pub(crate) fn end_unclosed(py: Python<'_>) -> PyResult<bool> {
-    let open = std::mem::take(&mut *OPEN.hold_attached(py)?);
+pub(crate) fn keep_unclosed(py: Python<'_>) -> PyResult<bool> {
+    let open = OPEN.hold_attached(py)?.clone();
     for each in open.iter().filter_map(Weak::upgrade) {
-        end(&*each);
+        if let Some(kept) = each.keep(py) {
+            tell(py, &*each, kept);
+        }
     }
     Ok(LOST.load(Ordering::Relaxed))
 }

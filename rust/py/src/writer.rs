@@ -87,7 +87,10 @@ impl CreateArguments<'_> {
             }
             let options: WriteOptions = arguments.options(py, format)?;
             let writer = py.detach(|| format::create(format, path.as_ref(), &options));
-            let next = "if_exists says what is done with it, such as \"append\" or \"overwrite\"";
+            let next = match format.is_appended_to() {
+                true => "if_exists=\"append\" goes on in it",
+                false => "if_exists=\"overwrite\" replaces it",
+            };
             let writer = writer.map_err(|error| raise_new(py, error, next))?;
             Ok(Writer {
                 format,
@@ -96,6 +99,7 @@ impl CreateArguments<'_> {
                     py,
                     Open {
                         path: path.0,
+                        format,
                         forks: forks(),
                         writer: Exclusive::new(Some(writer)),
                     },
@@ -124,6 +128,7 @@ pub(crate) struct Writer {
 /// The file.
 struct Open {
     path: PathBuf,
+    format: &'static Format,
     /// Of the process that opened it: a fork of that has no part in it.
     forks: u64,
     writer: Exclusive<Option<Box<dyn format::Writer>>>,
@@ -473,6 +478,26 @@ impl Writer {
 impl Unclosed for Open {
     fn name(&self) -> String {
         format!("writer of {}", seglake::text::path(&self.path))
+    }
+
+    fn keep(&self, py: Python<'_>) -> Option<PyResult<()>> {
+        if self.forks != forks() {
+            return None;
+        }
+        let kept = py.detach(|| {
+            let mut writer = self.writer.hold()?;
+            Ok::<_, InUse>(writer.as_deref_mut().map(|writer| {
+                if self.format.is_appended_to() || writer.last().is_none() {
+                    return writer.flush();
+                }
+                let text = "the file is there when it is closed: close the writer, or use `with`";
+                Err(seglake::Error::Usage(text.to_owned()))
+            }))
+        });
+        match kept {
+            Ok(kept) => kept.map(|kept| kept.map_err(|error| raise(py, error))),
+            Err(in_use) => Some(Err(in_use.into())),
+        }
     }
 
     fn end(&self, py: Python<'_>) -> Option<PyResult<()>> {

@@ -1,4 +1,4 @@
-"""The end of a process: writers that nobody closed are ended while that they lose something can still be said."""
+"""The end of a process: writers that nobody closed write what they have while an error can still be reported."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import sys
 from io import StringIO
 from typing import Any
 
-from ._native import end_unclosed
+from ._native import keep_unclosed
 
 
 class _Failing:
@@ -28,5 +28,5 @@ class _Failing:
 
 @atexit.register
 def _end() -> None:
-    if end_unclosed():
+    if keep_unclosed():
         sys.stderr = _Failing(sys.stderr or StringIO())
