@@ -64,7 +64,7 @@ type UnitBefore = fn(&Arc<dyn Source>, &Options, u64) -> Result<Option<u64>>;
 type SplitFile = fn(&Arc<dyn Source>, &Options, u64) -> Result<Vec<PlannedPart>>;
 type OpenLookup = fn(Arc<dyn Source>, &Options) -> Result<Box<dyn Lookup>>;
 type OpenCandidates = fn(&Arc<dyn Source>, &Options) -> Result<Option<Box<dyn Candidates>>>;
-type Unfinished = fn(&dyn Source, &Options, &Span) -> Result<bool>;
+pub(crate) type Unfinished = fn(&dyn Source, &Options, &Span) -> Result<bool>;
 type Create = fn(&Path, &WriteOptions) -> Result<Box<dyn Writer>>;
 
 impl Format {
@@ -170,7 +170,7 @@ impl Format {
             Start::Growth(growth) => growth.walk(self, source, options),
             start => match pending::growing(self, &*source, options, &start)? {
                 Some(growing) => {
-                    let (open, own) = (self.walk, source.clone());
+                    let (open, own) = ((self.walk, self.unfinished), source.clone());
                     self.open_around(source, &growing, start, |walk, options| {
                         Pending::around(walk, open, own, options)
                     })

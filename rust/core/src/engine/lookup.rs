@@ -215,7 +215,8 @@ impl Lookup for WalkingLookup {
         match pending::growing(self.format, &*source, &options, &start)? {
             Some(growing) => {
                 let walk = open(source.clone(), &growing, start)?;
-                Ok(Pending::around(walk, open, source, &options))
+                let own = (open, self.format.unfinished);
+                Ok(Pending::around(walk, own, source, &options))
             }
             None => open(source, &options, start),
         }

@@ -4,7 +4,7 @@ use std::slice;
 use std::sync::Arc;
 
 use super::around::{Around, Change};
-use super::format::OpenWalk;
+use super::format::{OpenWalk, Unfinished};
 use super::growth::Tail;
 use super::{Eof, Format, Options, Start, Step, Walk};
 use crate::error::Result;
@@ -39,6 +39,8 @@ pub(super) struct Pending {
     source: Arc<dyn Source>,
     /// Opens the file as one that is complete.
     open: OpenWalk,
+    /// Whether its end is one unit that is being written, and so no damage.
+    unfinished: Option<Unfinished>,
     options: Options,
     /// Where the unfinished bytes begin, once that is known.
     end: Option<u64>,
@@ -49,7 +51,7 @@ impl Pending {
     /// Wraps a walk that was opened with options that are [`growing`].
     pub(super) fn around(
         walk: Box<dyn Walk>,
-        open: OpenWalk,
+        (open, unfinished): (OpenWalk, Option<Unfinished>),
         source: Arc<dyn Source>,
         options: &Options,
     ) -> Box<dyn Walk> {
@@ -57,10 +59,19 @@ impl Pending {
             walk,
             source,
             open,
+            unfinished,
             options: options.clone().eof(Eof::Final),
             end: None,
             tail: None,
         }))
+    }
+
+    /// Whether the bytes that are not finished are one unit that is being written. Anything else is damage, whoever has the file open.
+    fn is_unfinished(&self, tail: &Span) -> Result<bool> {
+        match self.unfinished {
+            Some(unfinished) => unfinished(&*self.source, &self.options, tail),
+            None => Ok(false),
+        }
     }
 
     /// The bytes from here to the end: space that was never written to, or what is not finished.
@@ -98,7 +109,16 @@ impl Change for Pending {
                     self.walk = (self.open)(self.source.clone(), &self.options, Start::Beginning)?;
                     return self.walk.step();
                 }
-                Step::Wait => self.end = Some(self.walk.offset()),
+                Step::Wait => {
+                    let tail = self.rest(self.walk.offset())?;
+                    if tail.kind == Kind::Pending && !self.is_unfinished(&tail)? {
+                        let carry = self.walk.carry();
+                        let start = Start::Carry(&carry);
+                        self.walk = (self.open)(self.source.clone(), &self.options, start)?;
+                        return self.walk.step();
+                    }
+                    self.end = Some(tail.start);
+                }
                 step => return Ok(step),
             }
             if self.walk.settle()? == Step::More {

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use super::{Options, Step, Walk};
 use crate::cursor::fields;
 use crate::error::{Error, Result};
+use crate::ledger::{Kind, Span};
 use crate::output::Spool;
 use crate::saturating::saturating_usize;
 use crate::source::{FileSource, Source, Window};
@@ -166,7 +167,8 @@ impl<'a> Salvage<'a> {
     /// As [`carry`](Self::carry) and [`Walk::step`].
     pub(crate) fn carry_sound(&mut self, walk: &mut dyn Walk) -> Result<()> {
         while walk.step()? == Step::More {
-            for span in walk.spans().iter().filter(|span| !span.is_damage()) {
+            let sound = |span: &&Span| !span.is_damage() && span.kind != Kind::Pending;
+            for span in walk.spans().iter().filter(sound) {
                 self.carry(span.start..span.end)?;
             }
         }

@@ -314,12 +314,8 @@ fn prove(parts: &Parts<'_>, manifest: FileSource, stages: &mut Stages<'_>) -> Re
 
 /// Whether nothing is to be dropped: any damage is in records that are emitted all the same.
 fn is_kept_whole(report: &Report) -> bool {
-    let mut damaged = report
-        .totals
-        .rows()
-        .iter()
-        .filter(|row| row.cause.is_some());
-    damaged.all(|row| row.kind == Kind::Record)
+    let mut rows = report.totals.rows().iter();
+    rows.all(|row| row.kind == Kind::Record || row.cause.is_none() && row.kind != Kind::Pending)
 }
 
 fn damaged_ranges(report: &Report) -> u64 {
