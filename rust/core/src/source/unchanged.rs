@@ -23,8 +23,8 @@ pub(crate) struct Unchanged<S> {
 
 #[derive(Default)]
 struct State {
-    /// By the offset of the piece.
-    hashes: HashMap<u64, u64>,
+    /// By the offset of the piece: up to its last byte that is not zero.
+    hashes: HashMap<u64, (usize, u64)>,
     /// The last piece, and its offset.
     last: Option<(u64, Vec<u8>)>,
 }
@@ -50,8 +50,19 @@ impl<S: Source> Unchanged<S> {
                 };
                 bytes.resize(saturating_usize(PIECE_BYTES.min(self.len() - start)), 0);
                 self.source.read_exact_at(start, &mut bytes)?;
-                let now = hash(&Key::DEFAULT, &bytes);
-                if *state.hashes.entry(start).or_insert(now) != now {
+                let len_of = |bytes: &[u8]| bytes.iter().rposition(|byte| *byte != 0);
+                let first = state.hashes.get(&start).copied();
+                let len = match first {
+                    Some((len, _)) => len,
+                    None => len_of(&bytes).map_or(0, |last| last + 1),
+                };
+                // What was zero still is, whatever a writer appends meanwhile into space that was filled in advance.
+                bytes.get_mut(len..).or_bug("a part of the piece")?.fill(0);
+                let now = hash(
+                    &Key::DEFAULT,
+                    bytes.get(..len).or_bug("a part of the piece")?,
+                );
+                if state.hashes.entry(start).or_insert((len, now)).1 != now {
                     let what = format!("bytes {start} to {}", start + bytes.len() as u64);
                     return Err(Error::changed(self.path(), &what));
                 }
