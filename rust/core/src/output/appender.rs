@@ -238,12 +238,30 @@ impl Appender {
     /// Flushes, and ends the lock. Nothing can be appended afterwards.
     ///
     /// # Errors
-    /// As [`flush`](Self::flush): it is open then, and can be closed again.
+    /// As [`flush`](Self::flush): it is open then, and can be closed again, except after a failed sync.
     pub(crate) fn close(&mut self) -> Result<()> {
+        if self.state == State::Unsynced {
+            return self.abandon();
+        }
         self.flush()?;
+        self.end();
+        Ok(())
+    }
+
+    /// Writes what it can, and ends the lock in any case. Nothing can be appended afterwards.
+    ///
+    /// # Errors
+    /// As [`flush`](Self::flush): what could not be written is lost.
+    pub(crate) fn abandon(&mut self) -> Result<()> {
+        let flushed = self.flush();
+        self.end();
+        flushed
+    }
+
+    fn end(&mut self) {
+        self.buffer.go_to(self.buffer.end());
         self.state = State::Closed;
         self.file.unlock();
-        Ok(())
     }
 
     /// Hands all bytes to the disk. They survive a loss of power.

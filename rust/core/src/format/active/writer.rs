@@ -329,7 +329,8 @@ impl engine::Writer for Writer {
     }
 
     fn abandon(&mut self) -> Result<()> {
-        engine::Writer::close(self)
+        self.hash_all();
+        self.out.abandon()
     }
 
     fn path(&self) -> &Path {

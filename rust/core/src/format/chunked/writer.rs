@@ -401,7 +401,9 @@ impl engine::Writer for Writer {
     }
 
     fn abandon(&mut self) -> Result<()> {
-        engine::Writer::close(self)
+        let ended = self.close_chunk().and_then(|()| self.out.flush());
+        let index = self.index.as_mut().map_or(Ok(()), Appender::abandon);
+        ended.and(self.out.abandon()).and(index)
     }
 
     fn path(&self) -> &Path {

@@ -202,7 +202,7 @@ impl engine::Writer for Writer {
     }
 
     fn abandon(&mut self) -> Result<()> {
-        self.out.close()
+        self.out.abandon()
     }
 
     fn path(&self) -> &Path {
