@@ -110,7 +110,8 @@ impl Listing {
             ..Self::default()
         };
         let names = || paths.iter().filter_map(|path| path.file_name()?.to_str());
-        let is_other = |name: &str| !name.starts_with(['_', '.']);
+        // A volume of its own has lost+found.
+        let is_other = |name: &str| !name.starts_with(['_', '.']) && name != "lost+found";
         listing.is_foreign = names().any(is_other) && !names().any(is_log_name);
         let mut frozen = HashSet::new();
         for path in paths {
@@ -236,7 +237,7 @@ impl Listing {
         bare.filter(may_be_sealed).map(|own| own.id).collect()
     }
 
-    /// Removes what is beside the files of segments that were removed: sidecars, and what repairs and recovery kept. Beside active files
+    /// Removes what is beside the files of segments that were removed: sidecars, and what repairs kept. Beside active files
     /// that were sealed, sidecars and what repairs kept. Those of segments that are missing stay: these may be restored. An error here is ignored: names are never
     /// used again.
     pub(super) fn forget_beside(&self, disk: &DiskRef, folder: &Path) {
@@ -257,8 +258,9 @@ impl Listing {
         sidecars
             .filter(|(id, kind)| is_gone(id, Some(*kind)))
             .for_each(|(id, kind)| drop(disk.unlink(&folder.join(id.sidecar_name(*kind)))));
+        // What recovery kept stays: a segment may have been moved away, and may come back. Retention knows what it removes.
         let kept = self.kept.iter();
-        kept.filter(|(id, kind, _)| is_gone(id, *kind))
+        kept.filter(|(id, kind, _)| kind.is_some() && is_gone(id, *kind))
             .for_each(|(_, _, path)| drop(disk.unlink(path)));
     }
 
