@@ -161,7 +161,8 @@ class ReadOptions:
         if isinstance(error, OSError):
             if error.errno in (errno.ENOENT, errno.ESTALE):
                 return False
-            if is_elsewhere(path):
+            # Others, such as too many open files, are no trait of the file, and Spark tries the task again.
+            if is_elsewhere(path) or error.errno not in (errno.EACCES, errno.EPERM, errno.EISDIR, errno.EIO):
                 return self.ignore_corrupt_files
         return self.ignore_corrupt_files or self.mode != "FAILFAST"
 
