@@ -207,7 +207,7 @@ class IngestDriver:
                 outcomes = self._read(engine, Staging(destination.store, staging, exchange), planned, sidecars)
             gone = _gone(planned, outcomes)
             files = [file for outcome in outcomes for file in outcome.files if file.path not in gone]
-            if not files:
+            if gone and not files:
                 destination.store.remove_tree(staging)
                 return IngestResult(None, destination.name, skipped=tuple(gone.items()))
             if not state.ingested:
