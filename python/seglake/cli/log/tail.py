@@ -91,9 +91,10 @@ def command(
 
     status: int = Status.SOUND
 
-    def tell_skipped(message: Warning | str, *_: object) -> None:
+    def tell_skipped(message: Warning | str, category: type[Warning], *_: object) -> None:
         nonlocal status
-        status = Status.DAMAGED
+        if issubclass(category, seglake.DamageWarning):
+            status = Status.DAMAGED
         say(str(message))
 
     if not retry and not Path(path).is_dir():
