@@ -1,4 +1,4 @@
-"""Prints how long the Python tests and each file of them took, beside its budget in `tests/budgets.toml`: `--budgets`."""
+"""`--budgets` prints how long the Python tests and each file of them took, beside `tests/budgets.toml`."""
 
 from __future__ import annotations
 

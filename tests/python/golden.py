@@ -18,7 +18,14 @@ VECTORS = Path(__file__).parents[1] / "vectors"
 FORMATS = ("active", "sealed", "tenant", "chunked", "oplog")
 # Files that look as if they were read with a wrong key, by docs/formats: no record is verified, and the structure is
 # sound or there is only one record. The golden files have no field for that.
-WRONG_KEY = ("active/wrong_key", "active/flip_only_record", "sealed/wrong_key")
+WRONG_KEY = (
+    "active/wrong_key",
+    "active/flip_only_record",
+    "sealed/wrong_key",
+    "sealed/append_newline_wrong_key",
+    "sealed/cut_8_wrong_key",
+    "sealed/flip_magic_wrong_key",
+)
 
 
 class Case:

@@ -92,7 +92,11 @@ class Life:
 
     def repair(self) -> None:
         if self.is_damaged:
-            assert seglake.repair(self.path, force=True).outcome == "repaired"
+            own = {name: self.sample.read_options[name] for name in ("dialect",) if name in self.sample.read_options}
+            repaired = seglake.repair(self.path, force=True, **own)
+            # What is after the covered bytes may not be finished.
+            is_sound = seglake.verify(self.path, format=self.sample.format, **self.sample.read_options).ok
+            assert repaired.outcome == ("repaired" if is_sound else "lost")
             self.struck, self.is_cut = set(), False
             assert self.path.read_bytes() == self.whole[: self.end]
 

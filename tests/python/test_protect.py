@@ -295,12 +295,15 @@ def modify(path: Path, content: bytes) -> None:
     os.utime(path, ns=(0, Path(f"{path}.par").stat().st_mtime_ns + 1_000_000_000))
 
 
-def test_a_file_whose_checksums_were_cut_off_is_repaired_whenever_it_was_modified(tmp_path: Path) -> None:
+@pytest.mark.parametrize(("left_out", "checked"), [(1, "checksum"), (60, "structure")])
+def test_a_file_whose_checksums_were_cut_off_is_repaired_whenever_it_was_modified(
+    tmp_path: Path, left_out: int, checked: str
+) -> None:
     path = sample(tmp_path, "sealed")
     whole = path.read_bytes()
     seglake.protect(path)
-    modify(path, whole[:-1])  # the trailer is not one any more, so nothing proves a record
-    assert seglake.verify(path, parity=None).checked == "structure"
+    modify(path, whole[:-left_out])  # the trailer is not whole
+    assert seglake.verify(path, parity=None).checked == checked
     assert seglake.repair(path).outcome == "repaired"
     assert path.read_bytes() == whole
 

@@ -67,8 +67,7 @@ def strict(case: Case, folder: Path) -> None:
 
 def without_damage(case: Case, folder: Path) -> None:
     if seglake.verify(case.path, **case.options).wrong_key:
-        with pytest.raises(seglake.WrongKeyError):
-            decode(case, folder, mode="DROPMALFORMED")
+        assert sum(batch.num_rows for batch in decode(case, folder, mode="DROPMALFORMED")) == 0
         return
     in_records = {start for start, _, kind, _ in damage_of(case) if kind == "record"}
     positions = [row for batch in decode(case, folder, mode="DROPMALFORMED") for row in batch["position"].to_pylist()]
