@@ -260,7 +260,9 @@ impl Appender {
 
     fn end(&mut self) {
         self.buffer.go_to(self.buffer.end());
-        self.state = State::Closed;
+        if self.state == State::Open {
+            self.state = State::Closed;
+        }
         self.file.unlock();
     }
 
