@@ -1,6 +1,7 @@
 //! Random steps on a log, beside a model of it: a list of records, each in the log, or perhaps, or not.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use proptest::prelude::*;
 use proptest::test_runner::Config;
@@ -157,7 +158,9 @@ fn read(log: &LogReader, filter: &Filter) -> seglake::Result<Vec<(Uuid, Vec<u8>)
 
 impl Live {
     fn open(&self) -> seglake::Result<SegmentLog> {
-        let options = options(&self.disk, SEGMENT_BYTES).durability(self.durability);
+        let options = options(&self.disk, SEGMENT_BYTES)
+            .durability(self.durability)
+            .max_clock_ahead(Duration::MAX);
         SegmentLog::open(folder(), options)
     }
 

@@ -3,8 +3,8 @@
 
 use std::io;
 use std::ops::{Deref, DerefMut};
-use std::sync::LockResult;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{LockResult, TryLockError, TryLockResult};
 use std::time::Duration;
 
 use shuttle::rand::{Rng as _, RngCore as _, thread_rng};
@@ -28,6 +28,13 @@ impl<T> Mutex<T> {
 
     pub(crate) fn lock(&self) -> LockResult<MutexGuard<'_, T>> {
         Ok(MutexGuard::of(&self.0))
+    }
+
+    pub(crate) fn try_lock(&self) -> TryLockResult<MutexGuard<'_, T>> {
+        let mutex = &self.0;
+        let inner = mutex.try_lock();
+        let inner = inner.map_err(|_| TryLockError::WouldBlock)?;
+        Ok(MutexGuard { inner, mutex })
     }
 
     pub(crate) fn into_inner(self) -> LockResult<T> {
