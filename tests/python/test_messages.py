@@ -96,9 +96,9 @@ def test_words_of_other_tools_for_files_that_exist() -> None:
         seglake.create("a.active", format="active", if_exists="overwrite")
 
 
-def test_a_file_that_exists_is_said_in_the_words_of_the_system(folder: Path) -> None:
+def test_a_file_that_exists_is_said_with_what_replaces_it(folder: Path) -> None:
     seglake.seal(folder / "a.active", "a.sealed")
-    with pytest.raises(FileExistsError, match="File exists"):
+    with pytest.raises(FileExistsError, match="there is a file: overwrite=True replaces it"):
         seglake.seal(folder / "a.active", "a.sealed")
 
 

@@ -260,7 +260,7 @@ def test_the_name_of_a_snapshot_may_be_as_long_as_names_are(tmp_path: Path) -> N
 @pytest.mark.parametrize("writer", sorted(set(WRITERS) - {"index"}))
 def test_that_a_file_exists_is_said_with_what_replaces_it(writer: str, folder: Path) -> None:
     (folder / "new").write_bytes(b"old")
-    said = "if_exists says what is done with it" if writer.startswith("create") else "overwrite=True replaces it"
+    said = 'if_exists="overwrite" replaces it' if writer.startswith("create") else "overwrite=True replaces it"
     with pytest.raises(FileExistsError, match=said):
         WRITERS[writer](folder, folder / "new", False)
 

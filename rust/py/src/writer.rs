@@ -487,7 +487,7 @@ impl Unclosed for Open {
         let kept = py.detach(|| {
             let mut writer = self.writer.hold()?;
             Ok::<_, InUse>(writer.as_deref_mut().map(|writer| {
-                if self.format.is_appended_to() || writer.last().is_none() {
+                if self.format.is_appended_to() {
                     return writer.flush();
                 }
                 let text = "the file is there when it is closed: close the writer, or use `with`";
