@@ -5,8 +5,10 @@ from __future__ import annotations
 import io
 import os
 import shlex
+import signal
 import subprocess
 import sys
+import time
 from concurrent.futures import ThreadPoolExecutor
 from contextvars import copy_context
 from pathlib import Path
@@ -17,6 +19,10 @@ from cli_process import TIMEOUT_S, command, environment, here
 
 import seglake
 from seglake.cli import main
+
+if sys.platform != "win32":
+    import fcntl
+    import termios
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="pipes do not block there")
 
@@ -132,6 +138,30 @@ def test_an_unbuffered_file_that_takes_a_part_of_it_is_an_error(tmp_path: Path) 
             check=False,
         )
     assert (done.returncode, done.stderr) == (2, b"seglake: standard output: File too large\n")
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only there a pipe tells what is in it")
+@pytest.mark.parametrize("unbuffered", ["", "1"])
+def test_what_is_interrupted_is_not_written_twice(tmp_path: Path, unbuffered: str) -> None:
+    with seglake.create(tmp_path / "a.active", format="active") as writer:
+        writer.write(type="t", value=bytes(range(32, 127)) * 60)
+    words = ("cat", tmp_path / "a.active")
+    ours, theirs = os.pipe()
+    # Not the whole of a text that fits into the buffer finds room.
+    room = fcntl.fcntl(theirs, fcntl.F_GETPIPE_SZ)
+    before = room - 4096
+    os.write(theirs, bytes(before))
+    changes = {"PYTHONUNBUFFERED": unbuffered}
+    with subprocess.Popen(command(*words), stdout=theirs, stderr=subprocess.PIPE, env=environment(changes)) as process:
+        os.close(theirs)
+        while int.from_bytes(fcntl.ioctl(ours, termios.FIONREAD, bytes(4)), sys.byteorder) < room:
+            assert process.poll() is None
+            time.sleep(0.01)
+        process.send_signal(signal.SIGINT)
+        found = read_slowly(ours)[before:]
+        assert process.wait(TIMEOUT_S) == 130
+    os.close(ours)
+    assert here(*words).out.startswith(found.decode())
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="/dev/full is Linux's")

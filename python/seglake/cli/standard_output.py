@@ -17,30 +17,56 @@ class OutputError(OSError):
     """Standard output cannot be written to, for example because it is a file on a full disk."""
 
 
-class _Descriptor(FileIO):
-    """Where standard output goes. A closed pipe is BrokenPipeError, which is no failure.
+class _Output(BufferedWriter):
+    """The buffer of standard output. A closed pipe is BrokenPipeError, which is no failure.
 
-    A full pipe is waited for, also one that does not block.
+    A full pipe is waited for, also one that does not block. It is the buffer that waits, not the file below it: what
+    is interrupted in a `write` of Python counts as not written, and would be written again.
     """
 
     def write(self, data: Buffer, /) -> int:
-        try:
-            while (written := super().write(data)) is None:
-                select.select((), (self,), ())
-        except BrokenPipeError:
-            raise
-        except OSError as error:
-            raise OutputError(error.errno, error.strerror) from error
-        return written
+        rest = memoryview(data).cast("B")
+        size = len(rest)
+        while rest:
+            try:
+                with _naming_it():
+                    super().write(rest)
+                break
+            except BlockingIOError as full:
+                rest = rest[full.characters_written :]
+                self._wait()
+        return size
+
+    def flush(self) -> None:
+        while True:
+            try:
+                with _naming_it():
+                    super().flush()
+                break
+            except BlockingIOError:
+                self._wait()
+
+    def _wait(self) -> None:
+        select.select((), (self,), ())
 
 
-class _Unbuffered(BufferedWriter):
+class _Unbuffered(_Output):
     """A buffer that keeps nothing: `python -u` has none at all, so that the rest of a short write is lost."""
 
     def write(self, data: Buffer, /) -> int:
         written = super().write(data)
         self.flush()
         return written
+
+
+@contextmanager
+def _naming_it() -> Generator[None]:
+    try:
+        yield
+    except (BrokenPipeError, BlockingIOError):
+        raise
+    except OSError as error:
+        raise OutputError(error.errno, error.strerror) from error
 
 
 @contextmanager
@@ -55,10 +81,9 @@ def naming_standard_output() -> Generator[None]:
         yield
         return
     before.flush()
-    descriptor = _Descriptor(before.fileno(), "w", closefd=False)
-    is_buffered = isinstance(buffer, BufferedWriter)  # not with `python -u`
+    output = _Output if isinstance(buffer, BufferedWriter) else _Unbuffered  # `python -u` has no buffer
     sys.stdout = TextIOWrapper(
-        BufferedWriter(descriptor) if is_buffered else _Unbuffered(descriptor),
+        output(FileIO(before.fileno(), "w", closefd=False)),
         encoding=before.encoding,
         errors=before.errors,
         line_buffering=before.line_buffering,
