@@ -5,9 +5,12 @@ from __future__ import annotations
 import atexit
 import sys
 from io import StringIO
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ._native import keep_unclosed
+
+if TYPE_CHECKING:
+    from multiprocessing.util import Finalize
 
 
 class _Failing:
@@ -30,3 +33,25 @@ class _Failing:
 def _end() -> None:
     if keep_unclosed():
         sys.stderr = _Failing(sys.stderr or StringIO())
+
+
+def _end_child() -> None:
+    # Another exception has a status of its own, and its traceback.
+    if keep_unclosed() and isinstance(sys.exception(), SystemExit | None):
+        atexit.unregister(_end)  # called in a spawned child alone
+        sys.exit(120)
+
+
+_child: Finalize | None = None
+
+
+def opened() -> None:
+    """Prepares the end of a child of multiprocessing, which calls nothing of atexit. Called for each new writer."""
+    global _child
+    if "multiprocessing.util" in sys.modules:
+        from multiprocessing import parent_process
+        from multiprocessing.util import Finalize
+
+        # A child forgets what its parent would call at the end.
+        if parent_process() is not None and not (_child and _child.still_active()):
+            _child = Finalize(None, _end_child, exitpriority=-sys.maxsize)  # last: what else is called may write

@@ -306,6 +306,45 @@ def test_what_is_called_at_the_end_may_write(path: Path) -> None:
     assert f"unclosed writer of {whole}: not all that was written to it is kept" in done.stderr
 
 
+# Children that do not close what they write. A fork has a writer of its parent, too. The last one has a full disk.
+IN_CHILDREN = """
+import multiprocessing, sys
+from concurrent.futures import ProcessPoolExecutor
+import seglake
+kept = []
+def write(path, most=None):
+    kept.append(seglake.create(path, format="active"))
+    kept[-1].write(type="t", value=bytes(1000))
+    if most:
+        import resource
+        resource.setrlimit(resource.RLIMIT_FSIZE, (most, most))
+if __name__ == "__main__":
+    context = multiprocessing.get_context(sys.argv[1])
+    write("parent")
+    with ProcessPoolExecutor(1, context) as pool:
+        pool.submit(write, "pool").result()
+    children = [context.Process(target=write, args=args) for args in (("sound",), ("full", 100))]
+    for child in children:
+        child.start()
+        child.join()
+    print([child.exitcode for child in children])
+"""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="needs a limit of the size of files")
+@pytest.mark.parametrize("start", ["fork", "forkserver", "spawn"])
+def test_children_write_what_they_do_not_close(tmp_path: Path, start: str) -> None:
+    (tmp_path / "main.py").write_text(IN_CHILDREN, encoding="utf-8")
+    done = subprocess.run(
+        [sys.executable, "main.py", start], cwd=tmp_path, capture_output=True, text=True, timeout=300, check=False
+    )
+    assert (done.returncode, done.stdout) == (0, "[0, 120]\n"), done.stderr
+    assert done.stderr.count("not all that was written to it is kept") == 1
+    assert "unclosed writer of full: not all" in done.stderr
+    for name in ("parent", "pool", "sound"):
+        assert len(contents(tmp_path / name)) == 1, name
+
+
 def test_flush_and_sync_make_records_visible(path: Path) -> None:
     with seglake.create(path, format="active") as writer:
         writer.write(type="t", value="1")

@@ -26,8 +26,9 @@ pub(crate) trait Unclosed: Send + Sync {
 static OPEN: Exclusive<Vec<Weak<dyn Unclosed>>> = Exclusive::new(Vec::new());
 static LOST: AtomicBool = AtomicBool::new(false);
 
-/// Remembers something until it is freed.
+/// Remembers something until it is freed, and that there is something to do at the end of this process.
 pub(crate) fn opened<T: Unclosed + 'static>(py: Python<'_>, new: T) -> PyResult<Arc<T>> {
+    py.import("seglake._unclosed")?.call_method0("opened")?;
     let new = Arc::new(new);
     let mut open = OPEN.hold_attached(py)?;
     if open.len() == open.capacity() {
