@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
@@ -13,25 +16,33 @@ import seglake
 from seglake import Report
 from seglake._by_sidecar import is_sound, verified
 
-_MOST_BYTES = 700
 _EXTENSIONS = {"chunked": "chunks"}
 
 
-def _flipped(data: bytes) -> bytes:
-    middle = len(data) // 2
-    return data[:middle] + bytes(byte ^ 0x10 for byte in data[middle : middle + 1]) + data[middle + 1 :]
+def _flipped(data: bytes, quarter: int = 2) -> bytes:
+    """A file with one bit flipped: in its first byte, after one to three quarters of it, or in its last byte."""
+    at = (len(data) - 1) * quarter // 4
+    return data[:at] + bytes(byte ^ 0x10 for byte in data[at : at + 1]) + data[at + 1 :]
 
 
-_DAMAGE = {
+_DAMAGE: dict[str, Callable[[bytes], bytes]] = {
     "nothing": lambda data: data,
     "bytes after its end": lambda data: data + b"nobody's bytes",
     "zeros after its end": lambda data: data + bytes(20),
     "cut": lambda data: data[:-7],
-    "flipped": _flipped,
+    **{f"flipped after {quarter} quarters": partial(_flipped, quarter=quarter) for quarter in range(5)},
 }
 
 
-@every(lambda case: case.path.stat().st_size <= _MOST_BYTES)
+@pytest.fixture
+def tmp_path(tmp_path: Path) -> Iterator[Path]:
+    """A folder in memory, where the system has one: a disk would be waited for at each of thousands of repairs."""
+    memory = Path("/dev/shm")
+    with TemporaryDirectory(dir=memory if memory.is_dir() else tmp_path) as folder:
+        yield Path(folder)
+
+
+@every()
 def test_the_same_is_said_of_the_same_file(case: Case, tmp_path: Path) -> None:
     how = {name: given for name, given in case.options.items() if name != "format"}
     path = tmp_path / f"file.{_EXTENSIONS.get(case.format, case.format)}"
