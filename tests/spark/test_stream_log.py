@@ -237,6 +237,19 @@ def test_a_mark_before_the_end_of_a_batch_is_an_error(path: Path) -> None:
     assert query.read() == texts(0, 5)
 
 
+def test_what_is_left_out_is_said_once(path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    with SegmentLog(path) as log:
+        write(log, 0, 3)
+        mark = (path / "_mark").read_bytes()
+        write(log, 3, 5)
+    (path / "_mark").write_bytes(mark)
+    query = Query(path)
+    assert query.batch() == texts(0, 3)
+    assert not query.plan()
+    [said] = [record for record in caplog.records if record.name == "seglake.spark.stream.log"]
+    assert said.getMessage().startswith(f"{path}: 2 records are not read")
+
+
 def test_damage_is_reported_once(path: Path) -> None:
     def damaged() -> list[int]:
         assert query.plan()

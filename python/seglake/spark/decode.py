@@ -72,7 +72,7 @@ class Decoder:
                 raise seglake.FormatError(f"nothing of it can be read: {bad}", path=path, next=self._advice)
             yield from self._bad_file(file, bad, schema, notes)
             return
-        with self._going_on(slice) as failed:
+        with self._collecting_errors(slice) as failed:
             try:
                 reader = self._open(file, part, after, growth)
             except seglake.SegmentGoneError:
@@ -123,7 +123,7 @@ class Decoder:
             yield from self._bad_file(file, cause_of(error), schema, notes, in_options(str(error)))
 
     @contextmanager
-    def _going_on(self, slice: Slice) -> Generator[list[Exception]]:
+    def _collecting_errors(self, slice: Slice) -> Generator[list[Exception]]:
         """Takes an error by which nothing can be read of a file into a list, if others are read on.
 
         What a stream has planned is read or an error: its state says that it was.

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
-from dataclasses import dataclass
-from functools import cache
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, NamedTuple
 from uuid import UUID
 
@@ -15,6 +14,7 @@ from seglake._native import ListedSegment
 from seglake._tasks import After, Slice
 from seglake._text import printable_path
 
+from ..notes import Notes
 from .offset import NEW_CHECKPOINT, LogOffset
 
 if TYPE_CHECKING:
@@ -47,10 +47,12 @@ class LogStream:
     Attributes:
         folder: the log's folder.
         options: what the stream was asked for.
+        notes: what it said of files.
     """
 
     folder: str
     options: ReadOptions
+    notes: Notes = field(default_factory=Notes, compare=False)
 
     def begin(self, starting_from: str) -> LogOffset:
         """Returns where the stream begins: at the "start", "now", or after the record of a UUID.
@@ -124,8 +126,9 @@ class LogStream:
     def _listed(self) -> list[_Listed]:
         options = self.options
         listing = find_files([self.folder], FileFilter(), options.stores, key=options.read_key)
-        for unread in listing.unread:
-            _warn_once(unread.path, unread.reason)
+        with self.notes.written(_LOG) as notes:
+            for unread in listing.unread:
+                notes.add(unread.path, f"{printable_path(unread.path)}: {unread.reason}", once=unread)
         if not listing.logs:
             raise ValueError(
                 f"{printable_path(self.folder)}: expected the folder of a log to stream from. To stream other files, "
@@ -181,11 +184,6 @@ class LogStream:
 
     def _gone(self, sequence: int) -> seglake.SegmentGoneError:
         return seglake.SegmentGoneError(path=self.folder, sequence=sequence)
-
-
-@cache
-def _warn_once(path: str, reason: str) -> None:
-    _LOG.warning("%s: %s", printable_path(path), reason)
 
 
 def _between(start: LogOffset, end: LogOffset, listed: Sequence[_Listed]) -> list[Slice]:

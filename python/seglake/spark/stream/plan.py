@@ -57,13 +57,13 @@ class Memory:
     Attributes:
         identities: those of files that no batch had room for yet, as they were listed.
         unlisted: of segments of which no file is listed, the number of the state since when.
-        damaged: where damage is that was warned of, by the keys of segments.
+        notes: what the log said of files.
         bad: files of which nothing could be read, as they were listed: they are tried again when they have changed.
     """
 
     identities: dict[SegmentFile, str | None] = field(default_factory=dict["SegmentFile", str | None])
     unlisted: dict[str, int] = field(default_factory=dict[str, int])
-    damaged: dict[str, int] = field(default_factory=dict[str, int])
+    notes: Notes = field(default_factory=Notes)
     bad: set[SegmentFile] = field(default_factory=set["SegmentFile"])
 
 
@@ -96,7 +96,6 @@ class BatchPlan:
         self.batch: list[Growth | BadFile] = []
         self._look = look
         self._decoder = decoder
-        self._notes = Notes()
         self._quota = quota
         self._memory = memory
         self._list_again = listed
@@ -129,7 +128,7 @@ class BatchPlan:
             seglake.ReplacedError: a file is not the one that was read.
             seglake.SeglakeError: a file cannot be read.
         """
-        with self._notes.written(_LOG):
+        with self._memory.notes.written(_LOG):
             self._make(listed, done)
 
     def _make(self, listed: Listed, done: set[str]) -> None:
@@ -245,7 +244,7 @@ class BatchPlan:
             if self._decoder.reports_bad_files:
                 self.batch.append(BadFile(file.path, file.size, cause))
             text = in_options(str(error))
-            self._notes.add(cause, f"{text}. Nothing of it is read; it is tried again when it has changed")
+            self._memory.notes.add(cause, f"{text}. Nothing of it is read; it is tried again when it has changed")
         key = self._new[file.path] if seen is None else seen.segment
         self.state.see(file.path, SeenFile(None, file.size, key, cause))
         # Another sidecar, or a repair, leaves the file's size and time as they are.
@@ -328,16 +327,15 @@ class BatchPlan:
         Raises:
             seglake.DamageError: so it is, and the mode is FAILFAST.
         """
-        at = grown.position.byte_offset
-        if self._memory.damaged.get(key) == at:
+        place = key, grown.position.byte_offset
+        if place in self._memory.notes.said:
             return
         damage = self._look.waiting_damage(file, grown.position)
         if damage is None:
             return
         if self._look.options.mode == "FAILFAST":
             raise damage
-        self._memory.damaged[key] = at
-        self._notes.add("damage", str(damage))
+        self._memory.notes.add("damage", str(damage), once=place)
 
     def _has_told(self, file: SegmentFile, key: str, grown: Grown) -> bool:
         """Tells whether a file without a sound record is one that was read under another name, which it has no more."""
@@ -396,7 +394,9 @@ class BatchPlan:
                     return False  # the next listing has both
                 if others or self._skips_replaced:
                     if not others:
-                        self._notes.add("another", f"{error}. Option onReplaced is skip: it is read as another file")
+                        self._memory.notes.add(
+                            "another", f"{error}. Option onReplaced is skip: it is read as another file"
+                        )
                     self.state.forget_file(file.path)
                     self._new[file.path] = own
                     return self._take(file, own)
@@ -466,7 +466,7 @@ class BatchPlan:
                 actual=error.actual,
                 next=advice,
             ) from None
-        self._notes.add("replaced", f"{error}. Option onReplaced is skip: what it has is not read")
+        self._memory.notes.add("replaced", f"{error}. Option onReplaced is skip: what it has is not read")
         self._see(file, key, is_all=True)
         return True
 
