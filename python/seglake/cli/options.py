@@ -63,35 +63,26 @@ class _KeyFile(click.Path):
         return super().convert(value, param, ctx)
 
 
-def key_file(command: Command) -> Command:
-    """`--key-file`: the only way to name a key on the command line, since arguments show in process lists."""
-    return click.option(
-        "--key-file",
-        "key",
-        metavar="FILE",
-        type=_KeyFile(exists=True, dir_okay=False, allow_dash=False),
-        help="The key: a file of 64 hex digits or 32 raw bytes. Without it the environment variable SEGLAKE_KEY "
-        "(64 hex digits) is used, and where that is not set the public default key.",
-    )(command)
-
-
-def _key_files(_context: click.Context, _parameter: click.Parameter, given: tuple[str, ...]) -> tuple[str, ...] | None:
+def _given(_context: click.Context, _parameter: click.Parameter, given: Any) -> Any:
     return given or None
 
 
-def key_files(command: Command) -> Command:
-    """`--key-file` of commands that read, as often as there are keys to try."""
+def key_file(*, multiple: bool = False) -> Callable[[Command], Command]:
+    """`--key-file`: the only way to name a key on the command line, since arguments show in process lists.
+
+    With `multiple` as often as there are keys to try.
+    """
+    several = "Several are tried in order, for each SRC. " if multiple else ""
     return click.option(
         "--key-file",
         "key",
         metavar="FILE",
         type=_KeyFile(exists=True, dir_okay=False, allow_dash=False),
-        multiple=True,
-        callback=_key_files,
-        help="The key: a file of 64 hex digits or 32 raw bytes. Several are tried in order, for each SRC. Without it "
-        "the environment variable SEGLAKE_KEY (64 hex digits) is used, and where that is not set the public default "
-        "key.",
-    )(command)
+        multiple=multiple,
+        callback=_given,
+        help=f"The key: a file of 64 hex digits or 32 raw bytes. {several}Without it the environment variable "
+        "SEGLAKE_KEY (64 hex digits) is used, and where that is not set the public default key.",
+    )
 
 
 def check_key(key: str | Sequence[str] | None) -> None:
@@ -212,7 +203,7 @@ def only(options: dict[str, Any], *names: str) -> dict[str, Any]:
 
 def layout(command: Command) -> Command:
     """`--format`, `--dialect` and `--key-file`: what it takes to make sense of a file's bytes."""
-    for option in (key_files, dialect, segment_format):
+    for option in (key_file(multiple=True), dialect, segment_format):
         command = option(command)
     return command
 

@@ -60,7 +60,7 @@ def _subset(_context: click.Context, _parameter: click.Parameter, text: str | No
 @options.as_json("One JSON object a line, one line a file: what was found, and what was repaired.")
 @folders.glob
 @options.dialect
-@options.key_files
+@options.key_file(multiple=True)
 @options.limits
 @options.debug
 def command(

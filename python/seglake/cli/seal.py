@@ -37,7 +37,7 @@ Examples:
 @options.protection
 @options.as_json("One JSON object: what was written, and the report on SRC.")
 @options.on_damage
-@options.key_files
+@options.key_file(multiple=True)
 @options.spool_limit
 @options.debug
 def command(

@@ -29,7 +29,7 @@ Examples:
 @click.command(epilog=_EXAMPLES, short_help="Show a log's segments, and how far it is on the disk.")
 @folder
 @options.as_json("One JSON object.")
-@options.key_file
+@options.key_file()
 @options.debug
 def command(path: str, as_json: bool, key: str | None) -> int:
     """Show the segments of a log, and how far it is known to be on the disk.

@@ -30,7 +30,7 @@ Examples:
     type=options.SIZE,
     help="Remove the oldest segments while all of them have more bytes.",
 )
-@options.key_file
+@options.key_file()
 @options.debug
 def command(path: str, age: float | None, nbytes: int | None, key: str | None) -> int:
     """Remove the oldest sealed and frozen segments of a log, for good. The newest segment stays.

@@ -27,7 +27,7 @@ Examples:
 @click.command(epilog=_EXAMPLES, short_help="End the active segment, and wait until all are sealed.")
 @folder
 @options.protection
-@options.key_file
+@options.key_file()
 @options.debug
 def command(path: str, protect: bool, profile: ProfileName | None, key: str | None) -> int:
     """End the active segment of a log, and wait until all segments are sealed.

@@ -23,7 +23,7 @@ Examples:
 @click.command(epilog=_EXAMPLES, short_help="Copy a log to a new folder, also while it is written.")
 @folder
 @click.argument("to", metavar="DST", type=options.PATH)
-@options.key_file
+@options.key_file()
 @options.debug
 def command(path: str, to: str, key: str | None) -> int:
     """Copy a log to DST, a new folder that is a log of its own. The log may be written meanwhile.

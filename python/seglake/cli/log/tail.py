@@ -66,7 +66,7 @@ Examples:
     type=click.Choice(["text", "json", "hex", "base64"]),
     help="How values are written; what is not UTF-8 (or not JSON) has the key value_base64 in --json. [default: text]",
 )
-@options.key_file
+@options.key_file()
 @options.debug
 def command(
     path: str,

@@ -19,7 +19,7 @@ Examples:
 @click.command(epilog=_EXAMPLES)
 @folder
 @options.as_json("One JSON object a line for each segment: the report.")
-@options.key_file
+@options.key_file()
 @options.debug
 def command(path: str, as_json: bool, key: str | None) -> int:
     """Check every byte of a log's segments, and that none is missing.

@@ -96,7 +96,7 @@ Examples:
     show_default=True,
     help="The longest line; a record takes at most 4GiB.",
 )
-@options.key_file
+@options.key_file()
 @options.debug
 def command(
     path: str,
