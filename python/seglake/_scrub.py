@@ -38,7 +38,7 @@ class Scrubbed(NamedTuple):
     """What a scrub found in a file.
 
     Attributes:
-        path: the file.
+        path: the file: relative if it was named so.
         report: what `verify` found, before anything was repaired. None if the file is not a segment, or was not read.
         repaired: what `repair` did. None if there was nothing to repair, or no sidecar to do it from.
         error: why the file, or a folder, was not read, or not repaired.
@@ -128,6 +128,12 @@ def scrub(
             pass
         case _:
             raise ValueError(f"subset is {subset}: it is (k, n), with k from 1 to n")
+    # Opened by absolute paths, as the working folder may change meanwhile, and shown as they were named.
+    here, absolute = os.path.join(os.getcwd(), ""), tuple(filter(os.path.isabs, named))  # noqa: PTH109, PTH118
+
+    def shown(path: str) -> str:
+        return path if path.startswith(absolute) else path.removeprefix(here)
+
     for path in named:
         os.stat(path)  # noqa: PTH116 - the path is shown as it was given
     noted = None if state is None else _State.load(os.fspath(state), folders, subset)
@@ -135,7 +141,7 @@ def scrub(
         noted.write()  # a pass of hours is not to end with that it cannot be
     given = {"dialect": dialect, "key": key, "limits": limits}
     chosen = FileFilter(recursive=True, name_pattern=glob, goes_on=True)
-    return _Scrub(folders, chosen, subset, noted, _Pace(rate), {**given, "repair": repair}, progress).run()
+    return _Scrub(folders, chosen, subset, noted, _Pace(rate), {**given, "repair": repair}, progress, shown).run()
 
 
 @dataclass
@@ -261,10 +267,12 @@ class _Scrub:
     pace: _Pace
     how: dict[str, Any]
     progress: Callable[[str, int, int], object] | None
+    shown: Callable[[str], str]
 
     def run(self) -> Generator[Scrubbed]:
         try:
-            yield from self._all()
+            for each in self._all():
+                yield each._replace(path=self.shown(each.path))
         finally:
             if self.state is not None:
                 self.state.write()
@@ -304,7 +312,7 @@ class _Scrub:
         def advance(done: int, total: int) -> None:
             nonlocal before
             if self.progress is not None:
-                self.progress(file.path, done, total)
+                self.progress(self.shown(file.path), done, total)
             self.pace.keep(max(done - before, 0))
             before = done
 

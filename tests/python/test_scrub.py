@@ -433,3 +433,14 @@ def test_the_hint_about_what_is_no_sidecar_names_commands_that_have_the_option(t
     assert "found a folder. Move it, or read the file without it: `parity=None`" in str(found.error)
     done = here("scrub", tmp_path / "a.active")
     assert (done.status, "without it: --sidecar none" in done.err + done.out) == (2, True)
+
+
+def test_files_are_shown_as_they_were_named(tmp_path: Path, vectors: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "logs").mkdir()
+    for name in ("logs/a.active", "b.active"):
+        (tmp_path / name).write_bytes((vectors / "active" / "minimal.bin").read_bytes() + b"torn")
+    monkeypatch.chdir(tmp_path)
+    assert [each.path for each in scrub(["logs", "b.active"])] == ["b.active", "logs/a.active"]
+    absolute = str(tmp_path / "b.active")
+    assert [each.path for each in scrub(["logs", absolute])] == [absolute, "logs/a.active"]
+    assert "damaged  logs/a.active" in here("scrub", "logs").out
