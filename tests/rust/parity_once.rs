@@ -14,10 +14,11 @@ use crate::common::counting::Counting;
 use crate::fault_samples;
 use crate::parity::{of_two_frames, protected, verified};
 use crate::parity_reading::{
-    Sample, any_sample, choices, ledger, read_by, rows_of, sidecar_in_bands, verify, written,
+    Row, Sample, any_sample, choices, ledger, read_by, rows_of, sidecar_in_bands, verify, written,
 };
 use seglake::Error;
-use seglake::format::{FORMATS, Options, create, with_parity};
+use seglake::format::{FORMATS, Options, create, sealed, tenant, with_parity};
+use seglake::ledger::Span;
 use seglake::parity::{Outcome, Parameters, Refused, Set};
 use seglake::source::{BytesSource, Source};
 use seglake::verbs;
@@ -70,6 +71,60 @@ fn set() -> Set {
     Set {
         id: *b"some set",
         parameters: Parameters::new(64, 6, 2, 4).unwrap(),
+    }
+}
+
+/// What reading with the first options gives, and the ledger and report with the second; all damage may be known before.
+fn told(
+    damaged: &[u8],
+    sidecar: &[u8],
+    options: [&Options; 2],
+    is_known: bool,
+) -> (Vec<Row>, Option<String>, Vec<Span>, String) {
+    let [(rows_source, of_rows), (source, own)] = options.map(|options| {
+        let (source, own) = read_by(damaged, sidecar, options);
+        if is_known {
+            own.parity().unwrap().report().unwrap();
+        }
+        (source, own)
+    });
+    let (rows, error) = rows_of(&rows_source, &of_rows);
+    let error = error.map(|error| error.to_string());
+    let damage = format!("{:?}", verify(&source, &own).damage);
+    (rows, error, ledger(&source, &own), damage)
+}
+
+/// The records before a header that is lost are proven by their blocks. Those after it are not: after an entry of an index, all.
+#[test]
+fn a_lost_header_costs_what_comes_after_it() {
+    // Three damaged blocks of one group, of which two can be repaired: bytes of a header are in one of them.
+    for (format, option, groups, places, left) in [
+        (
+            &tenant::FORMAT,
+            "version",
+            5,
+            [512..513, 891..897, 1534..1537],
+            10,
+        ),
+        (
+            &sealed::FORMAT,
+            "trailer",
+            8,
+            [510..513, 1008..1025, 2474..2497],
+            0,
+        ),
+    ] {
+        let sample = written(format, option, 1);
+        let sidecar = sidecar_in_bands(&sample.bytes, groups);
+        let mut damaged = sample.bytes.clone();
+        for place in places {
+            damaged[place].iter_mut().for_each(|byte| *byte ^= 1);
+        }
+        let options = sample.options.clone().repair(false).window_bytes(64);
+        let read = |is_known| told(&damaged, &sidecar, [&options; 2], is_known);
+        let (rows, error, ..) = read(false);
+        assert_eq!((rows.len(), error), (left, None));
+        assert_eq!(read(true), read(false), "{}", format.name);
     }
 }
 
@@ -136,20 +191,8 @@ proptest! {
             sidecar[at] ^= 1;
         }
         let options = sample.options.clone().window_bytes(window);
-        let read = |is_known: bool| {
-            let own = options.clone().strict(is_strict).repair(repairs);
-            let (source, own) = read_by(&damaged, &sidecar, &own);
-            if is_known {
-                own.parity().unwrap().report().unwrap();
-            }
-            let (rows, error) = rows_of(&source, &own);
-            let error = error.map(|error| error.to_string());
-            let (source, own) = read_by(&damaged, &sidecar, &options);
-            if is_known {
-                own.parity().unwrap().report().unwrap();
-            }
-            (rows, error, ledger(&source, &own), format!("{:?}", verify(&source, &own).damage))
-        };
+        let own = options.clone().strict(is_strict).repair(repairs);
+        let read = |is_known| told(&damaged, &sidecar, [&own, &options], is_known);
         prop_assert_eq!(read(false), read(true), "{}", &sample.name);
     }
 

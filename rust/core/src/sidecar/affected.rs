@@ -25,12 +25,10 @@ pub(super) struct Affected {
 struct Lost {
     /// Sound units, which checksums may prove.
     units: Vec<Span>,
-    /// The first range of a sound unit.
-    first_unit: Option<Span>,
     /// The first bytes of anything else that is sound by itself.
     first_other: Option<Span>,
-    /// Whether bytes are lost that say where records are, or whose they are.
-    has_header: bool,
+    /// The first byte that says where records are after it, or whose they are.
+    header: Option<u64>,
 }
 
 impl Affected {
@@ -43,8 +41,7 @@ impl Affected {
         let (mut restored, mut lost) = (Vec::new(), Lost::default());
         let view = Arc::new(View::settled(check)?);
         let checked = check.walk(view, trust.until(), |walk| {
-            if let Some(run) = walk.record_run().filter(|run| !trust.meets(run)) {
-                lost.first_unit.get_or_insert(run.span());
+            if walk.record_run().is_some_and(|run| !trust.meets(&run)) {
                 return Ok(());
             }
             // A record that is emitted although something of it is missing has a cause.
@@ -100,23 +97,19 @@ impl Affected {
         }
         let mut units = lost.units;
         units.sort_by_key(|span| span.start);
-        // Where nothing proves which records are there, or what those before a record were, none is given.
-        let first = match units.first() {
-            _ if lost.has_header => lost.first_unit,
-            Some(first) if check.format.marks_damage => Some(*first),
-            _ => None,
-        };
-        if let Some(first) = first {
-            units = vec![Span {
+        // Where nothing proves which records are there, or what those before a record were, none is given from there on.
+        let first = units.first().filter(|_| check.format.marks_damage);
+        let from = lost.header.into_iter().chain(first.map(|unit| unit.start));
+        if let Some(start) = from.min() {
+            units.retain(|unit| unit.start < start);
+            units.push(Span {
+                start,
                 end: u64::MAX,
-                ..first
-            }];
+                kind: Kind::Corrupt,
+                cause: Some(Cause::ChecksumMismatch),
+            });
         }
-        let first_unit = units.first().map(|first| Span {
-            kind: Kind::Corrupt,
-            cause: Some(Cause::ChecksumMismatch),
-            ..*first
-        });
+        let first_unit = units.first().copied();
         self.unproven = units;
         let firsts = self.first_unproven.into_iter().chain(first_unit);
         self.first_unproven = firsts.min_by_key(|span| span.start);
@@ -126,19 +119,18 @@ impl Affected {
 impl Lost {
     fn look(&mut self, span: &Span, unit: Span, hit: &[Span]) {
         if span.kind.is_unit() {
-            if self.first_unit.is_none_or(|first| span.start < first.start) {
-                self.first_unit = Some(unit);
-            }
             if !hit.is_empty() {
                 join(&mut self.units, unit);
             }
         } else if let Some(first) = hit.first() {
-            self.has_header |= span.kind == Kind::Header;
             let first = Span {
                 start: first.start.max(span.start),
                 end: first.end.min(span.end),
                 ..*first
             };
+            if span.kind == Kind::Header && self.header.is_none_or(|own| first.start < own) {
+                self.header = Some(first.start);
+            }
             if self.first_other.is_none_or(|own| first.start < own.start) {
                 self.first_other = Some(first);
             }
