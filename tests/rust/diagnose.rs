@@ -198,6 +198,8 @@ fn a_write_that_was_interrupted() {
     let found = assert_reason(&sound, &preallocated, Reason::InterruptedWrite);
     let evidence = "the written bytes end at 9216, a sector boundary";
     assert!(found[0].evidence.contains(evidence), "{}", shown(&found));
+    let lost = "or later records that never reached the disk";
+    assert!(found[0].evidence.contains(lost), "{}", shown(&found));
     let sound = chunked(10, 1000);
     let bytes = sound.damaged(|bytes| bytes.truncate(9001));
     assert_reason(&sound, &bytes, Reason::InterruptedWrite);

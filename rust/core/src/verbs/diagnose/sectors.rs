@@ -237,14 +237,8 @@ fn replace(bytes: &mut [u8], at: u64, by: &[u8]) -> Result<Vec<u8>> {
     Ok(kept)
 }
 
-/// The offset where zeros begin at the end of a torn tail that should be longer, if it is a sector boundary.
-pub(super) fn zeros_from(excerpt: &Excerpt, span: &Span) -> Option<u64> {
-    if span.kind != Kind::TornTail || span.end >= excerpt.file_len {
-        return None;
-    }
-    let behind = excerpt.get(span.end..excerpt.file_len).iter();
-    let zeros = behind.take_while(|byte| **byte == 0).count() as u64;
-    let boundary = ceil(span.end, 512);
-    let is_near = boundary - span.end <= CHANCE_BYTES;
-    (is_near && span.end + zeros > boundary).then_some(boundary)
+/// The sector boundary where bytes end that end at this offset, or in zeros soon after it.
+pub(super) fn boundary_near(end: u64) -> Option<u64> {
+    let boundary = ceil(end, 512);
+    (boundary - end <= CHANCE_BYTES).then_some(boundary)
 }

@@ -216,12 +216,16 @@ fn interrupted(certainty: Certainty, evidence: String) -> Explanation {
 
 /// The explanation for an unfinished write in a file that was preallocated, or that was longer before.
 fn followed_by_zeros(excerpt: &Excerpt, span: &Span) -> Explanation {
-    if let Some(at) = sectors::zeros_from(excerpt, span) {
-        let evidence =
-            format!("the written bytes end at {at}, a sector boundary, and zeros follow");
-        return interrupted(Certainty::Likely, evidence);
-    }
-    let evidence = format!("the written bytes end at {}, and zeros follow", span.end);
+    let own = excerpt.of(span);
+    let zeros = own.iter().rev().take_while(|byte| **byte == 0).count();
+    let written = span.start + (own.len() - zeros) as u64;
+    let (at, boundary) = match sectors::boundary_near(written) {
+        Some(at) => (at, ", a sector boundary"),
+        None => (written, ""),
+    };
+    let evidence = format!(
+        "the written bytes end at {at}{boundary}, and zeros follow: space that was filled in advance, or later records that never reached the disk"
+    );
     interrupted(Certainty::Likely, evidence)
 }
 
