@@ -159,6 +159,18 @@ def test_arguments_are_options_on_the_command_line() -> None:
     )
 
 
+def test_the_core_has_no_words_of_python() -> None:
+    core = Path(__file__).parents[2] / "rust" / "core" / "src"
+    spelling = re.compile(r'\b[a-z_]+=(?:True|False|None|\\")')
+    lines = [
+        f"{file.name}: {line.strip()}"
+        for file in core.rglob("*.rs")
+        for line in file.read_text().splitlines()
+        if spelling.search(line) and not line.lstrip().startswith("//")
+    ]
+    assert lines == []
+
+
 def test_signatures_show_defaults() -> None:
     functions = [getattr(seglake, name) for name in seglake.__all__ if inspect.isbuiltin(getattr(seglake, name))]
     assert len(functions) > 15

@@ -253,7 +253,7 @@ impl Damage {
         } else if self.wrong_key {
             "No record checks but the structure is sound: this is probably the wrong key. Leave the file as it is and read it with the key that it was written with"
         } else {
-            "`seglake verify` lists all damage; on_damage=\"skip\" reads the sound records"
+            "`seglake verify` lists all damage; to read the sound records, skip it (`on_damage`)"
         }
     }
 }

@@ -19,7 +19,7 @@ const COPY_BYTES: usize = 64 << 10;
 pub(super) fn index_path(path: &Path) -> Result<PathBuf> {
     beside(path).ok_or_else(|| {
         Error::Usage(format!(
-            "{} has the name of its own index: give the segment another extension, or write it with index=False",
+            "{} has the name of its own index: give the segment another extension, or write it without an index (`index`)",
             crate::text::path(path)
         ))
     })
@@ -30,7 +30,7 @@ pub(super) fn refuse_existing(disk: &DiskRef, index: &Path) -> Result<()> {
     match disk.stat(index, false) {
         Ok(stat) if stat.len > 0 => Err(Error::io(
             Some(index),
-            "a new segment's index would replace this file: move it away, or write the segment with index=False",
+            "a new segment's index would replace this file: move it away, or write the segment without an index (`index`)",
             ErrorKind::AlreadyExists.into(),
         )),
         _ => Ok(()),
@@ -152,7 +152,7 @@ impl IndexRepair {
         }
         Err(Error::io(
             Some(&self.path),
-            "nothing in this file is an index item, so it is not replaced: move it away, or write the segment with index=False",
+            "nothing in this file is an index item, so it is not replaced: move it away, or write the segment without an index (`index`)",
             ErrorKind::InvalidData.into(),
         ))
     }
