@@ -23,17 +23,15 @@ impl Budget {
             .saturating_add(len.saturating_mul(LIMITS.search_bytes_per_byte))
     }
 
-    /// The share of a part of `bytes` bytes: one byte for each of its own, and its proportion of the file's fixed
-    /// allowance.
+    /// The share of a part of `bytes` bytes: its proportion of what is left of this budget, which was spent before any part.
     ///
     /// As long as no part exceeds its share, the whole walk does not exceed its budget, so all of them end the same
     /// searches. A part that exceeded its share is refused: whether the whole walk would have gone on depends on the
     /// other parts.
-    pub(crate) fn share(bytes: u64, len: u64) -> u64 {
-        let beside = LIMITS.search_bytes;
-        let share = u128::from(beside) * u128::from(bytes) / u128::from(len.max(1));
-        let share = u64::try_from(share).unwrap_or(beside).min(beside);
-        share.saturating_add(bytes.saturating_mul(LIMITS.search_bytes_per_byte))
+    pub(crate) fn share(self, bytes: u64, len: u64) -> u64 {
+        let left = self.left(len);
+        let share = u128::from(left) * u128::from(bytes) / u128::from(len.max(1));
+        u64::try_from(share).unwrap_or(left).min(left)
     }
 
     /// This budget, of a part whose peak is `peak`.
@@ -47,10 +45,11 @@ impl Budget {
     }
 
     /// Returns the [share](Self::share) of a part of `bytes` bytes in a file of `len` bytes, if the part may have
-    /// exceeded it.
-    pub(crate) fn exceeded_share(self, bytes: u64, len: u64) -> Option<u64> {
-        let share = Self::share(bytes, len);
-        (self.spent > 0 && self.peak > share).then_some(share)
+    /// exceeded it. `before` was spent before any part.
+    pub(crate) fn exceeded_share(self, before: Self, bytes: u64, len: u64) -> Option<u64> {
+        let share = before.share(bytes, len);
+        let peak = self.peak.saturating_sub(before.spent);
+        (self.spent > before.spent && peak > share).then_some(share)
     }
 
     /// What may still be spent in a file of `len` bytes.
@@ -138,10 +137,15 @@ mod tests {
         }
 
         #[test]
-        fn the_shares_of_all_parts_are_no_more_than_the_whole(sizes in prop::collection::vec(0..1_u64 << 50, 1..20)) {
+        fn the_shares_of_all_parts_are_no_more_than_the_whole(
+            sizes in prop::collection::vec(0..1_u64 << 50, 1..20),
+            spent in 0..1_u64 << 50,
+        ) {
             let len = sizes.iter().sum();
-            let shares: u64 = sizes.iter().map(|bytes| Budget::share(*bytes, len)).sum();
-            prop_assert!(shares <= Budget::total(len));
+            let mut before = Budget::default();
+            before.spend(spent);
+            let shares: u64 = sizes.iter().map(|bytes| before.share(*bytes, len)).sum();
+            prop_assert!(shares <= before.left(len));
         }
     }
 

@@ -144,12 +144,17 @@ pub(crate) fn inseparable(path: Option<&Path>, why: &str) -> Error {
 }
 
 /// Refuses a part of `bytes` bytes, in a file of `len` bytes, that exceeded its share of the search budget: a walk of
-/// the whole file may have ended a search in this part or after it.
+/// the whole file may have ended a search in this part or after it. The budgets are those before any part, and at the end of this one.
 ///
 /// # Errors
 /// [`Error::Usage`].
-pub(crate) fn check_share(path: Option<&Path>, budget: Budget, bytes: u64, len: u64) -> Result<()> {
-    let Some(share) = budget.exceeded_share(bytes, len) else {
+pub(crate) fn check_share(
+    path: Option<&Path>,
+    (before, budget): (Budget, Budget),
+    bytes: u64,
+    len: u64,
+) -> Result<()> {
+    let Some(share) = budget.exceeded_share(before, bytes, len) else {
         return Ok(());
     };
     Err(inseparable(

@@ -8,6 +8,7 @@ use super::front::{Front, Segment};
 use super::index::{POLL_EVERY, last_magic, read_array};
 use super::layout::{ENTRY_BYTES, Entry, Header, LENGTHS_BYTES, MAX_HEADER_BYTES};
 use super::reader::Reader;
+use super::state::EntryRange;
 use super::trailer::{Trailer, trailer_bytes};
 use crate::error::Result;
 use crate::saturating::saturating_usize;
@@ -23,7 +24,7 @@ impl Segment {
         if self.is_trailer_at(first)? {
             return Ok(());
         }
-        let second = self.place_behind_neighbour()?;
+        let second = self.place_after_neighbour()?;
         if second != first && self.is_trailer_at(second)? {
             return Ok(());
         }
@@ -53,6 +54,19 @@ impl Segment {
             Ok(is_likely || segment.is_index_hash_right()?)
         })
         .map(|_| ())
+    }
+
+    /// Takes the trailer that was found when this part was planned. [`EntryRange::fits`] compares it.
+    pub(super) fn take_trailer(&mut self, part: &EntryRange) -> Result<()> {
+        let Front {
+            len, entries, key, ..
+        } = self.front;
+        if (self.front.data_start..len).contains(&part.trailer) {
+            let trailer = Trailer::read(&*self.source, &key, entries, part.trailer)?;
+            self.put_trailer(trailer, |_| Ok(true))?;
+            self.front.searched = part.searched;
+        }
+        Ok(())
     }
 
     /// Whether the trailer begins where messages end (rule 14a).
@@ -107,7 +121,7 @@ impl Segment {
 
     /// The end of the message that begins where the message of the last entry but one ends. With one entry: where
     /// the data begins.
-    fn place_behind_neighbour(&self) -> Result<Option<u64>> {
+    fn place_after_neighbour(&self) -> Result<Option<u64>> {
         let (source, entries) = (&*self.source, self.front.entries);
         let start = match entries {
             0 => None,

@@ -9,7 +9,7 @@ use super::index::{POLL_EVERY, TERMINATOR, count_entries, read_array};
 use super::judge::Prior;
 use super::layout::{ENTRY_BYTES, Message, UUID_BYTES};
 use super::reader::Reader;
-use super::state::State;
+use super::state::{EntryRange, State};
 use super::walk::{SealedScan, SealedWalk};
 use crate::checksum::Key;
 use crate::engine::{Budget, Filter, Options, Start, Step, Walk};
@@ -27,7 +27,11 @@ pub(super) fn walk(
     options: &Options,
     start: Start<'_>,
 ) -> Result<SealedWalk> {
-    let segment = Segment::open(source, options)?;
+    let part = match start {
+        Start::Part(part) => Some(part.plan()?),
+        _ => None,
+    };
+    let segment = Segment::open_in(source, options, part.as_ref())?;
     let mut scan = SealedScan::new(&segment, segment.state(start)?);
     scan.keep_to_part()?;
     Ok(scan.into_walk())
@@ -35,13 +39,17 @@ pub(super) fn walk(
 
 /// Reads the front of a file, and chooses one of the keys: the first whose key check is in the file, else the
 /// first under which the index hash matches or any message is verified.
-pub(super) fn front(source: &Arc<dyn Source>, options: &Options) -> Result<Front> {
+pub(super) fn front(
+    source: &Arc<dyn Source>,
+    options: &Options,
+    part: Option<&EntryRange>,
+) -> Result<Front> {
     let Some((first, others)) = options.keys.split_first() else {
         return Err(Error::Usage(
             "no key was given: give at least one to verify records".to_owned(),
         ));
     };
-    let under = |key| Segment::under(source.clone(), options, key);
+    let under = |key| Segment::under(source.clone(), options, key, part);
     let front = under(first)?.front;
     if others.is_empty() || front.is_key_certain() {
         return Ok(front);
@@ -72,15 +80,29 @@ pub(super) fn front(source: &Arc<dyn Source>, options: &Options) -> Result<Front
 
 impl Segment {
     pub(super) fn open(source: Arc<dyn Source>, options: &Options) -> Result<Self> {
+        Self::open_in(source, options, None)
+    }
+
+    /// The same, to read a part of it.
+    fn open_in(
+        source: Arc<dyn Source>,
+        options: &Options,
+        part: Option<&EntryRange>,
+    ) -> Result<Self> {
         Ok(Self {
-            front: front(&source, options)?,
+            front: front(&source, options, part)?,
             options: options.clone(),
             source,
         })
     }
 
     /// Reads the front of a file under this key.
-    fn under(source: Arc<dyn Source>, options: &Options, key: &Key) -> Result<Self> {
+    fn under(
+        source: Arc<dyn Source>,
+        options: &Options,
+        key: &Key,
+        part: Option<&EntryRange>,
+    ) -> Result<Self> {
         let len = source.len();
         let front = Front {
             len,
@@ -111,7 +133,10 @@ impl Segment {
         let terminator = front.entry_at(entries);
         front.data_start = terminator + ENTRY_BYTES as u64;
         front.terminator_is_zero = read_array(source, terminator)? == TERMINATOR;
-        own.locate_trailer()?;
+        match part {
+            Some(part) => own.take_trailer(part)?,
+            None => own.locate_trailer()?,
+        }
         Ok(own)
     }
 

@@ -16,7 +16,7 @@ use super::search::Search;
 use super::state::{EntryRange, Progress, State, extent};
 use super::walk::SealedScan;
 use crate::engine::part::{self, another_file, check_share, exhausted, inseparable};
-use crate::engine::{Advance, Budget, Options, UuidBounds};
+use crate::engine::{Advance, Options, UuidBounds};
 use crate::error::Result;
 use crate::limits::LIMITS;
 use crate::source::Source;
@@ -47,17 +47,24 @@ pub(super) fn split(
     visit(front.entries, front.data_end);
     // Without the right key the hash cannot be verified. An index that ascends suffices to make parts exact.
     let is_sound = survey.is_proven || trailer.key_check_is_wrong() && trailer.is_very_likely();
-    // If finding the trailer took a search, each part would have to repeat it.
-    let is_at_hand = front.searched == Budget::default();
-    if !survey.ascends || !is_sound || !front.terminator_is_zero || !is_at_hand {
+    // What finding the trailer took may leave too little for the parts.
+    let is_enough_left = front.searched.left(0) > 0;
+    if !survey.ascends || !is_sound || !front.terminator_is_zero || !is_enough_left {
         return Ok(Vec::new());
     }
     let ends = cuts.iter().skip(1).copied();
     let ends = ends.chain([(front.entries, front.data_end)]);
-    let foot = trailer.foot;
+    let (foot, trailer, searched) = (trailer.foot, trailer.start, front.searched);
     let range = |((from, start), (until, end))| {
         let bytes = extent(until - from, start, end);
-        part::PlannedPart::new(bytes, start, EntryRange { foot, from, until })
+        let range = EntryRange {
+            foot,
+            trailer,
+            searched,
+            from,
+            until,
+        };
+        part::PlannedPart::new(bytes, start, range)
     };
     Ok(cuts.iter().copied().zip(ends).map(range).collect())
 }
@@ -227,8 +234,8 @@ impl SealedScan {
         if let Some(part) = self.state.part {
             let entries = self.state.next - self.state.from;
             let bytes = extent(entries, part.start, self.state.end);
-            let budget = self.checker.effort.budget;
-            check_share(self.source().path(), budget, bytes, self.front().len)?;
+            let budgets = (self.front().searched, self.checker.effort.budget);
+            check_share(self.source().path(), budgets, bytes, self.front().len)?;
         }
         self.tiling.finish(&mut self.spans);
         self.state.front = Some((until, 0));

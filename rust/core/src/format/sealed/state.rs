@@ -7,6 +7,7 @@ use super::front::Front;
 use super::judge::Prior;
 use super::layout::{ENTRY_AND_CHECKSUM, Message, UUID_BYTES};
 use super::trailer::Foot;
+use crate::engine::Budget;
 use crate::ledger::Notes;
 
 /// The state in a [`Carry`](crate::engine::Carry).
@@ -117,6 +118,9 @@ impl State {
 pub(super) struct EntryRange {
     /// The trailer's fixed part, so that a part of another file is refused.
     pub(super) foot: Foot,
+    /// Where the trailer begins, and what finding it has cost: no part searches it again.
+    pub(super) trailer: u64,
+    pub(super) searched: Budget,
     /// The first entry.
     pub(super) from: u64,
     /// The entry after the last.

@@ -450,7 +450,7 @@ mod tests {
         writer.close().unwrap();
         let source: Arc<dyn Source> = Arc::new(BytesSource::new(std::fs::read(path).unwrap()));
         let options = Options::default().set("lookup_table_bytes", allowed);
-        let front = open::front(&source, &options).unwrap();
+        let front = open::front(&source, &options, None).unwrap();
         Table::build(&*source, &options, &front).unwrap()
     }
 

@@ -12,8 +12,8 @@ use super::probe::tenant_of;
 use super::reading::Reading;
 use super::toc::Entry;
 use crate::bug::OrBug;
-use crate::engine::Advance;
 use crate::engine::part::{check_share, exhausted, inseparable};
+use crate::engine::{Advance, Budget};
 use crate::error::{Error, Result};
 use crate::ledger::Cause;
 use crate::limits::LIMITS;
@@ -297,8 +297,8 @@ impl Listed {
         };
         let blocks = on.ranges.at().saturating_sub(start.1);
         let bytes = blocks.saturating_add(next.saturating_sub(start.0));
-        let (path, budget) = (on.input.source.path(), on.input.budget);
-        check_share(path, budget, bytes, on.input.front.len)
+        let (path, budgets) = (on.input.source.path(), (Budget::default(), on.input.budget));
+        check_share(path, budgets, bytes, on.input.front.len)
     }
 
     fn inseparable(&self, on: &Reading, why: &str) -> Error {
