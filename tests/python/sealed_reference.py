@@ -204,8 +204,8 @@ class Reader:
         """Where the trailer is sought: where the last message ends by its own offset, and by the entry before."""
         if not self.entries:
             return [self.data_start]
-        behind = self.end_in_file(self.entries[-2].offset) if len(self.entries) > 1 else self.data_start
-        return [self.end_in_file(self.entries[-1].offset), None if behind is None else self.end_in_file(behind)]
+        end = self.end_in_file(self.entries[-2].offset) if len(self.entries) > 1 else self.data_start
+        return [self.end_in_file(self.entries[-1].offset), None if end is None else self.end_in_file(end)]
 
     def end_in_file(self, at: int) -> int | None:
         """Where the message at `at` ends, if it begins behind the terminator and ends within the file."""
@@ -322,7 +322,7 @@ class Reader:
             return False
         return self.message_end(end, self.data_end) == self.begin_of(entry.index + 2)
 
-    def may_be_tried_behind(self, entry: Entry) -> bool:
+    def may_be_tried_after(self, entry: Entry) -> bool:
         """Whether an entry that failed at its own offset is tried behind the last good message."""
         if entry.offset == self.last_end:
             return False
@@ -341,7 +341,7 @@ class Reader:
             cause = self.cause(entry, at)
             if cause is not None:
                 at = self.last_end
-                if not self.may_be_tried_behind(entry) or self.cause(entry, at) is not None:
+                if not self.may_be_tried_after(entry) or self.cause(entry, at) is not None:
                     self.failed.append(Failed(entry, cause))
                     continue
             end = self.message_end(at, self.data_end)
@@ -376,11 +376,11 @@ class Reader:
                 coverage.damage(good.index * ENTRY, good.index * ENTRY + ENTRY, "index_disagrees")
         front = Good(-1, 0, self.data_start)
         back = Good(len(self.entries), self.data_end, len(self.data))
-        for before, behind in zip([front, *self.good], [*self.good, back], strict=True):
-            failed = [one for one in self.failed if before.index < one.entry.index < behind.index]
-            coverage.damage(before.end, behind.start, failed[0].cause if failed else "unreferenced")
+        for before, after in zip([front, *self.good], [*self.good, back], strict=True):
+            failed = [one for one in self.failed if before.index < one.entry.index < after.index]
+            coverage.damage(before.end, after.start, failed[0].cause if failed else "unreferenced")
             for one in failed:
-                if self.is_marked(one, before.end, behind.start):
+                if self.is_marked(one, before.end, after.start):
                     coverage.damage(one.entry.index * ENTRY, one.entry.index * ENTRY + ENTRY, one.cause)
         if self.data[self.data_start - ENTRY : self.data_start] != TERMINATOR:
             coverage.damage(self.data_start - ENTRY, self.data_start, "bad_terminator")

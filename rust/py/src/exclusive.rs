@@ -13,8 +13,8 @@ use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 
 /// How often, and at what intervals, it is looked again whether a lock without a holder's number is one that a fork left behind.
-const LOOKS: usize = 1000;
-const LOOK: Duration = Duration::from_micros(10);
+const FORK_CHECKS: usize = 1000;
+const FORK_CHECK_INTERVAL: Duration = Duration::from_micros(10);
 
 /// How many of a thread's number's bits count threads; those above say after how many forks it began.
 const THREAD_BITS: u32 = 40;
@@ -103,7 +103,7 @@ impl<T: Send> Exclusive<T> {
     }
 
     fn try_hold(&self) -> Result<Option<Held<'_, T>>, InUse> {
-        for _ in 0..LOOKS {
+        for _ in 0..FORK_CHECKS {
             match self.value.try_lock() {
                 Ok(guard) => return Ok(Some(self.held(guard))),
                 Err(TryLockError::Poisoned(error)) => {
@@ -111,7 +111,7 @@ impl<T: Send> Exclusive<T> {
                 }
                 Err(TryLockError::WouldBlock) => match self.holder.load(Ordering::Relaxed) {
                     // A thread has the lock and has not yet stored its number, or no longer. One that a fork left behind never goes on.
-                    0 if forks() > 0 => std::thread::sleep(LOOK),
+                    0 if forks() > 0 => std::thread::sleep(FORK_CHECK_INTERVAL),
                     0 => return Ok(None),
                     holder if holder == THIS_THREAD.get() => return Err(InUse::Here),
                     holder if holder >> THREAD_BITS != forks() => return Err(InUse::BeforeFork),
