@@ -182,7 +182,7 @@ class ReplacedError(SeglakeError):
 
 
 class DamageWarning(UserWarning):
-    """Damage was skipped while reading; the reader's `report` says what and where."""
+    """Damage was skipped while reading (the reader's `report` lists it), or bytes were moved aside before appending."""
 
 
 class UnreadWarning(UserWarning):

@@ -3,6 +3,7 @@
 import gc
 import gzip
 import json
+import re
 import subprocess
 import sys
 import uuid
@@ -149,7 +150,9 @@ def test_appending_and_torn_tails(path: Path) -> None:
         seglake.create(path, format="active", if_exists="append")
     assert raised.value.cause == "length_out_of_bounds"
     assert path.read_bytes() == torn
-    with seglake.create(path, format="active", if_exists="append", zero_torn_tail=True) as writer:
+    with pytest.warns(seglake.DamageWarning, match="quarantine"):
+        writer = seglake.create(path, format="active", if_exists="append", zero_torn_tail=True)
+    with writer:
         assert writer.found is not None
         assert [span.kind for span in writer.found.damage] == ["torn_tail"]
         writer.write(type="t", value="3")
@@ -223,10 +226,27 @@ def test_what_is_cleared_is_kept(format: str, tmp_path: Path) -> None:
         start = list(reader)[-1].position
     cut = start + 5
     path.write_bytes(whole[:cut])
-    with seglake.create(path, format=format, if_exists="append", zero_torn_tail=True) as writer:
+    kept = tmp_path / f"{path.name}.{start}.quarantine"
+    warned = pytest.warns(seglake.DamageWarning, match="quarantine")
+    with warned, seglake.create(path, format=format, if_exists="append", zero_torn_tail=True) as writer:
         writer.write(value=b"more", **fields(format, 0))
-    assert (tmp_path / f"{path.name}.{start}.quarantine").read_bytes() == whole[start:cut]
+    assert kept.read_bytes() == whole[start:cut]
     assert seglake.verify(path).ok
+
+
+def test_what_is_taken_from_an_index_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "log.chunks"
+    with seglake.create(path, format="chunked", options={"chunk_records": 1}) as writer:
+        places = [writer.position for _ in range(3) if writer.write(timestamp=0, value=b"v" * 200) is not None]
+    index = path.with_suffix(".index")
+    items = index.read_bytes()
+    path.write_bytes(path.read_bytes()[: places[0]])
+    kept = tmp_path / "log.index.20.quarantine"
+    with pytest.warns(seglake.DamageWarning, match=re.escape(str(kept))):
+        seglake.create(path, format="chunked", if_exists="append").close()
+    assert (index.read_bytes(), kept.read_bytes()) == (items[:20], items[20:])
+    with seglake.create(path, format="chunked", if_exists="append"):
+        pass  # once
 
 
 def test_preallocating(path: Path) -> None:

@@ -354,10 +354,14 @@ fn what_is_taken_from_an_index_is_kept() {
     let mut chunks = ledger.iter().filter(|span| span.kind == Kind::Chunk);
     let third = usize::try_from(chunks.nth(2).unwrap().start).unwrap();
     fs::write(&path, &log[..third]).unwrap();
-    drop(Writer::open(&path, &append()).unwrap());
-    assert_eq!(fs::read(&index).unwrap(), items[..40]);
     let kept = folder.path().join("log.index.40.quarantine");
+    let writer = Writer::open(&path, &append()).unwrap();
+    assert_eq!(format::Writer::quarantined(&writer), [&kept]);
+    drop(writer);
+    assert_eq!(fs::read(&index).unwrap(), items[..40]);
     assert_eq!(fs::read(kept).unwrap(), items[40..]);
+    let writer = Writer::open(&path, &append()).unwrap();
+    assert!(format::Writer::quarantined(&writer).is_empty());
 }
 
 #[test]

@@ -348,10 +348,11 @@ fn what_is_removed_is_kept() {
         (9, "segment.active.0.quarantine"),
     ] {
         fs::write(&path, &sound[..len]).unwrap();
-        Writer::open(&path, &options).unwrap();
+        let writer = Writer::open(&path, &options).unwrap();
         let start = if len > 31 { 31 } else { 0 };
-        let kept = fs::read(folder.path().join(name)).unwrap();
-        assert_eq!(kept, sound[start..len]);
+        let kept = folder.path().join(name);
+        assert_eq!(format::Writer::quarantined(&writer), [&kept]);
+        assert_eq!(fs::read(kept).unwrap(), sound[start..len]);
     }
     // Where it cannot be kept, nothing changes.
     let long = folder.path().join("n".repeat(250));

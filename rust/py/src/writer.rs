@@ -10,11 +10,12 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 use seglake::format::{self, Column, Format, IfExists, RecordId, WriteOptions, by_name};
+use seglake::text::path as printable_path;
 use seglake::verbs;
 
 use crate::arrow::import;
 use crate::destination::Destination;
-use crate::error::{of_row, raise, raise_new};
+use crate::error::{damage_warning, of_row, raise, raise_new, warn};
 use crate::exclusive::{Exclusive, InUse, forks};
 use crate::field_in::FieldIn;
 use crate::field_in_arrow::from_arrow;
@@ -40,6 +41,8 @@ with_keywords! {
 /// zero_torn_tail: if an existing file ends in one record, chunk or message that was not written to its end, move that into
 ///     `FILE.OFFSET.quarantine` beside it, synced, and go on there. Otherwise it raises DamageError. All other damage at the end, and a
 ///     key that seems wrong, always do. FormatError where the file is probably of another format or program.
+///     What does not belong into a chunked file's index is moved in the same way, and DamageWarning names each new file: an index
+///     that listed more than the file has is the only list of what is missing.
 /// preallocate: fill the file with zeros to this many bytes beforehand, so that appending need not grow it (active).
 /// options: a dict of what else the format declares; `formats()` has names, kinds, ranges and defaults. Sealed: `trailer`
 ///     (True), whether checksums are written after the data. Tenant: `version` (2), of the layout; `memory_bytes`
@@ -92,6 +95,14 @@ impl CreateArguments<'_> {
                 false => "if_exists=\"overwrite\" replaces it",
             };
             let writer = writer.map_err(|error| raise_new(py, error, next))?;
+            for kept in writer.quarantined() {
+                let text = format!(
+                    "{}: what was removed before appending to {} is here",
+                    printable_path(kept),
+                    printable_path(writer.path())
+                );
+                warn(py, damage_warning(py)?, text)?;
+            }
             Ok(Writer {
                 format,
                 fields: Fields::new(format.name, writer.columns()),

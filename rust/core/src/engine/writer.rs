@@ -233,6 +233,12 @@ pub trait Writer: Own + Send {
     fn found(&self) -> Option<&Summary> {
         None
     }
+
+    /// The files that have what was removed when it was opened: an unfinished record at the end of the file, or items of a chunked
+    /// segment's index that do not say what the segment has. An index that listed more shows that the segment was cut off.
+    fn quarantined(&self) -> Vec<&Path> {
+        Vec::new()
+    }
 }
 
 /// The error for a record without a required field.

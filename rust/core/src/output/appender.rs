@@ -28,6 +28,8 @@ pub(crate) struct Appender {
     is_new: bool,
     /// Whether the file's name was synced to the disk.
     is_named: bool,
+    /// Where the end of the file was put.
+    quarantined: Option<PathBuf>,
     state: State,
 }
 
@@ -79,6 +81,7 @@ impl Appender {
             buffer: WriteBuffer::new(0),
             is_new,
             is_named: false,
+            quarantined: None,
             state: State::Open,
         })
     }
@@ -199,6 +202,7 @@ impl Appender {
             copied += piece.len() as u64;
         }
         new.commit()?;
+        self.quarantined = Some(aside);
         if zeros {
             self.zero(torn.start, torn.end)?;
         } else {
@@ -216,6 +220,11 @@ impl Appender {
             name.push(quarantine_suffix(offset, number));
             name.into()
         }
+    }
+
+    /// The file that has what [`remove_tail`](Self::remove_tail) removed last.
+    pub(crate) fn quarantined(&self) -> Option<&Path> {
+        self.quarantined.as_deref()
     }
 
     /// Hands all bytes to the operating system. They survive the end of this process.

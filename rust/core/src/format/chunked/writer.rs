@@ -52,7 +52,8 @@ pub struct Writer {
 }
 
 impl Writer {
-    /// Opens a segment for appending. Walks an existing one first, and repairs its index.
+    /// Opens a segment for appending. Walks an existing one first, and repairs its index: after a loss of power, either may have what
+    /// the other lacks. The trait's `quarantined` names the files that have what was removed.
     ///
     /// # Errors
     /// [`Error::Usage`] for invalid options. [`Error::Io`] if the file exists without
@@ -420,5 +421,11 @@ impl engine::Writer for Writer {
 
     fn found(&self) -> Option<&Summary> {
         Some(&self.found)
+    }
+
+    fn quarantined(&self) -> Vec<&Path> {
+        let files = [Some(&self.out), self.index.as_ref()];
+        let kept = files.into_iter().flatten().map(Appender::quarantined);
+        kept.flatten().collect()
     }
 }

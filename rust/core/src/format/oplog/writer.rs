@@ -220,4 +220,8 @@ impl engine::Writer for Writer {
     fn found(&self) -> Option<&Summary> {
         Some(&self.found)
     }
+
+    fn quarantined(&self) -> Vec<&Path> {
+        self.out.quarantined().into_iter().collect()
+    }
 }

@@ -155,6 +155,10 @@ impl engine::Writer for Writer {
     fn found(&self) -> Option<&Summary> {
         Some(&self.found)
     }
+
+    fn quarantined(&self) -> Vec<&Path> {
+        self.out.quarantined().into_iter().collect()
+    }
 }
 
 /// A number that fits into the field of this name.
