@@ -354,6 +354,22 @@ fn what_is_removed_is_kept() {
         assert_eq!(format::Writer::quarantined(&writer), [&kept]);
         assert_eq!(fs::read(kept).unwrap(), sound[start..len]);
     }
+    // The first record of a preallocated file, too.
+    for len in [9, 17, 25, 30] {
+        let (folder, path) = self::folder();
+        let mut torn = sound[..len].to_vec();
+        torn.resize(4096, 0);
+        fs::write(&path, &torn).unwrap();
+        let mut writer = Writer::open(&path, &options).unwrap();
+        let kept = fs::read(folder.path().join("segment.active.0.quarantine")).unwrap();
+        assert_eq!(kept, torn[..kept.len()]);
+        assert!(kept.len() >= len);
+        writer.append(&uuid_at(2000), b"c", b"3").unwrap();
+        writer.close().unwrap();
+        assert_eq!(fs::metadata(&path).unwrap().len(), 4096);
+        let (records, ledger) = scan(source(&fs::read(&path).unwrap()), &lenient()).unwrap();
+        assert_eq!((records.len(), ledger[1].kind), (1, Kind::Unused));
+    }
     // Where it cannot be kept, nothing changes.
     let long = folder.path().join("n".repeat(250));
     fs::write(&long, &sound[..40]).unwrap();

@@ -143,9 +143,9 @@ impl Writer {
         }
         let last = self.sequence.last();
         let within = || ActiveWalk::from(source.clone(), &lenient, end.start + 1, last);
-        if end.kind == Kind::TornTail
+        // Where nothing is sound, the first record may have been being written.
+        if (end.kind == Kind::TornTail || end.start == 0)
             && options.flag(&ZERO_TORN_TAIL)
-            && !self.found.wrong_key()
             && is_unfinished(&*source, &lenient, &end, last, false)?
             && append::search_within(within()?)? == append::Within::Nothing
         {
