@@ -66,6 +66,12 @@ def test_what_is_wrong_is_an_error_or_passed_over(path: Path, kind: str) -> None
     ):
         with pytest.warns(seglake.DamageWarning, match=words):
             assert reading() == left
+    if kind == "another":
+        # Of what is not asked for no file is opened, and nothing is said.
+        first = next(iter(seglake.open(min(path.glob("0*.active"))))).uuid
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            assert len(list(log.range([("uuid", "==", first)]))) == 1
     if kind == "missing":
         return  # as the log cannot be listed strictly
     strict = SegmentLog(path, readonly=True)

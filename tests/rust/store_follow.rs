@@ -124,8 +124,17 @@ fn a_segment_that_is_missing_or_another_is_named_or_passed_over() {
         // Likewise those who read all of it.
         let reader = LogReader::with(&path, Options::default().strict(false)).unwrap();
         assert_eq!(reader.records().unwrap().count(), 3);
-        assert_eq!(reader.lost().unwrap().len(), 1);
+        let told = reader.take_skipped();
+        assert_eq!(told.len(), 1);
+        assert!(told[0].reason.contains(words), "{told:?}");
+        assert_eq!(reader.take_skipped(), []);
         drop(log);
+        // And of a log of which the mark is left.
+        segments(&path)
+            .iter()
+            .for_each(|file| fs::remove_file(file).unwrap());
+        assert_eq!(reader.records().unwrap().count(), 0);
+        assert_eq!(reader.take_skipped()[0].reason, "segment 3 is missing");
     }
 }
 

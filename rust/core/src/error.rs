@@ -144,6 +144,11 @@ pub enum Error {
 }
 
 impl Error {
+    /// Whether a file is not there.
+    pub(crate) fn is_not_found(&self) -> bool {
+        matches!(self, Self::Io { source, .. } if source.kind() == std::io::ErrorKind::NotFound)
+    }
+
     pub(crate) fn io(
         path: Option<&Path>,
         action: impl Into<String>,

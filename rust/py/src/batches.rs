@@ -77,9 +77,9 @@ impl Batches {
     /// The next batch; `None` at the end.
     pub(crate) fn next_batch(&self, py: Python<'_>) -> PyResult<Option<Batch>> {
         self.shared.check_open()?;
-        let next = py
-            .detach(|| Ok::<_, InUse>(self.batches.hold()?.next_batch()))?
-            .map_err(|error| raise(py, error))?;
+        let next = py.detach(|| Ok::<_, InUse>(self.batches.hold()?.next_batch()))?;
+        self.shared.warn_of_skipped(py)?;
+        let next = next.map_err(|error| raise(py, error))?;
         let Some(batch) = next else { return Ok(None) };
         if self.warns && !batch.damage.is_empty() {
             self.shared.warn(py, &*self.batches)?;

@@ -27,8 +27,7 @@ use crate::key::{KeyArgument, keys};
 use crate::listed::mark_to_python;
 use crate::log_batch::{NewRecord, write_records};
 use crate::log_facts::{
-    recovery_to_python, segment_to_python, unread_to_python, warn_of_clock, warn_of_skipped,
-    warn_of_unread,
+    recovery_to_python, segment_to_python, unread_to_python, warn_of_clock, warn_of_unread,
 };
 use crate::log_options::{OfWriter, duration};
 use crate::names;
@@ -131,15 +130,9 @@ impl SegmentLog {
     fn reading(&self, py: Python<'_>, on_damage: Option<&str>) -> PyResult<LogReader> {
         self.check_open()?;
         self.warn_of_unread(py)?;
-        let reader = match on_damage {
-            Some(on_damage) => self.reader.strict(is_strict(on_damage)?),
-            None => self.reader.clone(),
-        };
-        if !reader.options().strict {
-            let lost = py.detach(|| reader.lost());
-            warn_of_skipped(py, lost.map_err(|error| raise(py, error))?)?;
-        }
-        Ok(reader)
+        let own = self.reader.options().strict;
+        let strict = on_damage.map_or(Ok(own), is_strict)?;
+        Ok(self.reader.strict(strict))
     }
 
     fn records(
@@ -154,8 +147,8 @@ impl SegmentLog {
         let report = Report::new(&active::FORMAT, Some(&self.open.path), 0);
         let (name, columns) = (active::FORMAT.name, self.reader.columns());
         let lenient = !reader.options().strict;
-        let records = Records::new(walk, name, columns, report, lenient, Shared::of_log());
-        Ok(records)
+        let shared = Shared::of_log(reader);
+        Ok(Records::new(walk, name, columns, report, lenient, shared))
     }
 
     fn core_batches(
@@ -165,12 +158,14 @@ impl SegmentLog {
         selection: Selection,
         rows: usize,
         on_damage: Option<&str>,
-    ) -> PyResult<(Arc<Exclusive<CoreBatches>>, bool)> {
+    ) -> PyResult<(Arc<Exclusive<CoreBatches>>, bool, Arc<Shared>)> {
         let reader = self.reading(py, on_damage)?;
         let limits = Limits::default().rows(rows);
         let batches = py.detach(|| reader.batches(filter, selection, limits));
         let batches = batches.map_err(|error| raise(py, error))?;
-        Ok((Arc::new(Exclusive::new(batches)), !reader.options().strict))
+        let lenient = !reader.options().strict;
+        let batches = Arc::new(Exclusive::new(batches));
+        Ok((batches, lenient, Shared::of_log(reader)))
     }
 
     fn selection(
@@ -611,9 +606,9 @@ impl SegmentLog {
         let selection = self.selection(py, columns.as_deref(), uuids(uuid_type)?)?;
         let found = self.reader.columns();
         let filter = Filters::filter(filters.as_ref(), py, &active::FORMAT, found)?;
-        let (batches, lenient) =
+        let (batches, lenient, shared) =
             self.core_batches(py, &filter, selection, batch_rows, on_damage)?;
-        Ok(Batches::new(batches, lenient, Shared::of_log()))
+        Ok(Batches::new(batches, lenient, shared))
     }
 
     /// The schema, for Arrow's PyCapsule interface.
@@ -634,9 +629,9 @@ impl SegmentLog {
         let selection = self.selection(py, None, UuidType::Fixed)?;
         let schema = selection.schema.clone();
         let rows = Limits::default().rows;
-        let (batches, lenient) =
+        let (batches, lenient, shared) =
             self.core_batches(py, &Filter::default(), selection, rows, None)?;
-        let stream = Stream::new(batches, schema, lenient, Shared::of_log());
+        let stream = Stream::new(batches, schema, lenient, shared);
         arrow::stream_capsule(py, stream)
     }
 
@@ -660,13 +655,8 @@ impl SegmentLog {
         from_: Option<&Bound<'_, PyAny>>,
         on_damage: Option<&str>,
     ) -> PyResult<Tail> {
-        self.check_open()?;
         let from = from_.map_or(Ok(TailFrom::Now), tail_from)?;
-        self.warn_of_unread(py)?;
-        let reader = match on_damage {
-            Some(on_damage) => self.reader.strict(is_strict(on_damage)?),
-            None => self.reader.clone(),
-        };
+        let reader = self.reading(py, on_damage)?;
         let tail = py.detach(|| reader.tail(from));
         let tail = tail.map_err(|error| raise(py, error))?;
         Ok(Tail::new(tail, self.reader.columns()))

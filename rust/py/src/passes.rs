@@ -8,10 +8,12 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use seglake::format::{Growth, Part};
 use seglake::ledger::Kind;
+use seglake::store::LogReader;
 use seglake::verbs;
 
 use crate::error::{damage_warning, warn};
 use crate::exclusive::InUse;
+use crate::log_facts::warn_of_skipped;
 
 /// What passes are over.
 pub(crate) struct Passes {
@@ -44,8 +46,8 @@ pub(crate) trait Pass: Send + Sync {
 pub(crate) struct Shared {
     /// What is shown of the file.
     about: String,
-    /// It is a log, of which offsets are those in a segment.
-    is_log: bool,
+    /// The log, of which offsets are those in a segment.
+    log: Option<LogReader>,
     pub(crate) closed: AtomicBool,
     warned: AtomicBool,
     /// Locked only to read or replace it, by whoever has the GIL or not: nothing is waited for meanwhile.
@@ -54,9 +56,9 @@ pub(crate) struct Shared {
 
 impl Shared {
     /// Of a pass over a log.
-    pub(crate) fn of_log() -> Arc<Self> {
+    pub(crate) fn of_log(log: LogReader) -> Arc<Self> {
         Arc::new(Self {
-            is_log: true,
+            log: Some(log),
             ..Self::default()
         })
     }
@@ -108,9 +110,18 @@ impl Shared {
         warn(py, damage_warning(py)?, text)
     }
 
+    /// Warns of what a log's reader passed over.
+    pub(crate) fn warn_of_skipped(&self, py: Python<'_>) -> PyResult<()> {
+        match &self.log {
+            Some(log) => warn_of_skipped(py, log.take_skipped()),
+            None => Ok(()),
+        }
+    }
+
     /// Warns, once for each reader, that damage is being skipped. Once that is done, the pass is not asked for its report
     /// any more: that copies thousands of ranges where there are so many.
     pub(crate) fn warn(&self, py: Python<'_>, pass: &dyn Pass) -> PyResult<()> {
+        self.warn_of_skipped(py)?;
         if self.warned.load(Ordering::Acquire) {
             return Ok(());
         }
@@ -125,12 +136,16 @@ impl Shared {
         let cause = first.cause.map_or("damage", |cause| cause.as_str());
         let advice = if report.wrong_key() {
             "nothing checks though the structure is sound: this is probably the wrong key"
-        } else if self.is_log {
+        } else if self.log.is_some() {
             "`seglake log verify` lists all damage"
         } else {
             "the reader's report and ledger() name all damage"
         };
-        let of = if self.is_log { " of a segment" } else { "" };
+        let of = if self.log.is_some() {
+            " of a segment"
+        } else {
+            ""
+        };
         let what = match first.kind {
             Kind::Repaired => "not all is as the parity sidecar has it",
             _ => "damage is skipped",

@@ -307,9 +307,7 @@ pub(super) fn open_file(
                 identity::check(disk, &options.keys, (id, kind), &source)?;
                 return Ok((source, kind));
             }
-            Err(Error::Io { source, .. }) if source.kind() == ErrorKind::NotFound => {
-                missing = Some(path);
-            }
+            Err(error) if error.is_not_found() => missing = Some(path),
             Err(error) => return Err(error),
         }
     }

@@ -1,13 +1,12 @@
 //! Parity sidecars of a log's segments. docs/formats/log.md, "Sidecars".
 
-use std::io::ErrorKind;
 use std::path::Path;
 
 use super::name::{SegmentId, SegmentKind};
 use crate::checksum::Key;
 use crate::disk::DiskRef;
 use crate::engine::{Interrupt, Options};
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::parity::Parameters;
 use crate::verbs::{self, Protection};
 
@@ -40,11 +39,7 @@ fn protect_if_there(
     how: &Protection,
 ) -> Result<()> {
     match verbs::protect(path, options, how, |_| Ok(())) {
-        Err(Error::Io { source, .. })
-            if source.kind() == ErrorKind::NotFound && !disk.is_taken(path) =>
-        {
-            Ok(())
-        }
+        Err(error) if error.is_not_found() && !disk.is_taken(path) => Ok(()),
         protected => protected.map(drop),
     }
 }

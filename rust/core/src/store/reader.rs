@@ -10,7 +10,7 @@ use super::end::Reach;
 use super::folder::{Listing, Segment, absolute, is_key_of, open_file};
 use super::mark::{Found, Mark};
 use super::name::SegmentKind;
-use super::skipped::is_passed_over;
+use super::skipped::{Skipped, SkippedList};
 use crate::checksum::Key;
 #[cfg(feature = "arrow")]
 use crate::columns::{Batches, Limits, Selection};
@@ -35,6 +35,7 @@ pub struct LogReader {
     key: Key,
     disk: DiskRef,
     known: Known,
+    pub(super) skipped: SkippedList,
 }
 
 /// What a look-up listed last, and when the folder was modified before that. A clone may list otherwise, and knows nothing.
@@ -86,18 +87,27 @@ impl LogReader {
             options,
             key,
             known: Known::default(),
+            skipped: SkippedList::default(),
         };
         reader.check_key()?;
         Ok(reader)
     }
 
-    /// The same log, with damage as an error or read past.
+    /// The same log, with damage as an error or read past. What this one passes over is [taken](Self::take_skipped) from it alone.
     #[must_use]
     pub fn strict(&self, strict: bool) -> Self {
         Self {
             options: self.options.clone().strict(strict),
+            skipped: SkippedList::default(),
             ..self.clone()
         }
+    }
+
+    /// Takes what reading past damage passed over since this was called last, beside ranges of segments: segments that are missing, or
+    /// whose file is that of another. Strict reading raises an error for each. Clones share it.
+    #[must_use]
+    pub fn take_skipped(&self) -> Vec<Skipped> {
+        self.skipped.take()
     }
 
     /// Refuses a key under which neither the mark nor the first record of any segment is right, or the mark of a log without records.
@@ -184,8 +194,19 @@ impl LogReader {
     /// As [`open`](Self::open).
     pub fn walk(&self, filter: &Filter) -> Result<Box<dyn Walk>> {
         let nothing = BytesSource::new(Vec::new());
+        let view = self.view()?;
+        let mark = view.mark.sequence;
+        let mut next = match view.segments.first() {
+            Some(first) => first.id.sequence,
+            None => mark.max(1),
+        };
+        let found = view.segments.iter().map(|own| own.id.sequence);
+        for sequence in found.chain([mark.saturating_add(1)]) {
+            self.skipped.add_missing(&self.folder, next, sequence);
+            next = sequence.saturating_add(1);
+        }
         Ok(Box::new(Around(LogWalk {
-            view: self.view()?,
+            view,
             next: 0,
             reader: self.clone(),
             filter: self.options.filter.clone().both(filter),
@@ -421,10 +442,12 @@ impl Change for LogWalk {
             if !self.is_passed(segment) {
                 let reach = self.reader.reach(&self.view, segment);
                 if !reach.is_nothing() {
-                    match self.reader.walk_segment(segment, &reach, &self.filter) {
-                        Err(error) if !self.reader.options.strict && is_passed_over(&error) => {}
-                        walk => self.walk = walk?,
-                    }
+                    let LogReader {
+                        skipped, options, ..
+                    } = &self.reader;
+                    let opened = self.reader.walk_segment(segment, &reach, &self.filter);
+                    let opened = skipped.unless_lost(options, &segment.path, opened)?;
+                    opened.into_iter().for_each(|walk| self.walk = walk);
                 }
             }
             self.next += 1;

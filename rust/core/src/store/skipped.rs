@@ -1,11 +1,12 @@
-//! What reading past damage leaves out of a log: segments that are missing, or whose file is another's.
+//! What reading past damage leaves out of a log: segments that are missing, or whose file is another's, and what a follower passes over.
 
 use std::fmt;
-use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
-use super::reader::LogReader;
+use crate::engine::Options;
 use crate::error::{Error, Result};
+use crate::sync::Mutex;
 use crate::text;
 
 /// Something of a log that was passed over.
@@ -24,63 +25,56 @@ impl fmt::Display for Skipped {
     }
 }
 
-impl Skipped {
-    pub(super) fn new(path: &Path, reason: impl Into<String>) -> Self {
-        Self {
+/// What was passed over and not taken yet. Clones share it.
+#[derive(Clone, Debug, Default)]
+pub(super) struct SkippedList(Arc<Mutex<Vec<Skipped>>>);
+
+impl SkippedList {
+    pub(super) fn add(&self, path: &Path, reason: impl Into<String>) {
+        let skipped = Skipped {
             path: path.to_path_buf(),
             reason: reason.into(),
+        };
+        if let Ok(mut list) = self.0.lock() {
+            list.push(skipped);
         }
     }
 
-    /// Segments that are not there, from a place in the log up to another without it.
-    pub(super) fn missing(folder: &Path, from: u64, to: u64) -> Self {
+    /// Adds segments that are not there, from a place in the log up to another without it.
+    pub(super) fn add_missing(&self, folder: &Path, from: u64, to: u64) {
         let reason = match to.saturating_sub(from) {
-            0 | 1 => format!("segment {from} is missing"),
+            0 => return,
+            1 => format!("segment {from} is missing"),
             _ => format!("segments {from} to {} are missing", to.saturating_sub(1)),
         };
-        Self::new(folder, reason)
+        self.add(folder, reason);
     }
-}
 
-/// Whether reading past damage passes over a segment that cannot be opened for this: it is another one, or gone.
-pub(super) fn is_passed_over(error: &Error) -> bool {
-    match error {
-        Error::Format { .. } | Error::SegmentGone { .. } => true,
-        Error::Io { source, .. } => source.kind() == ErrorKind::NotFound,
-        _ => false,
+    /// What opening a segment gave; `None` if reading past damage passes over it, since it is another one, or gone.
+    pub(super) fn unless_lost<T>(
+        &self,
+        options: &Options,
+        path: &Path,
+        opened: Result<T>,
+    ) -> Result<Option<T>> {
+        let is_lost = |error: &Error| {
+            matches!(error, Error::Format { .. } | Error::SegmentGone { .. })
+                || error.is_not_found()
+        };
+        match opened {
+            Err(error) if is_lost(&error) && !options.strict => {
+                self.add(path, error.to_string());
+                Ok(None)
+            }
+            opened => opened.map(Some),
+        }
     }
-}
 
-impl LogReader {
-    /// What reading past damage leaves out now beside ranges of segments: segments that are missing, or whose file is that of another.
-    /// Strict reading raises an error for each.
-    ///
-    /// # Errors
-    /// As [`open`](Self::open).
-    pub fn lost(&self) -> Result<Vec<Skipped>> {
-        let view = self.view()?;
-        let mut lost = Vec::new();
-        let mut next = None;
-        for segment in &view.segments {
-            let sequence = segment.id.sequence;
-            if let Some(next) = next.filter(|next| *next < sequence) {
-                lost.push(Skipped::missing(self.path(), next, sequence));
-            }
-            next = Some(sequence + 1);
-            match self.file(segment) {
-                Err(error) if is_passed_over(&error) => {
-                    lost.push(Skipped::new(&segment.path, error.to_string()));
-                }
-                file => file.map(drop)?,
-            }
+    pub(super) fn take(&self) -> Vec<Skipped> {
+        // Never waited for: a thread that a fork left behind may have it.
+        match self.0.try_lock() {
+            Ok(mut list) => std::mem::take(&mut *list),
+            Err(_) => Vec::new(),
         }
-        match next {
-            Some(next) if view.mark.sequence >= next => {
-                let end = view.mark.sequence + 1;
-                lost.push(Skipped::missing(self.path(), next, end));
-            }
-            _ => {}
-        }
-        Ok(lost)
     }
 }

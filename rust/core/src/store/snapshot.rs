@@ -57,8 +57,7 @@ impl LogReader {
             let view = self.view()?;
             match self.fill(&view, &staged.folder) {
                 // Sealed or removed since it was listed.
-                Err(Error::Io { source, .. })
-                    if source.kind() == ErrorKind::NotFound && tries > 0 => {}
+                Err(error) if error.is_not_found() && tries > 0 => {}
                 // The mark was read before all that it reaches was removed.
                 Err(Error::Format { .. }) if tries > 0 && self.view()?.mark != view.mark => {}
                 filled => break filled.map(|()| staged)?,
@@ -172,7 +171,7 @@ impl LogReader {
 /// Passes over a file that there is none of.
 fn if_there(taken: Result<()>) -> Result<()> {
     match taken {
-        Err(Error::Io { source, .. }) if source.kind() == ErrorKind::NotFound => Ok(()),
+        Err(error) if error.is_not_found() => Ok(()),
         taken => taken,
     }
 }

@@ -13,7 +13,7 @@ use super::folder::Segment;
 use super::mark::Mark;
 use super::name::SegmentId;
 use super::reader::{LogReader, View};
-use super::skipped::{Skipped, is_passed_over};
+use super::skipped::Skipped;
 use crate::engine::{Filter, Start, Step, Walk};
 use crate::error::{Error, Result};
 use crate::format::active;
@@ -63,8 +63,6 @@ pub struct Tail {
     /// The segment that was read last, and its path.
     id: Option<SegmentId>,
     path: PathBuf,
-    /// What was passed over and not taken yet.
-    skipped: Vec<Skipped>,
 }
 
 impl LogReader {
@@ -73,7 +71,7 @@ impl LogReader {
     /// # Errors
     /// As [`open`](Self::open).
     pub fn tail(&self, from: TailFrom) -> Result<Tail> {
-        Tail::begin(self.clone(), from)
+        Tail::begin(self.strict(self.options().strict), from)
     }
 }
 
@@ -93,7 +91,6 @@ impl Tail {
             node: None,
             id: None,
             path: PathBuf::new(),
-            skipped: Vec::new(),
             reader,
         };
         tail.node = tail.node_now()?;
@@ -205,13 +202,11 @@ impl Tail {
             if walk.step()? == Step::More {
                 self.rows = 0..walk.rows().len();
                 if !self.reader.options().strict && walk.record_run().is_none() {
-                    let damage = walk.spans().iter().filter(|span| span.is_damage());
-                    let skipped = damage.map(|span| {
+                    for span in walk.spans().iter().filter(|span| span.is_damage()) {
                         let cause = span.cause.map_or("damage", Cause::as_str);
                         let at = format!("{cause} from offset {} to {}", span.start, span.end);
-                        Skipped::new(&self.path, at)
-                    });
-                    self.skipped.extend(skipped);
+                        self.reader.skipped.add(&self.path, at);
+                    }
                 }
             } else {
                 self.walk = None;
@@ -226,8 +221,9 @@ impl Tail {
     }
 
     /// Takes what was passed over since this was called last: nothing, unless the log is read past damage.
-    pub fn take_skipped(&mut self) -> Vec<Skipped> {
-        std::mem::take(&mut self.skipped)
+    #[must_use]
+    pub fn take_skipped(&self) -> Vec<Skipped> {
+        self.reader.take_skipped()
     }
 
     /// The identity of the log's folder, if the system has one.
@@ -251,7 +247,7 @@ impl Tail {
             });
         }
         let reason = format!("the log that was followed was replaced: found {found}");
-        self.skipped.push(Skipped::new(&folder, reason));
+        self.reader.skipped.add(&folder, reason);
         self.begin_again();
         self.id = None;
         self.node = self.node_now()?;
@@ -270,8 +266,8 @@ impl Tail {
             return false;
         };
         let (from, to) = (self.sequence, next.id.sequence);
-        let skipped = Skipped::missing(self.reader.path(), from, to);
-        self.skipped.push(skipped);
+        let reader = &self.reader;
+        reader.skipped.add_missing(reader.path(), from, to);
         self.file = None;
         self.offset = 0;
         self.sequence = to;
@@ -344,16 +340,14 @@ impl Tail {
             self.replaced("another segment in its place")?;
             return Ok(true);
         }
-        let is_newest = view.segments.last() == Some(segment);
-        match self.read_segment(&view, segment) {
-            Err(error) if !is_strict && !is_newest && is_passed_over(&error) => {
-                let skipped = Skipped::new(&segment.path, error.to_string());
-                self.skipped.push(skipped);
-                self.is_complete = true;
-                Ok(true)
-            }
-            read => read,
+        let read = self.read_segment(&view, segment);
+        if view.segments.last() == Some(segment) {
+            return read; // another one may come
         }
+        let LogReader { skipped, .. } = &self.reader;
+        let read = skipped.unless_lost(self.reader.options(), &segment.path, read)?;
+        self.is_complete |= read.is_none();
+        Ok(read != Some(false))
     }
 
     fn read_segment(&mut self, view: &View, segment: &Segment) -> Result<bool> {

@@ -8,7 +8,7 @@ use super::mark::Mark;
 use super::name::SegmentId;
 use super::reader::{LogReader, View};
 use crate::engine::{Filter, Start, Step, Walk as _};
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::format::active::ActiveWalk;
 use crate::ledger::Kind;
 use crate::source::FileSource;
@@ -77,9 +77,8 @@ impl LogReader {
         };
         // Not by its name: of what is another segment nothing is read either.
         let file = match FileSource::open(self.disk(), &newest.path) {
-            Err(Error::Io { source, .. }) if source.kind() == std::io::ErrorKind::NotFound => {
-                return Ok(None); // sealed or removed since it was listed
-            }
+            // Sealed or removed since it was listed.
+            Err(error) if error.is_not_found() => return Ok(None),
             file => file?.around_unreadable(),
         };
         let is_pending = || Lock::is_held(self.disk(), self.path());

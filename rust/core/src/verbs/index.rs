@@ -1,6 +1,6 @@
 //! Builds or rebuilds the index of a chunked segment.
 
-use std::io::{BufWriter, ErrorKind, Write};
+use std::io::{BufWriter, Write};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -73,7 +73,7 @@ pub fn index(
 fn keep_what_is_missing(source: &dyn Source, options: &Options, index: &Path) -> Result<()> {
     let existing = match FileSource::open(options.on(), index) {
         Ok(existing) => existing,
-        Err(Error::Io { source, .. }) if source.kind() == ErrorKind::NotFound => return Ok(()),
+        Err(error) if error.is_not_found() => return Ok(()),
         // It may be the one that knows more.
         Err(error) => return Err(error),
     };

@@ -53,7 +53,7 @@ impl IndexRepair {
     pub(super) fn new(disk: &DiskRef, path: PathBuf) -> Result<Self> {
         let existing = match FileSource::open(disk, &path) {
             Ok(file) => Some(file),
-            Err(Error::Io { source, .. }) if source.kind() == ErrorKind::NotFound => None,
+            Err(error) if error.is_not_found() => None,
             Err(error) => return Err(error),
         };
         Ok(Self {

@@ -30,7 +30,7 @@ pub(in crate::verbs) fn to_read(disk: &DiskRef, sidecar: &Path) -> Result<Option
         Ok(source) => Ok(Some(source)),
         // A link that leads nowhere is none either. Nor is what cannot have the name, or is in a folder that nobody may look into:
         // then the file cannot be opened, and that says why.
-        Err(error) if is_not_found(&error) || !disk.is_taken(sidecar) => Ok(None),
+        Err(error) if error.is_not_found() || !disk.is_taken(sidecar) => Ok(None),
         Err(error) => Err(unusable(sidecar, error)),
     }
 }
@@ -44,10 +44,6 @@ pub(in crate::verbs) fn to_write(disk: &DiskRef, sidecar: &Path) -> Result<Optio
         Err(reason) => reason,
         Ok(_) => error,
     })
-}
-
-fn is_not_found(error: &Error) -> bool {
-    matches!(error, Error::Io { source, .. } if source.kind() == ErrorKind::NotFound)
 }
 
 /// The error for what is where the sidecar would be.
