@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use crate::crashes::{Acknowledged, Aftermath, Checked, Crashes, seeds};
 use crate::simulated::{Call, Done, Simulated};
-use seglake::faults::Opening;
+use seglake::faults::{Opening, Operation, inject};
 use seglake::format::Options;
 use seglake::store::{ListedLog, LogOptions, LogReader, SegmentLog};
 
@@ -251,6 +251,18 @@ fn what_is_after_the_mark_is_said_unless_there_is_a_writer() {
     let behind = reader.unread().unwrap().unwrap();
     assert_eq!((behind.records, behind.marked), (4, 2));
     assert_eq!(lost.nbytes, behind.offset + behind.nbytes);
+    // Asked again, it looks at the lock and the two slots of the mark, and reads nothing else as long as the file is the same.
+    let (again, operations) = inject(None, || reader.unread().unwrap());
+    let counted = |of| operations.iter().filter(|own| **own == of).count();
+    assert_eq!(again, Some(behind));
+    let (opens, reads) = (counted(Operation::Open), counted(Operation::Read));
+    assert_eq!((opens, reads), (2, 2));
+    let newest = reader.segments().unwrap()[1].path.clone();
+    let bytes = fs::read(&newest).unwrap();
+    let end = usize::try_from(lost.nbytes).unwrap();
+    fs::write(&newest, [&bytes[..end], b"more"].concat()).unwrap();
+    assert_eq!(reader.unread().unwrap().unwrap().nbytes, behind.nbytes + 4);
+    fs::write(&newest, bytes).unwrap();
     let segment = reader.segments().unwrap()[0].id;
     fs::copy(folder.join(format!("_{segment}.end")), &mark).unwrap();
     assert_eq!(count(&reader).unwrap(), 3);

@@ -9,6 +9,8 @@
 use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 
+use uuid::Uuid;
+
 use crate::checksum::{Key, hash};
 use crate::cursor::Cursor;
 use crate::disk::{DiskRef, Handle, Opening};
@@ -73,6 +75,12 @@ impl Mark {
         let hashed = slot.get(..HASHED_BYTES)?;
         let is_whole = is_shaped(slot) && bytes.u64_be()? == hash(key, hashed);
         is_whole.then_some(mark)
+    }
+
+    /// The segment, the offset, and the last record; `None` while nothing was written.
+    pub(super) fn place(&self) -> Option<(u64, u64, Uuid)> {
+        let is_some = self.sequence > 0;
+        is_some.then(|| (self.sequence, self.offset, Uuid::from_bytes(self.last)))
     }
 
     /// The mark of a log's folder; one of nothing where its file is lost.

@@ -36,7 +36,6 @@ pub use name::{SegmentId, SegmentKind};
 pub use options::{Durability, LogOptions, Retention};
 pub use reader::LogReader;
 pub use recovery::Recovery;
-pub use skipped::Skipped;
+pub use skipped::{Skipped, Unread};
 pub use source::{ListedLog, ListedSegment, OpenedSegment};
 pub use tail::{Tail, TailFrom};
-pub use unread::Unread;

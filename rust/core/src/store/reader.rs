@@ -10,11 +10,11 @@ use super::end::Reach;
 use super::folder::{Listing, Segment, absolute, is_key_of, open_file};
 use super::mark::{Found, Mark};
 use super::name::SegmentKind;
-use super::skipped::{Skipped, SkippedList};
+use super::skipped::{Skipped, SkippedList, Unread};
 use crate::checksum::Key;
 #[cfg(feature = "arrow")]
 use crate::columns::{Batches, Limits, Selection};
-use crate::disk::DiskRef;
+use crate::disk::{DiskRef, Stat};
 use crate::engine::around::{Around, Change};
 use crate::engine::empty::EmptyWalk;
 use crate::engine::{Filter, Hits, Options, Start, Step, UuidBounds, Walk};
@@ -49,10 +49,12 @@ impl Clone for Known {
 }
 
 /// The segments of a log at one moment, and how far the newest one is on the disk.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub(super) struct View {
     pub(super) segments: Vec<Segment>,
     pub(super) mark: Mark,
+    /// What is after the mark, of the newest segment's file as it was then.
+    pub(super) unread: Mutex<Option<(Option<Stat>, Option<Unread>)>>,
 }
 
 impl View {
@@ -156,9 +158,7 @@ impl LogReader {
     /// # Errors
     /// [`Error::Io`].
     pub fn synced(&self) -> Result<Option<(u64, u64, Uuid)>> {
-        let mark = Mark::read(&self.disk, &self.folder, &self.key)?;
-        let is_some = mark.sequence > 0;
-        Ok(is_some.then(|| (mark.sequence, mark.offset, Uuid::from_bytes(mark.last))))
+        Ok(Mark::read(&self.disk, &self.folder, &self.key)?.place())
     }
 
     /// How far the last record that is on the disk is ahead of the clock; `None` by less than a second.
@@ -264,7 +264,7 @@ impl LogReader {
     }
 
     /// The segments, not listed again if neither the mark nor the folder has changed.
-    fn known(&self) -> Result<Arc<View>> {
+    pub(super) fn known(&self) -> Result<Arc<View>> {
         let stat = self.disk.stat(&self.folder, true);
         let stat = stat.map_err(|error| Error::io(Some(&self.folder), "cannot stat", error))?;
         let mark = Mark::read(&self.disk, &self.folder, &self.key)?;
@@ -317,7 +317,15 @@ impl LogReader {
         };
         let listing = list(&self.disk, &self.folder, mark.sequence)?;
         let segments = listing.segments;
-        Ok((View { segments, mark }, found))
+        let unread = Mutex::default();
+        Ok((
+            View {
+                segments,
+                mark,
+                unread,
+            },
+            found,
+        ))
     }
 
     pub(super) const fn disk(&self) -> &DiskRef {

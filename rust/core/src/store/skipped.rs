@@ -1,9 +1,10 @@
-//! What reading past damage leaves out of a log: segments that are missing, or whose file is another's, and what a follower passes over.
+//! What readers leave out of a log: records after the synced mark, and past damage segments that are missing or another's.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use super::name::SegmentId;
 use crate::engine::Options;
 use crate::error::{Error, Result};
 use crate::sync::Mutex;
@@ -22,6 +23,49 @@ pub struct Skipped {
 impl fmt::Display for Skipped {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}: {}", text::path(&self.path), self.reason)
+    }
+}
+
+/// What is after the synced mark of a log that no writer has open: readers leave it out, as nothing says that it is on the disk. With a
+/// writer such bytes are on their way there, so there is nothing to say of them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Unread {
+    /// The segment that it is in: the newest one.
+    pub id: SegmentId,
+    /// Up to where that is read, in bytes.
+    pub offset: u64,
+    /// How many bytes after that are not read, without zeros at the end.
+    pub nbytes: u64,
+    /// How many sound records these have.
+    pub records: u64,
+    /// The place in the log of the segment that the mark is in; 0 if there is no mark.
+    pub marked: u64,
+}
+
+impl fmt::Display for Unread {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (sequence, nbytes, offset) = (self.id.sequence, self.nbytes, self.offset);
+        match self.records {
+            1 => write!(f, "1 record is not read")?,
+            records => write!(f, "{records} records are not read")?,
+        }
+        write!(
+            f,
+            ", in {nbytes} bytes of segment {sequence} from offset {offset} on: "
+        )?;
+        match self.marked {
+            0 => write!(f, "expected a synced mark in it, found none")?,
+            marked if marked == sequence => write!(f, "the synced mark ends there")?,
+            marked => write!(
+                f,
+                "expected a synced mark in it, found one in segment {marked}"
+            )?,
+        }
+        write!(
+            f,
+            ", and no writer has the log open. Open it for writing, which takes them in: `seglake log write` with no input does"
+        )
     }
 }
 

@@ -10,7 +10,7 @@ use super::end::Reach;
 use super::folder::{Segment, open_file};
 use super::name::{SegmentId, SegmentKind};
 use super::reader::LogReader;
-use super::unread::Unread;
+use super::skipped::Unread;
 use crate::checksum::Key;
 use crate::disk::DiskRef;
 use crate::engine::{Filter, Format, Options};
@@ -85,12 +85,9 @@ impl ListedLog {
                 is_frozen: segment.is_frozen,
             }
         });
-        let mark = view.mark;
-        let is_some = mark.sequence > 0;
-        let last = Uuid::from_bytes(mark.last);
         Ok(Self {
             segments: segments.collect(),
-            synced: is_some.then_some((mark.sequence, mark.offset, last)),
+            synced: view.mark.place(),
             unread: reader.unread_of(&view)?,
         })
     }
