@@ -1090,6 +1090,38 @@ fn closing_beside_writers_acknowledges_only_what_is_there() {
     }
 }
 
+/// Nobody else begins, seals or removes segments. What others put beside them goes with them.
+#[cfg(all(unix, feature = "faults"))]
+#[test]
+fn retention_lists_the_folder_once() {
+    use seglake::faults::{Operation, inject};
+    let folder = Folder::new();
+    let log = folder.open(LogOptions::default().segment_bytes(300));
+    let retain = |bytes| {
+        let retention = Retention::default().bytes(bytes);
+        let (removed, operations) = inject(None, || log.retain(&retention).unwrap());
+        (removed.len(), operations)
+    };
+    for number in 0..4 {
+        write(&log, number * 10..number * 10 + 10);
+        log.wait_sealed().unwrap();
+        let (removed, operations) = retain(u64::MAX);
+        let opens = operations.iter().filter(|own| **own == Operation::Open);
+        // The mark, and the folder.
+        assert_eq!(
+            (removed, opens.count()),
+            (0, if number == 0 { 2 } else { 1 })
+        );
+    }
+    let segments = LogReader::open(folder.log()).unwrap().segments().unwrap();
+    let beside = |suffix| format!("{}.{suffix}", segments[0].path.display());
+    fs::write(beside("par"), b"another's").unwrap();
+    fs::write(beside("undo"), b"another's").unwrap();
+    assert_eq!(retain(0).0, segments.len() - 1);
+    let left = fs::read_dir(folder.log()).unwrap().count();
+    assert_eq!(left, 3); // the newest segment, the mark and the lock
+}
+
 /// The folder is listed again only if something changed: what was begun, sealed or removed is seen.
 #[cfg(all(unix, feature = "faults"))]
 #[test]

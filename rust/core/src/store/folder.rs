@@ -36,17 +36,27 @@ pub struct Segment {
     pub is_frozen: bool,
 }
 
+impl Segment {
+    /// A segment whose file is of this kind.
+    pub(super) fn of(folder: &Path, id: SegmentId, kind: SegmentKind) -> Self {
+        Self {
+            id,
+            kind,
+            path: folder.join(id.file_name(kind)),
+            is_frozen: false,
+        }
+    }
+}
+
 /// The segments of a log in their order, and what a dead writer left.
 #[derive(Debug, Default)]
 pub(super) struct Listing {
     pub(super) segments: Vec<Segment>,
     /// The other files of segments that are there as both.
     pub(super) doubled: Vec<Segment>,
-    /// Segments with a file that says where they end.
-    pub(super) ended: Vec<SegmentId>,
     /// The files of segments that have a parity sidecar.
     pub(super) protected: HashSet<(SegmentId, SegmentKind)>,
-    /// What is kept beside files of segments: by repairs of a file of this kind, or for the segment, of whatever kind that is.
+    /// What is kept beside segments: of a file of this kind, as sidecars are, or of the segment, of whatever kind that is.
     kept: Vec<(SegmentId, Option<SegmentKind>, PathBuf)>,
     pub(super) temporary: Vec<PathBuf>,
     /// How many files there are, whatever they are.
@@ -119,16 +129,13 @@ impl Listing {
                 continue;
             };
             if let Some((id, kind)) = SegmentId::parse(name) {
-                listing.segments.push(Segment {
-                    id,
-                    kind,
-                    path,
-                    is_frozen: false,
-                });
+                listing.segments.push(Segment::of(folder, id, kind));
             } else if let Some(id) = SegmentId::parse_end(name) {
-                listing.ended.push(id);
+                let kind = Some(SegmentKind::Active);
+                listing.kept.push((id, kind, path));
             } else if let Some(file) = SegmentId::parse_sidecar(name) {
                 listing.protected.insert(file);
+                listing.kept.push((file.0, Some(file.1), path));
             } else if let Some((id, kind)) = repaired_name(name).and_then(SegmentId::parse) {
                 listing.kept.push((id, Some(kind), path));
             } else if SegmentId::is_temporary(name) {
@@ -237,10 +244,10 @@ impl Listing {
         bare.filter(may_be_sealed).map(|own| own.id).collect()
     }
 
-    /// Removes what is beside the files of segments that were removed: sidecars, and what repairs kept. Beside active files
-    /// that were sealed, sidecars and what repairs kept. Those of segments that are missing stay: these may be restored. An error here is ignored: names are never
+    /// Removes what is beside the files of segments that were removed, and beside active files that were sealed: sidecars, where they end, and
+    /// what repairs kept. Those of segments that are missing stay: these may be restored. An error here is ignored: names are never
     /// used again.
-    pub(super) fn forget_beside(&self, disk: &DiskRef, folder: &Path) {
+    pub(super) fn forget_beside(&self, disk: &DiskRef) {
         let Some(oldest) = self.segments.first() else {
             return;
         };
@@ -254,10 +261,6 @@ impl Listing {
             id.sequence < oldest.id.sequence
                 || kind == Some(SegmentKind::Active) && sealed.contains(id)
         };
-        let sidecars = self.protected.iter();
-        sidecars
-            .filter(|(id, kind)| is_gone(id, Some(*kind)))
-            .for_each(|(id, kind)| drop(disk.unlink(&folder.join(id.sidecar_name(*kind)))));
         // What recovery kept stays: a segment may have been moved away, and may come back. Retention knows what it removes.
         let kept = self.kept.iter();
         kept.filter(|(id, kind, _)| kind.is_some() && is_gone(id, *kind))
@@ -365,7 +368,7 @@ pub fn is_beside_segment(name: &str) -> bool {
     SegmentId::parse_sidecar(name).is_some() || files.any(|file| SegmentId::parse(file).is_some())
 }
 
-/// Whether a file of this name makes its folder that of a log.
+/// Whether a file of this name makes its folder that of a log: it is a synced mark, or a segment.
 #[must_use]
 pub fn is_log_name(name: &str) -> bool {
     name == super::mark::FILE_NAME || SegmentId::parse(name).is_some()

@@ -1,15 +1,13 @@
 //! Opening a log for writing: what a dead writer left is put in order. docs/formats/log.md, "Recovery".
 
-use std::collections::HashSet;
 use std::path::Path;
 use std::sync::Arc;
 
-use super::end::forget_end;
 use super::folder::{Listing, Segment, is_key_of};
 use super::frozen::{freeze, remove_synced, unreadable_page};
 use super::mark::{Found, Mark, MarkFile};
 use super::name::{SegmentId, SegmentKind};
-use super::sealing::{Sealed, remove_active, seal};
+use super::sealing::{remove_active, seal};
 use crate::checksum::Key;
 use crate::disk::{DiskRef, Handle, Opening};
 use crate::engine::append::{Within, search_within};
@@ -110,8 +108,7 @@ pub(super) fn recover(disk: &DiskRef, folder: &Path, key: Key) -> Result<Recover
         let _ = disk.unlink(temporary);
     }
     mark.begin(disk, folder)?;
-    recovery.forget_ends(&listing);
-    listing.forget_beside(disk, folder);
+    listing.forget_beside(disk);
     let unprotected = listing.unprotected();
     let mut is_sealed = false;
     for doubled in std::mem::take(&mut listing.doubled) {
@@ -273,17 +270,6 @@ impl Recovering<'_> {
             .or_later(Bound::of_sidecar(self.disk, self.folder, id))
     }
 
-    /// Removes the files that say where segments end that are sealed or gone.
-    fn forget_ends(&self, listing: &Listing) {
-        let segments = listing.segments.iter().chain(&listing.doubled);
-        let active = segments.filter(|own| own.kind == SegmentKind::Active);
-        let active: HashSet<_> = active.map(|own| own.id).collect();
-        let ended = listing.ended.iter();
-        ended
-            .filter(|id| !active.contains(id))
-            .for_each(|id| forget_end(self.disk, self.folder, *id));
-    }
-
     /// Puts the newest segment in order, so that records can be appended to it, or freezes it.
     fn settle(&self, segment: &Segment, end: &Surveyed, recovered: &mut Recovered) -> Result<()> {
         let (synced, bound) = (self.synced(segment.id), self.bound(segment.id));
@@ -422,12 +408,7 @@ impl Recovering<'_> {
     /// segment: the sealed one is put aside, or made anew if nothing is appended to the segment any more. Returns whether the segment
     /// is sealed.
     fn settle_doubled(&self, id: SegmentId, is_newest: bool) -> Result<bool> {
-        let of_kind = |kind| Segment {
-            id,
-            kind,
-            path: self.folder.join(id.file_name(kind)),
-            is_frozen: false,
-        };
+        let of_kind = |kind| Segment::of(self.folder, id, kind);
         let (active, sealed) = (of_kind(SegmentKind::Active), of_kind(SegmentKind::Sealed));
         let (own, other) = (self.survey(&active)?, self.survey(&sealed)?);
         let bound = self.bound(id);
@@ -441,7 +422,7 @@ impl Recovering<'_> {
         let lacking = bound.check(Some(&active.path), own.records, own.last, own.len);
         if !is_newest && lacking.is_ok() {
             let sealed = seal(self.disk, self.folder, &active, self.key, true, None, None)?;
-            return Ok(sealed == Sealed::Sealed);
+            return Ok(!sealed.is_frozen);
         }
         let aside = self
             .folder

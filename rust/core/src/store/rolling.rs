@@ -13,7 +13,7 @@ use super::log::SegmentLog;
 use super::mark::Mark;
 use super::name::{SegmentId, SegmentKind};
 use super::state::{Current, Does, Guard, State};
-use crate::engine::{WriteOptions, Writer as _};
+use crate::engine::WriteOptions;
 use crate::error::{Error, Result};
 use crate::format::active;
 use crate::uuid6;
@@ -91,14 +91,8 @@ impl SegmentLog {
             .segment
             .take_if(|current| current.id.sequence == sequence)
         {
-            let path = current.writer.path().to_path_buf();
             if self.options.seal {
-                let segment = Segment {
-                    id: current.id,
-                    kind: SegmentKind::Active,
-                    path,
-                    is_frozen: false,
-                };
+                let segment = Segment::of(&self.folder, current.id, SegmentKind::Active);
                 self.sealer.add(segment, Some(current.synced.0));
             } else if self.options.protect_active {
                 self.sealer.extend(current.id, current.synced.0, true);

@@ -16,7 +16,7 @@ use super::name::{SegmentId, SegmentKind};
 use super::options::{LogOptions, Retention};
 use super::protecting::{protect, protect_active};
 use crate::checksum::Key;
-use crate::disk::{DiskRef, Owner};
+use crate::disk::{DiskRef, Owner, Stat};
 use crate::engine::{Interrupt, Options};
 use crate::error::{Error, Result};
 use crate::parity::Parameters;
@@ -28,17 +28,9 @@ use crate::verbs::{self, SealOptions, kept_of};
 /// How long a thread waits for sealing before it asks whether to go on.
 const INTERRUPT_INTERVAL: Duration = Duration::from_millis(50);
 
-/// What became of a segment that was to be sealed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Sealed {
-    Sealed,
-    /// It is damaged, and kept as it is.
-    Frozen,
-}
-
 /// Seals a complete segment: the new file is verified against the checksums of the records, synced and in its place before the
 /// active file is removed. A damaged segment is frozen, and so is one that the disk cannot read, one without records, or whose records
-/// do not reach `end` or what its file `.end` says.
+/// do not reach `end` or what its file `.end` says. Returns the segment as it is then.
 ///
 /// # Errors
 /// [`Error::Io`]: the segment is as it was. [`Error::Interrupted`].
@@ -50,7 +42,7 @@ pub(super) fn seal(
     overwrite: bool,
     interrupt: Option<Interrupt>,
     end: Option<u64>,
-) -> Result<Sealed> {
+) -> Result<Segment> {
     let bound = Bound::of_name()
         .or_later(end.map(Bound::of_given))
         .or_later(Bound::of_end(disk, folder, segment.id, &key));
@@ -68,7 +60,7 @@ pub(super) fn seal(
     match verbs::seal(Arc::new(source), &options, &path, &how, |_| Ok(())) {
         Ok(_) => {
             remove_active(disk, folder, segment.id)?;
-            Ok(Sealed::Sealed)
+            Ok(Segment::of(folder, segment.id, SegmentKind::Sealed))
         }
         // Not where the new file is read back differently: that is no damage of the segment.
         Err(Error::Damage(damage)) if damage.path.as_ref() == Some(&segment.path) => {
@@ -79,7 +71,10 @@ pub(super) fn seal(
             let is_known = bound.said_by != SaidBy::Name && damage.offset < bound.offset;
             let synced = is_known.then_some(bound.offset);
             freeze(disk, folder, segment.id, &reason, synced)?;
-            Ok(Sealed::Frozen)
+            Ok(Segment {
+                is_frozen: true,
+                ..segment.clone()
+            })
         }
         Err(error) => Err(error),
     }
@@ -107,67 +102,69 @@ fn forget_kept(disk: &DiskRef, file: &Path) {
     }
 }
 
-/// Removes the oldest sealed and frozen segments as `retention` says, one after the other, each for good before the next, so that no gap
-/// can come about. Returns those that are gone. Nobody else may seal or remove segments meanwhile.
-///
-/// # Errors
-/// [`Error::Io`].
-fn retain(disk: &DiskRef, folder: &Path, key: &Key, retention: &Retention) -> Result<Vec<Segment>> {
-    let mark = Mark::read(disk, folder, key)?;
-    let listing = Listing::read(disk, folder, mark.sequence)?;
-    let mut stats = VecDeque::new();
-    for segment in &listing.segments {
-        if !is_removable(segment) {
-            stats.push_back((0, None));
-            continue;
-        }
-        let stat = disk.stat(&segment.path, true);
-        let stat = stat.map_err(|error| Error::io(Some(&segment.path), "cannot stat", error))?;
-        stats.push_back((stat.len, stat.modified));
+/// What retention knows of the folder. It is listed once: nobody but the writer begins, seals or removes segments of its log, and what others
+/// put beside them is looked for by its name.
+#[derive(Debug)]
+struct Known {
+    /// The place in the log of the oldest segment.
+    oldest: Option<u64>,
+    /// Segments that are sealed or frozen, in order.
+    removable: VecDeque<(Segment, Stat)>,
+    /// For what recovery kept beside segments.
+    listing: Listing,
+}
+
+impl Known {
+    fn read(disk: &DiskRef, folder: &Path, mark: &Mark) -> Result<Self> {
+        let mut listing = Listing::read(disk, folder, mark.sequence)?;
+        let oldest = listing.segments.first().map(|first| first.id.sequence);
+        let segments = std::mem::take(&mut listing.segments).into_iter();
+        let removable = segments.filter(|own| own.kind == SegmentKind::Sealed || own.is_frozen);
+        Ok(Self {
+            oldest,
+            removable: removable
+                .map(|own| sized(disk, own))
+                .collect::<Result<_>>()?,
+            listing,
+        })
     }
-    let mut total: u64 = stats.iter().map(|(bytes, _)| bytes).sum();
-    let now = sync::since_epoch();
-    let micros = |time: Duration| time.as_micros().cast_signed();
-    let oldest = retention.age.map(|age| micros(now) - micros(age));
-    let mut removed = Vec::new();
-    for (pair, (bytes, modified)) in listing.segments.windows(2).zip(stats) {
-        let [segment, next] = pair else { break };
-        // All records of a segment are older than the first one of the next. If that is ahead of the clock, it tells nothing.
-        let end = match uuid6::ahead(next.id.first.as_bytes()) {
-            Some(_) => modified.and_then(|time| time.duration_since(UNIX_EPOCH).ok().map(micros)),
-            None => Some(uuid6::timestamp_micros(next.id.first.as_bytes()).into()),
+
+    fn ends_before(&self, segment: &Segment) -> bool {
+        let last = self.removable.back();
+        last.is_none_or(|(last, _)| last.id < segment.id)
+    }
+
+    /// Removes a segment and what is beside it.
+    fn remove(&self, disk: &DiskRef, folder: &Path, segment: &Segment) -> Result<()> {
+        let id = segment.id;
+        // Where sealing was cut short, it has two files. Of these the one that is read goes last.
+        let kinds = match segment.kind {
+            SegmentKind::Sealed => [SegmentKind::Active, SegmentKind::Sealed],
+            SegmentKind::Active => [SegmentKind::Sealed, SegmentKind::Active],
         };
-        let is_old = oldest.zip(end).is_some_and(|(oldest, end)| end < oldest);
-        let is_over = retention.bytes.is_some_and(|most| total > most);
-        // After the segment of the mark nothing may be on the disk: without that one the log would be lost.
-        let is_proven = segment.id.sequence < mark.sequence;
-        if !is_removable(segment) || !is_proven || !(is_old || is_over) {
-            break;
-        }
-        // While it is sealed, or where that was cut short, it has two files. Of these the one that is read goes last.
-        let other = listing.doubled.iter().filter(|own| own.id == segment.id);
-        for own in other.chain([segment]) {
-            remove_synced(disk, folder, &own.path)?;
-        }
-        for kind in [SegmentKind::Sealed, SegmentKind::Active] {
-            if listing.protected.contains(&(segment.id, kind)) {
-                remove_synced(disk, folder, &folder.join(segment.id.sidecar_name(kind)))?;
+        let [files, sidecars] = [SegmentId::file_name, SegmentId::sidecar_name]
+            .map(|name| kinds.map(|kind| folder.join(name(&id, kind))));
+        for path in files.iter().chain(&sidecars) {
+            if disk.is_taken(path) {
+                remove_synced(disk, folder, path)?;
             }
         }
         // What is said of it goes after it. A leftover does no harm: readers of the folder take it for a part of the log.
-        for kept in listing.kept_of(segment.id) {
+        files.iter().for_each(|path| forget_kept(disk, path));
+        for kept in self.listing.kept_of(id) {
             let _ = disk.unlink(kept);
         }
-        forget_end(disk, folder, segment.id);
-        total -= bytes;
-        removed.push(segment.clone());
+        let _ = disk.unlink(&folder.join(id.frozen_name()));
+        forget_end(disk, folder, id);
+        Ok(())
     }
-    Ok(removed)
 }
 
-/// Whether a segment is one that retention removes.
-fn is_removable(segment: &Segment) -> bool {
-    segment.kind == SegmentKind::Sealed || segment.is_frozen
+/// A segment, and what its file is.
+fn sized(disk: &DiskRef, segment: Segment) -> Result<(Segment, Stat)> {
+    let stat = disk.stat(&segment.path, true);
+    let stat = stat.map_err(|error| Error::io(Some(&segment.path), "cannot stat", error))?;
+    Ok((segment, stat))
 }
 
 /// What the thread is to do next.
@@ -216,8 +213,8 @@ struct Shared {
     work: Mutex<Work>,
     changed: Condvar,
     /// Held while a segment is sealed or protected, and while old ones are removed: all of them make or remove files of segments that
-    /// are complete.
-    arranging: Mutex<()>,
+    /// are complete. It has what is known of these since old ones were to be removed for the first time.
+    arranging: Mutex<Option<Known>>,
     stopped: Arc<AtomicBool>,
 }
 
@@ -271,11 +268,11 @@ impl Shared {
             Job::Protect(id) => self.protect(id),
             Job::Extend(id, end, is_last) => return self.extend(id, end, is_last),
             Job::Seal(segment, end) => match self.seal(&segment, end) {
-                Ok(Sealed::Sealed) => self.protect(segment.id),
-                Ok(Sealed::Frozen) => {
-                    frozen = Some(segment);
+                Ok(now) if now.is_frozen => {
+                    frozen = Some(now);
                     Ok(())
                 }
+                Ok(now) => self.protect(now.id),
                 Err(error) => Err(error),
             },
         };
@@ -286,17 +283,16 @@ impl Shared {
         }
     }
 
-    fn seal(&self, segment: &Segment, end: Option<u64>) -> Result<Sealed> {
-        let _alone = locked(&self.arranging);
-        seal(
-            &self.disk,
-            &self.folder,
-            segment,
-            self.key,
-            false,
-            Some(Interrupt::once(&self.stopped)),
-            end,
-        )
+    fn seal(&self, segment: &Segment, end: Option<u64>) -> Result<Segment> {
+        let mut known = locked(&self.arranging);
+        let (disk, folder) = (&self.disk, &self.folder);
+        let interrupt = Some(Interrupt::once(&self.stopped));
+        let now = seal(disk, folder, segment, self.key, false, interrupt, end)?;
+        match (&mut *known, sized(disk, now.clone())) {
+            (Some(known), Ok(sized)) if known.ends_before(&now) => known.removable.push_back(sized),
+            _ => *known = None, // it is listed when old ones are to be removed
+        }
+        Ok(now)
     }
 
     /// Makes the sidecar of a sealed segment, if segments have one.
@@ -338,9 +334,45 @@ impl Shared {
         }
     }
 
+    /// Removes the oldest sealed and frozen segments as `retention` says, one after the other, each for good before the next, so that no gap
+    /// can come about. Returns those that are gone.
     fn retain(&self, retention: &Retention) -> Result<Vec<Segment>> {
-        let _alone = locked(&self.arranging);
-        retain(&self.disk, &self.folder, &self.key, retention)
+        let mut known = locked(&self.arranging);
+        let (disk, folder) = (&self.disk, &self.folder);
+        let mark = Mark::read(disk, folder, &self.key)?;
+        let known = match &mut *known {
+            Some(known) => known,
+            none => none.insert(Known::read(disk, folder, &mark)?),
+        };
+        let mut total: u64 = known.removable.iter().map(|(_, stat)| stat.len).sum();
+        let now = sync::since_epoch();
+        let micros = |time: Duration| time.as_micros().cast_signed();
+        let oldest = retention.age.map(|age| micros(now) - micros(age));
+        let mut removed = Vec::new();
+        while let Some((segment, stat)) = known.removable.front() {
+            // All records of a segment are older than the first one of the next, and than the last one that is on the disk. If that is ahead
+            // of the clock, it tells nothing.
+            let next = known.removable.get(1);
+            let later = next.map_or(mark.last, |(next, _)| next.id.first.into_bytes());
+            let modified = || stat.modified?.duration_since(UNIX_EPOCH).ok().map(micros);
+            let end = match uuid6::ahead(&later) {
+                Some(_) => modified(),
+                None => Some(uuid6::timestamp_micros(&later).into()),
+            };
+            let is_old = oldest.zip(end).is_some_and(|(oldest, end)| end < oldest);
+            let is_over = retention.bytes.is_some_and(|most| total > most);
+            let is_oldest = known.oldest == Some(segment.id.sequence);
+            // After the segment of the mark nothing may be on the disk: without that one the log would be lost.
+            let is_proven = segment.id.sequence < mark.sequence;
+            if !is_oldest || !is_proven || !(is_old || is_over) {
+                break;
+            }
+            known.remove(disk, folder, segment)?;
+            total -= stat.len;
+            known.oldest = Some(segment.id.sequence + 1);
+            removed.extend(known.removable.pop_front().map(|(segment, _)| segment));
+        }
+        Ok(removed)
     }
 }
 
