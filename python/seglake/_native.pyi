@@ -346,9 +346,7 @@ def create(
     zero_torn_tail: if an existing file ends in one record, chunk or message that was not written to its end, move
         that into `FILE.OFFSET.quarantine` beside it, synced, and go on there. Otherwise it raises DamageError.
         All other damage at the end, and a key that seems wrong, always do. FormatError where the file is probably
-        of another format or program. What does not belong into a chunked file's index is moved in the same way,
-        and DamageWarning names each new file: an index that listed more than the file has is the only list of
-        what is missing.
+        of another format or program.
     preallocate: fill the file with zeros to this many bytes beforehand, so that appending need not grow it
         (active).
     options: a dict of what else the format declares; `formats()` has names, kinds, ranges and defaults. Sealed:
@@ -1221,6 +1219,13 @@ class ListedSegment:
         >>> segments[1].up_to(synced.byte_offset, str(synced.last)) == segments[1]
         True
         """
+    def check(self, *, key: _Key | None = None) -> None:
+        """Opens it, and raises DamageError where its file ends before it has to. The key is as in `open`.
+
+        >>> from seglake._native import list_log
+        >>> segments, synced = list_log("log")
+        >>> segments[1].check()
+        """
     @property
     def unread(self) -> LogUnread | None:
         """What readers leave out of it, as a LogUnread; None where that is nothing, and in a copy.
@@ -1250,7 +1255,7 @@ def is_beside_segment(name: str, /) -> bool:
     """
 
 def is_log_name(name: str, /) -> bool:
-    """Whether a file of this name makes its folder that of a log.
+    """Whether a file of this name makes its folder that of a log: it is a synced mark, or a segment.
 
     >>> from seglake._native import is_log_name
     >>> is_log_name("_mark"), is_log_name("orders.sealed")

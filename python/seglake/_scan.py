@@ -252,7 +252,7 @@ class _Files:
                 text += f"; {listing.folders_not_entered} folders were not entered: recursive=True does"
             raise FileNotFoundError(text)
         for unread in listing.unread:
-            warnings.warn(f"{printable_path(unread.path)}: {unread.reason}", UnreadWarning, stacklevel=3)
+            warnings.warn(str(unread), UnreadWarning, stacklevel=3)
         return cls(listing, stores)
 
     def __reduce__(self) -> tuple[Any, ...]:

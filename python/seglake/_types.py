@@ -7,6 +7,8 @@ from os import PathLike
 from typing import Any, Literal, NamedTuple, TypeAlias, TypedDict
 from uuid import UUID
 
+from ._text import printable_path
+
 DialectName: TypeAlias = Literal["draft", "draft-1.1", "autobase"]
 """How the messages of an oplog are laid out."""
 
@@ -574,7 +576,7 @@ class LogUnread(NamedTuple):
         byte_offset: up to where that segment is read.
         nbytes: how many bytes after that are not read, without zeros at the end.
         records: how many sound records these have.
-        reason: all of that in words, with what to do.
+        reason: all of that in words, with what to do. `str` has the path before it, as warnings and messages do.
 
     Example:
         >>> import seglake
@@ -588,3 +590,6 @@ class LogUnread(NamedTuple):
     nbytes: int
     records: int
     reason: str
+
+    def __str__(self) -> str:
+        return f"{printable_path(self.path)}: {self.reason}"

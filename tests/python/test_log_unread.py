@@ -46,12 +46,15 @@ def hidden(request: pytest.FixtureRequest, tmp_path: Path) -> tuple[Path, int]:
 def test_python_warns_of_what_it_does_not_read(hidden: tuple[Path, int], tmp_path: Path) -> None:
     path, count = hidden
     words = f"{count} records are not read, in .* bytes of segment 2 .*no writer has the log open"
-    with pytest.warns(seglake.UnreadWarning, match=words):
+    with pytest.warns(seglake.UnreadWarning, match=words) as warned:
         scan = seglake.scan(path)
     assert scan.count() == 20 - count
     [unread] = scan.unread()
     log = SegmentLog(path, readonly=True)
     assert log.unread == unread
+    with pytest.warns(seglake.UnreadWarning) as again:
+        iter(log)
+    assert {str(each.message) for each in (*warned, *again)} == {str(unread)}
     assert (unread.path, unread.sequence, unread.records) == (str(path), 2, count)
     newest = max(path.glob("0*2-*.active"))
     assert newest.read_bytes()[unread.byte_offset :].rstrip(b"\0").__len__() <= unread.nbytes
@@ -98,6 +101,10 @@ def test_the_command_line_says_what_it_does_not_read(hidden: tuple[Path, int], t
     assert [segment["nbytes"] for segment in said["segments"]][1] == len(newest.read_bytes().rstrip(b"\0"))
     lines = [json.loads(line) for line in run("verify", "--json", path).out.splitlines()]
     assert [line["log"]["unread"] and line["log"]["unread"]["records"] for line in lines] == [None, count]
+    (path / "_lock").unlink()
+    assert run("verify", newest).status == 1
+    alone = shutil.copy(newest, tmp_path)
+    assert run("verify", alone).err == ""
     done = run("export", path, "--to", tmp_path / "again.jsonl", "--json")
     assert json.loads(done.out)["unread"][0]["records"] == count
     done = run("ingest", path, "--to", tmp_path / "lake", "--engine", "local", "--json")

@@ -3,6 +3,7 @@
 from .file import Entry, RemoteFile, Store
 from .find import find_files
 from .listing import FileFilter, FileListing, FoundLog, SegmentFile
+from .local import log_names
 from .opening import Stores, connect, has_password, library_of, open_remote, scheme_of
 from .stream import stream
 
@@ -19,6 +20,7 @@ __all__ = [
     "find_files",
     "has_password",
     "library_of",
+    "log_names",
     "open_remote",
     "scheme_of",
     "stream",

@@ -19,7 +19,7 @@ from .patterns import alternatives, is_hidden, is_pattern, owner_of, passes_hidd
 if TYPE_CHECKING:
     from seglake._native import _Key  # pyright: ignore[reportPrivateUsage]
 
-__all__ = ["find_local"]
+__all__ = ["find_local", "log_names"]
 
 
 def find_local(path: str, chosen: FileFilter, listing: FileListing, key: "_Key | None" = None) -> Iterator[SegmentFile]:
@@ -33,6 +33,11 @@ def find_local(path: str, chosen: FileFilter, listing: FileListing, key: "_Key |
     """
     for root, literal in _roots(path, chosen, listing):
         yield from _below(root, literal, chosen, listing, key)
+
+
+def log_names(folder: Path) -> list[str]:
+    """Returns what makes a folder that of a log: the names of its mark and its segments."""
+    return list(filter(is_log_name, os.listdir(folder)))  # noqa: PTH208 - names are wanted
 
 
 def _roots(text: str, chosen: FileFilter, listing: FileListing) -> Iterator[tuple[Path, bool]]:

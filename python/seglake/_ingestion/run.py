@@ -9,7 +9,6 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, Literal, cast, get_args
 
 from seglake._errors import UnreadWarning
-from seglake._text import printable_path
 
 from .engine import StartEngine
 from .result import IngestError, IngestProgress, IngestResult, OnDamage, OnWrongKey, TableKind
@@ -207,7 +206,7 @@ def run(
     )
     result = driver.run(start)
     for unread in result.unread:
-        warnings.warn(f"{printable_path(unread.path)}: {unread.reason}", UnreadWarning, stacklevel=3)
+        warnings.warn(str(unread), UnreadWarning, stacklevel=3)
     return result
 
 

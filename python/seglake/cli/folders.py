@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
@@ -31,10 +31,6 @@ _Found = TypeVar("_Found")
 
 # Each has a file's window in memory, so a machine with very many cores is not to have one for each.
 MOST_THREADS = 8
-
-
-# What beside the segments tells that a folder is that of a log.
-_OF_LOGS = ("_mark", "_lock")
 
 
 class _NotWantedError(Exception):
@@ -118,22 +114,23 @@ def files_named(names: Sequence[str], globs: Sequence[str], key: Sequence[str] |
 
 
 def segments_named(names: Sequence[str], key: str | None) -> dict[str, ListedSegment]:
-    """The names that are segments of a log whose mark or lock is beside them, as they are in their log at this moment.
+    """The names that are segments of a log, as they are in it at this moment. One alone in a folder is a plain file.
 
     Of a log that cannot be listed, that is said, and its files are taken by themselves.
     """
+    from seglake._files import log_names
     from seglake._native import is_log_name, list_log
 
     found: dict[str, ListedSegment] = {}
     logs: dict[Path, dict[str, ListedSegment]] = {}
     for name in names:
         path = Path(name)
-        if is_uri(name) or not is_log_name(path.name) or not any((path.parent / own).exists() for own in _OF_LOGS):
+        if is_uri(name) or not is_log_name(path.name) or not path.exists():
             continue
         if path.parent not in logs:
             logs[path.parent] = {}
             try:
-                segments, _ = list_log(path.parent, key=key)
+                segments = list_log(path.parent, key=key)[0] if len(log_names(path.parent)) > 1 else ()
             except (SeglakeError, OSError) as error:
                 say(f"{describe(error)}\n  so        what is named of this log is taken by itself")
             else:
@@ -188,11 +185,13 @@ def _as_named(folder: str) -> Callable[[str], str]:
     return lambda path: shown + path[len(root) :]
 
 
-def tell_unread(found: Sequence[LogUnread]) -> int:
+def tell_unread(found: Iterable[LogUnread | None]) -> int:
     """Say what is left out of logs, and return the exit status that it deserves."""
-    for unread in found:
-        say(f"{printable(unread.path)}: {unread.reason}")
-    return Status.DAMAGED if found else Status.SOUND
+    status: int = Status.SOUND
+    for unread in filter(None, found):
+        say(str(unread))
+        status = Status.DAMAGED
+    return status
 
 
 def log_line(log: FoundLog) -> str:

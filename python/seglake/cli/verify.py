@@ -100,7 +100,7 @@ def command(
 
     named = folders.files_named(files, globs, how["key"])
     beside = folders.segments_named(files, how["key"])
-    not_read = folders.tell_unread([segment.unread for segment in beside.values() if segment.unread is not None])
+    not_read = folders.tell_unread(segment.unread for segment in beside.values())
     named = named._replace(segments={**beside, **named.segments})
     options.check_index(how, named.files)
     parity = options.parity(sidecar, named.files)

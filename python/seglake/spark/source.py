@@ -169,7 +169,7 @@ class SegmentDataSource(DataSource):
                     f"{socket.gethostname()}, where the read is planned: the mark of a log is checked under its key"
                 ) from None
             for unread in self._listing.unread:
-                _LOG.warning("%s: %s", printable_path(unread.path), unread.reason)
+                _LOG.warning("%s", unread)
         return self._listing
 
 

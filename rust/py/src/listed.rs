@@ -232,6 +232,19 @@ impl ListedSegment {
         self.0.is_frozen
     }
 
+    /// Opens it, and raises DamageError where its file ends before it has to. The key is as in `open`.
+    ///
+    /// >>> from seglake._native import list_log
+    /// >>> segments, synced = list_log("log")
+    /// >>> segments[1].check()
+    #[pyo3(signature = (*, key=None))]
+    fn check(&self, py: Python<'_>, key: Option<KeyArgument>) -> PyResult<()> {
+        let (keys, _) = keys(py, key.as_ref())?;
+        let options = Options::default().keys(keys);
+        let checked = py.detach(|| self.0.check(&options));
+        checked.map_err(|error| raise(py, error))
+    }
+
     fn __repr__(&self) -> String {
         format!("ListedSegment({:?})", self.0.path())
     }
@@ -261,7 +274,7 @@ impl ListedSegment {
     }
 }
 
-/// Whether a file of this name makes its folder that of a log.
+/// Whether a file of this name makes its folder that of a log: it is a synced mark, or a segment.
 ///
 /// >>> from seglake._native import is_log_name
 /// >>> is_log_name("_mark"), is_log_name("orders.sealed")

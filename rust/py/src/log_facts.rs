@@ -56,7 +56,8 @@ pub(crate) fn unread_to_python<'py>(
 /// `UnreadWarning`.
 pub(crate) fn warn_of_unread(py: Python<'_>, folder: &Path, unread: &Unread) -> PyResult<()> {
     let class = py.import("seglake._errors")?.getattr("UnreadWarning")?;
-    error::warn(py, &class, format!("{}: {unread}", text::path(folder)))
+    let text = unread_to_python(py, folder, unread)?.str()?;
+    error::warn(py, &class, text.to_string())
 }
 
 /// `ClockAheadWarning`.

@@ -62,8 +62,10 @@ def reading(path: str, key: str | None, *, on_damage: Literal["raise", "skip"] =
     Raises:
         Trouble: there is none in the folder.
     """
+    from seglake._files import log_names
+
     log = opened(path, key, readonly=True, on_damage=on_damage)
-    if not log.segments() and not (Path(path) / "_mark").exists():
+    if not log_names(Path(path)):
         raise Trouble(
             f"{printable(path)}: expected a log, found a folder without segments\n"
             "  next      name the folder of a log; `seglake log write DIR` makes one"

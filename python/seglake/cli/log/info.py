@@ -39,6 +39,7 @@ def command(path: str, as_json: bool, key: str | None) -> int:
     Exit status: 0 nothing is wrong with the folder, 1 a segment is frozen, since it is damaged, or is shorter than its
     log says, or has records that are not read, 2 error.
     """
+    import seglake
     from seglake._native import list_log
 
     with reading(path, key) as log:
@@ -75,30 +76,11 @@ def command(path: str, as_json: bool, key: str | None) -> int:
     for segment in segments:
         if segment.is_frozen:
             status = max(status, Status.DAMAGED)
-        error = _error(segment, key)
-        if error is not None:
+        try:
+            segment.check(key=key)
+        except (seglake.SeglakeError, OSError) as error:
             status = max(status, tell(error, label=segment.path))
     return status
-
-
-def _error(segment: ListedSegment, key: str | None) -> Exception | None:
-    """What is wrong with a segment by its first record, and by where its log says that it ends."""
-    import seglake
-
-    try:
-        seglake.open(segment, key=key).close()
-        size = Path(segment.path).stat().st_size
-    except (seglake.SeglakeError, OSError) as error:
-        return error
-    if segment.synced is None or size >= segment.synced:
-        return None
-    return seglake.DamageError(
-        path=segment.path,
-        byte_offset=size,
-        cause="length_out_of_bounds",
-        expected=f"records up to offset {segment.synced}, as its log says",
-        actual=f"the end of the file at offset {size}",
-    )
 
 
 def _facts(segment: ListedSegment) -> dict[str, Any]:

@@ -41,4 +41,4 @@ def command(path: str, to: str, key: str | None) -> int:
         log.snapshot(to)
     taken = opened(to, key, readonly=True)
     click.echo(f"{printable(to)}: {count(len(taken.segments()), 'segment')}")
-    return tell_unread([] if unread is None else [unread])
+    return tell_unread([unread])

@@ -104,7 +104,7 @@ def command(
         warnings.simplefilter("ignore", seglake.UnreadWarning)
         warnings.simplefilter("always", seglake.DamageWarning)
         warnings.showwarning = tell_skipped
-        status = tell_unread([log.unread] if log.unread is not None else [])
+        status = tell_unread([log.unread])
         try:
             begin = "start" if is_new and from_ == "now" else from_
             follower = log.tail(cast("Any", begin))

@@ -338,18 +338,6 @@ pub(super) fn absolute(folder: &Path) -> Result<PathBuf> {
     path.map_err(|error| Error::io(Some(folder), "cannot find", error))
 }
 
-/// Whether a folder is one of a log: it has a synced mark, or a segment by its name.
-///
-/// # Errors
-/// [`Error::Io`] if the folder cannot be listed.
-pub fn is_log(folder: &Path) -> Result<bool> {
-    let disk = DiskRef::default();
-    let paths = disk.list(folder);
-    let paths = paths.map_err(|error| Error::io(Some(folder), "cannot list", error))?;
-    let mut names = paths.iter().filter_map(|path| path.file_name()?.to_str());
-    Ok(names.any(is_log_name))
-}
-
 /// Whether a file of this name belongs to a segment of a log, whether or not that is still there: its parity sidecar, and what a repair or
 /// a recovery of its file put aside.
 #[must_use]

@@ -30,7 +30,7 @@ mod state;
 mod tail;
 mod unread;
 
-pub use folder::{Segment, is_beside_segment, is_log, is_log_name};
+pub use folder::{Segment, is_beside_segment, is_log_name};
 pub use log::SegmentLog;
 pub use name::{SegmentId, SegmentKind};
 pub use options::{Durability, LogOptions, Retention};

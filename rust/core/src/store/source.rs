@@ -185,4 +185,17 @@ impl ListedSegment {
             filter,
         })
     }
+
+    /// Opens it, and refuses a file that ends before it has to.
+    ///
+    /// # Errors
+    /// As [`open`](Self::open), and [`Error::Damage`].
+    pub fn check(&self, options: &Options) -> Result<()> {
+        let source = self.open(options)?.source;
+        let len = source.len();
+        match source.bound() {
+            Some(bound) => bound.check(source.path(), len, None, len),
+            None => Ok(()),
+        }
+    }
 }
