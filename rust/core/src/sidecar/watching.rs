@@ -22,8 +22,8 @@ pub(super) struct Watching {
     unproven: OfUnproven,
     /// Whether the walk goes through the whole file, so that damage before what it met counts.
     is_whole: bool,
-    /// Whether an index at the file's beginning is still to be judged.
-    judges_front: bool,
+    /// Where an index at the file's beginning ends that is still to be judged.
+    unjudged_front: u64,
     /// What was made of the last step, if anything of it is damaged.
     seen: Option<Seen>,
     /// How many records of the last step are restored, given or not.
@@ -52,7 +52,10 @@ impl Watching {
         options: &Options,
         is_whole: bool,
     ) -> Self {
-        let judges_front = is_whole && walk.checked() == Checked::Structure;
+        let unjudged_front = match walk.checked() {
+            Checked::Structure if is_whole => walk.front_end(),
+            _ => 0,
+        };
         Self {
             walk,
             check,
@@ -60,7 +63,7 @@ impl Watching {
             repairs: options.restored == Restored::Emitted,
             unproven: options.unproven,
             is_whole,
-            judges_front,
+            unjudged_front,
             seen: None,
             repaired: 0,
             held: None,
@@ -110,9 +113,7 @@ impl Watching {
         let run = self.walk.record_run();
         let (check, bands) = (self.check.clone(), &self.check.bands);
         // The walk reads an index as it goes. Bytes of it that are lost count from the first record on.
-        if std::mem::take(&mut self.judges_front) {
-            bands.judge(0..self.walk.front_end())?;
-        }
+        bands.judge(0..std::mem::take(&mut self.unjudged_front))?;
         if let Some(run) = &run {
             bands.judge(run.start..run.end)?;
         } else {
