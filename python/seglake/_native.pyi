@@ -346,9 +346,7 @@ def create(
     zero_torn_tail: if an existing file ends in one record, chunk or message that was not written to its end, move
         that into `FILE.OFFSET.quarantine` beside it, synced, and go on there. Otherwise it raises DamageError.
         All other damage at the end, and a key that seems wrong, always do. FormatError where the file is probably
-        of another format or program. What does not belong into a chunked file's index is moved in the same way,
-        and DamageWarning names each new file: an index that listed more than the file has is the only list of
-        what is missing.
+        of another format or program.
     preallocate: fill the file with zeros to this many bytes beforehand, so that appending need not grow it
         (active).
     options: a dict of what else the format declares; `formats()` has names, kinds, ranges and defaults. Sealed:

@@ -252,19 +252,17 @@ impl Listing {
             return;
         };
         let twice: HashSet<_> = self.doubled.iter().map(|own| own.id).collect();
-        let sealed = self.segments.iter();
-        let sealed: HashSet<_> = sealed
-            .filter(|own| own.kind == SegmentKind::Sealed && !twice.contains(&own.id))
-            .map(|own| own.id)
-            .collect();
-        let is_gone = |id: &SegmentId, kind: Option<SegmentKind>| {
-            id.sequence < oldest.id.sequence
-                || kind == Some(SegmentKind::Active) && sealed.contains(id)
-        };
-        // What recovery kept stays: a segment may have been moved away, and may come back. Retention knows what it removes.
-        let kept = self.kept.iter();
-        kept.filter(|(id, kind, _)| kind.is_some() && is_gone(id, *kind))
-            .for_each(|(_, _, path)| drop(disk.unlink(path)));
+        let is_sealed =
+            |own: &&Segment| own.kind == SegmentKind::Sealed && !twice.contains(&own.id);
+        let sealed = self.segments.iter().filter(is_sealed).map(|own| own.id);
+        let sealed: HashSet<_> = sealed.collect();
+        for (id, kind, path) in &self.kept {
+            let is_sealed = *kind == Some(SegmentKind::Active) && sealed.contains(id);
+            // What recovery kept stays: a segment may have been moved away, and may come back. Retention knows what it removes.
+            if kind.is_some() && (is_sealed || id.sequence < oldest.id.sequence) {
+                let _ = disk.unlink(path);
+            }
+        }
     }
 
     /// What is kept beside the files of a segment.

@@ -120,18 +120,12 @@ impl Known {
         let oldest = listing.segments.first().map(|first| first.id.sequence);
         let segments = std::mem::take(&mut listing.segments).into_iter();
         let removable = segments.filter(|own| own.kind == SegmentKind::Sealed || own.is_frozen);
-        Ok(Self {
+        let removable = removable.map(|own| sized(disk, own)).collect::<Result<_>>();
+        removable.map(|removable| Self {
             oldest,
-            removable: removable
-                .map(|own| sized(disk, own))
-                .collect::<Result<_>>()?,
+            removable,
             listing,
         })
-    }
-
-    fn ends_before(&self, segment: &Segment) -> bool {
-        let last = self.removable.back();
-        last.is_none_or(|(last, _)| last.id < segment.id)
     }
 
     /// Removes a segment and what is beside it.
@@ -288,8 +282,14 @@ impl Shared {
         let (disk, folder) = (&self.disk, &self.folder);
         let interrupt = Some(Interrupt::once(&self.stopped));
         let now = seal(disk, folder, segment, self.key, false, interrupt, end)?;
+        let is_last = |known: &Known| {
+            known
+                .removable
+                .back()
+                .is_none_or(|(own, _)| own.id < now.id)
+        };
         match (&mut *known, sized(disk, now.clone())) {
-            (Some(known), Ok(sized)) if known.ends_before(&now) => known.removable.push_back(sized),
+            (Some(known), Ok(sized)) if is_last(known) => known.removable.push_back(sized),
             _ => *known = None, // it is listed when old ones are to be removed
         }
         Ok(now)

@@ -46,25 +46,18 @@ pub struct Unread {
 impl fmt::Display for Unread {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (sequence, nbytes, offset) = (self.id.sequence, self.nbytes, self.offset);
-        match self.records {
-            1 => write!(f, "1 record is not read")?,
-            records => write!(f, "{records} records are not read")?,
-        }
+        let records = match self.records {
+            1 => "1 record is".to_owned(),
+            records => format!("{records} records are"),
+        };
+        let mark = match self.marked {
+            0 => "expected a synced mark in it, found none".to_owned(),
+            marked if marked == sequence => "the synced mark ends there".to_owned(),
+            marked => format!("expected a synced mark in it, found one in segment {marked}"),
+        };
         write!(
             f,
-            ", in {nbytes} bytes of segment {sequence} from offset {offset} on: "
-        )?;
-        match self.marked {
-            0 => write!(f, "expected a synced mark in it, found none")?,
-            marked if marked == sequence => write!(f, "the synced mark ends there")?,
-            marked => write!(
-                f,
-                "expected a synced mark in it, found one in segment {marked}"
-            )?,
-        }
-        write!(
-            f,
-            ", and no writer has the log open. Open it for writing, which takes them in: `seglake log write` with no input does"
+            "{records} not read, in {nbytes} bytes of segment {sequence} from offset {offset} on: {mark}, and no writer has the log open. Open it for writing, which takes them in: `seglake log write` with no input does"
         )
     }
 }
