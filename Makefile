@@ -23,6 +23,10 @@ INGEST_KILLS ?= 30
 SOAK_SECONDS ?= 600
 FUSE_LOSSES ?= 1000
 CRASH_LOSSES ?= 1000000
+# The state that `make compare` compares with: that from before the core was simplified.
+COMPARE_BEFORE ?= 4cbc856e
+COMPARE_MUTATIONS ?= 10000
+COMPARE_ARGS ?=
 # The files that `make mutants` changes: those that write files, make the ledger, or decide whether a record, block or chunk is good.
 MUTATED ?= $(addprefix rust/core/src/,output/*.rs disk/*.rs ledger/*.rs uuid6.rs checksum/mod.rs \
 	$(addprefix engine/,budget.rs driver.rs) \
@@ -66,7 +70,7 @@ export PROPTEST_RNG_SEED
 MAKEFLAGS += --no-builtin-rules
 .DELETE_ON_ERROR:
 .DEFAULT_GOAL := help
-.PHONY: help develop build java demo test test-more beside oracles test-clusters test-spark-versions test-stores test-rust example properties interop damage parity crash fuse kills soak fuzz corpus mutants sanitize lint structure coverage audit format bench bench-spark bench-guard criterion kaitai lock clean
+.PHONY: help develop build java demo test test-more beside oracles test-clusters test-spark-versions test-stores test-rust example properties interop damage parity crash fuse kills soak fuzz corpus compare mutants sanitize lint structure coverage audit format bench bench-spark bench-guard criterion kaitai lock clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -177,6 +181,14 @@ fuzz: $(VENV)/.fuzz ## Look for bytes that break a property, FUZZ_SECONDS (60) f
 
 corpus: $(VENV)/.fuzz ## Copy the inputs that fuzzing found into fuzz/corpus, without redundant ones
 	$(BIN)/python scripts/fuzz.py minimise
+
+# Two passes: with tiny thresholds, which small inputs reach, then with those that ship, where reads and memory are compared too.
+compare: $(VENV)/.requirements ## Compare what the crate reads and writes with COMPARE_BEFORE, on COMPARE_MUTATIONS (10000) changed files a format
+	rm -rf compare/before && mkdir compare/before
+	git archive $(COMPARE_BEFORE) Cargo.toml LICENSE rust tests/rust/main.rs | tar -x -C compare/before
+	sed -i.was 's/"0\.1\.0"/"0.1.0-before"/' compare/before/Cargo.toml compare/before/rust/*/Cargo.toml
+	RUSTFLAGS="--cfg fuzzing" $(CARGO) run --quiet --release --manifest-path compare/Cargo.toml --target-dir compare/target/tiny -- --mutations $(COMPARE_MUTATIONS) $(COMPARE_ARGS)
+	$(CARGO) run --quiet --release --manifest-path compare/Cargo.toml -- --mutations $(COMPARE_MUTATIONS) $(COMPARE_ARGS)
 
 # There is no Python package of cargo-mutants, so cargo builds it. It exits with 2 if tests missed a change.
 mutants: $(VENV)/.mutants-$(MUTANTS_VERSION) ## Change the Rust code in one place at a time, and list the changes that no test notices
