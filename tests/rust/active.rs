@@ -86,7 +86,7 @@ proptest! {
         let mut steps = 0;
         loop {
             if steps == stop {
-                let carry = walk.carry();
+                let carry = walk.carry().unwrap();
                 walk = open(Arc::new(Windowed(bytes.clone())), &options, Start::Carry(&carry)).unwrap();
             }
             steps += 1;
@@ -220,7 +220,7 @@ fn a_wrong_key_stays_suspected_in_walks_that_go_on() {
     let mut steps = 0;
     while walk.step().unwrap() == Step::More {
         assert!(walk.suspects_key());
-        let carry = walk.carry();
+        let carry = walk.carry().unwrap();
         walk = open(source.clone(), &lenient(), Start::Carry(&carry)).unwrap();
         steps += 1;
     }
@@ -362,7 +362,7 @@ fn a_growing_file_is_waited_for() {
             }
         };
         assert_eq!(last, Step::Wait, "{cut} bytes");
-        let carry = walk.carry();
+        let carry = walk.carry().unwrap();
         let mut walk = open(source(&bytes), &options, Start::Carry(&carry)).unwrap();
         while walk.step().unwrap() == Step::More {
             collect(&*walk, &mut records);

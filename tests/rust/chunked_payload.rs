@@ -57,7 +57,12 @@ fn a_chunk_too_large_to_buffer_is_emitted_in_a_second_pass() {
         let mut records = Vec::new();
         while walk.step().unwrap() == Step::More {
             collect(&*walk, &mut records);
-            walk = open(source(&bytes), &options, Start::Carry(&walk.carry())).unwrap();
+            walk = open(
+                source(&bytes),
+                &options,
+                Start::Carry(&walk.carry().unwrap()),
+            )
+            .unwrap();
         }
         assert!(records == all);
     }

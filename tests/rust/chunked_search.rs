@@ -152,7 +152,7 @@ fn padding_is_judged_when_it_is_complete() {
             if cut < end {
                 assert_eq!(walk.offset(), start as u64, "{cut}");
             }
-            let carry = walk.carry();
+            let carry = walk.carry().unwrap();
             let mut walk = open(source(bytes), &lenient(), Start::Carry(&carry)).unwrap();
             while walk.step().unwrap() == Step::More {
                 collect(&*walk, &mut records);

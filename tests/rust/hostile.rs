@@ -132,12 +132,20 @@ fn a_carry_contains_all_notes() {
             let (mut spans, mut carries) = (Vec::new(), Vec::<(usize, Carry)>::new());
             while walk.step().unwrap() == Step::More {
                 spans.extend_from_slice(walk.spans());
-                carries.push((spans.len(), walk.carry()));
+                carries.extend(walk.carry().map(|carry| (spans.len(), carry)));
             }
             (spans, carries)
         };
         let (expected, carries) = spans_of(Start::Beginning);
-        assert!(carries.len() > 2, "{name}: {} steps", carries.len());
+        let is_taken_up = !["sealed", "tenant"]
+            .iter()
+            .any(|own| family.name.starts_with(own));
+        assert_eq!(
+            is_taken_up,
+            carries.len() > 2,
+            "{name}: {} steps",
+            carries.len()
+        );
         for (done, carry) in carries {
             let (rest, _) = spans_of(Start::Carry(&carry));
             assert!(rest == expected[done..], "{name}: from range {done} on");

@@ -171,7 +171,7 @@ proptest! {
         let mut walk = begin(Start::Beginning);
         for step in 0.. {
             if step == stop {
-                let carry = walk.carry();
+                let carry = walk.carry().unwrap();
                 walk = begin(Start::Carry(&carry));
             }
             if walk.step().unwrap() != Step::More {

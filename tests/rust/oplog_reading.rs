@@ -138,7 +138,7 @@ fn a_growing_file_is_waited_for() {
                     collect(&*walk, Dialect::Draft, &mut records);
                     ledger.extend_from_slice(walk.spans());
                 }
-                last => return seglake::Result::Ok((records, ledger, last, walk.carry())),
+                last => return seglake::Result::Ok((records, ledger, last, walk.carry().unwrap())),
             }
         }
     };

@@ -6,9 +6,8 @@ use crate::splitting::{compare, compare_all, joined, read};
 use crate::tenant_segments;
 use crate::vectors;
 use proptest::prelude::*;
-use seglake::Error;
 use seglake::checksum::Key;
-use seglake::format::{Filter, Start, active, open, oplog, split};
+use seglake::format::{Filter, Start, active, oplog, split};
 
 #[test]
 fn golden_files_read_the_same_in_parts() {
@@ -217,25 +216,4 @@ fn any_damaged_byte_of_a_tenant_segment_or_chunk() {
             compare(&source(&bytes), &options, &[1, 100]);
         }
     }
-}
-
-/// The rest of a part is of the file that was split alone.
-#[test]
-fn a_tenant_part_is_not_taken_up_again_in_a_file_whose_table_is_damaged() {
-    let messages: Vec<_> = (0..40_u32)
-        .map(|partition| (partition, b"tenant".to_vec(), vec![7; 400]))
-        .collect();
-    let segment = tenant_segments::encode(2, &messages);
-    let options = tenant_segments::lenient().window_bytes(500);
-    let whole = source(&segment.bytes);
-    let parts = split(whole.clone(), &options, 4_000).unwrap();
-    let mut walk = open(whole.clone(), &options, Start::Part(&parts[1])).unwrap();
-    walk.step().unwrap();
-    let carry = walk.carry();
-    assert!(open(whole, &options, Start::Carry(&carry)).is_ok());
-    // The checksum of the table of contents, which ends before the number of partitions.
-    let mut bytes = segment.bytes.clone();
-    bytes[usize::try_from(segment.toc_end).unwrap() - 1] ^= 1;
-    let error = open(source(&bytes), &options, Start::Carry(&carry)).err();
-    assert!(matches!(error, Some(Error::Usage(_))), "{error:?}");
 }

@@ -68,8 +68,9 @@ fn a_walk_of_a_part_can_be_taken_up_again() {
             let (mut records, mut spans) = (0, Vec::new());
             let mut walk = open(source.clone(), &options, Start::Part(part)).unwrap();
             loop {
-                let carry = walk.carry();
-                walk = open(source.clone(), &options, Start::Carry(&carry)).unwrap();
+                if let Some(carry) = walk.carry() {
+                    walk = open(source.clone(), &options, Start::Carry(&carry)).unwrap();
+                }
                 if walk.step().unwrap() == Step::Done {
                     break;
                 }

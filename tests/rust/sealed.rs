@@ -32,42 +32,6 @@ fn assert_ledger(ledger: &[Span], len: usize) {
     }
 }
 
-/// The records and the ledger of a walk that is carried on after so many steps.
-fn carried(bytes: &[u8], stop: usize) -> (Vec<Plain>, Vec<Span>) {
-    // Small windows make many steps.
-    let options = lenient().window_bytes(64);
-    let file = Arc::new(Windowed(bytes.to_vec()));
-    let (mut records, mut ledger) = (Vec::new(), Vec::new());
-    let mut walk = open(file.clone(), &options, Start::Beginning).unwrap();
-    for step in 0.. {
-        if step == stop {
-            let carry = walk.carry();
-            walk = open(file.clone(), &options, Start::Carry(&carry)).unwrap();
-        }
-        if walk.step().unwrap() != Step::More {
-            break;
-        }
-        collect(&*walk, &mut records);
-        ledger.extend_from_slice(walk.spans());
-    }
-    (records, ledger)
-}
-
-#[test]
-fn a_carry_goes_on_where_the_trailer_is_cut_off_in_a_checksum() {
-    let records: Vec<_> = (0..6)
-        .map(|tick| (uuid(tick), b"type".to_vec(), vec![7; 150]))
-        .collect();
-    let mut bytes = segment(&Key::DEFAULT, &records, true);
-    bytes.truncate(bytes.len() - 32 - 8 - 1);
-    bytes[24 * 7 + 100] ^= 0x40;
-    let whole = scan(source(&bytes), &lenient()).unwrap();
-    assert_eq!(whole.0.len(), 5);
-    for stop in 0..30 {
-        assert_eq!(carried(&bytes, stop), whole, "{stop}");
-    }
-}
-
 proptest! {
     #[test]
     fn records_round_trip(records in records(), key: [u8; 32], trailer: bool, window_bytes in 1_usize..2000) {
@@ -100,11 +64,6 @@ proptest! {
         let strict = if checked { source(&bytes) } else { Arc::new(Windowed(bytes.clone())) };
         let raised = strict_error(strict, &lenient()).map(|damage| (damage.offset, damage.cause));
         prop_assert_eq!(raised, first_damage(&ledger));
-    }
-
-    #[test]
-    fn a_carry_goes_on_where_it_was_taken((_, bytes) in damaged(), stop in 0_usize..20) {
-        prop_assert_eq!(carried(&bytes, stop), scan(source(&bytes), &lenient()).unwrap());
     }
 
     #[test]
@@ -305,16 +264,11 @@ fn bounds_are_half_open_and_end_the_reading() {
 #[test]
 fn a_start_that_fits_no_file_is_refused() {
     let bytes = varied(1 << 10, true);
-    let other = varied(2 << 10, true);
-    let carry = open(source(&other), &lenient(), Start::Beginning)
-        .unwrap()
-        .carry();
     for start in [
         Start::Offset(0),
         Start::Offset(bytes.len() as u64),
         Start::Offset(u64::MAX),
         Start::Carry(&seglake::format::Carry("{}".to_owned())),
-        Start::Carry(&carry),
     ] {
         let opened = open(source(&bytes), &lenient(), start);
         assert!(matches!(opened, Err(Error::Usage(_))), "{start:?}");

@@ -207,27 +207,3 @@ fn looking_in_vain_stays_within_the_search_budget() {
         assert_eq!(found.len(), sound, "{stray}");
     }
 }
-
-/// The cost of a look depends on where the last one was. A resumed walk must know that, or it would end its search
-/// elsewhere.
-#[test]
-fn a_resumed_walk_spends_what_one_in_one_go_spends() {
-    let mut bytes = varied(64 << 10, false);
-    let entries = bytes.chunks_exact(24).position(|entry| entry == [0; 24]);
-    for entry in bytes.chunks_exact_mut(24).take(entries.unwrap()).step_by(3) {
-        let offset = u64::from_be_bytes(entry[16..].try_into().unwrap());
-        entry[16..].copy_from_slice(&(offset + 1).to_be_bytes());
-    }
-    let options = lenient().window_bytes(100);
-    let mut whole = open(source(&bytes), &options, Start::Beginning).unwrap();
-    let mut resumed = open(source(&bytes), &options, Start::Beginning).unwrap();
-    let mut steps = 0;
-    while whole.step().unwrap() == Step::More {
-        assert_eq!(resumed.step().unwrap(), Step::More);
-        let carry = resumed.carry();
-        assert_eq!(carry, whole.carry(), "after {steps} steps");
-        resumed = open(source(&bytes), &options, Start::Carry(&carry)).unwrap();
-        steps += 1;
-    }
-    assert!(steps > 50, "{steps} steps");
-}

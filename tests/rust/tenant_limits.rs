@@ -489,33 +489,3 @@ fn blocks_fetched_in_vain_stay_within_the_search_budget() {
     let causes: Vec<_> = spans.iter().filter_map(|span| span.cause).collect();
     assert!(causes.contains(&Cause::SearchLimit), "{causes:?}");
 }
-
-/// Each place is examined once, and the cost of a look depends on the last one. A resumed walk must know both, or
-/// it would end its search elsewhere than an uninterrupted one.
-#[test]
-fn a_resumed_walk_spends_what_one_in_one_go_spends() {
-    for (version, stride) in [(1, 60), (2, 5)] {
-        let segment = varied(version, 16 << 10);
-        let mut bytes = segment.bytes.clone();
-        for message in segment.messages.iter().step_by(stride) {
-            bytes[usize::try_from(message.position).unwrap() + 1] ^= 1;
-        }
-        let options = lenient().window_bytes(64);
-        let windowed = || Arc::new(Windowed(bytes.clone()));
-        let begin = || open(windowed(), &options, Start::Beginning).unwrap();
-        let (mut whole, mut resumed) = (begin(), begin());
-        let mut steps = 0;
-        while whole.step().unwrap() == Step::More {
-            assert_eq!(resumed.step().unwrap(), Step::More);
-            let carry = resumed.carry();
-            assert_eq!(
-                carry,
-                whole.carry(),
-                "version {version} after {steps} steps"
-            );
-            resumed = open(windowed(), &options, Start::Carry(&carry)).unwrap();
-            steps += 1;
-        }
-        assert!(steps > 10, "{steps} steps in version {version}");
-    }
-}

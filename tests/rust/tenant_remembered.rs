@@ -10,9 +10,7 @@ use crate::tenant_segments::{
     Message, Segment, collect, encode, lenient, scan, strict_error, varied,
 };
 use seglake::Error;
-use seglake::format::{
-    Carry, Filter, Lookup, Options, RecordId, Start, Step, Walk, lookup, open, tenant,
-};
+use seglake::format::{Filter, Lookup, Options, RecordId, Start, Step, Walk, lookup, open, tenant};
 use seglake::ledger::{Cause, Kind, Span};
 use seglake::source::Source;
 
@@ -174,39 +172,6 @@ fn of_many_blocks_some_are_remembered() {
             assert!(read < len / 3, "version {version}: {read} of {len}");
         }
         assert_eq!(range(&*lookup, &Filter::default()).unwrap().0, whole);
-    }
-}
-
-/// What a walk through what is remembered is taken up again from is a point of the whole file.
-#[test]
-fn a_walk_by_what_is_remembered_is_taken_up_again() {
-    for version in [1, 2] {
-        let (segment, bytes) = damaged(version, 60 << 10);
-        let options = lenient().window_bytes(512);
-        let lookup = lookup(source(&bytes), &options).unwrap();
-        let wanted = Filter::default().among("partition", vec![3, 900]);
-        let (expected, _) = range(&*lookup, &wanted).unwrap();
-        let is_own = |own: &&Message| [3, 900].contains(&own.partition);
-        assert!(segment.messages.iter().filter(is_own).eq(&expected));
-        let mut walk = lookup.range(&wanted).unwrap();
-        let (mut found, mut steps) = (Vec::new(), 0);
-        loop {
-            let Carry(carry) = walk.carry();
-            let options = options.clone().filter(wanted.clone());
-            let rest = open(source(&bytes), &options, Start::Carry(&Carry(carry))).unwrap();
-            let mut all: Vec<Message> = found.clone();
-            let (rest, spans) = read(rest).unwrap();
-            all.extend(rest);
-            assert_eq!(all, expected, "version {version}, step {steps}");
-            assert!(spans.is_sorted_by_key(|span| span.start));
-            if walk.step().unwrap() != Step::More {
-                break;
-            }
-            collect(&*walk, &mut found);
-            steps += 1;
-        }
-        assert!(steps > 20, "{steps}");
-        assert_eq!(found, expected);
     }
 }
 

@@ -217,8 +217,9 @@ fn read(
     let mut walk = open(source.clone(), options, Start::Part(part)).unwrap();
     for number in 0.. {
         if number == stop {
-            let carry = walk.carry();
-            walk = open(source.clone(), options, Start::Carry(&carry)).unwrap();
+            if let Some(carry) = walk.carry() {
+                walk = open(source.clone(), options, Start::Carry(&carry)).unwrap();
+            }
         }
         match walk.step() {
             Ok(Step::More) => {

@@ -71,7 +71,9 @@ fn resumed(bytes: &[u8], options: &Options, draw: &mut Draw) -> Scan {
                 }
             }
         }
-        let carry = walk.carry();
+        let Some(carry) = walk.carry() else {
+            continue;
+        };
         walk = match open(windowed(bytes), options, Start::Carry(&carry)) {
             Ok(walk) => walk,
             Err(error) => panic!("cannot go on from {}: {error}", carry.0),
@@ -100,7 +102,7 @@ fn grows(bytes: &[u8], options: &Options, expected: &Scan, draw: &mut Draw) {
     if scan.end != End::Wait || told || expected.end != End::Done {
         return;
     }
-    let carry = walk.carry();
+    let carry = walk.carry().unwrap();
     let mut walk = match open(whole(bytes), options, Start::Carry(&carry)) {
         Ok(walk) => walk,
         Err(error) => panic!("cannot go on from {}: {error}", carry.0),

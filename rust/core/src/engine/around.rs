@@ -86,7 +86,7 @@ impl<C: Change> Walk for Around<C> {
         self.0.walk().offset()
     }
 
-    fn carry(&self) -> Carry {
+    fn carry(&self) -> Option<Carry> {
         self.0.walk().carry()
     }
 

@@ -87,7 +87,9 @@ pub(crate) trait Scan: Send {
     fn offset(&self, ended: bool) -> u64;
 
     /// As [`Walk::carry`]. `ended` says whether the scan is at its end.
-    fn carry(&self, ended: bool) -> Carry;
+    fn carry(&self, _ended: bool) -> Option<Carry> {
+        None
+    }
 
     /// As [`Walk::suspects_key`].
     fn suspects_key(&self) -> bool {
@@ -210,7 +212,7 @@ impl<S: Scan> Walk for Driver<S> {
         self.scan.offset(self.ended)
     }
 
-    fn carry(&self) -> Carry {
+    fn carry(&self) -> Option<Carry> {
         self.scan.carry(self.ended)
     }
 

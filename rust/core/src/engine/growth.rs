@@ -238,7 +238,7 @@ impl Growth {
     fn position_after(
         &self,
         offset: u64,
-        carry: Carry,
+        carry: Option<Carry>,
         last: Option<(u64, u64)>,
     ) -> Result<Position> {
         let source = &*self.source;
@@ -248,6 +248,7 @@ impl Growth {
             Some((start, end)) => Last::of(source, start, end)?,
             None => before.and_then(|before| before.last),
         };
+        let head = carry.as_ref().map(CarryHead::of).transpose()?;
         Ok(Position {
             format: self.format,
             identity,
@@ -255,9 +256,9 @@ impl Growth {
             offset,
             last,
             end: None,
-            uuid: CarryHead::of(&carry)?.last,
+            uuid: head.and_then(|head| head.last),
             carry: carry
-                .compared()
+                .and_then(|carry| carry.compared())
                 .filter(|carry| carry.0.len() <= MAX_CARRY_BYTES),
         })
     }
@@ -393,15 +394,15 @@ impl Tracking {
             Tracked::Ended => return Ok(Step::Done),
         }
         let growth = &self.growth;
-        if growth.format.growing.tail == Tail::Complete {
+        let offset = self.walk.offset();
+        let Some(carry) = self.walk.carry() else {
             let outcome = Outcome {
                 position: growth.position_at_end()?,
                 pending_bytes: 0,
             };
             self.set(outcome);
             return Ok(Step::Done);
-        }
-        let (offset, carry) = (self.walk.offset(), self.walk.carry());
+        };
         let waits = step == Step::Wait;
         if waits && self.options.strict && self.walk.suspects_key() {
             // Waiting would not help, so it is raised.

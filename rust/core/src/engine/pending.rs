@@ -1,5 +1,6 @@
 //! A file that is being appended to: what its writer has not finished yet at its end is no damage.
 
+use crate::bug::OrBug;
 use std::slice;
 use std::sync::Arc;
 
@@ -112,7 +113,10 @@ impl Change for Pending {
                 Step::Wait => {
                     let tail = self.rest(self.walk.offset())?;
                     if tail.kind == Kind::Pending && !self.is_unfinished(&tail)? {
-                        let carry = self.walk.carry();
+                        let carry = self
+                            .walk
+                            .carry()
+                            .or_bug("a walk that waits to have a state")?;
                         let start = Start::Carry(&carry);
                         self.walk = (self.open)(self.source.clone(), &self.options, start)?;
                         return self.walk.step();

@@ -135,8 +135,8 @@ pub trait Walk: Own + Send {
     /// The offset up to which the file has been read.
     fn offset(&self) -> u64;
 
-    /// The point from which another walk can resume.
-    fn carry(&self) -> Carry;
+    /// The point from which another walk can resume; `None` in a file of a format that does not grow.
+    fn carry(&self) -> Option<Carry>;
 
     /// Ends a walk that [waits](Step::Wait): settles the ranges that more bytes might have extended. They are those of a
     /// last step, if there are any, and [`carry`](Self::carry) has none of them.
@@ -165,6 +165,13 @@ pub(crate) fn check_start(at: u64, source: &dyn Source) -> Result<()> {
         )));
     }
     Ok(())
+}
+
+/// The error for a carry, given to a walk of a format that has none.
+pub(crate) fn not_taken_up(format: &str) -> Error {
+    Error::Usage(format!(
+        "a {format} segment is complete, and no walk of it is taken up again: read from the beginning"
+    ))
 }
 
 /// Adds the ranges of a walk's last step to a summary.

@@ -1,10 +1,6 @@
 //! Pending ranges of an index or table of contents, each with a cause. A walk collects them until it can emit them.
 //! Each takes few bytes, and many spill to a temporary file.
 
-use serde::de::{Error as _, SeqAccess, Visitor};
-use serde::ser::{Error as _, SerializeSeq};
-use serde::{Deserialize, Deserializer, Serialize, Serializer};
-
 use crate::cause::Cause;
 use crate::error::Result;
 use crate::limits::LIMITS;
@@ -14,7 +10,7 @@ use crate::output::Spool;
 const MAX_NOTE_BYTES: usize = 2 * 10 + 1;
 
 /// A pending range and its cause. Its unit, bytes or entries, depends on the format.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Note {
     /// Where it begins.
     pub(crate) start: u64,
@@ -187,46 +183,6 @@ fn take(bytes: &[u8], at: &mut usize) -> u64 {
     number
 }
 
-impl Serialize for Notes {
-    fn serialize<S: Serializer>(&self, serializer: S) -> std::result::Result<S::Ok, S::Error> {
-        let mut list = serializer.serialize_seq(None)?;
-        for note in self.iter() {
-            list.serialize_element(&note.map_err(S::Error::custom)?)?;
-        }
-        list.end()
-    }
-}
-
-impl<'de> Deserialize<'de> for Notes {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> std::result::Result<Self, D::Error> {
-        struct Ascending;
-
-        impl<'de> Visitor<'de> for Ascending {
-            type Value = Notes;
-
-            fn expecting(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-                out.write_str("notes that ascend")
-            }
-
-            fn visit_seq<A: SeqAccess<'de>>(
-                self,
-                mut list: A,
-            ) -> std::result::Result<Notes, A::Error> {
-                let mut notes = Notes::default();
-                while let Some(note) = list.next_element::<Note>()? {
-                    if note.start < notes.end() || note.end <= note.start {
-                        return Err(A::Error::custom("notes do not ascend"));
-                    }
-                    notes.push(note).map_err(A::Error::custom)?;
-                }
-                Ok(notes)
-            }
-        }
-
-        deserializer.deserialize_seq(Ascending)
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -266,21 +222,6 @@ mod tests {
             assert_eq!(notes.end(), plain.last().map_or(0, |last| last.end));
             let read: Result<Vec<_>> = notes.iter().collect();
             assert_eq!(read.ok(), Some(plain));
-        }
-    }
-
-    #[test]
-    fn notes_survive_as_json_and_false_ones_are_refused() {
-        let (notes, plain) = many(50);
-        let json = serde_json::to_string(&notes).unwrap_or_default();
-        let back: Notes = serde_json::from_str(&json).unwrap_or_default();
-        let read: Result<Vec<_>> = back.iter().collect();
-        assert_eq!(read.ok(), Some(plain));
-        for json in [
-            r#"[{"start":1,"end":1,"cause":"wrong_key"}]"#,
-            r#"[{"start":5,"end":6,"cause":"wrong_key"},{"start":5,"end":7,"cause":"wrong_key"}]"#,
-        ] {
-            assert!(serde_json::from_str::<Notes>(json).is_err(), "{json}");
         }
     }
 }

@@ -402,7 +402,7 @@ impl Walk for Watching {
         self.walk.offset()
     }
 
-    fn carry(&self) -> Carry {
+    fn carry(&self) -> Option<Carry> {
         self.walk.carry()
     }
 

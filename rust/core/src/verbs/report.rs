@@ -175,8 +175,8 @@ mod tests {
         fn offset(&self) -> u64 {
             0
         }
-        fn carry(&self) -> Carry {
-            Carry(String::new())
+        fn carry(&self) -> Option<Carry> {
+            None
         }
     }
 

@@ -589,11 +589,11 @@ impl Scan for ActiveScan {
         self.state.at
     }
 
-    fn carry(&self, _: bool) -> Carry {
-        Carry::of(&State {
+    fn carry(&self, _: bool) -> Option<Carry> {
+        Some(Carry::of(&State {
             pending: self.committed.pending(),
             ..self.state.clone()
-        })
+        }))
     }
 
     fn suspects_key(&self) -> bool {

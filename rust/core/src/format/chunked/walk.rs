@@ -387,7 +387,7 @@ impl Scan for ChunkedScan {
         self.state.at
     }
 
-    fn carry(&self, ended: bool) -> Carry {
+    fn carry(&self, ended: bool) -> Option<Carry> {
         let state = State {
             pending: self.tiling.pending(),
             cost: self.state.cost.from(self.state.at),
@@ -397,6 +397,6 @@ impl Scan for ChunkedScan {
             },
             ..self.state.clone()
         };
-        Carry::of(&state)
+        Some(Carry::of(&state))
     }
 }

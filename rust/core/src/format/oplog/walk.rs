@@ -359,7 +359,7 @@ impl Scan for OplogScan {
         self.state.at
     }
 
-    fn carry(&self, _: bool) -> Carry {
+    fn carry(&self, _: bool) -> Option<Carry> {
         let State {
             at,
             seq,
@@ -367,12 +367,12 @@ impl Scan for OplogScan {
             ref keys,
             ..
         } = self.state;
-        Carry::of(&State {
+        Some(Carry::of(&State {
             at,
             seq,
             chain_end,
             keys,
             pending: self.tiling.pending(),
-        })
+        }))
     }
 }

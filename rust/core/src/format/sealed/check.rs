@@ -1,7 +1,5 @@
 //! Reads what rules 15 and 16 need, and lets `judge` decide. Walks and look-ups share it.
 
-use serde::{Deserialize, Serialize};
-
 use super::front::{Front, Segment};
 use super::index::POLL_EVERY;
 use super::judge::{self, Fault, Judged, Prior};
@@ -20,7 +18,7 @@ const NEAR_BYTES: u64 = 4 << 10;
 
 /// What searching has cost, and the position that the next look is measured from (a near look is cheap). A resumed
 /// walk needs both, to give up exactly where an uninterrupted walk would.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Effort {
     /// Bytes hashed in vain.
     pub(super) budget: Budget,

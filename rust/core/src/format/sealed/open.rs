@@ -12,7 +12,7 @@ use super::reader::Reader;
 use super::state::{EntryRange, State};
 use super::walk::{SealedScan, SealedWalk};
 use crate::checksum::Key;
-use crate::engine::{Budget, Filter, Options, Start, Step, Walk};
+use crate::engine::{Budget, Filter, Options, Start, Step, Walk, not_taken_up};
 use crate::error::{Error, Result};
 use crate::ledger::Cause;
 use crate::record::Checked;
@@ -205,16 +205,7 @@ impl Segment {
             }
             Start::Part(part) => self.in_part(part.plan()?),
             Start::Growth(growth) => Err(growth.unplanned()),
-            Start::Carry(carry) => {
-                let state: State = carry.state("a sealed segment")?;
-                if state.fits(front) {
-                    return Ok(state);
-                }
-                Err(Error::Usage(format!(
-                    "this carry is of another file: it had {} bytes and {} messages, this one has {} and {}. Give the same file as before",
-                    state.size, state.entries, front.len, front.entries
-                )))
-            }
+            Start::Carry(_) => Err(not_taken_up("sealed")),
         }
     }
 

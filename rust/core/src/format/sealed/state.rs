@@ -10,12 +10,9 @@ use super::trailer::Foot;
 use crate::engine::Budget;
 use crate::ledger::Notes;
 
-/// The state in a [`Carry`](crate::engine::Carry).
-#[derive(Debug, Serialize, Deserialize)]
+/// The state of a walk.
+#[derive(Debug)]
 pub(super) struct State {
-    /// The file's length and number of entries, so that a carry of another file is refused.
-    pub(super) size: u64,
-    pub(super) entries: u64,
     /// The first entry of this walk.
     pub(super) from: u64,
     /// The next entry.
@@ -46,7 +43,7 @@ pub(super) struct State {
 
 /// What is known of the place after the last good message, where a message may be whose entry names another
 /// offset.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum AfterLast {
     #[default]
     Untried,
@@ -60,8 +57,6 @@ impl State {
     /// The state before entry number `next`, whose message begins at or after `end`.
     pub(super) fn before(front: &Front, next: u64, end: u64) -> Self {
         Self {
-            size: front.len,
-            entries: front.entries,
             from: next,
             next,
             last: None,
@@ -89,22 +84,6 @@ impl State {
         state
     }
 
-    /// Whether it fits a walk of this file.
-    pub(super) fn fits(&self, front: &Front) -> bool {
-        let is_in_front = self.size == front.len
-            && self.entries == front.entries
-            && self.from <= self.next
-            && self.next <= front.entries
-            && front.data_start <= self.end
-            && self.end <= front.data_end
-            && self.part.is_none_or(|part| part.range.fits(front));
-        let are_passed = |notes: &Notes| {
-            let first = notes.first();
-            first.is_none_or(|first| self.from <= first.start && notes.end() <= self.next)
-        };
-        is_in_front && are_passed(&self.marks) && are_passed(&self.failed)
-    }
-
     pub(super) fn prior(&self) -> Prior {
         Prior {
             last: self.last,
@@ -128,7 +107,7 @@ pub(super) struct EntryRange {
 }
 
 /// The progress of a walk of a part.
-#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug)]
 pub(super) struct Progress {
     pub(super) range: EntryRange,
     /// Where its first message begins or can begin.

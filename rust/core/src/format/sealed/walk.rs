@@ -9,7 +9,7 @@ use super::layout::{Entry, Header, Message};
 use super::reader::Reader;
 use super::rows::SealedRows;
 use super::state::{AfterLast, State};
-use crate::engine::{Advance, Carry, Driver, Options, Scan, Types, UuidBounds};
+use crate::engine::{Advance, Driver, Options, Scan, Types, UuidBounds};
 use crate::error::{Damage, Result};
 use crate::ledger::{Cause, Kind, Note, Place, Span, Tiling};
 use crate::limits::LIMITS;
@@ -392,10 +392,6 @@ impl Scan for SealedScan {
         } else {
             self.state.end
         }
-    }
-
-    fn carry(&self, _: bool) -> Carry {
-        Carry::of(&self.state)
     }
 
     fn suspects_key(&self) -> bool {

@@ -299,10 +299,10 @@ impl Scan for ShardedScan {
         self.state.at
     }
 
-    fn carry(&self, _: bool) -> Carry {
-        Carry::of(&State {
+    fn carry(&self, _: bool) -> Option<Carry> {
+        Some(Carry::of(&State {
             pending: self.tiling.pending(),
             ..self.state.clone()
-        })
+        }))
     }
 }

@@ -3,8 +3,6 @@
 use std::cmp::Ordering;
 use std::sync::Arc;
 
-use serde::{Deserialize, Serialize};
-
 use crate::error::Result;
 use crate::limits::LIMITS;
 use crate::saturating::saturating_usize;
@@ -117,7 +115,7 @@ impl Name {
 }
 
 /// The numbers of a decoded block.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Shape {
     /// The number of messages.
     pub(super) messages: u32,

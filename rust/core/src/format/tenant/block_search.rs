@@ -3,8 +3,6 @@
 
 use std::cmp::Ordering;
 
-use serde::{Deserialize, Serialize};
-
 use super::block::{Name, Shape};
 use super::front::COUNT_BYTES;
 use super::judge::{self, Fault};
@@ -68,7 +66,7 @@ pub(super) enum Places {
 }
 
 /// A place after the last good block: what it decodes to, and the CRC-32 of its bytes.
-#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug)]
 struct Candidate {
     at: u64,
     shape: Option<Shape>,
@@ -76,7 +74,7 @@ struct Candidate {
 }
 
 /// Finds blocks, entry by entry. A carry contains what it knows, because learning it again would be charged again.
-#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct BlockSearch {
     /// The end of the bytes that an entry named and that were verified last.
     examined: u64,
@@ -85,14 +83,6 @@ pub(super) struct BlockSearch {
 }
 
 impl BlockSearch {
-    /// Whether all places are within a file of `len` bytes.
-    pub(super) fn fits(&self, len: u64) -> bool {
-        self.candidates.iter().all(|seen| {
-            let bytes = seen.shape.map_or(0, |shape| shape.len);
-            seen.at.checked_add(bytes).is_some_and(|end| end <= len)
-        })
-    }
-
     /// Continues after a good block of this partition and tenant, which ends at `end`.
     pub(super) fn go_past(&mut self, on: &mut Reading, end: u64, last: (u32, Name)) {
         self.candidates.clear();

@@ -7,12 +7,10 @@
 
 use std::collections::{BTreeMap, BinaryHeap, VecDeque};
 
-use serde::{Deserialize, Deserializer, Serialize, Serializer};
-
 use crate::ledger::{Cause, Kind, whole_kind};
 
 /// Where a range comes from, to explain it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Origin {
     /// The entry at this offset failed.
     Entry(u64),
@@ -24,7 +22,7 @@ pub(super) enum Origin {
 
 /// The range of a number of tenants, or of failed entries. Failed entries that are adjacent in the table, have the
 /// same cause and name touching ranges share one claim, unless only the last of them is a torn tail (rule 5).
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug)]
 pub(super) struct Claim {
     /// Where the range begins and ends.
     pub(super) start: u64,
@@ -82,35 +80,18 @@ impl Claim {
 type Rank = (bool, u64);
 
 /// The bytes after the number of partitions.
-#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Claims {
     /// The end of the file.
-    #[serde(skip)]
     len: u64,
     /// The end of the committed ranges.
     at: u64,
     /// Good blocks that are pending.
     blocks: VecDeque<(u64, u64)>,
     /// Pending claims, by where the uncommitted rest of each begins.
-    #[serde(serialize_with = "to_list", deserialize_with = "of_list")]
     claims: BTreeMap<(u64, Rank), Claim>,
     /// The last claim, if the next one may still join it.
     last: Option<(u64, Rank)>,
-}
-
-fn to_list<S: Serializer>(
-    claims: &BTreeMap<(u64, Rank), Claim>,
-    out: S,
-) -> Result<S::Ok, S::Error> {
-    let claims = claims.iter();
-    out.collect_seq(claims.map(|((start, rank), claim)| (start, rank, claim)))
-}
-
-fn of_list<'de, D: Deserializer<'de>>(list: D) -> Result<BTreeMap<(u64, Rank), Claim>, D::Error> {
-    let claims = Vec::<(u64, Rank, Claim)>::deserialize(list)?.into_iter();
-    Ok(claims
-        .map(|(start, rank, claim)| ((start, rank), claim))
-        .collect())
 }
 
 impl Claims {
@@ -120,11 +101,6 @@ impl Claims {
             at,
             ..Self::default()
         }
-    }
-
-    /// Restores a saved value, for a file of `len` bytes.
-    pub(super) fn restore(self, len: u64) -> Self {
-        Self { len, ..self }
     }
 
     /// The end of the committed ranges. No block that is found later begins before it.

@@ -1,9 +1,5 @@
 //! How a file is scanned: by one of the scans, which its front decides.
 
-use std::mem::discriminant;
-
-use serde::{Deserialize, Serialize};
-
 use super::VERSION_1;
 use super::block_search::BlockSearch;
 use super::claims::Claims;
@@ -15,7 +11,7 @@ use super::reading::Reach;
 use super::unlisted::Unlisted;
 
 /// The scan of a file, with its progress.
-#[derive(Debug, Serialize, Deserialize)]
+#[derive(Debug)]
 pub(super) enum Course {
     /// None: the front decides about the whole file.
     Refused,
@@ -44,26 +40,6 @@ impl Course {
                 progress: None,
             }),
             Reach::AfterLast => Self::Unlisted(Unlisted::new(front.toc_end, front.len)),
-        }
-    }
-
-    /// Whether it fits a file of `len` bytes.
-    pub(super) fn fits(&self, len: u64) -> bool {
-        match self {
-            Self::Refused => true,
-            Self::Partitions(own) => own.search.fits(len),
-            Self::Listed(own) => own.search.fits(len),
-            Self::Unlisted(own) => own.fits(len),
-            Self::Pruned(Pruned::Blocks(search)) => search.fits(len),
-            Self::Pruned(Pruned::Partitions(search)) => search.fits(len),
-        }
-    }
-
-    /// Whether it is of the same kind, whatever its progress.
-    pub(super) fn is_like(&self, other: &Self) -> bool {
-        match (self, other) {
-            (Self::Pruned(own), Self::Pruned(other)) => discriminant(own) == discriminant(other),
-            _ => discriminant(self) == discriminant(other),
         }
     }
 }

@@ -3,8 +3,6 @@
 
 use std::collections::HashSet;
 
-use serde::{Deserialize, Serialize};
-
 use super::block::{BLOCK_HEADER_BYTES, Name};
 use super::probe::{Checks, Input, LOADED};
 use super::rows::{Found, MESSAGE_HEADER_BYTES, Message, Tenant};
@@ -91,7 +89,7 @@ impl FilterSets {
 }
 
 /// A block whose messages are being emitted.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug)]
 pub(super) struct Open {
     /// Where the block begins.
     pub(super) at: u64,

@@ -3,8 +3,6 @@
 
 use std::cmp::Ordering;
 
-use serde::{Deserialize, Serialize};
-
 use super::block::{Decoder, Name, Shape};
 use super::front::Front;
 use super::toc::Entry;
@@ -174,7 +172,7 @@ pub(super) struct GoodPartition {
 }
 
 /// The result of decoding at a place where a partition might begin.
-#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug)]
 pub(super) enum Partition {
     /// It decodes: this many tenants, up to this offset, and whether they ascend.
     Whole {

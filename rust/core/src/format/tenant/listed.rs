@@ -1,8 +1,6 @@
 //! The scan of version 2 with a sound table of contents, which decides about every byte (rule 22). Only this scan
 //! is read in parts.
 
-use serde::{Deserialize, Serialize};
-
 use super::block_search::{BlockSearch, Good, Places, Verdict};
 use super::claims::{Claim, Claims, Origin};
 use super::front::COUNT_BYTES;
@@ -23,7 +21,7 @@ const CRC_BYTES: u64 = 4;
 /// How many entries are skipped between two polls of the interrupt.
 const POLL_ENTRIES: u64 = 1 << 12;
 
-#[derive(Debug, Serialize, Deserialize)]
+#[derive(Debug)]
 pub(super) struct Listed {
     pub(super) search: BlockSearch,
     pub(super) claims: Claims,

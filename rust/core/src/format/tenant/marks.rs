@@ -1,7 +1,5 @@
 //! The damaged entries of the table of contents.
 
-use serde::{Deserialize, Serialize};
-
 use crate::error::Result;
 use crate::ledger::Cause;
 use crate::ledger::{Note, Notes, Place};
@@ -9,7 +7,7 @@ use crate::ledger::{Note, Notes, Place};
 /// Damaged entries, as byte ranges of the table. They come in the order of the table, except for those that turn
 /// out to have lost their bytes only when later ones are known. These are in order too, unless the entries are out
 /// of order; of those no more are pending than claims may be.
-#[derive(Debug, Default, Serialize, Deserialize)]
+#[derive(Debug, Default)]
 pub(super) struct Marks {
     in_order: Notes,
     late: Notes,

@@ -52,7 +52,6 @@ mod remembered;
 mod rows;
 mod runs;
 mod salvage;
-mod state;
 mod toc;
 mod unlisted;
 mod walk;

@@ -39,7 +39,7 @@ pub(super) struct EntryRange {
 }
 
 /// The progress of a walk of a part.
-#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug)]
 pub(super) struct Progress {
     range: EntryRange,
     /// The last entry that was passed.
@@ -49,7 +49,6 @@ pub(super) struct Progress {
     /// Where its entries and its blocks begin.
     pub(super) start: (u64, u64),
     /// Entries before this were already tested against the filter.
-    #[serde(default)]
     pub(super) hopped: u64,
 }
 
@@ -73,11 +72,6 @@ impl Progress {
     /// Whether the entry at `at` is after those of the part.
     pub(super) const fn is_past(&self, at: u64) -> bool {
         at >= self.range.until
-    }
-
-    /// Refuses a part of another file.
-    pub(super) fn check(&self, source: &dyn Source, front: &Front) -> Result<()> {
-        self.range.check(source, front)
     }
 }
 

@@ -2,8 +2,6 @@
 
 use std::cmp::Ordering;
 
-use serde::{Deserialize, Serialize};
-
 use super::block::{BLOCK_HEADER_BYTES, Name};
 use super::front::COUNT_BYTES;
 use super::judge::{self, Fault, GoodPartition, Partition};
@@ -25,21 +23,13 @@ pub(super) enum Verdict {
 
 /// Finds partitions, entry by entry. A carry contains what it knows, because learning it again would be charged
 /// again.
-#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct PartitionSearch {
     /// The offset after the last good partition, and what is there.
     seen: Option<(u64, Partition)>,
 }
 
 impl PartitionSearch {
-    /// Whether the place is within a file of `len` bytes.
-    pub(super) fn fits(&self, len: u64) -> bool {
-        self.seen.is_none_or(|(at, partition)| match partition {
-            Partition::Whole { end, .. } | Partition::Beyond { end, .. } => at <= end && end <= len,
-            Partition::Truncated | Partition::Unaffordable => at <= len,
-        })
-    }
-
     /// Continues after a good partition that ends at `end`.
     pub(super) fn go_past(&mut self, place: &mut Position, end: u64, partition: u32) {
         self.seen = None;

@@ -1,7 +1,5 @@
 //! The scan of version 1: its unit is the partition (rules 24 and 25), whose blocks are then read in turn.
 
-use serde::{Deserialize, Serialize};
-
 use super::block::BLOCK_HEADER_BYTES;
 use super::claims::{self, Origin};
 use super::front::COUNT_BYTES;
@@ -18,7 +16,7 @@ use crate::error::Result;
 use crate::ledger::{Cause, Kind, Note, Notes, whole_kind};
 
 /// A partition whose blocks are being read.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug)]
 pub(super) struct Part {
     partition: u32,
     /// Where the next block begins, and how many are left from there on.
@@ -109,7 +107,7 @@ impl Part {
 }
 
 /// The failed entries after the last good partition.
-#[derive(Debug, Default, Serialize, Deserialize)]
+#[derive(Debug, Default)]
 pub(super) struct Gap {
     /// Why the first of them failed, and where it is in the table.
     first: Option<(Cause, u64)>,
@@ -119,7 +117,7 @@ pub(super) struct Gap {
     farthest: u64,
 }
 
-#[derive(Debug, Default, Serialize, Deserialize)]
+#[derive(Debug, Default)]
 pub(super) struct Partitions {
     pub(super) search: PartitionSearch,
     pub(super) gap: Gap,

@@ -1,8 +1,6 @@
 //! The scan of a sound table of contents that reads only blocks that match: each entry is taken by itself. It ends
 //! at a block that is not where its entry says, because only a scan through the whole file may find that one.
 
-use serde::{Deserialize, Serialize};
-
 use super::block_search::{BlockSearch, Places, Verdict};
 use super::claims::Origin;
 use super::front::COUNT_BYTES;
@@ -16,7 +14,7 @@ use crate::error::Result;
 use crate::ledger::Kind;
 
 /// Searches for blocks of version 2, or partitions of version 1.
-#[derive(Debug, Serialize, Deserialize)]
+#[derive(Debug)]
 pub(super) enum Pruned {
     Blocks(BlockSearch),
     Partitions(PartitionSearch),

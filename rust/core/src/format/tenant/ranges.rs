@@ -3,8 +3,6 @@
 
 use std::mem;
 
-use serde::{Deserialize, Serialize};
-
 use super::claims::Origin;
 use super::front::Front;
 use super::marks::{Marks, Next};
@@ -22,7 +20,7 @@ pub(super) struct Ranges {
     /// The ranges of the latest step.
     pub(super) spans: Vec<Span>,
     tiling: Tiling,
-    state: Saved,
+    state: State,
     /// The damaged entries.
     marks: Marks,
     /// The ranges of the front that are being emitted.
@@ -33,11 +31,10 @@ pub(super) struct Ranges {
 }
 
 /// What is known between two steps.
-#[derive(Clone, Debug, Default, Serialize, Deserialize)]
-pub(super) struct Saved {
+#[derive(Clone, Debug, Default)]
+pub(super) struct State {
     /// The end of the data's known ranges.
     at: u64,
-    pending: Option<Span>,
     /// Whether the data's first range is known.
     begun: bool,
     /// The data's first range, if it joins the front's last one.
@@ -47,17 +44,15 @@ pub(super) struct Saved {
     /// Once all ranges of the data were emitted: up to where those of the front were.
     front_at: Option<u64>,
     /// Before this, only damaged ranges of the data are emitted.
-    #[serde(default)]
     emitted_until: u64,
     /// Whether an entry is marked because it is damaged.
-    #[serde(default)]
     marked: bool,
     /// For a part: the range of the table that its front is.
     range: Option<TocRange>,
 }
 
 /// A range of the table of contents: where it begins, and where it ends, unless that is the end of the front.
-#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug)]
 struct TocRange {
     start: u64,
     end: Option<u64>,
@@ -66,22 +61,18 @@ struct TocRange {
 impl Ranges {
     /// Creates empty ranges. The first one of the data begins at `at`.
     pub(super) fn new(front: &Front, at: u64) -> Self {
-        let saved = Saved {
+        let state = State {
             at,
-            ..Saved::default()
+            ..State::default()
         };
-        Self::restore(front, saved, Marks::default(), front.end())
-    }
-
-    pub(super) fn restore(front: &Front, saved: Saved, marks: Marks, front_end: u64) -> Self {
         Self {
             spans: Vec::new(),
-            tiling: Tiling::resume(saved.at, saved.pending),
-            state: saved,
-            marks,
+            tiling: Tiling::resume(at, None),
+            state,
+            marks: Marks::default(),
             front: FrontRanges::default(),
             front_last: front.partitions_verdict(),
-            front_end,
+            front_end: front.end(),
         }
     }
 
@@ -135,17 +126,6 @@ impl Ranges {
     /// The offset up to which ranges come last.
     pub(super) const fn front_end(&self) -> u64 {
         self.front_end
-    }
-
-    pub(super) fn save(&self) -> Saved {
-        Saved {
-            pending: self.tiling.pending(),
-            ..self.state.clone()
-        }
-    }
-
-    pub(super) const fn marks(&self) -> &Marks {
-        &self.marks
     }
 
     /// The end of the data's known ranges.

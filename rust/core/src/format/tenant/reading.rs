@@ -1,8 +1,6 @@
 //! The state that all scans share: what is read from, the position (in the table of contents, and after which good
 //! block or partition), what is emitted, what the step found, and the ledger.
 
-use serde::{Deserialize, Serialize};
-
 use super::VERSION_1;
 use super::block::{BLOCK_HEADER_BYTES, Name};
 use super::emit::{Emitter, Open};
@@ -15,7 +13,7 @@ use super::toc::{Entry, Table};
 use crate::error::Result;
 
 /// Where blocks and partitions are searched for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Reach {
     /// At their entries' offsets, regardless of what is before.
     InPlace,

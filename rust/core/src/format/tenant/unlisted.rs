@@ -3,8 +3,6 @@
 
 use std::cmp::Ordering;
 
-use serde::{Deserialize, Serialize};
-
 use super::block::BLOCK_HEADER_BYTES;
 use super::block_search::{BlockSearch, Good, Places, Verdict};
 use super::claims::{self, Origin};
@@ -26,7 +24,7 @@ const LOOK_COST: u64 = FAR_COST;
 const POLL_TRIALS: u64 = 1 << 12;
 
 /// How the entry at a place is searched for.
-#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug)]
 enum Trial {
     /// As it is there: (i).
     Stated,
@@ -38,7 +36,7 @@ enum Trial {
     Nothing,
 }
 
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug)]
 pub(super) struct Unlisted {
     search: BlockSearch,
     /// The place in the table at which an entry is searched for, and how.
@@ -96,11 +94,6 @@ impl Unlisted {
         on.ranges.cover(good.end(), Kind::Block, None, Origin::None);
         self.search.commit(on, entry, good)?;
         Ok(true)
-    }
-
-    /// Whether it fits a file of `len` bytes.
-    pub(super) fn fits(&self, len: u64) -> bool {
-        self.search.fits(len) && self.at <= len && self.limit <= len
     }
 
     pub(super) fn advance(&mut self, on: &mut Reading) -> Result<Advance> {

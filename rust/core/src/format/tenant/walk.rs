@@ -1,17 +1,14 @@
 //! The walk: which of the scans reads a file, where it begins, and what all of them share.
 
-use std::mem;
 use std::ops::Range;
 use std::sync::{Arc, OnceLock};
 
 use super::VERSION_1;
-use super::block::Name;
 use super::claims::{self, Origin};
 use super::course::Course;
 use super::emit::{Emitter, Open, no_message};
 use super::explain::{explain, explain_entry};
 use super::front::{COUNT_BYTES, Front};
-use super::marks::Marks;
 use super::part::{self, EntryRange, Progress};
 use super::partitions::Part;
 use super::probe::{Input, tenant_of};
@@ -21,9 +18,8 @@ use super::ranges::{self, Ranges};
 use super::reading::{Position, Reach, Reading};
 use super::remembered::Remembered;
 use super::rows::{Found, TenantRows};
-use super::state::{State, no_such_point};
 use super::toc::TOC_START;
-use crate::engine::{Advance, Carry, Driver, Filter, Options, Scan, Start};
+use crate::engine::{Advance, Driver, Filter, Options, Scan, Start, not_taken_up};
 use crate::error::{Damage, Error, Result};
 use crate::ledger::{Kind, Span};
 use crate::limits::LIMITS;
@@ -64,7 +60,7 @@ impl TenantWalk {
             Start::Offset(offset) => {
                 TenantScan::from_message(Input::new(source, options, front), offset).map(Self::new)
             }
-            Start::Carry(carry) => TenantScan::resume(Input::new(source, options, front), carry),
+            Start::Carry(_) => Err(not_taken_up("tenant")),
             Start::Growth(growth) => Err(growth.unplanned()),
         }
     }
@@ -296,69 +292,6 @@ impl TenantScan {
         if let Course::Listed(listed) = &mut self.course {
             listed.progress = Some(progress);
         }
-    }
-
-    /// Resumes another walk.
-    fn resume(input: Input, carry: &Carry) -> Result<TenantWalk> {
-        let state: State<Course, Marks> = State::of_carry(carry, input.front.len)?;
-        let front = input.front.clone();
-        let table = input.table(state.entry, state.left, state.before);
-        let mut place = Position::new(table, state.reach, state.end);
-        place.is_limited = state.limited;
-        if let Some((partition, at, len)) = state.last {
-            place.last = Some((partition, Name::read(&*input.source, at, len)?));
-        }
-        let mut scan = Self::new(input, place, 0);
-        scan.is_partial = state.partial;
-        let on = &mut scan.on;
-        let front_end = if state.partial { 0 } else { front.end() };
-        on.ranges = Ranges::restore(&front, state.ranges, state.marks, front_end);
-        on.input.budget = state.budget.with_peak(state.peak);
-        on.emitter.open = state.open;
-        on.emitter.from = state.from;
-        (on.emitter.emitted, on.emitter.skip) = (state.emitted, state.skip);
-        if !front.refused {
-            if !state.course.is_like(&scan.course) || !state.course.fits(front.len) {
-                return Err(no_such_point(front.len));
-            }
-            scan.part = state.part.filter(|_| front.version == VERSION_1);
-            scan.course = state.course;
-        }
-        if let Course::Listed(own) = &mut scan.course {
-            own.claims = mem::take(&mut own.claims).restore(front.len);
-            if let Some(progress) = own.progress {
-                progress.check(&*on.input.source, &front)?;
-            }
-        }
-        Ok(TenantWalk::resume(scan, state.ended))
-    }
-
-    /// The carry to resume from.
-    fn to_carry(&self, ended: bool) -> Carry {
-        let (on, place) = (&self.on, &self.on.place);
-        let (entry, left) = place.table.place();
-        let last = place.last.as_ref();
-        Carry::of(&State {
-            entry,
-            left,
-            before: place.table.before,
-            end: place.end,
-            last: last.map(|(partition, name)| (*partition, name.at, name.len)),
-            budget: on.input.budget,
-            peak: on.input.budget.peak(),
-            limited: place.is_limited,
-            open: on.emitter.open.clone(),
-            part: self.part.clone(),
-            course: &self.course,
-            ranges: on.ranges.save(),
-            marks: on.ranges.marks(),
-            from: on.emitter.from,
-            partial: self.is_partial,
-            reach: place.reach,
-            emitted: on.emitter.emitted,
-            skip: on.emitter.skip,
-            ended,
-        })
     }
 
     /// The findings of the last step.
@@ -614,9 +547,5 @@ impl Scan for TenantScan {
         }
         let open = self.on.emitter.open.as_ref().map(|open| open.position);
         open.unwrap_or(self.on.ranges.at()).min(len)
-    }
-
-    fn carry(&self, ended: bool) -> Carry {
-        self.to_carry(ended)
     }
 }

@@ -1,5 +1,6 @@
 //! Verifying a file by its own format before it is covered, and how far it is covered (rule 14).
 
+use crate::bug::OrBug;
 use std::sync::Arc;
 
 use super::Protection;
@@ -165,7 +166,7 @@ impl Walking {
                 Step::Wait | Step::Done => break,
             }
         }
-        let carry = walk.carry();
+        let carry = walk.carry().or_bug("a walk that waits to have a state")?;
         let head = CarryHead::of(&carry)?;
         let is_there =
             has_unit && head.at == covered && !head.pending.is_some_and(|span| span.is_damage());
