@@ -175,9 +175,8 @@ def open(
     batch_rows: a batch ends before it has more rows; it has at least one.
     limits: a dict of limits in bytes. `record_bytes` (2147483647): a larger record raises LimitError when it is
         to be returned. `batch_bytes` (8388608): a batch ends before it has more bytes of values, but has at least
-        one row. Of chunked files: `chunk_memory_bytes` (67108864): a chunk with more content is decoded twice
-        instead of into a buffer. `chunk_bytes` (1073741824): one with more content raises LimitError. Of sealed
-        files: `lookup_table_bytes` (16777216): the most memory for a table that makes `get` faster.
+        one row. Of chunked files: `chunk_bytes` (268435456): a chunk with more content raises LimitError. Of
+        sealed files: `lookup_table_bytes` (16777216): the most memory for a table that makes `get` faster.
     filesystem: a `pyarrow.fs.FileSystem` or an `fsspec` file system. `source` is then a path or URI within it,
         and so is `index`.
 
@@ -346,7 +345,9 @@ def create(
     zero_torn_tail: if an existing file ends in one record, chunk or message that was not written to its end, move
         that into `FILE.OFFSET.quarantine` beside it, synced, and go on there. Otherwise it raises DamageError.
         All other damage at the end, and a key that seems wrong, always do. FormatError where the file is probably
-        of another format or program.
+        of another format or program. What does not belong into a chunked file's index is moved in the same way,
+        and DamageWarning names each new file: an index that listed more than the file has is the only list of
+        what is missing.
     preallocate: fill the file with zeros to this many bytes beforehand, so that appending need not grow it
         (active).
     options: a dict of what else the format declares; `formats()` has names, kinds, ranges and defaults. Sealed:

@@ -23,16 +23,13 @@ class Limits(TypedDict, total=False):
         record_bytes: a larger record is an error when it is to be returned. 2^31-1 by default. `open` and `convert`.
         batch_bytes: an Arrow batch ends before its values have more bytes, but has at least one row. 8 MiB by default.
             `open`.
-        chunk_memory_bytes: a chunk with more content is decoded twice instead of into memory. 64 MiB by default.
-            Chunked files.
-        chunk_bytes: a chunk with more content is an error. 1 GiB by default. Chunked files.
+        chunk_bytes: a chunk with more content is an error. 256 MiB by default. Chunked files.
         lookup_table_bytes: the most memory for a table that makes looking up by UUID faster. 16 MiB by default, 0 for
             none. Sealed files.
     """
 
     record_bytes: int
     batch_bytes: int
-    chunk_memory_bytes: int
     chunk_bytes: int
     lookup_table_bytes: int
 

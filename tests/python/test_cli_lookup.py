@@ -130,7 +130,7 @@ def test_parts_are_chosen(tmp_path: Path) -> None:
         ("active", ["--dialect", "draft", "--format", "active"], "dialect"),
         ("oplog", ["--dialect", "latin", "--format", "oplog"], "latin"),
         ("chunked", ["--index", "absent"], "absent"),
-        ("chunked", ["--limits", "chunk_memory_bytes=0"], "at least one byte"),
+        ("chunked", ["--limits", "chunk_bytes=0"], "at least one byte"),
     ],
 )
 def test_what_a_format_does_not_have_is_said(format: str, arguments: list[str], said: str, tmp_path: Path) -> None:
@@ -149,7 +149,6 @@ def test_a_chunk_over_the_limit_names_the_option(tmp_path: Path) -> None:
         assert (done.status, done.out) == (2, "")
         assert "--limits chunk_bytes=SIZE" in done.err
         assert here(verb, "--limits", "chunk_bytes=1MiB", path).status == 0
-    assert here("cat", "--limits", "chunk_memory_bytes=1KiB", path).status == 0
 
 
 @pytest.mark.parametrize("format", EXTENSIONS)

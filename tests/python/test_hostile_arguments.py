@@ -23,7 +23,7 @@ OF_READING = (
 )
 OF_WRITING = (*("key", "if_exists", "zero_torn_tail", "preallocate", "dialect", "options"),)
 OPTIONS = ("trailer", "version", "chunk_bytes", "chunk_records", "level", "index", "memory_bytes", "key", "dialect")
-LIMITS = ("record_bytes", "batch_bytes", "chunk_bytes", "chunk_memory_bytes", "lookup_table_bytes")
+LIMITS = ("record_bytes", "batch_bytes", "chunk_bytes", "lookup_table_bytes")
 OF_CONVERTING = (*("to", "drop", "set", "options", "format", "on_damage", "filters", "limits", "filesystem"),)
 OF_RECORDS = (
     *("uuid", "type", "value", "partition", "tenant", "index", "timestamp", "timestamp_us", "offset", "version"),

@@ -43,7 +43,6 @@ proptest! {
         damage in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>(), 1usize..300), 0..5),
         unused in 0usize..400,
         window_bytes in 1usize..3000,
-        max_chunk_bytes in 0u64..500,
     ) {
         let mut bytes = file(&chunks);
         let sound = bytes.len();
@@ -69,7 +68,7 @@ proptest! {
         }
         let windowed = scan(
             Arc::new(Windowed(bytes.clone())),
-            &lenient().window_bytes(window_bytes).set("chunk_memory_bytes", max_chunk_bytes),
+            &lenient().window_bytes(window_bytes),
         ).unwrap();
         prop_assert_eq!(&windowed.0, &records);
         prop_assert_eq!(&windowed.1, &ledger);

@@ -1,7 +1,6 @@
 //! Payloads of chunked segments: frames that are not what they should be, chunks too large to keep, limits, hostile claims.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::common::chunked::{
     Record, assert_kinds, collect, content, frame, header, lenient, noise, push_chunk,
@@ -11,7 +10,6 @@ use crate::common::{Windowed, assert_covers, source};
 use seglake::Error;
 use seglake::format::{Filter, Options, Start, Step, open};
 use seglake::ledger::{Cause, Kind, Span};
-use seglake::source::Source;
 use seglake::verbs::verify;
 
 /// A chunk of records of many sizes, with small ones around it.
@@ -33,19 +31,12 @@ fn large() -> (Vec<u8>, Vec<Record>) {
 }
 
 #[test]
-fn a_chunk_too_large_to_buffer_is_emitted_in_a_second_pass() {
+fn a_large_chunk_is_emitted_in_steps() {
     let (bytes, all) = large();
-    for (max_chunk_bytes, window_bytes) in [
-        (0, 1 << 20),
-        (5000, 1000),
-        (200_000, 1 << 20),
-        (1 << 20, 4096),
-    ] {
-        let options = lenient()
-            .set("chunk_memory_bytes", max_chunk_bytes)
-            .window_bytes(window_bytes);
+    for window_bytes in [1000, 4096, 1 << 20] {
+        let options = lenient().window_bytes(window_bytes);
         let (records, _) = scan(Arc::new(Windowed(bytes.clone())), &options).unwrap();
-        assert!(records == all, "of at most {max_chunk_bytes} bytes");
+        assert!(records == all, "in windows of {window_bytes} bytes");
         let without = options.clone().values(false);
         let (records, _) = scan(source(&bytes), &without).unwrap();
         assert_eq!(records.len(), all.len());
@@ -70,77 +61,9 @@ fn a_chunk_too_large_to_buffer_is_emitted_in_a_second_pass() {
     let (_, ledger) = scan(source(&bytes), &lenient()).unwrap();
     let mut damaged = bytes.clone();
     damaged[usize::try_from(ledger[2].end).unwrap() - 1] ^= 1;
-    let options = lenient().set("chunk_memory_bytes", 5000);
-    let (records, ledger) = scan(source(&damaged), &options).unwrap();
+    let (records, ledger) = scan(source(&damaged), &lenient()).unwrap();
     assert_eq!(records.len(), 4);
     assert_eq!(ledger[2].cause, Some(Cause::PayloadInvalid));
-}
-
-/// A file that becomes another one of the same length.
-struct Turning {
-    before: Vec<u8>,
-    after: Vec<u8>,
-    turned: AtomicBool,
-}
-
-impl Source for Turning {
-    fn len(&self) -> u64 {
-        self.before.len() as u64
-    }
-
-    fn path(&self) -> Option<&std::path::Path> {
-        None
-    }
-
-    fn read_exact_at(&self, offset: u64, buffer: &mut [u8]) -> seglake::Result<()> {
-        let turned = self.turned.load(Ordering::Relaxed);
-        let bytes = if turned { &self.after } else { &self.before };
-        let start = usize::try_from(offset).unwrap();
-        buffer.copy_from_slice(&bytes[start..start + buffer.len()]);
-        // The first pass ends with the payload's last bytes.
-        self.turned
-            .fetch_or(start + buffer.len() == bytes.len(), Ordering::Relaxed);
-        Ok(())
-    }
-}
-
-#[test]
-fn a_chunk_that_changes_between_the_passes_is_noticed() {
-    let chunk = |byte| {
-        let mut body = noise(1, 100_000);
-        body[60_000] = byte;
-        let mut bytes = Vec::new();
-        push_records(
-            &mut bytes,
-            0,
-            &[(0, noise(2, 10_000)), (0, body), (0, noise(3, 10_000))],
-        );
-        bytes
-    };
-    let options = lenient()
-        .set("chunk_memory_bytes", 20_000)
-        .window_bytes(1000);
-    let turning = |after| Turning {
-        before: chunk(1),
-        after,
-        turned: AtomicBool::new(false),
-    };
-    let same = scan(Arc::new(turning(chunk(1))), &options).unwrap();
-    assert_eq!(same.0.len(), 3);
-    let mut walk = open(Arc::new(turning(chunk(2))), &options, Start::Beginning).unwrap();
-    let mut records = Vec::new();
-    let error = loop {
-        match walk.step() {
-            Ok(Step::More) => collect(&*walk, &mut records),
-            Ok(other) => panic!("{other:?}"),
-            Err(error) => break error,
-        }
-    };
-    assert!(
-        matches!(&error, Error::Io { .. }) && error.to_string().contains("changed"),
-        "{error}"
-    );
-    assert!(records.len() < 2 && records.iter().all(|record| same.0.contains(record)));
 }
 
 #[test]
@@ -169,30 +92,20 @@ fn a_readers_limits_are_no_damage() {
         let options = lenient().set("chunk_bytes", limit_chunk_bytes as u64);
         assert_eq!(scan(source(&bytes), &options).is_ok(), is_read);
     }
-    assert_eq!(
-        limited(&options.clone().set("chunk_memory_bytes", 5000).strict(true)),
-        "chunk_bytes"
-    );
+    assert_eq!(limited(&options.clone().strict(true)), "chunk_bytes");
     let verified = verify(source(&bytes), &options, |_| Ok(()));
     assert!(matches!(verified, Err(Error::Limit { .. })));
-    for max_chunk_bytes in [5000, 64 << 20] {
-        let options = lenient()
-            .record_bytes(300_012)
-            .set("chunk_memory_bytes", max_chunk_bytes);
-        assert_eq!(limited(&options), "record_bytes");
-        let mut walk = open(source(&bytes), &options, Start::Beginning).unwrap();
-        let mut records = Vec::new();
-        while walk.step().is_ok() {
-            collect(&*walk, &mut records);
-        }
-        assert_eq!(records.len(), 11, "the records in front of it");
-        assert!(matches!(walk.step(), Err(Error::Limit { .. })));
-        assert!(
-            verify(source(&bytes), &options, |_| Ok(()))
-                .unwrap()
-                .is_sound()
-        );
+    let options = lenient().record_bytes(300_012);
+    assert_eq!(limited(&options), "record_bytes");
+    let mut walk = open(source(&bytes), &options, Start::Beginning).unwrap();
+    let mut records = Vec::new();
+    while walk.step().is_ok() {
+        collect(&*walk, &mut records);
     }
+    assert_eq!(records.len(), 11, "the records in front of it");
+    assert!(matches!(walk.step(), Err(Error::Limit { .. })));
+    let verified = verify(source(&bytes), &options, |_| Ok(()));
+    assert!(verified.unwrap().is_sound());
 }
 
 #[test]

@@ -7,7 +7,6 @@ use crate::common::chunked::{
     collect, content, frame, header, lenient, noise, push_chunk, push_records, scan, segment,
     stored_frame,
 };
-use crate::common::counting::Counting;
 use crate::common::{Windowed, assert_covers, source};
 use seglake::Error;
 use seglake::format::{Eof, Filter, RecordId, Start, Step, lookup, open};
@@ -161,37 +160,6 @@ fn padding_is_judged_when_it_is_complete() {
             assert_eq!((&records, &ledger), (&all, &complete), "{cut}");
             assert_eq!(walk.offset(), bytes.len() as u64);
         }
-    }
-}
-
-/// The second pass over a chunk that is too large to buffer emits each piece once it is proven, and reads no
-/// further than that.
-#[test]
-fn a_large_chunk_is_emitted_as_it_is_read() {
-    const MIB: usize = 1 << 20;
-    let own: Vec<_> = (0..64_i64)
-        .map(|at| (at, noise(at.cast_unsigned(), MIB / 4)))
-        .collect();
-    let mut bytes = Vec::new();
-    push_chunk(&mut bytes, 0, 64, &stored_frame(&content(&own)));
-    for max_chunk_bytes in [0, 64 << 10, MIB as u64, 3 * MIB as u64] {
-        let source = Counting::new(bytes.clone());
-        let options = lenient()
-            .set("chunk_memory_bytes", max_chunk_bytes)
-            .window_bytes(64 << 10);
-        let mut walk = open(source.clone(), &options, Start::Beginning).unwrap();
-        let (mut records, mut read) = (Vec::new(), 0);
-        while walk.step().unwrap() == Step::More {
-            collect(&*walk, &mut records);
-            read += usize::try_from(source.take().0).unwrap();
-            let given = records.len() * (MIB / 4);
-            let most = bytes.len() + given + 3 * MIB;
-            assert!(
-                read <= most,
-                "{read} bytes, {given} given, of at most {max_chunk_bytes}"
-            );
-        }
-        assert_eq!(records.len(), 64);
     }
 }
 

@@ -224,9 +224,9 @@ def test_another_dialect_with_other_columns_is_refused(spark: SparkSession, tmp_
         ({"dialect": "draft-2"}, IngestError, "there is no dialect 'draft-2': it is one of draft, draft-1.1, autobase"),
         ({"format": "active", "dialect": "draft"}, IngestError, "dialect does not concern active files"),
         (
-            {"format": "oplog", "limits": {"chunk_memory_bytes": 5}},
+            {"format": "oplog", "limits": {"chunk_bytes": 5}},
             IngestError,
-            "chunk_memory_bytes does not concern oplog files",
+            "chunk_bytes does not concern oplog files",
         ),
         ({"limits": {"record_bytes": 0}}, ValueError, "record_bytes is 0: expected at least 1"),
         ({"limits": {"chunk_bytes": -1}}, ValueError, "chunk_bytes is -1: expected at least 1"),

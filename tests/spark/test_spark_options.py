@@ -26,9 +26,9 @@ def test_defaults() -> None:
 
 
 def test_limits_are_those_that_formats_declare() -> None:
-    options = parse(recordBytes="5", chunkBytes="1k", CHUNKMEMORYBYTES="0", lookupTableBytes="2m")
+    options = parse(recordBytes="5", CHUNKBYTES="1k", lookupTableBytes="2m")
     assert options.record_bytes == 5
-    limits = {"chunk_bytes": 1024, "chunk_memory_bytes": 0, "lookup_table_bytes": 2 << 20}
+    limits = {"chunk_bytes": 1024, "lookup_table_bytes": 2 << 20}
     assert dict(options.format_options.limits) == limits
     assert options.format_options.arguments("sealed", record_bytes=5) == {
         "limits": {"lookup_table_bytes": 2 << 20, "record_bytes": 5}

@@ -216,10 +216,8 @@ fn read(
     let mut scan = Scan::new();
     let mut walk = open(source.clone(), options, Start::Part(part)).unwrap();
     for number in 0.. {
-        if number == stop {
-            if let Some(carry) = walk.carry() {
-                walk = open(source.clone(), options, Start::Carry(&carry)).unwrap();
-            }
+        if let Some(carry) = walk.carry().filter(|_| number == stop) {
+            walk = open(source.clone(), options, Start::Carry(&carry)).unwrap();
         }
         match walk.step() {
             Ok(Step::More) => {

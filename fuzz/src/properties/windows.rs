@@ -17,7 +17,6 @@ pub(super) fn check(format: &'static Format, bytes: &[u8]) {
             let options = options
                 .clone()
                 .window_bytes(*draw.of_these(&WINDOWS))
-                .set("chunk_memory_bytes", *draw.of_these(&[0, 60, 1 << 20]))
                 .strict(strict);
             let expected = if strict {
                 Scan::of(bytes, &readings_of(&options).strict(strict))

@@ -67,8 +67,7 @@ def ingest(
             in order for each file. By default the key is that of the environment variable `SEGLAKE_KEY`, or else the
             public default key.
         limits: limits in bytes, as in `seglake.open`. `record_bytes` (2^31-1): a file with a larger record has the
-            status `limit`. `chunk_bytes` (1 GiB): so has one with a chunk of more content. `chunk_memory_bytes` (64
-            MiB): a chunk with more content is decoded twice, in little memory.
+            status `limit`. `chunk_bytes` (256 MiB): so has one with a chunk of more content.
         target_file_bytes: the size, in bytes, from which on an output file is not added to.
         on_wrong_key: what is done about a file for which the key seems to be wrong, as no record checks although the
             structure is sound. `record`: nothing of it is ingested, `files` says so, and the other files are. `stop`:

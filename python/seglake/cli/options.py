@@ -295,8 +295,8 @@ def limits(command: Command) -> Command:
         metavar="NAME=SIZE",
         multiple=True,
         callback=_limits,
-        help="A limit other than the default: record_bytes (2GiB); for chunked files chunk_bytes (1GiB) and "
-        "chunk_memory_bytes (64MiB); can be given again.",
+        help="A limit other than the default: record_bytes (2GiB); for chunked files chunk_bytes (256MiB); "
+        "can be given again.",
     )(command)
 
 

@@ -50,8 +50,7 @@ limits! {
     /// A longer record is hashed or decoded in pieces first, so that a false length costs no memory. Also the most
     /// memory reserved for the content size that a frame states.
     unverified_bytes: u64 = 8 << 20, fuzzing 256;
-    /// The most bytes of a content, or of a tenant ID, that stay in memory if bodies are not read. A longer tenant ID
-    /// reads as null.
+    /// The most bytes of a tenant ID that stay in memory if bodies are not read. A longer one reads as null.
     unwanted_bytes: u64 = 32 << 20, fuzzing 256;
 
     // Steps and buffers of all formats.
@@ -169,8 +168,6 @@ limits! {
     chunked_step_rows: usize = 16 << 10, fuzzing 4;
     /// The most bytes of bodies in a step, unless the first record has more.
     chunked_step_bytes: usize = 4 << 20, fuzzing 128;
-    /// How much content is decoded at once in the second pass over a large chunk.
-    second_pass_bytes: usize = 256 << 10, fuzzing 64;
     /// The most body lengths of a content that stay in memory.
     kept_lengths: usize = 64 << 10, fuzzing 3;
     /// How much of a payload is decoded between two polls for an interrupt, and the least that is read at once.

@@ -67,8 +67,7 @@ with_keywords! {
 /// batch_rows: a batch ends before it has more rows; it has at least one.
 /// limits: a dict of limits in bytes. `record_bytes` (2147483647): a larger record raises LimitError when it is to be returned.
 ///     `batch_bytes` (8388608): a batch ends before it has more bytes of values, but has at least one row. Of chunked files:
-///     `chunk_memory_bytes` (67108864): a chunk with more content is decoded twice instead of into a buffer. `chunk_bytes`
-///     (1073741824): one with more content raises LimitError. Of sealed files: `lookup_table_bytes` (16777216): the most memory
+///     `chunk_bytes` (268435456): a chunk with more content raises LimitError. Of sealed files: `lookup_table_bytes` (16777216): the most memory
 ///     for a table that makes `get` faster.
 /// filesystem: a `pyarrow.fs.FileSystem` or an `fsspec` file system. `source` is then a path or URI within it, and so is `index`.
 ///

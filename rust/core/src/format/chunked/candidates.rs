@@ -3,11 +3,11 @@
 use std::ops::Range;
 use std::sync::Arc;
 
+use super::LIMIT_BYTES;
 use super::hop;
 use super::judge::{Head, structure};
 use super::layout::{ALIGNMENT, HEADER_BYTES, Header, align};
 use super::payload::{Input, check};
-use super::{CHUNK_MEMORY_BYTES, LIMIT_BYTES};
 use crate::engine::Options;
 use crate::engine::candidate::{Candidate, Candidates, MAX_TRIED_BYTES, Trial, read_piece};
 use crate::error::Result;
@@ -85,7 +85,6 @@ impl Chunked {
         let options = self.options.clone();
         let options = options
             .window_bytes(usize::MAX)
-            .set(CHUNK_MEMORY_BYTES.name, MAX_CONTENT_BYTES)
             .set(LIMIT_BYTES.name, MAX_CONTENT_BYTES);
         let start = at + HEADER_BYTES as u64;
         let mut head = Vec::new();

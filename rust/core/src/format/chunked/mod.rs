@@ -58,16 +58,8 @@ const INDEX: FormatOption = FormatOption {
     about: "where the index is; it only makes looking up faster",
 };
 
-/// The maximum content of a chunk.
-const MAX_CHUNK_BYTES: u64 = 1 << 30;
-
-/// Which chunks are decoded in one piece.
-const CHUNK_MEMORY_BYTES: FormatOption = FormatOption::bytes(
-    "chunk_memory_bytes",
-    64 << 20,
-    [0, i64::MAX as u64],
-    "a chunk with at most this much content is decoded into memory; a larger one is verified in one pass and read in a second",
-);
+/// The maximum content of a chunk, which is decoded into memory: a few bytes can claim much.
+const MAX_CHUNK_BYTES: u64 = 256 << 20;
 
 /// Which chunks are decoded at all.
 const LIMIT_BYTES: FormatOption = FormatOption::bytes(
@@ -112,7 +104,7 @@ pub static FORMAT: Format = Format {
     checked: Checked::Checksum,
     has_plain_values: false,
     marks_damage: false,
-    open_options: &[INDEX, CHUNK_MEMORY_BYTES, LIMIT_BYTES],
+    open_options: &[INDEX, LIMIT_BYTES],
     create_options: &[
         APPENDS,
         ZERO_TORN_TAIL,

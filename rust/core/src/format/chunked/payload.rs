@@ -2,12 +2,11 @@
 
 use std::sync::Arc;
 
+use super::LIMIT_BYTES;
 use super::judge::{BadPayload, Payload};
 use super::layout::{HEADER_BYTES, Header};
 use super::records::Count;
-use super::{CHUNK_MEMORY_BYTES, LIMIT_BYTES};
 use crate::bug::OrBug;
-use crate::checksum::{Incremental, Key};
 use crate::compress::{BadFrame, Decoder, FrameHead, MAX_HEAD_BYTES};
 use crate::cursor::Cursor;
 use crate::engine::Options;
@@ -44,17 +43,6 @@ impl Input {
         self.window
             .load(&*self.source, at, min, self.options.window_bytes)?;
         Ok(self.window.bytes(&*self.source, at))
-    }
-
-    /// The most bytes of a content that are buffered. Readers without bodies need less memory.
-    pub(super) fn buffered_bytes(&self) -> u64 {
-        match self.options.values {
-            true => self.options.bytes(&CHUNK_MEMORY_BYTES),
-            false => self
-                .options
-                .bytes(&CHUNK_MEMORY_BYTES)
-                .min(LIMITS.unwanted_bytes),
-        }
     }
 
     /// The error for a chunk at `position` whose content is larger than the options allow.
@@ -183,63 +171,6 @@ impl Decoding {
     }
 }
 
-/// Hashes of a content's pieces of one size, however it was cut: a second pass uses them to verify that it sees
-/// the same.
-pub(super) struct Pieces {
-    size: u64,
-    filled: u64,
-    current: Incremental,
-    pub(super) hashes: Vec<u64>,
-}
-
-impl Pieces {
-    /// Creates pieces for a reader that buffers chunks of up to `chunk_memory_bytes`.
-    pub(super) fn new(max_chunk_bytes: u64) -> Self {
-        Self {
-            size: max_chunk_bytes.clamp(4 << 10, 1 << 20),
-            filled: 0,
-            current: Incremental::new(&Key::DEFAULT),
-            hashes: Vec::new(),
-        }
-    }
-
-    pub(super) fn take(&mut self, mut bytes: &[u8]) {
-        while !bytes.is_empty() {
-            let room = saturating_usize(self.size - self.filled);
-            let (now, later) = bytes.split_at(room.min(bytes.len()));
-            self.current.update(now);
-            self.filled += now.len() as u64;
-            bytes = later;
-            if self.filled == self.size {
-                self.finish();
-            }
-        }
-    }
-
-    /// Ends the last piece, unless it is empty.
-    pub(super) fn finish(&mut self) {
-        if self.filled > 0 {
-            let fresh = Incremental::new(&Key::DEFAULT);
-            self.hashes
-                .push(std::mem::replace(&mut self.current, fresh).finish());
-            self.filled = 0;
-        }
-    }
-
-    /// The total length of the complete pieces.
-    pub(super) const fn complete(&self) -> u64 {
-        self.hashes.len() as u64 * self.size
-    }
-}
-
-/// The result of verifying a good payload.
-pub(super) enum Checked {
-    /// It is good, and its content is in the buffer.
-    Whole,
-    /// It is good, but its content is too large to buffer. These are the hashes of its pieces.
-    Large(Vec<u64>),
-}
-
 /// Rule 28: verifies the payload of this header's chunk at `at`. Its content is put into `content`.
 ///
 /// # Errors
@@ -249,44 +180,36 @@ pub(super) fn check(
     header: &Header,
     at: u64,
     content: &mut Vec<u8>,
-) -> Result<Payload<Checked>> {
+) -> Result<Payload<()>> {
     input.lengths.clear();
     content.clear();
     content.shrink_to(LIMITS.kept_content_bytes);
-    let max = input.buffered_bytes();
+    let limit = input.options.bytes(&LIMIT_BYTES);
     let mut decoding =
         match Decoding::begin(input, at + HEADER_BYTES as u64, header.payload_end(at))? {
             Ok(decoding) => decoding,
             Err(bad) => return Ok(Err(BadPayload::Frame(bad))),
         };
-    // One byte more than may be buffered shows that there is more.
-    let most = saturating_usize(max).saturating_add(1);
+    // One byte more than the limit shows that there is more.
+    let most = saturating_usize(limit).saturating_add(1);
     let stated = decoding.missing.unwrap_or_default();
     let trusted = stated.min(LIMITS.unverified_bytes);
     content.reserve_exact(saturating_usize(trusted).min(most));
     let mut count = Count::new(header.records);
-    let mut pieces: Option<Pieces> = None;
-    let mut total = 0_u64;
     loop {
-        if pieces.is_none() && content.len() == content.capacity() {
+        if content.len() == content.capacity() {
             let room = content.len().max(LIMITS.payload_output_bytes);
             content.reserve_exact(room.min(most.saturating_sub(content.len())).max(1));
         }
         let before = content.len();
         let piece = decoding.more(input, content)?;
         let fresh = content.get(before..).or_bug("content that only grows")?;
-        total += fresh.len() as u64;
         if !count.take(fresh, &mut input.lengths) {
             return Ok(Err(BadPayload::MoreRecords));
         }
-        if total > input.options.bytes(&LIMIT_BYTES) {
+        let total = content.len() as u64;
+        if total > limit {
             return Err(input.too_large(at, stated.max(total)));
-        }
-        if total > max {
-            let pieces = pieces.get_or_insert_with(|| Pieces::new(max));
-            pieces.take(content);
-            content.clear();
-            content.shrink_to(LIMITS.payload_input_bytes);
         }
         match piece {
             Piece::More => {}
@@ -294,11 +217,5 @@ pub(super) fn check(
             Piece::Bad(bad) => return Ok(Err(BadPayload::Frame(bad))),
         }
     }
-    Ok(count.at_end().map(|()| match pieces {
-        None => Checked::Whole,
-        Some(mut pieces) => {
-            pieces.finish();
-            Checked::Large(pieces.hashes)
-        }
-    }))
+    Ok(count.at_end())
 }

@@ -7,7 +7,7 @@ use super::emitting::Emitting;
 use super::hop::Gap;
 use super::judge::{self, Extent, Fault, Head, Judged, Payload, structure};
 use super::layout::{ALIGNMENT, HEADER_BYTES, Header, Item, align};
-use super::payload::{Checked, Input, check};
+use super::payload::{Input, check};
 use super::records::{Bounds, ChunkRows, Place};
 use super::resync::{Reach, Search};
 use super::state::{State, Until};
@@ -137,15 +137,8 @@ impl ChunkedScan {
     /// emitted.
     fn check(&mut self, header: Header, at: u64) -> Result<Payload<Emitting>> {
         self.emitting = None;
-        Ok(
-            match check(&mut self.input, &header, at, &mut self.content)? {
-                Ok(Checked::Whole) => Ok(Emitting::whole(at, header, &self.content)),
-                Ok(Checked::Large(pieces)) => {
-                    Ok(Emitting::large(&mut self.input, at, header, pieces)?)
-                }
-                Err(bad) => Err(bad),
-            },
-        )
+        let payload = check(&mut self.input, &header, at, &mut self.content)?;
+        Ok(payload.map(|()| Emitting::new(at, header)))
     }
 
     /// Whether the walk ends after the wanted offsets, and the file has more.
@@ -189,12 +182,7 @@ impl ChunkedScan {
         if emitting.done < self.state.emitted {
             emitting.skip(self.state.emitted);
         }
-        emitting.next(
-            &mut self.input,
-            &self.bounds,
-            &mut self.content,
-            &mut self.records,
-        )?;
+        emitting.next(&self.input, &self.bounds, &self.content, &mut self.records)?;
         let (position, header, done) = (emitting.position, emitting.header, emitting.done);
         self.position = position;
         if !emitting.is_done() {
