@@ -175,6 +175,11 @@ impl Error {
         )
     }
 
+    /// The error for damage at this offset.
+    pub(crate) fn damage(path: Option<&Path>, offset: u64, finding: Finding) -> Self {
+        Self::Damage(Box::new(Damage::new(path, offset, finding)))
+    }
+
     /// The error for a record, or `what` of it, that is larger than `record_bytes`.
     pub(crate) fn record_too_large(
         path: Option<&Path>,

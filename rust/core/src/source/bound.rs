@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use super::{Source, check_within, passed_on};
-use crate::error::{Damage, Error, Finding, Result};
+use crate::error::{Error, Finding, Result};
 use crate::ledger::Cause;
 use crate::words::words;
 
@@ -81,7 +81,7 @@ impl Bound {
             _ => None,
         };
         match finding {
-            Some(finding) => Err(Error::Damage(Box::new(Damage::new(path, end, finding)))),
+            Some(finding) => Err(Error::damage(path, end, finding)),
             None => Ok(()),
         }
     }

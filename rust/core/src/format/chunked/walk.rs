@@ -12,7 +12,7 @@ use super::records::{Bounds, ChunkRows, Place};
 use super::resync::{Reach, Search};
 use super::state::{State, Until};
 use crate::engine::{Advance, Carry, Driver, Eof, Options, Scan, check_start};
-use crate::error::{Damage, Error, Result};
+use crate::error::{Error, Result};
 use crate::ledger::{Cause, Fate, Kind, Span, Tiling, is_refused};
 use crate::saturating::saturating_usize;
 use crate::source::Source;
@@ -281,11 +281,7 @@ impl ChunkedScan {
 
     fn damage_error(&self, fault: Fault) -> Error {
         let finding = fault.finding();
-        Error::Damage(Box::new(Damage::new(
-            self.input.source.path(),
-            self.state.at,
-            finding,
-        )))
+        Error::damage(self.input.source.path(), self.state.at, finding)
     }
 }
 

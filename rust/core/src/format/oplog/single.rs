@@ -12,7 +12,7 @@ use super::resolved::Resolved;
 use super::rows::{Bodies, OplogRows};
 use super::{autobase, encode};
 use crate::engine::Dialect;
-use crate::error::{Damage, Error, Result};
+use crate::error::{Error, Result};
 use crate::own::Own;
 use crate::record::{RecordSet, Rows, Value};
 
@@ -131,7 +131,7 @@ fn damage(stop: Stop) -> Error {
         Stop::Error(error) => *error,
         Stop::Fault(fault) => {
             let finding = fault.finding();
-            Error::Damage(Box::new(Damage::new(None, fault.at(), finding)))
+            Error::damage(None, fault.at(), finding)
         }
     }
 }

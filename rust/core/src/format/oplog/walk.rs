@@ -14,7 +14,7 @@ use super::rows::{Bodies, Large, OplogRows, changed};
 use crate::engine::{
     Advance, Carry, Driver, Eof, Numbers, OfUnproven, Options, Scan, Start, check_start,
 };
-use crate::error::{Damage, Error, Finding, Result};
+use crate::error::{Error, Finding, Result};
 use crate::ledger::{Kind, Span, Tiling};
 use crate::limits::LIMITS;
 use crate::record::Checked;
@@ -290,11 +290,7 @@ impl OplogScan {
     }
 
     pub(super) fn damage_error(&self, finding: Finding) -> Error {
-        Error::Damage(Box::new(Damage::new(
-            self.source.path(),
-            self.state.at,
-            finding,
-        )))
+        Error::damage(self.source.path(), self.state.at, finding)
     }
 
     pub(super) fn too_large(&self, record: &Record) -> Error {

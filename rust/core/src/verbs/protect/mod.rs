@@ -17,7 +17,7 @@ use crate::bug::OrBug;
 use crate::cause::Cause;
 use crate::disk::DiskRef;
 use crate::engine::Options;
-use crate::error::{Damage, Error, Finding, Result};
+use crate::error::{Error, Finding, Result};
 use crate::os_paths as paths;
 use crate::output::InPlace;
 use crate::parity::{self, Coverage, Extended, Files, Parameters, Refusal, Set};
@@ -314,11 +314,7 @@ impl Job<'_, '_> {
             expected: found.expected,
             actual: found.actual,
         };
-        Error::Damage(Box::new(Damage::new(
-            self.file.path(),
-            found.start,
-            finding,
-        )))
+        Error::damage(self.file.path(), found.start, finding)
     }
 
     fn protected(
