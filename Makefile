@@ -70,7 +70,7 @@ export PROPTEST_RNG_SEED
 MAKEFLAGS += --no-builtin-rules
 .DELETE_ON_ERROR:
 .DEFAULT_GOAL := help
-.PHONY: help develop build java demo test test-more beside oracles test-clusters test-spark-versions test-stores test-rust example properties interop damage parity crash fuse kills soak fuzz corpus compare mutants sanitize lint structure coverage audit format bench bench-spark bench-guard criterion kaitai lock clean
+.PHONY: help develop build java demo test test-more beside oracles test-clusters test-spark-versions test-stores test-rust properties interop damage parity crash fuse kills soak fuzz corpus compare mutants sanitize lint structure coverage audit format bench bench-spark bench-guard criterion kaitai lock clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -109,7 +109,6 @@ beside:
 
 test-more: $(VENV)/.optimized java ## Run the tests that take long and seldom find anything: Sparks of their own, packages, fewer features
 	$(CARGO) clippy --locked --package seglake --all-targets --no-default-features -- -D warnings
-	$(MAKE) --no-print-directory example
 	$(PYTEST) -m more $(PYTEST_ARGS)
 
 oracles: $(VENV)/.extension $(VENV)/.kaitai ## Run the oracle tests, and record that they passed
@@ -133,9 +132,6 @@ test-stores: $(VENV)/.extension build/stores/.installed ## Run the tests of stor
 test-rust: $(VENV)/.requirements ## Run the Rust tests alone
 	CARGO_INCREMENTAL=0 $(CARGO) test --locked --workspace --all-features
 	$(CARGO) test --locked --manifest-path tests/shuttle/Cargo.toml
-
-example: build/example/.extension java ## Test the format that docs/adding-a-format.md adds, in a build that has it
-	PYTHONPATH=$(CURDIR)/build/example/site PYSPARK_PYTHON=$(CURDIR)/$(BIN)/python $(BIN)/python -m pytest tests/example
 
 properties: $(VENV)/.extension java ## Run the property tests with new cases, PROPERTY_ROUNDS (1) times
 	for round in $$(seq $(PROPERTY_ROUNDS)); do \
@@ -306,13 +302,6 @@ $(VENV)/.extension: $(VENV)/.requirements $(EXTENSION_SOURCES)
 $(VENV)/.optimized: $(VENV)/.requirements $(EXTENSION_SOURCES)
 	$(BIN)/maturin develop --release
 	@touch $@ $(VENV)/.extension
-
-# A package of its own, without optimization: it is tested and never shipped.
-build/example/.extension: $(VENV)/.requirements $(EXTENSION_SOURCES) $(shell find python -name '*.py')
-	rm -rf build/example
-	CARGO_INCREMENTAL=0 $(BIN)/maturin build --locked --features example-format --out build/example/wheel
-	$(BIN)/python -m zipfile -e build/example/wheel/*.whl build/example/site
-	@touch $@
 
 $(INTEROP)/node_modules/.installed: $(INTEROP)/package.json $(INTEROP)/package-lock.json
 	@command -v npm > /dev/null || { echo "Node.js 20 or newer, with npm, is needed to install the package autobase" >&2; exit 1; }

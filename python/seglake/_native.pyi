@@ -340,8 +340,8 @@ def create(
     dialect: how messages are laid out: "draft" (default), "draft-1.1" or "autobase" (oplog).
     key: the key of the checksums, as in `open` (active, sealed). Of several the first is written with.
     if_exists: what is done with a file that exists already. "error" raises FileExistsError; "append" goes on
-        after its last record, and walks it first (active, chunked, oplog); "overwrite" replaces it once the new
-        one is complete (sealed, tenant).
+        after its last record, and walks it first (active, chunked, oplog, tfrecord); "overwrite" replaces it once
+        the new one is complete (sealed, tenant).
     zero_torn_tail: if an existing file ends in one record, chunk or message that was not written to its end, move
         that into `FILE.OFFSET.quarantine` beside it, synced, and go on there. Otherwise it raises DamageError.
         All other damage at the end, and a key that seems wrong, always do. FormatError where the file is probably
@@ -372,7 +372,7 @@ def formats(*, dialect: DialectName | None = None) -> dict[str, Format]:
     unknown one.
 
     >>> list(seglake.formats())
-    ['active', 'sealed', 'tenant', 'chunked', 'oplog']
+    ['active', 'sealed', 'tenant', 'chunked', 'oplog', 'tfrecord']
     >>> seglake.formats()["chunked"].identifier
     ('offset',)
     """
@@ -385,7 +385,8 @@ def detect(
     filesystem: _FileSystem | None = None,
 ) -> Detection:
     """Tells a file's format by its content, and by its extension where the content does not tell. Formats without a
-    magic number (active, oplog) are told by their first records; an oplog's are decoded as `dialect` says.
+    magic number (active, oplog, tfrecord) are told by their first records; an oplog's are decoded as `dialect`
+    says.
 
     Raises OSError where the file cannot be read.
 
@@ -982,10 +983,10 @@ class Reader:
         themselves, on any machine. Together they give each record, and each damaged range, that the whole file
         gives, once, in their order.
 
-        There is one part where the file has no more bytes, where its format has no parts (active, oplog), or
-        where it is not certain that parts give what the whole does: sealed files without a trailer, under a key
-        that was not given, or with a damaged index; tenant files of version 1 or with a damaged table of
-        contents; chunked files with a damaged header or a torn tail. Reads no records. Raises ValueError where
+        There is one part where the file has no more bytes, where its format has no parts (active, oplog,
+        tfrecord), or where it is not certain that parts give what the whole does: sealed files without a trailer,
+        under a key that was not given, or with a damaged index; tenant files of version 1 or with a damaged table
+        of contents; chunked files with a damaged header or a torn tail. Reads no records. Raises ValueError where
         `max_bytes` is not positive.
 
         >>> parts = seglake.open("orders.sealed").split(64)
@@ -2319,10 +2320,10 @@ class Detection:
 class Writer:
     """Writes records to one file. Leaving the `with` block closes it.
 
-    Append-only formats (active, chunked, oplog) buffer: `flush` hands records to the operating system, `sync` to
-    the disk, and what was written until an exception leaves the `with` block is valid. Formats that are written
-    whole (sealed, tenant) appear under their name when they are closed, and not at all when the block is left by
-    an exception.
+    Append-only formats (active, chunked, oplog, tfrecord) buffer: `flush` hands records to the operating system,
+    `sync` to the disk, and what was written until an exception leaves the `with` block is valid. Formats that are
+    written whole (sealed, tenant) appear under their name when they are closed, and not at all when the block is
+    left by an exception.
 
     >>> with seglake.create("new.chunks", format="chunked") as orders:
     ...     orders.write(timestamp=0, value=b"first"), orders.write(timestamp=1, value=b"second")

@@ -5,7 +5,14 @@ from typing import Any
 
 import seglake
 
-EXTENSIONS = {"active": "active", "sealed": "sealed", "tenant": "tenant", "chunked": "chunks", "oplog": "oplog"}
+EXTENSIONS = {
+    "active": "active",
+    "sealed": "sealed",
+    "tenant": "tenant",
+    "chunked": "chunks",
+    "oplog": "oplog",
+    "tfrecord": "tfrecord",
+}
 RECORDS = 20
 START_US = 1_700_000_000_000_000
 
@@ -18,6 +25,7 @@ def fields(format: str, number: int) -> dict[str, Any]:
         "tenant": {"partition": number // 10, "tenant": "ab"[number % 10 // 5]},
         "chunked": {"timestamp": START_US + number},
         "oplog": {"version": 1, "checkpointer": 1, "clock": [], "abi": 0, "batch": 1},
+        "tfrecord": {},
     }[format]
 
 
@@ -40,6 +48,6 @@ def damage(path: Path, number: int) -> None:
     with seglake.open(path) as reader:
         record = list(reader)[number]
     content = bytearray(path.read_bytes())
-    at = content.index(record.value, record.position + 16)
+    at = content.index(record.value, record.position + (12 if path.suffix == ".tfrecord" else 16))
     content[at] ^= 1
     path.write_bytes(content)

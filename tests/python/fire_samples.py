@@ -57,8 +57,7 @@ def values(records: Any) -> list[bytes]:
 def ids(path: Path | str) -> list[Any]:
     """What each record of a file is found by."""
     reader = seglake.open(path)
-    names = {"active": ("uuid",), "sealed": ("uuid",), "chunked": ("offset",), "oplog": ("seq",)}
-    own = names.get(reader.format, ("partition", "tenant", "index"))
+    own = seglake.formats()[reader.format].identifier
     found = [tuple(getattr(record, name) for name in own) for record in reader]
     return [id if len(id) > 1 else id[0] for id in found]
 

@@ -18,7 +18,7 @@ from fire_samples import FORMATS, RECORDS, expected, forked, raises, values, wri
 
 import seglake
 
-APPENDED = ("active", "chunked", "oplog")
+APPENDED = ("active", "chunked", "oplog", "tfrecord")
 WHOLE = ("sealed", "tenant")
 # So much is in a file with its index beside it, or with nothing.
 ALLOWED = {format: {f"new.{extension}"} for format, extension in EXTENSIONS.items()}

@@ -15,7 +15,7 @@ from loops import Test, looped
 import seglake
 
 VECTORS = Path(__file__).parents[1] / "vectors"
-FORMATS = ("active", "sealed", "tenant", "chunked", "oplog")
+FORMATS = ("active", "sealed", "tenant", "chunked", "oplog", "tfrecord")
 # Files that look as if they were read with a wrong key, by docs/formats: no record is verified, and the structure is
 # sound or there is only one record. The golden files have no field for that.
 WRONG_KEY = (

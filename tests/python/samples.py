@@ -83,11 +83,16 @@ def autobase(number: int) -> dict[str, Any]:
     }
 
 
+def plain_value(number: int) -> dict[str, Any]:
+    return {"value": value(number)}
+
+
 SAMPLES = {
     "active": Sample("active", "active", with_uuid),
     "sealed": Sample("sealed", "sealed", with_uuid),
     "tenant": Sample("tenant", "tenant", of_tenant),
     "chunked": Sample("chunked", "chunks", in_chunk, {"options": {"chunk_records": 4}}),
+    "tfrecord": Sample("tfrecord", "tfrecord", plain_value),
     "draft": Sample("oplog", "oplog", draft),
     "draft-1.1": Sample("oplog", "oplog", draft, {"dialect": "draft-1.1"}, {"dialect": "draft-1.1"}),
     "autobase": Sample("oplog", "oplog", autobase, {"dialect": "autobase"}, {"dialect": "autobase"}),

@@ -18,6 +18,7 @@ NEEDED = {
     "tenant": ["partition=1", "tenant=x"],
     "chunked": ["timestamp=now"],
     "oplog": ["version=1", "checkpointer=1", "clock=[]", "abi=0", "batch=1"],
+    "tfrecord": [],
 }
 
 

@@ -21,6 +21,8 @@ def ids(path: Path) -> list[str]:
                 return [f"{record.partition}/{record.tenant}/{record.index}" for record in reader]
             case "chunked":
                 return [str(record.offset) for record in reader]
+            case "tfrecord":
+                return [str(record.position) for record in reader]
             case _:
                 return [str(record.seq) for record in reader]
 
@@ -31,6 +33,7 @@ ABSENT = {
     "tenant": "7/nobody/0",
     "chunked": "9223372036854775807",
     "oplog": "123456",
+    "tfrecord": "1",
 }
 
 
@@ -160,6 +163,7 @@ def test_people_see_what_tells_records_apart(format: str, tmp_path: Path) -> Non
         "tenant": ["P", "0", "a", "0", "0"],
         "chunked": ["0", "0", "2023-11-14T22:13:20.000000Z", "0"],
         "oplog": ["0", "0", "0"],
+        "tfrecord": ["0", "0"],
     }[format]
     words = line.split()
     assert len(words) == len(expected)

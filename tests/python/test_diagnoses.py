@@ -122,7 +122,7 @@ def test_a_sound_report_is_an_empty_table(tmp_path: Path) -> None:
     assert table.column_names[:4] == ["start", "end", "kind", "cause"]
 
 
-@pytest.mark.parametrize("format", ["active", "sealed", "tenant", "chunked", "oplog"])
+@pytest.mark.parametrize("format", ["active", "sealed", "tenant", "chunked", "oplog", "tfrecord"])
 def test_json_has_always_the_same_fields(vectors: Path, format: str) -> None:
     seen = 0
     for segment in sorted((vectors / format).glob("*.bin")):

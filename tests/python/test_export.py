@@ -128,7 +128,7 @@ def test_values_in_json_lines_are_as_cat_shows_them(texts: Path, tmp_path: Path,
     assert here("export", texts, "--columns", "type,value", "--value", form, "--to", "-").out == shown
 
 
-@pytest.mark.parametrize("format", ["active", "sealed", "tenant", "chunked", "oplog"])
+@pytest.mark.parametrize("format", ["active", "sealed", "tenant", "chunked", "oplog", "tfrecord"])
 def test_json_lines_of_every_format(vectors: Path, tmp_path: Path, format: str) -> None:
     path = vectors / format / "typical.bin"
     new = tmp_path / "all.jsonl"

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 import seglake
 
-FORMATS = ("active", "sealed", "tenant", "chunked", "oplog")
+FORMATS = ("active", "sealed", "tenant", "chunked", "oplog", "tfrecord")
 OF_READING = (
     *("format", "dialect", "index", "key", "on_damage", "filters", "columns", "batch_rows", "limits", "uuid_type"),
     *("mmap", "copy", "threads", "prune", "part", "filesystem"),
@@ -233,6 +233,7 @@ def test_records(name: str, value: Any) -> None:
             "tenant": {"partition": 1, "tenant": "t", "value": b""},
             "chunked": {"timestamp_us": 0, "value": b""},
             "oplog": {"version": 1, "checkpointer": 1, "clock": [], "abi": 0, "batch": 1, "value": b""},
+            "tfrecord": {"value": b""},
         }[format]
         with seglake.create(fresh(), format=format) as writer:
             attempt(lambda writer=writer, whole=whole: writer.write({**whole, name: value}))

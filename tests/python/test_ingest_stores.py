@@ -202,7 +202,7 @@ def memory() -> Any:
 def test_the_rows_are_those_of_an_ingest_on_this_machine(store: ObjectStore, tmp_path: Path) -> None:
     source = tmp_path / "src"
     source.mkdir()
-    for format in ("active", "sealed", "tenant", "chunked", "oplog"):
+    for format in ("active", "sealed", "tenant", "chunked", "oplog", "tfrecord"):
         for path in sorted((VECTORS / format).glob("*.bin"))[:6]:
             (source / f"{format}-{path.stem}.{format}").write_bytes(path.read_bytes())
     plain = seglake.ingest(source, tmp_path / "plain")
@@ -210,7 +210,7 @@ def test_the_rows_are_those_of_an_ingest_on_this_machine(store: ObjectStore, tmp
     assert kept.destination == "s3://logs/deep/lake"
     assert (kept.statuses, kept.records, kept.damage) == (plain.statuses, plain.records, plain.damage)
     filesystem = store.filesystem()
-    assert len(plain.formats) == 5
+    assert len(plain.formats) == 6
     assert rows(fetched(filesystem, "logs/deep/lake", tmp_path / "kept")) == rows(tmp_path / "plain")
     assert left(filesystem, "logs/deep/lake") == []
 

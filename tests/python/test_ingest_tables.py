@@ -66,7 +66,7 @@ def simple(value: Any) -> Any:
 def source(tmp_path: Path) -> Path:
     folder = tmp_path / "src"
     folder.mkdir()
-    for format in ("active", "sealed", "tenant", "chunked", "oplog"):
+    for format in ("active", "sealed", "tenant", "chunked", "oplog", "tfrecord"):
         for path in sorted((VECTORS / format).glob("*.bin"))[:12]:
             (folder / f"{format}-{path.stem}.{format}").write_bytes(path.read_bytes())
     return folder
@@ -77,7 +77,7 @@ def test_the_rows_are_those_of_plain_parquet(source: Path, tmp_path: Path, kind:
     plain = seglake.ingest(source, tmp_path / "plain")
     kept = seglake.ingest(source, tmp_path / "kept", table=kind)
     assert (kept.statuses, kept.records, kept.damage) == (plain.statuses, plain.records, plain.damage)
-    assert len(plain.formats) == 5
+    assert len(plain.formats) == 6
     for format in plain.formats:
         for table in ("records", "damage", "files"):
             expected = rows(tmp_path / "plain", "parquet", format, table)

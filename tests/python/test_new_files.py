@@ -364,7 +364,7 @@ def test_what_is_read_is_not_replaced(writer: str, link: str, folder: Path) -> N
     assert set(folder.iterdir()) - set(before) <= {folder / "target"}
 
 
-@pytest.mark.parametrize("format", ["active", "sealed", "tenant", "chunked", "oplog"])
+@pytest.mark.parametrize("format", ["active", "sealed", "tenant", "chunked", "oplog", "tfrecord"])
 def test_what_is_not_a_file_is_refused_when_it_is_opened(format: str, tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
     (tmp_path / "folder").mkdir()

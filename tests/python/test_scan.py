@@ -190,7 +190,7 @@ def test_files_elsewhere(logs: Path) -> None:
         seglake.scan("s3://somebody:secret@bucket/logs")
 
 
-@pytest.mark.parametrize("format", ["active", "sealed", "tenant", "chunked", "oplog"])
+@pytest.mark.parametrize("format", ["active", "sealed", "tenant", "chunked", "oplog", "tfrecord"])
 def test_every_format_as_one_by_one(vectors: Path, format: str) -> None:
     paths = sorted(path for path in (vectors / format).glob("*.bin") if path.stat().st_size)[:12]
     with warnings.catch_warnings():

@@ -39,15 +39,9 @@ fn replay(name: &str) {
         let vectors = files(&vectors, Some(property.extension));
         let corpus = properties::corpus(property, format);
         let corpus = root.join("fuzz/corpus").join(corpus);
-        // Only shipped formats are fuzzed continuously.
-        let is_fuzzed = corpus.exists() || name != "sharded";
-        let found = if is_fuzzed {
-            files(&corpus, None)
-        } else {
-            Vec::new()
-        };
+        let found = files(&corpus, None);
         assert!(
-            vectors.len() > 10 && (found.len() > 10 || !is_fuzzed),
+            vectors.len() > 10 && found.len() > 10,
             "{} has hardly any inputs",
             property.name
         );
@@ -73,8 +67,8 @@ fn every_property_is_fuzzed() {
     let listed = fs::read_to_string(root.join("fuzz/targets.txt")).unwrap();
     let mut listed: Vec<_> = listed.lines().map(str::to_owned).collect();
     let all = PROPERTIES.iter().flat_map(|property| {
-        let shipped = property.formats.iter().filter(|own| own.name != "sharded");
-        shipped.map(|format| format!("{}_{}", property.name, format.name))
+        let formats = property.formats.iter();
+        formats.map(|format| format!("{}_{}", property.name, format.name))
     });
     let mut all: Vec<_> = all.collect();
     listed.sort();
@@ -107,8 +101,7 @@ fn oplog() {
     replay("oplog");
 }
 
-#[cfg(feature = "example-format")]
 #[test]
-fn sharded() {
-    replay("sharded");
+fn tfrecord() {
+    replay("tfrecord");
 }

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use crate::crashes::{Acknowledged, Aftermath, Checked, Crashes, is_needed, seeds};
-use crate::fault_samples::{appended, contents_of, id, options, write_value};
+use crate::fault_samples::{appended, contents_of, id_among, options, write_value};
 use crate::simulated::{Simulated, Trouble};
 use seglake::Error;
 use seglake::faults::{Disk, Opening};
@@ -103,7 +103,7 @@ fn check_records(
     let lookup = format::lookup(source, &options).map_err(|error| error.to_string())?;
     for number in (0..synced).step_by(3) {
         let hits = lookup
-            .get(&[id(format, number)])
+            .get(&[id_among(format, number, value)])
             .map_err(|error| error.to_string())?;
         let mut found = None;
         hits.each(|hit| found = hit.map(|(rows, row)| rows.value(row).to_vec()));

@@ -112,9 +112,6 @@ mod sealed;
 mod sealed_limits;
 mod sealed_lookup;
 mod sealed_torn;
-#[cfg(all(unix, feature = "faults"))]
-#[cfg(feature = "example-format")]
-mod sharded;
 mod steps;
 mod store;
 mod store_bound;
@@ -135,6 +132,7 @@ mod tenant_lookup;
 mod tenant_names;
 mod tenant_remembered;
 mod tenant_writer;
+mod tfrecord;
 mod uuid6;
 mod verify_parallel;
 mod wanted;

@@ -752,7 +752,11 @@ fn look_ups_find_no_record_that_is_damaged_unless_it_is_restored() {
         let id = |record: seglake::Result<seglake::Record>| {
             let record = record.unwrap();
             let names = sample.options.format.unwrap().identifier.iter();
-            let values = names.map(|name| Scalar::of(&record.field(name).unwrap()).unwrap());
+            let value = |name: &&str| match *name {
+                "position" => record.position().into(),
+                name => Scalar::of(&record.field(name).unwrap()).unwrap(),
+            };
+            let values = names.map(value);
             RecordId::new(values.collect::<Vec<_>>())
         };
         let ids: Vec<_> = reader.records().map(id).collect();

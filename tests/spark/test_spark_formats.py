@@ -34,6 +34,7 @@ SCHEMAS = {
     "sealed": "uuid: string, timestamp: timestamp, type: string, value: binary",
     "tenant": "partition: bigint, tenant: string, index: bigint, value: binary",
     "chunked": "offset: bigint, timestamp: timestamp, value: binary",
+    "tfrecord": "value: binary",
     "draft": DRAFT % HEAD,
     "draft-1.1": DRAFT % f"{HEAD}, seq: bigint, offset: bigint",
     "autobase": f"seq: bigint, {UINTS}, "

@@ -5,8 +5,8 @@ mod active;
 mod chunked;
 mod oplog;
 mod sealed;
-mod sharded;
 mod tenant;
+mod tfrecord;
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -44,7 +44,7 @@ pub fn mutate(
             "chunked" if is_index => chunked::edit_index(&mut bytes, &mut draw),
             "chunked" => chunked::edit(change, &mut bytes, max, &mut draw),
             "oplog" => oplog::edit(change, &mut bytes, max, &mut draw),
-            "sharded" => sharded::edit(&mut bytes, &mut draw),
+            "tfrecord" => tfrecord::edit(&mut bytes, &mut draw),
             // For a format without mutations of its own.
             _ => change_bytes(change, &mut bytes, max, &mut draw),
         },
@@ -56,7 +56,7 @@ pub fn mutate(
             "tenant" => tenant::mend(&mut bytes),
             "chunked" if is_index => chunked::mend_index(&mut bytes),
             "chunked" => chunked::mend(&mut bytes),
-            "sharded" => sharded::mend(&mut bytes),
+            "tfrecord" => tfrecord::mend(&mut bytes),
             _ => {}
         }
     }

@@ -182,7 +182,8 @@ fn get(bytes: &[u8], options: &Options, ids: &[RecordId]) -> Result<Vec<Option<R
 pub(super) fn id(format: &Format, options: &Options, record: &Record) -> RecordId {
     let fields = format.columns(options).iter().zip(&record.fields);
     let named = |name: &&str| fields.clone().find(|(column, _)| column.name == *name);
-    let value = |name| match named(name) {
+    let value = |name: &&str| match named(name) {
+        None if *name == "position" => record.position.into(),
         Some((_, Plain::Uuid(uuid))) => Scalar::Uuid(*uuid),
         Some((_, Plain::Int64(number))) => (*number).into(),
         Some((_, Plain::UInt64(number))) => (*number).into(),

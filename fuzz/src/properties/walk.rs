@@ -97,8 +97,8 @@ fn records_have_ranges(format: &Format, records: &[Record], ledger: &[Span]) {
 fn records_ascend(format: &Format, records: &[Record], options: &Options) {
     let columns = format.columns(options);
     let place = |name: &&str| columns.iter().position(|column| column.name == *name);
-    let places: Vec<_> = format.identifier.iter().filter_map(place).collect();
-    assert_eq!(places.len(), format.identifier.len());
+    let names = format.identifier.iter().filter(|name| **name != "position");
+    let places: Vec<_> = names.map(|name| place(name).unwrap()).collect();
     let is_ordered = places
         .last()
         .is_some_and(|last| columns[*last].order != Order::Any);

@@ -198,12 +198,6 @@ fn appends(scan: &Scan, bytes: &[u8], options: &Options, folder: &Path, draw: &m
         if *format == active::FORMAT && hides_in_old_damage(scan, &new) {
             return fs::remove_file(&path).unwrap();
         }
-        // Any four bytes are a length of the example format. In a file of another length, other candidates fit. Those
-        // use up the search budget, and then long candidates must be plausible (rule 34).
-        let is_searched = scan.spans.iter().any(|span| span.kind == Kind::Corrupt);
-        if format.name == "sharded" && is_searched {
-            return fs::remove_file(&path).unwrap();
-        }
         // New records can show that damage before them is not a torn tail. Then it is searched.
         if new.is_limited() {
             let index = path.with_extension(chunked::INDEX_EXTENSION);

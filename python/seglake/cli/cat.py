@@ -235,7 +235,7 @@ def identifier(format: Format, text: str) -> tuple[Any, ...]:
     Raises:
         click.UsageError: records of this format are not found by anything of the kind.
     """
-    by_name = column_kinds(format)
+    by_name = {"position": "int64", **column_kinds(format)}
     own = [by_name[name] for name in format.identifier]
     match = re.fullmatch("/".join(_PATTERNS[kind] for kind in own), text, re.DOTALL)
     if match:

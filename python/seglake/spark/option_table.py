@@ -191,7 +191,7 @@ def _reading() -> Iterator[Option]:
     bound = (
         "Only records from then on, or before then. A time is ISO 8601 with an offset, or in the zone of `timeZone`, "
     )
-    bound += "to the microsecond. UUIDs are for `active` and `sealed`; `tenant` and `oplog` have no times."
+    bound += "to the microsecond. UUIDs are for `active` and `sealed`; `tenant`, `oplog` and `tfrecord` have no times."
     offsets = "Only messages of these offsets, the second not included. For `chunked`."
     modified = "Only files modified after or before."
     yield Option(
@@ -330,8 +330,8 @@ def _reading() -> Iterator[Option]:
     yield Option(
         "maxPartitionBytes",
         "bytes",
-        "About the most that one task reads. Larger files are read by several tasks, but for `active` and `oplog` "
-        "files and what cannot be [split](#large-files), which are never split.",
+        "About the most that one task reads. Larger files are read by several tasks, but for `active`, `oplog` "
+        "and `tfrecord` files and what cannot be [split](#large-files), which are never split.",
         size,
         128 << 20,
     )

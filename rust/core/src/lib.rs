@@ -1,7 +1,7 @@
 //! Reads, writes and verifies binary log segments. Every record is verified, and the ledger of a damaged file accounts
 //! for every byte.
 //!
-//! There are five families of segments; [`format`](mod@format) has a module for each. Reading is strict by default:
+//! There are six families of segments; [`format`](mod@format) has their table. Reading is strict by default:
 //! damage is an error.
 //!
 //! ```

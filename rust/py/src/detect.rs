@@ -103,7 +103,7 @@ impl Detection {
 }
 
 /// Tells a file's format by its content, and by its extension where the content does not tell. Formats without a magic number
-/// (active, oplog) are told by their first records; an oplog's are decoded as `dialect` says.
+/// (active, oplog, tfrecord) are told by their first records; an oplog's are decoded as `dialect` says.
 ///
 /// Raises OSError where the file cannot be read.
 ///

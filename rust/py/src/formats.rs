@@ -12,7 +12,7 @@ use crate::message::dialect_of;
 /// `dialect` is how the messages of an oplog are laid out, on which its columns depend. Raises ValueError for an unknown one.
 ///
 /// >>> list(seglake.formats())
-/// ['active', 'sealed', 'tenant', 'chunked', 'oplog']
+/// ['active', 'sealed', 'tenant', 'chunked', 'oplog', 'tfrecord']
 /// >>> seglake.formats()["chunked"].identifier
 /// ('offset',)
 #[pyfunction]

@@ -312,7 +312,7 @@ impl Reader {
     /// Splits the file into parts of about `max_bytes` bytes each, which `open(..., part=...)` reads by themselves, on any
     /// machine. Together they give each record, and each damaged range, that the whole file gives, once, in their order.
     ///
-    /// There is one part where the file has no more bytes, where its format has no parts (active, oplog), or where it is not
+    /// There is one part where the file has no more bytes, where its format has no parts (active, oplog, tfrecord), or where it is not
     /// certain that parts give what the whole does: sealed files without a trailer, under a key that was not given, or with a
     /// damaged index; tenant files of version 1 or with a damaged table of contents; chunked files with a damaged header or a
     /// torn tail. Reads no records. Raises ValueError where `max_bytes` is not positive.

@@ -37,7 +37,7 @@ with_keywords! {
 /// dialect: how messages are laid out: "draft" (default), "draft-1.1" or "autobase" (oplog).
 /// key: the key of the checksums, as in `open` (active, sealed). Of several the first is written with.
 /// if_exists: what is done with a file that exists already. "error" raises FileExistsError; "append" goes on after its last
-///     record, and walks it first (active, chunked, oplog); "overwrite" replaces it once the new one is complete (sealed, tenant).
+///     record, and walks it first (active, chunked, oplog, tfrecord); "overwrite" replaces it once the new one is complete (sealed, tenant).
 /// zero_torn_tail: if an existing file ends in one record, chunk or message that was not written to its end, move that into
 ///     `FILE.OFFSET.quarantine` beside it, synced, and go on there. Otherwise it raises DamageError. All other damage at the end, and a
 ///     key that seems wrong, always do. FormatError where the file is probably of another format or program.
@@ -122,7 +122,7 @@ impl CreateArguments<'_> {
 
 /// Writes records to one file. Leaving the `with` block closes it.
 ///
-/// Append-only formats (active, chunked, oplog) buffer: `flush` hands records to the operating system, `sync` to the disk, and
+/// Append-only formats (active, chunked, oplog, tfrecord) buffer: `flush` hands records to the operating system, `sync` to the disk, and
 /// what was written until an exception leaves the `with` block is valid. Formats that are written whole (sealed, tenant)
 /// appear under their name when they are closed, and not at all when the block is left by an exception.
 ///

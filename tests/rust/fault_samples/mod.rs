@@ -45,8 +45,18 @@ fn group(number: u64) -> i64 {
 
 /// What record `number` is found by, in files of these records alone.
 pub(crate) fn id(format: &Format, number: u64) -> RecordId {
+    id_among(format, number, value)
+}
+
+/// The same, in files of records with these values.
+pub(crate) fn id_among(format: &Format, number: u64, value: fn(u64) -> Vec<u8>) -> RecordId {
     match format.name {
         "chunked" | "oplog" => number.into(),
+        // Where it begins.
+        "tfrecord" => {
+            let lengths = (0..number).map(|before| 16 + value(before).len() as u64);
+            lengths.sum::<u64>().into()
+        }
         "tenant" => RecordId::new([group(number).into(), TEXT.into(), (number % 5).into()]),
         _ => {
             let value = |column: &Column| match column.kind {

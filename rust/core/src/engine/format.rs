@@ -18,7 +18,7 @@ use super::settings::{FormatOption, OptionKind};
 use super::{Lookup, Options, Salvage, Start, Walk, WriteOptions, Writer};
 use crate::error::Result;
 use crate::ledger::Span;
-use crate::record::{Checked, Column};
+use crate::record::{Checked, Column, ColumnKind};
 use crate::source::Source;
 
 /// A format of the table: its names, its columns, and functions to recognise, walk, search and write its files.
@@ -27,7 +27,7 @@ pub struct Format {
     pub name: &'static str,
     /// The usual file extension, without the dot.
     pub extension: &'static str,
-    /// The names of the [columns](Self::columns) that one record is found by.
+    /// The names of the [columns](Self::columns) that one record is found by, or `position`, where it begins.
     pub identifier: &'static [&'static str],
     /// The strongest check that its records can have. [`Walk::checked`] says how those of one file are checked.
     pub checked: Checked,
@@ -58,6 +58,9 @@ pub struct Format {
     pub(crate) salvage: SalvageFile,
     pub(crate) candidates: OpenCandidates,
 }
+
+/// Where a record begins, which identifies it in formats whose records have nothing else.
+static POSITION: Column = Column::new("position", ColumnKind::Int64);
 
 pub(crate) type OpenWalk = fn(Arc<dyn Source>, &Options, Start<'_>) -> Result<Box<dyn Walk>>;
 type UnitBefore = fn(&Arc<dyn Source>, &Options, u64) -> Result<Option<u64>>;
@@ -130,13 +133,16 @@ impl Format {
     pub fn identifying(&self, options: &Options) -> impl Iterator<Item = &'static Column> {
         let columns = self.columns(options);
         let places = self.identifying_places(options).into_iter();
-        places.filter_map(|place| columns.get(place))
+        places.map(|place| columns.get(place).unwrap_or(&POSITION))
     }
 
-    /// The places of the identifying columns among all columns.
+    /// The places of the identifying columns among all columns. The position, which is none of them, comes after the last one.
     pub(crate) fn identifying_places(&self, options: &Options) -> Vec<usize> {
         let columns = self.columns(options);
-        let place = |name: &&str| columns.iter().position(|own| own.name == *name);
+        let place = |name: &&str| {
+            let own = columns.iter().position(|own| own.name == *name);
+            own.or((*name == POSITION.name).then_some(columns.len()))
+        };
         self.identifier.iter().filter_map(place).collect()
     }
 }

@@ -3,6 +3,7 @@
 
 mod alike;
 pub(crate) mod append;
+pub(crate) mod appended;
 pub(crate) mod around;
 mod budget;
 pub(crate) mod candidate;

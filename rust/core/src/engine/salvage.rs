@@ -166,9 +166,20 @@ impl<'a> Salvage<'a> {
     /// # Errors
     /// As [`carry`](Self::carry) and [`Walk::step`].
     pub(crate) fn carry_sound(&mut self, walk: &mut dyn Walk) -> Result<()> {
+        self.carry_those(walk, |span| !span.is_damage() && span.kind != Kind::Pending)
+    }
+
+    /// Copies the ranges of a walk from the beginning of the file that `carried` chooses.
+    ///
+    /// # Errors
+    /// As [`carry_sound`](Self::carry_sound).
+    pub(crate) fn carry_those(
+        &mut self,
+        walk: &mut dyn Walk,
+        carried: impl Fn(&Span) -> bool,
+    ) -> Result<()> {
         while walk.step()? == Step::More {
-            let sound = |span: &&Span| !span.is_damage() && span.kind != Kind::Pending;
-            for span in walk.spans().iter().filter(sound) {
+            for span in walk.spans().iter().filter(|span| carried(span)) {
                 self.carry(span.start..span.end)?;
             }
         }

@@ -171,7 +171,7 @@ impl WriteOptions {
 
 /// Writes records to one file.
 ///
-/// Append-only formats (active, chunked, oplog) write to the file itself: flushed records stay, whatever happens later.
+/// Append-only formats (active, chunked, oplog, tfrecord) write to the file itself: flushed records stay, whatever happens later.
 /// Formats written whole (sealed, tenant) appear under their name only when the writer is closed. Dropping a writer
 /// [abandons](Self::abandon) it without reporting errors.
 ///

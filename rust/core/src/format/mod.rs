@@ -9,9 +9,8 @@ pub mod oplog;
 mod parity;
 mod part;
 pub mod sealed;
-#[cfg(feature = "example-format")]
-mod sharded;
 pub mod tenant;
+mod tfrecord;
 
 use std::path::Path;
 use std::sync::Arc;
@@ -43,8 +42,6 @@ impl Own for tenant::Writer {}
 #[cfg(feature = "chunked")]
 impl Own for chunked::Writer {}
 impl Own for oplog::Writer {}
-#[cfg(feature = "example-format")]
-impl Own for sharded::Writer {}
 
 /// All formats.
 pub static FORMATS: &[&Format] = &[
@@ -54,8 +51,7 @@ pub static FORMATS: &[&Format] = &[
     #[cfg(feature = "chunked")]
     &chunked::FORMAT,
     &oplog::FORMAT,
-    #[cfg(feature = "example-format")]
-    &sharded::FORMAT,
+    &tfrecord::FORMAT,
 ];
 
 /// Returns the format with this name.

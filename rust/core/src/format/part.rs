@@ -65,7 +65,7 @@ impl Part {
 ///
 /// Returns one part, the whole file, in each of these cases:
 /// - The file is at most `target_bytes` long.
-/// - Its format has no parts (active, oplog).
+/// - Its format has no parts (active, oplog, tfrecord).
 /// - Parts might give something else than the whole: a sealed segment whose trailer does not prove the index, a
 ///   tenant segment without a sound table of contents with a checksum, or a chunked segment with a header that
 ///   fails its check or does not ascend.

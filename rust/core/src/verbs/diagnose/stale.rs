@@ -74,7 +74,8 @@ fn read(bytes: &[u8], options: &Options) -> Result<Option<(Neighbour, u64)>> {
     loop {
         match walk.step() {
             Ok(Step::More) => {}
-            Ok(_) | Err(Error::Damage(_)) => break,
+            // Bytes that begin like a compressed file are no file of the format.
+            Ok(_) | Err(Error::Damage(_) | Error::Format { .. }) => break,
             Err(error) => return Err(error),
         }
         let rows = walk.rows();

@@ -1,0 +1,119 @@
+//! The bytes of a record, and the checks of rule 2 in their order.
+
+use crate::cursor::fields;
+use crate::engine::Options;
+use crate::engine::writer::missing;
+use crate::error::{Finding, Result};
+use crate::ledger::Cause;
+use crate::limits::LIMITS;
+use crate::record::Value;
+use crate::saturating::saturating_usize;
+use crate::source::{Source, Window};
+
+/// The length and its checksum.
+pub(super) const HEADER_BYTES: usize = 12;
+const CRC_BYTES: usize = 4;
+
+/// A checksum of a file: a CRC-32C, rotated and with a constant added, so that zeros are no record.
+const fn masked(crc: u32) -> u32 {
+    crc.rotate_right(15).wrapping_add(0xa282_ead8)
+}
+
+/// The length of a record's data, and its checksum.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Header {
+    pub(super) length: u64,
+    stored: u32,
+}
+
+impl Header {
+    /// Parses the header that begins `bytes`, if it is complete.
+    pub(super) fn parse(bytes: &[u8]) -> Option<Self> {
+        let bytes = bytes.first_chunk::<HEADER_BYTES>()?;
+        let (length, stored): (&[u8; 8], &[u8; CRC_BYTES]) = fields(bytes);
+        Some(Self {
+            length: u64::from_le_bytes(*length),
+            stored: u32::from_le_bytes(*stored),
+        })
+    }
+
+    fn computed(&self) -> u32 {
+        masked(crc32c::crc32c(&self.length.to_le_bytes()))
+    }
+
+    pub(super) fn is_proven(&self) -> bool {
+        self.stored == self.computed()
+    }
+
+    /// The length of the whole record in bytes. No file is as long as the greatest one.
+    pub(super) const fn total(&self) -> u64 {
+        self.length
+            .saturating_add((HEADER_BYTES + CRC_BYTES) as u64)
+    }
+}
+
+/// The first three checks of the record that begins `bytes`. `left` is the file's length from there on. `None` if the header is not
+/// whole in `bytes`, but in the file.
+pub(super) fn header(bytes: &[u8], left: u64) -> std::result::Result<Option<Header>, Finding> {
+    match Header::parse(bytes) {
+        Some(header) if !header.is_proven() => Err(Finding::Number {
+            cause: Cause::HeaderChecksumMismatch,
+            what: "the checksum of the record's length",
+            expected: header.computed().into(),
+            actual: header.stored.into(),
+        }),
+        Some(header) if header.total() > left => Err(Finding::TooLong {
+            needed: header.total(),
+            available: left,
+        }),
+        None if bytes.len() as u64 >= left => Err(Finding::Truncated {
+            needed: HEADER_BYTES as u64,
+            available: left,
+        }),
+        header => Ok(header),
+    }
+}
+
+/// What the fourth check finds wrong, of a record within the file. The data is read in pieces: a length costs no memory.
+pub(super) fn data(
+    source: &dyn Source,
+    options: &Options,
+    window: &mut Window,
+    (at, header): (u64, &Header),
+) -> Result<Option<Finding>> {
+    let start = at + HEADER_BYTES as u64;
+    let (mut from, end, mut crc) = (start, start + header.length, 0);
+    while from < end {
+        if from > start {
+            options.poll()?;
+        }
+        let piece = saturating_usize(end - from).min(LIMITS.search_piece_bytes);
+        crc = crc32c::crc32c_append(crc, window.exact(source, from, piece, piece)?);
+        from += piece as u64;
+    }
+    let stored = u32::from_le_bytes(*window.exact_array(source, end, CRC_BYTES)?);
+    Ok((masked(crc) != stored).then(|| Finding::Checksum {
+        stored: stored.into(),
+        computed: Some(masked(crc).into()),
+    }))
+}
+
+/// Whether the fourth check succeeds, of a record that is whole at the beginning of `bytes`.
+pub(super) fn is_right(bytes: &[u8], header: &Header) -> bool {
+    let whole = bytes.get(HEADER_BYTES..saturating_usize(header.total()));
+    let parts = whole.and_then(|whole| whole.split_last_chunk::<CRC_BYTES>());
+    parts.is_some_and(|(data, stored)| masked(crc32c::crc32c(data)).to_le_bytes() == *stored)
+}
+
+/// Appends a record with these values to `out`.
+pub(super) fn encode(out: &mut Vec<u8>, values: &[Value<'_>]) -> Result<()> {
+    let [Value::Binary(data)] = values else {
+        return Err(missing("value"));
+    };
+    let length = (data.len() as u64).to_le_bytes();
+    for bytes in [&length, *data] {
+        out.extend_from_slice(bytes);
+        out.extend_from_slice(&masked(crc32c::crc32c(bytes)).to_le_bytes());
+    }
+    Ok(())
+}
