@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 import subprocess
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -12,6 +13,25 @@ import pytest
 
 if TYPE_CHECKING:
     from object_store import ObjectStore
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Marks `more` what the mark `sampled` leaves out."""
+    cases = Counter[str]()
+    for item in items:
+        sampled = item.get_closest_marker("sampled")
+        if sampled is not None:
+            test = item.nodeid.partition("[")[0]
+            if cases[test] % sampled.args[0]:
+                item.add_marker("more")
+            cases[test] += 1
+
+
+@pytest.fixture(params=[3, pytest.param(1, marks=pytest.mark.more)], ids=["some", "all"])
+def stride(request: pytest.FixtureRequest) -> int:
+    """How far the steps are apart at which something is to fail: `make test` tries a third of them."""
+    return request.param
 
 
 @pytest.fixture

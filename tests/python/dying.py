@@ -22,12 +22,12 @@ def in_a_process(work: Callable[[], object]) -> int:
     return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
 
 
-def print_deaths(work: Callable[[int], object], most: int) -> None:
+def print_deaths(work: Callable[[int], object], most: int, stride: int = 1) -> None:
     """Runs something in forks, each with the number of the step that it is to die at, and prints how each ended.
 
-    The numbers begin with 1. The last fork is the first that does not die.
+    The numbers begin with 1 and are a stride apart. The last fork is the first that does not die.
     """
-    for fatal in range(1, most):
+    for fatal in range(1, most, stride):
         status = in_a_process(lambda fatal=fatal: work(fatal))
         print(status, flush=True)
         if status != -signal.SIGKILL:

@@ -289,6 +289,7 @@ def worker() -> Iterator[Worker]:
         yield one
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("name", campaign.small_names())
 def test_every_kind_of_damage(name: str, worker: Worker) -> None:
     tallies = campaign.run(campaign.every_kind([name], KINDS, [0]), worker)

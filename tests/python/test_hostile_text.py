@@ -143,6 +143,7 @@ def calls(segment: Path, tmp_path: Path, arguments: list[str]) -> Iterator[list[
             written.unlink(missing_ok=True)
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize(
     ("command", "arguments"),
     [(command, arguments) for command, ways in FOR_PEOPLE.items() for arguments in ways],
@@ -161,6 +162,7 @@ def test_people_are_shown_text(command: str, arguments: list[str], segment: Path
     assert outside(tmp_path) == []
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize(
     ("command", "arguments"),
     [(command, arguments) for command, ways in FOR_PROGRAMS.items() for arguments in ways],

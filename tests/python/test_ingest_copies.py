@@ -102,6 +102,7 @@ class Copies:
         return found
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("format", ["active", "sealed"])
 @pytest.mark.parametrize("seed", range(8))
 def test_the_damage_of_a_file_and_its_copies_is_told(
@@ -285,6 +286,7 @@ def put_copies(
     ingest(folder, lake, final=final)
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize("order", ["a b", "b a", ""])
 @pytest.mark.parametrize("final", [False, True])
 @pytest.mark.parametrize("is_damaged", [False, True])
@@ -374,6 +376,7 @@ def put_part(folder: Path, name: str, format: str, written: list[Written], damag
         flip(path, content.index(written[number].value))
 
 
+@pytest.mark.sampled(7)
 @pytest.mark.parametrize("counts", [(10, 10), (10, RECORDS), (RECORDS, 10)])
 @pytest.mark.parametrize("formats", [("active", "sealed"), ("sealed", "active"), ("sealed", "sealed")])
 @pytest.mark.parametrize("damaged", [((), (3,)), ((3,), ()), ((2, 3), (6,)), ((3,), (2, 3)), ((1, 6), (6,))])
@@ -412,6 +415,7 @@ def test_files_that_are_damaged_in_different_records_are_one_segment(
         assert (result.exit_status, result.damage) == (0, {})
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize("formats", [*product(("active", "sealed"), repeat=2)])
 @pytest.mark.parametrize("change", ["value", "uuid", "more", "more_damaged", "longer", "other_damaged", "last", "hole"])
 @pytest.mark.parametrize("is_first", [True, False])

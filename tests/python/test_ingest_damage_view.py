@@ -109,6 +109,7 @@ def listed(lake: Path) -> set[tuple[str, int]]:
     return {(each.path, at) for each in damage_now(lake) for at in range(each.start, each.end)}
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("seed", range(16))
 def test_the_view_has_the_damage_that_is_there(tmp_path: Path, seed: int) -> None:
     lives, lake = Lives(tmp_path, random.Random(seed)), tmp_path / "lake"

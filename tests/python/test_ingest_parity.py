@@ -109,6 +109,7 @@ class Life:
         return ingest(self.path, lake, format=self.sample.format, **arguments)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("seed", range(4))
 @pytest.mark.parametrize("name", FILES)
 def test_each_record_comes_once_whatever_becomes_of_its_file(tmp_path: Path, name: str, seed: int) -> None:

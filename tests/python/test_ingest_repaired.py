@@ -40,6 +40,7 @@ def told(result: IngestResult) -> tuple[int, int, int, dict[str, int]]:
 CASES = [*((name, "auto") for name in FILES), *((name, None) for name in ("active", "chunked", "sealed", "tenant"))]
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(("name", "parity"), CASES)
 def test_what_was_damaged_comes_in_once_it_is_repaired(tmp_path: Path, name: str, parity: str | None) -> None:
     life, lake, whole = Life(tmp_path / "src", name, random.Random(name)), tmp_path / "lake", tmp_path / "whole"
@@ -379,6 +380,7 @@ def test_damage_has_no_place_in_a_file_that_was_sealed_since(tmp_path: Path, mor
     assert [row["status"] for row in latest(lake).values()] == ["damaged"]
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("trailer", [True, False])
 @pytest.mark.parametrize("name", ["a.sealed", "b.sealed"])
 @pytest.mark.parametrize("other", [1, 4, 9, None])

@@ -196,7 +196,7 @@ from seglake._publish.store import LOCAL
 
 import seglake._ingestion.driver, seglake._ingestion.threads
 
-source, folder, kind = sys.argv[1:4]
+source, folder, kind, stride = sys.argv[1:5]
 calls = fatal = 0
 
 def deadly(owner, name, is_static=False):
@@ -224,13 +224,12 @@ def ingest(step):
     fatal = step
     seglake.ingest(source, f"{folder}/lake-{step}", table=kind)
 
-print_deaths(ingest, 100)
+print_deaths(ingest, 100, int(stride))
 """
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
-def test_killed_in_front_of_any_step_it_is_completed(tmp_path: Path, kind: Any) -> None:
+def test_killed_in_front_of_any_step_it_is_completed(tmp_path: Path, kind: Any, stride: int) -> None:
     source = tmp_path / "src"
     written = write_segment(source / "a.active", 6)
     flip(source / "a.active", written[3].end - 9)
@@ -239,17 +238,18 @@ def test_killed_in_front_of_any_step_it_is_completed(tmp_path: Path, kind: Any) 
     # A file that was modified just now gets another row as soon as its time says something.
     for path in (source / "a.active", more):
         os.utime(path, (10**9, 10**9))
-    script = [sys.executable, "-c", SCRIPT, str(source), str(tmp_path), kind]
+    script = [sys.executable, "-c", SCRIPT, str(source), str(tmp_path), kind, str(stride)]
     done = subprocess.run(script, check=False, capture_output=True, text=True, cwd=Path(__file__).parent)
     statuses = [int(line) for line in done.stdout.split()]
     # Without a step of this number it ends.
     assert statuses == [-signal.SIGKILL] * (len(statuses) - 1) + [0], done.stderr
-    assert len(statuses) > 8
+    steps = range(1, len(statuses) * stride + 1, stride)
+    assert steps[-1] > 8
     expected = None
-    for fatal in reversed(range(1, len(statuses) + 1)):
+    for fatal in reversed(steps):
         lake = tmp_path / f"lake-{fatal}"
         # The next run completes it, or reads it anew where nothing of it was certain.
-        is_certain = fatal == len(statuses) or ((lake / STAGING).exists() and manifests(lake))
+        is_certain = fatal == steps[-1] or ((lake / STAGING).exists() and manifests(lake))
         seglake.ingest([more] if is_certain else [source, more], lake, table=kind)
         found = {table: rows(lake, kind, "active", table) for table in ("records", "damage", "files")}
         expected = expected or found
