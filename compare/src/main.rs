@@ -1,4 +1,4 @@
-//! Compares the crate with `seglake-before`, a copy from before the rewrite of its walks: rows, ledgers, strict errors,
+//! Compares the crate with `seglake-before`, its state at an earlier commit: rows, ledgers, strict errors,
 //! look-ups, parts, pruned reads, recovered and converted files, diagnoses, and what is read and how much memory is taken for
 //! them. Inputs are the golden files of each format, the fuzzing corpus, and mutations of both.
 //!
@@ -17,21 +17,16 @@ mod properties;
 
 /// Looks at a file through one of the two crates.
 macro_rules! observer {
-    ($name:ident, $library:ident, $carry:ty, $carried:expr) => {
+    ($name:ident, $library:ident) => {
         mod $name {
             use $library as library;
-
-            /// The state of a walk, if it has one.
-            fn carried(carry: $carry) -> Option<Carry> {
-                $carried(carry)
-            }
             include!("observe.rs");
         }
     };
 }
 
-observer!(before, seglake_before, Carry, Some);
-observer!(now, seglake, Option<Carry>, std::convert::identity);
+observer!(before, seglake_before);
+observer!(now, seglake);
 
 use std::fs;
 use std::path::{Path, PathBuf};

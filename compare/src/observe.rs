@@ -478,6 +478,7 @@ impl Observer<'_> {
                         "tenant" | "type" => Value::Text(b"t"),
                         "timestamp" => Value::Timestamp(1),
                         "value" => Value::Binary(b"v"),
+                        "version" => Value::UInt64(7),
                         _ => Value::Int64(7),
                     };
                     (column.name.to_owned(), value)
@@ -552,8 +553,7 @@ fn walk(
     loop {
         if resume_at == Some(steps) {
             resume_at = None;
-            let is_taken_up = options.format.is_some_and(|format| format.is_appended_to());
-            let Some(carry) = carried(walk.carry()).filter(|_| is_taken_up) else {
+            let Some(carry) = walk.carry() else {
                 continue;
             };
             walk = match open(source.clone(), options, Start::Carry(&carry)) {
@@ -578,7 +578,7 @@ fn walk(
             }
             Ok(Step::Done) => break,
             Ok(Step::Wait) => {
-                waits = carried(walk.carry());
+                waits = walk.carry();
                 break;
             }
             Err(error) => {
