@@ -59,7 +59,7 @@ class Trial:
         if self.count != SMALL and sound.layout.checked and verdict.kept < TARGET * verdict.good:
             # Slow, and rare: are these records out of reach of the rules, too?
             verdict = judge(sound, image, reading)
-        if self.count != SMALL and self.seed % 4:
+        if self.count != SMALL and self.seed % 32:
             # A share takes many trials to be known: most large files are read in one way only.
             return verdict
         thoroughness = 0 if self.seed % 4 else 1 if self.seed % 16 else 2

@@ -13,7 +13,7 @@ from ..image import Image
 from ..judge import Verdict
 from ..kinds import KINDS, Surroundings
 from ..messages import messages
-from . import Peer, row
+from . import Peer, Row, row
 
 _MODULES = {
     "mcap_files": ("mcap", "mcap-crc", "mcap-crc-small-chunks", "mcap-recover", "mcap-recover-small-chunks"),
@@ -50,6 +50,11 @@ def _written(name: str, count: int) -> bytes:
         return path.read_bytes()
 
 
+@cache
+def _rows(count: int) -> list[Row]:
+    return [row(message) for message in messages(count)]
+
+
 def run(name: str, kind: str, seed: int, count: int) -> Verdict:
     """Damage the peer's file, read it, and judge: every message right and in order, or an error.
 
@@ -58,7 +63,7 @@ def run(name: str, kind: str, seed: int, count: int) -> Verdict:
     """
     sound = _written(name, count)
     image = KINDS[kind](Image.of(sound), Random(f"{name}/{kind}/{seed}"), Surroundings())
-    expected = [row(message) for message in messages(count)]
+    expected = _rows(count)
     verdict = Verdict(records=count, good=count, damaged=image.data != sound)
     at = 0
     with tempfile.TemporaryDirectory() as folder:
