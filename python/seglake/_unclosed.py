@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import atexit
+import os
 import sys
+import threading
 from io import StringIO
 from typing import TYPE_CHECKING, Any
 
@@ -36,13 +38,15 @@ def _end() -> None:
 
 
 def _end_child() -> None:
+    # As at the end of any process: threads that still write come first. multiprocessing would wait for them afterwards.
+    threading._shutdown()  # pyright: ignore[reportAttributeAccessIssue, reportUnknownMemberType]
     # Another exception has a status of its own, and its traceback.
     if keep_unclosed() and isinstance(sys.exception(), SystemExit | None):
         atexit.unregister(_end)  # called in a spawned child alone
         sys.exit(120)
 
 
-_child: Finalize | None = None
+_child: tuple[int, Finalize] | None = None
 
 
 def opened() -> None:
@@ -53,5 +57,8 @@ def opened() -> None:
         from multiprocessing.util import Finalize
 
         # A child forgets what its parent would call at the end.
-        if parent_process() is not None and not (_child and _child.still_active()):
-            _child = Finalize(None, _end_child, exitpriority=-sys.maxsize)  # last: what else is called may write
+        if parent_process() is not None and not (_child and _child[0] == os.getpid() and _child[1].still_active()):
+            _child = (
+                os.getpid(),
+                Finalize(None, _end_child, exitpriority=-sys.maxsize),
+            )  # last: what else is called may write

@@ -326,9 +326,10 @@ def test_what_is_called_at_the_end_may_write(path: Path) -> None:
     assert f"unclosed writer of {whole}: not all that was written to it is kept" in done.stderr
 
 
-# Children that do not close what they write. A fork has a writer of its parent, too. The last one has a full disk.
+# Children that do not close what they write. A fork has a writer of its parent, too. One has a full disk, and one
+# writes in a thread that outlives its main one.
 IN_CHILDREN = """
-import multiprocessing, sys
+import multiprocessing, sys, threading
 from concurrent.futures import ProcessPoolExecutor
 import seglake
 kept = []
@@ -338,12 +339,18 @@ def write(path, most=None):
     if most:
         import resource
         resource.setrlimit(resource.RLIMIT_FSIZE, (most, most))
+def write_late(path):
+    write(path)
+    main = threading.main_thread()
+    late = lambda: (main.join(0.2), kept[-1].write(type="t", value=b""))
+    threading.Thread(target=late).start()
 if __name__ == "__main__":
     context = multiprocessing.get_context(sys.argv[1])
     write("parent")
     with ProcessPoolExecutor(1, context) as pool:
         pool.submit(write, "pool").result()
     children = [context.Process(target=write, args=args) for args in (("sound",), ("full", 100))]
+    children.append(context.Process(target=write_late, args=("late",)))
     for child in children:
         child.start()
         child.join()
@@ -358,11 +365,12 @@ def test_children_write_what_they_do_not_close(tmp_path: Path, start: str) -> No
     done = subprocess.run(
         [sys.executable, "main.py", start], cwd=tmp_path, capture_output=True, text=True, timeout=300, check=False
     )
-    assert (done.returncode, done.stdout) == (0, "[0, 120]\n"), done.stderr
+    assert (done.returncode, done.stdout) == (0, "[0, 120, 0]\n"), done.stderr
     assert done.stderr.count("not all that was written to it is kept") == 1
     assert "unclosed writer of full: not all" in done.stderr
     for name in ("parent", "pool", "sound"):
         assert len(contents(tmp_path / name)) == 1, name
+    assert len(contents(tmp_path / "late")) == 2
 
 
 def test_flush_and_sync_make_records_visible(path: Path) -> None:
