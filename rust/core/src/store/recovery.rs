@@ -343,7 +343,7 @@ impl Recovering<'_> {
         }
         let (_, source) = self.source(segment)?;
         // Of a record that is all there, pages may be of before: it was not acknowledged.
-        let is_one = active::is_unfinished(&*source, &self.options(), &damage, end.last, true)?;
+        let is_one = active::is_unfinished(&*source, &self.options(), &damage, end.last, 0)?;
         let within = ActiveWalk::from(source, &self.options(), damage.start + 1, end.last)?;
         Ok(match search_within(within)? {
             Within::Nothing if is_one => None,

@@ -184,12 +184,12 @@ pub(super) fn verdict(
 /// Whether a torn tail is one record that was not written to its end. `tail` is its beginning, as long as the longest header if there
 /// are so many bytes; it has `len` bytes, after which there are only zeros. `last` is the last good UUID.
 ///
-/// A record whose bytes are all there is damaged in another way, unless it is known that it `may_be_whole`.
+/// Of a record that was not written to its end at least `missing` bytes are not there.
 pub(super) fn is_unfinished(
     tail: &[u8],
     len: u64,
     last: Option<[u8; UUID_BYTES]>,
-    may_be_whole: bool,
+    missing: u64,
 ) -> bool {
     // What of a UUID was not written may have been anything.
     let mut uuid = LATEST;
@@ -200,7 +200,7 @@ pub(super) fn is_unfinished(
     head.iter_mut()
         .zip(tail)
         .for_each(|(own, byte)| *own = *byte);
-    let least = len.saturating_add(u64::from(!may_be_whole));
+    let least = len.saturating_add(missing);
     let is_long = Header::parse(&head).is_ok_and(|header| header.total() >= least);
     is_long && sequence(uuid, last).is_ok() && !is_readable(tail)
 }

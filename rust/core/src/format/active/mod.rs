@@ -77,9 +77,7 @@ pub static FORMAT: Format = Format {
     index: None,
     lookup: |source, options| Ok(Box::new(WalkingLookup::new(&FORMAT, source, options))),
     create: |path, options| Ok(Box::new(Writer::open(path, options)?)),
-    unfinished: Some(|source, options, tail| {
-        writer::is_unfinished(source, options, tail, None, false)
-    }),
+    unfinished: Some(|source, options, tail| writer::is_unfinished(source, options, tail, None, 1)),
     salvage: |salvage| {
         // Copies the records one by one, and unused space as it is.
         let (source, options) = (salvage.source(), salvage.options());

@@ -7,7 +7,7 @@ use uuid::Uuid;
 
 use super::PREALLOCATE;
 use super::judge;
-use super::layout::{MAX_HEADER_BYTES, UUID_BYTES, encode_unhashed, put_checksum};
+use super::layout::{CHECKSUM_BYTES, MAX_HEADER_BYTES, UUID_BYTES, encode_unhashed, put_checksum};
 use super::walk::ActiveWalk;
 use super::{COLUMNS, FORMAT, Sequence, Unhashed};
 use crate::checksum::Key;
@@ -143,10 +143,15 @@ impl Writer {
         }
         let last = self.sequence.last();
         let within = || ActiveWalk::from(source.clone(), &lenient, end.start + 1, last);
-        // Where nothing is sound, the first record may have been being written.
+        // Where nothing is sound, the first record may have been being written, or it is whole and under another key: then its checksum
+        // is there, though that may end in zeros.
+        let missing = match end.kind {
+            Kind::TornTail => 1,
+            _ => CHECKSUM_BYTES as u64,
+        };
         if (end.kind == Kind::TornTail || end.start == 0)
             && options.flag(&ZERO_TORN_TAIL)
-            && is_unfinished(&*source, &lenient, &end, last, false)?
+            && is_unfinished(&*source, &lenient, &end, last, missing)?
             && append::search_within(within()?)? == append::Within::Nothing
         {
             let name = self.out.quarantine(end.start);
@@ -266,13 +271,13 @@ pub(crate) fn is_unfinished(
     options: &Options,
     tail: &Span,
     last: Option<[u8; UUID_BYTES]>,
-    may_be_whole: bool,
+    missing: u64,
 ) -> Result<bool> {
     let data_end = data_end_after(source, tail.start, || options.poll())?;
     let tail = tail.start..data_end;
     let beginning = append::beginning(source, &tail, MAX_HEADER_BYTES)?;
     let len = tail.end.saturating_sub(tail.start);
-    if !judge::is_unfinished(&beginning, len, last, may_be_whole) {
+    if !judge::is_unfinished(&beginning, len, last, missing) {
         return Ok(false);
     }
     let Some(uuid) = beginning.first_chunk() else {
