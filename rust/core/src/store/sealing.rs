@@ -281,7 +281,8 @@ impl Shared {
         let mut known = locked(&self.arranging);
         let (disk, folder) = (&self.disk, &self.folder);
         let interrupt = Some(Interrupt::once(&self.stopped));
-        let now = seal(disk, folder, segment, self.key, false, interrupt, end)?;
+        let now = seal(disk, folder, segment, self.key, false, interrupt, end);
+        let now = now.inspect_err(|_| *known = None)?; // what it left is listed
         let is_last = |known: &Known| {
             known
                 .removable
@@ -352,8 +353,17 @@ impl Shared {
         while let Some((segment, stat)) = known.removable.front() {
             // All records of a segment are older than the first one of the next, and than the last one that is on the disk. If that is ahead
             // of the clock, it tells nothing.
-            let next = known.removable.get(1);
-            let later = next.map_or(mark.last, |(next, _)| next.id.first.into_bytes());
+            let later = match known.removable.get(1) {
+                Some((next, _)) => next.id.first.into_bytes(),
+                // It is being written. Few others are left, so that listing them takes little.
+                None if oldest.is_some() => {
+                    let listing = Listing::read(disk, folder, mark.sequence)?;
+                    let mut after = listing.segments.iter();
+                    let after = after.find(|next| next.id.sequence > segment.id.sequence);
+                    after.map_or(mark.last, |next| next.id.first.into_bytes())
+                }
+                None => mark.last,
+            };
             let modified = || stat.modified?.duration_since(UNIX_EPOCH).ok().map(micros);
             let end = match uuid6::ahead(&later) {
                 Some(_) => modified(),
