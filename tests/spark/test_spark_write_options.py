@@ -82,7 +82,7 @@ def test_all_options_of_a_format() -> None:
     assert parse(maxRecordsPerFile="10000000000").max_records == 10**10
     assert parse("sealed", trailer="false").create == {"options": {"trailer": False}}
     assert parse("oplog", dialect="draft-1.1").create == {"dialect": "draft-1.1"}
-    assert extensions() == {"active", "sealed", "tenant", "chunks", "oplog"}
+    assert extensions() == {"active", "sealed", "tenant", "chunks", "oplog", "tfrecord"}
 
 
 @pytest.mark.parametrize(("path", "folder"), [("file:///a/b", "/a/b"), ("file:/a/b", "/a/b"), ("/a/*", "/a/*")])
@@ -115,7 +115,7 @@ def test_nothing_is_written_below_the_working_folder_of_a_session(
         ("chunked", {"level": "high"}, "option level is 'high': expected a whole number"),
         ("chunked", {"level": "99"}, "option level is '99': expected a whole number from -131072 to 22"),
         ("chunked", {"chunkRecords": "0"}, "option chunkRecords is '0': expected a whole number from 1 to 4294967295$"),
-        ("chunked", {"chunkBytes": "2g"}, "option chunkBytes is '2g': expected 1 to 1073741824 bytes"),
+        ("chunked", {"chunkBytes": "2g"}, "option chunkBytes is '2g': expected 1 to 134217728 bytes"),
         ("tenant", {"version": "3"}, "option version is '3': expected a whole number from 1 to 2"),
         ("oplog", {"dialect": "klingon"}, "option dialect is 'klingon'"),
         ("sealed", {"trailer": "maybe"}, "option trailer is 'maybe': expected true or false"),

@@ -59,12 +59,12 @@ const INDEX: FormatOption = FormatOption {
 };
 
 /// The maximum content of a chunk, which is decoded into memory: a few bytes can claim much.
-const MAX_CHUNK_BYTES: u64 = 256 << 20;
+const MAX_CHUNK_BYTES: usize = 256 << 20;
 
 /// Which chunks are decoded at all.
 const LIMIT_BYTES: FormatOption = FormatOption::bytes(
     "chunk_bytes",
-    MAX_CHUNK_BYTES,
+    MAX_CHUNK_BYTES as u64,
     [0, i64::MAX as u64],
     "a chunk with more content than this is an error",
 );
@@ -73,7 +73,8 @@ const LIMIT_BYTES: FormatOption = FormatOption::bytes(
 const CHUNK_BYTES: FormatOption = FormatOption::bytes(
     "chunk_bytes",
     256 << 10,
-    [1, MAX_CHUNK_BYTES],
+    // Twice as much may be in a chunk.
+    [1, MAX_CHUNK_BYTES as u64 / 2],
     "a chunk is closed when its records have this many bytes before compression",
 );
 

@@ -22,7 +22,7 @@ pub(super) struct Input {
     pub(super) window: Window,
     pub(super) decoder: Decoder,
     /// The body lengths of the first records of the content that was verified last. Each record's position depends
-    /// on the length of the one before, so a pass over records mostly waits for memory. A second pass need not
+    /// on the length of the one before, so a pass over records mostly waits for memory. Emitting them need not
     /// wait for these.
     pub(super) lengths: Vec<u32>,
 }

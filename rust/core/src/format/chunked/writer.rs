@@ -8,7 +8,7 @@ use super::hop::{self, Gap};
 use super::index_repair::{IndexRepair, index_path, refuse_existing};
 use super::layout::{ALIGNMENT, HEADER_BYTES, Header, Item, RECORD_HEADER_BYTES, align};
 use super::walk::{ChunkedScan, ChunkedWalk};
-use super::{CHUNK_BYTES, CHUNK_RECORDS, LEVEL, WITH_INDEX};
+use super::{CHUNK_BYTES, CHUNK_RECORDS, LEVEL, MAX_CHUNK_BYTES, WITH_INDEX};
 use super::{COLUMNS, FORMAT};
 use crate::bug::OrBug;
 use crate::compress::{Encoder, bound};
@@ -21,9 +21,6 @@ use crate::output::Appender;
 use crate::record::{Column, RecordId, Value};
 use crate::saturating::saturating_usize;
 use crate::source::{Source, data_end};
-
-/// The most bytes that a chunk's records may have, so that their frame's length fits in 32 bits whatever they are.
-const MAX_CONTENT_BYTES: usize = 0xfeff_0000;
 
 /// Appends records to a segment, and items to the index beside it. An advisory lock (on Unix) excludes a second
 /// writer of the same file.
@@ -176,12 +173,12 @@ impl Writer {
         let record_bytes = value.len().saturating_add(RECORD_HEADER_BYTES);
         let length = u32::try_from(value.len())
             .ok()
-            .filter(|_| record_bytes <= MAX_CONTENT_BYTES)
+            .filter(|_| record_bytes <= MAX_CHUNK_BYTES)
             .ok_or_else(|| {
                 Error::Usage(format!(
                     "the value has {} bytes: at most {} fit into a chunk",
                     value.len(),
-                    MAX_CONTENT_BYTES - RECORD_HEADER_BYTES
+                    MAX_CHUNK_BYTES - RECORD_HEADER_BYTES
                 ))
             })?;
         let timestamp = match timestamp {
