@@ -60,7 +60,11 @@ impl Appended {
         let mut walk = open(source.clone(), &lenient, Start::Beginning)?;
         self.found = Summary::new(self.format.checked, source.path(), source.len());
         let last = &mut self.last;
+        let (mut before, mut latest) = (None, None);
         let end = append::survey(&mut walk, &mut self.found, |walk| {
+            for span in walk.spans() {
+                before = latest.replace(*span);
+            }
             let rows = walk.rows();
             let row = rows.len().checked_sub(1);
             *last = row.map(|row| rows.position(row).into()).or(last.take());
@@ -72,7 +76,9 @@ impl Appended {
             return Ok(());
         }
         let within = Start::Offset(end.start + 1);
+        let follows_damage = before.is_some_and(|own| own.is_damage() && own.end == end.start);
         if end.kind == Kind::TornTail
+            && !follows_damage
             && options.flag(&ZERO_TORN_TAIL)
             && let Some(unfinished) = self.format.unfinished
             && unfinished(&*source, &lenient, &end)?

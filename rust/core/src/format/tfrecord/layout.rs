@@ -1,4 +1,4 @@
-//! The bytes of a record, and the checks of rule 2 in their order.
+//! The bytes of a record, and the checks in their order ("Checks" in docs/formats/tfrecord.md).
 
 use crate::cursor::fields;
 use crate::engine::Options;
@@ -14,7 +14,7 @@ use crate::source::{Source, Window};
 pub(super) const HEADER_BYTES: usize = 12;
 const CRC_BYTES: usize = 4;
 
-/// A checksum of a file: a CRC-32C, rotated and with a constant added, so that zeros are no record.
+/// A checksum of a file: a CRC-32C, rotated and with a constant added, so that zeros are not a record.
 const fn masked(crc: u32) -> u32 {
     crc.rotate_right(15).wrapping_add(0xa282_ead8)
 }

@@ -72,7 +72,7 @@ pub(crate) static FORMAT: Format = Format {
 const COLUMNS: &[Column] = &[Column::new("value", ColumnKind::Binary)];
 
 /// Certain if the length of the first record is proven and fits; otherwise likely if the name is one that TensorFlow or TensorBoard
-/// gives (rule 7).
+/// gives ("Detecting").
 fn detect(source: &dyn Source, _: &Options) -> Result<Likelihood> {
     let mut window = Window::default();
     let head = saturating_usize(source.len()).min(HEADER_BYTES);

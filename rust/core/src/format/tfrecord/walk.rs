@@ -1,4 +1,4 @@
-//! The scan: from record to record, and after damage from where rules 3 and 4 say that it ends.
+//! The scan: from record to record, and after damage from where "Where damage ends" in docs/formats/tfrecord.md says.
 
 use std::sync::Arc;
 
@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::layout::{HEADER_BYTES, Header, data, header};
 use crate::bug::OrBug;
+use crate::cursor::Cursor;
 use crate::engine::{Advance, Budget, Carry, Driver, Eof, Options, Scan, Start, check_start};
 use crate::error::{Error, Finding, Result};
 use crate::ledger::{Cause, Fate, Kind, Span, Tiling};
@@ -128,7 +129,7 @@ impl TfRecordScan {
         let (damaged, rest) = match end {
             End::At(end) => (end, None),
             End::Limit(end) => (end, Some((Kind::Corrupt, Some(Cause::SearchLimit)))),
-            // Zeros are no record, so the first of them is damage if nothing else is there.
+            // Zeros are not a record, so the first of them is damage if nothing else is there.
             End::Nothing => {
                 let used = data_end(&*self.source, || self.options.poll())?;
                 (used.max(at + 1), Some((Kind::Unused, None)))
@@ -141,7 +142,7 @@ impl TfRecordScan {
         Ok(Advance::On)
     }
 
-    /// Rule 4: where the damage here ends, which begins with this header.
+    /// Where the damage here ends, which begins with this header, whose length is not proven.
     fn search(&mut self, own: Header) -> Result<End> {
         let (start, source) = (self.state.at, self.source.clone());
         let (mut at, mut candidate) = (start, Some(own));
@@ -159,6 +160,12 @@ impl TfRecordScan {
                     return Ok(End::At(if is_own { at + header.total() } else { at }));
                 }
             }
+            // What follows may be within the record of this header, which is still being written.
+            if self.options.eof == Eof::Growing
+                && candidate.is_some_and(|own| own.is_proven() && own.total() > left)
+            {
+                return Ok(End::Nothing);
+            }
             at += u64::from(candidate.is_some());
             let left = saturating_usize(source.len() - at);
             if left < HEADER_BYTES {
@@ -167,7 +174,10 @@ impl TfRecordScan {
             self.options.poll()?;
             let most = LIMITS.search_piece_bytes.min(self.options.window_bytes);
             let piece = left.min(most.max(HEADER_BYTES));
-            let bytes = self.probe.exact(&*source, at, piece, piece)?;
+            self.probe.load(&*source, at, HEADER_BYTES, piece)?;
+            let bytes = self.probe.bytes(&*source, at);
+            let bytes = Cursor::new(bytes).run_up_to(piece);
+            let piece = bytes.len();
             let mut headers = bytes.windows(HEADER_BYTES).map(Header::parse);
             let place = headers.position(|header| header.is_some_and(|own| own.is_proven()));
             at += place.unwrap_or(piece - HEADER_BYTES + 1) as u64;
