@@ -10,24 +10,30 @@ __all__ = ["Notes"]
 
 
 class Notes:
-    """Collects what is to be said of files.
-
-    Attributes:
-        said: what was said once, and is not said again.
-    """
+    """Collects what is to be said of files."""
 
     def __init__(self) -> None:
-        self.said: set[Hashable] = set()
+        self._said: dict[str, Hashable] = {}
         self._found: dict[str, tuple[str, int]] = {}
 
-    def add(self, kind: str, text: str, *, once: Hashable = None) -> None:
-        """Notes something about a file. Of each kind the first text is shown, and how many others there are."""
+    def add(self, kind: str, text: str, *, once: tuple[str, Hashable] | None = None) -> None:
+        """Notes something about a file. Of each kind the first text is shown, and how many others there are.
+
+        Args:
+            kind: what kind of trouble it is.
+            text: the line of the log.
+            once: a file, and what is said of it: again only when that has changed.
+        """
         if once is not None:
-            if once in self.said:
+            if self.has_said(*once):
                 return
-            self.said.add(once)
+            self._said[once[0]] = once[1]
         first, number = self._found.get(kind, (text, 0))
         self._found[kind] = first, number + 1
+
+    def has_said(self, file: str, what: Hashable) -> bool:
+        """Tells whether this is what was said last of a file."""
+        return self._said.get(file) == what
 
     @contextmanager
     def written(self, log: logging.Logger) -> Generator[Notes]:

@@ -128,7 +128,7 @@ class LogStream:
         listing = find_files([self.folder], FileFilter(), options.stores, key=options.read_key)
         with self.notes.written(_LOG) as notes:
             for unread in listing.unread:
-                notes.add(unread.path, str(unread), once=unread)
+                notes.add(unread.path, str(unread), once=(unread.path, unread))
         if not listing.logs:
             raise ValueError(
                 f"{printable_path(self.folder)}: expected the folder of a log to stream from. To stream other files, "

@@ -328,7 +328,7 @@ class BatchPlan:
             seglake.DamageError: so it is, and the mode is FAILFAST.
         """
         place = key, grown.position.byte_offset
-        if place in self._memory.notes.said:
+        if self._memory.notes.has_said(*place):
             return
         damage = self._look.waiting_damage(file, grown.position)
         if damage is None:
