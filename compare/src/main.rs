@@ -7,7 +7,7 @@
 //! seglake-compare FORMAT FILE        compares one file, and prints what differs
 //! ```
 //!
-//! With `RUSTFLAGS="--cfg fuzzing"` both have tiny limits, so that small inputs reach the code behind them. Reads and memory
+//! With `RUSTFLAGS="--cfg fuzzing"` both have tiny limits, so that small inputs reach the code for large ones. Reads and memory
 //! are compared without it alone: with tiny limits they say nothing. There may be fewer reads, in the same order, but no others.
 
 mod memory;

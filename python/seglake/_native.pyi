@@ -2397,8 +2397,8 @@ class Writer:
         """
     def write(self, record: Record | Mapping[str, Any] | None = None, /, **fields: Any) -> Any:
         """Writes one record: a Record, a mapping with the same names as `Record.to_dict` gives, or the fields.
-        Returns what it will be found by: its UUID (active, sealed), offset (chunked), sequence number (oplog), or
-        partition, tenant and index.
+        Returns what it will be found by: its UUID (active, sealed), offset (chunked), sequence number (oplog),
+        position (tfrecord), or partition, tenant and index (tenant).
 
         What follows from the rest may be left out: `uuid` (one of the present time is made, after the last),
         `timestamp`, `offset`, `index`, `seq`. `type` and `tenant` as text are taken as records show them. `value`

@@ -415,8 +415,8 @@ class Neighbour(NamedTuple):
 
     `position` is the offset at which it begins (in a chunked log, its chunk), `timestamp_us` its time in microseconds
     since 1970-01-01 UTC, None where its format has none. `id` has what it is found by, by the names of the columns:
-    `uuid` (active, sealed), `offset` (chunked), `seq` (oplog), or `partition`, `tenant` and `index` (tenant). As a dict
-    of a report, the UUID is text.
+    `uuid` (active, sealed), `offset` (chunked), `seq` (oplog), `position` (tfrecord), or `partition`, `tenant`
+    and `index` (tenant). As a dict of a report, the UUID is text.
 
     Example:
         >>> import seglake

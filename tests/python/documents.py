@@ -51,7 +51,7 @@ def anchors(document: Path) -> set[str]:
 
 def table(document: Path, heading: str) -> list[dict[str, str]]:
     """The first table behind a heading, a row each, with links reduced to their text."""
-    text = document.read_text(encoding="utf-8")
+    text = f"\n{document.read_text(encoding='utf-8')}"
     lines = text[text.index(f"\n{heading}\n") :].splitlines()
     first = next(number for number, line in enumerate(lines) if line.startswith("|"))
     rows: list[list[str]] = []

@@ -113,17 +113,12 @@ def test_the_worked_examples_are_what_the_reader_makes_of_them() -> None:
 
 
 def test_the_table_of_formats_is_true() -> None:
-    rows = table(README, "## Formats")
-    verbs = [name for name in rows[0] if name != "format"]
-    for row in rows:
-        name = re.split(r"\W", row["format"])[0]
-        assert {row[verb] for verb in verbs} <= {"yes", "planned"}
-        if row["read"] == "yes":
-            assert seglake.open(b"", format=name).format == name
-        else:
-            assert {row[verb] for verb in verbs} == {"planned"}
-            with pytest.raises(ValueError, match=name):
-                seglake.open(b"", format=name)
+    rows = {re.split(r"\W", row["format"])[0]: row for row in table(README, "# seglake")}
+    assert list(rows) == list(seglake.formats())
+    for name, format in seglake.formats().items():
+        appends = "append" in format.create_options["if_exists"].choices
+        assert rows[name]["append, follow as it grows"].startswith("yes" if appends else "no")
+        assert rows[name]["in parts"] == ("yes" if format.splittable else "no")
 
 
 def test_all_verbs_of_the_command_line_exist() -> None:

@@ -59,7 +59,7 @@ def data_is_right(file: bytes, at: int, end: int) -> bool:
 
 
 def fault(file: bytes, at: int) -> str | None:
-    """What is wrong with the record at this offset: the first check that fails (rule 2)."""
+    """What is wrong with the record at this offset: the first check that fails."""
     if len(file) - at < HEADER:
         return "truncated_header"
     end, is_proven = header(file, at)
@@ -71,7 +71,7 @@ def fault(file: bytes, at: int) -> str | None:
 
 
 def damage(file: bytes, at: int, cause: str) -> tuple[int | None, bool]:
-    """Where the damage at this offset ends (rules 3 and 4), `None` at the end; and whether a header was proven."""
+    """Where the damage at this offset ends, `None` at the end; and whether a header was proven."""
     if cause == "checksum_mismatch":
         return header(file, at)[0], True
     if cause != "header_checksum_mismatch":
@@ -98,7 +98,7 @@ def scan(file: bytes) -> tuple[list[dict[str, Any]], list[list[Any]]]:
             found, proven = damage(file, at, cause)
             any_proven |= proven
             end = found or len(file)
-            # Zeros at the end are unused, but for one byte if nothing else is there.
+            # Zeros at the end are unused, except one byte if nothing else is there.
             used = end if found else max(len(file.rstrip(b"\0")), at + 1)
             is_torn = end == len(file) and (any_proven or cause in ("truncated_header", "length_out_of_bounds"))
             kind = "torn_tail" if is_torn else "corrupt"
@@ -234,7 +234,7 @@ FOREIGN = {
     "one": "written by the package tfrecord 1.14.6: one record",
     "events": "written by TensorBoard 2.21: events",
 }
-"""Files of other writers. What TensorFlow's reader makes of their records lies beside them."""
+"""Files of other writers. Their .json has what these rules make of them: the records that TensorFlow's reader gives."""
 
 
 def vectors() -> dict[str, tuple[bytes, dict[str, Any]]]:

@@ -1,4 +1,4 @@
-//! Payloads of chunked segments: frames that are not what they should be, chunks too large to keep, limits, hostile claims.
+//! Payloads of chunked segments: frames that are not what they should be, large chunks, limits, hostile claims.
 
 use std::sync::Arc;
 

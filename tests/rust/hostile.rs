@@ -1,4 +1,4 @@
-//! Hostile files of every format, short versions of those that `make bench` times: the ledger covers them, windows
+//! Hostile files of every format except tfrecord, short versions of those that `make bench` times: the ledger covers them, windows
 //! of any size give the same, and the cost of reading stays in proportion.
 #![allow(
     dead_code,
@@ -27,7 +27,7 @@ use crate::common::{Windowed, source};
 use files::Family;
 use seglake::Error;
 use seglake::format::{
-    Carry, Dialect, IndexSource, Options, RecordId, Start, Step, by_name, lookup, open,
+    Dialect, IndexSource, Options, RecordId, Start, Step, by_name, lookup, open,
 };
 use seglake::ledger::{Cause, Kind, Span};
 use seglake::source::Source;
@@ -118,38 +118,6 @@ fn what_is_read_stays_in_proportion() {
         assert!(read <= (256 << 20) + 16 * len, "{name}: {read} bytes read");
         // Most take the places that a damaged tenant table names wherever an entry of it may begin: 1,024 bytes of the budget each.
         assert!(reads <= len / 6, "{name}: {reads} reads of {len} bytes");
-    });
-}
-
-/// A carry taken anywhere leads to the same ranges, also amid those that come last.
-#[test]
-fn a_carry_contains_all_notes() {
-    // Long enough for more marks than a step emits.
-    each("in turns", 4 * LEN, |name, family, bytes| {
-        let (whole, options) = (source(&bytes), options(family));
-        let spans_of = |start: Start<'_>| {
-            let mut walk = open(whole.clone(), &options, start).unwrap();
-            let (mut spans, mut carries) = (Vec::new(), Vec::<(usize, Carry)>::new());
-            while walk.step().unwrap() == Step::More {
-                spans.extend_from_slice(walk.spans());
-                carries.extend(walk.carry().map(|carry| (spans.len(), carry)));
-            }
-            (spans, carries)
-        };
-        let (expected, carries) = spans_of(Start::Beginning);
-        let is_taken_up = !["sealed", "tenant"]
-            .iter()
-            .any(|own| family.name.starts_with(own));
-        assert_eq!(
-            is_taken_up,
-            carries.len() > 2,
-            "{name}: {} steps",
-            carries.len()
-        );
-        for (done, carry) in carries {
-            let (rest, _) = spans_of(Start::Carry(&carry));
-            assert!(rest == expected[done..], "{name}: from range {done} on");
-        }
     });
 }
 

@@ -130,8 +130,7 @@ fn a_walk_reports_whether_it_suspects_the_key() {
     }
 }
 
-/// Entries of a table of contents of which every other one miscounts are as many ranges. They come in several steps, and a walk can be taken up
-/// between any two.
+/// Entries of a table of contents of which every other one miscounts are as many ranges. They come in several steps.
 #[test]
 fn a_table_with_much_damage_comes_in_steps() {
     let messages: Vec<_> = (0..40_000_u32)

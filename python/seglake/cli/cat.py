@@ -82,7 +82,8 @@ Examples:
     "ids",
     metavar="ID",
     multiple=True,
-    help="Look this record up: by UUID, message offset, sequence number, or PARTITION/TENANT/INDEX; can be repeated.",
+    help="Look this record up: by UUID, message offset, sequence number, position, or PARTITION/TENANT/INDEX; can be "
+    "repeated.",
 )
 @click.option("--limit", metavar="N", type=click.IntRange(min=0), help="Stop after so many records.")
 @folders.glob

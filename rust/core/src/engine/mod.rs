@@ -47,5 +47,5 @@ pub use position::{Identity, Position};
 pub(crate) use salvage::{Carried, Run, Runs, Salvage, each_piece};
 pub use settings::{FormatOption, OptionKind, Setting};
 pub use walk::{Carry, Eof, Start, Step, Walk};
-pub(crate) use walk::{check_start, not_taken_up, sum_up};
+pub(crate) use walk::{cannot_resume, check_start, sum_up};
 pub use writer::{IfExists, WriteOptions, Writer};

@@ -168,9 +168,9 @@ pub(crate) fn check_start(at: u64, source: &dyn Source) -> Result<()> {
 }
 
 /// The error for a carry, given to a walk of a format that has none.
-pub(crate) fn not_taken_up(format: &str) -> Error {
+pub(crate) fn cannot_resume(format: &str) -> Error {
     Error::Usage(format!(
-        "a {format} segment is complete, and no walk of it is taken up again: read from the beginning"
+        "expected a place to begin in a {format} segment, found the state of another walk: such a segment is complete, and no walk of it is resumed. Read from the beginning"
     ))
 }
 

@@ -16,8 +16,7 @@ const FAR_COST: u64 = 512;
 /// A message that begins at most this far after the last one that was looked at costs no read.
 const NEAR_BYTES: u64 = 4 << 10;
 
-/// What searching has cost, and the position that the next look is measured from (a near look is cheap). A resumed
-/// walk needs both, to give up exactly where an uninterrupted walk would.
+/// What searching has cost, and the position that the next look is measured from (a near look is cheap).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Effort {
     /// Bytes hashed in vain.

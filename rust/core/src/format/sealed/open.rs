@@ -12,7 +12,7 @@ use super::reader::Reader;
 use super::state::{EntryRange, State};
 use super::walk::{SealedScan, SealedWalk};
 use crate::checksum::Key;
-use crate::engine::{Budget, Filter, Options, Start, Step, Walk, not_taken_up};
+use crate::engine::{Budget, Filter, Options, Start, Step, Walk, cannot_resume};
 use crate::error::{Error, Result};
 use crate::ledger::Cause;
 use crate::record::Checked;
@@ -205,7 +205,7 @@ impl Segment {
             }
             Start::Part(part) => self.in_part(part.plan()?),
             Start::Growth(growth) => Err(growth.unplanned()),
-            Start::Carry(_) => Err(not_taken_up("sealed")),
+            Start::Carry(_) => Err(cannot_resume("sealed")),
         }
     }
 

@@ -73,7 +73,7 @@ struct Candidate {
     crc: Option<u32>,
 }
 
-/// Finds blocks, entry by entry. A carry contains what it knows, because learning it again would be charged again.
+/// Finds blocks, entry by entry. It keeps what it knows, because learning it again would be charged again.
 #[derive(Clone, Debug, Default)]
 pub(super) struct BlockSearch {
     /// The end of the bytes that an entry named and that were verified last.

@@ -22,8 +22,7 @@
 //!   (version 2, with and without a sound table of contents), and `pruned` with either
 //! - `proven`: what a walk proved of a file whose table of contents does not lead to the blocks. Later walks use
 //!   it (`remembered`).
-//! - `course`, the choice of a scan, with which `walk` reads a file. `state` is its carry, `explain` has its
-//!   errors.
+//! - `course`, the choice of a scan, with which `walk` reads a file. `explain` has its errors.
 //! - `runs`, the writer's memory, and `contents`, the blocks of a segment
 
 mod block;

@@ -21,8 +21,7 @@ pub(super) enum Verdict {
     Failed(Fault),
 }
 
-/// Finds partitions, entry by entry. A carry contains what it knows, because learning it again would be charged
-/// again.
+/// Finds partitions, entry by entry. It keeps what it knows, because learning it again would be charged again.
 #[derive(Clone, Debug, Default)]
 pub(super) struct PartitionSearch {
     /// The offset after the last good partition, and what is there.

@@ -20,8 +20,7 @@ use crate::ledger::Span;
 /// How many units are skipped between two polls of the interrupt.
 const POLL_UNITS: usize = 1 << 12;
 
-/// Leads a scan from unit to unit. The scan's own course stays after the last unit that was read, so its carry is
-/// that of a scan through the whole file from there on.
+/// Leads a scan from unit to unit. The scan's own course stays after the last unit that was read.
 #[derive(Debug)]
 pub(super) struct Remembered {
     proven: Arc<Proven>,

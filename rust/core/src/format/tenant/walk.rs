@@ -19,7 +19,7 @@ use super::reading::{Position, Reach, Reading};
 use super::remembered::Remembered;
 use super::rows::{Found, TenantRows};
 use super::toc::TOC_START;
-use crate::engine::{Advance, Driver, Filter, Options, Scan, Start, not_taken_up};
+use crate::engine::{Advance, Driver, Filter, Options, Scan, Start, cannot_resume};
 use crate::error::{Damage, Error, Result};
 use crate::ledger::{Kind, Span};
 use crate::limits::LIMITS;
@@ -60,7 +60,7 @@ impl TenantWalk {
             Start::Offset(offset) => {
                 TenantScan::from_message(Input::new(source, options, front), offset).map(Self::new)
             }
-            Start::Carry(_) => Err(not_taken_up("tenant")),
+            Start::Carry(_) => Err(cannot_resume("tenant")),
             Start::Growth(growth) => Err(growth.unplanned()),
         }
     }
