@@ -360,6 +360,18 @@ def test_retention(path: Path) -> None:
         assert (copy.sequence, copy.path, str(copy)) == (gone.value.sequence, os.fspath(path), str(gone.value))
 
 
+def test_the_age_of_the_last_sealed_segment_ends_where_the_next_began(path: Path) -> None:
+    """Not where the one that is being written is now, which a log that seldom rolls writes for long."""
+    now = datetime.now(UTC)
+    with seglake.SegmentLog(path, segment_bytes=200) as log:
+        for days in (30, 20, 0):
+            log.write("type", bytes(170 if days == 30 else 1), timestamp=now - timedelta(days=days))
+        log.wait_sealed()
+        assert len(log.segments()) == 2
+        assert log.retain(age=timedelta(days=25)) == []
+        assert len(log.retain(age=timedelta(days=10))) == 1
+
+
 def test_a_wrong_key_changes_nothing(path: Path) -> None:
     with SegmentLog(path, key=bytes([1] * 32)) as log:
         log.write("a", b"1")
