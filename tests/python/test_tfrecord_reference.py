@@ -152,3 +152,36 @@ def test_converting(path: Path, tmp_path: Path) -> None:
     seglake.convert(path, tmp_path / "b.chunks", to="chunked", set={"timestamp": 0})
     seglake.convert(tmp_path / "b.chunks", tmp_path / "c.tfrecord", drop=["offset", "timestamp"])
     assert (tmp_path / "c.tfrecord").read_bytes() == path.read_bytes()
+
+
+def test_what_is_within_a_record_that_is_being_written_waits(tmp_path: Path) -> None:
+    inner, path = tmp_path / "inner.tfrecord", tmp_path / "a.tfrecord"
+    with seglake.create(inner, format="tfrecord") as writer:
+        for number in range(3):
+            writer.write(value=b"inner %d" % number)
+    outer = inner.read_bytes()
+    with seglake.create(path, format="tfrecord") as writer:
+        for value in (b"first", b"damaged", outer, b"last"):
+            writer.write(value=value)
+    whole = bytearray(path.read_bytes())
+    for at in (24, 34):  # the length of the second record, and its data
+        whole[at] ^= 1
+    begins = 21 + 23
+    for cut in range(begins + 12 + 20, begins + 12 + len(outer)):
+        path.write_bytes(whole[:cut])
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", seglake.DamageWarning)
+            early = seglake.resume(path, None, on_damage="skip")
+            values = [record.value for record in early]
+            path.write_bytes(whole)
+            values += [record.value for record in seglake.resume(path, early.position, on_damage="skip")]
+        assert values == [b"first", outer, b"last"], cut
+
+
+def test_what_directly_follows_damage_is_not_cleared(path: Path) -> None:
+    damaged = bytearray(path.read_bytes())
+    damaged[-5] ^= 1
+    path.write_bytes(damaged + b"\0")
+    with pytest.raises(seglake.DamageError):
+        seglake.create(path, format="tfrecord", if_exists="append", zero_torn_tail=True)
+    assert path.read_bytes() == damaged + b"\0"
