@@ -178,10 +178,11 @@ def test_what_is_within_a_record_that_is_being_written_waits(tmp_path: Path) -> 
         assert values == [b"first", outer, b"last"], cut
 
 
-def test_what_directly_follows_damage_is_not_cleared(path: Path) -> None:
+@pytest.mark.parametrize("zeros", [1, 1000])
+def test_what_directly_follows_damage_is_not_cleared(path: Path, zeros: int) -> None:
     damaged = bytearray(path.read_bytes())
     damaged[-5] ^= 1
-    path.write_bytes(damaged + b"\0")
+    path.write_bytes(damaged + bytes(zeros))
     with pytest.raises(seglake.DamageError):
         seglake.create(path, format="tfrecord", if_exists="append", zero_torn_tail=True)
-    assert path.read_bytes() == damaged + b"\0"
+    assert path.read_bytes() == damaged + bytes(zeros)

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::settings::ZERO_TORN_TAIL;
 use super::{Driver, Format, Options, Scan, Start, Walk, WriteOptions, Writer, append};
 use crate::error::Result;
-use crate::ledger::{Kind, Summary};
+use crate::ledger::{Kind, Span, Summary};
 use crate::output::Appender;
 use crate::own::Own;
 use crate::record::{Column, RecordId, Value};
@@ -62,7 +62,8 @@ impl Appended {
         let last = &mut self.last;
         let (mut before, mut latest) = (None, None);
         let end = append::survey(&mut walk, &mut self.found, |walk| {
-            for span in walk.spans() {
+            let used = |span: &&Span| span.kind != Kind::Unused;
+            for span in walk.spans().iter().filter(used) {
                 before = latest.replace(*span);
             }
             let rows = walk.rows();
