@@ -183,6 +183,13 @@ def test_quiet_says_nothing_of_sound_files(vectors: Path) -> None:
     assert str(damaged) in done.out
 
 
+def test_quiet_says_it_of_a_damaged_index_of_sound_records(vectors: Path) -> None:
+    sound, damaged = vectors / "chunked" / "typical", vectors / "chunked" / "index_flip"
+    for path, is_quiet in ((sound, True), (damaged, False)):
+        done = here("verify", "--quiet", "--format", "chunked", "--index", f"{path}.index", f"{path}.bin")
+        assert (done.status, done.out == "") == (0, is_quiet)
+
+
 def test_many_ranges_are_counted_where_they_are_not_listed(with_holes: Callable[[int], Path]) -> None:
     segment = with_holes(60)
     done = here("verify", segment)

@@ -193,7 +193,7 @@ def test_a_checkpoint_is_of_the_files_that_are_there_and_no_others(tmp_path: Pat
     assert not is_used()
     added.unlink()
     # Others have put rows of earlier runs into a file of their own.
-    added = write_run(lake, "active", "part-00000", [row])
+    added = write_run(lake, "active", "part-00000", [{**row, "path": "/logs/d"}])
     assert not is_used()
     save_state(destination, load_state(destination))
     assert not is_used()

@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -14,9 +15,10 @@ from typing import Any, cast
 import pytest
 from dying import deadly, in_a_process
 
+import seglake
 from seglake._formats import FormatOptions
 from seglake._ingestion import driver
-from seglake._ingestion.commit import commit, locked, settle_dead_runs
+from seglake._ingestion.commit import commit, end_run, locked, settle_dead_runs
 from seglake._ingestion.destination import Destination
 from seglake._ingestion.driver import IngestDriver
 from seglake._ingestion.layout import LOCK, STAGING
@@ -197,6 +199,46 @@ def test_the_steps_are_counted_right(destination: Path) -> None:
     arguments = [str(destination), RUN, "0", repr((DATA, FILES))]
     done = subprocess.run([sys.executable, "-c", SCRIPT, *arguments], check=True, capture_output=True, text=True)
     assert done.stdout.split() == [str(STEPS)]
+
+
+def test_what_cannot_be_removed_of_an_ended_run_is_not_its_manifest(
+    destination: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Completed once more, a run could add to tables what is in them, or miss files that were removed on purpose."""
+
+    def failing(_: Path) -> None:
+        raise OSError(5, "Input/output error")
+
+    staging = destination / STAGING / RUN
+    (staging / "manifest.json").write_text(written())
+    monkeypatch.setattr(LOCAL, "remove_tree", failing)
+    end_run(Destination.local(destination), staging)
+    assert staging.exists()
+    assert not (staging / "manifest.json").exists()
+
+
+def test_a_run_that_lists_the_files_of_one_format_is_completed(
+    tmp_path: Path, vectors: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is the last run then, and yet not late."""
+    source, lake = tmp_path / "source", tmp_path / "lake"
+    source.mkdir()
+    for format in ("active", "tenant"):
+        shutil.copy(vectors / format / "typical.bin", source / f"a.{format}")
+    place = LOCAL.place
+
+    def failing(staged: Path, final: Path) -> None:
+        if final.parent == lake / "tenant/files":
+            raise OSError(5, "Input/output error")
+        place(staged, final)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(LOCAL, "place", failing)
+        with pytest.raises(IngestError, match=r"Input/output error\. A part of it .* completes it"):
+            seglake.ingest(source, lake, threads=1)
+    assert len(list(lake.glob("active/files/*"))) == 1
+    assert seglake.ingest(source, lake, threads=1).run_id is None
+    assert len(list(lake.glob("tenant/files/*"))) == 1
 
 
 @pytest.mark.parametrize("step", range(1, len(DATA) + len(FILES) + 1))

@@ -365,10 +365,11 @@ def test_a_killed_pass_loses_no_file(folder: Path, tmp_path: Path) -> None:
 
 
 def test_the_rate_is_kept(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    now = [0.0]
+    now, slept = [0.0], [0.0]
 
     def sleep(seconds: float) -> None:
         now[0] += seconds
+        slept[0] += seconds
 
     # Only of this module: other threads of the process sleep, too.
     clock = SimpleNamespace(monotonic=lambda: now[0], sleep=sleep)
@@ -377,6 +378,12 @@ def test_the_rate_is_kept(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None
     assert now[0] == 0
     list(scrub(folder, dialect="autobase", rate=1000))
     assert size / 1000 - 0.2 < now[0] <= size / 1000
+    # Time that the caller takes between files is not caught up with.
+    slept[0], count = 0.0, 0
+    for _ in scrub(folder, dialect="autobase", rate=1000):
+        now[0] += 60
+        count += 1
+    assert slept[0] >= size / 1000 - 0.1 * count
 
 
 @pytest.mark.parametrize(

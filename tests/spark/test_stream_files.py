@@ -960,20 +960,21 @@ def test_old_states_are_removed_and_few_files_tell_all(folder: Path, monkeypatch
 def test_a_segment_that_is_not_listed_for_a_while_is_not_new(folder: Path) -> None:
     a, b = Segment(folder / "a.active"), Segment(folder / "b.active")
     rows = a.grow(1) + b.grow(1)
-    query = stream(folder, minStatesToRetain="2")
+    query = stream(folder, minStatesToRetain="3")
     assert query.batch() == rows
-    hidden = a.path.rename(folder / "_a")
+    for batches, read in ((3, []), (4, ["a-0"])):
+        hidden = a.path.rename(folder / "_a")
+        for _ in range(batches):
+            rows = b.grow(1)
+            assert query.batch() == rows
+        hidden.rename(a.path)
+        assert query.batch() == read
+    a.path.rename(hidden)
     rows = b.grow(1)
     assert query.batch() == rows
     query.restart()
     hidden.rename(a.path)
     assert query.batch() == []
-    a.path.rename(folder / "_a")
-    for _ in range(4):
-        b.grow(1)
-        query.batch()
-    hidden.rename(a.path)
-    assert query.batch() == ["a-0"]
 
 
 @pytest.mark.parametrize("seed", range(20))

@@ -219,7 +219,7 @@ def save_state(destination: Destination, state: State) -> None:
     No run fails because a checkpoint cannot be written: it only saves time.
     """
     run = state.last_run
-    # The name of a file that no run has written may sort after the last run.
+    # A file that no run has written may sort after the last run. A checkpoint would have its rows, and not its name.
     if run is None or state.uncovered < _CHECKPOINT_FILES or any(Path(path).stem > run for path in state.files):
         return
     with suppress(OSError):
