@@ -1,4 +1,4 @@
-"""Parity sidecars of files: beside par2cmdline-turbo, beside verifying without one, and a repair whose place is known.
+"""Parity sidecars of files: beside par2cmdline-turbo, and beside verifying without one.
 
 Processor time, of child processes too: par2 is one, with one thread. Files are in the page cache. par2 divides a file
 into 2,000 blocks and adds 6 % of them, so it repairs fewer places, and longer runs; a sidecar of seglake has 6.7 %.
@@ -26,8 +26,6 @@ MIB: Final = 256
 BURST_BYTES: Final = 1_044_481
 """The longest run of damage that is repaired in each band."""
 BAND_BYTES: Final = 16 << 20
-HUGE_BYTES: Final = 10 << 30
-GOAL_SECONDS: Final = 0.05
 VALUE_BYTES: Final = {"100 B": 100, "1 KB": 1000}
 """The values of records: verifying long ones alone is as fast as hashing them for the sidecar."""
 RECORDS: Final = 64_000
@@ -65,15 +63,15 @@ def beside_par2(suite: Suite, folder: Path) -> None:
             made.unlink()
 
     def strike() -> None:
-        clear_undo()
+        clear_kept()
         stat = path.stat()
         with path.open("r+b") as file:
             file.seek(pick.randrange(MIB // 16) * BAND_BYTES + 5000)
             file.write(pick.randbytes(BURST_BYTES))
         os.utime(path, ns=(stat.st_atime_ns, stat.st_mtime_ns))
 
-    def clear_undo() -> None:
-        for made in [*folder.glob("file.undo*"), *folder.glob("file.[0-9]")]:
+    def clear_kept() -> None:
+        for made in [*folder.glob("file*.damaged"), *folder.glob("file.[0-9]")]:
             made.unlink()
 
     suite.compare(
@@ -146,36 +144,10 @@ def with_and_without(suite: Suite, folder: Path) -> None:
         path.unlink()
 
 
-def known_place(suite: Suite, folder: Path) -> None:
-    """A run of damage in a file of 10 GiB, most of it holes, by the clock on the wall."""
-    path = folder / "huge"
-    with path.open("wb") as file:
-        file.truncate(HUGE_BYTES)
-        for band in range(300, 304):
-            file.seek(band * BAND_BYTES)
-            file.write(os.urandom(BAND_BYTES))
-    seglake.protect(path, format="raw")
-    at = 301 * BAND_BYTES + 5000
-    found: list[tuple[float, float]] = []
-    for _ in range(9):
-        stat = path.stat()
-        with path.open("r+b") as file:
-            file.seek(at)
-            file.write(os.urandom(BURST_BYTES))
-            file.flush()
-            os.fsync(file.fileno())
-        os.utime(path, ns=(stat.st_atime_ns, stat.st_mtime_ns))
-        begun = time.perf_counter()
-        repaired = seglake.repair(path, format="raw", range=(at, at + BURST_BYTES))
-        found.append((time.perf_counter() - begun, GOAL_SECONDS))
-        assert repaired.outcome == "repaired"
-    suite.add("repair a run of damage in a raw file of 10 GiB, its place known", "50 ms", found, 1.0, "s", "goal")
-
-
 def main() -> None:
     """Runs all comparisons."""
     suite = Suite("python_parity", used)
-    for part in (beside_par2, with_and_without, known_place):
+    for part in (beside_par2, with_and_without):
         with tempfile.TemporaryDirectory() as folder:
             part(suite, Path(folder))
     suite.finish()

@@ -56,7 +56,6 @@ from ._native import (
     resume,
     seal,
     undo_recover,
-    undo_repair,
     uuid6,
     verify,
     verify_parity,
@@ -80,7 +79,6 @@ from ._types import (
     Repair,
     Span,
     Total,
-    Undone,
 )
 
 __all__ = [
@@ -140,7 +138,6 @@ __all__ = [
     "Span",
     "Tail",
     "Total",
-    "Undone",
     "UnreadWarning",
     "Uuids",
     "Writer",
@@ -165,7 +162,6 @@ __all__ = [
     "scrub",
     "seal",
     "undo_recover",
-    "undo_repair",
     "uuid6",
     "verify",
     "verify_parity",

@@ -33,7 +33,6 @@ from seglake._types import (
     System,
     TenantOptions,
     Total,
-    Undone,
 )
 
 __all__ = [
@@ -84,7 +83,6 @@ __all__ = [
     "sync_file",
     "sync_folder",
     "undo_recover",
-    "undo_repair",
     "uuid6",
     "verify",
     "verify_parity",
@@ -551,9 +549,7 @@ def repair(
     *,
     to: str | PathLike[str] | None = None,
     overwrite: bool = False,
-    undo: str | PathLike[str] | None = None,
     force: bool = False,
-    range: tuple[int, int] | None = None,
     sidecar: str | PathLike[str] | None = None,
     format: str | None = None,
     dialect: DialectName | None = None,
@@ -563,26 +559,22 @@ def repair(
 ) -> Repaired:
     """Repairs a file and its parity sidecar, each from the other, in place or to another path.
 
-    In place, the bytes that change are first kept in another file, from which `undo_repair` restores both. A
-    repair that was interrupted is run again. The file keeps the time at which it was modified. What cannot be
-    repaired stays as it is, and is in
-    `damage`: `recover` writes what is sound of such a file to a new one.
+    The repaired file is written to a new one and read back. Then the damaged file is renamed to `path` with
+    `.damaged` appended, and the new one gets its name, permissions and time of modification. So does the sidecar
+    if it changes. To undo that, rename the damaged file back. Nothing is written if nothing changes. For a link
+    this is the file that it leads to. There has to be space for a copy of the file. A repair that was interrupted
+    is run again. What cannot be repaired stays as it is, and is in `damage`: `recover` writes what is sound of
+    such a file to a new one.
 
     to: where the repaired file goes, with its sidecar beside it. Then nothing else changes. None: in place.
     overwrite: replace existing files at `to`. Otherwise they raise FileExistsError.
-    undo: where the replaced bytes go; their manifest gets `.manifest.jsonl` appended to its name. None: `path`
-        with `.undo` appended, and a number where that is taken. For a link they are beside the file that it leads
-        to.
     force: repair also a file of which nothing is as it was protected, records that their own checksums prove, and
         a file without checksums that was modified after it was protected.
-    range: where the damage is, as `(start, end)`: only the bands that have bytes from `start` up to `end` are
-        read and repaired, and the result tells of nothing else. None: all of the file. A repair that was
-        interrupted is completed whole.
     sidecar, format: as in `protect`. progress: called as in `verify`. The other arguments are as there.
 
     Raises ValueError where the sidecar is probably that of another file, or of an earlier state of it, and where
-    the range has no byte of the file; FormatError where it is no sidecar; OSError, also where there is none, and
-    where another process writes one of the files.
+    there is a damaged file of an earlier repair: move or remove it; FormatError where it is no sidecar; OSError,
+    also where there is none, and where another process writes one of the files.
 
     >>> import shutil
     >>> shutil.copy("orders.active", "new.active")
@@ -592,41 +584,8 @@ def repair(
     >>> with open("new.active", "r+b") as orders:
     ...     orders.seek(60), orders.write(b"?")
     (60, 1)
-    >>> seglake.repair("new.active").outcome, seglake.verify("new.active").ok
-    ('repaired', True)
-    """
-
-def undo_repair(
-    path: str | PathLike[str],
-    *,
-    undo: str | PathLike[str] | None = None,
-    sidecar: str | PathLike[str] | None = None,
-) -> Undone:
-    """Undoes the latest repair of a file and its sidecar, which are then as they were before it. The replaced bytes
-    are removed.
-
-    They are checked before anything is written, and so is that both files are still as the repair left them.
-    Undoing that was interrupted is run again.
-
-    undo: where the replaced bytes are. None: as in `repair`.
-    sidecar: as in `protect`.
-
-    Raises FormatError where the replaced bytes are damaged, or one of the files changed after it was repaired;
-    OSError, also where there is nothing to undo.
-
-    >>> import shutil
-    >>> shutil.copy("orders.active", "new.active")
-    'new.active'
-    >>> seglake.protect("new.active").change
-    'created'
-    >>> with open("new.active", "r+b") as orders:
-    ...     orders.seek(60), orders.write(b"?")
-    (60, 1)
-    >>> seglake.repair("new.active").undo
-    'new.active.undo'
-    >>> undone = seglake.undo_repair("new.active")
-    >>> undone.nbytes == seglake.verify("orders.active").nbytes, undone.already_undone, seglake.verify("new.active").ok
-    (True, False, False)
+    >>> seglake.repair("new.active").damaged, seglake.verify("new.active").ok
+    ('new.active.damaged', True)
     """
 
 def arrow_stream(schema: Schema, batches: Iterable[Batch]) -> object:
@@ -2011,7 +1970,7 @@ class Repaired:
     @property
     def outcome(self) -> Literal["sound", "repaired", "lost"]:
         """What was found: "sound", "repaired" (all damage was repaired) or "lost" (some could not be). If it is not
-        "lost", `verify` finds the file sound; after a repair of a `range`, only where it was repaired.
+        "lost", `verify` finds the file sound.
 
         >>> seglake.protect("orders.active").change
         'created'
@@ -2069,7 +2028,7 @@ class Repaired:
     @property
     def report(self) -> Report | None:
         """The report on the repaired file by its own format: bytes that were never covered, or were damaged when
-        they were covered, may be damaged. None if the file has no format, or only a `range` was repaired.
+        they were covered, may be damaged. None if the file has no format.
 
         >>> seglake.protect("orders.active").change
         'created'
@@ -2086,31 +2045,22 @@ class Repaired:
         0
         """
     @property
-    def undo(self) -> str | None:
-        """The file with the bytes that were replaced; None where nothing changed in place.
+    def damaged(self) -> str | None:
+        """Where the damaged file is now; None if it was not replaced.
 
         >>> seglake.protect("orders.active").change
         'created'
-        >>> print(seglake.repair("orders.active").undo)
+        >>> print(seglake.repair("orders.active").damaged)
         None
         """
     @property
-    def manifest(self) -> str | None:
-        """The file that says where those belong.
+    def damaged_sidecar(self) -> str | None:
+        """Where the damaged sidecar is now; None if it was not replaced.
 
         >>> seglake.protect("orders.active").change
         'created'
-        >>> print(seglake.repair("orders.active").manifest)
+        >>> print(seglake.repair("orders.active").damaged_sidecar)
         None
-        """
-    @property
-    def continued(self) -> bool:
-        """Whether an earlier repair was interrupted, and this one completed it.
-
-        >>> seglake.protect("orders.active").change
-        'created'
-        >>> seglake.repair("orders.active").continued
-        False
         """
     def to_dict(self) -> dict[str, Any]:
         """All attributes as a dict of the same names, fit for JSON: ranges are `[start, end, kind, cause]`, `report`

@@ -294,40 +294,6 @@ class Coverage(NamedTuple):
         return {**self._asdict(), "state": self.state}
 
 
-class Undone(NamedTuple):
-    """What `undo_repair` did.
-
-    Attributes:
-        path: the file.
-        sidecar: its sidecar.
-        nbytes: the length of the file.
-        already_undone: whether both files were as before the repair already: it was undone, and interrupted before the
-            replaced bytes were removed.
-
-    Example:
-        >>> import seglake, shutil
-        >>> path = shutil.copy("orders.active", "new.active")
-        >>> seglake.protect(path).change
-        'created'
-        >>> with open(path, "r+b") as orders:
-        ...     orders.seek(60), orders.write(b"?")
-        (60, 1)
-        >>> seglake.repair(path).changed_bytes
-        1
-        >>> seglake.undo_repair(path).already_undone
-        False
-    """
-
-    path: str
-    sidecar: str
-    nbytes: int
-    already_undone: bool
-
-    def to_dict(self) -> dict[str, Any]:
-        """All attributes as a dict of the same names, fit for JSON."""
-        return self._asdict()
-
-
 class Total(NamedTuple):
     """How much of a file is of one kind, and has one cause.
 

@@ -81,7 +81,7 @@ def test_an_unknown_command_suggests_the_nearest() -> None:
     assert ", ".join(COMMANDS) in here("parchment").err
 
 
-@pytest.mark.parametrize(("name", "meant"), [("tail", "`seglake log tail`?"), ("undo", "`seglake repair --undo` or ")])
+@pytest.mark.parametrize(("name", "meant"), [("tail", "`seglake log tail`?"), ("undo", "`seglake recover --undo`? To")])
 def test_what_is_a_part_of_another_command_is_suggested(name: str, meant: str) -> None:
     done = here(name, "file")
     assert (done.status, done.out) == (2, "")

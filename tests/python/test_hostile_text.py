@@ -73,7 +73,7 @@ FOR_PEOPLE: dict[str, list[list[str]]] = {
     ],
     "verify": [["FILE"], ["FILE", "MISSING"]],
     "protect": [["FILE"], ["--as-it-is", "FILE", "MISSING"]],
-    "repair": [["FILE"], ["--undo", "FILE"], ["MISSING"]],
+    "repair": [["FILE"], ["--to", "NEW", "FILE"], ["MISSING"]],
     "scrub": [["FILE"], ["--repair", "--state", "NEW", "FILE"], ["MISSING"], ["--subset", "\x1b[5;45m/\n", "FILE"]],
     "recover": [
         ["FILE", "NEW"],

@@ -235,7 +235,7 @@ def test_a_sealed_segment_goes_on_where_the_repaired_one_was(tmp_path: Path) -> 
     seglake.seal(life.path, folder / "file.sealed")
     life.path.unlink()
     life.sidecar.unlink()
-    for extra in folder.glob("*.undo*"):
+    for extra in folder.glob("*.damaged"):
         extra.unlink()
     seglake.protect(folder / "file.sealed")
     with seglake.open(folder / "file.sealed") as reader:

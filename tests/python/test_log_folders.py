@@ -518,7 +518,7 @@ def test_what_is_left_of_a_segment_that_was_removed_is_no_input(tmp_path: Path) 
         log.roll()
         log.wait_sealed()
     first = segments(path, "sealed")[0]
-    for name in (".undo", ".undo.2", ".undo.manifest.jsonl", ".quarantine", ".quarantine.manifest.jsonl"):
+    for name in (".damaged", ".par.damaged", ".quarantine", ".quarantine.manifest.jsonl"):
         Path(f"{first}{name}").write_text("kept")
     first.unlink()  # what retention does first
     left = seglake.scan(path).count()

@@ -153,10 +153,8 @@ def test_those_of_a_sidecar_and_of_what_is_kept_are_those_of_the_file(permission
         assert {mode(path) for path in (copy, Path(f"{copy}.par"))} == {permissions}
         sidecar.write_bytes(b"?" * 9 + covering)  # to be written anew
         seglake.repair(file)
-        kept = [Path(f"{file}.undo"), Path(f"{file}.undo.manifest.jsonl")]
-        assert [mode(path) for path in (sidecar, *kept)] == [permissions] * 3
-        seglake.undo_repair(file)
-        assert mode(sidecar) == permissions
+        kept = [Path(f"{path}.damaged") for path in (file, sidecar)]
+        assert [mode(path) for path in (file, sidecar, *kept)] == [permissions] * 4
 
         file.write_bytes(content)
         seglake.protect(file, as_it_is=True)
@@ -229,8 +227,8 @@ def test_their_names_may_be_as_long_as_names_are(writer: str, folder: Path) -> N
 
 
 def test_what_belongs_to_a_long_name_is_refused_before_anything_is_written(folder: Path) -> None:
-    """A sidecar, an undo file or a quarantine whose name would be too long."""
-    long, shorter = (folder / ("n" * length) for length in (255, 240))
+    """A sidecar, a damaged file or a quarantine whose name would be too long."""
+    long, shorter = (folder / ("n" * length) for length in (255, 250))
     for path in (long, shorter):
         shutil.copy(folder / "sample.active", path)
     seglake.protect(shorter)

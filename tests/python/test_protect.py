@@ -1,4 +1,4 @@
-"""`seglake.protect`, `repair` and `undo_repair`, and their commands."""
+"""`seglake.protect` and `repair`, and their commands."""
 
 import os
 import sys
@@ -26,7 +26,7 @@ def flip(path: Path, *places: int) -> None:
 
 
 @pytest.mark.parametrize("format", EXTENSIONS)
-def test_a_file_of_each_format_is_repaired_and_that_undone(tmp_path: Path, format: str) -> None:
+def test_a_file_of_each_format_is_repaired(tmp_path: Path, format: str) -> None:
     path = sample(tmp_path, format)
     whole, modified = path.read_bytes(), path.stat().st_mtime_ns
     protected = seglake.protect(path)
@@ -41,68 +41,21 @@ def test_a_file_of_each_format_is_repaired_and_that_undone(tmp_path: Path, forma
     damaged = path.read_bytes()
     told: list[tuple[int, ...]] = []
     repaired = seglake.repair(path, progress=lambda *bytes: told.append(bytes))
-    assert (repaired.outcome, repaired.lost, repaired.continued) == ("repaired", False, False)
+    assert (repaired.outcome, repaired.lost) == ("repaired", False)
     assert told[-1] == (len(whole), len(whole))
     assert (path.read_bytes(), path.stat().st_mtime_ns) == (whole, modified)
     assert repaired.changed_bytes >= 2
     assert {span.kind for span in repaired.damage} == {"repaired"}
     assert repaired.worst is not None
     assert repaired.worst["needs"] <= repaired.worst["of"] == 8
-    assert (repaired.undo, repaired.manifest) == (f"{path}.undo", f"{path}.undo.manifest.jsonl")
-    assert repaired.to_dict()["undo"] == repaired.undo
+    kept = Path(f"{path}.damaged")
+    assert (repaired.damaged, repaired.damaged_sidecar) == (str(kept), None)
+    assert repaired.to_dict()["damaged"] == repaired.damaged
     assert repr(repaired).startswith(f"Repaired({str(path)!r}".replace("'", '"'))
     assert seglake.repair(path).outcome == "sound"
-    assert seglake.undo_repair(path) == (str(path), f"{path}.par", len(damaged), False)
-    assert (path.read_bytes(), path.stat().st_mtime_ns) == (damaged, modified)
-    assert sorted(tmp_path.glob("*.undo*")) == []
-
-
-def test_undoing_that_had_only_bytes_to_remove_says_so(tmp_path: Path) -> None:
-    path = sample(tmp_path, "active")
-    seglake.protect(path)
-    flip(path, 5)
-    damaged = path.read_bytes()
-    manifest = Path(seglake.repair(path).manifest or "")
-    noted = manifest.read_bytes()
-
-    def interrupt() -> None:
-        """Leaves what undoing leaves that is interrupted before it removes the manifest."""
-        manifest.write_bytes(noted + b'\n{"state":"undone"}\n')
-
-    assert here("repair", "--undo", path).out.endswith(", as before it was repaired\n")
-    for already in [
-        lambda: seglake.undo_repair(path).already_undone,
-        lambda: (
-            ", already as before it was repaired; only the replaced bytes were" in here("repair", "--undo", path).out
-        ),
-        lambda: '"already_undone": true' in here("repair", "--undo", "--json", path).out,
-    ]:
-        interrupt()
-        assert already()
-        assert path.read_bytes() == damaged
-    assert not manifest.exists()
-
-
-def test_undoing_a_repair_that_was_interrupted_keeps_what_was_appended_since(tmp_path: Path) -> None:
-    path = sample(tmp_path, "active")
-    seglake.protect(path)
-    whole, modified = path.read_bytes(), path.stat().st_mtime
-    path.write_bytes(whole[:-10])
-    os.utime(path, (modified, modified))
-    manifest = Path(seglake.repair(path).manifest or "")
-    # Killed when all was written, before that was noted.
-    noted = manifest.read_bytes().rstrip()
-    manifest.write_bytes(noted[: noted.rindex(b"\n")])
-    repaired = path.read_bytes()
-    with seglake.create(path, format="active", if_exists="append") as writer:
-        writer.write(type="new", value=b"important")
-    grown = path.read_bytes()
-    with pytest.raises(seglake.FormatError, match="it changed after it was repaired"):
-        seglake.undo_repair(path)
-    assert path.read_bytes() == grown
-    path.write_bytes(repaired)
-    assert seglake.undo_repair(path).nbytes == len(whole) - 10
-    assert path.read_bytes() == whole[:-10]
+    assert (kept.read_bytes(), kept.stat().st_mtime_ns) == (damaged, modified)
+    kept.rename(path)
+    assert seglake.repair(path).damaged == str(kept)
 
 
 @pytest.mark.parametrize("left", [0, 90_000, 150_000, 199_999])
@@ -135,19 +88,6 @@ def test_a_file_that_is_not_there_is_an_error(tmp_path: Path, verb: Callable[[Pa
     assert verb(sample(tmp_path, "active")) is None
 
 
-def test_a_manifest_that_continues_itself_is_refused(tmp_path: Path) -> None:
-    path = sample(tmp_path, "active")
-    seglake.protect(path)
-    flip(path, 5)
-    manifest = Path(seglake.repair(path).manifest or "")
-    content = manifest.read_bytes()
-    manifest.write_bytes(content.replace(b'"continues":null', b'"continues":"%s.undo"' % path.name.encode(), 1))
-    repaired = path.read_bytes()
-    with pytest.raises(seglake.FormatError, match="the repair before it is this one"):
-        seglake.undo_repair(path)
-    assert path.read_bytes() == repaired
-
-
 def test_a_file_that_grew_is_covered_again(tmp_path: Path) -> None:
     path = sample(tmp_path, "active")
     seglake.protect(path, profile="128+4")
@@ -170,32 +110,12 @@ def test_a_repair_may_go_elsewhere(tmp_path: Path) -> None:
         seglake.repair(path.with_name("gone"), to=new)
     assert error.value.filename == str(path.with_name("gone"))
     repaired = seglake.repair(path, to=new)
-    assert (repaired.path, repaired.sidecar, repaired.undo) == (str(new), f"{new}.par", None)
+    assert (repaired.path, repaired.sidecar, repaired.damaged) == (str(new), f"{new}.par", None)
     assert (path.read_bytes(), new.read_bytes()) == (damaged, whole)
     assert seglake.repair(new).outcome == "sound"
     with pytest.raises(FileExistsError):
         seglake.repair(path, to=new)
     seglake.repair(path, to=new, overwrite=True)
-
-
-def test_a_range_is_repaired_alone(tmp_path: Path) -> None:
-    path = tmp_path / "file"
-    content = os.urandom(33 << 20)  # three bands
-    path.write_bytes(content)
-    seglake.protect(path, format="raw")
-    flip(path, 5, 20 << 20)
-    how = ("repair", "--format", "raw", "--json")
-    done = here(*how, "--range", "0x1400000:", str(path))
-    (said,) = done.json_lines()
-    assert (done.status, said["changed_bytes"], said["range"]) == (0, 1, [20 << 20, None])
-    assert path.read_bytes()[16 << 20 :] == content[16 << 20 :]
-    assert path.read_bytes() != content
-    for given in ("--range", "40:40"), ("--range", f"{len(content)}:"), ("--range", "1"):
-        assert here(*how, *given, str(path)).status == 2
-    repaired = seglake.repair(path, format="raw", range=(0, 1))
-    assert (repaired.outcome, [(span.start, span.end) for span in repaired.damage]) == ("repaired", [(0, 4096)])
-    assert path.read_bytes() == content
-    assert "sound in the bands of that range" in here("repair", "--format", "raw", "--range", ":9", str(path)).out
 
 
 def test_what_to_do_about_damage_is_what_the_command_can_do(tmp_path: Path) -> None:
@@ -255,8 +175,6 @@ def test_wrong_use_is_refused(tmp_path: Path) -> None:
     path = sample(tmp_path, "active")
     with pytest.raises(FileNotFoundError):
         seglake.repair(path)
-    with pytest.raises(FileNotFoundError, match=r"no repair of it to undo: expected .*\.undo"):
-        seglake.undo_repair(path)
     with pytest.raises(ValueError, match="there is no profile"):
         seglake.protect(path, profile="1+1")  # pyright: ignore[reportArgumentType]
     with pytest.raises(ValueError, match="only files on this machine"):
@@ -394,13 +312,22 @@ def test_the_commands(tmp_path: Path) -> None:
     done = here("repair", path)
     assert (done.status, done.err) == (0, "")
     assert "repaired, as it was protected" in done.out
-    assert f"seglake repair --undo {path}" in done.out
+    shown = f"  kept        {path}.damaged: the file as it was\n  to undo     mv {path}.damaged {path}\n"
+    assert done.out.endswith(shown)
     assert path.read_bytes() == whole
-    done = here("repair", "--undo", "--json", path)
-    assert (done.status, done.json_lines()[0]["nbytes"]) == (0, len(whole))
+    flip(path, 200)
+    sidecar = Path(f"{path}.par")
+    flip(sidecar, 100)
+    damaged = path.read_bytes()
+    done = here("repair", path)
+    assert (done.status, done.out, path.read_bytes()) == (2, "", damaged)
+    assert f"{path}.damaged: the damaged file would get this name" in done.err
+    assert "Move it elsewhere, or remove it, and repair again" in done.err
+    Path(f"{path}.damaged").rename(path)
+    done = here("repair", "--json", path).json_lines()[0]
+    assert (done["outcome"], done["damaged"]) == ("repaired", f"{path}.damaged")
+    assert done["damaged_sidecar"] == f"{sidecar}.damaged"
     assert here("repair", "--undo", path).status == 2
-    assert here("repair", "--json", path).json_lines()[0]["outcome"] == "repaired"
-    assert here("repair", "--undo", "--force", path).status == 2
 
 
 def test_a_folder_is_protected_and_read_without_its_sidecars(tmp_path: Path) -> None:
@@ -410,6 +337,7 @@ def test_a_folder_is_protected_and_read_without_its_sidecars(tmp_path: Path) -> 
     assert (done.status, len(done.json_lines())) == (0, 2)
     flip(tmp_path / "sample.active", 100)
     assert here("repair", tmp_path / "sample.active").status == 0
+    (tmp_path / "sample.active.par.damaged").write_bytes(b"kept")
     assert len(sorted(tmp_path.iterdir())) == 6
     # Neither the sidecars nor what the repair kept are files to read.
     assert len(here("protect", "--json", tmp_path).json_lines()) == 2
@@ -419,57 +347,6 @@ def test_a_folder_is_protected_and_read_without_its_sidecars(tmp_path: Path) -> 
     done = here("protect", "--json", tmp_path)
     assert (done.status, len(done.json_lines())) == (2, 3)
     assert "--format raw" in done.err
-
-
-def test_undoing_is_refused_where_other_bytes_would_change(tmp_path: Path) -> None:
-    path = sample(tmp_path, "active")
-    whole = path.read_bytes()
-    seglake.protect(path)
-    flip(path, 100)
-    first = path.read_bytes()
-    seglake.repair(path)
-    flip(path, 100)
-    with pytest.raises(seglake.FormatError, match="changed after it was repaired"):
-        seglake.undo_repair(path)
-    flip(path, 100)
-    # Of several repairs each keeps what it replaced, and the last one is undone first.
-    flip(path, 200)
-    second = path.read_bytes()
-    assert seglake.repair(path).undo == f"{path}.undo.2"
-    seglake.undo_repair(path)
-    assert path.read_bytes() == second
-    seglake.repair(path, undo=tmp_path / "elsewhere")
-    seglake.undo_repair(path, undo=tmp_path / "elsewhere")
-    assert path.read_bytes() == second
-    path.write_bytes(whole)
-    seglake.undo_repair(path)
-    assert path.read_bytes() == first
-    assert sorted(tmp_path.iterdir()) == [path, Path(f"{path}.par")]
-
-
-@pytest.mark.parametrize(
-    ("change", "said"),
-    [
-        (lambda text: "", "not a manifest"),
-        (lambda text: text.replace('"version":1', '"version":9'), "another version"),
-        (lambda text: text.replace('"start":100,"end":101', '"start":100,"end":1000000'), "not a range"),
-        (lambda text: text.replace('"continues":null', '"continues":"../other"'), "not beside it"),
-        (lambda text: text.replace('"old_hash":"', '"old_hash":"0'), "are damaged"),
-    ],
-)
-def test_a_hostile_manifest_is_refused(tmp_path: Path, change: Callable[[str], str], said: str) -> None:
-    path = sample(tmp_path, "active")
-    seglake.protect(path)
-    flip(path, 100)
-    repaired = seglake.repair(path)
-    assert repaired.manifest is not None
-    manifest, before = Path(repaired.manifest), path.read_bytes()
-    changed = change(manifest.read_text())
-    assert changed != manifest.read_text()
-    manifest.write_text(changed)
-    with pytest.raises(seglake.FormatError, match=said):
-        seglake.undo_repair(path)
-    assert path.read_bytes() == before
 
 
 def test_the_sidecar_of_a_link_is_the_one_beside_it_or_else_beside_its_file(tmp_path: Path) -> None:
@@ -496,12 +373,11 @@ def test_the_sidecar_of_a_link_is_the_one_beside_it_or_else_beside_its_file(tmp_
         (found,) = seglake.scrub(name)
         assert not found.ok
         assert here("verify", str(name)).status == 1
-    # What a repair replaced is found under both names.
+    # What a repair keeps is beside the file.
+    kept = Path(f"{path}.damaged")
     repaired = seglake.repair(link)
-    assert (repaired.undo, path.read_bytes()) == (str(Path(f"{path}.undo").resolve()), content)
-    seglake.undo_repair(path)
-    assert seglake.repair(path).undo == f"{path}.undo"
-    assert seglake.undo_repair(link).nbytes == len(content)
+    assert (repaired.damaged, path.read_bytes()) == (str(kept.resolve()), content)
+    kept.rename(path)
     assert not seglake.verify(link).ok
     assert list(link.parent.iterdir()) == [link]
     # One beside the link counts before that: so do folders of links, each to a file of a store.

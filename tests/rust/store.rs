@@ -1116,7 +1116,7 @@ fn retention_lists_the_folder_once() {
     let segments = LogReader::open(folder.log()).unwrap().segments().unwrap();
     let beside = |suffix| format!("{}.{suffix}", segments[0].path.display());
     fs::write(beside("par"), b"another's").unwrap();
-    fs::write(beside("undo"), b"another's").unwrap();
+    fs::write(beside("damaged"), b"another's").unwrap();
     assert_eq!(retain(0).0, segments.len() - 1);
     let left = fs::read_dir(folder.log()).unwrap().count();
     assert_eq!(left, 3); // the newest segment, the mark and the lock

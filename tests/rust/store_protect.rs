@@ -134,19 +134,16 @@ fn sidecars_go_with_their_segments() {
     assert_eq!(files(&path, ".par"), [other]);
 }
 
-/// Damages a byte of a file and repairs it, twice. Gives the names of what was kept.
-fn repaired_twice(file: &Path) -> Vec<PathBuf> {
-    let mut kept = Vec::new();
-    for _ in 0..2 {
-        let mut bytes = fs::read(file).unwrap();
-        bytes[20] ^= 1;
-        fs::write(file, bytes).unwrap();
-        let how = Repairing::default().force(true);
-        let done = verbs::repair(file, &Options::default(), &how, |_| Ok(())).unwrap();
-        kept.extend([done.undo.unwrap(), done.manifest.unwrap()]);
+/// Damages a file and its sidecar, and repairs them. Gives the names of what was kept.
+fn repaired(file: &Path) -> [PathBuf; 2] {
+    for (path, at) in [(file, 20), (&*of(file), 60)] {
+        let mut bytes = fs::read(path).unwrap();
+        bytes[at] ^= 1;
+        fs::write(path, bytes).unwrap();
     }
-    assert!(kept.iter().all(|own| own.exists()));
-    kept
+    let how = Repairing::default().force(true);
+    let done = verbs::repair(file, &Options::default(), &how, |_| Ok(())).unwrap();
+    [done.damaged.unwrap(), done.damaged_sidecar.unwrap()]
 }
 
 /// What repairs kept goes with its segment, and so does that of an active file that is sealed.
@@ -157,16 +154,12 @@ fn what_repairs_kept_goes_with_its_segment() {
     let log = SegmentLog::open(&path, with_active().seal(false)).unwrap();
     write(&log, 3);
     log.close().unwrap();
-    let of_active = repaired_twice(&files(&path, ".active")[0]);
+    let of_active = repaired(&files(&path, ".active")[0]);
     let log = SegmentLog::open(&path, with_active()).unwrap();
     log.wait_sealed().unwrap();
     assert!(of_active.iter().all(|own| !own.exists()));
     let sealed = files(&path, ".sealed");
-    let (first, second) = (repaired_twice(&sealed[0]), repaired_twice(&sealed[1]));
-    // Also where the first of them was removed, and what recovery put aside.
-    first[..2]
-        .iter()
-        .for_each(|own| fs::remove_file(own).unwrap());
+    let (first, second) = (repaired(&sealed[0]), repaired(&sealed[1]));
     let [gone, stays] = [0, 1].map(|at: usize| {
         let stem = sealed[at].file_stem().unwrap().to_str().unwrap();
         path.join(format!("_{stem}.84-1.quarantine"))
@@ -186,8 +179,15 @@ fn what_repairs_kept_goes_with_its_segment() {
     assert_eq!((gone.exists(), stays.exists()), (false, true));
     log.close().unwrap();
     // Where power was lost between the two, it goes when the log is opened. Others are not the log's.
-    let other = path.join("notes.undo");
-    for own in [&first[0], &first[3], &of_active[1], &gone, &other] {
+    let other = path.join("notes.damaged");
+    for own in [
+        &first[0],
+        &first[1],
+        &of_active[0],
+        &of_active[1],
+        &gone,
+        &other,
+    ] {
         fs::write(own, "kept").unwrap();
     }
     SegmentLog::open(&path, with_active())
@@ -231,6 +231,30 @@ fn a_snapshot_takes_them_along() {
     assert_eq!((own.len(), its.len()), (1, 1));
     assert_eq!(own[0].file_name(), its[0].file_name());
     assert_eq!(fs::read(&own[0]).unwrap(), fs::read(&its[0]).unwrap());
+}
+
+/// A sealed segment is one file under two names. What is repaired is the log's alone.
+#[test]
+fn a_snapshot_keeps_its_bytes_when_the_segment_is_repaired() {
+    let folder = tempfile::tempdir().unwrap();
+    let (path, taken) = (folder.path().join("log"), folder.path().join("taken"));
+    let log = SegmentLog::open(&path, options()).unwrap();
+    write(&log, 2);
+    log.wait_sealed().unwrap();
+    let records = || LogReader::open(&path).unwrap().records().unwrap().count();
+    let before = records();
+    LogReader::open(&path).unwrap().snapshot(&taken).unwrap();
+    let sealed = files(&path, ".sealed").remove(0);
+    let others = [sealed.clone(), of(&sealed)].map(|own| taken.join(own.file_name().unwrap()));
+    let sound = fs::read(&sealed).unwrap();
+    let kept = repaired(&sealed);
+    assert_eq!(fs::read(&sealed).unwrap(), sound);
+    for (kept, other) in kept.iter().zip(&others) {
+        assert_eq!(fs::read(kept).unwrap(), fs::read(other).unwrap());
+    }
+    assert_ne!(fs::read(&others[0]).unwrap(), sound);
+    assert_eq!(records(), before);
+    log.close().unwrap();
 }
 
 fn folder() -> &'static Path {

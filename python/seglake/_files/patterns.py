@@ -14,9 +14,9 @@ _SCHEME: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:(?=/)")
 _GLOB: Final = re.compile(r"[*?\[{]")
 _BRACES: Final = re.compile(r"\{([^{}]*)\}")
 _KEPT: Final = re.compile(
-    r"(.+?)\.(?:par|(?:undo(?:\.\d+)?|(?:\d+(?:-\d+)?\.)?quarantine)(?:\.manifest\.jsonl)?)", re.DOTALL
+    r"(.+?)\.(?:par|(?:par\.)?damaged|(?:\d+(?:-\d+)?\.)?quarantine(?:\.manifest\.jsonl)?)", re.DOTALL
 )
-_KEPT_WORDS: Final = (".par", ".undo", ".quarantine")
+_KEPT_WORDS: Final = (".par", ".damaged", ".quarantine")
 _OTHERS: Final = re.compile(r"\[\^(\]?[^\]]*\])")
 
 

@@ -71,7 +71,7 @@ def _instead_of(name: str) -> str:
     if name in log.commands:
         return f"did you mean `seglake log {name}`?"
     if name == "undo":
-        return "did you mean `seglake repair --undo` or `seglake recover --undo`?"
+        return "did you mean `seglake recover --undo`? To undo a repair, rename FILE.damaged to FILE"
     if near := get_close_matches(name, _COMMANDS, n=1):
         return f"did you mean {near[0]}?"
     if os.path.lexists(name):

@@ -25,7 +25,6 @@ _OPTIONS: Final = {
     "sidecar": "--sidecar",
     "to": "--to",
     "table": "--table",
-    "undo": "--replaced",
     "value": "--value",
 }
 

@@ -405,6 +405,13 @@ def left_by_format(repaired: Repaired) -> tuple[str, str] | None:
     )
 
 
+def how_to_undo(repaired: Repaired) -> str | None:
+    """The command line that puts the damaged files back in their places; None if nothing was replaced."""
+    kept = [path for path in (repaired.damaged, repaired.damaged_sidecar) if path is not None]
+    commands = (shlex.join(["mv", path, path.removesuffix(".damaged")]) for path in kept)
+    return printable(" && ".join(commands)) or None
+
+
 def index_of(reader: Reader) -> Index | None:
     """The index that a reader uses; None where it has none, as files of most formats."""
     return reader.index() if reads_with(reader.format, "index") else None

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shlex
 from contextlib import ExitStack, closing
 from typing import TYPE_CHECKING, Any
 
@@ -13,7 +12,7 @@ from . import folders, options
 from .failure import Status, describe, report_status, tell
 from .other import other_line
 from .render import count, exact_size, json_text, printable
-from .report import left_by_format, parity_ranges
+from .report import how_to_undo, left_by_format, parity_ranges
 from .terminal import Advance, byte_progress
 from .verdict import Tally, one_line
 
@@ -76,8 +75,8 @@ def command(
     """Verify all files below DIR with their parity sidecars, one after the other, at a bounded rate.
 
     Disks change bytes that nobody reads. A scrub that a timer runs finds that while it can be repaired. It says what is
-    not sound, and how much it read. With --repair, what a sidecar restores is repaired in place; the bytes that were
-    replaced are kept in FILE.undo. A folder that is a log is read as one, up to what is on the disk.
+    not sound, and how much it read. With --repair, what a sidecar restores is repaired as `seglake repair` does: the
+    damaged file is then FILE.damaged. A folder that is a log is read as one, up to what is on the disk.
 
     A file that is not a segment is verified by its sidecar alone. Without one it is skipped, and named. Where neither
     content nor name tells the format of a segment any more, it counts as such a file: protect segments, or name them
@@ -183,8 +182,9 @@ def _tell(found: Scrubbed, *, as_json: bool) -> None:
             click.echo(f"    {left[0]}: {left[1]}")
     else:
         click.echo(f"    repaired: {exact_size(repaired.changed_bytes)} changed")
-    if repaired.undo is not None:
-        click.echo(f"    to undo that: {printable(shlex.join(['seglake', 'repair', '--undo', found.path]))}")
+    undo = how_to_undo(repaired)
+    if undo is not None:
+        click.echo(f"    to undo that: {undo}")
 
 
 def _summary(tally: Tally, mended: int, skipped: int) -> str:

@@ -127,7 +127,7 @@ mod _native {
     #[pymodule_export]
     use super::recover::{Recovered, recover, undo_recover};
     #[pymodule_export]
-    use super::repair::{Repaired, repair, undo_repair};
+    use super::repair::{Repaired, repair};
     #[pymodule_export]
     use super::report::Report;
     #[pymodule_export]

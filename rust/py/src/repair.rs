@@ -1,15 +1,14 @@
-//! `repair` and `undo_repair`.
+//! `repair`.
 
 use std::ffi::OsStr;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use pyo3::prelude::*;
-use pyo3::sync::PyOnceLock;
-use pyo3::types::{PyDict, PyList, PyType};
+use pyo3::types::{PyDict, PyList};
 use seglake::verbs::{self, Repairing};
 
 use crate::destination::Destination;
-use crate::error::{OVERWRITE, raise, raise_new};
+use crate::error::{OVERWRITE, raise_new};
 use crate::json::{Reduced, hash_of, reduced, restored, written};
 use crate::key::KeyArgument;
 use crate::keywords::with_keywords;
@@ -64,7 +63,7 @@ impl Repaired {
     }
 
     /// What was found: "sound", "repaired" (all damage was repaired) or "lost" (some could not be). If it is not "lost", `verify`
-    /// finds the file sound; after a repair of a `range`, only where it was repaired.
+    /// finds the file sound.
     ///
     /// >>> seglake.protect("orders.active").change
     /// 'created'
@@ -134,7 +133,7 @@ impl Repaired {
     }
 
     /// The report on the repaired file by its own format: bytes that were never covered, or were damaged when they were
-    /// covered, may be damaged. None if the file has no format, or only a `range` was repaired.
+    /// covered, may be damaged. None if the file has no format.
     ///
     /// >>> seglake.protect("orders.active").change
     /// 'created'
@@ -156,37 +155,26 @@ impl Repaired {
         self.0.changed
     }
 
-    /// The file with the bytes that were replaced; None where nothing changed in place.
+    /// Where the damaged file is now; None if it was not replaced.
     ///
     /// >>> seglake.protect("orders.active").change
     /// 'created'
-    /// >>> print(seglake.repair("orders.active").undo)
+    /// >>> print(seglake.repair("orders.active").damaged)
     /// None
     #[getter]
-    fn undo(&self) -> Option<&OsStr> {
-        self.0.undo.as_deref().map(Path::as_os_str)
+    fn damaged(&self) -> Option<&OsStr> {
+        self.0.damaged.as_deref().map(Path::as_os_str)
     }
 
-    /// The file that says where those belong.
+    /// Where the damaged sidecar is now; None if it was not replaced.
     ///
     /// >>> seglake.protect("orders.active").change
     /// 'created'
-    /// >>> print(seglake.repair("orders.active").manifest)
+    /// >>> print(seglake.repair("orders.active").damaged_sidecar)
     /// None
     #[getter]
-    fn manifest(&self) -> Option<&OsStr> {
-        self.0.manifest.as_deref().map(Path::as_os_str)
-    }
-
-    /// Whether an earlier repair was interrupted, and this one completed it.
-    ///
-    /// >>> seglake.protect("orders.active").change
-    /// 'created'
-    /// >>> seglake.repair("orders.active").continued
-    /// False
-    #[getter]
-    fn continued(&self) -> bool {
-        self.0.continued
+    fn damaged_sidecar(&self) -> Option<&OsStr> {
+        self.0.damaged_sidecar.as_deref().map(Path::as_os_str)
     }
 
     /// All attributes as a dict of the same names, fit for JSON: ranges are `[start, end, kind, cause]`, `report` is that of
@@ -209,9 +197,8 @@ impl Repaired {
         let report = self.report().map(|report| report.to_dict(py));
         dict.set_item("report", report.transpose()?)?;
         dict.set_item("changed_bytes", self.changed_bytes())?;
-        dict.set_item("undo", self.undo())?;
-        dict.set_item("manifest", self.manifest())?;
-        dict.set_item("continued", self.continued())?;
+        dict.set_item("damaged", self.damaged())?;
+        dict.set_item("damaged_sidecar", self.damaged_sidecar())?;
         Ok(dict)
     }
 
@@ -247,22 +234,21 @@ impl Repaired {
 with_keywords! {
 /// Repairs a file and its parity sidecar, each from the other, in place or to another path.
 ///
-/// In place, the bytes that change are first kept in another file, from which `undo_repair` restores both. A repair that was
-/// interrupted is run again. The file keeps the time at which it was modified. What cannot be repaired stays as it is, and is in
-/// `damage`: `recover` writes what is sound of such a file to a new one.
+/// The repaired file is written to a new one and read back. Then the damaged file is renamed to `path` with `.damaged` appended, and
+/// the new one gets its name, permissions and time of modification. So does the sidecar if it changes. To undo that, rename the
+/// damaged file back. Nothing is written if nothing changes. For a link this is the file that it leads to. There has to be space for a
+/// copy of the file. A repair that was interrupted is run again. What cannot be repaired stays as it is, and is in `damage`: `recover`
+/// writes what is sound of such a file to a new one.
 ///
 /// to: where the repaired file goes, with its sidecar beside it. Then nothing else changes. None: in place.
 /// overwrite: replace existing files at `to`. Otherwise they raise FileExistsError.
-/// undo: where the replaced bytes go; their manifest gets `.manifest.jsonl` appended to its name. None: `path` with `.undo` appended,
-///     and a number where that is taken. For a link they are beside the file that it leads to.
 /// force: repair also a file of which nothing is as it was protected, records that their own checksums prove, and a file without
 ///     checksums that was modified after it was protected.
-/// range: where the damage is, as `(start, end)`: only the bands that have bytes from `start` up to `end` are read and repaired, and the
-///     result tells of nothing else. None: all of the file. A repair that was interrupted is completed whole.
 /// sidecar, format: as in `protect`. progress: called as in `verify`. The other arguments are as there.
 ///
-/// Raises ValueError where the sidecar is probably that of another file, or of an earlier state of it, and where the range has no byte
-/// of the file; FormatError where it is no sidecar; OSError, also where there is none, and where another process writes one of the files.
+/// Raises ValueError where the sidecar is probably that of another file, or of an earlier state of it, and where there is a damaged file
+/// of an earlier repair: move or remove it; FormatError where it is no sidecar; OSError, also where there is none, and where another
+/// process writes one of the files.
 ///
 /// >>> import shutil
 /// >>> shutil.copy("orders.active", "new.active")
@@ -272,14 +258,12 @@ with_keywords! {
 /// >>> with open("new.active", "r+b") as orders:
 /// ...     orders.seek(60), orders.write(b"?")
 /// (60, 1)
-/// >>> seglake.repair("new.active").outcome, seglake.verify("new.active").ok
-/// ('repaired', True)
+/// >>> seglake.repair("new.active").damaged, seglake.verify("new.active").ok
+/// ('new.active.damaged', True)
 fn repair(path: &Bound<'_, PyAny>; RepairArguments<'a> {
     to: Option<Destination> = None,
     overwrite: bool = false,
-    undo: Option<Destination> = None,
     force: bool = false,
-    range: Option<(u64, u64)> = None,
     sidecar: Option<Destination> = None,
     format: Option<&'a str> = None,
     dialect: Option<&'a str> = None,
@@ -298,9 +282,7 @@ impl RepairArguments<'_> {
         let repairing = Repairing::default()
             .to(path_of(self.to))
             .overwrite(self.overwrite)
-            .undo(path_of(self.undo))
             .force(self.force)
-            .range(self.range)
             .sidecar(path_of(self.sidecar))
             .raw(is_raw);
         let tell = teller(self.progress, nbytes(path.as_ref()));
@@ -308,47 +290,4 @@ impl RepairArguments<'_> {
             .map(Repaired)
             .map_err(|error| raise_new(py, error, OVERWRITE))
     }
-}
-
-/// Undoes the latest repair of a file and its sidecar, which are then as they were before it. The replaced bytes are removed.
-///
-/// They are checked before anything is written, and so is that both files are still as the repair left them. Undoing that was
-/// interrupted is run again.
-///
-/// undo: where the replaced bytes are. None: as in `repair`.
-/// sidecar: as in `protect`.
-///
-/// Raises FormatError where the replaced bytes are damaged, or one of the files changed after it was repaired; OSError, also where
-/// there is nothing to undo.
-///
-/// >>> import shutil
-/// >>> shutil.copy("orders.active", "new.active")
-/// 'new.active'
-/// >>> seglake.protect("new.active").change
-/// 'created'
-/// >>> with open("new.active", "r+b") as orders:
-/// ...     orders.seek(60), orders.write(b"?")
-/// (60, 1)
-/// >>> seglake.repair("new.active").undo
-/// 'new.active.undo'
-/// >>> undone = seglake.undo_repair("new.active")
-/// >>> undone.nbytes == seglake.verify("orders.active").nbytes, undone.already_undone, seglake.verify("new.active").ok
-/// (True, False, False)
-#[pyfunction]
-#[pyo3(signature = (path, *, undo=None, sidecar=None))]
-pub(crate) fn undo_repair(
-    py: Python<'_>,
-    path: Destination,
-    undo: Option<PathBuf>,
-    sidecar: Option<PathBuf>,
-) -> PyResult<Bound<'_, PyAny>> {
-    static CLASS: PyOnceLock<Py<PyType>> = PyOnceLock::new();
-    let repairing = Repairing::default().undo(undo).sidecar(sidecar);
-    let options = seglake::format::Options::default().interrupt(crate::interrupt::signals());
-    let undone = py
-        .detach(|| verbs::undo_repair(path.as_ref(), &options, &repairing))
-        .map_err(|error| raise(py, error))?;
-    let (path, sidecar) = (undone.path.as_os_str(), undone.sidecar.as_os_str());
-    let class = CLASS.import(py, "seglake._types", "Undone")?;
-    class.call1((path, sidecar, undone.nbytes, undone.already_undone))
 }

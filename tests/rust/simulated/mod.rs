@@ -24,7 +24,6 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::SystemTime;
 
 use seglake::faults::{Disk, DiskFile, Kind, Map, Opening, Stat};
 
@@ -104,6 +103,7 @@ struct State {
     is_off: bool,
     is_full: bool,
     locks_no_folders: bool,
+    has_no_links: bool,
     /// Bytes of files that cannot be read.
     unreadable: Vec<(usize, Range<u64>)>,
     random: Random,
@@ -300,6 +300,11 @@ impl Simulated {
         self.state().locks_no_folders = true;
     }
 
+    /// As on file systems without hard links.
+    pub(crate) fn link_nothing(&self) {
+        self.state().has_no_links = true;
+    }
+
     /// Has a range of a file be unreadable from now on.
     pub(crate) fn break_range(&self, path: &str, range: Range<u64>) {
         let mut state = self.state();
@@ -343,6 +348,7 @@ impl Simulated {
             names,
             next: state.next,
             random,
+            has_no_links: state.has_no_links,
             ..State::default()
         };
         (Self::of(after).pausing(self.pause), hasher.finish())
@@ -566,6 +572,9 @@ impl Disk for Simulated {
 
     fn hard_link(&self, from: &Path, to: &Path) -> io::Result<()> {
         let mut state = self.turn();
+        if state.has_no_links {
+            return Err(ErrorKind::Unsupported.into());
+        }
         let trouble = state.reach(Call::Link, from)?;
         state.names.refuse_taken(to)?;
         let id = state.names.find(from)?;
@@ -662,8 +671,8 @@ impl DiskFile for Opened {
         Ok(state.stat(self.id))
     }
 
-    /// Times are not kept here.
-    fn set_modified(&self, _: SystemTime) -> io::Result<()> {
+    /// Times and modes are not kept here.
+    fn set_like(&self, _: &dyn DiskFile) -> io::Result<()> {
         Ok(())
     }
 

@@ -2,7 +2,6 @@
 
 use std::io::{self, ErrorKind, Seek, SeekFrom, Write};
 use std::sync::Arc;
-use std::time::SystemTime;
 
 use super::{DiskFile, Owner, Stat};
 use crate::bug::OrBug;
@@ -51,9 +50,21 @@ impl Handle {
         self.file.stat()
     }
 
-    pub(crate) fn set_modified(&self, time: SystemTime) -> io::Result<()> {
+    /// As [`DiskFile::set_like`].
+    pub(crate) fn set_like(&self, like: &Self) -> io::Result<()> {
         self.owner.check()?;
-        self.file.set_modified(time)
+        self.file.set_like(&*like.file)
+    }
+
+    /// As [`DiskFile::copy_from`].
+    pub(crate) fn copy_from(&self, other: &Self, offset: u64, len: usize) -> io::Result<usize> {
+        self.owner.check()?;
+        loop {
+            match self.file.copy_from(&*other.file, offset, len) {
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                copied => return copied,
+            }
+        }
     }
 
     /// Locks the file: [`ErrorKind::ResourceBusy`] if another one holds the lock.

@@ -10,6 +10,7 @@ mod owner;
 mod system;
 
 use std::fmt;
+use std::fs::File;
 use std::io::{self, ErrorKind};
 use std::ops::Deref;
 use std::path::{Path, PathBuf};
@@ -140,11 +141,26 @@ pub trait DiskFile: fmt::Debug + Send + Sync {
     /// Those of the file system.
     fn stat(&self) -> io::Result<Stat>;
 
-    /// Sets when the file was modified.
+    /// Gives the file the time at which another one was modified, and its mode if both have the same owner and group.
     ///
     /// # Errors
     /// Those of the file system.
-    fn set_modified(&self, time: SystemTime) -> io::Result<()>;
+    fn set_like(&self, like: &dyn DiskFile) -> io::Result<()>;
+
+    /// Copies bytes of another file to the same offset, without reading them. The files share them if the file system can. Returns how
+    /// many were copied: 0 if they have to be read and written.
+    ///
+    /// # Errors
+    /// Those of the file system.
+    fn copy_from(&self, other: &dyn DiskFile, offset: u64, len: usize) -> io::Result<usize> {
+        let _ = (other, offset, len);
+        Ok(0)
+    }
+
+    /// The file of the operating system, if it is one.
+    fn system(&self) -> Option<&File> {
+        None
+    }
 
     /// Reads once, at most as many bytes as the buffer has. Returns 0 at the end of the file.
     ///

@@ -5,7 +5,7 @@ use std::fs::{self, File, OpenOptions};
 use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
 use super::{Disk, DiskFile, Kind, Map, Opening, Stat};
 use crate::bug::OrBug;
@@ -128,6 +128,18 @@ fn share_like(file: &File, like: &fs::Metadata) -> io::Result<()> {
     }
 }
 
+/// Gives a file the mode of another one, if both are of one owner and group. Otherwise it would let others read and write it.
+#[cfg(unix)]
+fn set_mode_like(file: &File, like: &fs::Metadata) -> io::Result<()> {
+    use std::os::unix::fs::MetadataExt;
+    let of = |own: &fs::Metadata| (own.uid(), own.gid());
+    let own = file.metadata()?;
+    if of(&own) == of(like) && own.mode() != like.mode() {
+        return file.set_permissions(like.permissions());
+    }
+    Ok(())
+}
+
 impl Disk for System {
     fn open(&self, path: &Path, opening: Opening) -> io::Result<Arc<dyn DiskFile>> {
         if opening == Opening::Read {
@@ -244,9 +256,31 @@ impl DiskFile for File {
         self.metadata().map(|metadata| stat_of(&metadata))
     }
 
-    fn set_modified(&self, time: SystemTime) -> io::Result<()> {
-        reach(Operation::Write, 0)?;
-        Self::set_modified(self, time)
+    fn set_like(&self, like: &dyn DiskFile) -> io::Result<()> {
+        reach(Operation::Stat, 0)?;
+        let like = like.system().or_bug("a file of the same disk");
+        let like = like.map_err(io::Error::other)?.metadata()?;
+        #[cfg(unix)]
+        set_mode_like(self, &like)?;
+        match like.modified() {
+            Ok(modified) => self.set_modified(modified),
+            Err(_) => Ok(()), // some systems have no such time
+        }
+    }
+
+    /// What the system cannot do, or not now, reading and writing does, or reports.
+    #[cfg(target_os = "linux")]
+    fn copy_from(&self, other: &dyn DiskFile, offset: u64, len: usize) -> io::Result<usize> {
+        let len = reach(Operation::Write, len)?;
+        let (mut from, mut to) = (offset, offset);
+        let copied = other.system().map(|other| {
+            rustix::fs::copy_file_range(other, Some(&mut from), self, Some(&mut to), len)
+        });
+        Ok(copied.and_then(Result::ok).unwrap_or_default())
+    }
+
+    fn system(&self) -> Option<&File> {
+        Some(self)
     }
 
     fn read_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<usize> {

@@ -2,9 +2,8 @@
 
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
-use std::time::SystemTime;
 
-use crate::disk::{DiskRef, Handle, Opening};
+use crate::disk::{DiskRef, Handle, Opening, Stat};
 use crate::error::{Error, Result};
 use crate::source::FileSource;
 
@@ -70,24 +69,38 @@ impl InPlace {
             .map_err(|error| self.failed("cannot stat", error))
     }
 
-    /// When it was modified, if the system knows that.
+    /// Its properties now.
     ///
     /// # Errors
     /// [`Error::Io`].
-    pub(crate) fn modified(&self) -> Result<Option<SystemTime>> {
+    pub(crate) fn stat(&self) -> Result<Stat> {
         let stat = self.file.stat();
-        let stat = stat.map_err(|error| self.failed("cannot stat", error))?;
-        Ok(stat.modified)
+        stat.map_err(|error| self.failed("cannot stat", error))
     }
 
-    /// Sets when it was modified.
+    /// Whether its path still leads to it.
     ///
     /// # Errors
     /// [`Error::Io`].
-    pub(crate) fn set_modified(&self, time: SystemTime) -> Result<()> {
-        self.file
-            .set_modified(time)
-            .map_err(|error| self.failed("cannot set when it was modified", error))
+    pub(crate) fn has_its_name(&self) -> Result<bool> {
+        let named = self.disk.names(&self.path, false, self.stat()?.node);
+        named.map_err(|error| self.failed("cannot stat", error))
+    }
+
+    /// Whether a path is a name of it, too. Where the system tells no identity, none is.
+    ///
+    /// # Errors
+    /// [`Error::Io`].
+    pub(crate) fn is_at(&self, path: &Path) -> Result<bool> {
+        let node = self.stat()?.node;
+        let named = self.disk.names(path, false, node);
+        let named = named.map_err(|error| Error::io(Some(path), "cannot stat", error))?;
+        Ok(named && node.is_some())
+    }
+
+    /// The open file.
+    pub(crate) fn handle(&self) -> Handle {
+        self.file.another()
     }
 
     /// Writes bytes at an offset. The file grows if they end after it.
@@ -111,7 +124,7 @@ impl InPlace {
             .map_err(|error| self.failed(&format!("cannot set the length to {len} bytes"), error))
     }
 
-    /// Makes its bytes, its length and its times survive a loss of power.
+    /// Makes its bytes and its length survive a loss of power.
     ///
     /// # Errors
     /// [`Error::Io`]. The state of the disk is unknown then.

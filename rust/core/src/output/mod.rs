@@ -10,6 +10,7 @@ mod together;
 mod write_buffer;
 
 use std::ffi::{OsStr, OsString};
+use std::io::ErrorKind;
 use std::path::Path;
 
 use crate::disk::DiskRef;
@@ -52,6 +53,14 @@ fn refuse_irregular(disk: &DiskRef, path: &Path) -> Result<()> {
         Err(_) => Ok(()), // a missing file is made, and what hinders that says more
     };
     regular.map_err(|error| Error::io(Some(path), "cannot open for writing", error))
+}
+
+/// Whether a link failed since the file system has none.
+fn is_without_links(error: &std::io::Error) -> bool {
+    matches!(
+        error.kind(),
+        ErrorKind::Unsupported | ErrorKind::PermissionDenied
+    )
 }
 
 /// The folder of a file.

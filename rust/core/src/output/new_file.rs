@@ -4,7 +4,7 @@ use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::{NOT_PLACED, NOT_SYNCED, folder, prefix, refuse_irregular};
+use super::{InPlace, NOT_PLACED, NOT_SYNCED, folder, is_without_links, prefix, refuse_irregular};
 use crate::disk::{Disk, DiskFile, DiskRef, Handle, Opening};
 use crate::error::{Error, Result};
 use crate::source::FileSource;
@@ -104,6 +104,41 @@ impl NewFile {
         synced.map_err(|error| Error::io(Some(&path), NOT_SYNCED, error))
     }
 
+    /// Syncs the file and gives it the name of `old`, which gets the name `aside`: also if it has that one already. At every moment,
+    /// also after a loss of power, one of the two names is that of a complete file, and `old` has one of them. On failure it has its
+    /// own, and the new file is removed. If only the folder could not be synced at last, both stay in their places.
+    ///
+    /// # Errors
+    /// [`Error::Io`]; also if `aside` is the name of another file, or if `old` lost its name meanwhile.
+    pub(crate) fn replace(mut self, old: &InPlace, aside: &Path) -> Result<()> {
+        self.sync()?;
+        let (disk, path) = (self.disk.clone(), old.path());
+        let failed = |error| Error::io(Some(path), NOT_PLACED, error);
+        if !old.has_its_name()? {
+            let error = "another process removed or replaced the old one meanwhile";
+            return Err(failed(std::io::Error::other(error)));
+        }
+        let is_linked = match disk.hard_link(path, aside) {
+            Ok(()) => true,
+            Err(error) if error.kind() == ErrorKind::AlreadyExists && old.is_at(aside)? => true,
+            Err(error) if is_without_links(&error) => {
+                disk.rename_new(path, aside).map_err(failed)?;
+                false
+            }
+            Err(error) => return Err(failed(error)),
+        };
+        // Without links the name is free for a moment, and may be that of another writer's file.
+        self.overwrite = is_linked;
+        // The old one is safe before the new one has its name.
+        let synced = disk.sync_folder(folder(path)).map_err(failed);
+        if let Err(error) = synced.and_then(|()| self.place()) {
+            put_back(&disk, path, aside, is_linked);
+            return Err(error);
+        }
+        let synced = disk.sync_folder(folder(path));
+        synced.map_err(|error| Error::io(Some(path), NOT_SYNCED, error))
+    }
+
     /// Syncs the file to the disk.
     ///
     /// # Errors
@@ -129,6 +164,14 @@ impl NewFile {
         self.temporary = None;
         Ok(())
     }
+}
+
+/// Errors are ignored: the first one is reported.
+fn put_back(disk: &DiskRef, path: &Path, aside: &Path, is_linked: bool) {
+    let _ = match is_linked {
+        true => disk.unlink(aside),
+        false => disk.rename_new(aside, path),
+    };
 }
 
 impl Drop for NewFile {

@@ -1,10 +1,9 @@
 //! A group of files of which all appear, or none.
 
 use std::collections::BTreeMap;
-use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
-use super::{NOT_PLACED, NewFile, folder, prefix};
+use super::{NOT_PLACED, NewFile, folder, is_without_links, prefix};
 use crate::disk::DiskRef;
 use crate::error::{Error, Result};
 
@@ -90,13 +89,6 @@ fn link_aside(disk: &DiskRef, path: &Path) -> Result<Option<PathBuf>> {
         Err(error) if is_without_links(&error) => Ok(None),
         Err(error) => Err(failed(path, error)),
     }
-}
-
-fn is_without_links(error: &std::io::Error) -> bool {
-    matches!(
-        error.kind(),
-        ErrorKind::Unsupported | ErrorKind::PermissionDenied
-    )
 }
 
 fn failed(path: &Path, error: std::io::Error) -> Error {

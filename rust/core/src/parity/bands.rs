@@ -368,7 +368,6 @@ impl Bands {
             frames: self.frames.clone(),
             ranges: self.ranges.clone(),
             refused: self.refused,
-            within: None,
         })
     }
 

@@ -20,11 +20,6 @@ pub enum Change<'a> {
         /// The offset after the last byte.
         end: u64,
     },
-    /// The sidecar goes on with a frame that is encoded anew. Its bytes follow.
-    Frame {
-        /// Where the old one begins.
-        start: u64,
-    },
     /// The sidecar goes on with this head of a new frame. In a frame that is appended, heads are written last (rule 17).
     Head(&'a [u8]),
     /// The sidecar goes on with these new bytes.
@@ -61,7 +56,7 @@ impl Change<'_> {
     /// Adds to a new sidecar in memory. `old` is the sidecar as it was. Changes of the file have no effect.
     pub fn append_to_sidecar(&self, old: &[u8], new: &mut Vec<u8>) {
         match self {
-            Self::File { .. } | Self::Frame { .. } => {}
+            Self::File { .. } => {}
             Self::Kept { start, end } => {
                 let rest = old.get(saturating_usize(*start)..).unwrap_or_default();
                 let len = saturating_usize(end.saturating_sub(*start));

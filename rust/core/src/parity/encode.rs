@@ -38,7 +38,7 @@ pub fn protect(
             &mut reading(file, &head),
             &mut |change| match change {
                 Change::Head(bytes) | Change::New(bytes) => give(bytes),
-                Change::File { .. } | Change::Kept { .. } | Change::Frame { .. } => Ok(()),
+                Change::File { .. } | Change::Kept { .. } => Ok(()),
             },
         )?;
         band += 1;

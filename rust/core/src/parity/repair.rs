@@ -22,11 +22,8 @@ pub fn repair(
     if inspection.refused.is_some() {
         return inspection.report(&mut |_, _| Ok(()));
     }
-    let keeps_all = options.range.is_some()
-        || inspection
-            .gaps()
-            .iter()
-            .any(|span| span.kind == FileKind::Unverified);
+    let gaps = inspection.gaps();
+    let keeps_all = gaps.iter().any(|span| span.kind == FileKind::Unverified);
     let mut encoding = None;
     inspection.report(&mut |range, band| {
         if let Some(band) = band {
@@ -77,9 +74,6 @@ fn give_frame(
 ) -> Result<()> {
     let current = &band.current;
     let head = current.frame.head(current.set, false);
-    give(Change::Frame {
-        start: current.frame.start,
-    })?;
     encoding.frame(
         &head,
         &mut |start, buffer| {

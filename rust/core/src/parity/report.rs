@@ -5,10 +5,9 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use super::bytes::Files;
-use super::frames::{Frame, Frames};
+use super::frames::Frames;
 use super::judge::{Judged, JudgedBand, Proof, Worse as _, WorstGroup};
 use super::known::Known;
-use super::layout::Set;
 use super::ledger::{
     Blocks, Content, FileKind, FileSpan, LostRange, SidecarKind, SidecarRange, SidecarSpan,
     band_blocks, file_ledger, gaps, lost_ranges, sidecar_ranges,
@@ -23,14 +22,10 @@ use crate::words::words;
 pub struct Options {
     /// Judge also a file of which no block is sound: it may be another file.
     pub force: bool,
-    /// Judge only the bands that have bytes of this range, from the first byte to the offset after the last one. Nothing else is
-    /// read but the heads of other frames. Reports say nothing of the rest, and it does not change. `None` judges all bands.
-    pub range: Option<(u64, u64)>,
 }
 
 setters!(Options {
     force: bool;
-    range: Option<(u64, u64)>, from;
 });
 
 words! {
@@ -83,10 +78,9 @@ pub struct Report {
     pub outcome: Outcome,
     /// Why it was refused, if it was.
     pub refused: Option<Refused>,
-    /// The file's ledger: from 0 to its end, or to where it was covered. Of a [range](Options::range) that is the bands which have
-    /// bytes of it, and the bytes of it that are in no band.
+    /// The file's ledger: from 0 to its end, or to where it was covered.
     pub file: Vec<FileSpan>,
-    /// The sidecar's ledger. Of a range that is the current frames of these bands.
+    /// The sidecar's ledger.
     pub sidecar: Vec<SidecarSpan>,
     /// All frames of the sidecar, superseded ones too.
     pub frames: Vec<FrameSpan>,
@@ -118,8 +112,6 @@ pub(super) struct Inspection<'a> {
     pub(super) frames: Arc<Frames>,
     pub(super) ranges: Arc<[SidecarRange]>,
     pub(super) refused: Option<Refused>,
-    /// What is looked at, if not all.
-    pub(super) within: Option<(u64, u64)>,
 }
 
 impl<'a> Inspection<'a> {
@@ -131,7 +123,6 @@ impl<'a> Inspection<'a> {
             frames: Arc::new(frames),
             ranges: ranges.into(),
             refused: None,
-            within: options.range,
         };
         inspection.refused = inspection.refuse(options)?;
         Ok(inspection)
@@ -146,9 +137,7 @@ impl<'a> Inspection<'a> {
             return Ok(None);
         }
         let mut has_current = false;
-        let mut frames: Vec<_> = self.frames.current().map(|(_, frame)| frame).collect();
-        frames.sort_by_key(|frame| !self.is_within(&set, frame));
-        for frame in frames {
+        for (_, frame) in self.frames.current() {
             has_current = true;
             let mut judged = Judged::open(self.files, set, *frame)?;
             judged.verify_data(&Known::default(), true)?;
@@ -160,13 +149,6 @@ impl<'a> Inspection<'a> {
         Ok(is_another.then_some(Refused::AnotherFile))
     }
 
-    /// Whether the band of a frame is looked at.
-    fn is_within(&self, set: &Set, frame: &Frame) -> bool {
-        let start = set.band_start(frame.band);
-        self.within
-            .is_none_or(|(first, end)| first < start + u64::from(frame.len) && start < end)
-    }
-
     /// Whether the sidecar has bytes that may be what is left of a frame.
     pub(super) fn has_corrupt(&self) -> bool {
         self.ranges.iter().any(SidecarRange::is_corrupt)
@@ -174,23 +156,14 @@ impl<'a> Inspection<'a> {
 
     /// The ranges of the file that are in no block of a current frame.
     pub(super) fn gaps(&self) -> Vec<FileSpan> {
-        let mut gaps = gaps(self.files, &self.frames, self.has_corrupt());
-        if let Some((start, end)) = self.within {
-            for span in &mut gaps {
-                (span.start, span.end) = (span.start.max(start), span.end.min(end));
-            }
-            gaps.retain(|span| span.start < span.end);
-        }
-        gaps
+        gaps(self.files, &self.frames, self.has_corrupt())
     }
 
     /// Judges the band of a current frame.
     pub(super) fn judge(&self, range: &SidecarRange) -> Result<Option<JudgedBand<'a>>> {
         let is_refused = self.refused.is_some();
         match (range.content, self.frames.set) {
-            (Content::Frame(frame), Some(set))
-                if frame.is_current && self.is_within(&set, &frame) =>
-            {
+            (Content::Frame(frame), Some(set)) if frame.is_current => {
                 JudgedBand::judge(self.files, &self.frames, set, frame, is_refused).map(Some)
             }
             _ => Ok(None),
@@ -211,9 +184,7 @@ impl<'a> Inspection<'a> {
                 blocks.add(&band_blocks(band)?);
                 worst = worst.max_by_damage(band.worst());
             }
-            if self.within.is_none() || band.is_some() {
-                sidecar.push(range.span(band.as_ref()));
-            }
+            sidecar.push(range.span(band.as_ref()));
             see(range, band.as_ref())?;
         }
         self.sum_up(blocks, sidecar, worst)

@@ -97,8 +97,8 @@ pub(super) fn remove_active(disk: &DiskRef, folder: &Path, id: SegmentId) -> Res
 /// Removes what repairs kept beside a file of a segment that is gone: there is nothing left to undo. A leftover of that does no harm: it is
 /// removed when the log is opened the next time.
 fn forget_kept(disk: &DiskRef, file: &Path) {
-    for kept in kept_of(disk, file) {
-        let _ = disk.unlink(&kept);
+    for kept in kept_of(file).iter().filter(|kept| disk.is_taken(kept)) {
+        let _ = disk.unlink(kept);
     }
 }
 

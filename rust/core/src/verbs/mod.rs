@@ -27,7 +27,7 @@ pub use protect::{
     Protected, Protection, SidecarChange, default_sidecar, find_sidecar, open_sidecar, protect,
 };
 pub use recover::{Recovered, Recovery, recover, undo_recover};
-pub use repair::{Repaired, Repairing, Undone, repair, undo_repair};
+pub use repair::{Repaired, Repairing, repair};
 pub(crate) use repair::{kept_of, repaired_name};
 pub use report::{ParityReport, Report};
 pub use seal::{SealOptions, seal};

@@ -30,7 +30,7 @@ use sidecar::Assembly;
 use verified::Verified;
 
 /// The suffix of a sidecar after the name of its file.
-const SUFFIX: &str = ".par";
+pub(super) const SUFFIX: &str = ".par";
 
 /// The number of passes over the file: verify, encode.
 const STAGES: u64 = 2;

@@ -94,7 +94,7 @@ impl<'a> Assembly<'a> {
     /// [`Error::Io`].
     pub(in crate::verbs) fn add(&mut self, change: Change<'_>) -> Result<()> {
         match (change, &mut self.output) {
-            (Change::File { .. } | Change::Frame { .. }, _) => Ok(()),
+            (Change::File { .. }, _) => Ok(()),
             (Change::Kept { start, end }, None) => {
                 match self.kept.last_mut() {
                     Some(last) if last.1 == start => last.1 = end,
@@ -169,7 +169,7 @@ impl<'a> Assembly<'a> {
 impl Output<'_> {
     fn add(&mut self, change: Change<'_>) -> Result<()> {
         match (self, change) {
-            (_, Change::File { .. } | Change::Frame { .. }) => Ok(()),
+            (_, Change::File { .. }) => Ok(()),
             (Self::New { file, out, .. }, Change::Head(bytes) | Change::New(bytes)) => {
                 let written = out.write_all(bytes);
                 written.map_err(|error| unwritten(file.path(), error))

@@ -1,25 +1,20 @@
-//! Repairs a file and its parity sidecar, in place or to another path.
+//! Repairs a file and its parity sidecar: new files take their places, or another path.
 
-mod apart;
-mod in_place;
-mod manifest;
 mod pair;
 mod plan;
 mod proof;
-mod undo;
 
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-pub use undo::{Undone, undo_repair};
-pub(crate) use undo::{kept_of, repaired_name};
-
+use pair::{Old, Pair};
 use plan::Plan;
-use proof::Patched;
+use proof::{Patched, is_proven_once_repaired, refuse_proven};
 use serde::{Deserialize, Serialize};
 
-use super::paths::refuse_same;
-use super::protect::{default_sidecar, sidecar_of};
+use super::paths::{refuse_same, suffixed};
+use super::protect::{SUFFIX as SIDECAR_SUFFIX, default_sidecar, sidecar_of};
 use super::stages::Stages;
 use super::verify;
 use super::watched::Watched;
@@ -28,6 +23,7 @@ use crate::engine::Options;
 use crate::error::{Error, Result, name};
 use crate::format::{is_sidecar, of_sidecar, resolve};
 use crate::os_paths as paths;
+use crate::output::{NewFile, commit_together};
 use crate::parity::{self, Coverage, FileKind, Files, Outcome, Refused, Report, SidecarKind};
 use crate::setters::setters;
 use crate::source::{FileSource, Source};
@@ -35,8 +31,24 @@ use crate::source::{FileSource, Source};
 /// The number of passes over the file: judge, verify by its format, read back.
 const STAGES: u64 = 3;
 
-/// How much is compared and written at a time. A range of a plan is not longer.
-const PIECE_BYTES: usize = 1 << 20;
+/// The suffix of a damaged file that was replaced.
+const SUFFIX: &str = ".damaged";
+
+/// The name that a damaged file gets when a repaired one takes its place.
+fn damaged_name(path: &Path) -> PathBuf {
+    suffixed(path, SUFFIX)
+}
+
+/// What repairs of a file keep beside it: the damaged file, and its damaged sidecar.
+pub(crate) fn kept_of(file: &Path) -> [PathBuf; 2] {
+    [file.to_path_buf(), default_sidecar(file)].map(|path| damaged_name(&path))
+}
+
+/// The name of a file, if this is the name of what a repair of it keeps.
+pub(crate) fn repaired_name(name: &str) -> Option<&str> {
+    let damaged = name.strip_suffix(SUFFIX)?;
+    damaged.strip_suffix(SIDECAR_SUFFIX).or(Some(damaged))
+}
 
 /// Options of a repair.
 #[derive(Clone, Debug, Default)]
@@ -45,34 +57,23 @@ pub struct Repairing {
     /// Where the sidecar is. `None` is the file's name with `.par` appended, or for a link
     /// [what it leads to](super::find_sidecar).
     pub sidecar: Option<PathBuf>,
-    /// Where the repaired file goes, with its sidecar beside it. `None` repairs both where they are.
+    /// Where the repaired file goes, with its sidecar beside it. `None` puts both in the places of the damaged ones.
     pub to: Option<PathBuf>,
     /// Whether to replace existing files at `to`. Otherwise they are an error.
     pub overwrite: bool,
-    /// Where the replaced bytes go. `None` is the file's name with `.undo` appended, and a number if that is taken. For
-    /// a link they are beside the file that it leads to.
-    /// The manifest is beside it, with `.manifest.jsonl` appended to its name.
-    pub undo: Option<PathBuf>,
     /// Whether to repair also a file of which no block is as it was protected, one that was modified after its sidecar,
     /// and records that their own checksums prove.
     pub force: bool,
     /// Whether the file has no format. Then no record is proven.
     pub raw: bool,
-    /// Where the damage is, if that is known: from the first byte to the offset after the last one. Only the bands that have bytes of
-    /// it are judged and repaired, and no more of the rest is read than tells which records have these bytes. If it begins after the end
-    /// of a file that was cut off, what is missing before it is judged and repaired, too. `None` is all of the file, and so is a repair
-    /// that was interrupted.
-    pub range: Option<(u64, u64)>,
 }
 
 setters!(Repairing {
     sidecar: Option<PathBuf>, from;
     to: Option<PathBuf>, from;
     overwrite: bool;
-    undo: Option<PathBuf>, from;
     force: bool;
     raw: bool;
-    range: Option<(u64, u64)>, from;
 });
 
 /// The result of a repair.
@@ -88,19 +89,16 @@ pub struct Repaired {
     /// What was found before. Ranges that are `repaired` in it are as they were protected now; `lost` and `unverified`
     /// ones are as they were found.
     pub report: Report,
-    /// The report on the repaired file by its own format. `None` if it was not verified by one: it has none, or only a
-    /// [range](Repairing::range) was repaired.
+    /// The report on the repaired file by its own format. `None` if it has none.
     pub verified: Option<super::Report>,
     /// How many bytes of the file changed or were added.
     pub changed: u64,
-    /// The replaced bytes, if any changed in place.
+    /// Where the damaged file is now. `None` if it was not replaced.
     #[serde(with = "paths::optional")]
-    pub undo: Option<PathBuf>,
-    /// The manifest that says where they belong.
+    pub damaged: Option<PathBuf>,
+    /// Where the damaged sidecar is now. `None` if it was not replaced.
     #[serde(with = "paths::optional")]
-    pub manifest: Option<PathBuf>,
-    /// Whether an earlier repair was interrupted, and this one completed it.
-    pub continued: bool,
+    pub damaged_sidecar: Option<PathBuf>,
 }
 
 impl Repaired {
@@ -126,14 +124,18 @@ impl Repaired {
 /// Repairs a file and its sidecar, each from the other. `progress` is called at intervals with how many bytes of the
 /// file are done, over both passes together. An error that it returns ends the work.
 ///
-/// In place, the bytes that change are first kept in another file, synced, from which [`undo_repair`] restores both
-/// files. Then the file is written, then the sidecar, and both are verified. Each byte is the old one or the right one
-/// at every moment, so a repair that is interrupted does no harm: repair again, and it is completed. The file keeps the
-/// time at which it was modified. Bytes that cannot be repaired stay as they are.
+/// The repaired file is written to a new one and read back. Then the damaged one gets the name `FILE.damaged`, and the new one its name,
+/// permissions, owner where that may be set, and time of modification. So does the sidecar if it changes, after the file. To undo a
+/// repair, rename `FILE.damaged` to `FILE`, and so the sidecar. If nothing changes, nothing is written. Bytes that cannot be repaired
+/// stay as they are. Other names of the file (hard links) keep the damaged one. There has to be space for a copy of the file, unless
+/// the file system can share its bytes.
+///
+/// At every moment `FILE` or `FILE.damaged` is complete. A repair that was interrupted is run again. On a file system without hard
+/// links there may be no `FILE` then: rename `FILE.damaged` to `FILE` before.
 ///
 /// # Errors
 /// - [`Error::Usage`] if the sidecar is probably that of another file, or of an earlier state of it, without
-///   [`force`](Repairing::force); if two of the files are the same; if the [`range`](Repairing::range) has no byte of the file.
+///   [`force`](Repairing::force); if two of the files are the same; if there is a `FILE.damaged` of an earlier repair.
 /// - [`Error::Format`] if the sidecar is none.
 /// - [`Error::Io`]; also if another writer has one of the files open.
 /// - [`Error::Limit`], [`Error::Interrupted`].
@@ -143,116 +145,171 @@ pub fn repair(
     repairing: &Repairing,
     mut progress: impl FnMut(u64) -> Result<()>,
 ) -> Result<Repaired> {
-    let sidecar = sidecar_of(options.on(), path, repairing.sidecar.as_deref());
+    let disk = options.on();
+    let sidecar = sidecar_of(disk, path, repairing.sidecar.as_deref());
     let new_sidecar = repairing.to.as_deref().map(default_sidecar);
-    check_range(repairing.range)?;
     refuse_same(
-        options.on(),
+        disk,
         &[
             ("the file", Some(path)),
             ("its sidecar", Some(&sidecar)),
             ("the repaired file", repairing.to.as_deref()),
             ("its sidecar", new_sidecar.as_deref()),
-            ("the replaced bytes", repairing.undo.as_deref()),
         ],
     )?;
-    let job = Job::new(path, &sidecar, options, repairing);
-    match (&repairing.to, &new_sidecar) {
-        (Some(to), Some(new_sidecar)) => job.repair_apart(to, new_sidecar, &mut progress),
-        _ => job.repair_in_place(&mut progress),
-    }
-}
-
-/// The range to judge of a file. What is restored after the end of one that was cut off would follow a hole of zeros, which pass for data
-/// without the sidecar: so what is missing before it is judged as well, and restored or reported.
-fn without_hole(
-    (start, end): (u64, u64),
-    file: &dyn Source,
-    coverage: Option<&Coverage>,
-) -> (u64, u64) {
-    let is_covered = coverage.is_some_and(|coverage| start < coverage.covered);
-    let start = if is_covered {
-        start.min(file.len())
-    } else {
-        start
+    let to = repairing.to.as_deref().zip(new_sidecar.as_deref());
+    let job = Job {
+        path,
+        sidecar: &sidecar,
+        target: to.map_or([path, &sidecar], <[_; 2]>::from),
+        disk,
+        options,
+        repairing,
     };
-    (start, end)
+    job.repair(&mut progress)
 }
 
-fn check_range(range: Option<(u64, u64)>) -> Result<()> {
-    match range {
-        Some((start, end)) if start >= end => Err(Error::Usage(format!(
-            "expected a range that ends after it begins, found {start} to {end}"
-        ))),
-        _ => Ok(()),
-    }
+/// The files that a repair writes.
+#[derive(Default)]
+struct New {
+    file: Option<NewFile>,
+    sidecar: Option<NewFile>,
 }
 
 /// The parameters of all steps.
 struct Job<'a> {
     path: &'a Path,
     sidecar: &'a Path,
+    /// Where the new files go: the file, and its sidecar.
+    target: [&'a Path; 2],
     disk: &'a DiskRef,
     options: &'a Options,
     repairing: &'a Repairing,
 }
 
-impl<'a> Job<'a> {
-    fn new(
-        path: &'a Path,
-        sidecar: &'a Path,
-        options: &'a Options,
-        repairing: &'a Repairing,
-    ) -> Self {
-        Self {
-            path,
-            sidecar,
-            disk: options.on(),
-            options,
-            repairing,
+impl Job<'_> {
+    fn repair(&self, progress: &mut dyn FnMut(u64) -> Result<()>) -> Result<Repaired> {
+        let pair = Pair::open(self)?;
+        let mut new = self.begin_apart()?;
+        let mut stages = Stages::new(pair.file.len(), STAGES, progress);
+        let (plan, report) = self.plan(&pair, &mut stages)?;
+        let plan = Arc::new(plan);
+        let changes = self.changes(&pair, &plan)?;
+        if !plan.file.is_empty() && !self.repairing.force {
+            self.refuse(&pair, &plan)?;
         }
+        let verified = self.verify(&pair.file, &plan, &mut stages)?;
+        stages.next();
+        self.begin_in_place(&pair, changes, &mut new)?;
+        self.write(&pair, &plan, &mut new)?;
+        self.confirm(&pair, &new, &report, &mut stages)?;
+        stages.finish()?;
+        let [path, sidecar] = self.target;
+        let mut repaired = Repaired {
+            path: path.to_path_buf(),
+            sidecar: sidecar.to_path_buf(),
+            report,
+            verified,
+            changed: plan.changed(),
+            damaged: None,
+            damaged_sidecar: None,
+        };
+        let Some((file, sidecar)) = &pair.old else {
+            let files = new.sidecar.into_iter().chain(new.file);
+            commit_together(self.disk, files.collect())?;
+            return Ok(repaired);
+        };
+        let replace = |old: &Old, new: Option<NewFile>| new.map(|new| old.replace(new)).transpose();
+        // The file comes first: the sidecar can be repaired from a sound one, whatever else is damaged.
+        repaired.damaged = replace(file, new.file)?;
+        repaired.damaged_sidecar = replace(sidecar, new.sidecar)?;
+        Ok(repaired)
     }
 
-    fn stages<'b>(
-        &self,
-        file: &dyn Source,
-        progress: &'b mut dyn FnMut(u64) -> Result<()>,
-    ) -> Stages<'b> {
-        Stages::new(file.len(), STAGES, progress)
+    /// Begins the files at another path.
+    fn begin_apart(&self) -> Result<New> {
+        let (mut new, overwrite) = (New::default(), self.repairing.overwrite);
+        if self.repairing.to.is_some() {
+            let create = |path| NewFile::create_like(self.disk, path, overwrite, self.path);
+            new.file = Some(create(self.target[0])?);
+            new.sidecar = Some(create(self.target[1])?);
+        }
+        Ok(new)
     }
 
-    fn judging(&self, range: Option<(u64, u64)>) -> parity::Options {
-        let judging = parity::Options::default().force(self.repairing.force);
-        judging.range(range)
+    /// Whether the file is to be replaced, and whether the sidecar is. Refuses if it cannot be kept.
+    fn changes(&self, pair: &Pair, plan: &Plan) -> Result<(bool, bool)> {
+        let Some((file, sidecar)) = &pair.old else {
+            return Ok((false, false));
+        };
+        let changes = (!plan.file.is_empty(), !plan.keeps_sidecar(&pair.sidecar)?);
+        for (old, changes) in [(file, changes.0), (sidecar, changes.1)] {
+            if changes {
+                old.refuse_taken(self.disk)?;
+            }
+        }
+        Ok(changes)
+    }
+
+    /// Begins the files that take the places of those that change.
+    fn begin_in_place(&self, pair: &Pair, changes: (bool, bool), new: &mut New) -> Result<()> {
+        let Some((file, sidecar)) = &pair.old else {
+            return Ok(());
+        };
+        let create = |old: &Old| {
+            let path = old.file.path();
+            NewFile::create_like(self.disk, path, true, path)
+        };
+        new.file = changes.0.then(|| create(file)).transpose()?;
+        new.sidecar = changes.1.then(|| create(sidecar)).transpose()?;
+        Ok(())
+    }
+
+    fn judging(&self) -> parity::Options {
+        parity::Options::default().force(self.repairing.force)
     }
 
     /// Judges both files, and plans what to change.
-    fn judge(
-        &self,
-        plan: &mut Plan,
-        file: &FileSource,
-        watched: &Watched<'_>,
-        sidecar: &FileSource,
-        range: Option<(u64, u64)>,
-        stages: &mut Stages<'_>,
-    ) -> Result<Report> {
-        let files = Files::new(watched, sidecar);
-        let report = parity::repair(files, self.judging(range), &mut |change| {
-            plan.add(file, change)?;
+    fn plan(&self, pair: &Pair, stages: &mut Stages<'_>) -> Result<(Plan, Report)> {
+        let beside = pair
+            .old
+            .as_ref()
+            .map_or(self.target[0], |(file, _)| file.file.path());
+        let mut plan = Plan::new(self.disk, beside)?;
+        let watched = Watched::new(&pair.file, self.options);
+        let files = Files::new(&watched, &pair.sidecar);
+        let report = parity::repair(files, self.judging(), &mut |change| {
+            plan.add(&pair.file, change)?;
             stages.tell(watched.read())
         })?;
         self.check_refused(&report)?;
-        if let Some((start, _)) = range
-            && report.file.is_empty()
-        {
-            return Err(Error::Usage(format!(
-                "{}: expected a range that begins before the end of the file ({} bytes) or of what was covered, found one that begins at {start}",
-                name(&Some(self.path.to_path_buf())),
-                file.len()
-            )));
-        }
         plan.sort();
-        Ok(report)
+        Ok((plan, report))
+    }
+
+    /// Refuses a sidecar of an earlier state of the file.
+    fn refuse(&self, pair: &Pair, plan: &Arc<Plan>) -> Result<()> {
+        let is_raw = self.repairing.raw;
+        let is_proven = !is_raw && refuse_proven(&pair.file, plan, self.options)?;
+        let Some((file, sidecar)) = pair.old.as_ref().filter(|_| !is_proven) else {
+            return Ok(());
+        };
+        let (Some(modified), Some(protected)) = (file.before.modified, sidecar.before.modified)
+        else {
+            return Ok(());
+        };
+        let coverage = Coverage::read(Files::new(&pair.file, &pair.sidecar))?;
+        let is_longer = coverage.is_some_and(|coverage| pair.file.len() > coverage.covered);
+        if is_longer
+            || modified <= protected
+            || !is_raw && is_proven_once_repaired(&pair.file, plan, self.options)?
+        {
+            return Ok(());
+        }
+        Err(Error::Usage(format!(
+            "{}: the file has no checksums that prove it, and was modified after it was protected. Nothing was changed. If it was changed on purpose, protect it with `as_it_is`, which begins a new sidecar. If it is damaged, `force` repairs it all the same",
+            name(&Some(self.path.to_path_buf()))
+        )))
     }
 
     /// Verifies the file as it will be by its own format, if it has one: what was never covered may be damaged.
@@ -260,11 +317,10 @@ impl<'a> Job<'a> {
         &self,
         file: &FileSource,
         plan: &Arc<Plan>,
-        range: Option<(u64, u64)>,
         stages: &mut Stages<'_>,
     ) -> Result<Option<super::Report>> {
         stages.next();
-        if self.repairing.raw || range.is_some() {
+        if self.repairing.raw {
             return Ok(None);
         }
         let repaired = Arc::new(Patched {
@@ -278,14 +334,70 @@ impl<'a> Job<'a> {
         }
     }
 
+    /// Writes the new files.
+    fn write(&self, pair: &Pair, plan: &Plan, new: &mut New) -> Result<()> {
+        if let Some(file) = &mut new.file {
+            plan.write_file(&pair.file, file, self.options)?;
+            if let Some((old, _)) = &pair.old {
+                let action = "cannot give it the permissions and the time of the old file";
+                let set = file.file().set_like(&old.file.handle());
+                set.map_err(|error| Error::io(Some(self.path), action, error))?;
+            }
+        }
+        match &mut new.sidecar {
+            Some(sidecar) => plan.write_sidecar(&pair.sidecar, sidecar),
+            None => Ok(()),
+        }
+    }
+
+    /// Reads the new files back.
+    fn confirm(
+        &self,
+        pair: &Pair,
+        new: &New,
+        before: &Report,
+        stages: &mut Stages<'_>,
+    ) -> Result<()> {
+        if new.file.is_none() && new.sidecar.is_none() {
+            return Ok(());
+        }
+        let written = |new: &Option<NewFile>, old: &FileSource| match new {
+            Some(new) => new.source(),
+            None => old.again(),
+        };
+        let file = written(&new.file, &pair.file)?;
+        let sidecar = written(&new.sidecar, &pair.sidecar)?;
+        let watched = Watched::new(&file, self.options);
+        let files = Files::new(&watched, &sidecar);
+        let after = parity::repair(files, self.judging(), &mut |_| stages.tell(watched.read()))?;
+        self.check_repaired(self.target[0], before, &after)
+    }
+
+    /// The error if there is no file.
+    fn gone(&self, path: &Path) -> Error {
+        let damaged = damaged_name(path);
+        let reason = match self.disk.is_taken(&damaged) {
+            true => format!(
+                "there is no such file, but {}: a repair was interrupted. Rename that to this, and repair again",
+                crate::text::path(&damaged)
+            ),
+            false => "there is no such file".to_owned(),
+        };
+        let error = std::io::Error::new(ErrorKind::NotFound, reason);
+        Error::io(Some(path), "cannot repair", error)
+    }
+
     /// The error if there is no sidecar.
     fn no_sidecar(&self) -> Error {
         let file = FileSource::open(self.disk, self.path);
         if file.is_ok_and(|file| is_sidecar(&file).is_ok_and(|is| is)) {
             return of_sidecar(Some(self.path));
         }
+        if self.disk.is_taken(&damaged_name(self.sidecar)) {
+            return self.gone(self.sidecar);
+        }
         let error = std::io::Error::new(
-            std::io::ErrorKind::NotFound,
+            ErrorKind::NotFound,
             "there is no such file. If the sidecar is elsewhere, name it with `sidecar`; without one, `seglake recover` writes what is sound to a new file",
         );
         let file = crate::text::path(self.path);
@@ -330,8 +442,8 @@ impl<'a> Job<'a> {
         if !is_left && lost(after) == lost(before) && after.refused.is_none() {
             return Ok(());
         }
-        let action = "the file or its sidecar does not read back as it was repaired: check the disk, then repair again";
-        let error = std::io::ErrorKind::InvalidData.into();
+        let action = "the file or its sidecar does not read back as it was repaired, so nothing was replaced: check the disk, then repair again";
+        let error = ErrorKind::InvalidData.into();
         Err(Error::io(Some(path), action, error))
     }
 }

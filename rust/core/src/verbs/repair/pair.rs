@@ -1,37 +1,94 @@
-//! A file and its sidecar, to change.
+//! A file and its sidecar, as they are.
 
 use std::io::ErrorKind;
-use std::path::Path;
+use std::path::PathBuf;
 
-use super::Job;
+use super::{Job, damaged_name};
+use crate::disk::{DiskRef, Stat};
 use crate::error::{Error, Result};
-use crate::output::InPlace;
-use crate::verbs::protect::to_write;
+use crate::output::{InPlace, NewFile};
+use crate::source::FileSource;
+use crate::text;
+use crate::verbs::protect::{to_read, to_write};
 
-/// The two files, open for writing.
+/// The two files.
 pub(super) struct Pair {
-    pub(super) file: InPlace,
-    pub(super) sidecar: InPlace,
+    pub(super) file: FileSource,
+    pub(super) sidecar: FileSource,
+    /// If they are to be replaced.
+    pub(super) old: Option<(Old, Old)>,
 }
 
 impl Pair {
-    /// Opens both.
+    /// Opens both, and locks them if they are to be replaced.
     ///
     /// # Errors
     /// [`Error::Io`].
     pub(super) fn open(job: &Job<'_>) -> Result<Self> {
-        let open = |path: &Path| InPlace::open(job.disk, path);
-        let gone = || {
-            let error = std::io::Error::new(ErrorKind::NotFound, "there is no such file");
-            Error::io(Some(job.path), "cannot repair", error)
-        };
+        if job.repairing.to.is_some() {
+            let file = FileSource::open(job.disk, job.path)?;
+            let sidecar = to_read(job.disk, job.sidecar)?.ok_or_else(|| job.no_sidecar())?;
+            return Ok(Self {
+                file,
+                sidecar,
+                old: None,
+            });
+        }
+        let sidecar = to_write(job.disk, job.sidecar)?;
+        let file = InPlace::open(job.disk, job.path)?.ok_or_else(|| job.gone(job.path))?;
+        let sidecar = sidecar.ok_or_else(|| job.no_sidecar())?;
         Ok(Self {
-            sidecar: match to_write(job.disk, job.sidecar)? {
-                Some(sidecar) => sidecar,
-                None if open(job.path)?.is_none() => return Err(gone()),
-                None => return Err(job.no_sidecar()),
-            },
-            file: open(job.path)?.ok_or_else(gone)?,
+            file: file.source()?,
+            sidecar: sidecar.source()?,
+            old: Some((Old::new(file)?, Old::new(sidecar)?)),
         })
+    }
+}
+
+/// A file that is to be replaced. It is locked against other writers until it is.
+pub(super) struct Old {
+    pub(super) file: InPlace,
+    pub(super) before: Stat,
+    /// The name that it gets.
+    damaged: PathBuf,
+}
+
+impl Old {
+    fn new(file: InPlace) -> Result<Self> {
+        Ok(Self {
+            before: file.stat()?,
+            damaged: damaged_name(file.path()),
+            file,
+        })
+    }
+
+    /// Refuses to go on if the name that it gets is that of another file. It may have it already: the repair that gave it was
+    /// interrupted.
+    ///
+    /// # Errors
+    /// [`Error::Usage`]; [`Error::Io`].
+    pub(super) fn refuse_taken(&self, disk: &DiskRef) -> Result<()> {
+        if !disk.is_taken(&self.damaged) || self.file.is_at(&self.damaged)? {
+            return Ok(());
+        }
+        Err(Error::Usage(format!(
+            "{}: the damaged file would get this name, and there is a file already, probably of an earlier repair. Nothing was changed. Move it elsewhere, or remove it, and repair again",
+            text::path(&self.damaged)
+        )))
+    }
+
+    /// Puts a new file in its place. Returns its own name then.
+    ///
+    /// # Errors
+    /// [`Error::Io`]; also if it changed since it was opened.
+    pub(super) fn replace(&self, new: NewFile) -> Result<PathBuf> {
+        let now = self.file.stat()?;
+        if (now.len, now.modified) != (self.before.len, self.before.modified) {
+            let action = "the file changed while it was repaired, and stays as it is: repair again when nobody writes it";
+            let error = std::io::Error::from(ErrorKind::InvalidData);
+            return Err(Error::io(Some(self.file.path()), action, error));
+        }
+        new.replace(&self.file, &self.damaged)?;
+        Ok(self.damaged.clone())
     }
 }

@@ -1,19 +1,22 @@
-//! What a repair changes: ranges of the file and of its sidecar, with their old and their new bytes.
+//! What a repair changes: ranges of the file, with their new bytes, and the parts of the new sidecar.
 
 use std::cmp::Ordering;
-use std::io::{BufWriter, Write as _};
-use std::path::{Path, PathBuf};
+use std::io::{BufWriter, ErrorKind, Write as _};
+use std::path::Path;
 
-use super::PIECE_BYTES;
-use super::manifest::{Piece, Place};
 use crate::bug::OrBug;
-use crate::checksum::{Key, hash};
 use crate::disk::{DiskRef, Handle};
 use crate::engine::{Options, each_piece};
 use crate::error::{Error, Result};
-use crate::output::{InPlace, NewFile, Spool};
+use crate::output::{NewFile, Spool};
 use crate::parity::Change;
+use crate::saturating::saturating_usize;
 use crate::source::{FileSource, Source};
+
+/// How much of a new sidecar is written at a time.
+const PIECE_BYTES: usize = 1 << 20;
+/// How much the file system is asked to copy at a time.
+const COPIED_BYTES: usize = 64 << 20;
 
 /// Bytes that differ are one range if fewer equal ones than this are between them.
 const GAP_BYTES: usize = 64;
@@ -51,8 +54,6 @@ pub(super) struct Plan {
     /// The parts of the new sidecar, in order.
     parts: Vec<Part>,
     sidecar_bytes: u64,
-    /// Whether a frame is encoded anew that does not begin where it did.
-    is_moved: bool,
 }
 
 impl Plan {
@@ -66,7 +67,6 @@ impl Plan {
             file: Vec::new(),
             parts: Vec::new(),
             sidecar_bytes: 0,
-            is_moved: false,
         })
     }
 
@@ -83,10 +83,6 @@ impl Plan {
                     Some(Part::Kept { end: last, .. }) if *last == start => *last = end,
                     _ => self.parts.push(Part::Kept { start, end }),
                 }
-                Ok(())
-            }
-            Change::Frame { start } => {
-                self.is_moved |= self.sidecar_bytes != start;
                 Ok(())
             }
             Change::Head(bytes) | Change::New(bytes) => {
@@ -150,11 +146,6 @@ impl Plan {
         self.file.last().map_or(old, |last| last.end().max(old))
     }
 
-    /// The length of the repaired sidecar.
-    pub(super) const fn sidecar_len(&self) -> u64 {
-        self.sidecar_bytes
-    }
-
     /// The new bytes of a range of the file.
     ///
     /// # Errors
@@ -167,66 +158,29 @@ impl Plan {
         }
     }
 
-    /// Whether the parts of the sidecar that stay are where they were, and how long it is then.
-    fn in_place(&self) -> Option<u64> {
-        let mut at = 0;
-        if self.is_moved {
-            return None;
-        }
-        for part in &self.parts {
-            match part {
-                Part::Kept { start, end } if *start == at => at = *end,
-                Part::Kept { .. } => return None,
-                Part::New { start, end } => at += end - start,
-            }
-        }
-        Some(at)
-    }
-
-    /// What changes in the sidecar.
+    /// Whether the new sidecar is the old one.
     ///
     /// # Errors
     /// [`Error::Io`].
-    pub(super) fn sidecar(&mut self, old: &dyn Source) -> Result<SidecarPlan> {
-        let Some(len) = self.in_place() else {
-            return Ok(SidecarPlan::Anew);
-        };
-        let (mut ranges, mut at, mut buffer) = (Vec::new(), 0, Vec::new());
+    pub(super) fn keeps_sidecar(&self, old: &dyn Source) -> Result<bool> {
+        let (mut at, mut own, mut is_same) = (0, Vec::new(), true);
+        if self.sidecar_bytes != old.len() {
+            return Ok(false);
+        }
         for part in &self.parts {
-            let (mut from, end) = match part {
-                Part::Kept { end, .. } => {
-                    at = *end;
-                    continue;
-                }
-                Part::New { start, end } => (*start, *end),
-            };
-            while from < end {
-                let left =
-                    usize::try_from(end - from).map_or(PIECE_BYTES, |left| left.min(PIECE_BYTES));
-                self.bytes.read(from, left, &mut buffer)?;
-                let there = old.len().saturating_sub(at);
-                let there =
-                    usize::try_from(there).map_or(buffer.len(), |there| there.min(buffer.len()));
-                let mut own = vec![0; there];
-                old.read_exact_at(at, &mut own)?;
-                let changed = buffer.get(..there).or_bug("bytes that were read")?;
-                let differing = differing(&own, changed);
-                let added = (there < buffer.len()).then_some((there, buffer.len()));
-                ranges.extend(
-                    differing
-                        .into_iter()
-                        .chain(added)
-                        .map(|(start, end)| Range {
-                            start: at + start as u64,
-                            len: end - start,
-                            at: from + start as u64,
-                        }),
-                );
-                at += buffer.len() as u64;
-                from += buffer.len() as u64;
+            match *part {
+                Part::Kept { start, end } if start == at => at = end,
+                Part::Kept { .. } => return Ok(false),
+                Part::New { start, end } => self.each_new(start, end, |bytes| {
+                    own.resize(bytes.len(), 0);
+                    old.read_exact_at(at, &mut own)?;
+                    is_same &= own == bytes;
+                    at += bytes.len() as u64;
+                    Ok(())
+                })?,
             }
         }
-        Ok(SidecarPlan::InPlace { ranges, len })
+        Ok(is_same)
     }
 
     /// Writes the new sidecar, whole.
@@ -237,108 +191,78 @@ impl Plan {
         let path = new.path().to_path_buf();
         let failed = |error| Error::io(Some(&path), "cannot write the new sidecar", error);
         let mut out: BufWriter<Handle> = BufWriter::new(new.file().another());
-        let mut buffer = Vec::new();
         for part in &self.parts {
+            let mut write = |bytes: &[u8]| out.write_all(bytes).map_err(failed);
             match *part {
                 Part::Kept { start, end } => {
-                    each_piece(old, &Options::default(), start..end, |bytes| {
-                        out.write_all(bytes).map_err(failed)
-                    })?;
+                    each_piece(old, &Options::default(), start..end, &mut write)?;
                 }
-                Part::New { mut start, end } => {
-                    while start < end {
-                        let left = usize::try_from(end - start)
-                            .map_or(PIECE_BYTES, |left| left.min(PIECE_BYTES));
-                        self.bytes.read(start, left, &mut buffer)?;
-                        out.write_all(&buffer).map_err(failed)?;
-                        start += left as u64;
-                    }
-                }
+                Part::New { start, end } => self.each_new(start, end, &mut write)?,
             }
         }
         out.flush().map_err(failed)
     }
 
-    /// Writes ranges to their places.
-    ///
-    /// # Errors
-    /// [`Error::Io`].
-    pub(super) fn apply(&self, ranges: &[Range], file: &InPlace) -> Result<()> {
-        let mut buffer = Vec::new();
-        for range in ranges {
-            self.read(range, &mut buffer)?;
-            file.write(&buffer, range.start)?;
-        }
-        Ok(())
-    }
-
-    /// Adds the old bytes of ranges to `old`, and describes them.
-    ///
-    /// # Errors
-    /// [`Error::Io`].
-    pub(super) fn keep(
+    /// Calls `take` with new bytes of the sidecar, piece by piece.
+    fn each_new(
         &self,
-        place: Place,
-        ranges: &[Range],
-        source: &FileSource,
-        old: &mut Kept,
-        give: &mut dyn FnMut(Piece) -> Result<()>,
+        mut start: u64,
+        end: u64,
+        mut take: impl FnMut(&[u8]) -> Result<()>,
     ) -> Result<()> {
         let mut buffer = Vec::new();
-        for range in ranges {
-            self.read(range, &mut buffer)?;
-            let new_hash = hash(&Key::DEFAULT, &buffer);
-            // A range is either all there or all missing.
-            if range.start >= source.len() {
-                buffer.clear();
-            } else {
-                source.read_exact_at(range.start, &mut buffer)?;
+        while start < end {
+            let len = saturating_usize(end - start).min(PIECE_BYTES);
+            self.bytes.read(start, len, &mut buffer)?;
+            take(&buffer)?;
+            start += len as u64;
+        }
+        Ok(())
+    }
+
+    /// Writes the repaired file: a copy of the old one, and the ranges that change over it.
+    ///
+    /// # Errors
+    /// [`Error::Io`]; [`Error::Interrupted`].
+    pub(super) fn write_file(
+        &self,
+        old: &FileSource,
+        new: &mut NewFile,
+        options: &Options,
+    ) -> Result<()> {
+        let path = new.path().to_path_buf();
+        let failed = |error: std::io::Error| Error::io(Some(&path), unwritten(&error), error);
+        let (from, to, mut at) = (old.handle(), new.file().another(), 0);
+        while at < old.len() {
+            options.poll()?;
+            let len = saturating_usize(old.len() - at).min(COPIED_BYTES);
+            match to.copy_from(&from, at, len).map_err(failed)? {
+                0 => break,
+                copied => at += copied as u64,
             }
-            let piece = Piece::new(place, range.start, range.end(), new_hash);
-            give(old.add(piece, &buffer)?)?;
+        }
+        each_piece(old, options, at..old.len(), |bytes| {
+            to.write_all_at(bytes, at).map_err(failed)?;
+            at += bytes.len() as u64;
+            Ok(())
+        })?;
+        let mut buffer = Vec::new();
+        for range in &self.file {
+            self.read(range, &mut buffer)?;
+            to.write_all_at(&buffer, range.start).map_err(failed)?;
         }
         Ok(())
     }
 }
 
-/// Old bytes that are kept.
-pub(super) struct Kept {
-    out: BufWriter<Handle>,
-    path: PathBuf,
-    len: u64,
-}
-
-impl Kept {
-    pub(super) fn new(file: &mut NewFile) -> Self {
-        Self {
-            path: file.path().to_path_buf(),
-            out: BufWriter::new(file.file().another()),
-            len: 0,
+/// What was not done, and what to do next.
+fn unwritten(error: &std::io::Error) -> &'static str {
+    match error.kind() {
+        ErrorKind::StorageFull | ErrorKind::QuotaExceeded => {
+            "cannot write the repaired file, which needs as much space as the damaged one: free some, or write it to another disk with `to`. Nothing was changed"
         }
+        _ => "cannot write the repaired file",
     }
-
-    pub(super) fn add(&mut self, piece: Piece, bytes: &[u8]) -> Result<Piece> {
-        let path = &self.path;
-        let failed = |error| Error::io(Some(path), "cannot write the bytes to keep", error);
-        self.out.write_all(bytes).map_err(failed)?;
-        let piece = piece.kept(self.len, bytes.len() as u64, hash(&Key::DEFAULT, bytes));
-        self.len += bytes.len() as u64;
-        Ok(piece)
-    }
-
-    pub(super) fn finish(mut self) -> Result<()> {
-        let path = &self.path;
-        let failed = |error| Error::io(Some(path), "cannot write the bytes to keep", error);
-        self.out.flush().map_err(failed)
-    }
-}
-
-/// How a sidecar is repaired (rule 19).
-pub(super) enum SidecarPlan {
-    /// Ranges of it change, and perhaps its length.
-    InPlace { ranges: Vec<Range>, len: u64 },
-    /// It is written anew.
-    Anew,
 }
 
 /// The ranges of two equally long slices that differ, those close to each other as one.
