@@ -48,8 +48,6 @@ pub struct Format {
     pub(crate) detect: fn(&dyn Source, &Options) -> Result<Likelihood>,
     pub(crate) walk: OpenWalk,
     pub(crate) split: Option<SplitFile>,
-    /// Finds a unit before an offset that a walk from the beginning comes to whatever the records are, by reading headers alone.
-    pub(crate) unit_before: Option<UnitBefore>,
     pub(crate) index: Option<&'static IndexFile>,
     pub(crate) lookup: OpenLookup,
     pub(crate) create: Create,
@@ -63,7 +61,6 @@ pub struct Format {
 static POSITION: Column = Column::new("position", ColumnKind::Int64);
 
 pub(crate) type OpenWalk = fn(Arc<dyn Source>, &Options, Start<'_>) -> Result<Box<dyn Walk>>;
-type UnitBefore = fn(&Arc<dyn Source>, &Options, u64) -> Result<Option<u64>>;
 type SplitFile = fn(&Arc<dyn Source>, &Options, u64) -> Result<Vec<PlannedPart>>;
 type OpenLookup = fn(Arc<dyn Source>, &Options) -> Result<Box<dyn Lookup>>;
 type OpenCandidates = fn(&Arc<dyn Source>, &Options) -> Result<Option<Box<dyn Candidates>>>;

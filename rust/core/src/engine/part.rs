@@ -40,16 +40,13 @@ pub struct Part {
 /// A format's description of a part: its approximate size in bytes, and what the walk needs to know.
 pub(crate) struct PlannedPart {
     pub(crate) bytes: u64,
-    /// Where its units begin in the file, if those before it are as the plan says.
-    pub(crate) start: u64,
     pub(crate) json: Box<str>,
 }
 
 impl PlannedPart {
-    pub(crate) fn new(bytes: u64, start: u64, plan: impl Serialize) -> Self {
+    pub(crate) fn new(bytes: u64, plan: impl Serialize) -> Self {
         Self {
             bytes,
-            start,
             // A struct of numbers always has a JSON form.
             json: text(&serde_json::to_value(plan).unwrap_or_default()),
         }

@@ -20,7 +20,6 @@ pub(crate) use detect::{is_sidecar, is_text, magic_of, of_sidecar, other_content
 pub use growth::identity;
 pub use parity::{with_parity, with_parity_since};
 pub use part::split;
-pub(crate) use part::split_in_places;
 
 use crate::engine::append;
 pub use crate::engine::{

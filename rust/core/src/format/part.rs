@@ -76,40 +76,24 @@ impl Part {
 /// # Errors
 /// The same as [`open`](super::open).
 pub fn split(source: Arc<dyn Source>, options: &Options, target_bytes: u64) -> Result<Vec<Part>> {
-    let parts = split_in_places(&source, options, target_bytes)?;
-    Ok(parts.into_iter().map(|(_, part)| part).collect())
-}
-
-/// The same, each with where its units begin in the file if those before them are as planned.
-///
-/// # Errors
-/// As [`split`].
-pub(crate) fn split_in_places(
-    source: &Arc<dyn Source>,
-    options: &Options,
-    target_bytes: u64,
-) -> Result<Vec<(u64, Part)>> {
-    let format = resolve(&**source, options)?;
+    let format = resolve(&*source, options)?;
     let (size, target) = (source.len(), target_bytes.max(1));
     let is_whole = size <= target || options.eof == Eof::Growing;
     if is_whole || format.growing.tail != Tail::Complete && source.is_written()? {
-        return Ok(vec![(0, Part::whole(format, size))]);
+        return Ok(vec![Part::whole(format, size)]);
     }
     let plans = match format.split {
-        Some(split) => split(source, options, target)?,
+        Some(split) => split(&source, options, target)?,
         None => Vec::new(),
     };
     if plans.len() < 2 {
-        return Ok(vec![(0, Part::whole(format, size))]);
+        return Ok(vec![Part::whole(format, size)]);
     }
-    let part = |PlannedPart { bytes, start, json }| {
-        let part = Part {
-            format,
-            size,
-            bytes,
-            plan: Some(json),
-        };
-        (start, part)
+    let part = |PlannedPart { bytes, json }| Part {
+        format,
+        size,
+        bytes,
+        plan: Some(json),
     };
     Ok(plans.into_iter().map(part).collect())
 }

@@ -125,7 +125,6 @@ pub static FORMAT: Format = Format {
     detect,
     walk: |source, options, start| Ok(Box::new(walk::ChunkedWalk::open(source, options, start)?)),
     split: Some(part::split),
-    unit_before: Some(part::chunk_before),
     index: Some(&INDEX_FILE),
     lookup: |source, options| Ok(Box::new(lookup::ChunkedLookup::new(source, options))),
     create: |path, options| Ok(Box::new(Writer::open(path, options)?)),

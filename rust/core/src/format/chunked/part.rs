@@ -9,7 +9,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use super::hop::{self, Gap, Hop};
-use super::layout::{ALIGNMENT, HEADER_BYTES};
+use super::layout::ALIGNMENT;
 use crate::engine::{Options, part};
 use crate::error::Result;
 use crate::source::{Source, data_end};
@@ -43,34 +43,6 @@ impl ChunkRange {
             && self.last.is_multiple_of(ALIGNMENT)
             && (self.from..source.len()).contains(&self.last))
     }
-}
-
-/// Finds the chunk before the one that has the byte before `until`. `None` if there is none, or if headers up to there do not all
-/// verify and ascend: then something is searched for.
-pub(super) fn chunk_before(
-    source: &Arc<dyn Source>,
-    options: &Options,
-    until: u64,
-) -> Result<Option<u64>> {
-    let (mut gap, mut last, mut found) = (Gap::default(), None, None);
-    let mut polled = 0_u64;
-    while gap.at < until {
-        if polled.is_multiple_of(POLL_HEADERS) {
-            options.poll()?;
-        }
-        polled += 1;
-        // Zeros before `until` are not looked at: a walk may search there.
-        match gap.hop(&**source, || Ok(u64::MAX))? {
-            Hop::Chunk(header) => {
-                (found, last) = (last, Some(gap.at));
-                gap = Gap::after(header, gap.at);
-            }
-            // A header that reaches there may be what is damaged there.
-            _ if gap.at + HEADER_BYTES as u64 > until => break,
-            _ => return Ok(None),
-        }
-    }
-    Ok(found)
 }
 
 /// Splits a segment. Reads each chunk's header, and the zeros at the end.
@@ -115,6 +87,6 @@ pub(super) fn split(
     }
     let portions = portions.into_iter();
     Ok(portions
-        .map(|range| part::PlannedPart::new(range.until - range.from, range.from, range))
+        .map(|range| part::PlannedPart::new(range.until - range.from, range))
         .collect())
 }

@@ -75,7 +75,6 @@ pub static FORMAT: Format = Format {
     detect: detect::detect,
     walk: |source, options, start| Ok(Box::new(walk::OplogWalk::open(source, options, start)?)),
     split: None,
-    unit_before: None,
     index: None,
     lookup: |source, options| Ok(Box::new(WalkingLookup::new(&FORMAT, source, options))),
     create: |path, options| Ok(Box::new(Writer::open(path, options)?)),

@@ -94,7 +94,6 @@ pub static FORMAT: Format = Format {
     detect: detect::detect,
     walk: |source, options, start| Ok(Box::new(open::walk(source, options, start)?)),
     split: Some(part::split),
-    unit_before: None,
     index: None,
     lookup: |source, options| Ok(Box::new(lookup::SealedLookup::open(source, options)?)),
     create: |path, options| Ok(Box::new(Writer::create(path, options)?)),

@@ -64,7 +64,7 @@ pub(super) fn split(
             from,
             until,
         };
-        part::PlannedPart::new(bytes, start, range)
+        part::PlannedPart::new(bytes, range)
     };
     Ok(cuts.iter().copied().zip(ends).map(range).collect())
 }

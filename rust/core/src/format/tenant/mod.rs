@@ -104,7 +104,6 @@ pub static FORMAT: Format = Format {
     detect,
     walk: |source, options, start| Ok(Box::new(walk::TenantWalk::open(source, options, start)?)),
     split: Some(part::split),
-    unit_before: None,
     index: None,
     lookup: |source, options| Ok(Box::new(lookup::TocLookup::new(source, options))),
     create: |path, options| Ok(Box::new(Writer::create(path, options)?)),

@@ -147,7 +147,7 @@ pub(super) fn split(
     }
     let plans = plans.iter();
     Ok(plans
-        .map(|plan| part::PlannedPart::new(plan.bytes, plan.start, plan.range))
+        .map(|plan| part::PlannedPart::new(plan.bytes, plan.range))
         .collect())
 }
 

@@ -51,7 +51,6 @@ pub(crate) static FORMAT: Format = Format {
     detect,
     walk: |source, options, start| Ok(Box::new(TfRecordWalk::open(source, options, start)?)),
     split: None,
-    unit_before: None,
     index: None,
     lookup: |source, options| Ok(Box::new(WalkingLookup::new(&FORMAT, source, options))),
     create: |path, options| {
