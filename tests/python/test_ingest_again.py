@@ -33,9 +33,9 @@ GROWING = ("active", "chunked", "draft", "autobase")
 
 
 def rows(lake: Path, table: str) -> list[dict[str, Any]]:
-    """The rows of all formats, in the order of their runs."""
+    """The rows of all formats, in the order of their runs, and of one run by format."""
     found: list[dict[str, Any]] = []
-    for path in sorted(lake.glob(f"*/{table}/**/*.parquet"), key=lambda path: path.name):
+    for path in sorted(lake.glob(f"*/{table}/**/*.parquet"), key=lambda path: (path.name, path)):
         content = ds.dataset(str(path)).to_table()
         found.extend({"table": path.relative_to(lake).parts[0], **row} for row in content.to_pylist())
     return found

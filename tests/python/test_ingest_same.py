@@ -23,9 +23,9 @@ pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="the ingest runs
 
 
 def rows(lake: Path, table: str) -> list[dict[str, Any]]:
-    """The rows of all formats, in the order of their runs."""
+    """The rows of all formats, in the order of their runs, and of one run by format."""
     found: list[dict[str, Any]] = []
-    for path in sorted(lake.glob(f"*/{table}/**/*.parquet"), key=lambda path: path.name):
+    for path in sorted(lake.glob(f"*/{table}/**/*.parquet"), key=lambda path: (path.name, path)):
         found.extend(ds.dataset(str(path)).to_table().to_pylist())
     return found
 

@@ -393,9 +393,12 @@ import atexit, signal, sys, threading
 import fsspec, seglake
 from fsspec.implementations.memory import MemoryFileSystem
 
+stuck = threading.Event()
+
 class Store(MemoryFileSystem):
     def cat_file(self, path, start=None, end=None, **kwargs):
         if start > 3_000_000:
+            stuck.set()
             threading.Event().wait()
         return super().cat_file(path, start=start, end=end, **kwargs)
 
@@ -409,6 +412,7 @@ records = iter(seglake.open("/stuck.active", format="active", filesystem=store))
 atexit.register(interrupt)  # called first
 for _ in range(300):
     next(records)
+stuck.wait()
 print("end")
 """
 

@@ -163,8 +163,9 @@ def other_content(folder: Path) -> dict[str, bytes]:
     """Files that are no segment to append to, or whose end is not one record that was being written."""
     own = folder / "own.active"
     with seglake.create(own, format="active") as writer:
-        for _ in range(50):
-            writer.write(type="a", value=b"line\nline\n")
+        for number in range(50):
+            # No byte of it is a line feed.
+            writer.write(type="a", value=b"line\nline\n", uuid=f"1eeaf6a1-0694-6093-9b76-4fee9ae81f{number + 32:02x}")
     active = own.read_bytes()
     with seglake.create(folder / "own.chunks", format="chunked", options={"chunk_records": 20}) as writer:
         for number in range(400):
