@@ -453,24 +453,18 @@ impl Observer<'_> {
                 .set("version", if draw.below(4) > 0 { 2 } else { 1 })
                 .set("chunk_records", *draw.of_these(&[1, 3, 1000]))
                 .concerning(to);
-            let names: Vec<_> = format
-                .columns(&options)
+            let options_to = options.clone().format(to);
+            let names: Vec<_> = columns(&options)
                 .iter()
                 .map(|column| column.name)
                 .collect();
-            let has = |wanted: &Format, name: &str| {
-                wanted
-                    .columns(&options)
-                    .iter()
-                    .any(|column| column.name == name)
-            };
+            let has = |name: &str| columns(&options_to).iter().any(|column| column.name == name);
             let drop: Vec<_> = names
                 .iter()
-                .filter(|name| !has(to, name))
+                .filter(|name| !has(name))
                 .map(|name| (*name).to_owned())
                 .collect();
-            let set: Vec<(String, Value<'_>)> = to
-                .columns(&options)
+            let set: Vec<(String, Value<'_>)> = columns(&options_to)
                 .iter()
                 .filter(|column| !column.optional && !names.contains(&column.name))
                 .map(|column| {
@@ -614,8 +608,8 @@ fn walk(
 
 fn write_rows(walk: &dyn Walk, options: &Options, out: &mut String, read: &mut Read) {
     let rows = walk.rows();
-    let format = options.format.expect("a format");
-    let columns = format.columns(options);
+    let columns = columns(options);
+    let identifier = options.format.expect("a format").identifier;
     for row in 0..rows.len() {
         let fields: Vec<_> = (0..columns.len())
             .map(|column| rows.field(row, column))
@@ -639,7 +633,7 @@ fn write_rows(walk: &dyn Walk, options: &Options, out: &mut String, read: &mut R
                 .find(|(own, _)| own == name)
                 .map(|(_, value)| value.clone())
         };
-        let id: Option<Vec<_>> = format.identifier.iter().map(value).collect();
+        let id: Option<Vec<_>> = identifier.iter().map(value).collect();
         read.ids.extend(id.map(RecordId::new));
         read.values.push(values);
     }
@@ -763,7 +757,7 @@ fn look_up(
 }
 
 fn write_hits(hits: &Hits, options: &Options, seen: &mut String) {
-    let columns = options.format.expect("a format").columns(options).len();
+    let columns = columns(options).len();
     hits.each(|hit| {
         let _ = match hit {
             None => writeln!(seen, "nothing"),

@@ -87,7 +87,7 @@ fn hold(rows: &dyn Rows, columns: &[Column], range: &Range<usize>) {
 #[test]
 fn golden_files_fill_columns_alike() {
     for case in cases() {
-        let columns = case.options.format.unwrap().columns(&case.options);
+        let columns = case.options.format.unwrap().columns(case.options.dialect);
         let mut walk = open(source(&case.bytes), &case.options, Start::Beginning).unwrap();
         while walk.step().unwrap() == Step::More {
             let rows = walk.rows();
@@ -110,7 +110,7 @@ fn missing_values_fill_columns_alike() {
     });
     let bytes = messages::file(dialect, &messages);
     let options = messages::lenient(dialect);
-    let columns = options.format.unwrap().columns(&options);
+    let columns = options.format.unwrap().columns(options.dialect);
     let mut walk = open(source(&bytes), &options, Start::Beginning).unwrap();
     assert_eq!(walk.step().unwrap(), Step::More);
     let rows = walk.rows();
@@ -187,7 +187,7 @@ proptest! {
         while walk.step().unwrap() == Step::More {
             let rows = walk.rows();
             let start = cut.index(rows.len());
-            hold(&*rows, active::FORMAT.columns(&Options::default()), &(start..rows.len()));
+            hold(&*rows, active::FORMAT.columns(Dialect::default()), &(start..rows.len()));
             seen += rows.len();
         }
         prop_assert_eq!(seen, messages.len());
@@ -252,7 +252,7 @@ fn a_selection_of_another_format_is_refused() {
     for format in FORMATS {
         let selection = Selection::new(format, &Options::default(), None, UuidType::Fixed).unwrap();
         let limits = Limits::default();
-        let is_same = format.columns(&options) == active::FORMAT.columns(&options);
+        let is_same = format.columns(options.dialect) == active::FORMAT.columns(options.dialect);
         for read in [
             Batches::new(source(&bytes), &options, selection.clone(), limits).map(drop),
             Batches::ahead(

@@ -5,6 +5,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use crate::common::counting::Counting;
+use crate::common::format_of;
 use crate::common::{lenient, segment, source};
 use crate::messages;
 use crate::vectors::cases;
@@ -15,7 +16,7 @@ use seglake::format::{Dialect, Interrupt, Options, Start, active};
 use seglake::source::Source;
 
 fn selection(options: &Options) -> Selection {
-    Selection::new(options.format.unwrap(), options, None, UuidType::Fixed).unwrap()
+    Selection::new(format_of(options), options, None, UuidType::Fixed).unwrap()
 }
 
 fn limits() -> Limits {

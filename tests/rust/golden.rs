@@ -5,6 +5,7 @@ use std::fs;
 use std::path::Path;
 use std::sync::Arc;
 
+use crate::common::format_of;
 use crate::common::{Windowed, source};
 use crate::vectors::{Case, cases};
 use seglake::format::{
@@ -64,7 +65,7 @@ struct Scan {
 }
 
 fn scan(source: Arc<dyn Source>, options: &Options) -> Scan {
-    let columns = options.format.unwrap().columns(options);
+    let columns = options.format.unwrap().columns(options.dialect);
     let mut walk = open(source.clone(), options, Start::Beginning).unwrap();
     let (mut records, mut spans) = (Vec::new(), Vec::new());
     while walk.step().unwrap() == Step::More {
@@ -161,7 +162,7 @@ fn windows_of_every_size_give_the_same() {
 /// Writes the case's records with a writer of its format. Tenants without messages are added by name, since no
 /// record has them.
 fn writer(case: &Case, path: &Path, options: &WriteOptions) -> Box<dyn format::Writer> {
-    let format = case.options.format.unwrap();
+    let format = format_of(&case.options);
     if format != &tenant::FORMAT {
         return format::create(format, path, options).unwrap();
     }
@@ -185,7 +186,7 @@ fn encoding_gives_the_same_bytes() {
         if encode.is_null() {
             continue;
         }
-        let format = case.options.format.unwrap();
+        let format = format_of(&case.options);
         let path = folder
             .path()
             .join("encoded")

@@ -13,6 +13,7 @@ use seglake::ledger::{Cause, Kind, Span};
 use seglake::source::{CappedSource, Source};
 
 use crate::common::counting::Counting;
+use crate::common::format_of;
 use crate::common::{Windowed, chunked, lenient, segment, uuid};
 use crate::messages;
 
@@ -46,7 +47,7 @@ pub(crate) fn drain(
 }
 
 pub(crate) fn read(growth: &Growth) -> seglake::Result<(Vec<Row>, Vec<Span>)> {
-    let columns = growth.format().columns(growth.options()).len();
+    let columns = growth.format().columns(growth.options().dialect).len();
     let start = Start::Growth(growth);
     drain(open(growth.source(), growth.options(), start)?, columns)
 }
@@ -184,10 +185,10 @@ pub(crate) fn compare(
     as_read: AsRead,
     options: &Options,
 ) -> Result<(), TestCaseError> {
-    let format = options.format.unwrap();
+    let format = format_of(options);
     let all = Arc::new(Windowed(as_read.0));
     let walk = open(all, options, Start::Beginning).unwrap();
-    let (all_rows, all_spans) = drain(walk, format.columns(options).len()).unwrap();
+    let (all_rows, all_spans) = drain(walk, format.columns(options.dialect).len()).unwrap();
     prop_assert_eq!(rows, all_rows);
     // The lengths of a damaged record may have led beyond the end at first.
     let blurred = |spans: &[Span]| {

@@ -8,6 +8,7 @@ use std::sync::{Arc, LazyLock};
 use proptest::prelude::*;
 use proptest::sample::Index;
 
+use crate::common::format_of;
 use crate::fault_samples;
 use crate::parity::{protected, verified};
 use crate::vectors;
@@ -117,7 +118,7 @@ pub(crate) fn read_by(
 pub(crate) type Row = (u64, String);
 
 pub(crate) fn rows_of(source: &Arc<dyn Source>, options: &Options) -> (Vec<Row>, Option<Error>) {
-    let columns = options.format.unwrap().columns(options).len();
+    let columns = options.format.unwrap().columns(options.dialect).len();
     let mut walk = match open(source.clone(), options, Start::Beginning) {
         Ok(walk) => walk,
         Err(error) => return (Vec::new(), Some(error)),
@@ -535,7 +536,7 @@ fn newer(format: &'static Format) -> Vec<u8> {
 #[test]
 fn a_sidecar_of_an_earlier_state_is_refused() {
     for sample in [sample("active "), sample("chunked ")] {
-        let newer = newer(sample.options.format.unwrap());
+        let newer = newer(format_of(&sample.options));
         let at = positions(sample)[59];
         assert!(newer != sample.bytes && newer[..at] == sample.bytes[..at]);
         assert_eq!(newer.len(), sample.bytes.len());

@@ -1,5 +1,6 @@
 //! Parts of a file: together they give exactly what one walk of the whole gives, whatever is damaged.
 
+use crate::common::format_of;
 use crate::common::sealed as segments;
 use crate::common::{chunked, source, uuid};
 use crate::splitting::{compare, compare_all, joined, read};
@@ -17,7 +18,7 @@ fn golden_files_read_the_same_in_parts() {
             continue; // read again and again, a long one takes long
         }
         let most = compare_all(&case.bytes, &case.options);
-        let format = case.options.format.unwrap();
+        let format = format_of(&case.options);
         if [&active::FORMAT, &oplog::FORMAT].contains(&format) {
             assert_eq!(most, 1, "{}", case.name);
         }

@@ -1,5 +1,6 @@
 //! Several threads give what one gives, in the same order, and end when nobody takes the batches any more.
 
+use crate::common::format_of;
 use crate::common::sealed as segments;
 use crate::tenant_segments;
 use std::sync::Arc;
@@ -19,7 +20,7 @@ fn limits() -> Limits {
 }
 
 fn batches(source: &Arc<dyn Source>, options: &Options, threads: usize) -> Batches {
-    let format = options.format.unwrap();
+    let format = format_of(options);
     let selection = Selection::new(format, options, None, UuidType::Fixed).unwrap();
     Batches::threaded(source.clone(), options, selection, limits(), threads).unwrap()
 }

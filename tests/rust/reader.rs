@@ -125,7 +125,7 @@ fn a_file_of_any_format_is_created_empty_and_sound() {
         seglake::create(format, &path).unwrap().close().unwrap();
         assert!(seglake::create(format, &path).is_err());
         let report = seglake::verify(&path).unwrap();
-        assert!(report.is_sound() && report.format == *format);
+        assert!(report.is_sound() && *report.format == ***format);
         assert_eq!(seglake::open(&path).unwrap().records().count(), 0);
     }
 }

@@ -36,7 +36,7 @@ fn get(source: Arc<dyn Source>, ids: &[RecordId], options: &Options) -> seglake:
     let mut place = 0;
     hits.each(|hit| {
         found.push(hit.map(|(rows, row)| {
-            let columns = tenant::FORMAT.columns(options);
+            let columns = tenant::FORMAT.columns(options.dialect);
             for (column, value) in ids[place].values().iter().enumerate() {
                 assert_eq!(rows.field(row, column), value.value(columns[column].kind));
             }

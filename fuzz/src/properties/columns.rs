@@ -16,7 +16,7 @@ use seglake::text::escape;
 use seglake::verbs::verify;
 
 use super::scan::{End, Plain, Record, Scan, is_limited, whole, windowed};
-use super::{Draw, readings};
+use super::{Draw, format_of, readings};
 
 /// Only values that are longer than this are views into the source.
 const INLINE_BYTES: usize = 12;
@@ -50,7 +50,7 @@ pub(super) fn check(format: &'static Format, bytes: &[u8]) {
 
 /// Views have the same values. They are refused if the format does not store values unchanged.
 fn views(bytes: &[u8], options: &Options, chosen: &Chosen, scan: &Scan) {
-    let format = options.format.unwrap();
+    let format = format_of(options);
     let copied = chosen.selection(options);
     let refused = copied.clone().with_views(format, &windowed(bytes));
     assert!(matches!(refused, Err(Error::Usage(_))), "not in memory");
@@ -87,7 +87,7 @@ pub(super) struct Chosen {
 
 impl Chosen {
     pub(super) fn new(options: &Options, draw: &mut Draw) -> Self {
-        let columns = options.format.unwrap().columns(options).iter();
+        let columns = options.format.unwrap().columns(options.dialect).iter();
         let mut names: Vec<_> = columns.map(|column| column.name.to_owned()).collect();
         names.extend(["path", "position", "cause"].map(str::to_owned));
         for place in 0..names.len() {
@@ -107,7 +107,7 @@ impl Chosen {
     }
 
     pub(super) fn selection(&self, options: &Options) -> Selection {
-        let format = options.format.unwrap();
+        let format = format_of(options);
         Selection::new(format, options, Some(&self.names), self.uuids).unwrap()
     }
 
@@ -128,7 +128,7 @@ impl Chosen {
 
     /// A record as it appears in Arrow.
     fn row(&self, record: &Record, options: &Options) -> Vec<Plain> {
-        let columns = options.format.unwrap().columns(options);
+        let columns = options.format.unwrap().columns(options.dialect);
         let cell = |name: &String| match name.as_str() {
             "path" => Plain::Text(Vec::new()),
             "position" => Plain::Int64(record.position.cast_signed()),

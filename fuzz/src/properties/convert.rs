@@ -14,10 +14,10 @@ use seglake::format::{
 use seglake::uuid6::Generator;
 use seglake::verbs::{Conversion, Report, convert, verify};
 
-use super::Draw;
 use super::alike::told;
 use super::recover::names;
 use super::scan::{End, Plain, Record, Scan, ended, whole};
+use super::{Draw, format_of};
 
 pub(super) fn check(format: &'static Format, bytes: &[u8]) {
     let mut draw = Draw::of(bytes);
@@ -63,8 +63,8 @@ impl<'a> Case<'a> {
             .set("chunk_records", *draw.of_these(&[1, 3, 1000]))
             .set("index", draw.below(2) == 0)
             .concerning(to);
-        let source = options.format.unwrap().columns(options);
-        let target = to.columns(&Options::default().dialect(dialect));
+        let source = options.format.unwrap().columns(options.dialect);
+        let target = to.columns(dialect);
         let dropped = (draw.below(4) == 0).then(|| draw.of_these(source).name);
         let found = verify(whole(bytes), options, |_| Ok(())).unwrap();
         Self {
@@ -251,7 +251,7 @@ impl<'a> Case<'a> {
         let path = folder.path().join("converted");
         let mut writer = create(self.to, &path, &self.write).unwrap();
         let is_tenant = |format: &Format| *format == tenant::FORMAT;
-        if is_tenant(self.options.format.unwrap()) && is_tenant(self.to) {
+        if is_tenant(format_of(self.options)) && is_tenant(self.to) {
             let blocks = tenant::blocks(whole(self.bytes), self.options).unwrap();
             for block in blocks.iter().filter(|block| block.messages == 0) {
                 let (partition, tenant) = (block.partition.into(), Value::Text(&block.tenant));

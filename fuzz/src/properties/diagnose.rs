@@ -15,7 +15,7 @@ use seglake::verbs::{
 
 use super::lookup::id;
 use super::scan::{End, Plain, Record, Scan, whole};
-use super::{Draw, readings};
+use super::{Draw, format_of, readings};
 
 pub(super) fn check(format: &'static Format, bytes: &[u8]) {
     let mut draw = Draw::of(bytes);
@@ -112,7 +112,7 @@ fn is_neighbour(neighbour: Option<&Neighbour>, record: Option<&Record>, options:
     let expected = record.map(|record| Neighbour {
         identifier: options.format.unwrap().identifier,
         position: record.position,
-        id: Some(id(options.format.unwrap(), options, record)),
+        id: Some(id(format_of(options), options, record)),
         timestamp: record.fields.iter().find_map(|field| match field {
             Plain::Timestamp(micros) => Some(*micros),
             _ => None,

@@ -55,7 +55,7 @@ impl Drawn {
         if scan.records.is_empty() {
             return None;
         }
-        let columns = options.format?.columns(options);
+        let columns = options.format?.columns(options.dialect);
         let is_single =
             |own: &&Column| !matches!(own.kind, ColumnKind::List(_) | ColumnKind::Struct(_));
         let single: Vec<_> = columns.iter().filter(is_single).collect();

@@ -11,10 +11,10 @@ use seglake::format::{
 use seglake::ledger::{Cause, Span};
 use seglake::source::BytesSource;
 
-use super::Draw;
 use super::filter::Drawn;
 use super::parts::overlap;
 use super::scan::{End, Plain, Record, Scan, ended, whole, windowed};
+use super::{Draw, format_of};
 
 /// How many records are looked up one by one, each by a new look-up that has proven nothing.
 const SINGLE: usize = 6;
@@ -96,7 +96,7 @@ pub(super) fn finds_what_the_walk_gives(
     draw: &mut Draw,
 ) {
     let is_sound = scan.spans.iter().all(|span| !span.is_damage());
-    let format = options.format.unwrap();
+    let format = format_of(options);
     let mut ids: Vec<_> = EXTREMES
         .iter()
         .map(|extreme| extreme_id(format, options, *extreme))
@@ -133,7 +133,7 @@ pub(super) fn finds_what_the_walk_gives(
     );
     // No accident makes overlapping messages with matching checksums. Which of them is good depends on where reading
     // begins.
-    let is_sealed = *options.format.unwrap() == sealed::FORMAT;
+    let is_sealed = *options.format.unwrap() == *sealed::FORMAT;
     if is_sealed && options.keys.iter().any(|key| overlap(bytes, key)) {
         return;
     }
@@ -146,7 +146,7 @@ pub(super) fn finds_what_the_walk_gives(
 /// say. A walk may refuse it because of them, or find it in another place; no accident makes such an index with a
 /// matching hash.
 fn agree(bytes: &[u8], options: &Options, hits: &[Option<Record>], expected: &[Option<&Record>]) {
-    let is_sealed = *options.format.unwrap() == sealed::FORMAT;
+    let is_sealed = *options.format.unwrap() == *sealed::FORMAT;
     assert_eq!(hits.len(), expected.len());
     for (hit, expected) in hits.iter().zip(expected) {
         let proven = is_sealed && hit.as_ref().is_some_and(|hit| is_proven(bytes, hit));
@@ -180,7 +180,7 @@ fn get(bytes: &[u8], options: &Options, ids: &[RecordId]) -> Result<Vec<Option<R
 
 /// The identifier of a record.
 pub(super) fn id(format: &Format, options: &Options, record: &Record) -> RecordId {
-    let fields = format.columns(options).iter().zip(&record.fields);
+    let fields = format.columns(options.dialect).iter().zip(&record.fields);
     let named = |name: &&str| fields.clone().find(|(column, _)| column.name == *name);
     let value = |name: &&str| match named(name) {
         None if *name == "position" => record.position.into(),
@@ -211,7 +211,7 @@ fn extreme_id(format: &Format, options: &Options, (number, byte): (i128, u8)) ->
         ColumnKind::Int64 | ColumnKind::UInt64 => Scalar::Integer(number),
         _ => vec![byte].into(),
     };
-    let values: Vec<_> = format.identifying(options).map(value).collect();
+    let values: Vec<_> = format.identifying(options.dialect).map(value).collect();
     RecordId::new(values)
 }
 
@@ -305,7 +305,7 @@ fn contents_are_the_walks(scan: &Scan, bytes: &[u8], options: &Options) {
         .records
         .iter()
         .map(
-            |record| match id(options.format.unwrap(), options, record).values() {
+            |record| match id(format_of(options), options, record).values() {
                 [
                     Scalar::Integer(partition),
                     Scalar::Text(tenant),

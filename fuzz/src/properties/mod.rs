@@ -32,7 +32,7 @@ mod write;
 use std::env;
 
 use seglake::format::{
-    Dialect, FORMATS, Format, IndexSource, Options, active, chunked, oplog, sealed, tenant,
+    self, Dialect, FORMATS, Format, IndexSource, Options, active, chunked, oplog, sealed, tenant,
 };
 use tempfile::{TempDir, tempdir, tempdir_in};
 
@@ -185,6 +185,11 @@ pub fn corpus(property: &Property, format: &Format) -> String {
 pub fn by_name(name: &str) -> &'static Property {
     let found = PROPERTIES.iter().find(|property| property.name == name);
     found.unwrap_or_else(|| panic!("there is no property {name}"))
+}
+
+/// The format that the options name.
+fn format_of(options: &Options) -> &'static Format {
+    format::by_name(options.format.unwrap().name).unwrap()
 }
 
 /// A folder for the files of a property. It is in memory if the system has such a folder and TMPDIR names no other, because syncs to a

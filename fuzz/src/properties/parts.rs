@@ -10,11 +10,11 @@ use seglake::ledger::{Cause, Span};
 use seglake::source::Source;
 use seglake::verbs::Report;
 
-use super::Draw;
 use super::alike::{joined, told};
 use super::filter::Drawn;
 use super::lookup::names_its_blocks;
 use super::scan::{End, Record, Scan, ended, whole, windowed};
+use super::{Draw, format_of};
 
 /// With the smallest, each entry or chunk is a part.
 const TARGETS: [u64; 5] = [1, 30, 100, 300, 1000];
@@ -98,7 +98,7 @@ fn are_the_whole(
     for part in parts {
         let again = Part::from_json(&part.to_json()).unwrap();
         assert_eq!(&again, part);
-        let mut report = Report::of(options.format.unwrap(), &**source);
+        let mut report = Report::of(format_of(options), &**source);
         let stop = draw.below(8);
         let Some(scan) = read(source, &again, options, Some(&mut report), stop) else {
             let is_damaged = expected.spans.iter().any(Span::is_damage);
@@ -133,7 +133,7 @@ fn are_the_whole(
     let raised = Scan::of_source(source, &strict);
     let first = first.map_or(End::Done, |(_, end)| end);
     assert_eq!(first, raised.end, "{parts:?}");
-    let mut report = Report::of(options.format.unwrap(), &**source);
+    let mut report = Report::of(format_of(options), &**source);
     let mut walk = open(source.clone(), options, Start::Beginning).unwrap();
     while walk.step().unwrap() == Step::More {
         report.add(&*walk);

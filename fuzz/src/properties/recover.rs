@@ -115,7 +115,7 @@ fn is_complete(
 /// The fields that are the same in the new file. If messages were renumbered, those that refer to others by number are
 /// left out.
 fn kept(record: &Record, options: &Options, renumbered: bool) -> Vec<Plain> {
-    let columns = options.format.unwrap().columns(options);
+    let columns = options.format.unwrap().columns(options.dialect);
     let counts_back = |name: &str| ["checkpointer", "checkpoint", "digest", "keys"].contains(&name);
     let fields = record.content(options).into_iter().zip(columns);
     fields

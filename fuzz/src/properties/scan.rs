@@ -69,7 +69,7 @@ pub(super) struct Record {
 
 impl Record {
     pub(super) fn of(rows: &dyn Rows, row: usize, options: &Options) -> Self {
-        let columns = options.format.unwrap().columns(options).len();
+        let columns = options.format.unwrap().columns(options.dialect).len();
         Self {
             position: rows.position(row),
             cause: rows.cause(row),
@@ -85,7 +85,7 @@ impl Record {
     /// place and that of its keys.
     pub(super) fn content(&self, options: &Options) -> Vec<Plain> {
         let mut fields = self.fields.clone();
-        if *options.format.unwrap() == oplog::FORMAT {
+        if *options.format.unwrap() == *oplog::FORMAT {
             fields[0] = Plain::Null;
             if let (Dialect::Draft11, Plain::List(clock)) = (options.dialect, &mut fields[4]) {
                 for entry in clock {

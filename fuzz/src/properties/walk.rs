@@ -95,7 +95,7 @@ fn records_have_ranges(format: &Format, records: &[Record], ledger: &[Span]) {
 
 /// Records ascend by their identifier, if the format states an order for its last column.
 fn records_ascend(format: &Format, records: &[Record], options: &Options) {
-    let columns = format.columns(options);
+    let columns = format.columns(options.dialect);
     let place = |name: &&str| columns.iter().position(|column| column.name == *name);
     let names = format.identifier.iter().filter(|name| **name != "position");
     let places: Vec<_> = names.map(|name| place(name).unwrap()).collect();

@@ -4,7 +4,7 @@
 use seglake::format::{Eof, Format, Options, Start, Step, active, open};
 
 use super::scan::{End, Scan, begin, whole, windowed};
-use super::{Draw, readings};
+use super::{Draw, format_of, readings};
 
 /// Windows of a few bytes, so that records, headers and runs of zeros are cut anywhere.
 const WINDOWS: [usize; 10] = [1, 2, 3, 7, 16, 25, 64, 130, 276, 1000];
@@ -39,7 +39,7 @@ pub(super) fn check(format: &'static Format, bytes: &[u8]) {
 
 /// The same options, as for one window.
 fn readings_of(options: &Options) -> Options {
-    let own = readings(options.format.unwrap());
+    let own = readings(format_of(options));
     own.into_iter()
         .find(|own| own.dialect == options.dialect)
         .unwrap()
@@ -88,7 +88,7 @@ fn grows(bytes: &[u8], options: &Options, expected: &Scan, draw: &mut Draw) {
     let mut present = bytes[..draw.below(bytes.len() + 1)].to_vec();
     // A preallocated file. Only if it is sound: otherwise nonzero bytes may have been read as zeros.
     let sound = expected.spans.iter().all(|span| !span.is_damage());
-    if *options.format.unwrap() == active::FORMAT && sound && draw.below(2) == 0 {
+    if *options.format.unwrap() == *active::FORMAT && sound && draw.below(2) == 0 {
         present.resize(bytes.len(), 0);
     }
     let mut scan = Scan::new();

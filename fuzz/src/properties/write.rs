@@ -12,8 +12,8 @@ use seglake::format::{
 use seglake::ledger::{Kind, Span};
 use seglake::verbs::verify;
 
-use super::Draw;
 use super::scan::{End, Plain, Record, Scan, ended, whole};
+use super::{Draw, format_of};
 
 pub(super) fn check(format: &'static Format, bytes: &[u8]) {
     let folder = super::folder();
@@ -55,7 +55,7 @@ fn write_options(scan: &Scan, bytes: &[u8], options: &Options) -> WriteOptions {
 }
 
 fn writes_what_was_read(scan: &Scan, bytes: &[u8], options: &Options, folder: &Path) {
-    let format = options.format.unwrap();
+    let format = format_of(options);
     // Incomplete records are refused, and so are old versions.
     let old = |record: &Record| {
         options.dialect == Dialect::Autobase
@@ -130,7 +130,7 @@ fn same(some: &[Vec<Plain>], others: &[Vec<Plain>], options: &Options) -> bool {
 /// Whether these records can be written in one way only, and were written so.
 fn is_canonical(scan: &Scan, bytes: &[u8], options: &Options) -> bool {
     let is_sound = scan.spans.iter().all(|span| !span.is_damage());
-    let format = options.format.unwrap();
+    let format = format_of(options);
     is_sound
         && match format.name {
             "active" | "sealed" => true,
@@ -153,7 +153,7 @@ fn is_canonical(scan: &Scan, bytes: &[u8], options: &Options) -> bool {
 /// Opening a file for appending either fails and leaves it unchanged, or everything in it stays and the new records
 /// come after it.
 fn appends(scan: &Scan, bytes: &[u8], options: &Options, folder: &Path, draw: &mut Draw) {
-    let format = options.format.unwrap();
+    let format = format_of(options);
     // A longer file, and one that is walked from its end, has a larger search budget. So more records may be found, or
     // none be missing.
     if scan.is_limited() {
@@ -244,7 +244,7 @@ fn hides_in_old_damage(scan: &Scan, new: &Scan) -> bool {
 
 /// A record to append, with only the required fields.
 fn own_record(options: &Options) -> impl Iterator<Item = Value<'static>> {
-    let columns = options.format.unwrap().columns(options);
+    let columns = options.format.unwrap().columns(options.dialect);
     columns.iter().map(|column| match column.name {
         "type" => Value::Text(b"appended"),
         "value" => Value::Binary(b"appended"),

@@ -5,7 +5,7 @@ use std::path::Path;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
-use seglake::format::{Dialect, FORMATS, Format, Options, by_name};
+use seglake::format::{Dialect, FORMATS, Format, by_name};
 use seglake::verbs::{self, Conversion};
 
 use crate::destination::Destination;
@@ -99,7 +99,12 @@ impl ConvertArguments<'_> {
             format,
             ..
         } = arguments.open(source)?;
-        let filter = Filters::filter(self.filters.as_ref(), py, format, format.columns(&options))?;
+        let filter = Filters::filter(
+            self.filters.as_ref(),
+            py,
+            format,
+            format.columns(options.dialect),
+        )?;
         let options = options.strict(strict).filter(filter);
         let tell = teller(self.progress, source.len());
         let converted = py.detach(|| {
@@ -144,7 +149,7 @@ fn set_values(
     to: &Format,
     dialect: Dialect,
 ) -> PyResult<Vec<(String, FieldIn<'static>)>> {
-    let columns = to.columns(&Options::default().dialect(dialect));
+    let columns = to.columns(dialect);
     let mut values = Vec::new();
     for (name, value) in set.into_iter().flatten() {
         let name: String = name.extract()?;

@@ -43,7 +43,7 @@ fn object<'py>(py: Python<'py>, format: &Format, options: &Options) -> PyResult<
         );
         class.call1(facts)
     };
-    let columns = format.columns(options).iter().map(column);
+    let columns = format.columns(options.dialect).iter().map(column);
     let fields = PyDict::new(py);
     fields.set_item("name", format.name)?;
     fields.set_item("extension", format.extension)?;

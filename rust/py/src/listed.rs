@@ -256,7 +256,7 @@ impl ListedSegment {
         let opened = py.detach(|| self.0.open(options));
         let opened = opened.map_err(|error| raise(py, error))?;
         match options.format {
-            Some(given) if given != opened.format => {
+            Some(given) if given.name != opened.format.name => {
                 let error = Error::Format {
                     path: Some(self.0.path()),
                     message: format!(

@@ -4,7 +4,7 @@ use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyBytes, PyDict, PyType};
 use seglake::OrBug;
-use seglake::format::{Column, Dialect, Options, RecordSet, Value, oplog};
+use seglake::format::{Column, Dialect, RecordSet, Value, oplog};
 
 use crate::error::raise;
 use crate::field_in::{FieldIn, buffer_bytes};
@@ -13,7 +13,7 @@ use crate::numbers;
 use crate::record::{Record, RecordMaker, to_python};
 
 fn columns(dialect: Dialect) -> &'static [Column] {
-    oplog::FORMAT.columns(&Options::default().dialect(dialect))
+    oplog::FORMAT.columns(dialect)
 }
 
 pub(crate) fn dialect_of(py: Python<'_>, name: &str) -> PyResult<Dialect> {

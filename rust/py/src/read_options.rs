@@ -89,7 +89,7 @@ impl ReadArguments<'_, '_> {
             .transpose()
             .map_err(core)?;
         let options = Options::default()
-            .format(format)
+            .format(format.map(|format| &**format))
             .keys(keys)
             .dialect(dialect.unwrap_or_default())
             .index(self.index_source()?)

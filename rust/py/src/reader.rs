@@ -76,7 +76,7 @@ impl Reader {
     }
 
     fn columns(&self) -> &'static [Column] {
-        self.format.columns(&self.options)
+        self.format.columns(self.options.dialect)
     }
 }
 

@@ -7,7 +7,7 @@ pub(crate) mod sealed;
 use std::sync::Arc;
 
 use seglake::checksum::Key;
-use seglake::format::{Options, Start, Step, Value, Walk, active, open};
+use seglake::format::{Format, Options, Start, Step, Value, Walk, active, by_name, open};
 use seglake::ledger::Span;
 use seglake::source::{BytesSource, Source};
 
@@ -18,6 +18,11 @@ pub(crate) struct Plain {
     pub(crate) uuid: [u8; 16],
     pub(crate) type_: Vec<u8>,
     pub(crate) value: Vec<u8>,
+}
+
+/// The format that the options name.
+pub(crate) fn format_of(options: &Options) -> &'static Format {
+    by_name(options.format.unwrap().name).unwrap()
 }
 
 /// Options that add damage to the ledger and continue.

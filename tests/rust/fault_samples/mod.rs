@@ -65,7 +65,7 @@ pub(crate) fn id_among(format: &Format, number: u64, value: fn(u64) -> Vec<u8>) 
                 _ => number.into(),
             };
             let options = Options::default();
-            let columns = format.identifying(&options);
+            let columns = format.identifying(options.dialect);
             RecordId::new(columns.map(value).collect::<Vec<Scalar>>())
         }
     }
@@ -155,7 +155,7 @@ pub(crate) fn contents_of(
         let rows = walk.rows();
         values.extend((0..rows.len()).map(|row| {
             let column = format
-                .columns(&options)
+                .columns(options.dialect)
                 .iter()
                 .position(|own| own.name == "value");
             match rows.field(row, column.unwrap()) {

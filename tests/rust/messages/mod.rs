@@ -48,7 +48,7 @@ fn object(values: &[Value<'_>], columns: &[Column]) -> Json {
 
 /// All columns of a message, as the writer takes them.
 pub(crate) fn fields(rows: &dyn Rows, row: usize, dialect: Dialect) -> Vec<Value<'_>> {
-    let columns = oplog::FORMAT.columns(&lenient(dialect));
+    let columns = oplog::FORMAT.columns(dialect);
     (0..columns.len())
         .map(|column| rows.field(row, column))
         .collect()
@@ -56,7 +56,7 @@ pub(crate) fn fields(rows: &dyn Rows, row: usize, dialect: Dialect) -> Vec<Value
 
 /// All columns of a message, by name.
 pub(crate) fn named(rows: &dyn Rows, row: usize, dialect: Dialect) -> Json {
-    let columns = oplog::FORMAT.columns(&lenient(dialect));
+    let columns = oplog::FORMAT.columns(dialect);
     object(&fields(rows, row, dialect), columns)
 }
 
@@ -237,10 +237,7 @@ impl Plain {
 
     /// What a reader makes of it, but for `seq` and what `draft-1.1` adds to the clock and the keys.
     pub(crate) fn shown(&self, dialect: Dialect) -> Json {
-        object(
-            &self.fields(dialect),
-            oplog::FORMAT.columns(&lenient(dialect)),
-        )
+        object(&self.fields(dialect), oplog::FORMAT.columns(dialect))
     }
 }
 

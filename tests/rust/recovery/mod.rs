@@ -142,7 +142,7 @@ pub(crate) fn files(folder: &Path) -> Vec<String> {
 pub(crate) fn read(bytes: &[u8], options: &Options) -> Read {
     let options = options.clone().strict(false);
     let source: Arc<dyn Source> = Arc::new(BytesSource::new(bytes.to_vec()));
-    let columns = options.format.unwrap().columns(&options);
+    let columns = options.format.unwrap().columns(options.dialect);
     let mut walk = open(source.clone(), &options, Start::Beginning).unwrap();
     let mut records = Vec::new();
     while walk.step().unwrap() == Step::More {

@@ -94,7 +94,7 @@ fn distances(value: &Value<'_>, out: &mut Vec<u64>) {
 fn linked(case: &Case, bytes: &[u8]) -> Vec<Linked> {
     let options = case.options.clone().strict(false);
     let source = Arc::new(BytesSource::new(bytes.to_vec()));
-    let columns = oplog::FORMAT.columns(&options);
+    let columns = oplog::FORMAT.columns(options.dialect);
     let place = |name| {
         columns
             .iter()

@@ -28,7 +28,7 @@ pub(crate) struct Seen {
 
 pub(crate) fn read(source: &Arc<dyn Source>, options: &Options, start: Start<'_>) -> Seen {
     let format = resolve(&**source, options).unwrap();
-    let columns = format.columns(options).len();
+    let columns = format.columns(options.dialect).len();
     let mut seen = Seen::default();
     let mut report = Report::of(format, &**source);
     let mut walk = open(source.clone(), options, start).unwrap();

@@ -6,7 +6,7 @@ use arrow_array::RecordBatch;
 use arrow_schema::{Field, Schema, SchemaRef};
 
 use super::arrays::{array, data_type, internal};
-use crate::engine::Options;
+use crate::engine::Dialect;
 use crate::error::Result;
 use crate::format::FORMATS;
 use crate::record::{Column, ColumnKind, RecordId, Value};
@@ -21,7 +21,7 @@ static NEIGHBOUR: LazyLock<Vec<Column>> = LazyLock::new(|| {
         Column::optional("timestamp", ColumnKind::Timestamp),
     ];
     for format in FORMATS {
-        for own in format.identifying(&Options::default()) {
+        for own in format.identifying(Dialect::default()) {
             if columns.iter().all(|column| column.name != own.name) {
                 columns.push(Column::optional(own.name, own.kind));
             }

@@ -10,7 +10,7 @@ use arrow_schema::{DataType, Field, Schema, SchemaRef};
 
 use super::arrays::{array, field, internal};
 use super::uint64::{TooLarge, Uint64Type, converted, find_too_large, record_name};
-use crate::engine::{Format, Hits, Options};
+use crate::engine::{Hits, Options, Spec};
 use crate::error::{Error, Result};
 use crate::record::views::{Base, Views};
 use crate::record::{Column, ColumnKind, Rows};
@@ -59,12 +59,12 @@ impl Selection {
     /// # Errors
     /// [`Error::Usage`] for an unknown name, and for a name that occurs twice.
     pub fn new(
-        format: &Format,
+        format: &Spec,
         options: &Options,
         names: Option<&[String]>,
         uuids: UuidType,
     ) -> Result<Self> {
-        let columns = format.columns(options);
+        let columns = format.columns(options.dialect);
         let all: Vec<_> = columns
             .iter()
             .map(|column| column.name.to_owned())
@@ -121,7 +121,7 @@ impl Selection {
     ///
     /// # Errors
     /// [`Error::Usage`] if the source is not in memory, or if the format does not store values unchanged.
-    pub fn with_views(mut self, format: &Format, source: &Arc<dyn Source>) -> Result<Self> {
+    pub fn with_views(mut self, format: &Spec, source: &Arc<dyn Source>) -> Result<Self> {
         base(format, source)?;
         self.views = true;
         let fields = self.schema.fields().iter().zip(&self.chosen);
@@ -171,7 +171,7 @@ impl Selection {
     }
 
     /// The source that views point into, if views are selected.
-    pub(super) fn base(&self, format: &Format, source: &Arc<dyn Source>) -> Result<Option<Base>> {
+    pub(super) fn base(&self, format: &Spec, source: &Arc<dyn Source>) -> Result<Option<Base>> {
         self.views.then(|| base(format, source)).transpose()
     }
 
@@ -297,7 +297,7 @@ impl Selection {
 }
 
 /// Checks that views can point into a source.
-fn base(format: &Format, source: &Arc<dyn Source>) -> Result<Base> {
+fn base(format: &Spec, source: &Arc<dyn Source>) -> Result<Base> {
     if !format.has_plain_values {
         return Err(Error::Usage(format!(
             "values of {} files cannot be viewed, because they do not lie in the file unchanged: read without views",

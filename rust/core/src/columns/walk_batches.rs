@@ -94,7 +94,7 @@ impl WalkBatches {
             .format(format)
             .values(selection.values)
             .record_bytes(record_bytes);
-        selection.check(format.columns(&options))?;
+        selection.check(format.columns(options.dialect))?;
         let report = Report::of(format, &*source);
         let base = selection.base(format, &source)?;
         let walk = open(source, &options, start)?;

@@ -60,7 +60,7 @@ impl Records {
         Ok(Self {
             walk: format.open(file, options, Start::Offset(unit.start))?,
             unit: *unit,
-            columns: format.columns(options).len(),
+            columns: format.columns(options.dialect).len(),
             next: None,
             is_sound: false,
         })

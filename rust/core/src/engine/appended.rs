@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use super::settings::ZERO_TORN_TAIL;
-use super::{Driver, Format, Options, Scan, Start, Walk, WriteOptions, Writer, append};
+use super::{Dialect, Driver, Format, Options, Scan, Start, Walk, WriteOptions, Writer, append};
 use crate::error::Result;
 use crate::ledger::{Kind, Span, Summary};
 use crate::output::Appender;
@@ -99,7 +99,7 @@ impl Own for Appended {}
 
 impl Writer for Appended {
     fn columns(&self) -> &'static [Column] {
-        self.format.columns(&Options::default())
+        self.format.columns(Dialect::default())
     }
 
     fn write(&mut self, fields: &[Value<'_>]) -> Result<Option<RecordId>> {

@@ -1,6 +1,6 @@
 //! A scan of zero records, for filters that contradict each other (since ≥ until).
 
-use super::{Carry, Format, Step, Walk};
+use super::{Carry, Spec, Step, Walk};
 use crate::ledger::Span;
 use crate::own::Own;
 use crate::record::Checked;
@@ -14,7 +14,7 @@ pub(crate) struct EmptyWalk {
 }
 
 impl EmptyWalk {
-    pub(crate) fn new(format: &Format, source: &dyn Source) -> Self {
+    pub(crate) fn new(format: &Spec, source: &dyn Source) -> Self {
         Self {
             checked: format.checked,
             len: source.len(),

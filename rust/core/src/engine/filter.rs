@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::cmp::Ordering;
 
-use super::Format;
+use super::spec::{Applied, Spec};
 use crate::error::{Error, Result};
 use crate::record::{Column, ColumnKind, Scalar, Value};
 use crate::uuid6;
@@ -45,15 +45,6 @@ enum Test {
     Among(Vec<Scalar>),
     /// None of these values, which ascend.
     NotAmong(Vec<Scalar>),
-}
-
-/// Conditions that the walks of a format apply by themselves.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Applied {
-    /// [`Filter::at_least`] and [`Filter::below`].
-    Range,
-    /// [`Filter::among`].
-    Among,
 }
 
 impl Test {
@@ -219,7 +210,7 @@ impl Filter {
     ///
     /// # Errors
     /// [`Error::Usage`].
-    pub(crate) fn check(&self, format: &Format, columns: &[Column]) -> Result<()> {
+    pub(crate) fn check(&self, format: &Spec, columns: &[Column]) -> Result<()> {
         self.all(format, columns).map(drop)
     }
 
@@ -227,7 +218,7 @@ impl Filter {
     ///
     /// # Errors
     /// As [`check`](Self::check).
-    pub(crate) fn rest(&self, format: &Format, columns: &[Column]) -> Result<Tests> {
+    pub(crate) fn rest(&self, format: &Spec, columns: &[Column]) -> Result<Tests> {
         self.tests_of(format, columns, |condition| {
             !format.applies.iter().any(|(column, applied)| {
                 condition.column == *column && condition.test.is_applied(*applied)
@@ -239,13 +230,13 @@ impl Filter {
     ///
     /// # Errors
     /// As [`check`](Self::check).
-    pub(crate) fn all(&self, format: &Format, columns: &[Column]) -> Result<Tests> {
+    pub(crate) fn all(&self, format: &Spec, columns: &[Column]) -> Result<Tests> {
         self.tests_of(format, columns, |_| true)
     }
 
     fn tests_of(
         &self,
-        format: &Format,
+        format: &Spec,
         columns: &[Column],
         is_left: impl Fn(&Condition) -> bool,
     ) -> Result<Tests> {
@@ -262,7 +253,7 @@ impl Filter {
 
 impl Condition {
     /// The place of the condition's column in `columns`.
-    fn place(&self, format: &Format, columns: &[Column]) -> Result<usize> {
+    fn place(&self, format: &Spec, columns: &[Column]) -> Result<usize> {
         let Self { column, test } = self;
         let mut places = columns.iter().enumerate();
         let Some((place, own)) = places.find(|(_, own)| own.name == *column) else {

@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use super::around::{Around, Change};
 use super::empty::EmptyWalk;
 use super::position::{CarryHead, End, Identity, Last, Numbered, Place, Position};
+use super::spec::Tail;
 use super::{Aim, Carry, Eof, Filter, Format, OfUnproven, Options, Start, Step, Walk};
 use crate::error::{Bug, Error, Result};
 use crate::ledger::Span;
@@ -19,42 +20,6 @@ const FIRST_WINDOW_BYTES: usize = 64 << 10;
 
 /// At most so many bytes of several records are compared later, so that it is about the last one of them and its checksum.
 const LAST_OF_RUN_BYTES: u64 = 64;
-
-/// How the files of a format grow, and what identifies one.
-pub(crate) struct Growing {
-    /// A name for all formats that the same file may have in turn.
-    pub(crate) family: &'static str,
-    pub(crate) first: FirstUnit,
-    pub(crate) tail: Tail,
-    /// Of files that are written whole, and anew with more records: finds a record by its number, or else the last one.
-    pub(crate) numbered: Option<FindNumbered>,
-}
-
-/// Finds a record by its number, the last one without a number. `None` if it is not certain that a walk returns it.
-pub(crate) type FindNumbered =
-    fn(&Arc<dyn Source>, &Options, Option<u64>) -> Result<Option<Numbered>>;
-
-/// What the first unit of a file is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum FirstUnit {
-    /// Any bytes.
-    Bytes,
-    /// A UUID, a message, and their checksum.
-    Record,
-    /// A message whose UUID is elsewhere.
-    Message,
-}
-
-/// What may be after the last unit.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Tail {
-    /// Nothing: such a file is written whole.
-    Complete,
-    /// The beginning of the next unit.
-    Bytes,
-    /// The same, and zeros that were never written to.
-    Zeros,
-}
 
 /// Reads what a file grew by since it was read up to a [`Position`], up to the length of its source. Walks with
 /// [`Start::Growth`](super::Start::Growth) give it. After such a walk ended, [`position`](Self::position) says where to go on.
@@ -145,7 +110,7 @@ impl Growth {
     /// [`Error::Io`], also if the file was replaced meanwhile.
     pub fn position_after_all(&self) -> Result<Option<Position>> {
         let is_whole = self.plan == Plan::All && self.up_to.is_none();
-        if self.format.growing.tail != Tail::Complete || !is_whole {
+        if self.format.tail != Tail::Complete || !is_whole {
             return Ok(None);
         }
         let position = self.position_at_end()?;
@@ -205,7 +170,7 @@ impl Growth {
 
     /// Whether the end of the source is one after which more may come. What a log says of how far a segment was synced is final.
     fn grows(&self) -> bool {
-        self.format.growing.tail != Tail::Complete && self.source.bound().is_none()
+        self.format.tail != Tail::Complete && self.source.bound().is_none()
     }
 
     /// What a walk is for that has these options.
@@ -293,7 +258,7 @@ impl Growth {
     /// The identity that is known, or that of the first unit if there may be one.
     fn identity(&self, may_be: bool) -> Result<(Option<Place>, Option<Identity>)> {
         if let Some(before) = &self.since
-            && before.format == self.format
+            && *before.format == self.format.spec
             && before.identity.is_some()
         {
             return Ok((before.first, before.identity.clone()));
@@ -315,6 +280,61 @@ impl fmt::Debug for Growth {
             .field("format", &self.format)
             .field("plan", &self.plan)
             .finish_non_exhaustive()
+    }
+}
+
+impl End {
+    /// The last record of a file, if its format has one.
+    ///
+    /// # Errors
+    /// [`Error::Io`].
+    pub(crate) fn of(
+        format: &Format,
+        source: &Arc<dyn Source>,
+        options: &Options,
+    ) -> Result<Option<Self>> {
+        let found = Self::find(format, source, options, None)?;
+        Ok(found.map(|(end, _)| end))
+    }
+
+    /// The UUID of the record, if a file has the same record with the same number, and others after it. If all bytes are there that were
+    /// read, the file may also have nothing more than checksums.
+    ///
+    /// # Errors
+    /// [`Error::Io`].
+    pub(crate) fn goes_on(
+        &self,
+        format: &Format,
+        source: &Arc<dyn Source>,
+        options: &Options,
+        has_all: bool,
+    ) -> Result<Option<[u8; 16]>> {
+        let found = Self::find(format, source, options, Some(self.number))?;
+        let goes_on = found.is_some_and(|(end, found)| {
+            end == *self && (!found.is_last || has_all && found.is_proven)
+        });
+        Ok(self.record.uuid.filter(|_| goes_on))
+    }
+
+    fn find(
+        format: &Format,
+        source: &Arc<dyn Source>,
+        options: &Options,
+        number: Option<u64>,
+    ) -> Result<Option<(Self, Numbered)>> {
+        let Some(find) = format.numbered else {
+            return Ok(None);
+        };
+        let options = options.clone().without_parity().strict(false).values(false);
+        let Some(found) = find(source, &options, number)? else {
+            return Ok(None);
+        };
+        let place = found.place.of_unit(format);
+        let record = Identity::at(&**source, format, place, Some(found.uuid))?;
+        Ok(record.map(|record| {
+            let number = found.number;
+            (Self { number, record }, found)
+        }))
     }
 }
 
@@ -443,7 +463,7 @@ impl Tracking {
 
     fn pending(&self, offset: u64) -> Result<u64> {
         let source = &*self.growth.source;
-        let end = match self.growth.format.growing.tail {
+        let end = match self.growth.format.tail {
             Tail::Zeros => data_end_after(source, offset, || self.options.poll())?,
             Tail::Bytes | Tail::Complete => source.len(),
         };

@@ -132,12 +132,12 @@ impl WalkingLookup {
 
     /// Plans one walk that meets all records of `ids`.
     fn plan(&self, ids: &[RecordId]) -> Plan {
-        let identifying: Vec<_> = self.format.identifying(&self.options).collect();
+        let identifying: Vec<_> = self.format.identifying(self.options.dialect).collect();
         let mut plan = Plan {
             filter: Filter::default(),
             missing: BTreeMap::new(),
             ascends: matches!(identifying.as_slice(), [column] if column.order == Order::Ascending),
-            columns: self.format.identifying_places(&self.options),
+            columns: self.format.identifying_places(self.options.dialect),
         };
         for (place, id) in ids.iter().enumerate() {
             plan.missing.entry(id.clone()).or_default().push(place);
@@ -174,7 +174,7 @@ impl Lookup for WalkingLookup {
         if plan.missing.is_empty() {
             return Ok(hits);
         }
-        let mut found = OwnedRows::new(self.format.columns(&self.options));
+        let mut found = OwnedRows::new(self.format.columns(self.options.dialect));
         let mut walk = self.range(&plan.filter)?;
         let mut is_damaged = false;
         while !plan.missing.is_empty() && walk.step()? == Step::More {
@@ -239,7 +239,7 @@ impl Lookup for Guarded {
             Some(id) => Err(no_such_id(self.format, id)),
             None => {
                 let mut hits = self.lookup.get(ids)?;
-                hits.columns = Some(self.format.columns(&self.options));
+                hits.columns = Some(self.format.columns(self.options.dialect));
                 Ok(hits)
             }
         }
@@ -250,7 +250,7 @@ impl Lookup for Guarded {
     }
 
     fn range(&self, filter: &Filter) -> Result<Box<dyn Walk>> {
-        let columns = self.format.columns(&self.options);
+        let columns = self.format.columns(self.options.dialect);
         let rest = filter.rest(self.format, columns)?;
         if rest.needs_values(columns) && !self.options.values {
             return Err(Error::Usage(

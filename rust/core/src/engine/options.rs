@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use super::ParityCheck;
 use super::memory::Memory;
 use super::settings::{FormatOption, Setting, Settings};
-use super::{Eof, Filter, Format};
+use super::{Dialect, Eof, Filter, Spec};
 use crate::checksum::Key;
 #[cfg(feature = "faults")]
 use crate::disk::Disk;
@@ -32,58 +32,6 @@ impl Interrupt {
 impl fmt::Debug for Interrupt {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Interrupt")
-    }
-}
-
-/// The layout of an oplog's messages. It cannot be detected from the bytes: the caller says it.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum Dialect {
-    /// The published draft.
-    #[default]
-    Draft,
-    /// The draft with its key compression.
-    Draft11,
-    /// The layout that the npm package `autobase` writes.
-    Autobase,
-}
-
-impl Dialect {
-    /// All of them.
-    pub const ALL: &[Self] = &[Self::Draft, Self::Draft11, Self::Autobase];
-
-    /// Their names.
-    pub const NAMES: &[&str] = &[
-        Self::Draft.as_str(),
-        Self::Draft11.as_str(),
-        Self::Autobase.as_str(),
-    ];
-
-    /// The name that callers use.
-    #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Draft => "draft",
-            Self::Draft11 => "draft-1.1",
-            Self::Autobase => "autobase",
-        }
-    }
-
-    /// Whether messages refer to earlier ones, so that one is judged only by all before it.
-    pub(crate) const fn refers_back(self) -> bool {
-        matches!(self, Self::Draft11)
-    }
-
-    /// The dialect of this name.
-    ///
-    /// # Errors
-    /// [`Error::Usage`] if there is none.
-    pub fn by_name(name: &str) -> Result<Self> {
-        let found = Self::ALL.iter().find(|dialect| dialect.as_str() == name);
-        found.copied().ok_or_else(|| {
-            let names = Self::NAMES.join(", ");
-            Error::Usage(format!("dialect is {name:?}: expected one of {names}"))
-        })
     }
 }
 
@@ -153,12 +101,12 @@ pub(crate) enum Restored {
 }
 
 /// Options for reading: fields that concern all formats, and options that some formats declare in
-/// [`Format::open_options`], which [`set`](Self::set) sets by name.
+/// [`Spec::open_options`], which [`set`](Self::set) sets by name.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Options {
     /// The format; `None` finds it by content and extension.
-    pub format: Option<&'static Format>,
+    pub format: Option<&'static Spec>,
     /// The keys to try. The file's key is the first under which any record is verified.
     pub keys: Vec<Key>,
     /// The layout of an oplog's messages.
@@ -204,7 +152,7 @@ pub struct Options {
 }
 
 setters!(Options {
-    format: Option<&'static Format>, from;
+    format: Option<&'static Spec>, from;
     keys: Vec<Key>;
     dialect: Dialect;
     index: IndexSource;
@@ -226,10 +174,9 @@ impl Options {
 
     /// Refuses values that an option of `format` does not take, and names that no format declares. Options of other
     /// formats are ignored, so that files of several formats can be read with the same options.
-    pub(crate) fn check(&self, format: &Format, all: &[&Format]) -> Result<()> {
+    pub(crate) fn check(&self, format: &Spec, is_declared: impl Fn(&str) -> bool) -> Result<()> {
         self.settings.check(format.open_options)?;
-        let declared = |name: &str| all.iter().any(|format| format.reads_with(name));
-        match self.settings.names().find(|name| !declared(name)) {
+        match self.settings.names().find(|name| !is_declared(name)) {
             Some(name) => Err(Error::Usage(format!("{name} is not an option for reading"))),
             None => Ok(()),
         }

@@ -14,10 +14,9 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use super::{Budget, Eof, Format, Options};
+use super::{Budget, Spec};
 use crate::error::{Error, Result};
 use crate::limits::LIMITS;
-use crate::source::Source;
 
 /// How many parts to make for each thread.
 const PARTS_PER_THREAD: u64 = 8;
@@ -30,7 +29,7 @@ const PARTS_PER_THREAD: u64 = 8;
 /// As JSON it is opaque, contains no code, and can be stored or sent to another machine.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Part {
-    pub(crate) format: &'static Format,
+    pub(crate) format: &'static Spec,
     pub(crate) size: u64,
     pub(crate) bytes: u64,
     /// The format's own description, as JSON: the form that takes least memory, since a large file has many parts.
@@ -59,7 +58,7 @@ pub(crate) fn text(value: &Value) -> Box<str> {
 }
 
 impl Part {
-    pub(crate) const fn whole(format: &'static Format, size: u64) -> Self {
+    pub(crate) const fn whole(format: &'static Spec, size: u64) -> Self {
         Self {
             format,
             size,
@@ -78,38 +77,6 @@ impl Part {
     #[must_use]
     pub const fn is_whole(&self) -> bool {
         self.plan.is_none()
-    }
-
-    /// Refuses a part of another file, as far as its length and format show.
-    pub(crate) fn check(
-        &self,
-        format: &Format,
-        source: &dyn Source,
-        options: &Options,
-    ) -> Result<()> {
-        if self.format != format || self.size != source.len() {
-            return Err(Error::Usage(format!(
-                "{}: this is a part of another file, or the file has changed since it was split: expected a {} file \
-                 of {} bytes, found a {} file of {} bytes. Split it again",
-                crate::error::name(&source.path().map(Path::to_path_buf)),
-                self.format.name,
-                self.size,
-                format.name,
-                source.len()
-            )));
-        }
-        if self.is_whole() {
-            return Ok(());
-        }
-        if format.split.is_none() {
-            return Err(Error::Usage(format!("{} files have no parts", format.name)));
-        }
-        if options.eof == Eof::Growing {
-            return Err(Error::Usage(
-                "a file that is still growing cannot be read in parts: read it whole".to_owned(),
-            ));
-        }
-        Ok(())
     }
 
     /// The format's description of the part.

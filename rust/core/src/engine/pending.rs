@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use super::around::{Around, Change};
 use super::format::{OpenWalk, Unfinished};
-use super::growth::Tail;
+use super::spec::Tail;
 use super::{Eof, Format, Options, Start, Step, Walk};
 use crate::error::Result;
 use crate::ledger::{Kind, RecordRun, Span};
@@ -26,7 +26,7 @@ pub(super) fn growing(
     let is_part = matches!(start, Start::Part(part) if !part.is_whole());
     let may_grow = options.eof == Eof::Final
         && options.parity.is_none()
-        && format.growing.tail != Tail::Complete
+        && format.tail != Tail::Complete
         && source.bound().is_none();
     if is_part || !may_grow || !source.is_written()? {
         return Ok(None);

@@ -3,13 +3,12 @@
 use std::fmt;
 use std::path::Path;
 use std::str::FromStr;
-use std::sync::Arc;
 
 use serde::Deserialize;
 use uuid::Uuid;
 
-use super::growth::FirstUnit;
-use super::{Carry, Format, Options};
+use super::Carry;
+use super::spec::{FirstUnit, Spec};
 use crate::checksum::{Key, hash};
 use crate::error::{Error, Result};
 use crate::ledger::Span;
@@ -37,7 +36,7 @@ const MAX_IDENTITY_TEXT: usize = 128;
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Identity {
     family: Box<str>,
-    uuid: Option<[u8; UUID_BYTES]>,
+    pub(super) uuid: Option<[u8; UUID_BYTES]>,
     hash: u64,
 }
 
@@ -60,14 +59,14 @@ impl Identity {
     /// [`Error::Io`].
     pub(crate) fn at(
         source: &dyn Source,
-        format: &Format,
+        format: &Spec,
         first: Place,
         uuid: Option<[u8; UUID_BYTES]>,
     ) -> Result<Option<Self>> {
         let Some(bytes) = first.read(source)? else {
             return Ok(None);
         };
-        let (uuid, hash) = match (format.growing.first, uuid) {
+        let (uuid, hash) = match (format.first_unit, uuid) {
             (FirstUnit::Bytes, _) => (None, hash(&Key::DEFAULT, &bytes)),
             (FirstUnit::Record, _) => {
                 let Some(uuid) = bytes.first_chunk() else {
@@ -81,7 +80,7 @@ impl Identity {
             (FirstUnit::Message, None) => return Ok(None),
         };
         Ok(Some(Self {
-            family: format.growing.family.into(),
+            family: format.family.into(),
             uuid,
             hash,
         }))
@@ -136,15 +135,15 @@ impl Place {
     }
 
     /// What identifies a file of which this is the first unit.
-    pub(crate) fn of_first(format: &Format, unit: &Span) -> Self {
+    pub(crate) fn of_first(format: &Spec, unit: &Span) -> Self {
         let (at, nbytes) = (unit.start, unit.len());
         Self { at, nbytes }.of_unit(format)
     }
 
     /// What identifies the unit that is there.
-    fn of_unit(self, format: &Format) -> Self {
+    pub(super) fn of_unit(self, format: &Spec) -> Self {
         let Self { at, nbytes } = self;
-        let nbytes = match format.growing.first {
+        let nbytes = match format.first_unit {
             FirstUnit::Bytes => nbytes.min(FIRST_BYTES),
             FirstUnit::Record => nbytes.saturating_sub(CHECKSUM_BYTES).min(FIRST_BYTES),
             FirstUnit::Message => nbytes.min(FIRST_BYTES - UUID_BYTES as u64),
@@ -181,61 +180,6 @@ pub(crate) struct Numbered {
 pub(crate) struct End {
     pub(crate) number: u64,
     pub(crate) record: Identity,
-}
-
-impl End {
-    /// The last record of a file, if its format has one.
-    ///
-    /// # Errors
-    /// [`Error::Io`].
-    pub(crate) fn of(
-        format: &Format,
-        source: &Arc<dyn Source>,
-        options: &Options,
-    ) -> Result<Option<Self>> {
-        let found = Self::find(format, source, options, None)?;
-        Ok(found.map(|(end, _)| end))
-    }
-
-    /// The UUID of the record, if a file has the same record with the same number, and others after it. If all bytes are there that were
-    /// read, the file may also have nothing more than checksums.
-    ///
-    /// # Errors
-    /// [`Error::Io`].
-    pub(crate) fn goes_on(
-        &self,
-        format: &Format,
-        source: &Arc<dyn Source>,
-        options: &Options,
-        has_all: bool,
-    ) -> Result<Option<[u8; UUID_BYTES]>> {
-        let found = Self::find(format, source, options, Some(self.number))?;
-        let goes_on = found.is_some_and(|(end, found)| {
-            end == *self && (!found.is_last || has_all && found.is_proven)
-        });
-        Ok(self.record.uuid.filter(|_| goes_on))
-    }
-
-    fn find(
-        format: &Format,
-        source: &Arc<dyn Source>,
-        options: &Options,
-        number: Option<u64>,
-    ) -> Result<Option<(Self, Numbered)>> {
-        let Some(find) = format.growing.numbered else {
-            return Ok(None);
-        };
-        let options = options.clone().without_parity().strict(false).values(false);
-        let Some(found) = find(source, &options, number)? else {
-            return Ok(None);
-        };
-        let place = found.place.of_unit(format);
-        let record = Identity::at(&**source, format, place, Some(found.uuid))?;
-        Ok(record.map(|record| {
-            let number = found.number;
-            (Self { number, record }, found)
-        }))
-    }
 }
 
 /// The end of the last unit that was read, as it was then.
@@ -302,7 +246,7 @@ pub(crate) fn replaced(path: Option<&Path>, offset: u64, expected: String, found
 /// As JSON it can be stored. It holds no key and no value of a record.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Position {
-    pub(crate) format: &'static Format,
+    pub(crate) format: &'static Spec,
     pub(crate) identity: Option<Identity>,
     /// Where the first unit is: after `offset` in an oplog that was read as final and has damage before its first sound message.
     pub(crate) first: Option<Place>,
@@ -319,7 +263,7 @@ pub struct Position {
 impl Position {
     /// The format that the file had.
     #[must_use]
-    pub const fn format(&self) -> &'static Format {
+    pub const fn format(&self) -> &'static Spec {
         self.format
     }
 

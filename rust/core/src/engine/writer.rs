@@ -7,7 +7,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use super::settings::{FormatOption, Setting, Settings};
-use super::{Dialect, Format, Interrupt};
+use super::{Dialect, Interrupt, Spec};
 use crate::checksum::Key;
 #[cfg(feature = "faults")]
 use crate::disk::Disk;
@@ -76,7 +76,7 @@ impl IfExists {
 }
 
 /// Options for creating a file or opening one for appending: fields that concern several formats, and options that some
-/// formats declare in [`Format::create_options`], which [`set`](Self::set) sets by name. An option that does not
+/// formats declare in [`Spec::create_options`], which [`set`](Self::set) sets by name. An option that does not
 /// concern the format is an error.
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
@@ -106,7 +106,7 @@ impl WriteOptions {
     /// These options without those that do not concern `format`, so that files of several formats can be written with
     /// the same options.
     #[must_use]
-    pub fn concerning(mut self, format: &Format) -> Self {
+    pub fn concerning(mut self, format: &Spec) -> Self {
         self.key = self.key.filter(|_| format.writes_with("key"));
         self.dialect = self.dialect.filter(|_| format.writes_with("dialect"));
         self.settings.retain(|name| format.writes_with(name));
@@ -117,7 +117,7 @@ impl WriteOptions {
     ///
     /// # Errors
     /// [`Error::Usage`].
-    pub fn check(&self, format: &Format) -> Result<()> {
+    pub fn check(&self, format: &Spec) -> Result<()> {
         let own = [
             ("key", self.key.is_some()),
             ("dialect", self.dialect.is_some()),

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use super::FORMATS;
+use super::{FORMATS, by_name};
 use crate::engine::{Format, Likelihood, Options};
 use crate::error::{Error, Result};
 use crate::parity::MAGIC;
@@ -168,13 +168,15 @@ pub(crate) fn is_sidecar(source: &dyn Source) -> Result<bool> {
 /// that the option does not take. [`Error::Io`].
 pub fn resolve(source: &dyn Source, options: &Options) -> Result<&'static Format> {
     let format = named_or_detected(source, options)?;
-    options.check(format, FORMATS)?;
+    options.check(format, |name| {
+        FORMATS.iter().any(|own| own.reads_with(name))
+    })?;
     Ok(format)
 }
 
 fn named_or_detected(source: &dyn Source, options: &Options) -> Result<&'static Format> {
     if let Some(format) = options.format {
-        return Ok(format);
+        return by_name(format.name);
     }
     let detection = detect(source, options)?;
     detection.format.ok_or_else(|| {

@@ -8,8 +8,9 @@ use serde_json::Value;
 use uuid::Uuid;
 
 use super::{by_name, resolve};
-use crate::engine::growth::{MAX_CARRY_BYTES, Plan, Tail, first_unit};
+use crate::engine::growth::{MAX_CARRY_BYTES, Plan, first_unit};
 use crate::engine::position::{CarryHead, End, FIRST_BYTES, LAST_BYTES, Last, Place, replaced};
+use crate::engine::spec::Tail;
 use crate::engine::{Carry, Format, Growth, Identity, Options, Position};
 use crate::error::{Error, Result};
 use crate::source::Source;
@@ -104,9 +105,9 @@ impl Json {
     /// The position, if what its fields say of one another is true.
     fn checked(self) -> Option<Position> {
         let format = by_name(&self.format).ok()?;
-        let grows = format.growing.tail != Tail::Complete;
+        let grows = format.tail != Tail::Complete;
         let identity: Option<Identity> = parsed(self.identity)?;
-        let own_family = |own: &Identity| own.family() == format.growing.family;
+        let own_family = |own: &Identity| own.family() == format.family;
         let first = self.first.map(|(at, nbytes)| Place { at, nbytes });
         let fits = |place: Place, most: u64| {
             place.nbytes <= most && place.at.checked_add(place.nbytes).is_some()
@@ -233,17 +234,17 @@ fn plan(
     options: &Options,
     position: &Position,
 ) -> Result<(&'static Format, Plan)> {
-    let own = position.format;
-    let is_named = options.format.is_none_or(|named| *named == *own);
+    let own = by_name(position.format.name)?;
+    let is_named = options.format.is_none_or(|named| *named == own.spec);
     if is_named && has_first(&**source, position)? {
-        return Ok((own, go_on(source, options, position, true)?));
+        return Ok((own, go_on(own, source, options, position, true)?));
     }
     let format = resolve(&**source, options)?;
     let expected = || match &position.identity {
         Some(identity) => format!("the {} segment {identity}", own.name),
         None => format!("a {} segment", own.name),
     };
-    if format.growing.family != own.growing.family {
+    if format.family != own.family {
         let found = format!("a {} file", format.name);
         return Err(replaced(source.path(), 0, expected(), found));
     }
@@ -253,7 +254,7 @@ fn plan(
         (Some(_), None) => false,
         (None, _) => true,
     };
-    let is_sealed = format.growing.tail == Tail::Complete && *format != *own;
+    let is_sealed = format.tail == Tail::Complete && *format != *own;
     if is_sealed && is_same {
         let rest = position.uuid.map_or(Plan::All, Plan::After);
         return Ok((format, rest));
@@ -264,7 +265,7 @@ fn plan(
         None => true,
     };
     if *format == *own && (is_same || is_damaged) {
-        return Ok((own, go_on(source, options, position, is_same)?));
+        return Ok((own, go_on(own, source, options, position, is_same)?));
     }
     let offset = position.first.map_or(0, |first| first.at);
     let found = match found {
@@ -286,12 +287,13 @@ pub(super) fn has_first(source: &dyn Source, position: &Position) -> Result<bool
 
 /// How the file of a position goes on, if it is as it was up to there. `has_first` tells whether it has the first unit.
 fn go_on(
+    format: &Format,
     source: &Arc<dyn Source>,
     options: &Options,
     position: &Position,
     has_first: bool,
 ) -> Result<Plan> {
-    if position.format.growing.tail != Tail::Complete {
+    if format.tail != Tail::Complete {
         position.check_read(&**source)?;
         return Ok(match &position.carry {
             Some(carry) => Plan::Carry(carry.clone()),
@@ -319,7 +321,7 @@ fn go_on(
         return Ok(Plan::All);
     }
     let after = match &position.end {
-        Some(end) if has_first => end.goes_on(position.format, source, options, has_all)?,
+        Some(end) if has_first => end.goes_on(format, source, options, has_all)?,
         _ => None,
     };
     after.map_or(Err(error), |uuid| Ok(Plan::After(uuid)))

@@ -25,7 +25,7 @@ use crate::engine::append;
 pub use crate::engine::{
     Carry, Dialect, Eof, Filter, Format, FormatOption, Growth, Hits, Identity, IfExists,
     IndexSource, Interrupt, Lookup, OptionKind, Options, ParityCheck, Part, Position, Setting,
-    Start, Step, Unproven, Walk, WriteOptions, Writer,
+    Spec, Start, Step, Unproven, Walk, WriteOptions, Writer,
 };
 use crate::error::{Error, Result};
 use crate::own::Own;

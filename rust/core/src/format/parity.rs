@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::growth::has_first;
-use super::resolve;
+use super::{by_name, resolve};
 use crate::engine::{Format, Options, Position};
 use crate::error::Result;
 use crate::sidecar::Check;
@@ -81,7 +81,7 @@ pub fn with_parity_since(
 ) -> Result<(Arc<dyn Source>, Options)> {
     opened(file, sidecar, options, |source| match position {
         Some(position) if options.format.is_none() && has_first(source, position)? => {
-            Ok(position.format())
+            by_name(position.format.name)
         }
         _ => resolve(source, options),
     })

@@ -6,8 +6,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::{by_name, resolve};
-use crate::engine::growth::Tail;
 use crate::engine::part::{PlannedPart, text};
+use crate::engine::spec::Tail;
 use crate::engine::{Eof, Options, Part};
 use crate::error::{Error, Result};
 use crate::source::Source;
@@ -79,7 +79,7 @@ pub fn split(source: Arc<dyn Source>, options: &Options, target_bytes: u64) -> R
     let format = resolve(&*source, options)?;
     let (size, target) = (source.len(), target_bytes.max(1));
     let is_whole = size <= target || options.eof == Eof::Growing;
-    if is_whole || format.growing.tail != Tail::Complete && source.is_written()? {
+    if is_whole || format.tail != Tail::Complete && source.is_written()? {
         return Ok(vec![Part::whole(format, size)]);
     }
     let plans = match format.split {

@@ -164,7 +164,7 @@ impl Reader {
     /// The columns of each record, in the order in which they are displayed and written.
     #[must_use]
     pub fn columns(&self) -> &'static [Column] {
-        self.format.columns(&self.options)
+        self.format.columns(self.options.dialect)
     }
 
     /// The records of the file in file order, as far as they match [`Options::filter`].

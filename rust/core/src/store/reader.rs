@@ -141,7 +141,7 @@ impl LogReader {
     /// What each record has.
     #[must_use]
     pub fn columns(&self) -> &'static [Column] {
-        active::FORMAT.columns(&self.options)
+        active::FORMAT.columns(self.options.dialect)
     }
 
     /// The segments that are there now, in order.

@@ -261,10 +261,10 @@ pub fn convert(
 ) -> Result<Report> {
     let format = format::resolve(&*source, options)?;
     let options = options.clone().format(format);
-    let columns = format.columns(&options);
+    let columns = format.columns(options.dialect);
     let written = conversion
         .to
-        .columns(&Options::default().dialect(conversion.write.dialect.unwrap_or_default()));
+        .columns(conversion.write.dialect.unwrap_or_default());
     let plan = plan(columns, written, conversion)?;
     let index = conversion.to.index.map(|index| (index.beside)(destination));
     for file in [Some(destination), index.flatten().as_deref()] {
@@ -330,7 +330,7 @@ fn keep_empty_tenants(
 ) -> Result<()> {
     let filter = options
         .filter
-        .all(&tenant::FORMAT, tenant::FORMAT.columns(options))?;
+        .all(&tenant::FORMAT, tenant::FORMAT.columns(options.dialect))?;
     for block in tenant::blocks(source, options)? {
         let fields = [
             Value::Int64(block.partition.into()),

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::diagnosis::Diagnosis;
 use super::serialized::format;
-use crate::engine::{Format, Options, Walk, sum_up};
+use crate::engine::{Options, Spec, Walk, sum_up};
 use crate::error::Result;
 use crate::ledger::Summary;
 use crate::os_paths as paths;
@@ -22,7 +22,7 @@ use crate::source::{Source, expected_len};
 pub struct Report {
     /// The format.
     #[serde(with = "format")]
-    pub format: &'static Format,
+    pub format: &'static Spec,
     /// Sums, and the first damaged ranges.
     pub summary: Summary,
     /// The diagnoses of the first of them, in the same order. Empty unless [`diagnose`](super::diagnose) was called.
@@ -97,19 +97,19 @@ impl Report {
 
     /// An empty report on a file of `size` bytes.
     #[must_use]
-    pub fn new(format: &'static Format, path: Option<&Path>, size: u64) -> Self {
+    pub fn new(format: &'static Spec, path: Option<&Path>, size: u64) -> Self {
         Self::from_summary(format, Summary::new(format.checked, path, size))
     }
 
     /// An empty report on this source.
     #[must_use]
-    pub fn of(format: &'static Format, source: &dyn Source) -> Self {
+    pub fn of(format: &'static Spec, source: &dyn Source) -> Self {
         Self::new(format, source.path(), expected_len(source))
     }
 
     /// A report with a summary only.
     #[must_use]
-    pub const fn from_summary(format: &'static Format, summary: Summary) -> Self {
+    pub const fn from_summary(format: &'static Spec, summary: Summary) -> Self {
         Self {
             format,
             summary,

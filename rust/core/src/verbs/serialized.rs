@@ -5,11 +5,11 @@ pub(super) mod format {
     use serde::de::Error as _;
     use serde::{Deserialize as _, Deserializer, Serializer};
 
-    use crate::engine::Format;
+    use crate::engine::Spec;
     use crate::format::by_name;
 
     pub(crate) fn serialize<S: Serializer>(
-        format: &&'static Format,
+        format: &&'static Spec,
         serializer: S,
     ) -> Result<S::Ok, S::Error> {
         serializer.serialize_str(format.name)
@@ -17,9 +17,10 @@ pub(super) mod format {
 
     pub(crate) fn deserialize<'de, D: Deserializer<'de>>(
         deserializer: D,
-    ) -> Result<&'static Format, D::Error> {
+    ) -> Result<&'static Spec, D::Error> {
         let name = String::deserialize(deserializer)?;
-        by_name(&name).map_err(D::Error::custom)
+        let found = by_name(&name).map_err(D::Error::custom)?;
+        Ok(&found.spec)
     }
 }
 

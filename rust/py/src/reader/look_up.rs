@@ -13,7 +13,7 @@ use crate::record::{Record, RecordMaker};
 impl Reader {
     /// The columns that records are found by.
     pub(super) fn identifying(&self) -> Vec<&'static Column> {
-        self.format.identifying(&self.options).collect()
+        self.format.identifying(self.options.dialect).collect()
     }
 
     /// Looks up records; `None` stands for what no record can be found by.

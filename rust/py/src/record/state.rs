@@ -3,7 +3,7 @@
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyTuple};
-use seglake::format::{Column, ColumnKind, Dialect, Options, by_name};
+use seglake::format::{Column, ColumnKind, Dialect, by_name};
 use seglake::ledger::Cause;
 
 use super::{FEW, Field, OwnFields, Record, Uuid, VALUE};
@@ -28,7 +28,7 @@ fn wrong(what: &str) -> PyErr {
 /// The columns of a format's records in a dialect.
 fn columns_of(py: Python<'_>, format: &str, dialect: Dialect) -> PyResult<&'static [Column]> {
     let format = by_name(format).map_err(|error| raise(py, error))?;
-    Ok(format.columns(&Options::default().dialect(dialect)))
+    Ok(format.columns(dialect))
 }
 
 /// The field of a column.

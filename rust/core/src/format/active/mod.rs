@@ -34,9 +34,9 @@ pub(crate) use walk::ActiveWalk;
 pub use writer::Writer;
 pub(crate) use writer::is_unfinished;
 
-use crate::engine::growth::{FirstUnit, Growing, Tail};
 use crate::engine::lookup::WalkingLookup;
 use crate::engine::settings::{APPENDS, FormatOption, KEY, ZERO_TORN_TAIL};
+use crate::engine::spec::{FirstUnit, Spec, Tail};
 use crate::engine::{Applied, Format, Start};
 use crate::record::{Checked, Column, ColumnKind, Order};
 
@@ -50,26 +50,26 @@ const PREALLOCATE: FormatOption = FormatOption::bytes(
 
 /// The format's entry in the table.
 pub static FORMAT: Format = Format {
-    name: "active",
-    extension: "active",
-    identifier: &["uuid"],
-    checked: Checked::Checksum,
-    has_plain_values: true,
-    marks_damage: false,
-    open_options: &[KEY],
-    create_options: &[KEY, APPENDS, PREALLOCATE, ZERO_TORN_TAIL],
-    applies: &[
-        ("uuid", Applied::Range),
-        ("timestamp", Applied::Range),
-        ("type", Applied::Among),
-    ],
-    growing: Growing {
+    spec: Spec {
+        name: "active",
+        extension: "active",
+        identifier: &["uuid"],
+        checked: Checked::Checksum,
+        has_plain_values: true,
+        marks_damage: false,
+        open_options: &[KEY],
+        create_options: &[KEY, APPENDS, PREALLOCATE, ZERO_TORN_TAIL],
+        applies: &[
+            ("uuid", Applied::Range),
+            ("timestamp", Applied::Range),
+            ("type", Applied::Among),
+        ],
         family: "segment",
-        first: FirstUnit::Record,
+        first_unit: FirstUnit::Record,
         tail: Tail::Zeros,
-        numbered: None,
+        columns: |_| COLUMNS,
     },
-    columns: |_| COLUMNS,
+    numbered: None,
     detect: detect::detect,
     walk: |source, options, start| Ok(Box::new(walk::ActiveWalk::open(source, options, start)?)),
     split: None,

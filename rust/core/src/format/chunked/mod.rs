@@ -40,8 +40,8 @@ pub use layout::{ITEM_BYTES, Item};
 pub use writer::Writer;
 
 use crate::compress;
-use crate::engine::growth::{FirstUnit, Growing, Tail};
 use crate::engine::settings::{APPENDS, FormatOption, OptionKind, ZERO_TORN_TAIL};
+use crate::engine::spec::{FirstUnit, Spec, Tail};
 use crate::engine::{Applied, Format, IndexFile, Likelihood, Options};
 use crate::error::Result;
 use crate::record::Checked;
@@ -99,29 +99,29 @@ const WITH_INDEX: FormatOption = FormatOption::flag(
 
 /// The format's entry in the table.
 pub static FORMAT: Format = Format {
-    name: "chunked",
-    extension: "chunks",
-    identifier: &["offset"],
-    checked: Checked::Checksum,
-    has_plain_values: false,
-    marks_damage: false,
-    open_options: &[INDEX, LIMIT_BYTES],
-    create_options: &[
-        APPENDS,
-        ZERO_TORN_TAIL,
-        CHUNK_BYTES,
-        CHUNK_RECORDS,
-        LEVEL,
-        WITH_INDEX,
-    ],
-    applies: &[("offset", Applied::Range), ("timestamp", Applied::Range)],
-    growing: Growing {
+    spec: Spec {
+        name: "chunked",
+        extension: "chunks",
+        identifier: &["offset"],
+        checked: Checked::Checksum,
+        has_plain_values: false,
+        marks_damage: false,
+        open_options: &[INDEX, LIMIT_BYTES],
+        create_options: &[
+            APPENDS,
+            ZERO_TORN_TAIL,
+            CHUNK_BYTES,
+            CHUNK_RECORDS,
+            LEVEL,
+            WITH_INDEX,
+        ],
+        applies: &[("offset", Applied::Range), ("timestamp", Applied::Range)],
         family: "chunked",
-        first: FirstUnit::Bytes,
+        first_unit: FirstUnit::Bytes,
         tail: Tail::Zeros,
-        numbered: None,
+        columns: |_| COLUMNS,
     },
-    columns: |_| COLUMNS,
+    numbered: None,
     detect,
     walk: |source, options, start| Ok(Box::new(walk::ChunkedWalk::open(source, options, start)?)),
     split: Some(part::split),

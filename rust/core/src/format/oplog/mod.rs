@@ -41,9 +41,9 @@ mod writer;
 pub use single::{Single, System, decode_message, decode_system, encode_message};
 pub use writer::Writer;
 
-use crate::engine::growth::{FirstUnit, Growing, Tail};
 use crate::engine::lookup::WalkingLookup;
 use crate::engine::settings::{APPENDS, FormatOption, OptionKind, ZERO_TORN_TAIL};
+use crate::engine::spec::{FirstUnit, Spec, Tail};
 use crate::engine::{Dialect, Format};
 use crate::record::Checked;
 
@@ -56,22 +56,22 @@ const DIALECT: FormatOption = FormatOption {
 
 /// The format's entry in the table.
 pub static FORMAT: Format = Format {
-    name: "oplog",
-    extension: "oplog",
-    identifier: &["seq"],
-    checked: Checked::Structure,
-    has_plain_values: true,
-    marks_damage: true,
-    open_options: &[DIALECT],
-    create_options: &[APPENDS, ZERO_TORN_TAIL, DIALECT],
-    applies: &[],
-    growing: Growing {
+    spec: Spec {
+        name: "oplog",
+        extension: "oplog",
+        identifier: &["seq"],
+        checked: Checked::Structure,
+        has_plain_values: true,
+        marks_damage: true,
+        open_options: &[DIALECT],
+        create_options: &[APPENDS, ZERO_TORN_TAIL, DIALECT],
+        applies: &[],
         family: "oplog",
-        first: FirstUnit::Bytes,
+        first_unit: FirstUnit::Bytes,
         tail: Tail::Bytes,
-        numbered: None,
+        columns: layout::columns::columns,
     },
-    columns: |options| layout::columns::columns(options.dialect),
+    numbered: None,
     detect: detect::detect,
     walk: |source, options, start| Ok(Box::new(walk::OplogWalk::open(source, options, start)?)),
     split: None,

@@ -49,8 +49,8 @@ mod writer;
 pub use writer::Writer;
 
 use super::active::COLUMNS;
-use crate::engine::growth::{FirstUnit, Growing, Tail};
 use crate::engine::settings::{FormatOption, KEY, OVERWRITES};
+use crate::engine::spec::{FirstUnit, Spec, Tail};
 use crate::engine::{Applied, Format};
 use crate::record::Checked;
 
@@ -71,26 +71,26 @@ const TRAILER: FormatOption = FormatOption::flag(
 
 /// The format's entry in the table.
 pub static FORMAT: Format = Format {
-    name: "sealed",
-    extension: "sealed",
-    identifier: &["uuid"],
-    checked: Checked::Checksum,
-    has_plain_values: true,
-    marks_damage: false,
-    open_options: &[KEY, LOOKUP_TABLE_BYTES],
-    create_options: &[KEY, OVERWRITES, TRAILER],
-    applies: &[
-        ("uuid", Applied::Range),
-        ("timestamp", Applied::Range),
-        ("type", Applied::Among),
-    ],
-    growing: Growing {
+    spec: Spec {
+        name: "sealed",
+        extension: "sealed",
+        identifier: &["uuid"],
+        checked: Checked::Checksum,
+        has_plain_values: true,
+        marks_damage: false,
+        open_options: &[KEY, LOOKUP_TABLE_BYTES],
+        create_options: &[KEY, OVERWRITES, TRAILER],
+        applies: &[
+            ("uuid", Applied::Range),
+            ("timestamp", Applied::Range),
+            ("type", Applied::Among),
+        ],
         family: "segment",
-        first: FirstUnit::Message,
+        first_unit: FirstUnit::Message,
         tail: Tail::Complete,
-        numbered: Some(last::numbered),
+        columns: |_| COLUMNS,
     },
-    columns: |_| COLUMNS,
+    numbered: Some(last::numbered),
     detect: detect::detect,
     walk: |source, options, start| Ok(Box::new(open::walk(source, options, start)?)),
     split: Some(part::split),

@@ -294,7 +294,7 @@ impl Lookup for TocLookup {
         let mut asked: Vec<Asked<'_>> = asked.collect();
         asked.sort_unstable();
         let known = self.known()?;
-        let mut found = OwnedRows::new(FORMAT.columns(&self.options));
+        let mut found = OwnedRows::new(FORMAT.columns(self.options.dialect));
         let mut hits = Hits {
             places: vec![None; ids.len()],
             ..Hits::default()

@@ -59,8 +59,8 @@ mod writer;
 pub use contents::{Block, Contents, blocks};
 pub use writer::Writer;
 
-use crate::engine::growth::{FirstUnit, Growing, Tail};
 use crate::engine::settings::{FormatOption, OVERWRITES};
+use crate::engine::spec::{FirstUnit, Spec, Tail};
 use crate::engine::{Applied, Format, Likelihood, Options};
 use crate::error::Result;
 use crate::record::Checked;
@@ -81,26 +81,26 @@ const MEMORY_BYTES: FormatOption = FormatOption::bytes(
 
 /// The format's entry in the table.
 pub static FORMAT: Format = Format {
-    name: "tenant",
-    extension: "tenant",
-    identifier: &["partition", "tenant", "index"],
-    checked: Checked::Checksum,
-    has_plain_values: true,
-    marks_damage: false,
-    open_options: &[],
-    create_options: &[OVERWRITES, VERSION, MEMORY_BYTES],
-    applies: &[
-        ("partition", Applied::Among),
-        ("partition", Applied::Range),
-        ("tenant", Applied::Among),
-    ],
-    growing: Growing {
+    spec: Spec {
+        name: "tenant",
+        extension: "tenant",
+        identifier: &["partition", "tenant", "index"],
+        checked: Checked::Checksum,
+        has_plain_values: true,
+        marks_damage: false,
+        open_options: &[],
+        create_options: &[OVERWRITES, VERSION, MEMORY_BYTES],
+        applies: &[
+            ("partition", Applied::Among),
+            ("partition", Applied::Range),
+            ("tenant", Applied::Among),
+        ],
         family: "tenant",
-        first: FirstUnit::Bytes,
+        first_unit: FirstUnit::Bytes,
         tail: Tail::Complete,
-        numbered: None,
+        columns: |_| COLUMNS,
     },
-    columns: |_| COLUMNS,
+    numbered: None,
     detect,
     walk: |source, options, start| Ok(Box::new(walk::TenantWalk::open(source, options, start)?)),
     split: Some(part::split),

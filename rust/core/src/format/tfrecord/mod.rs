@@ -20,9 +20,9 @@ use layout::{HEADER_BYTES, encode, header};
 use walk::TfRecordWalk;
 
 use crate::engine::appended::Appended;
-use crate::engine::growth::{FirstUnit, Growing, Tail};
 use crate::engine::lookup::WalkingLookup;
 use crate::engine::settings::{APPENDS, ZERO_TORN_TAIL};
+use crate::engine::spec::{FirstUnit, Spec, Tail};
 use crate::engine::{Format, Likelihood, Options, Start, append};
 use crate::error::{Finding, Result};
 use crate::ledger::{Kind, Span};
@@ -32,22 +32,22 @@ use crate::source::{Source, Window, data_end_after};
 
 /// The format's entry in the table.
 pub(crate) static FORMAT: Format = Format {
-    name: "tfrecord",
-    extension: "tfrecord",
-    identifier: &["position"],
-    checked: Checked::Checksum,
-    has_plain_values: true,
-    marks_damage: false,
-    open_options: &[],
-    create_options: &[APPENDS, ZERO_TORN_TAIL],
-    applies: &[],
-    growing: Growing {
+    spec: Spec {
+        name: "tfrecord",
+        extension: "tfrecord",
+        identifier: &["position"],
+        checked: Checked::Checksum,
+        has_plain_values: true,
+        marks_damage: false,
+        open_options: &[],
+        create_options: &[APPENDS, ZERO_TORN_TAIL],
+        applies: &[],
         family: "tfrecord",
-        first: FirstUnit::Bytes,
+        first_unit: FirstUnit::Bytes,
         tail: Tail::Bytes,
-        numbered: None,
+        columns: |_| COLUMNS,
     },
-    columns: |_| COLUMNS,
+    numbered: None,
     detect,
     walk: |source, options, start| Ok(Box::new(TfRecordWalk::open(source, options, start)?)),
     split: None,

@@ -21,6 +21,7 @@ use super::{Report, verify};
 use crate::engine::candidate::Candidates;
 use crate::engine::{Filter, Format, Options};
 use crate::error::Result;
+use crate::format::by_name;
 use crate::ledger::{Cause, Kind, Span};
 use crate::record::Checked;
 use crate::setters::setters;
@@ -85,6 +86,7 @@ pub fn diagnose(
     let around = neighbours::around(source, &options, &spans, progress)?;
     let mut case = Case {
         source,
+        format: by_name(report.format.name)?,
         options: &options,
         report,
         budget: Budget::new(how.work_bytes),
@@ -93,7 +95,7 @@ pub fn diagnose(
     };
     let whole_file = case.whole_file()?;
     if whole_file.is_none() {
-        case.candidates = report.format.candidates(source, &options)?;
+        case.candidates = case.format.candidates(source, &options)?;
     }
     let mut found = Vec::with_capacity(spans.len());
     for (span, (before, after)) in spans.into_iter().zip(around) {
@@ -120,6 +122,7 @@ pub fn diagnose(
 /// The file whose ranges are diagnosed.
 struct Case<'a> {
     source: &'a Arc<dyn Source>,
+    format: &'static Format,
     options: &'a Options,
     report: &'a Report,
     budget: Budget,
@@ -131,10 +134,6 @@ struct Case<'a> {
 }
 
 impl Case<'_> {
-    const fn format(&self) -> &'static Format {
-        self.report.format
-    }
-
     /// A diagnosis of the whole file: the key, the dialect, or another program's file.
     fn whole_file(&self) -> Result<Option<Explanation>> {
         if self.report.wrong_key() {
@@ -144,13 +143,13 @@ impl Case<'_> {
                 "no checksum in the file matches, and the structure is sound to its end",
             )));
         }
-        if let Some(found) = content::other_dialect(self.source, self.options, self.format())? {
+        if let Some(found) = content::other_dialect(self.source, self.options, self.format)? {
             return Ok(Some(found));
         }
         if self.report.records > 0 {
             return Ok(None);
         }
-        content::other_file(self.source, self.options, self.format())
+        content::other_file(self.source, self.options, self.format)
     }
 
     /// Diagnoses one range: first by checksums, then by the look of its bytes, then by its kind.
@@ -207,17 +206,17 @@ impl Case<'_> {
     /// A diagnosis of a torn tail by where the file ends, if that is within a unit. Of a file that is appended to only what its writer
     /// would remove is an interrupted write.
     fn torn(&self, excerpt: &Excerpt, span: &Span) -> Result<Option<Explanation>> {
-        if let Some(unfinished) = self.format().unfinished {
+        if let Some(unfinished) = self.format.unfinished {
             let follows = self.report.records > 0;
             if !(follows && unfinished(&**self.source, self.options, span)?) {
                 return Ok(None);
             }
         }
-        let index = self.format().index;
+        let index = self.format.index;
         let beyond = index.map(|index| (index.beyond)(&**self.source, self.options));
         Ok(Some(match beyond.transpose()?.flatten() {
             Some(at) => shift::known_by_index(self.source.len(), at),
-            None => shift::torn(self.format(), excerpt, span),
+            None => shift::torn(self.format, excerpt, span),
         }))
     }
 

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crate::bug::OrBug;
-use crate::engine::{Format, Options, Start, Step};
+use crate::engine::{Options, Spec, Start, Step};
 use crate::error::Result;
 use crate::format::open;
 use crate::ledger::Span;
@@ -12,7 +12,7 @@ use crate::source::Source;
 use crate::verbs::diagnosis::Neighbour;
 
 impl Neighbour {
-    pub(super) fn of(rows: &dyn Rows, row: usize, format: &Format, places: &[usize]) -> Self {
+    pub(super) fn of(rows: &dyn Rows, row: usize, format: &Spec, places: &[usize]) -> Self {
         Self {
             position: rows.position(row),
             identifier: format.identifier,
@@ -34,7 +34,7 @@ pub(super) fn around(
     mut progress: impl FnMut(u64) -> Result<()>,
 ) -> Result<Vec<Around>> {
     let format = options.format.or_bug("a format that is known by now")?;
-    let places = format.identifying_places(options);
+    let places = format.identifying_places(options.dialect);
     let mut found: Vec<Around> = vec![(None, None); spans.len()];
     let mut walk = open(source.clone(), options, Start::Beginning)?;
     // Records come in file order, so the ranges before this one are complete.

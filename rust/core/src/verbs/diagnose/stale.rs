@@ -68,7 +68,7 @@ pub(super) fn explain(
 fn read(bytes: &[u8], options: &Options) -> Result<Option<(Neighbour, u64)>> {
     let alone = Arc::new(BytesSource::new(bytes.to_vec()));
     let format = options.format.or_bug("a format that is known by now")?;
-    let places = format.identifying_places(options);
+    let places = format.identifying_places(options.dialect);
     let (mut first, mut count) = (None, 0);
     let mut walk = open(alone, options, Start::Beginning)?;
     loop {

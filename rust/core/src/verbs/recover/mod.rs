@@ -214,7 +214,7 @@ impl Job<'_> {
         if is_kept_whole(report) {
             salvage.carry(0..self.source.len())?;
         } else {
-            report.format.salvage(&mut salvage)?;
+            self.format.salvage(&mut salvage)?;
         }
         salvage.finish()
     }
