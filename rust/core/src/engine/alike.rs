@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{Eof, Filter, Format, Options, Start, Step, Walk};
+use super::{Begin, Eof, Filter, Format, Options, Step, Walk};
 use crate::error::Result;
 use crate::ledger::Span;
 use crate::source::Source;
@@ -58,7 +58,7 @@ impl Records {
         unit: &Span,
     ) -> Result<Self> {
         Ok(Self {
-            walk: format.open(file, options, Start::Offset(unit.start))?,
+            walk: format.open_for(file, options, Begin::Offset(unit.start).into())?,
             unit: *unit,
             columns: format.columns(options.dialect).len(),
             next: None,

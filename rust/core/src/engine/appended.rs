@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use super::settings::ZERO_TORN_TAIL;
-use super::{Dialect, Driver, Format, Options, Scan, Start, Walk, WriteOptions, Writer, append};
+use super::{Begin, Dialect, Driver, Format, Options, Scan, Walk, WriteOptions, Writer, append};
 use crate::error::Result;
 use crate::ledger::{Kind, Span, Summary};
 use crate::output::Appender;
@@ -16,7 +16,7 @@ use crate::source::Source;
 pub(crate) type Encode = fn(&mut Vec<u8>, &[Value<'_>]) -> Result<()>;
 
 /// Opens a walk of a format.
-type OpenScan<S> = fn(Arc<dyn Source>, &Options, Start<'_>) -> Result<Driver<S>>;
+type OpenScan<S> = fn(Arc<dyn Source>, &Options, Begin<'_>) -> Result<Driver<S>>;
 
 /// Appends records to a file. An advisory lock (on Unix) excludes a second writer of the same file.
 pub(crate) struct Appended {
@@ -57,7 +57,7 @@ impl Appended {
     fn find_end<S: Scan>(&mut self, options: &WriteOptions, open: OpenScan<S>) -> Result<()> {
         let source: Arc<dyn Source> = Arc::new(self.out.source()?);
         let lenient = append::reading(options);
-        let mut walk = open(source.clone(), &lenient, Start::Beginning)?;
+        let mut walk = open(source.clone(), &lenient, Begin::Beginning)?;
         self.found = Summary::new(self.format.checked, source.path(), source.len());
         let last = &mut self.last;
         let (mut before, mut latest) = (None, None);
@@ -76,7 +76,7 @@ impl Appended {
         if end.kind == Kind::Record {
             return Ok(());
         }
-        let within = Start::Offset(end.start + 1);
+        let within = Begin::Offset(end.start + 1);
         let follows_damage = before.is_some_and(|own| own.is_damage() && own.end == end.start);
         if end.kind == Kind::TornTail
             && !follows_damage
@@ -90,7 +90,7 @@ impl Appended {
             return self.out.remove_tail(end.start..end.end, false, name);
         }
         let strict = lenient.strict(true);
-        let walk = open(source, &strict, Start::Offset(end.start));
+        let walk = open(source, &strict, Begin::Offset(end.start));
         Err(append::refusal(&self.out, walk))
     }
 }

@@ -3,10 +3,8 @@
 use std::sync::Arc;
 
 use super::around::{Around, Change};
-use super::{Filter, Hits, Lookup, Step, Walk};
+use super::{Step, Walk};
 use crate::error::{Error, Result};
-use crate::own::Own;
-use crate::record::RecordId;
 use crate::source::Source;
 
 /// [Confirms](Source::confirm) a walk's source before damage is reported, and at the end of the walk.
@@ -46,35 +44,8 @@ impl Change for Confirming {
     }
 }
 
-/// The same for a look-up, where a miss is confirmed like damage.
-pub(crate) struct ConfirmedLookup {
-    pub(crate) lookup: Box<dyn Lookup>,
-    pub(crate) source: Arc<dyn Source>,
-}
-
-impl Own for ConfirmedLookup {}
-
-impl Lookup for ConfirmedLookup {
-    fn get(&self, ids: &[RecordId]) -> Result<Hits> {
-        let hits = confirmed_damage(self.lookup.get(ids), &*self.source)?;
-        if hits.places.iter().any(Option::is_none) {
-            self.source.confirm()?;
-        }
-        Ok(hits)
-    }
-
-    fn prepare(&self) -> Result<()> {
-        self.lookup.prepare()
-    }
-
-    fn range(&self, filter: &Filter) -> Result<Box<dyn Walk>> {
-        let walk = confirmed_damage(self.lookup.range(filter), &*self.source)?;
-        Ok(Confirming::around(walk, self.source.clone()))
-    }
-}
-
 /// Returns the result. If it is damage, the source is confirmed first.
-fn confirmed_damage<T>(result: Result<T>, source: &dyn Source) -> Result<T> {
+pub(super) fn confirmed_damage<T>(result: Result<T>, source: &dyn Source) -> Result<T> {
     if let Err(Error::Damage(_)) = &result {
         source.confirm()?;
     }

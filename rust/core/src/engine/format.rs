@@ -10,7 +10,7 @@ use super::part::PlannedPart;
 use super::position::Numbered;
 use super::salvage::SalvageFile;
 use super::spec::Spec;
-use super::{Lookup, Options, Salvage, Start, Walk, WriteOptions, Writer};
+use super::{Lookup, Opening, Options, Salvage, Walk, WriteOptions, Writer};
 use crate::error::Result;
 use crate::ledger::Span;
 use crate::source::Source;
@@ -32,7 +32,7 @@ pub struct Format {
     pub(crate) candidates: OpenCandidates,
 }
 
-pub(crate) type OpenWalk = fn(Arc<dyn Source>, &Options, Start<'_>) -> Result<Box<dyn Walk>>;
+pub(crate) type OpenWalk = fn(Arc<dyn Source>, &Options, Opening<'_>) -> Result<Box<dyn Walk>>;
 type SplitFile = fn(&Arc<dyn Source>, &Options, u64) -> Result<Vec<PlannedPart>>;
 type OpenLookup = fn(Arc<dyn Source>, &Options) -> Result<Box<dyn Lookup>>;
 type OpenCandidates = fn(&Arc<dyn Source>, &Options) -> Result<Option<Box<dyn Candidates>>>;

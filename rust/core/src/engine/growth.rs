@@ -7,8 +7,10 @@ use super::around::{Around, Change};
 use super::empty::EmptyWalk;
 use super::position::{CarryHead, End, Identity, Last, Numbered, Place, Position};
 use super::spec::Tail;
-use super::{Aim, Carry, Eof, Filter, Format, OfUnproven, Options, Start, Step, Walk};
-use crate::error::{Bug, Error, Result};
+use super::{
+    Begin, Carry, Eof, Filter, Format, Opening, Options, Purpose, Step, UnprovenPolicy, Walk,
+};
+use crate::error::Result;
 use crate::ledger::Span;
 use crate::record::Value;
 use crate::source::{Source, data_end_after};
@@ -124,12 +126,6 @@ impl Growth {
         self.outcome().map(|outcome| outcome.pending_bytes)
     }
 
-    /// The error of a format that was asked for a walk of a growth: [`walk`](Self::walk) asks for one of its plan.
-    #[cold]
-    pub(crate) fn unplanned(&self) -> Error {
-        Bug::error("a growth that was planned", Some(format!("{self:?}")))
-    }
-
     fn outcome(&self) -> Option<Outcome> {
         let outcome = self.outcome.lock();
         outcome.unwrap_or_else(PoisonError::into_inner).clone()
@@ -143,27 +139,29 @@ impl Growth {
         options: &Options,
     ) -> Result<Box<dyn Walk>> {
         let mut options = options.clone().prune(false);
-        options.unproven = OfUnproven::OwnSidecar;
+        let mut opening = Opening {
+            unproven: self.unproven(),
+            ..Opening::default()
+        };
         if self.grows() {
             options = options.eof(Eof::Growing);
-            options.unproven = OfUnproven::SoundPrefix;
-            options.aim = self.aim(&options, &*source);
+            opening.purpose = self.purpose(&options, &*source);
         }
-        let start = match &self.plan {
-            Plan::All => Start::Beginning,
-            Plan::Carry(carry) => Start::Carry(carry),
-            Plan::Offset(offset) => Start::Offset(*offset),
+        opening.begin = match &self.plan {
+            Plan::All => Begin::Beginning,
+            Plan::Carry(carry) => Begin::Carry(carry),
+            Plan::Offset(offset) => Begin::Offset(*offset),
             Plan::After(uuid) => {
                 options.filter = options.filter.above("uuid", *uuid);
                 options.prune = true;
-                Start::Beginning
+                Begin::Beginning
             }
             Plan::Nothing => {
                 let walk = Box::new(EmptyWalk::new(format, &*source));
                 return Ok(self.track(walk, &options));
             }
         };
-        format.open_around(source, &options, start, |walk, options| {
+        format.open_around(source, &options, opening, |walk, options| {
             self.track(walk, options)
         })
     }
@@ -173,19 +171,26 @@ impl Growth {
         self.format.tail != Tail::Complete && self.source.bound().is_none()
     }
 
+    fn unproven(&self) -> UnprovenPolicy {
+        match self.grows() {
+            true => UnprovenPolicy::SoundPrefix,
+            false => UnprovenPolicy::OwnSidecar,
+        }
+    }
+
     /// What a walk is for that has these options.
     ///
     /// Bytes that are left out are not compared with a parity sidecar. Of an object of a store, one request for a range takes longer than
     /// to read on.
-    fn aim(&self, options: &Options, source: &dyn Source) -> Aim {
+    fn purpose(&self, options: &Options, source: &dyn Source) -> Purpose {
         let leaves_out = self.only_end
             && !options.strict
             && options.filter.is_empty()
             && options.parity.is_none()
             && !source.is_replaceable();
         match leaves_out {
-            true => Aim::End,
-            false => Aim::All,
+            true => Purpose::End,
+            false => Purpose::All,
         }
     }
 
@@ -355,7 +360,7 @@ pub(crate) fn first_unit(
         .prune(false)
         .eof(Eof::Growing)
         .window_bytes(window_bytes);
-    let mut walk = format.open(source.clone(), &options, Start::Beginning)?;
+    let mut walk = format.open_for(source.clone(), &options, Begin::Beginning.into())?;
     while walk.step()? == Step::More {
         let is_sound = |span: &&Span| span.kind.is_unit() && !span.is_damage();
         let Some(unit) = walk.spans().iter().find(is_sound) else {
@@ -455,10 +460,14 @@ impl Tracking {
 
     /// Goes on as in a file that does not grow.
     fn finishing(&self, carry: &Carry) -> Result<Box<dyn Walk>> {
-        let mut options = self.options.clone().eof(Eof::Final);
-        options.aim = Aim::All;
+        let options = self.options.clone().eof(Eof::Final);
         let growth = &self.growth;
-        (growth.format.walk)(growth.source.clone(), &options, Start::Carry(carry))
+        let opening = Opening {
+            begin: Begin::Carry(carry),
+            unproven: growth.unproven(),
+            ..Opening::default()
+        };
+        (growth.format.walk)(growth.source.clone(), &options, opening)
     }
 
     fn pending(&self, offset: u64) -> Result<u64> {

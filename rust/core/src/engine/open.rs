@@ -3,14 +3,37 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use super::confirmed::{ConfirmedLookup, Confirming};
+use super::confirmed::{Confirming, confirmed_damage};
 use super::empty::EmptyWalk;
+use super::filter::Tests;
 use super::filtered::Filtering;
-use super::lookup::Guarded;
+use super::parity::Reading;
 use super::pending::{self, Pending};
-use super::{Eof, Format, Lookup, Options, Part, Start, Walk};
+use super::spec::Spec;
+use super::walk::{Begin, Opening, UnprovenPolicy};
+use super::{Carry, Eof, Filter, Format, Growth, Hits, Lookup, Options, Part, Walk};
 use crate::error::{Error, Result};
+use crate::own::Own;
+use crate::record::{Column, RecordId, Scalar};
 use crate::source::Source;
+
+/// Where a walk begins.
+#[derive(Clone, Copy, Debug, Default)]
+#[non_exhaustive]
+pub enum Start<'a> {
+    /// At the file's beginning.
+    #[default]
+    Beginning,
+    /// At this offset, at which a record must begin. Earlier records are unknown, so the first record is accepted
+    /// whatever its order.
+    Offset(u64),
+    /// At the position of another walk.
+    Carry(&'a Carry),
+    /// At the beginning of this part. The walk ends at the part's end.
+    Part(&'a Part),
+    /// After what was read of the file before: see [`Growth`].
+    Growth(&'a Growth),
+}
 
 impl Format {
     /// Opens a walk of a file of this format, as [`open`](crate::format::open) does.
@@ -20,17 +43,37 @@ impl Format {
         options: &Options,
         start: Start<'_>,
     ) -> Result<Box<dyn Walk>> {
-        match start {
-            Start::Growth(growth) => growth.walk(self, source, options),
-            start => match pending::growing(self, &*source, options, &start)? {
-                Some(growing) => {
-                    let (open, own) = ((self.walk, self.unfinished), source.clone());
-                    self.open_around(source, &growing, start, |walk, options| {
-                        Pending::around(walk, open, own, options)
-                    })
+        let begin = match start {
+            Start::Growth(growth) => return growth.walk(self, source, options),
+            Start::Beginning => Begin::Beginning,
+            Start::Offset(offset) => Begin::Offset(offset),
+            Start::Carry(carry) => Begin::Carry(carry),
+            Start::Part(part) => {
+                check_part(part, self, &*source, options)?;
+                match part.is_whole() {
+                    true => Begin::Beginning,
+                    false => Begin::Part(part),
                 }
-                None => self.open_around(source, options, start, |walk, _| walk),
-            },
+            }
+        };
+        self.open_for(source, options, begin.into())
+    }
+
+    /// The same for a purpose.
+    pub(crate) fn open_for(
+        &self,
+        source: Arc<dyn Source>,
+        options: &Options,
+        opening: Opening<'_>,
+    ) -> Result<Box<dyn Walk>> {
+        match pending::growing(self, &*source, options, opening.begin)? {
+            Some(growing) => {
+                let (format, own) = ((self.walk, self.unfinished), source.clone());
+                self.open_around(source, &growing, opening, |walk, options| {
+                    Pending::around(walk, format, own, options)
+                })
+            }
+            None => self.open_around(source, options, opening, |walk, _| walk),
         }
     }
 
@@ -39,7 +82,7 @@ impl Format {
         &self,
         source: Arc<dyn Source>,
         options: &Options,
-        start: Start<'_>,
+        opening: Opening<'_>,
         around: impl FnOnce(Box<dyn Walk>, &Options) -> Box<dyn Walk>,
     ) -> Result<Box<dyn Walk>> {
         let columns = self.columns(options.dialect);
@@ -47,17 +90,6 @@ impl Format {
         if let Some(parity) = &options.parity {
             parity.check_source(&*source)?;
         }
-        let start = match start {
-            Start::Part(part) => {
-                check_part(part, self, &*source, options)?;
-                if part.is_whole() {
-                    Start::Beginning
-                } else {
-                    start
-                }
-            }
-            start => start,
-        };
         if options.prune && options.filter.is_contradictory() {
             return Ok(Box::new(EmptyWalk::new(self, &*source)));
         }
@@ -69,22 +101,23 @@ impl Format {
             options
         };
         let prunes = options.prune && !options.filter.is_empty();
-        let is_whole = !prunes && matches!(start, Start::Beginning);
-        let walk = if prunes && matches!(start, Start::Beginning) {
+        let begins = matches!(opening.begin, Begin::Beginning);
+        let walk = if prunes && begins {
             (self.lookup)(source.clone(), options)?.range(&options.filter)?
         } else {
-            (self.walk)(source.clone(), options, start)?
+            (self.walk)(source.clone(), options, opening)?
         };
-        let walk = Filtering::around(around(walk, options), rest);
-        let walk = match &options.parity {
-            Some(parity) => parity.clone().watch(walk, options, is_whole),
-            None => walk,
+        let reading = Reading {
+            is_whole: begins && !prunes,
+            ..options.reading(opening.unproven)
         };
-        Ok(if source.is_replaceable() {
-            Confirming::around(walk, source)
-        } else {
-            walk
-        })
+        Ok(layered(
+            around(walk, options),
+            rest,
+            options,
+            reading,
+            source,
+        ))
     }
 
     /// Opens a look-up of a file of this format, as [`lookup`](crate::format::lookup) does.
@@ -97,24 +130,12 @@ impl Format {
         if let Some(parity) = &options.parity {
             parity.check_source(&*source)?;
         }
-        let own = (self.lookup)(source.clone(), options)?;
-        let own = match &options.parity {
-            Some(parity) => parity.clone().watch_lookup(own, options),
-            None => own,
-        };
-        let lookup = if source.is_replaceable() {
-            Box::new(ConfirmedLookup {
-                lookup: own,
-                source,
-            })
-        } else {
-            own
-        };
-        Ok(Box::new(Guarded {
+        Ok(Box::new(OpenLookup {
             format: self,
             identifier: self.identifying(options.dialect).collect(),
+            own: (self.lookup)(source.clone(), options)?,
             options: options.clone(),
-            lookup,
+            source,
         }))
     }
 
@@ -122,6 +143,92 @@ impl Format {
     #[cfg(feature = "arrow")]
     pub(crate) fn empty_walk(&self, source: &dyn Source) -> Box<dyn Walk> {
         Box::new(EmptyWalk::new(self, source))
+    }
+}
+
+/// What a caller gets of a format's walk: conditions that the format does not apply, then the sidecar, then what an object store
+/// confirms.
+fn layered(
+    walk: Box<dyn Walk>,
+    rest: Tests,
+    options: &Options,
+    reading: Reading,
+    source: Arc<dyn Source>,
+) -> Box<dyn Walk> {
+    let walk = Filtering::around(walk, rest);
+    let walk = match &options.parity {
+        Some(parity) => parity.clone().watch(walk, reading),
+        None => walk,
+    };
+    match source.is_replaceable() {
+        true => Confirming::around(walk, source),
+        false => walk,
+    }
+}
+
+/// The look-up of any format. Identifiers and conditions that its records cannot have are refused. Walks and hits get the layers
+/// that those of [`Format::open`] have.
+struct OpenLookup {
+    format: &'static Format,
+    identifier: Vec<&'static Column>,
+    own: Box<dyn Lookup>,
+    options: Options,
+    source: Arc<dyn Source>,
+}
+
+impl OpenLookup {
+    fn reading(&self) -> Reading {
+        self.options.reading(UnprovenPolicy::default())
+    }
+
+    /// What was found, or the damage that was met. An object that was replaced meanwhile has neither.
+    fn confirmed<T>(&self, found: Result<T>) -> Result<T> {
+        match self.source.is_replaceable() {
+            true => confirmed_damage(found, &*self.source),
+            false => found,
+        }
+    }
+
+    fn hits(&self, ids: &[RecordId]) -> Result<Hits> {
+        let hits = self.own.get(ids)?;
+        match &self.options.parity {
+            Some(parity) => parity.judge_hits(hits, self.reading()),
+            None => Ok(hits),
+        }
+    }
+}
+
+impl Own for OpenLookup {}
+
+impl Lookup for OpenLookup {
+    fn get(&self, ids: &[RecordId]) -> Result<Hits> {
+        if let Some(id) = ids.iter().find(|id| !id.fits(&self.identifier)) {
+            return Err(no_such_id(self.format, id));
+        }
+        let mut hits = self.confirmed(self.hits(ids))?;
+        if self.source.is_replaceable() && hits.places.contains(&None) {
+            self.source.confirm()?;
+        }
+        hits.columns = Some(self.format.columns(self.options.dialect));
+        Ok(hits)
+    }
+
+    fn prepare(&self) -> Result<()> {
+        self.own.prepare()
+    }
+
+    fn range(&self, filter: &Filter) -> Result<Box<dyn Walk>> {
+        let columns = self.format.columns(self.options.dialect);
+        let rest = filter.rest(self.format, columns)?;
+        if rest.needs_values(columns) && !self.options.values {
+            return Err(Error::Usage(
+                "cannot filter by bodies or texts if bodies are not read: read with values"
+                    .to_owned(),
+            ));
+        }
+        let walk = self.confirmed(self.own.range(filter))?;
+        let source = self.source.clone();
+        Ok(layered(walk, rest, &self.options, self.reading(), source))
     }
 }
 
@@ -150,4 +257,15 @@ fn check_part(part: &Part, format: &Format, source: &dyn Source, options: &Optio
         ));
     }
     Ok(())
+}
+
+/// The error for an identifier of columns that this format does not identify records by.
+fn no_such_id(format: &Spec, id: &RecordId) -> Error {
+    let names = format.identifier.join(", ");
+    let shown: Vec<_> = id.values().iter().map(Scalar::to_string).collect();
+    Error::Usage(format!(
+        "{} records are found by {names}: expected values of these columns, found {}",
+        format.name,
+        shown.join(", ")
+    ))
 }

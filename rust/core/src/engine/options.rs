@@ -5,9 +5,11 @@ use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use super::ParityCheck;
 use super::memory::Memory;
+use super::parity::{ParityCheck, Reading, Watch};
+
 use super::settings::{FormatOption, Setting, Settings};
+use super::walk::UnprovenPolicy;
 use super::{Dialect, Eof, Filter, Spec};
 use crate::checksum::Key;
 #[cfg(feature = "faults")]
@@ -58,48 +60,6 @@ impl fmt::Debug for IndexSource {
     }
 }
 
-/// What is read of a file that has no checksums.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) enum OfUnproven {
-    /// What follows damage too, if it leads to where the file ends now.
-    #[default]
-    All,
-    /// What is before the first damage: where the file ends now may prove something else than its end.
-    SoundPrefix,
-    /// All of a complete file, unless its parity sidecar is of another file: then nothing is proven.
-    OwnSidecar,
-}
-
-/// Which numbers a walk that begins at an offset gives its records, in formats that do not store them.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) enum Numbers {
-    /// Their own: the records before them are counted.
-    #[default]
-    Counted,
-    /// Any. A record begins at the offset, and the records before it are not read unless others refer to them.
-    Any,
-}
-
-/// What a walk of a growth is for.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) enum Aim {
-    /// Its records and ranges.
-    #[default]
-    All,
-    /// Where it ends. What does not change that may be left out.
-    End,
-}
-
-/// What becomes of records that a parity sidecar restores.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) enum Restored {
-    /// They are damage.
-    #[default]
-    LeftOut,
-    /// They are emitted.
-    Emitted,
-}
-
 /// Options for reading: fields that concern all formats, and options that some formats declare in
 /// [`Spec::open_options`], which [`set`](Self::set) sets by name.
 #[derive(Clone, Debug)]
@@ -139,16 +99,10 @@ pub struct Options {
     disk: DiskRef,
     settings: Settings,
     /// What the file is checked by that is read with these options, if it has a parity sidecar.
-    pub(crate) parity: Option<Arc<dyn ParityCheck>>,
-    pub(crate) restored: Restored,
+    pub(crate) parity: Option<Arc<dyn Watch>>,
+    pub(crate) repair: bool,
     /// What pruned reads and look-ups learned of the file that is read with these options and their clones.
     pub(crate) memory: Memory,
-    /// What is read of a file that has no checksums.
-    pub(crate) unproven: OfUnproven,
-    /// Which numbers a walk that begins at an offset gives its records.
-    pub(crate) numbers: Numbers,
-    /// What a walk of a growth is for.
-    pub(crate) aim: Aim,
 }
 
 setters!(Options {
@@ -186,17 +140,15 @@ impl Options {
     /// [sidecar](crate::format::with_parity) it changes nothing.
     #[must_use]
     pub fn repair(mut self, repair: bool) -> Self {
-        self.restored = match repair {
-            true => Restored::Emitted,
-            false => Restored::LeftOut,
-        };
+        self.repair = repair;
         self
     }
 
     /// What the file is checked by, if it is read [with a parity sidecar](crate::format::with_parity).
     #[must_use]
     pub fn parity(&self) -> Option<&dyn ParityCheck> {
-        self.parity.as_deref()
+        let check = self.parity.as_deref()?;
+        Some(check)
     }
 
     /// These options, for the file as it is.
@@ -208,6 +160,16 @@ impl Options {
 
     pub(crate) fn bytes(&self, option: &FormatOption) -> u64 {
         self.settings.bytes(option)
+    }
+
+    /// How a walk is compared with the sidecar.
+    pub(super) const fn reading(&self, unproven: UnprovenPolicy) -> Reading {
+        Reading {
+            strict: self.strict,
+            repairs: self.repair,
+            unproven,
+            is_whole: false,
+        }
     }
 
     /// Asks whether to stop.
@@ -240,11 +202,8 @@ impl Default for Options {
             disk: DiskRef::default(),
             settings: Settings::default(),
             parity: None,
-            restored: Restored::default(),
+            repair: false,
             memory: Memory::default(),
-            unproven: OfUnproven::default(),
-            numbers: Numbers::default(),
-            aim: Aim::default(),
         }
     }
 }

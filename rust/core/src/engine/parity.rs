@@ -4,7 +4,8 @@ use std::fmt::Debug;
 use std::path::Path;
 use std::sync::Arc;
 
-use super::{Lookup, Options, Walk};
+use super::walk::UnprovenPolicy;
+use super::{Hits, Walk};
 use crate::error::{Error, Result};
 use crate::own::Own;
 use crate::parity::{Refused, Report};
@@ -48,18 +49,6 @@ pub trait ParityCheck: Own + Send + Sync + Debug {
     /// As [`report`](Self::report).
     fn is_known_to_be_of_an_earlier_state(&self) -> Result<bool>;
 
-    /// A walk that is compared with the sidecar. `is_whole` says whether it goes through the whole file.
-    fn watch(
-        self: Arc<Self>,
-        walk: Box<dyn Walk>,
-        options: &Options,
-        is_whole: bool,
-    ) -> Box<dyn Walk>;
-
-    /// The same for a look-up.
-    fn watch_lookup(self: Arc<Self>, lookup: Box<dyn Lookup>, options: &Options)
-    -> Box<dyn Lookup>;
-
     /// Refuses a sidecar without any frame: one that was named for a file is expected to have some.
     ///
     /// # Errors
@@ -74,4 +63,27 @@ pub trait ParityCheck: Own + Send + Sync + Debug {
             next: Some("it is none, or nothing of it is left: name another with `parity`"),
         })
     }
+}
+
+/// How a file is read that is compared with its sidecar.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Reading {
+    /// Whether damage is an error.
+    pub(crate) strict: bool,
+    /// Whether records that are restored are given.
+    pub(crate) repairs: bool,
+    /// What becomes of records that nothing proves, if reading is not strict.
+    pub(crate) unproven: UnprovenPolicy,
+    /// Whether the walk goes through the whole file, so that damage before what it met counts.
+    pub(crate) is_whole: bool,
+}
+
+/// Compares with the sidecar what is read of a file.
+pub(crate) trait Watch: ParityCheck {
+    /// A walk that is compared.
+    fn watch(self: Arc<Self>, walk: Box<dyn Walk>, reading: Reading) -> Box<dyn Walk>;
+
+    /// What of the records that a look-up found is given. Records that are not proven are not found. In strict reading they are the
+    /// error.
+    fn judge_hits(&self, hits: Hits, reading: Reading) -> Result<Hits>;
 }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use super::around::{Around, Change};
 use super::format::{OpenWalk, Unfinished};
 use super::spec::Tail;
-use super::{Eof, Format, Options, Start, Step, Walk};
+use super::{Begin, Eof, Format, Options, Step, Walk};
 use crate::error::Result;
 use crate::ledger::{Kind, RecordRun, Span};
 use crate::saturating::saturating_usize;
@@ -21,9 +21,9 @@ pub(super) fn growing(
     format: &Format,
     source: &dyn Source,
     options: &Options,
-    start: &Start<'_>,
+    begin: Begin<'_>,
 ) -> Result<Option<Options>> {
-    let is_part = matches!(start, Start::Part(part) if !part.is_whole());
+    let is_part = matches!(begin, Begin::Part(_));
     let may_grow = options.eof == Eof::Final
         && options.parity.is_none()
         && format.tail != Tail::Complete
@@ -107,7 +107,8 @@ impl Change for Pending {
             match self.walk.step()? {
                 // Nothing was given so far, and more will not make the key the right one.
                 Step::Wait if self.walk.suspects_key() => {
-                    self.walk = (self.open)(self.source.clone(), &self.options, Start::Beginning)?;
+                    self.walk =
+                        (self.open)(self.source.clone(), &self.options, Begin::Beginning.into())?;
                     return self.walk.step();
                 }
                 Step::Wait => {
@@ -117,8 +118,8 @@ impl Change for Pending {
                             .walk
                             .carry()
                             .or_bug("a walk that waits to have a state")?;
-                        let start = Start::Carry(&carry);
-                        self.walk = (self.open)(self.source.clone(), &self.options, start)?;
+                        let begin = Begin::Carry(&carry);
+                        self.walk = (self.open)(self.source.clone(), &self.options, begin.into())?;
                         return self.walk.step();
                     }
                     self.end = Some(tail.start);

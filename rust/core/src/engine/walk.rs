@@ -4,7 +4,6 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use super::Part;
-use super::growth::Growth;
 use crate::error::{Error, Result};
 use crate::ledger::{RecordRun, Span, Summary};
 use crate::own::Own;
@@ -65,22 +64,66 @@ impl Carry {
     }
 }
 
-/// Where a walk begins.
+/// Where the walk of a format begins.
 #[derive(Clone, Copy, Debug, Default)]
-#[non_exhaustive]
-pub enum Start<'a> {
-    /// At the file's beginning.
+pub(crate) enum Begin<'a> {
     #[default]
     Beginning,
-    /// At this offset, at which a record must begin. Earlier records are unknown, so the first record is accepted
-    /// whatever its order.
     Offset(u64),
-    /// At the position of another walk.
     Carry(&'a Carry),
-    /// At the beginning of this part. The walk ends at the part's end.
+    /// A part that is not the whole file.
     Part(&'a Part),
-    /// After what was read of the file before: see [`Growth`].
-    Growth(&'a Growth),
+}
+
+/// What the walk of a format is opened for. [`Options`](super::Options) have what a user may choose; this has what only the opener
+/// knows.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Opening<'a> {
+    pub(crate) begin: Begin<'a>,
+    pub(crate) unproven: UnprovenPolicy,
+    pub(crate) numbering: OffsetNumbering,
+    pub(crate) purpose: Purpose,
+}
+
+impl<'a> From<Begin<'a>> for Opening<'a> {
+    fn from(begin: Begin<'a>) -> Self {
+        Self {
+            begin,
+            ..Self::default()
+        }
+    }
+}
+
+/// What is read of a file that has no checksums.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum UnprovenPolicy {
+    /// What follows damage too, if it leads to where the file ends now.
+    #[default]
+    All,
+    /// What is before the first damage: where the file ends now may prove something else than its end.
+    SoundPrefix,
+    /// All of a complete file, unless its parity sidecar is of another file: then nothing is proven.
+    OwnSidecar,
+}
+
+/// Which numbers a walk that begins at an offset gives its records, in formats that do not store them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum OffsetNumbering {
+    /// Their own: the records before them are counted.
+    #[default]
+    Counted,
+    /// Any. A record begins at the offset, and the records before it are not read unless others refer to them.
+    Any,
+}
+
+/// What a walk is for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Purpose {
+    /// Its records and ranges.
+    #[default]
+    All,
+    /// Where it ends. What does not change that may be left out.
+    End,
 }
 
 /// Reads one file, from its beginning or from a [`Carry`], to its end. Only walks parse and verify records.

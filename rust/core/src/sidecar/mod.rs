@@ -5,7 +5,7 @@
 //! file is judged, and its own format says what it finds in the file as it is, and in the view.
 
 mod affected;
-mod lookup;
+mod hits;
 mod trust;
 mod view;
 mod watching;
@@ -16,7 +16,8 @@ use std::sync::{Arc, OnceLock};
 
 use crate::bug::OrBug;
 use crate::engine::{
-    Eof, Filter, Format, Lookup, Options, ParityCheck, Start, Step, Walk, has_same_records,
+    Eof, Filter, Format, Hits, Options, ParityCheck, Reading, Start, Step, Walk, Watch,
+    has_same_records,
 };
 use crate::error::{Damage, Error, Finding, Result};
 use crate::ledger::{Cause, Kind, Span};
@@ -25,7 +26,6 @@ use crate::parity::{Bands, Refused, Report};
 use crate::record::Checked;
 use crate::source::Source;
 use affected::Affected;
-use lookup::WatchedLookup;
 use trust::Trust;
 use view::View;
 use watching::Watching;
@@ -228,22 +228,15 @@ impl ParityCheck for Check {
     fn is_known_to_be_of_an_earlier_state(&self) -> Result<bool> {
         Ok(self.bands.is_damaged() && self.trust()?.is_of_an_earlier_state)
     }
+}
 
-    fn watch(
-        self: Arc<Self>,
-        walk: Box<dyn Walk>,
-        options: &Options,
-        is_whole: bool,
-    ) -> Box<dyn Walk> {
-        Box::new(Watching::new(walk, self, options, is_whole))
+impl Watch for Check {
+    fn watch(self: Arc<Self>, walk: Box<dyn Walk>, reading: Reading) -> Box<dyn Walk> {
+        Box::new(Watching::new(walk, self, reading))
     }
 
-    fn watch_lookup(
-        self: Arc<Self>,
-        lookup: Box<dyn Lookup>,
-        options: &Options,
-    ) -> Box<dyn Lookup> {
-        Box::new(WatchedLookup::new(lookup, self, options))
+    fn judge_hits(&self, hits: Hits, reading: Reading) -> Result<Hits> {
+        self.judged(hits, reading)
     }
 }
 

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::trust::join;
 use super::{Affected, Check, Trust, overlapping};
-use crate::engine::{Carry, OfUnproven, Options, Restored, SelectedRows, Step, Walk};
+use crate::engine::{Carry, Reading, SelectedRows, Step, UnprovenPolicy, Walk};
 use crate::error::{Damage, Error, Result};
 use crate::ledger::{Cause, Kind, RecordRun, Span};
 use crate::own::Own;
@@ -15,13 +15,7 @@ use crate::record::{Checked, Rows};
 pub(super) struct Watching {
     walk: Box<dyn Walk>,
     check: Arc<Check>,
-    is_strict: bool,
-    /// Whether records that are restored are given.
-    repairs: bool,
-    /// What becomes of records that nothing proves, if reading is not strict.
-    unproven: OfUnproven,
-    /// Whether the walk goes through the whole file, so that damage before what it met counts.
-    is_whole: bool,
+    reading: Reading,
     /// Where an index at the file's beginning ends that is still to be judged.
     unjudged_front: u64,
     /// What was made of the last step, if anything of it is damaged.
@@ -46,23 +40,15 @@ struct Seen {
 }
 
 impl Watching {
-    pub(super) fn new(
-        walk: Box<dyn Walk>,
-        check: Arc<Check>,
-        options: &Options,
-        is_whole: bool,
-    ) -> Self {
+    pub(super) fn new(walk: Box<dyn Walk>, check: Arc<Check>, reading: Reading) -> Self {
         let unjudged_front = match walk.checked() {
-            Checked::Structure if is_whole => walk.front_end(),
+            Checked::Structure if reading.is_whole => walk.front_end(),
             _ => 0,
         };
         Self {
             walk,
             check,
-            is_strict: options.strict,
-            repairs: options.restored == Restored::Emitted,
-            unproven: options.unproven,
-            is_whole,
+            reading,
             unjudged_front,
             seen: None,
             repaired: 0,
@@ -161,7 +147,7 @@ impl Watching {
             self.held = Some(last);
         }
         seen.spans = spans;
-        if self.is_strict {
+        if self.reading.strict {
             self.stop(&mut seen, affected)?;
         }
         self.seen = Some(seen);
@@ -175,12 +161,12 @@ impl Watching {
         for row in 0..rows.len() {
             let at = rows.position(row);
             let (restored, unproven) = (affected.restored_at(trust, at), affected.unproven_at(at));
-            let left_out = unproven.or(restored.filter(|_| !self.repairs));
+            let left_out = unproven.or(restored.filter(|_| !self.reading.repairs));
             self.repaired += u64::from(restored.is_some() && unproven.is_none());
             match left_out {
                 None => seen.rows.push(row),
                 // Strict reading gives the rows before the first that it would leave out.
-                Some(_) if self.is_strict => {
+                Some(_) if self.reading.strict => {
                     seen.failure = left_out.copied();
                     break;
                 }
@@ -219,7 +205,7 @@ impl Watching {
             lost.iter().for_each(&mut fail);
         }
         let restored = overlapping(&trust.restored, span.start, span.end);
-        if !self.repairs {
+        if !self.reading.repairs {
             restored.iter().for_each(&mut fail);
         }
         for part in overlaid(&parts, restored) {
@@ -233,7 +219,7 @@ impl Watching {
             return Ok(());
         };
         self.failed = Some(match self.first_by_sidecar(affected)? {
-            Some(first) if self.is_whole => self.or_before(&first)?,
+            Some(first) if self.reading.is_whole => self.or_before(&first)?,
             _ => self.check.damage(&met),
         });
         let rows = self.walk.rows();
@@ -253,10 +239,10 @@ impl Watching {
 
     /// Whether a record that nothing proves is an error in any case.
     fn stops_at_unproven(&self) -> bool {
-        match self.unproven {
-            OfUnproven::All => false,
-            OfUnproven::SoundPrefix => true,
-            OfUnproven::OwnSidecar => self.check.bands.refused().is_some(),
+        match self.reading.unproven {
+            UnprovenPolicy::All => false,
+            UnprovenPolicy::SoundPrefix => true,
+            UnprovenPolicy::OwnSidecar => self.check.bands.refused().is_some(),
         }
     }
 
@@ -290,7 +276,7 @@ impl Watching {
             let first = parts.find(|part| part.kind != Kind::Repaired);
             first.or(Some(unproven))
         });
-        let restored = restored.first().copied().filter(|_| !self.repairs);
+        let restored = restored.first().copied().filter(|_| !self.reading.repairs);
         Ok(restored
             .into_iter()
             .chain(unproven)
@@ -314,7 +300,7 @@ impl Watching {
         let Error::Damage(damage) = &error else {
             return Ok(error);
         };
-        if !self.is_whole || !self.check.bands.is_damaged() {
+        if !self.reading.is_whole || !self.check.bands.is_damaged() {
             return Ok(error);
         }
         let first = self.first_by_sidecar(self.check.affected()?)?;

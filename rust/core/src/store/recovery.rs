@@ -11,10 +11,9 @@ use super::sealing::{remove_active, seal};
 use crate::checksum::Key;
 use crate::disk::{DiskRef, Handle, Opening};
 use crate::engine::append::{Within, search_within};
-use crate::engine::{Options, Start, Step, Walk};
+use crate::engine::{Begin, Options, Start, Step, Walk};
 use crate::error::{Error, Result};
 use crate::format::active::{self, ActiveWalk};
-use crate::format::sealed;
 use crate::ledger::{Cause, Kind, Span};
 use crate::output::Appender;
 use crate::record::Value;
@@ -217,11 +216,8 @@ impl Recovering<'_> {
     fn survey(&self, segment: &Segment) -> Result<Surveyed> {
         let (file, source) = self.source(segment)?;
         let options = self.options();
-        let walk = match segment.kind {
-            SegmentKind::Active => active::FORMAT.walk,
-            SegmentKind::Sealed => sealed::FORMAT.walk,
-        };
-        let mut walk = walk(source, &options, Start::Beginning)?;
+        let format = segment.kind.format();
+        let mut walk = format.open(source, &options, Start::Beginning)?;
         let mut end = Surveyed {
             records: 0,
             last: None,
@@ -358,7 +354,7 @@ impl Recovering<'_> {
     /// What reading a segment raises first.
     fn first_error(&self, segment: &Segment) -> Result<String> {
         let options = self.options().strict(true);
-        let mut walk = ActiveWalk::open(self.source(segment)?.1, &options, Start::Beginning)?;
+        let mut walk = ActiveWalk::open(self.source(segment)?.1, &options, Begin::Beginning)?;
         loop {
             match walk.step() {
                 Ok(Step::More) => {}

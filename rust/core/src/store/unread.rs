@@ -6,7 +6,7 @@ use super::lock::Lock;
 use super::mark::Mark;
 use super::reader::{LogReader, View};
 use super::skipped::Unread;
-use crate::engine::{Filter, Start, Step, Walk as _};
+use crate::engine::{Begin, Filter, Step, Walk as _};
 use crate::error::Result;
 use crate::format::active::ActiveWalk;
 use crate::ledger::Kind;
@@ -52,7 +52,7 @@ impl LogReader {
         let options = options.filter(Filter::default());
         let (mut end, mut records) = (bound.offset, 0);
         if data_end_after(&*file, end, || options.poll())? > end {
-            let mut walk = ActiveWalk::open(file, &options, Start::Offset(end))?;
+            let mut walk = ActiveWalk::open(file, &options, Begin::Offset(end))?;
             while walk.step()? == Step::More {
                 let used = walk.spans().iter().filter(|span| span.kind != Kind::Unused);
                 end = used.map(|span| span.end).fold(end, u64::max);

@@ -9,7 +9,7 @@ use super::verify::first_damage;
 use crate::bug::OrBug;
 use crate::checksum::{Incremental, Key};
 use crate::cursor::Cursor;
-use crate::engine::{Eof, Filter, IfExists, Options, Start, Step, Walk, WriteOptions};
+use crate::engine::{Begin, Eof, Filter, IfExists, Options, Start, Step, Walk, WriteOptions};
 use crate::error::{Damage, Error, Finding, Result, name};
 use crate::format::active::{self, ActiveWalk};
 use crate::format::{self, resolve, sealed};
@@ -84,7 +84,7 @@ pub fn seal(
         .values(true)
         .eof(Eof::Final);
     refuse_source(options.on(), &*source, Some(destination))?;
-    let mut walk = ActiveWalk::open(source.clone(), &options, Start::Beginning)?;
+    let mut walk = ActiveWalk::open(source.clone(), &options, Begin::Beginning)?;
     let mut writer = sealed::Writer::create(
         destination,
         &WriteOptions::default()

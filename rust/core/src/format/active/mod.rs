@@ -34,10 +34,10 @@ pub(crate) use walk::ActiveWalk;
 pub use writer::Writer;
 pub(crate) use writer::is_unfinished;
 
-use crate::engine::lookup::WalkingLookup;
+use crate::engine::WalkingLookup;
 use crate::engine::settings::{APPENDS, FormatOption, KEY, ZERO_TORN_TAIL};
 use crate::engine::spec::{FirstUnit, Spec, Tail};
-use crate::engine::{Applied, Format, Start};
+use crate::engine::{Applied, Begin, Format};
 use crate::record::{Checked, Column, ColumnKind, Order};
 
 /// The length to which a new or opened file is filled with zeros.
@@ -71,7 +71,13 @@ pub static FORMAT: Format = Format {
     },
     numbered: None,
     detect: detect::detect,
-    walk: |source, options, start| Ok(Box::new(walk::ActiveWalk::open(source, options, start)?)),
+    walk: |source, options, opening| {
+        Ok(Box::new(walk::ActiveWalk::open(
+            source,
+            options,
+            opening.begin,
+        )?))
+    },
     split: None,
     index: None,
     lookup: |source, options| Ok(Box::new(WalkingLookup::new(&FORMAT, source, options))),
@@ -80,7 +86,7 @@ pub static FORMAT: Format = Format {
     salvage: |salvage| {
         // Copies the records one by one, and unused space as it is.
         let (source, options) = (salvage.source(), salvage.options());
-        let mut walk = ActiveWalk::open(source, options, Start::Beginning)?;
+        let mut walk = ActiveWalk::open(source, options, Begin::Beginning)?;
         salvage.carry_sound(&mut walk)
     },
     candidates: |source, options| {

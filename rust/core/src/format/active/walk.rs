@@ -14,7 +14,7 @@ use super::resync::{End, Resync, Resynced, Search};
 use super::rows::{ActiveRows, Record};
 use crate::bug::OrBug;
 use crate::checksum::Key;
-use crate::engine::{Advance, Budget, Carry, Driver, Eof, Options, Scan, Start, Types, UuidBounds};
+use crate::engine::{Advance, Begin, Budget, Carry, Driver, Eof, Options, Scan, Types, UuidBounds};
 use crate::error::{Damage, Error, Finding, Result};
 use crate::ledger::{Cause, Fate, Kind, RecordRun, Span};
 use crate::limits::LIMITS;
@@ -76,7 +76,7 @@ impl ActiveWalk {
     pub(crate) fn open(
         source: Arc<dyn Source>,
         options: &Options,
-        start: Start<'_>,
+        start: Begin<'_>,
     ) -> Result<Self> {
         ActiveScan::new(source, options, start).map(Self::new)
     }
@@ -88,7 +88,7 @@ impl ActiveWalk {
         offset: u64,
         last: Option<[u8; UUID_BYTES]>,
     ) -> Result<Self> {
-        let mut scan = ActiveScan::new(source, options, Start::Offset(offset))?;
+        let mut scan = ActiveScan::new(source, options, Begin::Offset(offset))?;
         scan.state.last = last;
         scan.state.verified = last.is_some();
         Ok(Self::new(scan))
@@ -96,7 +96,7 @@ impl ActiveWalk {
 }
 
 impl ActiveScan {
-    fn new(source: Arc<dyn Source>, options: &Options, start: Start<'_>) -> Result<Self> {
+    fn new(source: Arc<dyn Source>, options: &Options, start: Begin<'_>) -> Result<Self> {
         let Some(first_key) = options.keys.first() else {
             return Err(Error::Usage(
                 "no key was given: give at least one to verify records".to_owned(),
@@ -115,10 +115,9 @@ impl ActiveScan {
         };
         let state = match start {
             // An active segment has one part, the whole.
-            Start::Beginning | Start::Part(_) => fresh(0),
-            Start::Offset(offset) => fresh(offset),
-            Start::Carry(carry) => carry.state("an active segment")?,
-            Start::Growth(growth) => return Err(growth.unplanned()),
+            Begin::Beginning | Begin::Part(_) => fresh(0),
+            Begin::Offset(offset) => fresh(offset),
+            Begin::Carry(carry) => carry.state("an active segment")?,
         };
         let key = match state.key {
             Some(place) => options.keys.get(place),

@@ -13,7 +13,7 @@ use super::{COLUMNS, FORMAT, Sequence, Unhashed};
 use crate::checksum::Key;
 use crate::disk::{DiskRef, Handle};
 use crate::engine::settings::ZERO_TORN_TAIL;
-use crate::engine::{self, Options, Start, Walk, WriteOptions, append};
+use crate::engine::{self, Begin, Options, Walk, WriteOptions, append};
 use crate::error::Result;
 use crate::ledger::{Kind, Span, Summary};
 use crate::output::Appender;
@@ -126,7 +126,7 @@ impl Writer {
     fn find_end(&mut self, options: &WriteOptions) -> Result<()> {
         let source = Arc::new(self.out.source()?);
         let lenient = append::reading(options);
-        let mut walk = ActiveWalk::open(source.clone(), &lenient, Start::Beginning)?;
+        let mut walk = ActiveWalk::open(source.clone(), &lenient, Begin::Beginning)?;
         self.found = Summary::new(FORMAT.checked, source.path(), source.len());
         let end = append::survey(&mut walk, &mut self.found, |walk| {
             let rows = walk.rows();

@@ -16,7 +16,7 @@ use super::judge;
 use super::layout::{ITEM_BYTES, Item};
 use super::walk::ChunkedWalk;
 use crate::engine::append::survey;
-use crate::engine::{Eof, Filter, IndexSource, Options, Start};
+use crate::engine::{Begin, Eof, Filter, IndexSource, Options};
 use crate::error::{Error, Result};
 use crate::ledger::Summary;
 use crate::ledger::{Cause, Fate, Kind, Span, Tiling};
@@ -293,7 +293,7 @@ pub fn build_index(
         .filter(Filter::default())
         .eof(Eof::Final);
     let mut found = Summary::new(FORMAT.checked, log.path(), log.len());
-    let mut walk = ChunkedWalk::open(log, &options, Start::Beginning)?;
+    let mut walk = ChunkedWalk::open(log, &options, Begin::Beginning)?;
     survey(&mut walk, &mut found, |walk| {
         let mut chunks = walk.scan().chunks().iter().copied();
         chunks.try_for_each(&mut put)

@@ -14,7 +14,7 @@ use super::index;
 use super::judge::{self, Fault, Refusal};
 use super::layout::{ITEM_BYTES, Item};
 use super::walk::ChunkedScan;
-use crate::engine::{Filter, Hits, Lookup, Options, Start, Step, Unproven, Walk};
+use crate::engine::{Begin, Filter, Hits, Lookup, Options, Step, Unproven, Walk};
 use crate::error::{Error, Result};
 use crate::limits::LIMITS;
 use crate::own::Own;
@@ -264,7 +264,7 @@ impl ChunkedLookup {
             (_, rest) = others.split_at(taken);
         }
         if let (Some(&first), Some(&last)) = (unknown.first(), unknown.last()) {
-            let mut walk = ChunkedScan::new(self.source.clone(), &options, Start::Beginning)?;
+            let mut walk = ChunkedScan::new(self.source.clone(), &options, Begin::Beginning)?;
             walk.bounds.offsets = first..last + 1;
             Self::collect(walk, &unknown, &mut found)?;
         }
@@ -300,7 +300,7 @@ impl Lookup for ChunkedLookup {
 
     fn range(&self, filter: &Filter) -> Result<Box<dyn Walk>> {
         let options = self.options.clone().filter(filter.clone());
-        let walk = ChunkedScan::new(self.source.clone(), &options, Start::Beginning)?;
+        let walk = ChunkedScan::new(self.source.clone(), &options, Begin::Beginning)?;
         if filter.least("offset").or(filter.end("offset")).is_none() {
             return Ok(Box::new(walk.into_walk()));
         }

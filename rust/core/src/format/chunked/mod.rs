@@ -123,7 +123,9 @@ pub static FORMAT: Format = Format {
     },
     numbered: None,
     detect,
-    walk: |source, options, start| Ok(Box::new(walk::ChunkedWalk::open(source, options, start)?)),
+    walk: |source, options, opening| {
+        Ok(Box::new(walk::ChunkedWalk::open(source, options, opening)?))
+    },
     split: Some(part::split),
     index: Some(&INDEX_FILE),
     lookup: |source, options| Ok(Box::new(lookup::ChunkedLookup::new(source, options))),

@@ -3,13 +3,13 @@
 
 use super::layout::ALIGNMENT;
 use super::walk::ChunkedWalk;
-use crate::engine::{Salvage, Start, Step, Walk};
+use crate::engine::{Begin, Salvage, Step, Walk};
 use crate::error::Result;
 use crate::ledger::{Cause, Kind};
 use crate::saturating::saturating_usize;
 
 pub(super) fn salvage(salvage: &mut Salvage<'_>) -> Result<()> {
-    let mut walk = ChunkedWalk::open(salvage.source(), salvage.options(), Start::Beginning)?;
+    let mut walk = ChunkedWalk::open(salvage.source(), salvage.options(), Begin::Beginning)?;
     let mut is_behind_chunk = false;
     while walk.step()? == Step::More {
         for span in walk.spans() {

@@ -11,42 +11,42 @@ use super::part::ChunkRange;
 use super::state::{State, Until};
 use super::walk::{ChunkedScan, ChunkedWalk, Next};
 use crate::engine::part::another_file;
-use crate::engine::{Aim, Options, Start};
+use crate::engine::{Begin, Opening, Options, Purpose};
 use crate::error::{Error, Result};
 use crate::source::Source;
 
 impl ChunkedWalk {
-    pub(super) fn open(
+    pub(super) fn open<'a>(
         source: Arc<dyn Source>,
         options: &Options,
-        start: Start<'_>,
+        opening: impl Into<Opening<'a>>,
     ) -> Result<Self> {
-        Ok(ChunkedScan::new(source, options, start)?.into_walk())
+        Ok(ChunkedScan::new(source, options, opening)?.into_walk())
     }
 }
 
 impl ChunkedScan {
-    pub(super) fn new(
+    pub(super) fn new<'a>(
         source: Arc<dyn Source>,
         options: &Options,
-        start: Start<'_>,
+        opening: impl Into<Opening<'a>>,
     ) -> Result<Self> {
-        let state = match start {
-            Start::Part(part) => return Self::in_part(source, options, part.plan()?),
-            Start::Beginning => State::default(),
-            Start::Offset(offset) if offset.is_multiple_of(ALIGNMENT) => State {
+        let Opening { begin, purpose, .. } = opening.into();
+        let state = match begin {
+            Begin::Part(part) => return Self::in_part(source, options, part.plan()?),
+            Begin::Beginning => State::default(),
+            Begin::Offset(offset) if offset.is_multiple_of(ALIGNMENT) => State {
                 at: offset,
                 ..State::default()
             },
-            Start::Offset(offset) => {
+            Begin::Offset(offset) => {
                 return Err(Error::Usage(format!(
                     "no chunk begins at offset {offset}: chunks begin at multiples of {ALIGNMENT}"
                 )));
             }
-            Start::Carry(carry) => carry.state("a chunked segment")?,
-            Start::Growth(growth) => return Err(growth.unplanned()),
+            Begin::Carry(carry) => carry.state("a chunked segment")?,
         };
-        if options.aim == Aim::End
+        if purpose == Purpose::End
             && let Some(scan) = Self::at_last_sound(&source, options, &state)?
         {
             return Ok(scan);

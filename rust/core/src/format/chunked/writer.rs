@@ -13,7 +13,7 @@ use super::{COLUMNS, FORMAT};
 use crate::bug::OrBug;
 use crate::compress::{Encoder, bound};
 use crate::engine::settings::ZERO_TORN_TAIL;
-use crate::engine::{self, Options, Start, Walk, WriteOptions, append};
+use crate::engine::{self, Begin, Options, Walk, WriteOptions, append};
 use crate::error::{Error, Result};
 use crate::ledger::Summary;
 use crate::ledger::{Kind, Span};
@@ -111,7 +111,7 @@ impl Writer {
     ) -> Result<()> {
         let source: Arc<dyn Source> = Arc::new(self.out.source()?);
         let lenient = append::reading(options);
-        let mut walk = ChunkedWalk::open(source.clone(), &lenient, Start::Beginning)?;
+        let mut walk = ChunkedWalk::open(source.clone(), &lenient, Begin::Beginning)?;
         self.found = Summary::new(FORMAT.checked, source.path(), source.len());
         let mut tail = Tail::default();
         let end = append::survey(&mut walk, &mut self.found, |walk| {

@@ -41,7 +41,7 @@ mod writer;
 pub use single::{Single, System, decode_message, decode_system, encode_message};
 pub use writer::Writer;
 
-use crate::engine::lookup::WalkingLookup;
+use crate::engine::WalkingLookup;
 use crate::engine::settings::{APPENDS, FormatOption, OptionKind, ZERO_TORN_TAIL};
 use crate::engine::spec::{FirstUnit, Spec, Tail};
 use crate::engine::{Dialect, Format};
@@ -73,7 +73,7 @@ pub static FORMAT: Format = Format {
     },
     numbered: None,
     detect: detect::detect,
-    walk: |source, options, start| Ok(Box::new(walk::OplogWalk::open(source, options, start)?)),
+    walk: |source, options, opening| Ok(Box::new(walk::OplogWalk::open(source, options, opening)?)),
     split: None,
     index: None,
     lookup: |source, options| Ok(Box::new(WalkingLookup::new(&FORMAT, source, options))),

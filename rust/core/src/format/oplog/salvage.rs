@@ -8,14 +8,14 @@ use super::renumber::{Dropped, Edit, Renumbering};
 use super::rows::changed;
 use super::walk::OplogWalk;
 use crate::bug::OrBug;
-use crate::engine::{Salvage, Start, Step, Walk};
+use crate::engine::{Begin, Salvage, Step, Walk};
 use crate::error::{self, Error, Result};
 use crate::ledger::{Cause, Kind, Span};
 use crate::source::Window;
 
 pub(super) fn salvage(salvage: &mut Salvage<'_>) -> Result<()> {
     let dropped = find_dropped(salvage)?;
-    let mut walk = OplogWalk::open(salvage.source(), salvage.options(), Start::Beginning)?;
+    let mut walk = OplogWalk::open(salvage.source(), salvage.options(), Begin::Beginning)?;
     let mut window = Window::default();
     while walk.step()? == Step::More {
         if dropped.is_empty() {
@@ -34,7 +34,7 @@ pub(super) fn salvage(salvage: &mut Salvage<'_>) -> Result<()> {
 
 /// The numbers of the messages that are lost although others follow.
 fn find_dropped(salvage: &mut Salvage<'_>) -> Result<Dropped> {
-    let mut walk = OplogWalk::open(salvage.source(), salvage.options(), Start::Beginning)?;
+    let mut walk = OplogWalk::open(salvage.source(), salvage.options(), Begin::Beginning)?;
     let (mut dropped, mut seq, mut last) = (Dropped::default(), 0_u64, None::<Span>);
     let mut dangling = None;
     while walk.step()? == Step::More {

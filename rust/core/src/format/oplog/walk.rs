@@ -12,7 +12,8 @@ use super::message::{Frame, Record, dangling_finding};
 use super::resolved::Resolved;
 use super::rows::{Bodies, Large, OplogRows, changed};
 use crate::engine::{
-    Advance, Carry, Driver, Eof, Numbers, OfUnproven, Options, Scan, Start, check_start,
+    Advance, Begin, Carry, Driver, Eof, OffsetNumbering, Opening, Options, Scan, UnprovenPolicy,
+    check_start,
 };
 use crate::error::{Error, Finding, Result};
 use crate::ledger::{Kind, Span, Tiling};
@@ -40,6 +41,7 @@ pub(super) struct State<K = KeyTable> {
 pub(super) struct OplogScan {
     pub(super) source: Arc<dyn Source>,
     pub(super) options: Options,
+    unproven: UnprovenPolicy,
     pub(super) state: State,
     pub(super) window: Window,
     /// For reading ahead, so that the window stays where it is.
@@ -58,22 +60,21 @@ pub(super) struct OplogScan {
 pub(super) type OplogWalk = Driver<OplogScan>;
 
 impl OplogWalk {
-    pub(super) fn open(
+    pub(super) fn open<'a>(
         source: Arc<dyn Source>,
         options: &Options,
-        start: Start<'_>,
+        opening: impl Into<Opening<'a>>,
     ) -> Result<Self> {
-        OplogScan::new(source, options, start).map(Self::new)
+        OplogScan::new(source, options, opening.into()).map(Self::new)
     }
 }
 
 impl OplogScan {
-    fn new(source: Arc<dyn Source>, options: &Options, start: Start<'_>) -> Result<Self> {
-        let state = match start {
-            Start::Carry(carry) => carry.state("an oplog")?,
-            Start::Growth(growth) => return Err(growth.unplanned()),
+    fn new(source: Arc<dyn Source>, options: &Options, opening: Opening<'_>) -> Result<Self> {
+        let state = match opening.begin {
+            Begin::Carry(carry) => carry.state("an oplog")?,
             // An oplog has one part, the whole.
-            Start::Beginning | Start::Offset(_) | Start::Part(_) => State::default(),
+            Begin::Beginning | Begin::Offset(_) | Begin::Part(_) => State::default(),
         };
         check_start(state.at, &*source)?;
         if state.seq > state.at {
@@ -93,19 +94,20 @@ impl OplogScan {
             resolved: OnceLock::new(),
             spans: Vec::new(),
             options: options.clone(),
+            unproven: opening.unproven,
             source,
             state,
         };
-        match start {
-            Start::Offset(offset) => walk.skip_to(offset),
+        match opening.begin {
+            Begin::Offset(offset) => walk.skip_to(offset, opening.numbering),
             _ => Ok(walk),
         }
     }
 
     /// Continues where a message begins. Its sequence number, and the keys that it may refer to, depend on the
     /// messages before it, so those are read.
-    fn skip_to(mut self, offset: u64) -> Result<Self> {
-        if self.options.numbers == Numbers::Any && !self.options.dialect.refers_back() {
+    fn skip_to(mut self, offset: u64, numbering: OffsetNumbering) -> Result<Self> {
+        if numbering == OffsetNumbering::Any && !self.options.dialect.refers_back() {
             self.state.at = offset;
             self.tiling = Tiling::resume(offset, None);
             return Ok(self);
@@ -265,7 +267,7 @@ impl OplogScan {
     /// Handles a whole buffer that does not decode.
     pub(super) fn corrupt(&mut self, fault: Fault) -> Result<Advance> {
         let growing = self.options.eof == Eof::Growing;
-        if growing && self.options.unproven == OfUnproven::SoundPrefix {
+        if growing && self.unproven == UnprovenPolicy::SoundPrefix {
             return Ok(Advance::Wait);
         }
         if self.options.strict && !growing {

@@ -12,7 +12,7 @@ use super::message::{Frame, Message};
 use super::walk::OplogWalk;
 use super::{FORMAT, autobase};
 use crate::engine::settings::ZERO_TORN_TAIL;
-use crate::engine::{self, Dialect, Start, WriteOptions, append};
+use crate::engine::{self, Begin, Dialect, WriteOptions, append};
 use crate::error::{Error, Result};
 use crate::ledger::{Kind, Span, Summary};
 use crate::output::Appender;
@@ -72,7 +72,7 @@ impl Writer {
     fn find_end(&mut self, options: &WriteOptions) -> Result<()> {
         let source = Arc::new(self.out.source()?);
         let lenient = append::reading(options);
-        let mut walk = OplogWalk::open(source.clone(), &lenient, Start::Beginning)?;
+        let mut walk = OplogWalk::open(source.clone(), &lenient, Begin::Beginning)?;
         self.found = Summary::new(FORMAT.checked, source.path(), source.len());
         let end = append::survey(&mut walk, &mut self.found, |_| Ok(()))?;
         let Some(end) = end else { return Ok(()) };
@@ -90,7 +90,7 @@ impl Writer {
             return self.out.remove_tail(end.start..end.end, false, name);
         }
         let strict = lenient.strict(true);
-        let walk = OplogWalk::open(source, &strict, Start::Offset(end.start));
+        let walk = OplogWalk::open(source, &strict, Begin::Offset(end.start));
         Err(append::refusal(&self.out, walk))
     }
 

@@ -92,7 +92,7 @@ pub static FORMAT: Format = Format {
     },
     numbered: Some(last::numbered),
     detect: detect::detect,
-    walk: |source, options, start| Ok(Box::new(open::walk(source, options, start)?)),
+    walk: |source, options, opening| Ok(Box::new(open::walk(source, options, opening.begin)?)),
     split: Some(part::split),
     index: None,
     lookup: |source, options| Ok(Box::new(lookup::SealedLookup::open(source, options)?)),

@@ -12,7 +12,7 @@ use super::reader::Reader;
 use super::state::{EntryRange, State};
 use super::walk::{SealedScan, SealedWalk};
 use crate::checksum::Key;
-use crate::engine::{Budget, Filter, Options, Start, Step, Walk, cannot_resume};
+use crate::engine::{Begin, Budget, Filter, Options, Step, Walk, cannot_resume};
 use crate::error::{Error, Result};
 use crate::ledger::Cause;
 use crate::record::Checked;
@@ -25,10 +25,10 @@ use crate::source::Source;
 pub(super) fn walk(
     source: Arc<dyn Source>,
     options: &Options,
-    start: Start<'_>,
+    start: Begin<'_>,
 ) -> Result<SealedWalk> {
     let part = match start {
-        Start::Part(part) => Some(part.plan()?),
+        Begin::Part(part) => Some(part.plan()?),
         _ => None,
     };
     let segment = Segment::open_in(source, options, part.as_ref())?;
@@ -182,11 +182,11 @@ impl Segment {
     }
 
     /// The state at the start of a walk.
-    fn state(&self, start: Start<'_>) -> Result<State> {
+    fn state(&self, start: Begin<'_>) -> Result<State> {
         let front = &self.front;
         match start {
-            Start::Beginning => Ok(self.beginning()),
-            Start::Offset(offset) => {
+            Begin::Beginning => Ok(self.beginning()),
+            Begin::Offset(offset) => {
                 let found = match self.find(offset)? {
                     Some(message) => Some(message),
                     // Its entry may name another offset.
@@ -203,9 +203,8 @@ impl Segment {
                     ..State::before(front, message.number, message.position)
                 })
             }
-            Start::Part(part) => self.in_part(part.plan()?),
-            Start::Growth(growth) => Err(growth.unplanned()),
-            Start::Carry(_) => Err(cannot_resume("sealed")),
+            Begin::Part(part) => self.in_part(part.plan()?),
+            Begin::Carry(_) => Err(cannot_resume("sealed")),
         }
     }
 

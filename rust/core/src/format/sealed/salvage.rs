@@ -9,7 +9,7 @@ use super::trailer::Foot;
 use crate::checksum::Incremental;
 use crate::cursor::fields;
 use crate::engine::salvage::Entries;
-use crate::engine::{Salvage, Start, Step, Walk};
+use crate::engine::{Begin, Salvage, Step, Walk};
 use crate::error::Result;
 use crate::output::Spool;
 use crate::record::Checked;
@@ -39,7 +39,7 @@ impl Spilled {
 }
 
 pub(super) fn salvage(salvage: &mut Salvage<'_>) -> Result<()> {
-    let mut walk = open::walk(salvage.source(), salvage.options(), Start::Beginning)?;
+    let mut walk = open::walk(salvage.source(), salvage.options(), Begin::Beginning)?;
     let front = *walk.scan().front();
     let (mut kept, mut count, mut first) = (salvage.aside()?, 0_u64, None);
     while walk.step()? == Step::More {

@@ -102,7 +102,13 @@ pub static FORMAT: Format = Format {
     },
     numbered: None,
     detect,
-    walk: |source, options, start| Ok(Box::new(walk::TenantWalk::open(source, options, start)?)),
+    walk: |source, options, opening| {
+        Ok(Box::new(walk::TenantWalk::open(
+            source,
+            options,
+            opening.begin,
+        )?))
+    },
     split: Some(part::split),
     index: None,
     lookup: |source, options| Ok(Box::new(lookup::TocLookup::new(source, options))),

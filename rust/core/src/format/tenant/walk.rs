@@ -19,7 +19,7 @@ use super::reading::{Position, Reach, Reading};
 use super::remembered::Remembered;
 use super::rows::{Found, TenantRows};
 use super::toc::TOC_START;
-use crate::engine::{Advance, Driver, Filter, Options, Scan, Start, cannot_resume};
+use crate::engine::{Advance, Begin, Driver, Filter, Options, Scan, cannot_resume};
 use crate::error::{Damage, Error, Result};
 use crate::ledger::{Kind, Span};
 use crate::limits::LIMITS;
@@ -49,19 +49,18 @@ impl TenantWalk {
     pub(super) fn open(
         source: Arc<dyn Source>,
         options: &Options,
-        start: Start<'_>,
+        start: Begin<'_>,
     ) -> Result<Self> {
         let front = Arc::new(Front::read(&*source, options)?);
         match start {
-            Start::Beginning => Ok(Self::new(TenantScan::begin(source, options, front))),
-            Start::Part(part) => {
+            Begin::Beginning => Ok(Self::new(TenantScan::begin(source, options, front))),
+            Begin::Part(part) => {
                 TenantScan::in_part(Input::new(source, options, front), part.plan()?)
             }
-            Start::Offset(offset) => {
+            Begin::Offset(offset) => {
                 TenantScan::from_message(Input::new(source, options, front), offset).map(Self::new)
             }
-            Start::Carry(_) => Err(cannot_resume("tenant")),
-            Start::Growth(growth) => Err(growth.unplanned()),
+            Begin::Carry(_) => Err(cannot_resume("tenant")),
         }
     }
 }

@@ -19,11 +19,11 @@ use std::path::Path;
 use layout::{HEADER_BYTES, encode, header};
 use walk::TfRecordWalk;
 
+use crate::engine::WalkingLookup;
 use crate::engine::appended::Appended;
-use crate::engine::lookup::WalkingLookup;
 use crate::engine::settings::{APPENDS, ZERO_TORN_TAIL};
 use crate::engine::spec::{FirstUnit, Spec, Tail};
-use crate::engine::{Format, Likelihood, Options, Start, append};
+use crate::engine::{Begin, Format, Likelihood, Options, append};
 use crate::error::{Finding, Result};
 use crate::ledger::{Kind, Span};
 use crate::record::{Checked, Column, ColumnKind};
@@ -49,7 +49,13 @@ pub(crate) static FORMAT: Format = Format {
     },
     numbered: None,
     detect,
-    walk: |source, options, start| Ok(Box::new(TfRecordWalk::open(source, options, start)?)),
+    walk: |source, options, opening| {
+        Ok(Box::new(TfRecordWalk::open(
+            source,
+            options,
+            opening.begin,
+        )?))
+    },
     split: None,
     index: None,
     lookup: |source, options| Ok(Box::new(WalkingLookup::new(&FORMAT, source, options))),
@@ -61,7 +67,7 @@ pub(crate) static FORMAT: Format = Format {
     // Zeros at the end are left out too: TensorFlow takes them for damage.
     salvage: |salvage| {
         let (source, options) = (salvage.source(), salvage.options());
-        let mut walk = TfRecordWalk::open(source, options, Start::Beginning)?;
+        let mut walk = TfRecordWalk::open(source, options, Begin::Beginning)?;
         salvage.carry_those(&mut walk, |span| span.kind == Kind::Record)
     },
     candidates: |source, _| Ok(Some(Box::new(candidates::TfRecords(source.clone())))),

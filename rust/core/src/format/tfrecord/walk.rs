@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use super::layout::{HEADER_BYTES, Header, data, header};
 use crate::bug::OrBug;
 use crate::cursor::Cursor;
-use crate::engine::{Advance, Budget, Carry, Driver, Eof, Options, Scan, Start, check_start};
+use crate::engine::{Advance, Begin, Budget, Carry, Driver, Eof, Options, Scan, check_start};
 use crate::error::{Error, Finding, Result};
 use crate::ledger::{Cause, Fate, Kind, Span, Tiling};
 use crate::limits::LIMITS;
@@ -61,15 +61,14 @@ impl TfRecordWalk {
     pub(super) fn open(
         source: Arc<dyn Source>,
         options: &Options,
-        start: Start<'_>,
+        start: Begin<'_>,
     ) -> Result<Self> {
         let mut state = State::default();
         match start {
-            Start::Carry(carry) => state = carry.state("a TFRecord file")?,
-            Start::Growth(growth) => return Err(growth.unplanned()),
-            Start::Offset(at) => state.at = at,
+            Begin::Carry(carry) => state = carry.state("a TFRecord file")?,
+            Begin::Offset(at) => state.at = at,
             // A file has one part, the whole.
-            Start::Beginning | Start::Part(_) => {}
+            Begin::Beginning | Begin::Part(_) => {}
         }
         check_start(state.at, &*source)?;
         let [window, probe, pieces] = Default::default();

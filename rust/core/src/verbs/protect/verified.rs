@@ -5,7 +5,9 @@ use std::sync::Arc;
 
 use super::Protection;
 use crate::engine::position::CarryHead;
-use crate::engine::{Carry, Eof, Filter, Format, Numbers, Options, Start, Step};
+use crate::engine::{
+    Begin, Carry, Eof, Filter, Format, OffsetNumbering, Opening, Options, Start, Step,
+};
 use crate::error::{Error, Result};
 use crate::format::{open, resolve};
 use crate::ledger::{Kind, Span};
@@ -75,7 +77,7 @@ impl Verified {
         {
             return Ok(verified);
         }
-        let (verified, is_damaged) = job.walk(Start::Beginning, &mut progress)?;
+        let (verified, is_damaged) = job.walk(Begin::Beginning, &mut progress)?;
         if is_damaged && !protection.as_it_is {
             return Err(first_damage(job.source, &job.options.eof(Eof::Final)));
         }
@@ -110,9 +112,9 @@ impl Walking {
             return Ok(None);
         }
         let (verified, is_damaged) = if self.is_independent() {
-            self.walk(Start::Offset(covered), progress)?
+            self.walk(Begin::Offset(covered), progress)?
         } else if let Some(carry) = self.carry_at(covered)? {
-            self.walk(Start::Carry(&carry), progress)?
+            self.walk(Begin::Carry(&carry), progress)?
         } else {
             return Ok(None);
         };
@@ -176,12 +178,18 @@ impl Walking {
     /// Verifies the file from there on. Gives also whether it is damaged before where it would be covered to.
     fn walk(
         &self,
-        start: Start<'_>,
+        begin: Begin<'_>,
         progress: &mut dyn FnMut(u64) -> Result<()>,
     ) -> Result<(Verified, bool)> {
-        let mut options = self.options.clone().eof(Eof::Final);
-        options.numbers = Numbers::Any;
-        let mut walk = open(self.source.clone(), &options, start)?;
+        let options = self.options.clone().eof(Eof::Final);
+        let opening = Opening {
+            begin,
+            numbering: OffsetNumbering::Any,
+            ..Opening::default()
+        };
+        let mut walk = self
+            .format
+            .open_for(self.source.clone(), &options, opening)?;
         let (mut report, mut tail) = (Report::of(self.format, &*self.source), Tail::default());
         while walk.step()? == Step::More {
             report.add(&*walk);
