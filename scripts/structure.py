@@ -33,13 +33,15 @@ LONG_LINES: Final = 60
 """A function with more lines is long."""
 FEW_BOOLS: Final = 3
 """A struct with more bool fields needs a budget of its own."""
+LAYERED: Final = "rust/core"
+"""The crate that has layers."""
 COUNTED_CRATES: Final = ("rust/core", "rust/highway-batch", "rust/parity-code")
 """Crates whose code lines have a budget."""
 SHOWN_PLACES: Final = 20
 HEADER: Final = """\
 # Budgets of the Rust code's structure. `make lint` fails if a measurement is above or below its budget.
-# `make structure STRUCTURE_ARGS=--update` writes this file. Only [[circles.allowed]] is written by hand: move a circle
-# of `files` there, with a `reason`, if it is to stay.
+# `make structure STRUCTURE_ARGS=--update` writes this file. Only [layers] is written by hand: files and folders of the
+# core, from the lowest layer to the highest. A layer takes names from itself and from those before it.
 """
 LOWER: Final = "make structure STRUCTURE_ARGS=--update"
 RAISE: Final = 'make structure STRUCTURE_ARGS="--update --raise"'
@@ -69,57 +71,38 @@ class Problem(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Allowed:
-    """A circle of files that is to stay."""
-
-    files: list[str]
-    reason: str
-
-
-@dataclass(frozen=True)
 class Budget:
     """What rust/structure.toml allows."""
 
     numbers: Numbers
-    folders: list[list[str]]
-    """Circles between folders."""
-    files: list[list[str]]
-    """Circles between files that are to go."""
-    allowed: list[Allowed]
+    layers: dict[str, list[str]]
+    """Files and folders of the core by the layer's name, the lowest first."""
 
     @classmethod
     def read(cls, file: Path) -> Budget:
         """Read the file; without one nothing is allowed.
 
         Raises:
-            StructureError: it is malformed, or a circle has no reason.
+            StructureError: it is malformed.
         """
         try:
             found: dict[str, Any] = tomllib.loads(file.read_text(encoding="utf-8"))
-            circles = found.pop("circles", {})
+            layers = {str(name): [str(room) for room in rooms] for name, rooms in found.pop("layers", {}).items()}
             numbers = {section: {str(key): int(most) for key, most in keys.items()} for section, keys in found.items()}
-            folders, files = ([sorted(each) for each in circles.get(kind, [])] for kind in ("folders", "files"))
-            allowed = [
-                Allowed(sorted(each["files"]), str(each.get("reason", ""))) for each in circles.get("allowed", [])
-            ]
         except FileNotFoundError:
-            return cls({}, [], [], [])
+            return cls({}, {})
         except (ValueError, TypeError, KeyError, AttributeError) as error:
             raise StructureError(f"{BUDGET} cannot be read: {error}: restore it, or remove it and {RAISE}") from None
-        for each in allowed:
-            if not each.reason.strip():
-                raise StructureError(f"{BUDGET}: [[circles.allowed]] of {each.files[0]} has no reason: write one")
-        return cls(numbers, folders, files, allowed)
+        return cls(numbers, layers)
 
     def toml(self) -> str:
         """Return what the file has to say."""
         lines = [HEADER]
         for section, numbers in self.numbers.items():
             lines += [f"[{section}]", *(f"{key_toml(key)} = {number}" for key, number in numbers.items()), ""]
-        lines += ["[circles]", *circles_toml("folders", self.folders), *circles_toml("files", self.files)]
-        for each in self.allowed:
-            reason = json.dumps(each.reason, ensure_ascii=False)
-            lines += ["", "[[circles.allowed]]", f"reason = {reason}", *members_toml("files = [", each.files, "]")]
+        lines += ["[layers]"]
+        for name, rooms in self.layers.items():
+            lines += [f"{key_toml(name)} = [", *(f"    {json.dumps(room)}," for room in rooms), "]"]
         return "\n".join(lines) + "\n"
 
 
@@ -199,18 +182,8 @@ class Measured:
         ]
 
     def budget(self, old: Budget) -> Budget:
-        """Return the budget that allows what was measured. Reasons are kept."""
-        circles = [list(circle.members) for circle in self.file_circles]
-        allowed = [
-            Allowed(circle, each.reason) for each in old.allowed for circle in circles if set(circle) <= set(each.files)
-        ]
-        staying = [each.files for each in allowed]
-        return Budget(
-            self.numbers,
-            [list(circle.members) for circle in self.folder_circles],
-            [circle for circle in circles if circle not in staying],
-            allowed,
-        )
+        """Return the budget that allows what was measured. Layers are kept."""
+        return Budget(self.numbers, old.layers)
 
 
 def measure(root: Path) -> Measured:
@@ -245,10 +218,9 @@ def compare(measured: Measured, budget: Budget, changed: Mapping[str, set[int]])
                 problems.append(Problem(True, f"{text}: remove {number - most}", details))
             elif number < most:
                 problems.append(Problem(False, f"{text}: lower the budget", []))
-    problems += compare_circles("folders", measured.folder_circles, budget.folders)
-    problems += compare_circles(
-        "files", measured.file_circles, [*budget.files, *(each.files for each in budget.allowed)]
-    )
+    problems += circle_problems("folders", measured.folder_circles)
+    problems += circle_problems("files", measured.file_circles)
+    problems += layer_problems(measured.crates, budget.layers)
     return problems
 
 
@@ -264,32 +236,44 @@ def describe(spots: Sequence[Spot], changed: Mapping[str, set[int]], section: st
     return lines
 
 
-def compare_circles(kind: str, found: Sequence[Circle], budgeted: list[list[str]]) -> Iterator[Problem]:
-    """Yield where circles differ from those of the budget. A circle may become smaller, or break up."""
+def circle_problems(kind: str, found: Sequence[Circle]) -> Iterator[Problem]:
+    """Yield the circles, none of which is allowed."""
     for circle in found:
-        members = set(circle.members)
-        if list(circle.members) in budgeted:
+        text = f"{len(circle.members)} {kind} are a circle: {', '.join(circle.members)}: remove one of these imports"
+        yield Problem(True, text, shortened([str(tie) for tie in circle.ties]))
+
+
+def layer_problems(crates: Sequence[Crate], layers: Mapping[str, list[str]]) -> Iterator[Problem]:
+    """Yield the files that are in no layer, and the imports from a higher layer."""
+    heights = {f"{LAYERED}/src/{room}": height for height, rooms in enumerate(layers.values()) for room in rooms}
+
+    def height(path: str) -> int | None:
+        parts = path.split("/")
+        places = ("/".join(parts[:count]) for count in range(len(parts), 0, -1))
+        return next((heights[place] for place in places if place in heights), None)
+
+    names = list(layers)
+    for crate in crates:
+        if crate.name != LAYERED or not layers:
             continue
-        text = f"{BUDGET}: [circles] {kind}: {len(members)} {kind} are a circle: {', '.join(circle.members)}"
-        if any(members < set(each) for each in budgeted):
-            yield Problem(False, f"{text}: fewer than budgeted: lower the budget", [])
-            continue
-        known = max((members & set(each) for each in budgeted), key=len, default=set[str]())
-        joined = members - known
-        # Of a circle that grew, only what ties the new members to it.
-        ties = [
-            str(tie)
-            for tie in circle.ties
-            if not known or {tie.source, tie.target, folder_of(tie.source), folder_of(tie.target)} & joined
-        ]
-        if len(ties) > SHOWN_PLACES:
-            ties[SHOWN_PLACES:] = [f"and {len(ties) - SHOWN_PLACES} more: make structure lists all"]
-        news = f"new in it: {', '.join(sorted(joined))}" if known else "it is new"
-        yield Problem(True, f"{text}: {news}: remove one of these imports", ties)
-    for each in budgeted:
-        if not any(set(circle.members) & set(each) for circle in found):
-            text = f"{BUDGET}: [circles] {kind}: these are not a circle any more: {', '.join(each)}"
-            yield Problem(False, f"{text}: lower the budget", [])
+        for source in crate.sources:
+            if height(source.path) is None:
+                yield Problem(True, f"{source.path} is in no layer: add it to [layers] in {BUDGET}", [])
+        upward: dict[tuple[int, int], list[str]] = defaultdict(list)
+        for tie in crate.ties:
+            low, high = height(tie.source), height(tie.target)
+            if low is not None and high is not None and low < high:
+                upward[low, high].append(str(tie))
+        for (low, high), ties in sorted(upward.items()):
+            text = f"the layer {names[low]} takes names from {names[high]}, which is above it: remove these imports"
+            yield Problem(True, text, shortened(ties))
+
+
+def shortened(ties: list[str]) -> list[str]:
+    """Return as many imports as are shown."""
+    if len(ties) > SHOWN_PLACES:
+        ties[SHOWN_PLACES:] = [f"and {len(ties) - SHOWN_PLACES} more: make structure lists all"]
+    return ties
 
 
 def changed_lines(root: Path) -> dict[str, set[int]]:
@@ -326,19 +310,6 @@ def git(root: Path, *arguments: str) -> str:
 def key_toml(key: str) -> str:
     """Return a key as TOML."""
     return key if re.fullmatch(r"[A-Za-z0-9_-]+", key) else json.dumps(key)
-
-
-def members_toml(opening: str, members: Sequence[str], closing: str) -> list[str]:
-    """Return a list of strings as lines of TOML."""
-    indent = " " * (len(opening) - len(opening.lstrip()))
-    return [opening, *(f"{indent}    {json.dumps(member)}," for member in members), f"{indent}{closing}"]
-
-
-def circles_toml(key: str, circles: Sequence[Sequence[str]]) -> list[str]:
-    """Return a list of circles as lines of TOML."""
-    if not circles:
-        return [f"{key} = []"]
-    return [f"{key} = [", *(line for each in circles for line in members_toml("    [", each, "],")), "]"]
 
 
 def show(measured: Measured) -> Iterator[str]:

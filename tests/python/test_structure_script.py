@@ -389,7 +389,7 @@ CLEAN = {
 POOR = {
     "lib.rs": "mod a;\nmod b;\n",
     "a.rs": "use crate::b::B;\nfn f() { x.unwrap_or(y) }\n",
-    "b.rs": "use crate::a::A;\nstruct B { a: bool, b: bool, c: bool, d: bool }\n" + LONG,
+    "b.rs": "use other::A;\nstruct B { a: bool, b: bool, c: bool, d: bool }\n" + LONG,
 }
 
 
@@ -437,14 +437,14 @@ def edit(root: Path, old: str, new: str) -> None:
         (
             {"b.rs": CLEAN["b.rs"] + "use crate::a::A;\n"},
             [
-                "[circles] files: 2 files are a circle: rust/core/src/a.rs, rust/core/src/b.rs: it is new: remove one",
+                "2 files are a circle: rust/core/src/a.rs, rust/core/src/b.rs: remove one of these imports",
                 "    rust/core/src/b.rs:4 -> rust/core/src/a.rs: A",
             ],
         ),
         (
             {"b.rs": "mod c;\npub struct B;\n", "b/c.rs": "use super::B;", "a.rs": "use crate::b::c::C;"},
             [
-                "[circles] folders: 2 folders are a circle: rust/core/src, rust/core/src/b: it is new: remove one",
+                "2 folders are a circle: rust/core/src, rust/core/src/b: remove one of these imports",
                 "    rust/core/src/a.rs:1 -> rust/core/src/b/c.rs: C",
             ],
         ),
@@ -466,12 +466,8 @@ def test_what_is_above_its_budget_fails_and_says_where(
     [
         ({"lib.rs": "mod a; mod b;"}, "[code_lines] rust/core: budget 67, found 66: lower the budget"),
         ({"a.rs": "use crate::b::B;\n"}, "[silent_defaults] unwrap_or: budget 1, found 0: lower the budget"),
-        ({"b.rs": "use crate::a::A;\n"}, "[functions] over_60_lines: budget 1, found 0: lower the budget"),
-        ({"b.rs": "use crate::a::A;\n"}, "[bools] rust/core/src/b.rs: B: budget 4, found 0: lower the budget"),
-        (
-            {"a.rs": ""},
-            "[circles] files: these are not a circle any more: rust/core/src/a.rs, rust/core/src/b.rs: lower",
-        ),
+        ({"b.rs": "use other::A;\n"}, "[functions] over_60_lines: budget 1, found 0: lower the budget"),
+        ({"b.rs": "use other::A;\n"}, "[bools] rust/core/src/b.rs: B: budget 4, found 0: lower the budget"),
     ],
 )
 def test_what_is_below_its_budget_fails_until_it_is_lowered(
@@ -519,61 +515,36 @@ def test_what_the_budget_names_and_nothing_measures_is_below(
     assert "[other] name: budget 1, found 0: lower the budget" in told
 
 
-CIRCLE_OF_3 = {**ROUND, "c.rs": "use crate::a::A;"}
+LAYERS = """
+[layers]
+low = ["b.rs"]
+high = ["lib.rs", "a.rs"]
+"""
 
 
-def test_a_circle_may_shrink_but_not_grow(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    budgeted(tmp_path, CIRCLE_OF_3)
-    write(tmp_path, {"b.rs": "use crate::a::A;"})
+def test_a_layer_takes_names_from_those_before_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    budgeted(tmp_path, CLEAN)
+    edit(tmp_path, "[layers]\n", LAYERS)
+    assert run(tmp_path, capsys)[0] == 0
+    edit(tmp_path, LAYERS, LAYERS.replace('"b.rs"', '"a.rs"').replace('"lib.rs", "a.rs"', '"lib.rs", "b.rs"'))
     status, _, told = run(tmp_path, capsys)
     assert status == 1
-    assert "2 files are a circle: rust/core/src/a.rs, rust/core/src/b.rs: fewer than budgeted: lower the budget" in told
+    assert "the layer low takes names from high, which is above it: remove these imports" in told
+    assert "    rust/core/src/a.rs:1 -> rust/core/src/b.rs: B" in told
+
+
+def test_each_file_of_the_core_is_in_a_layer(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    budgeted(tmp_path, CLEAN)
+    edit(tmp_path, "[layers]\n", LAYERS)
+    write(tmp_path, {"lib.rs": "mod a; mod b; mod c;", "c/mod.rs": ""})
+    assert "rust/core/src/c/mod.rs is in no layer: add it to [layers]" in run(tmp_path, capsys)[2]
+    # A folder stands for its files, and is kept when the budget is written anew.
+    edit(tmp_path, '"a.rs"', '"a.rs", "c"')
     assert run(tmp_path, capsys, "--update")[0] == 0
-    write(tmp_path, {"b.rs": "use crate::{a::A, c::C};"})
-    status, _, told = run(tmp_path, capsys)
-    assert status == 1
-    assert "new in it: rust/core/src/c.rs: remove one of these imports" in told
-    # Only what ties the new file.
-    assert "rust/core/src/b.rs:1 -> rust/core/src/c.rs: C" in told
-    assert "rust/core/src/a.rs:1 -> rust/core/src/b.rs" not in told
-
-
-def allow(root: Path, reason: str) -> None:
-    """Name the circles of the budget, with a reason, as those that are to stay."""
-    text = (root / structure.BUDGET).read_text(encoding="utf-8")
-    before, files = text.split("files = [\n", 1)
-    files = files.replace("    [\n", "").replace("    ],\n", "")
-    (root / structure.BUDGET).write_text(
-        f"{before}files = []\n\n[[circles.allowed]]\n{reason}files = [\n{files}", encoding="utf-8"
-    )
-
-
-def test_a_circle_that_is_to_stay_has_a_reason(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    allow(budgeted(tmp_path, CIRCLE_OF_3), 'reason = "a says \\"b\\""\n')
     assert run(tmp_path, capsys)[0] == 0
-    # It stays with its reason when the file is written anew, even smaller.
-    write(tmp_path, {"b.rs": "use crate::a::A;"})
-    assert run(tmp_path, capsys, "--update")[0] == 0
-    budget = structure.Budget.read(tmp_path / structure.BUDGET)
-    assert budget.files == []
-    assert budget.allowed == [structure.Allowed(["rust/core/src/a.rs", "rust/core/src/b.rs"], 'a says "b"')]
-    assert run(tmp_path, capsys)[0] == 0
-    # It goes when the circle does.
-    write(tmp_path, {"b.rs": ""})
-    assert "these are not a circle any more" in run(tmp_path, capsys)[2]
-    assert run(tmp_path, capsys, "--update")[0] == 0
-    assert structure.Budget.read(tmp_path / structure.BUDGET).allowed == []
 
 
-@pytest.mark.parametrize("reason", ["", 'reason = " "\n'])
-def test_a_circle_without_a_reason_is_an_error(tmp_path: Path, capsys: pytest.CaptureFixture[str], reason: str) -> None:
-    allow(budgeted(tmp_path, CIRCLE_OF_3), reason)
-    status, _, told = run(tmp_path, capsys)
-    assert status == 2
-    assert told == "rust/structure.toml: [[circles.allowed]] of rust/core/src/a.rs has no reason: write one\n"
-
-
-@pytest.mark.parametrize("text", ["[", "a = 1", "[functions]\na = 'b'", "circles = 1", "[[circles.allowed]]\n"])
+@pytest.mark.parametrize("text", ["[", "a = 1", "[functions]\na = 'b'", "layers = 1"])
 def test_a_malformed_budget_is_an_error(tmp_path: Path, capsys: pytest.CaptureFixture[str], text: str) -> None:
     write(tmp_path, CLEAN)
     (tmp_path / structure.BUDGET).write_text(text, encoding="utf-8")
@@ -630,7 +601,7 @@ def test_silent_defaults_are_listed_by_kind(tmp_path: Path, capsys: pytest.Captu
 
 
 def test_all_measurements_are_shown(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    write(tmp_path, POOR)
+    write(tmp_path, {**POOR, "b.rs": POOR["b.rs"].replace("other", "crate::a")})
     write(tmp_path, {"lib.rs": "mod a;\n", "a/mod.rs": "mod b;", "a/b.rs": "struct C;\n"}, crate="py")
     status, told, _ = run(tmp_path, capsys, "--show")
     assert status == 0
