@@ -1,7 +1,7 @@
 //! Thresholds of reading and writing.
 //!
 //! Most change only speed and memory. These change results: the search budget (`search_*`, `generous_search_bytes`,
-//! `plausible_bytes`, `pending_blocks`), `wrong_key_records`, `candidate_entries`, `max_parts` and `unwanted_bytes`.
+//! `plausible_bytes`, `pending_blocks`), `wrong_key_records`, `candidate_entries`, `key_table_bytes`, `max_parts` and `unwanted_bytes`.
 //! Fuzzing builds (`--cfg fuzzing`) have tiny values, so that small inputs reach both sides of each threshold.
 
 macro_rules! limits {
@@ -191,7 +191,5 @@ limits! {
     /// How many bytes of keys are read at once.
     keys_ahead_bytes: u64 = 32 << 10, fuzzing 64;
     /// How many bytes of memory a table of keys may take.
-    key_table_bytes: u64 = 16 << 20, fuzzing 256;
-    /// One signpost for so many owners of late keys. The entries between two signposts are read at once.
-    late_key_stride: u64 = 256, fuzzing 2;
+    key_table_bytes: u64 = 256 << 20, fuzzing 256 << 20;
 }

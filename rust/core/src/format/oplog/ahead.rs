@@ -75,7 +75,6 @@ impl OplogScan {
         let scope = Scope {
             seq: Some(self.state.seq),
             keys: &self.state.keys,
-            resolved: None,
         };
         let pieces = Pieces {
             source: &*self.source,
@@ -93,7 +92,8 @@ impl OplogScan {
             return Ok(());
         };
         let mut piece = Vec::new();
-        self.state.keys.begin(self.state.seq, keys.len)?;
+        let path = self.source.path();
+        self.state.keys.begin(self.state.seq, keys.len, path)?;
         let mut at = keys.at;
         while at < keys.end() {
             self.options.poll()?;
@@ -101,7 +101,7 @@ impl OplogScan {
             piece.resize(saturating_usize(len), 0);
             self.source
                 .read_exact_at(record.start().saturating_add(at), &mut piece)?;
-            self.state.keys.extend(&piece)?;
+            self.state.keys.extend(&piece);
             at += len;
         }
         Ok(())

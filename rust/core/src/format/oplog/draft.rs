@@ -12,7 +12,6 @@ use super::layout::columns::{ABI, BATCH, CHECKPOINT, CHECKPOINTER, CLOCK, KEYS, 
 use super::layout::compact::{Body, Bytes, Counts, Items, KEY_BYTES, Key, Read, Reader, Run};
 use super::layout::heads::{heads, read_heads};
 use crate::record::Value;
-use crate::saturating::saturating_usize;
 
 /// The fields of System.
 #[derive(Clone, Copy, Debug)]
@@ -50,8 +49,6 @@ pub(super) struct Scope<'a> {
     pub(super) seq: Option<u64>,
     /// The keys of the messages before it. May include its own and later ones.
     pub(super) keys: &'a KeyTable,
-    /// The key of each clock entry, if the keys are not all in memory.
-    pub(super) resolved: Option<&'a [Option<Key>]>,
 }
 
 impl System {
@@ -116,7 +113,7 @@ impl Message {
         for place in 0..self.clock.count {
             let reference = Reference::read(reader)?;
             let own = scope.seq == Some(reference.seq) && reference.offset < self.key_count();
-            if !own && !scope.has_before(reference)? {
+            if !own && scope.key(reference).is_none() {
                 return Ok(Some((place, reference)));
             }
         }
@@ -175,12 +172,12 @@ impl Message {
     /// The clock of `draft-1.1`, with the keys that its references resolve to.
     fn references<'a>(&self, body: Body<'a>, scope: Scope<'a>) -> Read<Value<'a>> {
         let mut reader = body.reader(self.clock.at);
-        let entry = |place| {
+        let entry = |_| {
             let reference = Reference::read(&mut reader)?;
             let key = if scope.seq == Some(reference.seq) {
                 self.own_key(body, reference.offset)
             } else {
-                scope.key(place, reference).map(<[u8; 32]>::as_slice)
+                scope.key(reference).map(<[u8; 32]>::as_slice)
             };
             Ok(Value::Struct(vec![
                 key.map_or(Value::Null, Value::Binary),
@@ -215,21 +212,10 @@ impl Reference {
 }
 
 impl<'a> Scope<'a> {
-    /// Whether an earlier message has this key. Later ones' keys do not resolve, even if they are already known.
-    fn has_before(&self, reference: Reference) -> crate::error::Result<bool> {
-        match self.seq.filter(|own| reference.seq < *own) {
-            Some(_) => self.keys.has(reference.seq, reference.offset),
-            None => Ok(false),
-        }
-    }
-
-    /// The key of an earlier message that the clock entry at `place` refers to.
-    fn key(&self, place: u64, reference: Reference) -> Option<&'a Key> {
+    /// The key of an earlier message that a clock entry refers to. Later ones' keys do not resolve, even if they are already known.
+    fn key(&self, reference: Reference) -> Option<&'a Key> {
         self.seq.filter(|own| reference.seq < *own)?;
-        match self.resolved {
-            Some(resolved) => resolved.get(saturating_usize(place))?.as_ref(),
-            None => self.keys.get_early(reference.seq, reference.offset),
-        }
+        self.keys.get(reference.seq, reference.offset)
     }
 }
 

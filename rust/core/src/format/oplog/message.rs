@@ -2,7 +2,7 @@
 
 use super::draft::{Reference, Scope};
 use super::keys::KeyTable;
-use super::layout::compact::{Body, Bytes, Items, KEY_BYTES, Key, Read, Reader, Run, uint_bytes};
+use super::layout::compact::{Body, Bytes, Items, KEY_BYTES, Read, Reader, Run, uint_bytes};
 use super::{autobase, draft};
 use crate::engine::Dialect;
 use crate::error::Finding;
@@ -146,11 +146,7 @@ impl Record {
         keys: &KeyTable,
     ) -> Read<Self> {
         let message = Message::read(&mut body.reader(0), dialect)?;
-        let scope = Scope {
-            seq,
-            keys,
-            resolved: None,
-        };
+        let scope = Scope { seq, keys };
         let dangling = message.dangling(body, scope)?.is_some();
         Ok(Self {
             position: 0,
@@ -192,12 +188,10 @@ impl Record {
         body: Body<'a>,
         column: usize,
         keys: &'a KeyTable,
-        resolved: Option<&'a [Option<Key>]>,
     ) -> Read<Value<'a>> {
         let scope = Scope {
             seq: self.seq,
             keys,
-            resolved,
         };
         match &self.message {
             Message::Draft(message) => message.field(body, column, scope),

@@ -15,7 +15,7 @@
 //!   the npm package)
 //! - `message`, one of any dialect in its frame, and `single`, one without a frame
 //! - `ahead` and `pieces`, messages that are larger than a window, and the frames after a corrupt one
-//! - `keys`, `late_keys` and `resolved`, keys of other messages
+//! - `keys`, of other messages
 //! - `renumber`, numbers that change when a message is dropped
 //!
 //! It has no judge, because the only check is that messages decode. It has no parts and no look-up by an index.
@@ -26,12 +26,10 @@ mod detect;
 mod draft;
 mod encode;
 mod keys;
-mod late_keys;
 mod layout;
 mod message;
 mod pieces;
 mod renumber;
-mod resolved;
 mod rows;
 mod salvage;
 mod single;

@@ -8,9 +8,8 @@ use super::layout::columns::{
     ABI, BATCH, CHECKPOINT, CHECKPOINTER, CLOCK, DIGEST, FLAGS, KEYS, MAX_SUPPORTED_VERSION, SEQ,
     TRACE, VALUE, VERSION,
 };
-use super::layout::compact::{Body, Key, Run};
+use super::layout::compact::{Body, Run};
 use super::message::Record;
-use super::resolved::Resolved;
 use crate::bug::OrBug;
 use crate::error::{Error, Result};
 use crate::ledger::Cause;
@@ -113,8 +112,6 @@ pub(super) struct OplogRows<'a> {
     /// Whether values are wanted.
     pub(super) values: bool,
     pub(super) keys: &'a KeyTable,
-    /// What references resolve to. Computed on first use, if the keys are not all in memory.
-    pub(super) resolved: &'a OnceLock<Resolved>,
 }
 
 impl<'a> OplogRows<'a> {
@@ -124,15 +121,6 @@ impl<'a> OplogRows<'a> {
     )]
     fn record(&self, row: usize) -> &'a Record {
         &self.records[row]
-    }
-
-    /// The keys of a row's clock entries, if the keys are not all in memory.
-    fn resolved_of(&self, row: usize, column: usize) -> Option<&'a [Option<Key>]> {
-        if self.keys.is_in_memory() || column != CLOCK {
-            return None;
-        }
-        let all = || Resolved::of(self.records, self.keys, |record| self.body(record));
-        Some(self.resolved.get_or_init(all).row(row))
     }
 
     fn body(&self, record: &Record) -> Option<Body<'a>> {
@@ -185,8 +173,7 @@ impl Rows for OplogRows<'_> {
         let Some(body) = self.body(record) else {
             return Value::Null;
         };
-        let resolved = self.resolved_of(row, column);
-        let field = record.field(body, column, self.keys, resolved);
+        let field = record.field(body, column, self.keys);
         match (field, self.bodies) {
             (Ok(value), _) => value,
             (Err(_), Bodies::Large(large)) => {

@@ -1,14 +1,11 @@
 //! Single messages from anywhere: bodies in another format, a column of a table, a message of a queue.
 
-use std::sync::OnceLock;
-
 use super::draft;
 use super::encode::Naming;
 use super::keys::KeyTable;
 use super::layout::compact::{Body, Stop};
 use super::layout::fields;
 use super::message::Record;
-use super::resolved::Resolved;
 use super::rows::{Bodies, OplogRows};
 use super::{autobase, encode};
 use crate::engine::Dialect;
@@ -21,7 +18,6 @@ pub struct Single<B> {
     bytes: B,
     record: Record,
     keys: KeyTable,
-    resolved: OnceLock<Resolved>,
 }
 
 impl<B> Own for Single<B> {}
@@ -33,7 +29,6 @@ impl<B: AsRef<[u8]> + Send> RecordSet for Single<B> {
             bodies: Bodies::From(0, self.bytes.as_ref()),
             values: true,
             keys: &self.keys,
-            resolved: &self.resolved,
         })
     }
 }
@@ -58,7 +53,6 @@ pub fn decode_message<B: AsRef<[u8]> + Send>(
         record: record.map_err(damage)?,
         bytes,
         keys,
-        resolved: OnceLock::new(),
     })
 }
 

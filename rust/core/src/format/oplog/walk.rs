@@ -1,7 +1,7 @@
 //! The walk: hops from buffer to buffer and decodes each. After one that does not decode, continues only if the
 //! framing proves itself.
 
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
@@ -9,7 +9,6 @@ use super::draft::Scope;
 use super::keys::KeyTable;
 use super::layout::compact::{Body, Fault, MAX_UINT_BYTES, Stop};
 use super::message::{Frame, Record, dangling_finding};
-use super::resolved::Resolved;
 use super::rows::{Bodies, Large, OplogRows, changed};
 use crate::engine::{
     Advance, Begin, Carry, Driver, Eof, OffsetNumbering, Opening, Options, Scan, UnprovenPolicy,
@@ -51,8 +50,6 @@ pub(super) struct OplogScan {
     /// The offset of the first byte of the window that contains `records`.
     base: u64,
     pub(super) large: Option<Large>,
-    /// What the references of `records` resolve to. Computed on first use.
-    resolved: OnceLock<Resolved>,
     spans: Vec<Span>,
 }
 
@@ -91,7 +88,6 @@ impl OplogScan {
             records: Vec::new(),
             base: state.at,
             large: None,
-            resolved: OnceLock::new(),
             spans: Vec::new(),
             options: options.clone(),
             unproven: opening.unproven,
@@ -137,7 +133,6 @@ impl OplogScan {
         self.records.clear();
         self.spans.clear();
         self.large = None;
-        self.resolved = OnceLock::new();
     }
 
     /// Advances until something is found, or up to `limit`.
@@ -212,8 +207,9 @@ impl OplogScan {
         }
         if let Some(keys) = record.message.keys() {
             let body = Body::new(self.window.bytes(&*self.source, record.start()));
-            self.state.keys.begin(self.state.seq, keys.len)?;
-            self.state.keys.extend(body.get(keys))?;
+            let path = self.source.path();
+            self.state.keys.begin(self.state.seq, keys.len, path)?;
+            self.state.keys.extend(body.get(keys));
         }
         self.take(record);
         Ok(None)
@@ -230,7 +226,6 @@ impl OplogScan {
         let scope = Scope {
             seq: record.seq,
             keys: &self.state.keys,
-            resolved: None,
         };
         match record.message.dangling(body, scope) {
             Ok(Some((place, reference))) => self.damage_error(dangling_finding(place, reference)),
@@ -313,10 +308,9 @@ impl Scan for OplogScan {
     }
 
     fn begin_step(&mut self) -> Result<()> {
-        let unresolved = self.resolved.take().and_then(|resolved| resolved.failure);
         let unread = self.large.take().and_then(Large::into_failure);
         self.forget();
-        unresolved.or(unread).map_or(Ok(()), Err)
+        unread.map_or(Ok(()), Err)
     }
 
     fn advance(&mut self) -> Result<Advance> {
@@ -341,7 +335,6 @@ impl Scan for OplogScan {
             bodies,
             values: self.options.values,
             keys: &self.state.keys,
-            resolved: &self.resolved,
         }
     }
 

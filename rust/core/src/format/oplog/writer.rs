@@ -77,7 +77,7 @@ impl Writer {
         let end = append::survey(&mut walk, &mut self.found, |_| Ok(()))?;
         let Some(end) = end else { return Ok(()) };
         self.seq = walk.scan().state.seq;
-        self.declared = walk.scan().state.keys.places()?;
+        self.declared = walk.scan().state.keys.places();
         self.out.go_to(end.end);
         if end.kind == Kind::Record {
             return Ok(());
