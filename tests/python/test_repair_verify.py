@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
@@ -32,14 +31,6 @@ _DAMAGE: dict[str, Callable[[bytes], bytes]] = {
     "cut": lambda data: data[:-7],
     **{f"flipped after {quarter} quarters": partial(_flipped, quarter=quarter) for quarter in range(5)},
 }
-
-
-@pytest.fixture
-def tmp_path(tmp_path: Path) -> Iterator[Path]:
-    """A folder in memory, where the system has one: a disk would be waited for at each of thousands of repairs."""
-    memory = Path("/dev/shm")
-    with TemporaryDirectory(dir=memory if memory.is_dir() else tmp_path) as folder:
-        yield Path(folder)
 
 
 @every()
