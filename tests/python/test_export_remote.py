@@ -118,6 +118,7 @@ def test_what_is_there_is_replaced_only_if_asked(
             seglake.export(scan, path, to="csv", filesystem=filesystem, overwrite=True)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("create", [True, False])
 @pytest.mark.parametrize("where", ["partNumber=1", "partNumber=2", "uploads", "uploadId="])
 def test_an_upload_that_fails_shows_nothing(large: seglake.Scan, store: ObjectStore, where: str, create: bool) -> None:

@@ -209,6 +209,7 @@ def test_json_loses_nothing(segment: Path) -> None:
             assert line[name] == getattr(record, name)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("arguments", [["cat"], ["info", "--count"], ["verify"]], ids=str)
 def test_terminals_are_given_text(arguments: list[str], segment: Path, tmp_path: Path) -> None:
     for number, path in enumerate(tmp_path / f"\x1b[5;45m\x1b]0;t\x07\n\u202e{end}{segment.suffix}" for end in "ab"):

@@ -97,6 +97,7 @@ def test_a_file_that_changed_just_now_is_looked_at_again(tmp_path: Path) -> None
     assert len(rows(tmp_path / "lake", "records")) == 5
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("name", GROWING)
 def test_a_file_that_grows_by_pieces_gives_each_record_once(tmp_path: Path, name: str) -> None:
     sample = SAMPLES[name]

@@ -790,7 +790,7 @@ def test_killed_in_front_of_any_step_it_is_completed(
     assert 0 < sum(completed) < len(completed)
 
 
-@pytest.mark.parametrize("kind", ["delta", "iceberg"])
+@pytest.mark.parametrize("kind", ["delta", pytest.param("iceberg", marks=pytest.mark.more)])
 def test_tables_are_completed_when_killed_in_front_of_any_step(
     store: ObjectStore, tmp_path: Path, no_lease: None, kind: Any, stride: int
 ) -> None:

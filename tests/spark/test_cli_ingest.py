@@ -119,6 +119,7 @@ def test_a_wrong_key_is_trouble_and_is_not_shown(on_session: Callable[..., Finis
     assert list(tmp_path.glob("lake/active/**/*.parquet")) == []
 
 
+@pytest.mark.more
 def test_follow_goes_on_with_one_session(temporary: Path, tmp_path: Path) -> None:
     source, out = tmp_path / "src", tmp_path / "lake"
     source.mkdir()
@@ -148,6 +149,7 @@ def children(pid: int) -> list[str]:
     return listed.stdout.split()
 
 
+@pytest.mark.more
 def test_what_spark_has_to_say_of_its_own_failure_is_kept_in_a_file(temporary: Path, tmp_path: Path) -> None:
     done = run(
         temporary, VECTORS / "typical.bin", "--to", tmp_path / "lake", "--conf", "spark.python.worker.reuse=maybe"

@@ -11,6 +11,7 @@ from tests.damage.trial import Trial
 pytestmark = pytest.mark.spark
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(
     "name", ["active", "sealed", "tenant", "chunked", "oplog", "oplog-draft-1.1", "oplog-autobase"]
 )

@@ -320,6 +320,7 @@ def target_of(store: RemoteStore) -> Target:
     return store._target  # pyright: ignore[reportPrivateUsage]
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("overwrites", [False, True])
 @pytest.mark.parametrize("make", KINDS)
 def test_a_commit_that_dies_is_put_in_order_by_the_next_write(

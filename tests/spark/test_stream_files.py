@@ -1117,10 +1117,10 @@ def parted(folder: Path, count: int) -> list[Segment]:
     return segments
 
 
-def test_ten_thousand_files_that_come_late_move_are_cut_and_replaced(
+def test_two_thousand_files_that_come_late_move_are_cut_and_replaced(
     folder: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    count, chosen, clock = 10_000, random.Random(1), Clock(monkeypatch)
+    count, chosen, clock = 2_000, random.Random(1), Clock(monkeypatch)
     segments = parted(folder, count)
     for segment in segments:
         clock.stamp(segment.path)
