@@ -2445,8 +2445,6 @@ class SegmentLog:
     protect: a profile as in `seglake.protect`, such as "128+8": each sealed segment gets a parity sidecar, from
         which `repair` restores damaged bytes. Those that have none yet get one in the background. None: no
         sidecars are made.
-    protect_active: with `protect`, whether the segment that is being written has a sidecar as well, up to what is
-        known to be on the disk.
     on_damage: what reading the log does at damage. "raise" raises DamageError after the records before it, and
         FormatError for a segment that is missing; "skip" goes on after it, and warns (DamageWarning).
     readonly: open the log to read, beside its writer. Nothing is locked or changed. Of the others only `key` and
@@ -2475,7 +2473,6 @@ class SegmentLog:
         retention: Retention | None = None,
         seal: bool | None = None,
         protect: ProfileName | None = None,
-        protect_active: bool = False,
         on_damage: Literal["raise", "skip"] = "raise",
         readonly: bool = False,
     ) -> Self: ...

@@ -313,10 +313,6 @@ def test_sealed_segments_are_protected_if_asked(log: Path, tmp_path: Path) -> No
     assert run("write", "--protect", "--segment-bytes", "100", path, given=b"line\n" * 20).returncode == 0
     assert len(list(path.glob("*.sealed.par"))) == len(list(path.glob("*.sealed"))) > 1
     assert list(path.glob("*.active.par")) == []
-    assert run("write", "--protect", "--protect-active", path, given=b"line\n").returncode == 0
-    (active,) = path.glob("*.active")
-    assert Path(f"{active}.par").exists()
-    assert run("write", "--protect-active", path).returncode == 2
 
 
 def test_damage_is_found_and_named(log: Path) -> None:

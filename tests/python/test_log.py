@@ -239,12 +239,10 @@ def test_a_refused_row_of_a_later_piece_has_its_number(path: Path) -> None:
         ("retention", {}),
         ("seal", True),
         ("protect", "128+8"),
-        ("protect_active", True),
     ],
 )
 def test_options_of_a_writer_are_refused_of_a_reader(path: Path, option: str, value: Any) -> None:
-    protect = {"protect": "128+8"} if option == "protect_active" else {}
-    seglake.SegmentLog(path, **{option: value}, **protect).close()
+    seglake.SegmentLog(path, **{option: value}).close()
     with pytest.raises(ValueError, match=f"readonly=True opens the log to read, where {option} would say nothing"):
         seglake.SegmentLog(path, readonly=True, **{option: value})
 

@@ -166,11 +166,13 @@ def test_those_of_a_sidecar_and_of_what_is_kept_are_those_of_the_file(permission
 
 def test_a_log_gives_a_sidecar_those_of_its_segment(tmp_path: Path) -> None:
     path = tmp_path / "log"
-    with seglake.SegmentLog(path, protect="128+8", protect_active=True) as log:
+    with seglake.SegmentLog(path) as log:
         log.write(type="a", value=b"1")
-        [active] = path.glob("*.active")
-        active.chmod(0o600)
-    assert mode(Path(f"{active}.par")) == 0o600
+        log.roll()
+    [sealed] = path.glob("*.sealed")
+    sealed.chmod(0o600)
+    seglake.SegmentLog(path, protect="128+8").close()
+    assert mode(Path(f"{sealed}.par")) == 0o600
 
 
 @pytest.mark.skipif(sys.platform == "win32" or os.geteuid() != 0, reason="only root gives files away")

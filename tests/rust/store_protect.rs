@@ -6,9 +6,8 @@ use std::path::{Path, PathBuf};
 
 use seglake::Error;
 use seglake::format::Options;
-use seglake::parity::{Coverage, Files, Parameters};
-use seglake::source::BytesSource;
-use seglake::store::{Durability, LogOptions, LogReader, Recovery, Retention, SegmentLog};
+use seglake::parity::Parameters;
+use seglake::store::{LogOptions, LogReader, Recovery, Retention, SegmentLog};
 use seglake::verbs::{self, Protection, Repairing, SidecarChange};
 
 use crate::crashes::{Acknowledged, Aftermath, Checked, Crashes, is_needed, seeds};
@@ -151,11 +150,13 @@ fn repaired(file: &Path) -> [PathBuf; 2] {
 fn what_repairs_kept_goes_with_its_segment() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("log");
-    let log = SegmentLog::open(&path, with_active().seal(false)).unwrap();
+    let log = SegmentLog::open(&path, options().seal(false)).unwrap();
     write(&log, 3);
     log.close().unwrap();
-    let of_active = repaired(&files(&path, ".active")[0]);
-    let log = SegmentLog::open(&path, with_active()).unwrap();
+    let active = &files(&path, ".active")[0];
+    protect(active);
+    let of_active = repaired(active);
+    let log = SegmentLog::open(&path, options()).unwrap();
     log.wait_sealed().unwrap();
     assert!(of_active.iter().all(|own| !own.exists()));
     let sealed = files(&path, ".sealed");
@@ -190,10 +191,7 @@ fn what_repairs_kept_goes_with_its_segment() {
     ] {
         fs::write(own, "kept").unwrap();
     }
-    SegmentLog::open(&path, with_active())
-        .unwrap()
-        .close()
-        .unwrap();
+    SegmentLog::open(&path, options()).unwrap().close().unwrap();
     assert!(first.iter().chain(&of_active).all(|own| !own.exists()));
     // What recovery put aside stays: its segment may have been moved away.
     assert!(
@@ -344,65 +342,14 @@ fn a_sidecar_is_true_or_made_anew_after_a_loss_of_power() {
     assert!(crashes.mutate(seeds(12), is_of_sidecar) > 0);
 }
 
-fn with_active() -> LogOptions {
-    options().protect_active(true)
-}
-
-/// How many bytes of the only active file its sidecar covers, all of which it has to restore.
-fn covered_of_active(path: &Path) -> u64 {
-    let [active] = &files(path, ".active")[..] else {
-        panic!()
-    };
-    let (file, sidecar) = (fs::read(active).unwrap(), fs::read(of(active)).unwrap());
-    let own = crate::parity::verified(&file, &sidecar, seglake::parity::Options::default());
-    assert_eq!(own.outcome, seglake::parity::Outcome::Sound, "{own:?}");
-    let (file, sidecar) = (BytesSource::new(file), BytesSource::new(sidecar));
-    let coverage = Coverage::read(Files::new(&file, &sidecar)).unwrap();
-    coverage.unwrap().covered
+/// Protects a file by hand.
+fn protect(file: &Path) {
+    let how = Protection::default();
+    verbs::protect(file, &Options::default(), &how, |_| Ok(())).unwrap();
 }
 
 fn synced_offset(path: &Path) -> u64 {
     LogReader::open(path).unwrap().synced().unwrap().unwrap().1
-}
-
-/// What is after the mark may be taken back, so it is not covered. A sealed segment has its own sidecar instead.
-#[test]
-fn the_sidecar_of_the_active_segment_follows_the_mark() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("log");
-    let log = SegmentLog::open(&path, with_active().durability(Durability::Flush)).unwrap();
-    for number in 0..40_u8 {
-        log.write(b"type", &[number; 100_000]).unwrap();
-        if number % 15 == 14 {
-            log.sync().unwrap();
-            let synced = synced_offset(&path);
-            log.write(b"type", b"after the mark").unwrap();
-            log.wait_sealed().unwrap();
-            let covered = covered_of_active(&path);
-            assert!(
-                covered <= synced && covered + 100_000 > synced,
-                "{covered} of {synced}"
-            );
-        }
-    }
-    log.close().unwrap();
-    assert_eq!(covered_of_active(&path), synced_offset(&path));
-    // Damage in front of the mark is restored.
-    let active = files(&path, ".active").remove(0);
-    let sound = fs::read(&active).unwrap();
-    let mut damaged = sound.clone();
-    damaged[1_000_000] ^= 1;
-    fs::write(&active, damaged).unwrap();
-    let repairing = Repairing::default();
-    verbs::repair(&active, &Options::default(), &repairing, |_| Ok(())).unwrap();
-    assert_eq!(fs::read(&active).unwrap(), sound);
-    let log = SegmentLog::open(&path, with_active()).unwrap();
-    assert_eq!(log.recovered(), []);
-    log.write(b"type", b"goes on").unwrap();
-    log.roll().unwrap();
-    log.wait_sealed().unwrap();
-    assert_eq!(files(&path, ".par"), [of(&files(&path, ".sealed")[0])]);
-    log.close().unwrap();
 }
 
 /// What was covered was on the disk, also where the mark is lost: it is no torn tail.
@@ -411,11 +358,12 @@ fn what_the_sidecar_covers_is_never_cut() {
     for is_cut in [false, true] {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("log");
-        let log = SegmentLog::open(&path, with_active()).unwrap();
+        let log = SegmentLog::open(&path, options()).unwrap();
         log.write(b"type", &[1; 300_000]).unwrap(); // several blocks, of which some are as they were covered
         log.write(b"type", b"second").unwrap();
         log.close().unwrap();
         let active = files(&path, ".active").remove(0);
+        protect(&active);
         let sound = fs::read(&active).unwrap();
         let records = synced_offset(&path);
         fs::remove_file(path.join("_mark")).unwrap();
@@ -426,7 +374,7 @@ fn what_the_sidecar_covers_is_never_cut() {
             false => damaged[at - 1] ^= 1,
         }
         fs::write(&active, &damaged).unwrap();
-        let log = SegmentLog::open(&path, with_active()).unwrap();
+        let log = SegmentLog::open(&path, options()).unwrap();
         assert!(
             matches!(log.recovered(), [Recovery::Frozen { .. }]),
             "{is_cut}: {:?}",
@@ -447,9 +395,10 @@ fn what_the_sidecar_covers_is_never_cut() {
 fn retention_and_opening_remove_sidecars_of_active_segments_that_are_gone() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("log");
-    let log = SegmentLog::open(&path, with_active().seal(false)).unwrap();
+    let log = SegmentLog::open(&path, options().seal(false)).unwrap();
     write(&log, 2);
     log.close().unwrap();
+    files(&path, ".active").iter().for_each(|own| protect(own));
     let active = files(&path, ".active.par");
     assert_eq!(active.len(), 3);
     let kept = fs::read(&active[0]).unwrap();
@@ -457,81 +406,12 @@ fn retention_and_opening_remove_sidecars_of_active_segments_that_are_gone() {
     let taken = folder.path().join("taken");
     LogReader::open(&path).unwrap().snapshot(&taken).unwrap();
     assert_eq!(files(&taken, ".active.par").len(), 2);
-    let log = SegmentLog::open(&path, with_active()).unwrap();
+    let log = SegmentLog::open(&path, options()).unwrap();
     log.wait_sealed().unwrap();
     log.close().unwrap();
     assert_eq!(files(&path, ".active.par"), [active[2].clone()]);
     // As after a loss of power.
     fs::write(&active[0], kept).unwrap();
-    SegmentLog::open(&path, with_active())
-        .unwrap()
-        .close()
-        .unwrap();
+    SegmentLog::open(&path, options()).unwrap().close().unwrap();
     assert_eq!(files(&path, ".active.par"), [active[2].clone()]);
-    let refused = SegmentLog::open(&path, LogOptions::default().protect_active(true));
-    assert!(matches!(refused, Err(Error::Usage(_))));
-}
-
-/// Writes a segment of several megabytes, so that its sidecar is extended, and seals it.
-fn write_active_on(disk: &Simulated, acknowledged: &mut Acknowledged) -> seglake::Result<()> {
-    let options = with_active().disk(disk.disk());
-    let log = SegmentLog::open(folder(), options.clone())?;
-    for number in 0..4 {
-        log.write(b"type", &vec![number; 600_000])?;
-        acknowledged.records += 1;
-        log.wait_sealed()?;
-    }
-    log.close()?;
-    drop(log);
-    let log = SegmentLog::open(folder(), options)?;
-    log.write(b"type", b"more")?;
-    acknowledged.records += 1;
-    log.roll()?;
-    log.wait_sealed()?;
-    log.close()
-}
-
-fn check_active(aftermath: &Aftermath<'_>, protected: &Cell<usize>) -> Checked {
-    let disk = &aftermath.disk;
-    let is_true = |disk: &Simulated| {
-        let files = disk.visible();
-        for (name, file) in files.iter().filter(|(name, _)| name.ends_with(".active")) {
-            let Some(sidecar) = files.get(&format!("{name}.par")) else {
-                continue;
-            };
-            let options = seglake::parity::Options::default();
-            let own = crate::parity::verified(file, sidecar, options);
-            protected.set(protected.get() + 1);
-            if own.first_damage().is_some() {
-                return Err(format!("{name} has a sidecar of something else: {own:?}"));
-            }
-        }
-        Ok(())
-    };
-    is_true(disk)?;
-    let log = SegmentLog::open(folder(), with_active().disk(disk.disk()));
-    let closed = log.and_then(|log| {
-        let is_sound = log
-            .recovered()
-            .iter()
-            .all(|own| !matches!(own, Recovery::Frozen { .. }));
-        assert!(is_sound, "{:?}", log.recovered());
-        log.wait_sealed().and_then(|()| log.close())
-    });
-    closed.map_err(|error| format!("it cannot be opened: {error}"))?;
-    is_true(disk)?;
-    has_acknowledged(disk, aftermath)
-}
-
-#[test]
-fn a_sidecar_of_the_active_segment_is_true_after_a_loss_of_power() {
-    let protected = Cell::new(0);
-    let crashes = Crashes {
-        name: "a log that protects its active segment".to_owned(),
-        prepare: &|_| {},
-        work: &write_active_on,
-        check: &|aftermath| check_active(&aftermath, &protected),
-    };
-    crashes.crash(seeds(1));
-    assert!(protected.get() > 0);
 }

@@ -62,7 +62,6 @@ use crate::value::uuid_to_python;
 /// seal: whether segments that are full are sealed. None is True.
 /// protect: a profile as in `seglake.protect`, such as "128+8": each sealed segment gets a parity sidecar, from which `repair` restores
 ///     damaged bytes. Those that have none yet get one in the background. None: no sidecars are made.
-/// protect_active: with `protect`, whether the segment that is being written has a sidecar as well, up to what is known to be on the disk.
 /// on_damage: what reading the log does at damage. "raise" raises DamageError after the records before it, and FormatError for a segment that
 ///     is missing; "skip" goes on after it, and warns (DamageWarning).
 /// readonly: open the log to read, beside its writer. Nothing is locked or changed. Of the others only `key` and `on_damage` can be given
@@ -184,7 +183,7 @@ impl SegmentLog {
     #[new]
     #[pyo3(signature = (
         path, *, key=None, segment_bytes=None, segment_age=None, max_clock_ahead=None, durability=None, mark_interval=None,
-        retention=None, seal=None, protect=None, protect_active=false, on_damage="raise", readonly=false,
+        retention=None, seal=None, protect=None, on_damage="raise", readonly=false,
     ))]
     #[allow(clippy::too_many_arguments, reason = "keyword arguments")]
     fn new(
@@ -199,7 +198,6 @@ impl SegmentLog {
         retention: Option<Bound<'_, PyAny>>,
         seal: Option<bool>,
         protect: Option<&str>,
-        protect_active: bool,
         on_damage: &str,
         readonly: bool,
     ) -> PyResult<Self> {
@@ -218,7 +216,6 @@ impl SegmentLog {
             retention,
             seal,
             protect,
-            protect_active,
         };
         if readonly {
             of_writer.refuse()?;

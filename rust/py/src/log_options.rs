@@ -52,7 +52,6 @@ pub(crate) struct OfWriter<'a, 'py> {
     pub(crate) retention: Option<Bound<'py, PyAny>>,
     pub(crate) seal: Option<bool>,
     pub(crate) protect: Option<&'a str>,
-    pub(crate) protect_active: bool,
 }
 
 impl OfWriter<'_, '_> {
@@ -67,7 +66,6 @@ impl OfWriter<'_, '_> {
             ("retention", self.retention.is_some()),
             ("seal", self.seal.is_some()),
             ("protect", self.protect.is_some()),
-            ("protect_active", self.protect_active),
         ];
         let given = given.iter().filter(|(_, is)| *is);
         let names: Vec<_> = given.map(|(name, _)| *name).collect();
@@ -83,7 +81,7 @@ impl OfWriter<'_, '_> {
     /// The log's options, without its key.
     pub(crate) fn options(&self, py: Python<'_>) -> PyResult<LogOptions> {
         let core = |error| raise(py, error);
-        let mut options = LogOptions::default().protect_active(self.protect_active);
+        let mut options = LogOptions::default();
         if let Some(bytes) = &self.segment_bytes {
             options = options.segment_bytes(quantity("segment_bytes", 1, bytes)?);
         }

@@ -86,9 +86,6 @@ Examples:
 @_segment_options
 @options.protection
 @click.option(
-    "--protect-active", is_flag=True, help="With --protect: a sidecar of the segment that is being written, too."
-)
-@click.option(
     "--line-bytes",
     metavar="SIZE",
     type=options.SIZE,
@@ -108,7 +105,6 @@ def command(
     max_clock_ahead: float,
     protect: bool,
     profile: ProfileName | None,
-    protect_active: bool,
     line_bytes: int,
     key: str | None,
 ) -> int:
@@ -123,8 +119,6 @@ def command(
     Exit status: 0 all lines are in the log, 2 error, 130 Ctrl-C, 143 SIGTERM.
     """
     _check_type(type_)
-    if protect_active and not protect:
-        raise click.UsageError("--protect-active extends what is protected: give --protect, too")
 
     def plain(log: SegmentLog, block: bytes) -> tuple[int, UUID | None]:
         from seglake import SeglakeError
@@ -147,7 +141,6 @@ def command(
         segment_age=segment_age,
         max_clock_ahead=max_clock_ahead,
         protect=options.chosen_profile(protect=protect, profile=profile),
-        protect_active=protect_active,
     ) as log:
         tell_recovered(log, path)
         write = partial(write_json, line_bytes=line_bytes) if as_json else plain

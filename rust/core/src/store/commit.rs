@@ -4,7 +4,6 @@
 //! the commit before it has ended. The others wait for the batch's outcome alone, so that the end of a commit wakes those whose
 //! records it covers, and the leader of the next.
 
-use std::sync::atomic::Ordering;
 use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
@@ -12,7 +11,6 @@ use uuid::Uuid;
 
 use super::frozen::remove_synced;
 use super::log::SegmentLog;
-use super::name::SegmentId;
 use super::options::Durability;
 use super::state::{Batch, Does, End, Guard, Outcome, Settled, State, again};
 use crate::disk::Handle;
@@ -22,9 +20,6 @@ use crate::sync::Instant;
 
 /// The longest that a commit waits for as many writes as the last one had.
 const MOST_GATHERING: Duration = Duration::from_millis(1);
-/// The sidecar of the active segment is extended by so many bytes or more, and by that share of the segment.
-const LEAST_EXTENSION_BYTES: u64 = 1 << 20;
-const EXTENSION_SHARE: u64 = 16;
 const PANICKED: &str = "a thread that wrote to it panicked";
 
 /// What a thread does to the log. Where it panics nobody knows how far it came, so the log is failed, and others stop waiting for
@@ -181,8 +176,7 @@ impl SegmentLog {
             return self.end_commit(state, &batch, outcome);
         }
         let (file, is_named) = (current.file.clone(), current.is_named);
-        let id = current.id;
-        let sequence = id.sequence;
+        let sequence = current.id.sequence;
         let end = (current.writer.position(), current.last());
         current.syncing = Some(end);
         // Nothing before the mark is taken back, also where the writes of these records have not returned yet.
@@ -193,9 +187,6 @@ impl SegmentLog {
         let took = began.elapsed();
         // Without the state, so that others append while the mark is being synced.
         let done = synced.and_then(|()| self.mark(sequence, end));
-        if done.is_ok() {
-            self.protect_active(id, end.0);
-        }
         state = self.state();
         if let Err(error) = done {
             state.fail(&error);
@@ -211,21 +202,6 @@ impl SegmentLog {
             current.syncing = None;
         }
         self.end_commit(state, &batch, Outcome::Durable)
-    }
-
-    /// Has the sidecar of the active segment follow the mark, which is here now, if there is enough new.
-    fn protect_active(&self, id: SegmentId, offset: u64) {
-        if !self.options.protect_active {
-            return;
-        }
-        let asked = self.asked.load(Ordering::Relaxed);
-        // Of the segment before, which was longer.
-        let asked = if offset < asked { 0 } else { asked };
-        // Each time all of it is verified, so the steps grow with it.
-        if offset - asked >= LEAST_EXTENSION_BYTES.max(asked / EXTENSION_SHARE) {
-            self.asked.store(offset, Ordering::Relaxed);
-            self.sealer.extend(id, offset, false);
-        }
     }
 
     fn sync_segment(&self, file: &Handle, is_named: bool) -> std::result::Result<(), String> {

@@ -143,7 +143,8 @@ impl Bound {
         })
     }
 
-    /// What the parity sidecar of an active file covers: that was before the mark. `None` where there is none that can be read.
+    /// What the parity sidecar of an active file covers: `protect` had it on the disk before. Nothing of it may be taken for a torn tail, or be
+    /// written over: a repair would restore it. `None` where there is none that can be read.
     pub(super) fn of_sidecar(disk: &DiskRef, folder: &Path, id: SegmentId) -> Option<Self> {
         let kind = SegmentKind::Active;
         // Most have none, and then nothing else is opened.

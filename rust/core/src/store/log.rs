@@ -2,7 +2,6 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
 use uuid::Uuid;
@@ -50,8 +49,6 @@ pub struct SegmentLog {
     pub(super) committed: Condvar,
     /// So many writes were appended as a commit waits for.
     pub(super) appended: Condvar,
-    /// Up to where the sealer was asked to protect the active segment.
-    pub(super) asked: AtomicU64,
     recovered: Vec<Recovery>,
     owner: Owner,
 }
@@ -85,9 +82,6 @@ impl SegmentLog {
             .transpose()?;
         let marker = Marker::start(mark, lock, &folder, options.mark_interval)?;
         let sealer = Sealer::start(&folder, &options)?;
-        if let Some(segment) = segment.as_ref().filter(|_| options.protect_active) {
-            sealer.extend(segment.id, segment.synced.0, false);
-        }
         if options.protect.is_some() {
             unprotected.into_iter().for_each(|id| sealer.protect(id));
         }
@@ -117,7 +111,6 @@ impl SegmentLog {
             }),
             committed: Condvar::new(),
             appended: Condvar::new(),
-            asked: AtomicU64::new(0),
             recovered: steps,
             owner: Owner::here(),
             options,
@@ -293,13 +286,6 @@ impl SegmentLog {
         state = self.state();
         while state.committing.is_some() || state.is_rolling {
             state = self.wait_committed(state);
-        }
-        if let Some(current) = state
-            .segment
-            .as_ref()
-            .filter(|_| self.options.protect_active)
-        {
-            self.sealer.extend(current.id, current.synced.0, true);
         }
         if let Some(current) = &mut state.segment
             && self.marker.check_lock().is_err()

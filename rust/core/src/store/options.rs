@@ -92,9 +92,6 @@ pub struct LogOptions {
     /// How a parity sidecar divides each sealed segment, which it restores damaged bytes of; `None` means that there are none. They are
     /// written in the background as segments are sealed, and for sealed segments that have none when the log is opened.
     pub protect: Option<Parameters>,
-    /// Whether the segment that is being written has a sidecar as well, which follows the synced mark in the background. A sealed segment has
-    /// its own instead.
-    pub protect_active: bool,
     pub(super) disk: DiskRef,
 }
 
@@ -108,7 +105,6 @@ setters!(LogOptions {
     retention: Option<Retention>, from;
     seal: bool;
     protect: Option<Parameters>, from;
-    protect_active: bool;
 });
 
 impl LogOptions {
@@ -117,14 +113,12 @@ impl LogOptions {
     /// # Errors
     /// [`Error::Usage`].
     pub(super) fn check(&self) -> Result<()> {
-        let wrong = if self.segment_bytes == 0 {
-            "segment_bytes is 0: it is at least 1"
-        } else if self.protect_active && self.protect.is_none() {
-            "protect_active is set without protect: it says that the active segment is protected, too"
-        } else {
-            return Ok(());
-        };
-        Err(Error::Usage(wrong.to_owned()))
+        match self.segment_bytes {
+            0 => Err(Error::Usage(
+                "segment_bytes is 0: it is at least 1".to_owned(),
+            )),
+            _ => Ok(()),
+        }
     }
 
     /// These options, for a log on this disk.
@@ -148,7 +142,6 @@ impl Default for LogOptions {
             retention: None,
             seal: true,
             protect: None,
-            protect_active: false,
             disk: DiskRef::default(),
         }
     }

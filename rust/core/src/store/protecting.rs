@@ -28,40 +28,8 @@ pub(super) fn protect(
         .keys(vec![key])
         .interrupt(Some(interrupt));
     let how = Protection::default().parameters(parameters);
-    protect_if_there(disk, &path, &options, &how)
-}
-
-/// Protects a file, unless it is no longer there.
-fn protect_if_there(
-    disk: &DiskRef,
-    path: &Path,
-    options: &Options,
-    how: &Protection,
-) -> Result<()> {
-    match verbs::protect(path, options, how, |_| Ok(())) {
-        Err(error) if error.is_not_found() && !disk.is_taken(path) => Ok(()),
+    match verbs::protect(&path, &options, &how, |_| Ok(())) {
+        Err(error) if error.is_not_found() && !disk.is_taken(&path) => Ok(()),
         protected => protected.map(drop),
     }
-}
-
-/// Extends the parity sidecar of the segment that is being written up to this offset, which is on the disk: what is after it may be taken
-/// back, and is not read. Without `is_last` that may wait until there is more. Nothing is done if the segment was sealed meanwhile.
-///
-/// # Errors
-/// [`Error::Damage`]: what is damaged is not protected. [`Error::Io`], [`Error::Interrupted`].
-pub(super) fn protect_active(
-    disk: &DiskRef,
-    folder: &Path,
-    (id, end): (SegmentId, u64),
-    options: &Options,
-    parameters: Parameters,
-    is_last: bool,
-) -> Result<()> {
-    let path = folder.join(id.file_name(SegmentKind::Active));
-    let how = Protection::default()
-        .parameters(parameters)
-        .lazy(!is_last)
-        .synced_up_to(end);
-    let options = options.clone().format(SegmentKind::Active.format());
-    protect_if_there(disk, &path, &options, &how)
 }

@@ -257,8 +257,8 @@ impl Recovering<'_> {
         Bound::of_mark(&self.mark, id).offset
     }
 
-    /// What is known to be on the disk of a segment: what the mark says, what was written down when the segment ended, or what a sidecar
-    /// covers. A crash may have come before the mark was synced, or before there was a next segment.
+    /// What is known to be on the disk of a segment: what the mark says, what was written down when the segment ended, or what the sidecar
+    /// covers, if somebody protected the file. A crash may have come before the mark was synced, or before there was a next segment.
     fn bound(&self, id: SegmentId) -> Bound {
         let marked = Bound::of_mark(&self.mark, id);
         marked

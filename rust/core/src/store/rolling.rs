@@ -90,13 +90,10 @@ impl SegmentLog {
         if let Some(current) = state
             .segment
             .take_if(|current| current.id.sequence == sequence)
+            && self.options.seal
         {
-            if self.options.seal {
-                let segment = Segment::of(&self.folder, current.id, SegmentKind::Active);
-                self.sealer.add(segment, Some(current.synced.0));
-            } else if self.options.protect_active {
-                self.sealer.extend(current.id, current.synced.0, true);
-            }
+            let segment = Segment::of(&self.folder, current.id, SegmentKind::Active);
+            self.sealer.add(segment, Some(current.synced.0));
         }
         Ok(state)
     }

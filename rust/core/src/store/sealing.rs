@@ -14,7 +14,7 @@ use super::frozen::{freeze, remove_synced, unreadable_page};
 use super::mark::Mark;
 use super::name::{SegmentId, SegmentKind};
 use super::options::{LogOptions, Retention};
-use super::protecting::{protect, protect_active};
+use super::protecting::protect;
 use crate::checksum::Key;
 use crate::disk::{DiskRef, Owner, Stat};
 use crate::engine::{Interrupt, Options};
@@ -168,8 +168,6 @@ enum Job {
     Seal(Segment, Option<u64>),
     /// Make the sidecar of this sealed segment.
     Protect(SegmentId),
-    /// Extend the sidecar of this active segment up to this offset, now or when there is more.
-    Extend(SegmentId, u64, bool),
 }
 
 /// How a job went.
@@ -260,7 +258,6 @@ impl Shared {
         let mut frozen = None;
         let worked = match job {
             Job::Protect(id) => self.protect(id),
-            Job::Extend(id, end, is_last) => return self.extend(id, end, is_last),
             Job::Seal(segment, end) => match self.seal(&segment, end) {
                 Ok(now) if now.is_frozen => {
                     frozen = Some(now);
@@ -305,24 +302,6 @@ impl Shared {
         let interrupt = Interrupt::once(&self.stopped);
         let (disk, folder) = (&self.disk, &self.folder);
         protect(disk, folder, id, self.key, parameters, interrupt)
-    }
-
-    /// Extends the sidecar of the segment that is being written.
-    fn extend(&self, id: SegmentId, end: u64, is_last: bool) -> Done {
-        let Some(parameters) = self.protect else {
-            return Done::default();
-        };
-        let _alone = locked(&self.arranging);
-        let options = Options::default()
-            .on_disk(&self.disk)
-            .keys(vec![self.key])
-            .interrupt(Some(Interrupt::once(&self.stopped)));
-        let (disk, folder) = (&self.disk, &self.folder);
-        let extended = protect_active(disk, folder, (id, end), &options, parameters, is_last);
-        Done {
-            error: extended.err(),
-            ..Done::default()
-        }
     }
 
     /// Removes what is too old or too much, also where a segment was not sealed: that may have been for lack of room.
@@ -432,17 +411,6 @@ impl Sealer {
     /// Makes the sidecar of a sealed segment soon.
     pub(super) fn protect(&self, id: SegmentId) {
         self.begin(Job::Protect(id));
-    }
-
-    /// Extends the sidecar of the segment that is being written soon, up to this offset, which is on the disk.
-    pub(super) fn extend(&self, id: SegmentId, end: u64, is_last: bool) {
-        let mut work = self.shared.work();
-        // One that waits is taken further, so that no more than one does.
-        let is_same = |own: &Job| matches!(own, Job::Extend(own, ..) if *own == id);
-        work.waiting.retain(|own| !is_same(own));
-        work.waiting.push_back(Job::Extend(id, end, is_last));
-        drop(work);
-        self.shared.changed.notify_all();
     }
 
     fn begin(&self, job: Job) {

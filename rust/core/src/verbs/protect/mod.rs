@@ -72,16 +72,6 @@ pub struct Protection {
     pub lazy: bool,
     /// Whether the file has no format: nothing is verified before it is covered, and all of it is covered.
     pub raw: bool,
-    /// The file is being written: it is read up to this offset, which is on the disk.
-    synced_up_to: Option<u64>,
-}
-
-impl Protection {
-    /// Protects a file that is being written, up to this offset, which is on the disk already.
-    pub(crate) const fn synced_up_to(mut self, offset: u64) -> Self {
-        self.synced_up_to = Some(offset);
-        self
-    }
 }
 
 setters!(Protection {
@@ -168,12 +158,9 @@ pub fn protect(
         &[("the file", Some(path)), ("its sidecar", Some(&sidecar))],
     )?;
     let old = to_write(disk, &sidecar)?;
-    let mut file = FileSource::open(disk, path)?;
-    match protection.synced_up_to {
-        Some(end) => file = file.up_to(end),
-        // What a sidecar says of bytes must not outlive them.
-        None => file.sync()?,
-    }
+    let file = FileSource::open(disk, path)?;
+    // What a sidecar says of bytes must not outlive them.
+    file.sync()?;
     // What is encoded is what was verified.
     let file: Arc<dyn Source> = Arc::new(Unchanged::new(file));
     let mut stages = Stages::new(file.len(), STAGES, &mut progress);
