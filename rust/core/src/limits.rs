@@ -155,6 +155,9 @@ limits! {
     max_signposts: usize = 16 << 10, fuzzing 3;
     /// A longer tenant ID is not remembered.
     signpost_tenant_bytes: u32 = 256, fuzzing 8;
+    /// The most verified blocks that a look-up lists if the table of contents does not lead to them. If there are more, it scans the file
+    /// each time.
+    listed_tenant_units: usize = 64 << 10, fuzzing 3;
     /// The most entries read to explain one range. A table of contents can be read only from its beginning.
     candidate_entries: u64 = 1 << 16, fuzzing 8;
     /// How many sorted runs are merged into one while writing. It bounds the number of open files.

@@ -15,7 +15,6 @@ mod filtered;
 mod format;
 pub(crate) mod growth;
 pub(crate) mod lookup;
-mod memory;
 mod open;
 mod options;
 mod parity;

@@ -5,9 +5,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use super::memory::Memory;
 use super::parity::{ParityCheck, Reading, Watch};
-
 use super::settings::{FormatOption, Setting, Settings};
 use super::walk::UnprovenPolicy;
 use super::{Dialect, Eof, Filter, Spec};
@@ -82,8 +80,6 @@ pub struct Options {
     /// The records are the same. The ledger covers only what was read, and damage elsewhere is not reported, not even
     /// in strict mode. An index or table of contents is used if it is proven, as in [looking up](super::Lookup::range).
     /// If it is not, or if a matching record is not where it says, the whole file is read.
-    /// For a tenant segment whose table of contents is damaged that is once for an open file: these options and their clones
-    /// remember what it proved.
     pub prune: bool,
     /// Whether to read bodies. If not, they may read as empty.
     pub values: bool,
@@ -101,8 +97,6 @@ pub struct Options {
     /// What the file is checked by that is read with these options, if it has a parity sidecar.
     pub(crate) parity: Option<Arc<dyn Watch>>,
     pub(crate) repair: bool,
-    /// What pruned reads and look-ups learned of the file that is read with these options and their clones.
-    pub(crate) memory: Memory,
 }
 
 setters!(Options {
@@ -203,7 +197,6 @@ impl Default for Options {
             settings: Settings::default(),
             parity: None,
             repair: false,
-            memory: Memory::default(),
         }
     }
 }

@@ -55,19 +55,6 @@ impl FilterSets {
             && self.end.is_none_or(|end| number < end)
     }
 
-    /// Whether records of any of the partitions from `first` to `last` can match.
-    pub(super) fn has_any_partition(&self, first: u32, last: u32) -> bool {
-        match &self.partitions {
-            Some(partitions) => partitions
-                .iter()
-                .any(|own| (first..=last).contains(own) && self.has_partition(*own)),
-            None => {
-                let is_above = self.least.is_none_or(|least| i128::from(last) >= least);
-                is_above && self.end.is_none_or(|end| i128::from(first) < end)
-            }
-        }
-    }
-
     /// Whether records of this partition and tenant match.
     pub(super) fn has(&self, source: &dyn Source, partition: u32, tenant: &Name) -> Result<bool> {
         if !self.has_partition(partition) {

@@ -1,15 +1,14 @@
 //! Finds messages by the table of contents: only it and the blocks that are asked for are read.
 
-use std::cmp::Ordering;
 use std::sync::{Arc, OnceLock};
 
 use super::FORMAT;
 use super::VERSION_1;
 use super::front::Front;
-use super::proven::{EveryNth, Proven, What};
 use super::ranges::{self, count_is_wrong};
+use super::signposts::EveryNth;
+use super::verified::Verified;
 use super::walk::{TenantScan, TenantWalk};
-use crate::bug::OrBug;
 use crate::engine::{Filter, Hits, Lookup, Options, Step, Unproven, Walk};
 use crate::error::{Damage, Result};
 use crate::limits::LIMITS;
@@ -21,15 +20,16 @@ use crate::source::Source;
 pub(super) struct TocLookup {
     source: Arc<dyn Source>,
     options: Options,
-    known: Arc<OnceLock<Known>>,
+    known: OnceLock<Known>,
 }
 
 /// What is known of the file after the first look.
 struct Known {
     front: Arc<Front>,
-    signposts: EveryNth<Signpost>,
-    /// If the table of contents does not lead to the blocks: what a walk through the whole file proved.
-    proven: Arc<OnceLock<Arc<Proven>>>,
+    /// If the table of contents leads to the blocks: places in it.
+    signposts: OnceLock<EveryNth<Signpost>>,
+    /// If the table of contents does not lead to the blocks: what a scan through the whole file verified.
+    verified: OnceLock<Verified>,
     /// The first damage in the file, once a strict read met it.
     damage: Arc<OnceLock<Damage>>,
 }
@@ -43,7 +43,7 @@ type Asked<'a> = (u32, &'a [u8], u64, usize);
 impl TocLookup {
     pub(super) fn new(source: Arc<dyn Source>, options: &Options) -> Self {
         Self {
-            known: options.memory.of(&source),
+            known: OnceLock::new(),
             options: options.clone().format(&FORMAT),
             source,
         }
@@ -54,24 +54,29 @@ impl TocLookup {
             return Ok(known);
         }
         let front = Arc::new(Front::read(&*self.source, &self.options)?);
-        let mut signposts = EveryNth::new(LIMITS.signpost_stride);
-        if front.leads_directly() {
-            let mut entries = front.begin(&self.options);
-            while let Some(entry) = entries.next(&*self.source)? {
-                let left = entries.left + 1;
-                signposts.push(|| {
-                    let tenant = entry.tenant.up_to(LIMITS.signpost_tenant_bytes);
-                    let tenant = tenant.bytes()?.clone();
-                    Some((entry.partition, tenant, entry.at, left))
-                });
-            }
-        }
         Ok(self.known.get_or_init(|| Known {
             front,
-            signposts,
-            proven: Arc::default(),
+            signposts: OnceLock::new(),
+            verified: OnceLock::new(),
             damage: Arc::default(),
         }))
+    }
+
+    fn signposts<'a>(&self, known: &'a Known) -> Result<&'a [Signpost]> {
+        if let Some(signposts) = known.signposts.get() {
+            return Ok(signposts.kept());
+        }
+        let mut signposts = EveryNth::new(LIMITS.signpost_stride);
+        let mut entries = known.front.begin(&self.options);
+        while let Some(entry) = entries.next(&*self.source)? {
+            let left = entries.left + 1;
+            signposts.push(|| {
+                let tenant = entry.tenant.up_to(LIMITS.signpost_tenant_bytes);
+                let tenant = tenant.bytes()?.clone();
+                Some((entry.partition, tenant, entry.at, left))
+            });
+        }
+        Ok(known.signposts.get_or_init(|| signposts).kept())
     }
 
     /// A walk of one tenant's block. `None` if the table of contents does not name it.
@@ -83,7 +88,7 @@ impl TocLookup {
         options: &Options,
     ) -> Result<Option<TenantWalk>> {
         let is_v1 = known.front.version == VERSION_1;
-        let signposts = known.signposts.kept();
+        let signposts = self.signposts(known)?;
         let after = signposts.partition_point(|(own, id, ..)| {
             if is_v1 {
                 *own <= partition
@@ -109,10 +114,12 @@ impl TocLookup {
         Ok(None)
     }
 
-    /// Finds messages of one tenant. Returns whether its block is damaged.
+    /// Finds messages of one tenant, by the table of contents or among the verified units. Returns whether its block is
+    /// damaged.
     fn get_of(
         &self,
         known: &Known,
+        verified: Option<&Verified>,
         asked: &[Asked<'_>],
         hits: &mut Hits,
         found: &mut OwnedRows,
@@ -120,12 +127,19 @@ impl TocLookup {
         let Some(&(partition, tenant, ..)) = asked.first() else {
             return Ok(false);
         };
-        let walk = match known.front.leads_directly() {
-            true => {
+        let walk = match verified {
+            None => {
                 let options = self.options(filter(asked), self.options.strict);
                 self.walk_tenant(known, partition, tenant, &options)?
             }
-            false => self.walk_proven(known, partition, tenant, filter(asked))?,
+            Some(verified) => {
+                let unit = verified.find(&*self.source, partition, tenant)?;
+                unit.map(|unit| {
+                    let (source, front) = (self.source.clone(), known.front.clone());
+                    let options = self.options(filter(asked), false);
+                    TenantWalk::new(TenantScan::of_unit(source, &options, front, unit))
+                })
+            }
         };
         let Some(mut walk) = walk else {
             return Ok(false);
@@ -143,49 +157,15 @@ impl TocLookup {
         options.values(true).strict(strict)
     }
 
-    /// What a walk through the whole file proved.
-    fn proven<'a>(&self, known: &'a Known) -> Result<&'a Arc<Proven>> {
-        if known.proven.get().is_none() {
-            let scan = self.whole(known, &self.options(Filter::default(), false));
-            let mut walk = TenantWalk::new(scan.silent().proving(&known.proven));
-            while walk.step()? == Step::More {}
+    /// What a scan through the whole file verified.
+    fn verified<'a>(&self, known: &'a Known) -> Result<&'a Verified> {
+        if let Some(verified) = known.verified.get() {
+            return Ok(verified);
         }
-        known.proven.get().or_bug("what a walk proved")
-    }
-
-    /// A walk of one tenant's block, if the table of contents does not lead to it. `None` if no good unit can
-    /// contain it.
-    fn walk_proven(
-        &self,
-        known: &Known,
-        partition: u32,
-        tenant: &[u8],
-        filter: Filter,
-    ) -> Result<Option<TenantWalk>> {
-        let proven = self.proven(known)?;
-        let units = proven.units.kept();
-        let (mut place, mut end) = (0, units.len());
-        while place < end {
-            let middle = place + (end - place) / 2;
-            let unit = units.get(middle).or_bug("a unit that is remembered")?;
-            let order = match &unit.what {
-                What::Block(_, own) if unit.partition() == partition => {
-                    own.order(&*self.source, tenant)?
-                }
-                _ => unit.partition().cmp(&partition),
-            };
-            match order {
-                Ordering::Greater => end = middle,
-                Ordering::Less | Ordering::Equal => place = middle + 1,
-            }
-        }
-        let Some(place) = place.checked_sub(1) else {
-            return Ok(None);
-        };
         let (source, front) = (self.source.clone(), known.front.clone());
-        let (options, units) = (self.options(filter, false), place..place + 1);
-        let scan = TenantScan::remembered(source, &options, front, proven.clone(), units);
-        Ok(Some(TenantWalk::new(scan)))
+        let options = self.options(Filter::default(), false);
+        let verified = Verified::scan(source, &options, front)?;
+        Ok(known.verified.get_or_init(|| verified))
     }
 
     /// Finds messages by walking the whole file.
@@ -300,12 +280,17 @@ impl Lookup for TocLookup {
             ..Hits::default()
         };
         let front = &known.front;
+        let verified = match front.is_searched() {
+            true => Some(self.verified(known)?),
+            false => None,
+        };
         let mut block_is_damaged = false;
-        let is_damaged = if front.leads_directly() || front.is_remembered() {
+        let is_damaged = if front.leads_directly() || verified.is_some_and(Verified::is_listed) {
             for of_tenant in asked.chunk_by(is_of_one_tenant) {
-                block_is_damaged |= self.get_of(known, of_tenant, &mut hits, &mut found)?;
+                block_is_damaged |=
+                    self.get_of(known, verified, of_tenant, &mut hits, &mut found)?;
             }
-            !front.leads_directly() && self.proven(known)?.damage.is_some()
+            verified.is_some_and(|verified| verified.is_damaged)
         } else {
             self.scan(known, &asked, &mut hits, &mut found)?
         };
@@ -334,13 +319,8 @@ impl Lookup for TocLookup {
             self.refusing(known)
         } else if front.leads_directly() {
             TenantScan::prune(source, &options, front, None)
-        } else if !front.is_remembered() {
-            self.whole(known, &options)
-        } else if let Some(proven) = known.proven.get() {
-            let units = 0..proven.units.kept().len();
-            TenantScan::remembered(source, &options, front, proven.clone(), units)
         } else {
-            self.whole(known, &options).proving(&known.proven)
+            self.whole(known, &options)
         };
         Ok(Box::new(TenantWalk::new(scan)))
     }
@@ -353,10 +333,10 @@ impl Front {
         self.is_sound() && self.ascending && self.disorder.is_none() && !count_is_wrong(self)
     }
 
-    /// Whether the results of a walk are remembered, if the table does not lead directly. Not if the file cannot
-    /// be read at all. Not for a table of version 2 with a matching CRC-32, which no damage produces: there its
+    /// Whether a look-up searches the file for its blocks once. Not if the table leads to them, and not if the file cannot
+    /// be read at all. Not for a table of version 2 with a matching CRC-32 either, which no damage produces: there its
     /// blocks depend on all of its entries.
-    fn is_remembered(&self) -> bool {
-        !self.refused && (self.version == VERSION_1 || !self.is_sound())
+    fn is_searched(&self) -> bool {
+        !self.leads_directly() && !self.refused && (self.version == VERSION_1 || !self.is_sound())
     }
 }

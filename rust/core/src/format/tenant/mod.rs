@@ -20,9 +20,9 @@
 //! - `claims`, `marks` and `ranges` (the ledger), `rows` and `emit` (messages), which `reading` combines
 //! - the scans: `partitions` with `partition_search` (version 1), `listed` and `unlisted` with `block_search`
 //!   (version 2, with and without a sound table of contents), and `pruned` with either
-//! - `proven`: what a walk proved of a file whose table of contents does not lead to the blocks. Later walks use
-//!   it (`remembered`).
 //! - `course`, the choice of a scan, with which `walk` reads a file. `explain` has its errors.
+//! - `lookup`, with `signposts` in a table of contents that leads to the blocks, and the list of `verified` blocks
+//!   if it does not
 //! - `runs`, the writer's memory, and `contents`, the blocks of a segment
 
 mod block;
@@ -43,16 +43,16 @@ mod part;
 mod partition_search;
 mod partitions;
 mod probe;
-mod proven;
 mod pruned;
 mod ranges;
 mod reading;
-mod remembered;
 mod rows;
 mod runs;
 mod salvage;
+mod signposts;
 mod toc;
 mod unlisted;
+mod verified;
 mod walk;
 mod writer;
 

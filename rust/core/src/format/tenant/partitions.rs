@@ -7,7 +7,6 @@ use super::judge::{Fault, GoodPartition};
 use super::layout::TocEntry;
 use super::partition_search::{PartitionSearch, Verdict};
 use super::probe::{Checks, Decoded};
-use super::proven::{Unit, What};
 use super::reading::Reading;
 use super::toc::{Entry, V1_ENTRY_BYTES};
 use crate::bug::OrBug;
@@ -156,23 +155,17 @@ impl Partitions {
     }
 
     /// Commits a good partition.
-    pub(super) fn commit(&mut self, on: &mut Reading, good: GoodPartition) -> Result<Part> {
+    fn commit(&mut self, on: &mut Reading, good: GoodPartition) -> Result<Part> {
         self.end_gap(on, good.at)?;
         let header = good.at + COUNT_BYTES;
         on.ranges.cover(header, Kind::Header, None, Origin::None);
-        note(on, good, None);
         let place = &mut on.place;
         self.search.go_past(place, good.end, good.partition);
         Ok(Part::begin(on, good))
     }
 
     /// Rule 25: commits the whole tenants of the partition that the file was cut in. Its entry is at `toc_at`.
-    pub(super) fn commit_cut(
-        &mut self,
-        on: &mut Reading,
-        toc_at: u64,
-        good: GoodPartition,
-    ) -> Result<Part> {
+    fn commit_cut(&mut self, on: &mut Reading, toc_at: u64, good: GoodPartition) -> Result<Part> {
         let len = on.input.front.len;
         self.end_gap(on, good.at)?;
         // If no byte is left of the missing tenants, their number must show the damage.
@@ -183,7 +176,6 @@ impl Partitions {
         let (header, tenants) = (good.at + COUNT_BYTES, u64::from(good.tenants));
         on.ranges
             .cover(header, kind, cause, Origin::Tenants(tenants));
-        note(on, good, Some(toc_at));
         self.search.go_past(&mut on.place, len, good.partition);
         Ok(Part {
             cut: Some(toc_at),
@@ -234,17 +226,5 @@ impl Partitions {
             }
         }
         Ok(())
-    }
-}
-
-/// Records a good partition whose entry was passed. `cut` is the offset of that entry if the file was cut in the partition.
-fn note(on: &mut Reading, good: GoodPartition, cut: Option<u64>) {
-    if let Some(proving) = &mut on.proving {
-        proving.note(|| Unit {
-            what: What::Partition(good, cut),
-            next: on.place.table.place(),
-            limit: 0,
-            budget: on.input.budget,
-        });
     }
 }

@@ -6,7 +6,6 @@ use super::block::{BLOCK_HEADER_BYTES, Name};
 use super::emit::{Emitter, Open};
 use super::layout::TocEntry;
 use super::probe::{Checks, Input};
-use super::proven::Proving;
 use super::ranges::Ranges;
 use super::rows::{Found, GoodBlock};
 use super::toc::{Entry, Table};
@@ -70,8 +69,6 @@ pub(super) struct Reading {
     pub(super) emitter: Emitter,
     pub(super) found: Found,
     pub(super) ranges: Ranges,
-    /// Records which blocks and partitions are good, for later reads.
-    pub(super) proving: Option<Proving>,
 }
 
 impl Reading {
@@ -83,7 +80,6 @@ impl Reading {
             ranges: Ranges::new(&input.front, at),
             place,
             input,
-            proving: None,
         }
     }
 

@@ -98,9 +98,9 @@ impl Entries {
         }
     }
 
-    /// Continues at the entry at `at`. `left` entries are left from there on.
-    fn go_to(&mut self, at: u64, left: u64) {
-        (self.at, self.left, self.peeked) = (at, left, None);
+    /// Makes this entry the only one that is left.
+    pub(super) fn only(&mut self, entry: Entry) {
+        (self.at, self.left, self.peeked) = (entry.at, 1, Some(entry));
     }
 
     /// The `len` bytes at `at`, which lie within the source.
@@ -232,20 +232,6 @@ impl Table {
         let passed = self.entries.pass();
         self.before = passed.as_ref().map(|entry| entry.partition);
         passed.map(|_| place)
-    }
-
-    /// Continues at this place, after an entry of this partition.
-    pub(super) fn go_to(&mut self, (at, left): (u64, u64), before: u32) {
-        self.entries.go_to(at, left);
-        self.ahead.go_to(at, left);
-        self.before = Some(before);
-    }
-
-    /// Limits later reads to this many bytes each, if possible.
-    pub(super) fn read_at_most(&mut self, bytes: usize) {
-        for entries in [&mut self.entries, &mut self.ahead] {
-            entries.window_bytes = entries.window_bytes.min(bytes);
-        }
     }
 
     /// Where the current entry is, and how many are left from there on.

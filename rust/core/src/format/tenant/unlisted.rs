@@ -9,7 +9,6 @@ use super::claims::{self, Origin};
 use super::front::COUNT_BYTES;
 use super::layout::TocEntry;
 use super::probe::{FAR_COST, Input, MOST_TENANT_BYTES};
-use super::proven::{Unit, What};
 use super::reading::Reading;
 use super::toc::{Entry, TOC_START, V2_ENTRY_BYTES};
 use crate::engine::{Advance, Budget};
@@ -67,33 +66,6 @@ impl Unlisted {
             limit: toc_end.map_or(len, |end| end - COUNT_BYTES),
             searched_in_vain: false,
         }
-    }
-
-    /// Resumes after an entry whose block was good, at the next one. Entries end at `limit` at the latest.
-    pub(super) fn resuming(next: u64, limit: u64) -> Self {
-        Self {
-            search: BlockSearch::default(),
-            at: next,
-            trial: Trial::Stated,
-            limit,
-            searched_in_vain: false,
-        }
-    }
-
-    /// Commits the block of an entry, which was good before. `false` if the step must end first.
-    pub(super) fn take(&mut self, on: &mut Reading, entry: &Entry) -> Result<bool> {
-        let good = match self.search.find(on, entry, 0, Places::Named)? {
-            Verdict::Good(good) => good,
-            Verdict::Full => return Ok(false),
-            Verdict::Failed(_) => return Err(on.input.changed()),
-        };
-        if !good.is_as_stated(&*on.input.source, entry)? {
-            return Err(on.input.changed());
-        }
-        on.ranges.skip_to(good.at);
-        on.ranges.cover(good.end(), Kind::Block, None, Origin::None);
-        self.search.commit(on, entry, good)?;
-        Ok(true)
     }
 
     pub(super) fn advance(&mut self, on: &mut Reading) -> Result<Advance> {
@@ -259,14 +231,6 @@ impl Unlisted {
         self.searched_in_vain = false;
         on.ranges.cover(good.at, kind, cause, Origin::None);
         on.ranges.cover(good.end(), Kind::Block, None, Origin::None);
-        if let Some(proving) = &mut on.proving {
-            proving.note(|| Unit {
-                what: What::Block(good.says(entry), good.tenant.clone()),
-                next: (entry.end, 0),
-                limit: self.limit,
-                budget: on.input.budget,
-            });
-        }
         self.search.commit(on, entry, good)
     }
 }

@@ -1,6 +1,5 @@
 //! The walk: which of the scans reads a file, where it begins, and what all of them share.
 
-use std::ops::Range;
 use std::sync::{Arc, OnceLock};
 
 use super::VERSION_1;
@@ -9,16 +8,15 @@ use super::course::Course;
 use super::emit::{Emitter, Open, no_message};
 use super::explain::{explain, explain_entry};
 use super::front::{COUNT_BYTES, Front};
+use super::judge::GoodPartition;
 use super::part::{self, EntryRange, Progress};
 use super::partitions::Part;
 use super::probe::{Input, tenant_of};
-use super::proven::{Proven, Proving};
 use super::pruned::Pruning;
 use super::ranges::{self, Ranges};
 use super::reading::{Position, Reach, Reading};
-use super::remembered::Remembered;
 use super::rows::{Found, TenantRows};
-use super::toc::TOC_START;
+use super::toc::{Entry, TOC_START};
 use crate::engine::{Advance, Begin, Driver, Filter, Options, Scan, cannot_resume};
 use crate::error::{Damage, Error, Result};
 use crate::ledger::{Kind, Span};
@@ -36,8 +34,6 @@ pub(super) struct TenantScan {
     part: Option<Part>,
     /// Whether it began within the file, and knows nothing of what is before.
     is_partial: bool,
-    /// Leads it through the file, if an earlier walk proved where the units are.
-    remembered: Option<Remembered>,
     /// Set if it only raises the file's first damage, which is stored here once it is known.
     refusal: Option<Arc<OnceLock<Damage>>>,
 }
@@ -73,7 +69,6 @@ impl TenantScan {
             on: Reading::new(input, place, at),
             part: None,
             is_partial: false,
-            remembered: None,
             refusal: None,
         }
     }
@@ -109,35 +104,33 @@ impl TenantScan {
         scan
     }
 
-    /// The same scan, which records what it proves.
-    pub(super) fn proving(mut self, proven: &Arc<OnceLock<Arc<Proven>>>) -> Self {
-        self.on.proving = Some(Proving::new(proven));
-        self
-    }
-
-    /// The same scan, which emits no messages.
-    pub(super) const fn silent(mut self) -> Self {
-        self.on.found.is_silent = true;
-        self
-    }
-
-    /// A scan of the matching ones of the blocks and partitions that a walk through the file proved: the ones with
-    /// these indices, and the ones after each of them that are not remembered. Its ledger covers these, and the
-    /// first damage in the file.
-    pub(super) fn remembered(
+    /// A scan of only the unit that this entry describes, which a scan through the file [verified]: a block, or a
+    /// partition of version 1. Its ledger covers this unit.
+    ///
+    /// [verified]: super::verified::Verified
+    pub(super) fn of_unit(
         source: Arc<dyn Source>,
         options: &Options,
         front: Arc<Front>,
-        proven: Arc<Proven>,
-        units: Range<usize>,
+        unit: &Entry,
     ) -> Self {
-        let mut scan = Self::begin(source, options, front);
-        scan.on.ranges.leave_front();
-        scan.is_partial = true;
-        // It jumps, and reads few entries at each place.
-        let table = &mut scan.on.place.table;
-        table.read_at_most(LIMITS.tenant_fields_ahead_bytes);
-        scan.remembered = Some(Remembered::new(proven, units));
+        let mut scan = Self::prune(source, options, front, Some((unit.at, 0)));
+        let on = &mut scan.on;
+        on.ranges.leave_front();
+        if on.input.front.version != VERSION_1 {
+            on.place.table.entries.only(unit.clone());
+            return scan;
+        }
+        let (header, end) = (unit.offset + COUNT_BYTES, unit.block_end());
+        on.ranges.skip_to(unit.offset);
+        on.ranges.cover(header, Kind::Header, None, Origin::None);
+        let good = GoodPartition {
+            partition: unit.partition,
+            at: unit.offset,
+            tenants: unit.messages,
+            end,
+        };
+        scan.part = Some(Part::begin(on, good));
         scan
     }
 
@@ -327,9 +320,6 @@ impl TenantScan {
             }
             return Ok(Advance::On);
         }
-        if let Some(remembered) = &mut self.remembered {
-            return remembered.advance(on, &mut self.course, &mut self.part);
-        }
         match &mut self.course {
             Course::Refused => {
                 refuse(on);
@@ -500,15 +490,7 @@ impl Scan for TenantScan {
         }
     }
 
-    fn finish(&mut self) {
-        let Some(proving) = self.on.proving.take() else {
-            return;
-        };
-        // If the notes on the table cannot be read back, nothing is remembered.
-        if let Ok(first) = self.on.ranges.first_damage(&self.on.input.front) {
-            proving.end(first.map(|(span, _)| span));
-        }
-    }
+    fn finish(&mut self) {}
 
     fn has_found(&self) -> bool {
         !self.on.found.is_empty() || !self.on.ranges.spans.is_empty()
