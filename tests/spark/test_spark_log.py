@@ -175,7 +175,7 @@ def test_an_ingest_reads_what_was_planned_also_when_it_is_sealed_since(path: Pat
 
 
 _WRITER = """
-import sys
+import sys, time
 from pathlib import Path
 import seglake
 path, stop, told = sys.argv[1], Path(sys.argv[2]), Path(sys.argv[3])
@@ -188,6 +188,7 @@ while not stop.exists():
         log.sync()
         told.with_suffix(".new").write_text(str(number))
         told.with_suffix(".new").replace(told)
+    time.sleep(0.01)  # some 8 segments a second: the readers have to keep up
 log.close()
 """
 
