@@ -94,6 +94,8 @@ class Life:
         if self.is_damaged:
             own = {name: self.sample.read_options[name] for name in ("dialect",) if name in self.sample.read_options}
             repaired = seglake.repair(self.path, force=True, **own)
+            for damaged in self.path.parent.glob("*.damaged"):
+                damaged.unlink()
             # What is after the covered bytes may not be finished.
             is_sound = seglake.verify(self.path, format=self.sample.format, **self.sample.read_options).ok
             assert repaired.outcome == ("repaired" if is_sound else "lost")
@@ -235,8 +237,6 @@ def test_a_sealed_segment_goes_on_where_the_repaired_one_was(tmp_path: Path) -> 
     seglake.seal(life.path, folder / "file.sealed")
     life.path.unlink()
     life.sidecar.unlink()
-    for extra in folder.glob("*.damaged"):
-        extra.unlink()
     seglake.protect(folder / "file.sealed")
     with seglake.open(folder / "file.sealed") as reader:
         first = next(iter(reader)).position
