@@ -384,7 +384,7 @@ def test_a_file_whose_first_record_is_damaged_is_read_twice_by_each_run(tmp_path
         return next(int(line.split()[1]) for line in lines if line.startswith("rchar"))
 
     path, lake = tmp_path / "a.active", tmp_path / "lake"
-    written = write_segment(path, 12_003, value_bytes=2000)
+    written = write_segment(path, 3_003, value_bytes=8000)
     content = path.read_bytes()
 
     def grown(records: int, *, is_damaged: bool = False) -> int:
@@ -396,12 +396,12 @@ def test_a_file_whose_first_record_is_damaged_is_read_twice_by_each_run(tmp_path
         assert ingest(path, lake, threads=1).statuses["sound"] == 1
         return so_far() - before
 
-    grown(12_000)
-    path.write_bytes(content[: written[11_999].end])
+    grown(3_000)
+    path.write_bytes(content[: written[2_999].end])
     seglake.protect(path)
-    sound = grown(12_001)
-    more = grown(12_002, is_damaged=True) - sound
+    sound = grown(3_001)
+    more = grown(3_002, is_damaged=True) - sound
     # Once to be identified, once to be read: only all of it tells whether the sidecar is of this state.
     size = path.stat().st_size
     assert 1.9 * size < more < 2 * size + (16 << 20)
-    assert len(rows(lake, "records")) == 12_002
+    assert len(rows(lake, "records")) == 3_002
