@@ -1,5 +1,5 @@
 //! A table from times to entries, so that a look-up begins near what it looks for. Time is divided into intervals
-//! of equal length, each with its entries. An interval with many entries, as from a burst, is divided again.
+//! of equal length, each with its entries. An interval with many entries, as from a burst, is divided once more.
 
 use std::ops::Range;
 
@@ -22,14 +22,10 @@ const OFFSET_UNIT: u64 = CACHE_LINE_BYTES as u64;
 
 const PLACE_BYTES: u64 = size_of::<Place>() as u64;
 const DIVISION_BYTES: u64 = size_of::<Division>() as u64;
-/// The depth to which crowded intervals are divided. Each level reads their entries once more.
-const MAX_DEPTH: u32 = 6;
-/// If more than one in this many entries are in crowded intervals, ...
-const CROWDED: u64 = 8;
-/// ... intervals are joined, two to the power of this many. That leaves memory to divide the crowded ones.
-const JOINED: u32 = 4;
 /// The most memory that a table takes for each entry.
-const MAX_BYTES_PER_ENTRY: u64 = 4;
+const MAX_BYTES_PER_ENTRY: u64 = 5;
+/// This part of the memory is for the division of the whole time, so that some is left to divide crowded intervals.
+const FIRST_SHARE: u64 = 2;
 
 /// Where an interval of time begins. Both numbers are adjacent, because one memory access is most of a look-up's
 /// cost.
@@ -55,10 +51,8 @@ struct Division {
     /// The times of these entries, in ticks.
     first: u64,
     last: u64,
-    /// The number of intervals in a tick, before joining, times 2^64.
+    /// The number of intervals in a tick, times 2^64.
     scale: u64,
-    /// Intervals are joined in groups of two to the power of this.
-    joined: u32,
     /// The length of an interval in ticks, rounded down.
     width: u64,
     /// The index of its places, one more than intervals. The last is after all entries.
@@ -79,7 +73,6 @@ impl Division {
             first,
             last,
             scale: scale(intervals, whole),
-            joined: 0,
             width: whole / intervals.max(1),
             begin,
             count: usize::try_from(intervals + 1).ok()?,
@@ -89,7 +82,7 @@ impl Division {
     /// Where a time is. `None` before the first and after the last.
     fn spot(&self, time: u64) -> Option<Spot> {
         let since = time.checked_sub(self.first).filter(|_| time <= self.last)?;
-        let scaled = (u128::from(since) * u128::from(self.scale)) >> self.joined;
+        let scaled = u128::from(since) * u128::from(self.scale);
         let place = usize::try_from(scaled >> u64::BITS).ok()?;
         let part = u64::try_from((scaled >> u32::BITS) & u128::from(u32::MAX)).ok()?;
         Some((place, part))
@@ -101,7 +94,7 @@ impl Division {
 /// search of all would.
 #[derive(Debug, Default)]
 pub(super) struct Table {
-    /// The first division is of the whole time, each other of a crowded interval of an earlier division.
+    /// The first division is of the whole time, each other of a crowded interval of it.
     divisions: Vec<Division>,
     /// The places of all divisions.
     places: Vec<Place>,
@@ -140,44 +133,44 @@ impl Table {
     fn interval(&self, uuid: &[u8; UUID_BYTES]) -> Option<Interval> {
         // Times order only UUIDs of one version.
         let time = Some(uuid6::ticks(uuid)).filter(|_| uuid[6] >> 4 == 6)?;
-        let mut number = 0;
-        let mut own = self.divisions.first()?;
-        loop {
-            let (place, part) = own.spot(time)?;
-            let [begin, end] = *self.places.get(own.begin + place..)?.first_chunk()?;
-            let begins = own
-                .first
-                .saturating_add(own.width.saturating_mul(place as u64));
-            let interval = Interval {
-                begin,
-                end,
-                part,
-                times: begins..begins.saturating_add(own.width),
-            };
-            let inner = usize::try_from(begin.offset).ok()?;
-            // A division comes after the one it divides, so this loop ends.
-            let Some(division) = self
-                .divisions
-                .get(inner)
-                .filter(|_| interval.entries() > LIMITS.crowd_entries && inner > number)
-            else {
-                return Some(interval);
-            };
-            (number, own) = (inner, division);
-            // The time is between the interval's begin and its first entry, or between its last entry and its end.
-            let beyond = if time < own.first {
-                begin
-            } else if time > own.last {
-                end
-            } else {
-                continue;
-            };
-            return Some(Interval {
-                begin: beyond,
-                end: beyond,
-                ..interval
-            });
-        }
+        let interval = self.within(self.divisions.first()?, time)?;
+        let number = usize::try_from(interval.begin.offset).ok()?;
+        let Some(division) = self
+            .divisions
+            .get(number)
+            .filter(|_| interval.entries() > LIMITS.crowd_entries && number > 0)
+        else {
+            return Some(interval);
+        };
+        // The time may be between the interval's begin and its first entry, or between its last entry and its end.
+        let beyond = if time < division.first {
+            interval.begin
+        } else if time > division.last {
+            interval.end
+        } else {
+            return self.within(division, time);
+        };
+        Some(Interval {
+            begin: beyond,
+            end: beyond,
+            ..interval
+        })
+    }
+
+    /// The interval of a division that a time is in.
+    #[inline]
+    fn within(&self, division: &Division, time: u64) -> Option<Interval> {
+        let (place, part) = division.spot(time)?;
+        let [begin, end] = *self.places.get(division.begin + place..)?.first_chunk()?;
+        let begins = division
+            .first
+            .saturating_add(division.width.saturating_mul(place as u64));
+        Some(Interval {
+            begin,
+            end,
+            part,
+            times: begins..begins.saturating_add(division.width),
+        })
     }
 
     /// A search for this UUID among the entries that can have its time, and about where it will end. `None` if the
@@ -216,7 +209,7 @@ fn scale(intervals: u64, whole: u64) -> u64 {
 }
 
 impl Table {
-    /// Reads the index once, and its crowded intervals a few times more. `None` if UUIDs do not ascend, if there
+    /// Reads the index once, and its crowded intervals once more. `None` if UUIDs do not ascend, if there
     /// are too few or too many entries, or if too little memory is allowed.
     ///
     /// # Errors
@@ -231,7 +224,7 @@ impl Table {
         };
         let allowed = options.bytes(&LOOKUP_TABLE_BYTES);
         let intervals = (front.entries / LIMITS.entries_per_place)
-            .min((allowed / PLACE_BYTES).saturating_sub(1));
+            .min((allowed / FIRST_SHARE / PLACE_BYTES).saturating_sub(1));
         if front.unreadable.is_some() || intervals < 2 {
             return Ok(None);
         }
@@ -245,7 +238,6 @@ impl Table {
         if building.divide(0..entries, intervals)?.is_none() {
             return Ok(None);
         }
-        building.table.places.shrink_to_fit(); // if intervals were joined
         building.divide_crowds()?;
         let mut table = building.table;
         table.places.shrink_to_fit();
@@ -302,7 +294,6 @@ impl Building<'_> {
         let places = &mut self.table.places;
         places.resize(division.begin + division.count, Place::new(end, after));
         self.table.divisions.push(division);
-        self.join_if_crowded(u64::from(end - start));
         Ok(Some(self.table.divisions.len() - 1))
     }
 
@@ -352,57 +343,21 @@ impl Building<'_> {
         })
     }
 
-    /// Joins the intervals of the last division, which has this many entries, if many of these are in crowded
-    /// intervals. Most intervals are empty then.
-    fn join_if_crowded(&mut self, entries: u64) {
-        let Some(last) = self.table.divisions.last().copied() else {
-            return;
-        };
-        let crowded = self.crowds(&last).map(|(_, entries)| entries.len() as u64);
-        let intervals = last.count - 1;
-        if crowded.sum::<u64>() <= entries / CROWDED || intervals >> JOINED < 2 {
-            return;
-        }
-        let joined = intervals.div_ceil(1 << JOINED);
-        let places = &mut self.table.places;
-        let after = places.last().copied();
-        for place in 0..joined {
-            if let Some(begin) = places.get(last.begin + (place << JOINED)).copied()
-                && let Some(own) = places.get_mut(last.begin + place)
-            {
-                *own = begin;
-            }
-        }
-        places.truncate(last.begin + joined);
-        places.extend(after);
-        if let Some(own) = self.table.divisions.last_mut() {
-            own.joined = JOINED;
-            own.width = own.width.saturating_mul(1 << JOINED);
-            own.count = joined + 1;
-        }
-    }
-
-    /// Divides crowded intervals, as far as memory allows and their times differ.
+    /// Divides the crowded intervals of the whole time, as far as memory allows and their times differ.
     fn divide_crowds(&mut self) -> Result<()> {
-        let (mut from, mut depth) = (0, 0);
-        while from < self.table.divisions.len() {
-            let divisions = self.table.divisions.iter().skip(from);
-            let crowds: Vec<_> = divisions.flat_map(|own| self.crowds(own)).collect();
-            from = self.table.divisions.len();
-            for (place, entries) in crowds {
-                let intervals = entries.len() as u64 / LIMITS.entries_per_place;
-                let needed = DIVISION_BYTES + (intervals + 1) * PLACE_BYTES;
-                let is_allowed = self.used() + needed <= self.allowed;
-                let division = match is_allowed && depth < MAX_DEPTH {
-                    true => self.divide(entries, intervals)?,
-                    false => None,
-                };
-                let number = division.and_then(|number| u32::try_from(number).ok());
-                if let Some(place) = self.table.places.get_mut(place) {
-                    place.offset = number.unwrap_or_default();
-                }
+        let all = self.table.divisions.first();
+        let crowds: Vec<_> = all.into_iter().flat_map(|all| self.crowds(all)).collect();
+        for (place, entries) in crowds {
+            let intervals = entries.len() as u64 / LIMITS.entries_per_place;
+            let needed = DIVISION_BYTES + (intervals + 1) * PLACE_BYTES;
+            let division = match self.used() + needed <= self.allowed {
+                true => self.divide(entries, intervals)?,
+                false => None,
+            };
+            let number = division.and_then(|number| u32::try_from(number).ok());
+            if let Some(place) = self.table.places.get_mut(place) {
+                place.offset = number.unwrap_or_default();
             }
-            depth += 1;
         }
         Ok(())
     }
@@ -422,8 +377,7 @@ mod tests {
     use crate::format::sealed::open;
     use crate::source::{BytesSource, Source};
 
-    /// UUIDs of bursts of bursts: each with this many, this many ticks apart, followed by a pause of two to the
-    /// given power.
+    /// UUIDs of bursts: each with this many, this many ticks apart, followed by a pause of two to the given power.
     fn bursts(sizes: &[(u32, u64, u32)]) -> Vec<Uuid> {
         let (mut tick, mut uuids) = (1, Vec::new());
         for (size, apart, pause) in sizes {
@@ -457,13 +411,11 @@ mod tests {
     #[test]
     fn crowds_are_divided_until_few_are_left_as_far_as_memory_goes() {
         let uuids = bursts(&[
-            (4000, 1, 20),
-            (3000, 2, 36),
-            (5000, 1, 4),
-            (2500, 7, 50),
-            (4000, 100, 10),
-            (1, 1, 54),
-            (2500, 3, 8),
+            (4000, 500, 40),
+            (3000, 900, 39),
+            (5000, 300, 41),
+            (50, 1 << 30, 20),
+            (4000, 700, 40),
         ]);
         for allowed in [1 << 20, 40_000, 5_000, 100] {
             let table = table(&uuids, allowed).unwrap();
@@ -504,13 +456,12 @@ mod tests {
 
     proptest::proptest! {
         #[test]
-        fn every_time_has_a_place_and_places_ascend(whole in 1..1_u64 << 60, intervals in 2..1_u64 << 32, joined in 0..5_u32, time: u64, later: u64) {
+        fn every_time_has_a_place_and_places_ascend(whole in 1..1_u64 << 60, intervals in 2..1_u64 << 32, time: u64, later: u64) {
             let division = Division::new(intervals, 0, whole - 1, 0).unwrap();
-            let division = Division { joined, ..division };
             let (time, later) = (time % whole, later % whole);
             let (time, later) = (time.min(later), time.max(later));
             let (spot, after) = (division.spot(time).unwrap(), division.spot(later).unwrap());
-            proptest::prop_assert!(spot <= after && after.0 <= (division.count - 2) >> joined);
+            proptest::prop_assert!(spot <= after && after.0 <= division.count - 2);
         }
     }
 }
