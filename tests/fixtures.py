@@ -22,9 +22,11 @@ ROOM_BYTES: Final = 4 << 30
 
 
 def pytest_configure() -> None:
-    """Has pytest make its temporary folders in memory, where that has room."""
-    if MEMORY.is_dir() and shutil.disk_usage(MEMORY).free >= ROOM_BYTES:
-        os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(MEMORY))
+    """Has pytest make its temporary folders in memory, where that has room and runs programs."""
+    if MEMORY.is_dir():
+        found = os.statvfs(MEMORY)
+        if found.f_bavail * found.f_frsize >= ROOM_BYTES and not found.f_flag & os.ST_NOEXEC:
+            os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(MEMORY))
 
 
 @pytest.hookimpl(tryfirst=True)
