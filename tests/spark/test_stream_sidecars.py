@@ -50,7 +50,7 @@ def test_each_record_comes_once_whatever_becomes_of_its_file(path: Path) -> None
     assert query.batch() == values(0, 20)
     query.restart()
     assert query.batch() == []
-    seglake.repair(path, force=True)
+    Path(seglake.repair(path, force=True).damaged or "").unlink()
     oplog(path, values(20, 30))
     assert query.batch() == values(20, 30)
     flip(path, "value 0005")

@@ -1,7 +1,7 @@
 //! A file and its sidecar, as they are.
 
 use std::io::ErrorKind;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use super::{Job, damaged_name};
 use crate::disk::{DiskRef, Stat};
@@ -9,6 +9,7 @@ use crate::error::{Error, Result};
 use crate::output::{InPlace, NewFile};
 use crate::source::FileSource;
 use crate::text;
+use crate::verbs::paths::led_to;
 use crate::verbs::protect::{to_read, to_write};
 
 /// The two files.
@@ -40,7 +41,10 @@ impl Pair {
         Ok(Self {
             file: file.source()?,
             sidecar: sidecar.source()?,
-            old: Some((Old::new(file)?, Old::new(sidecar)?)),
+            old: Some((
+                Old::new(job.disk, job.path, file)?,
+                Old::new(job.disk, job.sidecar, sidecar)?,
+            )),
         })
     }
 }
@@ -54,10 +58,10 @@ pub(super) struct Old {
 }
 
 impl Old {
-    fn new(file: InPlace) -> Result<Self> {
+    fn new(disk: &DiskRef, path: &Path, file: InPlace) -> Result<Self> {
         Ok(Self {
             before: file.stat()?,
-            damaged: damaged_name(file.path()),
+            damaged: damaged_name(&led_to(disk, path)),
             file,
         })
     }
