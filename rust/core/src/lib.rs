@@ -100,11 +100,13 @@ mod saturating;
 mod setters;
 mod sidecar;
 pub mod source;
+mod spec;
 pub mod store;
 mod sync;
 pub mod text;
 pub mod uuid6;
 pub mod verbs;
+mod walk;
 mod words;
 
 #[doc(hidden)]

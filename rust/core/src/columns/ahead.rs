@@ -7,12 +7,13 @@ use std::time::Duration;
 use super::fifo::{Receiver, Sender, Taken, fifo};
 use super::selection::Selection;
 use super::walk_batches::{Batch, Limits, WalkBatches};
-use crate::engine::{Interrupt, Options, Start};
+use crate::engine::Start;
 use crate::error::{Error, Result};
 use crate::format::resolve;
 use crate::source::Source;
 use crate::sync::Builder;
 use crate::verbs::Report;
+use crate::walk::{Interrupt, Options};
 
 /// How many batches wait. With more, the slower of the two threads is still the slower one.
 const WAITING: usize = 1;

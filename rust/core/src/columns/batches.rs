@@ -9,11 +9,12 @@ use super::ahead::Ahead;
 use super::parallel::{Parallel, bytes_of_parts};
 use super::selection::Selection;
 use super::walk_batches::{Batch, Limits, WalkBatches};
-use crate::engine::{Options, Start, Walk};
+use crate::engine::Start;
 use crate::error::Result;
 use crate::format::{resolve, split};
 use crate::source::Source;
 use crate::verbs::Report;
+use crate::walk::{Options, Walk};
 
 /// Reads a file as record batches. Sound records before an error are returned first, in a batch of their own.
 pub struct Batches {

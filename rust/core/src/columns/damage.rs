@@ -6,12 +6,12 @@ use arrow_array::RecordBatch;
 use arrow_schema::{Field, Schema, SchemaRef};
 
 use super::arrays::{array, data_type, internal};
-use crate::engine::Dialect;
 use crate::error::Result;
 use crate::format::FORMATS;
 use crate::record::{Column, ColumnKind, RecordId, Value};
 use crate::record::{ColumnBuffer, UuidType};
 use crate::saturating::saturating_i64;
+use crate::spec::Dialect;
 use crate::verbs::{Neighbour, Repair, Report};
 
 /// A record next to damage, with the identifying columns of all formats. UUIDs are text.

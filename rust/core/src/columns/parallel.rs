@@ -8,13 +8,14 @@ use std::time::Duration;
 use super::fifo::{Receiver, Sender, Taken, fifo};
 use super::selection::Selection;
 use super::walk_batches::{Batch, Limits, WalkBatches};
-use crate::engine::{Format, Interrupt, Options, Part, Start, Step, part_bytes};
+use crate::engine::{Format, Start};
 use crate::error::{Error, Result};
 use crate::format::open;
 use crate::limits::LIMITS;
 use crate::source::Source;
 use crate::sync::{Builder, Condvar, Mutex, MutexGuard};
 use crate::verbs::Report;
+use crate::walk::{Interrupt, Options, Part, Step, part_bytes};
 
 /// The most parts for each thread that are begun and not returned completely.
 const PARTS_AHEAD: usize = 2;

@@ -10,13 +10,14 @@ use arrow_schema::{DataType, Field, Schema, SchemaRef};
 
 use super::arrays::{array, field, internal};
 use super::uint64::{TooLarge, Uint64Type, converted, find_too_large, record_name};
-use crate::engine::{Hits, Options, Spec};
 use crate::error::{Error, Result};
 use crate::record::views::{Base, Views};
 use crate::record::{Column, ColumnKind, Rows};
 use crate::record::{ColumnBuffer, UuidType, Values};
 use crate::source::Source;
+use crate::spec::Spec;
 use crate::text::escape;
+use crate::walk::{Hits, Options};
 
 /// The most bytes that a `binary` or `utf8` column can have.
 pub(super) const MAX_DATA_BYTES: usize = i32::MAX as usize;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use arrow_array::RecordBatch;
 
 use super::selection::{MAX_DATA_BYTES, Selection, path_text};
-use crate::engine::{Options, Start, Step, Walk};
+use crate::engine::Start;
 use crate::error::{Error, Result};
 use crate::format::{open, resolve};
 use crate::ledger::Span;
@@ -15,6 +15,7 @@ use crate::saturating::saturating_usize;
 use crate::setters::setters;
 use crate::source::Source;
 use crate::verbs::Report;
+use crate::walk::{Options, Step, Walk};
 
 /// The most rows in a batch. With texts of at most 1,020 bytes their offsets fit into 31 bits.
 const MAX_ROWS: usize = 1 << 20;

@@ -2,10 +2,12 @@
 
 use std::sync::Arc;
 
-use super::{Begin, Eof, Filter, Format, Options, Step, Walk};
+use super::Format;
 use crate::error::Result;
 use crate::ledger::Span;
 use crate::source::Source;
+use crate::spec::Filter;
+use crate::walk::{Begin, Eof, Options, Step, Walk};
 
 /// Whether a unit of records is sound in both of two files, and has the same records there. Its bytes may differ only in a format with
 /// checksums of records and not of the bytes that these are compressed to; in others this is false if they do.

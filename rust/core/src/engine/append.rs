@@ -2,13 +2,14 @@
 
 use std::ops::Range;
 
-use super::{Driver, Options, Scan, Step, Walk, WriteOptions, sum_up};
+use super::WriteOptions;
 use crate::checksum::Key;
 use crate::error::{Error, Result};
 use crate::ledger::{Cause, Kind, Span, Summary};
 use crate::output::Appender;
 use crate::saturating::saturating_usize;
 use crate::source::Source;
+use crate::walk::{Driver, Options, Scan, Step, Walk, sum_up};
 
 /// The options to scan a file with before appending to it: lenient, and without values.
 pub(crate) fn reading(options: &WriteOptions) -> Options {

@@ -3,14 +3,16 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use super::settings::ZERO_TORN_TAIL;
-use super::{Begin, Dialect, Driver, Format, Options, Scan, Walk, WriteOptions, Writer, append};
+use super::{Format, WriteOptions, Writer, append};
 use crate::error::Result;
 use crate::ledger::{Kind, Span, Summary};
 use crate::output::Appender;
 use crate::own::Own;
 use crate::record::{Column, RecordId, Value};
 use crate::source::Source;
+use crate::spec::Dialect;
+use crate::spec::settings::ZERO_TORN_TAIL;
+use crate::walk::{Begin, Driver, Options, Scan, Walk};
 
 /// Appends a record with these values, one for each column, to a buffer. Leaves the buffer as it is after an error.
 pub(crate) type Encode = fn(&mut Vec<u8>, &[Value<'_>]) -> Result<()>;

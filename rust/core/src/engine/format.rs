@@ -6,14 +6,15 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::candidate::Candidates;
-use super::part::PlannedPart;
 use super::position::Numbered;
 use super::salvage::SalvageFile;
-use super::spec::Spec;
-use super::{Lookup, Opening, Options, Salvage, Walk, WriteOptions, Writer};
+use super::{Salvage, WriteOptions, Writer};
 use crate::error::Result;
 use crate::ledger::Span;
 use crate::source::Source;
+use crate::spec::Spec;
+use crate::walk::part::PlannedPart;
+use crate::walk::{Lookup, Opening, Options, Walk};
 
 /// A format of the table: its [`Spec`], and functions to recognise, walk, search and write its files.
 pub struct Format {

@@ -3,17 +3,17 @@
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use super::around::{Around, Change};
-use super::empty::EmptyWalk;
+use super::Format;
 use super::position::{CarryHead, End, Identity, Last, Numbered, Place, Position};
-use super::spec::Tail;
-use super::{
-    Begin, Carry, Eof, Filter, Format, Opening, Options, Purpose, Step, UnprovenPolicy, Walk,
-};
 use crate::error::Result;
 use crate::ledger::Span;
 use crate::record::Value;
 use crate::source::{Source, data_end_after};
+use crate::spec::Filter;
+use crate::spec::Tail;
+use crate::walk::around::{Around, Change};
+use crate::walk::empty::EmptyWalk;
+use crate::walk::{Begin, Carry, Eof, Opening, Options, Purpose, Step, UnprovenPolicy, Walk};
 
 /// A larger state of a walk is not stored: the file is read again up to where it goes on.
 pub(crate) const MAX_CARRY_BYTES: usize = 48 << 10;

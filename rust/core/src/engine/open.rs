@@ -3,19 +3,22 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use super::confirmed::{Confirming, confirmed_damage};
-use super::empty::EmptyWalk;
-use super::filter::Tests;
-use super::filtered::Filtering;
-use super::parity::Reading;
-use super::pending::{self, Pending};
-use super::spec::Spec;
-use super::walk::{Begin, Opening, UnprovenPolicy};
-use super::{Carry, Eof, Filter, Format, Growth, Hits, Lookup, Options, Part, Walk};
+use super::pending;
+use super::pending::Pending;
+use super::{Format, Growth};
 use crate::error::{Error, Result};
 use crate::own::Own;
 use crate::record::{Column, RecordId, Scalar};
 use crate::source::Source;
+use crate::spec::Filter;
+use crate::spec::Spec;
+use crate::spec::filter::Tests;
+use crate::walk::confirmed::{Confirming, confirmed_damage};
+use crate::walk::empty::EmptyWalk;
+use crate::walk::filtered::Filtering;
+use crate::walk::watch::Reading;
+use crate::walk::{Begin, Opening, UnprovenPolicy};
+use crate::walk::{Carry, Eof, Hits, Lookup, Options, Part, Walk};
 
 /// Where a walk begins.
 #[derive(Clone, Copy, Debug, Default)]

@@ -4,14 +4,15 @@ use crate::bug::OrBug;
 use std::slice;
 use std::sync::Arc;
 
-use super::around::{Around, Change};
+use super::Format;
 use super::format::{OpenWalk, Unfinished};
-use super::spec::Tail;
-use super::{Begin, Eof, Format, Options, Step, Walk};
 use crate::error::Result;
 use crate::ledger::{Kind, RecordRun, Span};
 use crate::saturating::saturating_usize;
 use crate::source::Source;
+use crate::spec::Tail;
+use crate::walk::around::{Around, Change};
+use crate::walk::{Begin, Eof, Options, Step, Walk};
 
 /// How many bytes are looked at at once.
 const PIECE_BYTES: usize = 64 << 10;

@@ -7,13 +7,13 @@ use std::str::FromStr;
 use serde::Deserialize;
 use uuid::Uuid;
 
-use super::Carry;
-use super::spec::{FirstUnit, Spec};
 use crate::checksum::{Key, hash};
 use crate::error::{Error, Result};
 use crate::ledger::Span;
 use crate::saturating::saturating_usize;
 use crate::source::Source;
+use crate::spec::{FirstUnit, Spec};
+use crate::walk::Carry;
 
 /// At most so many bytes of the first unit identify a file.
 pub(crate) const FIRST_BYTES: u64 = 64 << 10;

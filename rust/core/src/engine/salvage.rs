@@ -5,13 +5,13 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::{Options, Step, Walk};
 use crate::cursor::fields;
 use crate::error::{Error, Result};
 use crate::ledger::{Kind, Span};
 use crate::output::Spool;
 use crate::saturating::saturating_usize;
 use crate::source::{FileSource, Source, Window};
+use crate::walk::{Options, Step, Walk};
 
 /// How much is copied between two polls for an interrupt.
 const PIECE_BYTES: usize = 1 << 20;

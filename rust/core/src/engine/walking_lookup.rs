@@ -3,13 +3,16 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::pending::{self, Pending};
-use super::walk::Begin;
-use super::{Filter, Format, Hits, Lookup, Options, Step, Unproven, Walk};
+use super::Format;
+use super::pending;
+use super::pending::Pending;
 use crate::error::Result;
 use crate::own::Own;
 use crate::record::{Order, OwnedRows, RecordId};
 use crate::source::Source;
+use crate::spec::Filter;
+use crate::walk::Begin;
+use crate::walk::{Hits, Lookup, Options, Step, Unproven, Walk};
 
 /// Walks the file.
 pub(crate) struct WalkingLookup {

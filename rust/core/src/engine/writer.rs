@@ -6,8 +6,6 @@ use std::path::Path;
 #[cfg(feature = "faults")]
 use std::sync::Arc;
 
-use super::settings::{FormatOption, Setting, Settings};
-use super::{Dialect, Interrupt, Spec};
 use crate::checksum::Key;
 #[cfg(feature = "faults")]
 use crate::disk::Disk;
@@ -17,6 +15,9 @@ use crate::ledger::Summary;
 use crate::own::Own;
 use crate::record::{Column, RecordId, Value};
 use crate::setters::{disk_and_settings, setters};
+use crate::spec::settings::{FormatOption, Setting, Settings};
+use crate::spec::{Dialect, Spec};
+use crate::walk::Interrupt;
 
 /// What is done with a file that exists already.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]

@@ -3,12 +3,13 @@
 use std::path::Path;
 
 use super::{FORMATS, by_name};
-use crate::engine::{Format, Likelihood, Options};
+use crate::engine::{Format, Likelihood};
 use crate::error::{Error, Result};
 use crate::parity::MAGIC;
 use crate::saturating::saturating_usize;
 use crate::source::Source;
 use crate::text;
+use crate::walk::Options;
 
 /// How much of a file's beginning is read, to tell what other programs wrote.
 const HEAD_BYTES: usize = 4096;

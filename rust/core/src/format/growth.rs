@@ -10,10 +10,11 @@ use uuid::Uuid;
 use super::{by_name, resolve};
 use crate::engine::growth::{MAX_CARRY_BYTES, Plan, first_unit};
 use crate::engine::position::{CarryHead, End, FIRST_BYTES, LAST_BYTES, Last, Place, replaced};
-use crate::engine::spec::Tail;
-use crate::engine::{Carry, Format, Growth, Identity, Options, Position};
+use crate::engine::{Format, Growth, Identity, Position};
 use crate::error::{Error, Result};
 use crate::source::Source;
+use crate::spec::Tail;
+use crate::walk::{Carry, Options};
 
 /// The version of a position's JSON.
 const VERSION: u32 = 1;

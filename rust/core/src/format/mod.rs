@@ -23,9 +23,7 @@ pub use part::split;
 
 use crate::engine::append;
 pub use crate::engine::{
-    Carry, Dialect, Eof, Filter, Format, FormatOption, Growth, Hits, Identity, IfExists,
-    IndexSource, Interrupt, Lookup, OptionKind, Options, ParityCheck, Part, Position, Setting,
-    Spec, Start, Step, Unproven, Walk, WriteOptions, Writer,
+    Format, Growth, Identity, IfExists, Position, Start, WriteOptions, Writer,
 };
 use crate::error::{Error, Result};
 use crate::own::Own;
@@ -33,6 +31,11 @@ pub use crate::record::{
     Checked, Column, ColumnKind, Order, RecordId, RecordSet, Room, Rows, Scalar, Value,
 };
 use crate::source::{FileSource, Source};
+pub use crate::spec::{Dialect, Filter, FormatOption, OptionKind, Setting, Spec};
+pub use crate::walk::{
+    Carry, Eof, Hits, IndexSource, Interrupt, Lookup, Options, ParityCheck, Part, Step, Unproven,
+    Walk,
+};
 
 // One list of the types that may be a `dyn Writer`.
 impl Own for active::Writer {}

@@ -4,10 +4,11 @@ use std::sync::Arc;
 
 use super::growth::has_first;
 use super::{by_name, resolve};
-use crate::engine::{Format, Options, Position};
+use crate::engine::{Format, Position};
 use crate::error::Result;
 use crate::sidecar::Check;
 use crate::source::Source;
+use crate::walk::Options;
 
 /// Opens a file by its parity sidecar. Returns the file as it was covered, and options to read that with. Whatever
 /// reads it with them compares it with the sidecar:

@@ -6,11 +6,11 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::{by_name, resolve};
-use crate::engine::part::{PlannedPart, text};
-use crate::engine::spec::Tail;
-use crate::engine::{Eof, Options, Part};
 use crate::error::{Error, Result};
 use crate::source::Source;
+use crate::spec::Tail;
+use crate::walk::part::{PlannedPart, text};
+use crate::walk::{Eof, Options, Part};
 
 /// A part in its JSON form.
 #[derive(Serialize, Deserialize)]

@@ -6,12 +6,14 @@ use std::fmt;
 use std::path::Path;
 use std::sync::{Arc, OnceLock};
 
-use crate::engine::{Filter, Format, Lookup, Options, Start, Walk, WriteOptions, Writer};
+use crate::engine::{Format, Start, WriteOptions, Writer};
 use crate::error::Result;
 use crate::format;
 use crate::record::{Column, Record, RecordId};
 use crate::source::{FileSource, Source};
+use crate::spec::Filter;
 use crate::verbs::{self, Ledger, Report};
+use crate::walk::{Lookup, Options, Walk};
 
 pub use records::Records;
 

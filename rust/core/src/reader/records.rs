@@ -4,10 +4,10 @@ use std::fmt;
 use std::iter::FusedIterator;
 use std::ops::Range;
 
-use crate::engine::{Step, Walk};
 use crate::error::Result;
 use crate::record::{Column, Record};
 use crate::verbs::Report;
+use crate::walk::{Step, Walk};
 
 /// The records of a file, in file order: an iterator that ends after its first error. It keeps the file open.
 ///

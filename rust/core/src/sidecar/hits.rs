@@ -1,8 +1,8 @@
 //! What a look-up found in the file as it was covered, compared with what the sidecar says of these records.
 
 use super::Check;
-use crate::engine::{Hits, Reading, Unproven};
 use crate::error::{Error, Result};
+use crate::walk::{Hits, Reading, Unproven};
 
 impl Check {
     pub(super) fn judged(&self, mut hits: Hits, reading: Reading) -> Result<Hits> {

@@ -15,16 +15,15 @@ use std::path::Path;
 use std::sync::{Arc, OnceLock};
 
 use crate::bug::OrBug;
-use crate::engine::{
-    Eof, Filter, Format, Hits, Options, ParityCheck, Reading, Start, Step, Walk, Watch,
-    has_same_records,
-};
+use crate::engine::{Format, Start, has_same_records};
 use crate::error::{Damage, Error, Finding, Result};
 use crate::ledger::{Cause, Kind, Span};
 use crate::own::Own;
 use crate::parity::{Bands, Refused, Report};
 use crate::record::Checked;
 use crate::source::Source;
+use crate::spec::Filter;
+use crate::walk::{Eof, Hits, Options, ParityCheck, Reading, Step, Walk, Watch};
 use affected::Affected;
 use trust::Trust;
 use view::View;

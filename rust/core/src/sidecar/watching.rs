@@ -4,11 +4,11 @@ use std::sync::Arc;
 
 use super::trust::join;
 use super::{Affected, Check, Trust, overlapping};
-use crate::engine::{Carry, Reading, SelectedRows, Step, UnprovenPolicy, Walk};
 use crate::error::{Damage, Error, Result};
 use crate::ledger::{Cause, Kind, RecordRun, Span};
 use crate::own::Own;
 use crate::record::{Checked, Rows};
+use crate::walk::{Carry, Reading, SelectedRows, Step, UnprovenPolicy, Walk};
 
 /// Ranges that are restored are `repaired`, and lost ones `corrupt` unless a checksum of the format proves the record.
 /// Records that are not proven are left out; in strict reading they, and any such range, are the error.

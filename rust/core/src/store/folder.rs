@@ -8,11 +8,11 @@ use super::identity;
 use super::name::{SegmentId, SegmentKind};
 use crate::checksum::Key;
 use crate::disk::DiskRef;
-use crate::engine::Options;
 use crate::error::{Error, Result};
 use crate::output::is_quarantine_offset;
 use crate::source::FileSource;
 use crate::verbs::repaired_name;
+use crate::walk::Options;
 
 /// How often a folder is listed before a gap is believed.
 const LISTINGS: usize = 10;

@@ -8,11 +8,12 @@ use uuid::Uuid;
 use super::name::{SegmentId, SegmentKind};
 use crate::checksum::Key;
 use crate::disk::DiskRef;
-use crate::engine::{Options, Start, Step};
+use crate::engine::Start;
 use crate::error::{Error, Result};
 use crate::format;
 use crate::record::Value;
 use crate::source::{FileSource, Source as _};
+use crate::walk::{Options, Step};
 
 /// Where both kinds of segments have the UUID of their first record: at the beginning.
 const UUID_BYTES: usize = 16;

@@ -15,11 +15,11 @@ use super::sealing::Sealer;
 use super::state::{Current, Does, Guard, NewRecord, Stage, State, record_bytes};
 use crate::bug::OrBug;
 use crate::disk::{DiskRef, Owner};
-use crate::engine::Interrupt;
 use crate::error::{Error, Result};
 use crate::format::active::{self, Sequence};
 use crate::sync::{Condvar, Mutex};
 use crate::uuid6;
+use crate::walk::Interrupt;
 
 /// A durable log: a folder of segments, one of them being written. There is one writer, which any number of threads share.
 ///

@@ -5,10 +5,10 @@ use std::path::Path;
 use super::name::{SegmentId, SegmentKind};
 use crate::checksum::Key;
 use crate::disk::DiskRef;
-use crate::engine::{Interrupt, Options};
 use crate::error::Result;
 use crate::parity::Parameters;
 use crate::verbs::{self, Protection};
+use crate::walk::{Interrupt, Options};
 
 /// Makes the parity sidecar of a sealed segment. Nothing is done if there is none, as where old ones were removed meanwhile.
 ///

@@ -15,17 +15,19 @@ use crate::checksum::Key;
 #[cfg(feature = "arrow")]
 use crate::columns::{Batches, Limits, Selection};
 use crate::disk::{DiskRef, Stat};
-use crate::engine::around::{Around, Change};
-use crate::engine::empty::EmptyWalk;
-use crate::engine::{Filter, Hits, Options, Start, Step, UuidBounds, Walk};
+use crate::engine::Start;
 use crate::error::{Error, Result};
 use crate::format::{self, active, sealed};
 use crate::reader::Records;
 use crate::record::{Column, Record, RecordId};
 use crate::source::{BytesSource, FileSource, Source};
+use crate::spec::{Filter, UuidBounds};
 use crate::sync::Mutex;
 use crate::uuid6;
 use crate::verbs::Report;
+use crate::walk::around::{Around, Change};
+use crate::walk::empty::EmptyWalk;
+use crate::walk::{Hits, Options, Step, Walk};
 
 /// A log, to read, also beside its writer. What it gives is on the disk: no loss of power takes it back.
 #[derive(Clone, Debug)]

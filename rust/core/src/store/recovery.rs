@@ -10,8 +10,8 @@ use super::name::{SegmentId, SegmentKind};
 use super::sealing::{remove_active, seal};
 use crate::checksum::Key;
 use crate::disk::{DiskRef, Handle, Opening};
+use crate::engine::Start;
 use crate::engine::append::{Within, search_within};
-use crate::engine::{Begin, Options, Start, Step, Walk};
 use crate::error::{Error, Result};
 use crate::format::active::{self, ActiveWalk};
 use crate::ledger::{Cause, Kind, Span};
@@ -19,6 +19,7 @@ use crate::output::Appender;
 use crate::record::Value;
 use crate::saturating::saturating_usize;
 use crate::source::{Bound, BoundSource, FileSource, Source, up_to_page};
+use crate::walk::{Begin, Options, Step, Walk};
 
 /// How many bytes are copied at once.
 const PIECE_BYTES: usize = 1 << 20;

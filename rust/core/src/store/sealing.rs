@@ -17,13 +17,13 @@ use super::options::{LogOptions, Retention};
 use super::protecting::protect;
 use crate::checksum::Key;
 use crate::disk::{DiskRef, Owner, Stat};
-use crate::engine::{Interrupt, Options};
 use crate::error::{Error, Result};
 use crate::parity::Parameters;
 use crate::source::{Bound, BoundSource, FileSource, SaidBy};
 use crate::sync::{self, Condvar, JoinHandle, Mutex, MutexGuard};
 use crate::uuid6;
 use crate::verbs::{self, SealOptions, kept_of};
+use crate::walk::{Interrupt, Options};
 
 /// How long a thread waits for sealing before it asks whether to go on.
 const INTERRUPT_INTERVAL: Duration = Duration::from_millis(50);

@@ -5,10 +5,10 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::name::SegmentId;
-use crate::engine::Options;
 use crate::error::{Error, Result};
 use crate::sync::Mutex;
 use crate::text;
+use crate::walk::Options;
 
 /// Something of a log that was passed over.
 #[derive(Clone, Debug, PartialEq, Eq)]

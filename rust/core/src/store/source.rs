@@ -13,9 +13,11 @@ use super::reader::LogReader;
 use super::skipped::Unread;
 use crate::checksum::Key;
 use crate::disk::DiskRef;
-use crate::engine::{Filter, Format, Options};
+use crate::engine::Format;
 use crate::error::{Error, Result};
 use crate::source::{Bound, BytesSource, Source};
+use crate::spec::Filter;
+use crate::walk::Options;
 
 /// A segment of a log as it was at one moment. It gives the records of that moment whenever it is opened.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -14,13 +14,15 @@ use super::mark::Mark;
 use super::name::SegmentId;
 use super::reader::{LogReader, View};
 use super::skipped::Skipped;
-use crate::engine::{Filter, Start, Step, Walk};
+use crate::engine::Start;
 use crate::error::{Error, Result};
 use crate::format::active;
 use crate::ledger::Cause;
 use crate::record::{Record, Rows, Value};
 use crate::source::{Bound, FileSource, Source};
+use crate::spec::Filter;
 use crate::sync::{self, Instant};
+use crate::walk::{Step, Walk};
 
 /// Where following a log begins.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

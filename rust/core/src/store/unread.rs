@@ -6,11 +6,12 @@ use super::lock::Lock;
 use super::mark::Mark;
 use super::reader::{LogReader, View};
 use super::skipped::Unread;
-use crate::engine::{Begin, Filter, Step, Walk as _};
 use crate::error::Result;
 use crate::format::active::ActiveWalk;
 use crate::ledger::Kind;
 use crate::source::{FileSource, data_end_after};
+use crate::spec::Filter;
+use crate::walk::{Begin, Step, Walk as _};
 
 impl LogReader {
     /// What readers leave out now, since it is after the synced mark and no writer has the log open: `None` if that is nothing, and while

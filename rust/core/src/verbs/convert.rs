@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::Report;
 use super::paths::refuse_source;
 use crate::bug::OrBug;
-use crate::engine::{Format, Options, Start, Step, WriteOptions};
+use crate::engine::{Format, Start, WriteOptions};
 use crate::error::{Error, Result};
 use crate::format::{self, tenant};
 use crate::output::Staging;
@@ -14,6 +14,7 @@ use crate::record::{Column, ColumnKind, Rows, Value};
 use crate::setters::setter;
 use crate::source::Source;
 use crate::uuid6::Generator;
+use crate::walk::{Options, Step};
 
 /// A conversion's target and options.
 #[derive(Clone, Debug)]

@@ -6,12 +6,12 @@ use std::sync::Arc;
 
 use super::Report;
 use super::paths::refuse_source;
-use crate::engine::Options;
 use crate::error::{Error, Result};
 use crate::format::chunked::{Entries, FORMAT, ITEM_BYTES, beside, build_index};
 use crate::output::NewFile;
 use crate::source::{FileSource, Source};
 use crate::text;
+use crate::walk::Options;
 
 /// The result of building an index.
 #[derive(Clone, Debug)]

@@ -3,12 +3,14 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use crate::engine::{Filter, Options, Start, Step, Walk};
+use crate::engine::Start;
 use crate::error::Result;
 use crate::format::open;
 use crate::ledger::Span;
 use crate::record::Checked;
 use crate::source::Source;
+use crate::spec::Filter;
+use crate::walk::{Options, Step, Walk};
 
 /// Iterates over the ranges of a file, in file order, each once. Files with an index or table of contents are walked
 /// twice, because only the walk of the whole file verifies it.

@@ -7,12 +7,13 @@ use serde::{Deserialize, Serialize};
 
 use super::diagnosis::Diagnosis;
 use super::serialized::format;
-use crate::engine::{Options, Spec, Walk, sum_up};
 use crate::error::Result;
 use crate::ledger::Summary;
 use crate::os_paths as paths;
 use crate::parity::{self, FileKind, Outcome};
 use crate::source::{Source, expected_len};
+use crate::spec::Spec;
+use crate::walk::{Options, Walk, sum_up};
 
 /// The report on a file, or on the part of it that was read. Its [`Summary`], whose fields are available on the report
 /// as well, and diagnoses of its damage.
@@ -146,13 +147,14 @@ impl Report {
 mod tests {
 
     use super::*;
-    use crate::engine::{Carry, Step, empty::EmptyWalk};
     use crate::error::Result;
     use crate::format::sealed;
     use crate::ledger::{Cause, Kind, Span};
     use crate::own::Own;
     use crate::record::{Checked, Rows};
     use crate::source::BytesSource;
+    use crate::walk::empty::EmptyWalk;
+    use crate::walk::{Carry, Step};
 
     /// Emits these ranges. Its rows are those of a walk that has not begun.
     struct Ranges(Vec<Span>, EmptyWalk);

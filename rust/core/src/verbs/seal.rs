@@ -9,7 +9,7 @@ use super::verify::first_damage;
 use crate::bug::OrBug;
 use crate::checksum::{Incremental, Key};
 use crate::cursor::Cursor;
-use crate::engine::{Begin, Eof, Filter, IfExists, Options, Start, Step, Walk, WriteOptions};
+use crate::engine::{IfExists, Start, WriteOptions};
 use crate::error::{Damage, Error, Finding, Result, name};
 use crate::format::active::{self, ActiveWalk};
 use crate::format::{self, resolve, sealed};
@@ -18,6 +18,8 @@ use crate::record::Checked;
 use crate::record::{Rows, Value};
 use crate::setters::setters;
 use crate::source::{FileSource, Source, Window};
+use crate::spec::Filter;
+use crate::walk::{Begin, Eof, Options, Step, Walk};
 
 const CHECKSUM_BYTES: usize = 8;
 /// How many checksums are read at once.

@@ -5,8 +5,8 @@ pub(super) mod format {
     use serde::de::Error as _;
     use serde::{Deserialize as _, Deserializer, Serializer};
 
-    use crate::engine::Spec;
     use crate::format::by_name;
+    use crate::spec::Spec;
 
     pub(crate) fn serialize<S: Serializer>(
         format: &&'static Spec,

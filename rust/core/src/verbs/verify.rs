@@ -6,13 +6,15 @@ use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
 use super::{ParityReport, Report};
-use crate::engine::{Filter, Format, Interrupt, Options, Part, Start, Step, part_bytes};
+use crate::engine::{Format, Start};
 use crate::error::{Error, Result};
 use crate::format::{open, resolve, split};
 use crate::limits::LIMITS;
 use crate::parity::Bands;
 use crate::source::Source;
+use crate::spec::Filter;
 use crate::sync::{self, Condvar, Mutex, MutexGuard};
+use crate::walk::{Interrupt, Options, Part, Step, part_bytes};
 
 /// The largest part, in bytes, unless there would be too many.
 const MOST_BYTES: u64 = 64 << 20;

@@ -4,9 +4,9 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use crate::engine::Options;
 use crate::error::Result;
 use crate::source::{Source, passed_on};
+use crate::walk::Options;
 
 /// Another source. It counts the bytes that are read, and asks at each read whether to stop.
 pub(super) struct Watched<'a> {

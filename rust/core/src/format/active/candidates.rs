@@ -5,13 +5,13 @@ use std::sync::Arc;
 
 use super::judge::{Fault, Structure, key_of, structure, version};
 use super::layout::{CHECKSUM_BYTES, MAX_HEADER_BYTES, UUID_BYTES};
-use crate::engine::Options;
 use crate::engine::candidate::{
     Candidate, Candidates, MAX_LENGTHS_TRIED_BYTES, MAX_TRIED_BYTES, Trial, read_piece,
 };
 use crate::error::Result;
 use crate::ledger::Span;
 use crate::source::Source;
+use crate::walk::Options;
 
 /// Damage at the end of the data ends after its last nonzero byte. The record may end this many bytes later.
 const TRAILING_ZEROS: u64 = CHECKSUM_BYTES as u64;

@@ -2,10 +2,11 @@
 
 use super::judge::{Structure, is_zero, key_of, sequence, structure, version};
 use super::layout::{MAX_HEADER_BYTES, UUID_BYTES};
-use crate::engine::{Likelihood, Options};
+use crate::engine::Likelihood;
 use crate::error::Result;
 use crate::saturating::saturating_usize;
 use crate::source::{Source, Window};
+use crate::walk::Options;
 
 /// Whether the first record shows that this is a segment. Its checksum makes that certain. Its UUID and lengths
 /// make it likely if a greater UUID or unused space follows.

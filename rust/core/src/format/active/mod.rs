@@ -34,11 +34,13 @@ pub(crate) use walk::ActiveWalk;
 pub use writer::Writer;
 pub(crate) use writer::is_unfinished;
 
+use crate::engine::Format;
 use crate::engine::WalkingLookup;
-use crate::engine::settings::{APPENDS, FormatOption, KEY, ZERO_TORN_TAIL};
-use crate::engine::spec::{FirstUnit, Spec, Tail};
-use crate::engine::{Applied, Begin, Format};
 use crate::record::{Checked, Column, ColumnKind, Order};
+use crate::spec::Applied;
+use crate::spec::settings::{APPENDS, FormatOption, KEY, ZERO_TORN_TAIL};
+use crate::spec::{FirstUnit, Spec, Tail};
+use crate::walk::Begin;
 
 /// The length to which a new or opened file is filled with zeros.
 const PREALLOCATE: FormatOption = FormatOption::bytes(

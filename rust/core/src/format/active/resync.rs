@@ -4,12 +4,12 @@ use super::judge::{Structure, Sums, checksum, key_of, order, sequence, structure
 use super::layout::{CHECKSUM_BYTES, Header, MAX_HEADER_BYTES, MIN_RECORD_BYTES, UUID_BYTES};
 use crate::bug::OrBug;
 use crate::checksum::{Incremental, Key};
-use crate::engine::{Budget, Options, follows_plausibly};
 use crate::error::Result;
 use crate::ledger::tail_end;
 use crate::limits::LIMITS;
 use crate::saturating::saturating_usize;
 use crate::source::{Source, Window, data_end};
+use crate::walk::{Budget, Options, follows_plausibly};
 
 /// The budget charges each hash and each look after a candidate at least this many bytes: their cost apart from
 /// the bytes themselves. Random bytes then cost less than two for each byte of the file.

@@ -14,13 +14,14 @@ use super::resync::{End, Resync, Resynced, Search};
 use super::rows::{ActiveRows, Record};
 use crate::bug::OrBug;
 use crate::checksum::Key;
-use crate::engine::{Advance, Begin, Budget, Carry, Driver, Eof, Options, Scan, Types, UuidBounds};
 use crate::error::{Damage, Error, Finding, Result};
 use crate::ledger::{Cause, Fate, Kind, RecordRun, Span};
 use crate::limits::LIMITS;
 use crate::record::{self, Rows};
 use crate::saturating::saturating_usize;
 use crate::source::{Bound, Source, Window, expected_len};
+use crate::spec::{Types, UuidBounds};
+use crate::walk::{Advance, Begin, Budget, Carry, Driver, Eof, Options, Scan};
 
 /// The state in a [`Carry`].
 #[derive(Clone, Debug, Serialize, Deserialize)]

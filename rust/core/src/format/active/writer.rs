@@ -12,14 +12,16 @@ use super::walk::ActiveWalk;
 use super::{COLUMNS, FORMAT, Sequence, Unhashed};
 use crate::checksum::Key;
 use crate::disk::{DiskRef, Handle};
-use crate::engine::settings::ZERO_TORN_TAIL;
-use crate::engine::{self, Begin, Options, Walk, WriteOptions, append};
+use crate::engine;
+use crate::engine::{WriteOptions, append};
 use crate::error::Result;
 use crate::ledger::{Kind, Span, Summary};
 use crate::output::Appender;
 use crate::record::{Column, RecordId, Value};
 use crate::saturating::saturating_usize;
 use crate::source::{Source, Window, data_end_after};
+use crate::spec::settings::ZERO_TORN_TAIL;
+use crate::walk::{Begin, Options, Walk};
 
 /// How many bytes of a torn tail are searched at once for the beginnings of other records.
 const SEARCHED_BYTES: usize = 1 << 20;

@@ -8,12 +8,12 @@ use super::hop;
 use super::judge::{Head, structure};
 use super::layout::{ALIGNMENT, HEADER_BYTES, Header, align};
 use super::payload::{Input, check};
-use crate::engine::Options;
 use crate::engine::candidate::{Candidate, Candidates, MAX_TRIED_BYTES, Trial, read_piece};
 use crate::error::Result;
 use crate::ledger::{Cause, Span};
 use crate::limits::LIMITS;
 use crate::source::{BytesSource, Source};
+use crate::walk::Options;
 
 /// The maximum content of a chunk whose payload is tried, in bytes.
 const MAX_CONTENT_BYTES: u64 = 1 << 20;

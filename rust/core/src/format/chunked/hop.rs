@@ -4,10 +4,10 @@ use std::sync::OnceLock;
 
 use super::judge::{self, Fault, Head};
 use super::layout::{HEADER_BYTES, Header, Item, align};
-use crate::engine::Options;
 use crate::error::Result;
 use crate::saturating::saturating_usize;
 use crate::source::{Source, data_end};
+use crate::walk::Options;
 
 /// Reads the header at `at`.
 pub(super) fn read(source: &dyn Source, at: u64) -> Result<Head> {

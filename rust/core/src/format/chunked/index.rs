@@ -16,12 +16,13 @@ use super::judge;
 use super::layout::{ITEM_BYTES, Item};
 use super::walk::ChunkedWalk;
 use crate::engine::append::survey;
-use crate::engine::{Begin, Eof, Filter, IndexSource, Options};
 use crate::error::{Error, Result};
 use crate::ledger::Summary;
 use crate::ledger::{Cause, Fate, Kind, Span, Tiling};
 use crate::saturating::saturating_usize;
 use crate::source::{Source, Window};
+use crate::spec::Filter;
+use crate::walk::{Begin, Eof, IndexSource, Options};
 
 /// The extension of an index's file.
 pub const INDEX_EXTENSION: &str = "index";

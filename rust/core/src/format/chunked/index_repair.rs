@@ -6,11 +6,12 @@ use std::path::{Path, PathBuf};
 use super::index::{Entries, beside};
 use super::layout::{ITEM_BYTES, Item};
 use crate::disk::DiskRef;
-use crate::engine::{Options, WriteOptions};
+use crate::engine::WriteOptions;
 use crate::error::{Error, Result};
 use crate::output::{Appender, Spool};
 use crate::saturating::saturating_usize;
 use crate::source::{FileSource, Source, Window, data_end};
+use crate::walk::Options;
 
 /// How much of an index is read or copied at a time.
 const COPY_BYTES: usize = 64 << 10;

@@ -8,9 +8,9 @@ use super::layout::align;
 use super::part::POLL_HEADERS;
 use super::state::{State, Until};
 use super::walk::{ChunkedScan, Next};
-use crate::engine::Options;
 use crate::error::Result;
 use crate::source::Source;
+use crate::walk::Options;
 
 /// How many chunks are verified to find a sound one. The last one may be unfinished in a preallocated file.
 const TRIED: usize = 4;

@@ -14,12 +14,13 @@ use super::index;
 use super::judge::{self, Fault, Refusal};
 use super::layout::{ITEM_BYTES, Item};
 use super::walk::ChunkedScan;
-use crate::engine::{Begin, Filter, Hits, Lookup, Options, Step, Unproven, Walk};
 use crate::error::{Error, Result};
 use crate::limits::LIMITS;
 use crate::own::Own;
 use crate::record::{OwnedRows, RecordId, Value};
 use crate::source::Source;
+use crate::spec::Filter;
+use crate::walk::{Begin, Hits, Lookup, Options, Step, Unproven, Walk};
 
 pub(super) struct ChunkedLookup {
     source: Arc<dyn Source>,

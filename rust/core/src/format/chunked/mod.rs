@@ -40,14 +40,16 @@ pub use layout::{ITEM_BYTES, Item};
 pub use writer::Writer;
 
 use crate::compress;
-use crate::engine::settings::{APPENDS, FormatOption, OptionKind, ZERO_TORN_TAIL};
-use crate::engine::spec::{FirstUnit, Spec, Tail};
-use crate::engine::{Applied, Format, IndexFile, Likelihood, Options};
+use crate::engine::{Format, IndexFile, Likelihood};
 use crate::error::Result;
 use crate::record::Checked;
 use crate::record::{Column, ColumnKind, Order};
 use crate::saturating::saturating_usize;
 use crate::source::{Source, Window};
+use crate::spec::Applied;
+use crate::spec::settings::{APPENDS, FormatOption, OptionKind, ZERO_TORN_TAIL};
+use crate::spec::{FirstUnit, Spec, Tail};
+use crate::walk::Options;
 use judge::{Fault, Head};
 use layout::HEADER_BYTES;
 

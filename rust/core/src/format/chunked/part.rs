@@ -10,9 +10,9 @@ use serde::{Deserialize, Serialize};
 
 use super::hop::{self, Gap, Hop};
 use super::layout::ALIGNMENT;
-use crate::engine::{Options, part};
 use crate::error::Result;
 use crate::source::{Source, data_end};
+use crate::walk::{Options, part};
 
 /// How many headers are read between two polls of the interrupt.
 pub(super) const POLL_HEADERS: u64 = 1 << 10;

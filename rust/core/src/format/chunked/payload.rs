@@ -9,11 +9,11 @@ use super::records::Count;
 use crate::bug::OrBug;
 use crate::compress::{BadFrame, Decoder, FrameHead, MAX_HEAD_BYTES};
 use crate::cursor::Cursor;
-use crate::engine::Options;
 use crate::error::{Error, Result};
 use crate::limits::LIMITS;
 use crate::saturating::saturating_usize;
 use crate::source::{Source, Window};
+use crate::walk::Options;
 
 /// What payloads are read with.
 pub(super) struct Input {

@@ -5,12 +5,12 @@ use std::ops::Range;
 use super::judge::BadPayload;
 use super::layout::{RECORD_HEADER_BYTES, decode_record};
 use crate::bug::OrBug;
-use crate::engine::Filter;
 use crate::limits::LIMITS;
 use crate::own::Own;
 use crate::record::ColumnBuffer;
 use crate::record::{Rows, Scalar, Value};
 use crate::saturating::{saturating_bound, saturating_usize};
+use crate::spec::Filter;
 
 /// Stores a body's length, if it is among the first.
 fn push_length(lengths: &mut Vec<u32>, len: u32) {

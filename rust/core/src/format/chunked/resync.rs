@@ -10,12 +10,12 @@ use super::judge::{Extent, verified};
 use super::layout::{ALIGNMENT, HEADER_BYTES, align};
 use super::payload::{Decoding, Input, Piece};
 use crate::cursor::Cursor;
-use crate::engine::{Budget, follows_plausibly};
 use crate::error::Result;
 use crate::ledger::tail_end;
 use crate::limits::LIMITS;
 use crate::saturating::saturating_usize;
 use crate::source::Window;
+use crate::walk::{Budget, follows_plausibly};
 
 /// Where damage ends.
 #[derive(Clone, Copy, Debug)]

@@ -3,10 +3,11 @@
 
 use super::layout::ALIGNMENT;
 use super::walk::ChunkedWalk;
-use crate::engine::{Begin, Salvage, Step, Walk};
+use crate::engine::Salvage;
 use crate::error::Result;
 use crate::ledger::{Cause, Kind};
 use crate::saturating::saturating_usize;
+use crate::walk::{Begin, Step, Walk};
 
 pub(super) fn salvage(salvage: &mut Salvage<'_>) -> Result<()> {
     let mut walk = ChunkedWalk::open(salvage.source(), salvage.options(), Begin::Beginning)?;

@@ -10,10 +10,10 @@ use super::layout::{ALIGNMENT, align};
 use super::part::ChunkRange;
 use super::state::{State, Until};
 use super::walk::{ChunkedScan, ChunkedWalk, Next};
-use crate::engine::part::another_file;
-use crate::engine::{Begin, Opening, Options, Purpose};
 use crate::error::{Error, Result};
 use crate::source::Source;
+use crate::walk::part::another_file;
+use crate::walk::{Begin, Opening, Options, Purpose};
 
 impl ChunkedWalk {
     pub(super) fn open<'a>(

@@ -11,11 +11,11 @@ use super::payload::{Input, check};
 use super::records::{Bounds, ChunkRows, Place};
 use super::resync::{Reach, Search};
 use super::state::{State, Until};
-use crate::engine::{Advance, Carry, Driver, Eof, Options, Scan, check_start};
 use crate::error::{Error, Result};
 use crate::ledger::{Cause, Fate, Kind, Span, Tiling, is_refused};
 use crate::saturating::saturating_usize;
 use crate::source::Source;
+use crate::walk::{Advance, Carry, Driver, Eof, Options, Scan, check_start};
 
 pub(super) struct ChunkedScan {
     pub(super) input: Input,

@@ -12,8 +12,8 @@ use super::{CHUNK_BYTES, CHUNK_RECORDS, LEVEL, MAX_CHUNK_BYTES, WITH_INDEX};
 use super::{COLUMNS, FORMAT};
 use crate::bug::OrBug;
 use crate::compress::{Encoder, bound};
-use crate::engine::settings::ZERO_TORN_TAIL;
-use crate::engine::{self, Begin, Options, Walk, WriteOptions, append};
+use crate::engine;
+use crate::engine::{WriteOptions, append};
 use crate::error::{Error, Result};
 use crate::ledger::Summary;
 use crate::ledger::{Kind, Span};
@@ -21,6 +21,8 @@ use crate::output::Appender;
 use crate::record::{Column, RecordId, Value};
 use crate::saturating::saturating_usize;
 use crate::source::{Source, data_end};
+use crate::spec::settings::ZERO_TORN_TAIL;
+use crate::walk::{Begin, Options, Walk};
 
 /// Appends records to a segment, and items to the index beside it. An advisory lock (on Unix) excludes a second
 /// writer of the same file.

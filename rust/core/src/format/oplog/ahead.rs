@@ -6,10 +6,10 @@ use super::message::{Frame, Message, Record, dangling_finding};
 use super::pieces::Pieces;
 use super::rows::{Large, changed};
 use super::walk::OplogScan;
-use crate::engine::{Advance, Eof};
 use crate::error::Result;
 use crate::limits::LIMITS;
 use crate::saturating::saturating_usize;
+use crate::walk::{Advance, Eof};
 
 /// How many lengths are followed between two polls of the interrupt.
 const HOPS_AT_ONCE: usize = 1 << 16;

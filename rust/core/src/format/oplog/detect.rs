@@ -3,10 +3,11 @@
 use super::layout::compact::{Body, MAX_UINT_BYTES};
 use super::message::{Frame, Message};
 use super::pieces::Pieces;
-use crate::engine::{Likelihood, Options};
+use crate::engine::Likelihood;
 use crate::error::Result;
 use crate::saturating::saturating_usize;
 use crate::source::{Source, Window};
+use crate::walk::Options;
 
 /// How many messages are read.
 const MESSAGES: usize = 16;

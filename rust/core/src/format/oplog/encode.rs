@@ -5,9 +5,9 @@ use std::collections::HashMap;
 use super::layout::compact::{Key, put_buffer, put_uint};
 use super::layout::fields::{absent, all, binary, check_count, fixed, list, parts, present, uint};
 use super::layout::heads::put_heads;
-use crate::engine::Dialect;
 use crate::error::{Error, Result};
 use crate::record::Value;
+use crate::spec::Dialect;
 
 /// How keys are named in a message of `draft-1.1`: by the message that declared them and their index there.
 #[derive(Clone, Copy, Debug)]

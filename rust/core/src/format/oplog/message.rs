@@ -4,10 +4,10 @@ use super::draft::{Reference, Scope};
 use super::keys::KeyTable;
 use super::layout::compact::{Body, Bytes, Items, KEY_BYTES, Read, Reader, Run, uint_bytes};
 use super::{autobase, draft};
-use crate::engine::Dialect;
 use crate::error::Finding;
 use crate::ledger::Cause;
 use crate::record::Value;
+use crate::spec::Dialect;
 
 /// Where the fields of a message are.
 #[derive(Clone, Debug)]

@@ -39,11 +39,12 @@ mod writer;
 pub use single::{Single, System, decode_message, decode_system, encode_message};
 pub use writer::Writer;
 
+use crate::engine::Format;
 use crate::engine::WalkingLookup;
-use crate::engine::settings::{APPENDS, FormatOption, OptionKind, ZERO_TORN_TAIL};
-use crate::engine::spec::{FirstUnit, Spec, Tail};
-use crate::engine::{Dialect, Format};
 use crate::record::Checked;
+use crate::spec::Dialect;
+use crate::spec::settings::{APPENDS, FormatOption, OptionKind, ZERO_TORN_TAIL};
+use crate::spec::{FirstUnit, Spec, Tail};
 
 /// The dialect, which the bytes do not state.
 const DIALECT: FormatOption = FormatOption {

@@ -2,10 +2,10 @@
 
 use super::layout::compact::{Bytes, Reader};
 use crate::bug::OrBug;
-use crate::engine::Options;
 use crate::error::Result;
 use crate::limits::LIMITS;
 use crate::source::{Source, Window};
+use crate::walk::Options;
 
 /// The bytes of a source from an offset on, through a window that is reused, so that adjacent short messages are
 /// read once.

@@ -11,8 +11,8 @@
 
 use super::layout::compact::{Bytes, Counted, Counts, Run, put_uint};
 use super::pieces::Pieces;
-use crate::engine::Dialect;
 use crate::error::Result;
+use crate::spec::Dialect;
 
 /// The numbers of the dropped messages, ascending: 8 bytes of memory each.
 #[derive(Debug, Default)]

@@ -8,10 +8,11 @@ use super::renumber::{Dropped, Edit, Renumbering};
 use super::rows::changed;
 use super::walk::OplogWalk;
 use crate::bug::OrBug;
-use crate::engine::{Begin, Salvage, Step, Walk};
+use crate::engine::Salvage;
 use crate::error::{self, Error, Result};
 use crate::ledger::{Cause, Kind, Span};
 use crate::source::Window;
+use crate::walk::{Begin, Step, Walk};
 
 pub(super) fn salvage(salvage: &mut Salvage<'_>) -> Result<()> {
     let dropped = find_dropped(salvage)?;

@@ -8,10 +8,10 @@ use super::layout::fields;
 use super::message::Record;
 use super::rows::{Bodies, OplogRows};
 use super::{autobase, encode};
-use crate::engine::Dialect;
 use crate::error::{Error, Result};
 use crate::own::Own;
 use crate::record::{RecordSet, Rows, Value};
+use crate::spec::Dialect;
 
 /// One message that decodes, and its bytes.
 pub struct Single<B> {

@@ -10,16 +10,16 @@ use super::keys::KeyTable;
 use super::layout::compact::{Body, Fault, MAX_UINT_BYTES, Stop};
 use super::message::{Frame, Record, dangling_finding};
 use super::rows::{Bodies, Large, OplogRows, changed};
-use crate::engine::{
-    Advance, Begin, Carry, Driver, Eof, OffsetNumbering, Opening, Options, Scan, UnprovenPolicy,
-    check_start,
-};
 use crate::error::{Error, Finding, Result};
 use crate::ledger::{Kind, Span, Tiling};
 use crate::limits::LIMITS;
 use crate::record::Checked;
 use crate::saturating::saturating_usize;
 use crate::source::{Source, Window};
+use crate::walk::{
+    Advance, Begin, Carry, Driver, Eof, OffsetNumbering, Opening, Options, Scan, UnprovenPolicy,
+    check_start,
+};
 
 /// The state in a [`Carry`]. It grows with the keys of a `draft-1.1` oplog, because any later message may refer to
 /// them.

@@ -11,15 +11,18 @@ use super::layout::fields;
 use super::message::{Frame, Message};
 use super::walk::OplogWalk;
 use super::{FORMAT, autobase};
-use crate::engine::settings::ZERO_TORN_TAIL;
-use crate::engine::{self, Begin, Dialect, WriteOptions, append};
+use crate::engine;
+use crate::engine::{WriteOptions, append};
 use crate::error::{Error, Result};
 use crate::ledger::{Kind, Span, Summary};
 use crate::output::Appender;
 use crate::record::{Column, RecordId, Value};
 use crate::saturating::saturating_usize;
 use crate::source::Source;
+use crate::spec::Dialect;
+use crate::spec::settings::ZERO_TORN_TAIL;
 use crate::text::is_readable;
+use crate::walk::Begin;
 
 /// How much of the encoding buffer is reused for the next message, in bytes.
 const REUSED_BYTES: usize = 1 << 20;

@@ -12,7 +12,6 @@ use super::reader::Reader;
 use super::trailer::{Foot, Trailer};
 use crate::checksum::Incremental;
 use crate::cursor::fields;
-use crate::engine::Options;
 use crate::engine::candidate::{
     Candidate, Candidates, MAX_LENGTHS_TRIED_BYTES, MAX_MISPLACED, MAX_TRIED_BYTES, Misplaced,
     Trial, read_piece,
@@ -23,6 +22,7 @@ use crate::record::Checked;
 use crate::saturating::saturating_usize;
 use crate::source::Source;
 use crate::uuid6;
+use crate::walk::Options;
 
 /// How many entries are tried to explain one range.
 const MAX_ENTRIES: u64 = 8;

@@ -6,9 +6,9 @@ use super::judge::{self, Fault, Judged, Prior};
 use super::layout::{Entry, Message, Parsed, UUID_BYTES};
 use super::reader::Reader;
 use super::run::{BatchLimit, Run};
-use crate::engine::Budget;
 use crate::error::Result;
 use crate::limits::LIMITS;
+use crate::walk::Budget;
 
 /// What the budget charges for a look at a message near the one before, and for one elsewhere, in bytes.
 const NEAR_COST: u64 = 64;

@@ -4,11 +4,12 @@ use super::index::{EntryCount, TERMINATOR, count_at_ends, final_magic, read_arra
 use super::layout::{ENTRY_BYTES, Entry, Header, MAX_HEADER_BYTES};
 use super::locate::last_message;
 use super::trailer::{Trailer, trailer_bytes};
-use crate::engine::{Likelihood, Options};
+use crate::engine::Likelihood;
 use crate::error::Result;
 use crate::saturating::saturating_usize;
 use crate::source::{Source, Window};
 use crate::uuid6;
+use crate::walk::Options;
 
 /// The trailer's key check under one of the keys makes it certain. Its magic and count make it likely. Without a
 /// trailer, entry 0 makes it likely if its offset is after a terminator and leads to a message.

@@ -6,12 +6,12 @@ use super::index::{each_piece, index_hash, read_array};
 use super::layout::{ENTRY_BYTES, Entry};
 use super::trailer::Trailer;
 use crate::checksum::{Incremental, Key};
-use crate::engine::{Budget, Options};
 use crate::error::{Finding, Result};
 use crate::ledger::Cause;
 use crate::record::Checked;
 use crate::source::Source;
 use crate::uuid6;
+use crate::walk::{Budget, Options};
 
 /// The offsets of a segment's sections. In a sound file a few short reads find them, however many messages there
 /// are.

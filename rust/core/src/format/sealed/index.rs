@@ -5,12 +5,12 @@ use std::ops::Range;
 use super::layout::{ENTRY_BYTES, Entry, MAGIC, MIN_MESSAGE_BYTES};
 use crate::checksum::{Incremental, Key};
 use crate::cursor::fields;
-use crate::engine::Options;
 use crate::error::Result;
 use crate::limits::LIMITS;
 use crate::saturating::saturating_usize;
 use crate::source::{Source, Window};
 use crate::uuid6;
+use crate::walk::Options;
 
 /// How many entries are read between two polls of the interrupt.
 pub(super) const POLL_EVERY: u64 = 1 << 12;

@@ -4,10 +4,10 @@ use uuid::Uuid;
 
 use super::front::Front;
 use super::layout::{Entry, Message, Parsed, Short, UUID_BYTES};
-use crate::engine::Budget;
 use crate::error::Finding;
 use crate::ledger::Cause;
 use crate::uuid6;
+use crate::walk::Budget;
 
 /// A good value, or the fault that makes it damage.
 pub(super) type Judged<T> = std::result::Result<T, Fault>;

@@ -7,12 +7,12 @@ use super::front::Segment;
 use super::layout::Entry;
 use super::reader::Reader;
 use super::trailer::Trailer;
-use crate::engine::Options;
 use crate::engine::position::{Numbered, Place};
 use crate::error::Result;
 use crate::record::Checked;
 use crate::source::Source;
 use crate::uuid6;
+use crate::walk::Options;
 
 /// The record of the entry with this number; without one, of the last entry whose message is in the file. `None` if it is not
 /// certain that a walk returns it, and no record after it.

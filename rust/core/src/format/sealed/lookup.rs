@@ -14,12 +14,13 @@ use super::rows::FoundMessages;
 use super::state::State;
 use super::walk::SealedScan;
 use crate::bug::OrBug;
-use crate::engine::{Filter, Hits, Lookup, Options, Unproven, UuidBounds, Walk};
 use crate::error::Result;
 use crate::limits::LIMITS;
 use crate::own::Own;
 use crate::record::{Checked, RecordId};
 use crate::source::Source;
+use crate::spec::{Filter, UuidBounds};
+use crate::walk::{Hits, Lookup, Options, Unproven, Walk};
 
 /// How many threads' look-up states are reused. Others create one each time.
 const MAX_IDLE: usize = 4;

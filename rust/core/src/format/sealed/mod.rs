@@ -49,10 +49,11 @@ mod writer;
 pub use writer::Writer;
 
 use super::active::COLUMNS;
-use crate::engine::settings::{FormatOption, KEY, OVERWRITES};
-use crate::engine::spec::{FirstUnit, Spec, Tail};
-use crate::engine::{Applied, Format};
+use crate::engine::Format;
 use crate::record::Checked;
+use crate::spec::Applied;
+use crate::spec::settings::{FormatOption, KEY, OVERWRITES};
+use crate::spec::{FirstUnit, Spec, Tail};
 
 /// The memory limit of the table that speeds up look-ups.
 const LOOKUP_TABLE_BYTES: FormatOption = FormatOption::bytes(

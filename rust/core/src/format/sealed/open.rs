@@ -12,11 +12,12 @@ use super::reader::Reader;
 use super::state::{EntryRange, State};
 use super::walk::{SealedScan, SealedWalk};
 use crate::checksum::Key;
-use crate::engine::{Begin, Budget, Filter, Options, Step, Walk, cannot_resume};
 use crate::error::{Error, Result};
 use crate::ledger::Cause;
 use crate::record::Checked;
 use crate::source::Source;
+use crate::spec::Filter;
+use crate::walk::{Begin, Budget, Options, Step, Walk, cannot_resume};
 
 /// Begins a walk of a segment.
 ///

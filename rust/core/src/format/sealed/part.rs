@@ -15,12 +15,14 @@ use super::reader::Reader;
 use super::search::Search;
 use super::state::{EntryRange, Progress, State, extent};
 use super::walk::SealedScan;
-use crate::engine::part::{self, another_file, check_share, exhausted, inseparable};
-use crate::engine::{Advance, Options, UuidBounds};
 use crate::error::Result;
 use crate::limits::LIMITS;
 use crate::source::Source;
+use crate::spec::UuidBounds;
 use crate::uuid6::ticks;
+use crate::walk::part;
+use crate::walk::part::{another_file, check_share, exhausted, inseparable};
+use crate::walk::{Advance, Options};
 
 /// Splits a segment by its index alone. Reads the index and the checksums once.
 pub(super) fn split(

@@ -10,12 +10,13 @@ use super::judge::{Fault, Judged, Prior};
 use super::layout::{Entry, Message, UUID_BYTES};
 use super::search::Search;
 use super::table::{Near, Table};
-use crate::engine::{Filter, Options, Step, Walk};
 use crate::error::{Damage, Error, Result};
 use crate::ledger::Cause;
 use crate::limits::LIMITS;
 use crate::source::Source;
+use crate::spec::Filter;
 use crate::uuid6;
+use crate::walk::{Options, Step, Walk};
 
 /// The result of a search for one UUID.
 pub(super) enum Answer {

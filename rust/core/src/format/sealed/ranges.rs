@@ -6,9 +6,10 @@ use super::index::POLL_EVERY;
 use super::judge::Fault;
 use super::layout::{ENTRY_BYTES, Message};
 use super::walk::SealedScan;
-use crate::engine::{Advance, Budget, Scan, UuidBounds};
 use crate::error::{Damage, Error, Finding, Result};
 use crate::ledger::{Cause, Kind, Note, Place, Span, Tiling, emit_last, whole_kind};
+use crate::spec::UuidBounds;
+use crate::walk::{Advance, Budget, Scan};
 
 impl SealedScan {
     /// Covers the gap between the last good message and `until`, where the next one begins or the data ends. Marks

@@ -9,11 +9,12 @@ use super::layout::{
     CHECKSUM_BYTES, ENTRY_BYTES, Entry, Header, MAX_HEADER_BYTES, Message, Parsed, UUID_BYTES,
 };
 use crate::checksum::{Incremental, hash};
-use crate::engine::{Options, Types};
 use crate::error::{Error, Result};
 use crate::limits::LIMITS;
 use crate::saturating::saturating_usize;
 use crate::source::{Source, Window};
+use crate::spec::Types;
+use crate::walk::Options;
 
 /// Reads a segment's sections, without any judgement.
 pub(super) struct Reader {

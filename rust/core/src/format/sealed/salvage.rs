@@ -8,11 +8,12 @@ use super::open;
 use super::trailer::Foot;
 use crate::checksum::Incremental;
 use crate::cursor::fields;
+use crate::engine::Salvage;
 use crate::engine::salvage::Entries;
-use crate::engine::{Begin, Salvage, Step, Walk};
 use crate::error::Result;
 use crate::output::Spool;
 use crate::record::Checked;
+use crate::walk::{Begin, Step, Walk};
 
 /// The length of a spilled message's record: UUID, beginning, end, checksum.
 const SPILLED_BYTES: usize = UUID_BYTES + 3 * 8;

@@ -7,8 +7,8 @@ use super::front::Front;
 use super::judge::Prior;
 use super::layout::{ENTRY_AND_CHECKSUM, Message, UUID_BYTES};
 use super::trailer::Foot;
-use crate::engine::Budget;
 use crate::ledger::Notes;
+use crate::walk::Budget;
 
 /// The state of a walk.
 #[derive(Debug)]

@@ -9,13 +9,13 @@ use super::index::{each_piece, read_array};
 use super::layout::{ENTRY_BYTES, Entry, UUID_BYTES};
 use super::search::Search;
 use crate::bug::OrBug;
-use crate::engine::Options;
 use crate::error::Result;
 use crate::limits::LIMITS;
 use crate::prefetch::{CACHE_LINE_BYTES, prefetch_item};
 use crate::saturating::saturating_u64;
 use crate::source::Source;
 use crate::uuid6;
+use crate::walk::Options;
 
 /// Offsets are stored in units of this many bytes: they only say what to prefetch.
 const OFFSET_UNIT: u64 = CACHE_LINE_BYTES as u64;
@@ -372,10 +372,11 @@ mod tests {
 
     use uuid::{Timestamp, Uuid};
 
-    use crate::engine::{Options, WriteOptions};
+    use crate::engine::WriteOptions;
     use crate::format::sealed::Writer;
     use crate::format::sealed::open;
     use crate::source::{BytesSource, Source};
+    use crate::walk::Options;
 
     /// UUIDs of bursts: each with this many, this many ticks apart, followed by a pause of two to the given power.
     fn bursts(sizes: &[(u32, u64, u32)]) -> Vec<Uuid> {

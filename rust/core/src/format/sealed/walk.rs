@@ -9,12 +9,13 @@ use super::layout::{Entry, Header, Message};
 use super::reader::Reader;
 use super::rows::SealedRows;
 use super::state::{AfterLast, State};
-use crate::engine::{Advance, Driver, Options, Scan, Types, UuidBounds};
 use crate::error::{Damage, Result};
 use crate::ledger::{Cause, Kind, Note, Place, Span, Tiling};
 use crate::limits::LIMITS;
 use crate::record::Checked;
 use crate::source::Source;
+use crate::spec::{Types, UuidBounds};
+use crate::walk::{Advance, Driver, Options, Scan};
 
 pub(super) struct SealedScan {
     pub(super) segment: Segment,

@@ -14,13 +14,15 @@ use crate::bug::OrBug;
 use crate::checksum::{Incremental, Key};
 use crate::cursor::fields;
 use crate::disk::DiskRef;
-use crate::engine::{self, Interrupt, WriteOptions};
+use crate::engine;
+use crate::engine::WriteOptions;
 use crate::error::{Error, Result};
 use crate::format::active::{Record, Sequence, Unhashed, encode_message};
 use crate::output::{NewFile, Spool};
 use crate::record::{Column, RecordId, Value};
 use crate::saturating::saturating_usize;
 use crate::source::{FileSource, Source};
+use crate::walk::Interrupt;
 
 /// If the system caches files in large pages, writes of whole ones are cached that way. A map of the file then
 /// takes fewer address translations, which look-ups wait for as much as for memory.

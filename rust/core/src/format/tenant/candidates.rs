@@ -6,7 +6,6 @@ use super::front::{COUNT_BYTES, Front};
 use super::probe::block_crc_of;
 use super::toc::Entry;
 use super::{VERSION_1, VERSION_2};
-use crate::engine::Options;
 use crate::engine::candidate::{
     Candidate, Candidates, MAX_LENGTHS_TRIED_BYTES, MAX_MISPLACED, MAX_TRIED_BYTES, Misplaced,
     Trial, read_piece,
@@ -16,6 +15,7 @@ use crate::ledger::{Cause, Span};
 use crate::limits::LIMITS;
 use crate::saturating::saturating_usize;
 use crate::source::{BytesSource, Source};
+use crate::walk::Options;
 
 pub(super) struct Tenant {
     source: Arc<dyn Source>,

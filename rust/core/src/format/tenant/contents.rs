@@ -8,10 +8,10 @@ use super::block::Name;
 use super::front::Front;
 use super::layout::TocEntry;
 use super::walk::{TenantScan, TenantWalk};
-use crate::engine::{Options, Step, Walk};
 use crate::error::Result;
 use crate::saturating::saturating_usize;
 use crate::source::Source;
+use crate::walk::{Options, Step, Walk};
 
 /// The messages of one tenant in one partition.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -7,12 +7,12 @@ use super::block::{BLOCK_HEADER_BYTES, Name};
 use super::probe::{Checks, Input, LOADED};
 use super::rows::{Found, MESSAGE_HEADER_BYTES, Message, Tenant};
 use crate::bug::OrBug;
-use crate::engine::Filter;
 use crate::error::{Error, Result};
 use crate::limits::LIMITS;
 use crate::record::Scalar;
 use crate::saturating::saturating_usize;
 use crate::source::{ReadAgain, Source};
+use crate::spec::Filter;
 
 /// The conditions of a [`Filter`] that a table of contents can decide, as sets.
 #[derive(Debug, Default)]

@@ -9,12 +9,12 @@ use super::layout::{TocEntry, file_header};
 use super::toc::{Entries, Entry, TOC_START, V1_ENTRY_BYTES};
 use super::{MAGIC, VERSION_1, VERSION_2};
 use crate::cursor::fields;
-use crate::engine::Options;
 use crate::error::Result;
 use crate::ledger::{Cause, Kind, whole_kind};
 use crate::limits::LIMITS;
 use crate::saturating::saturating_usize;
 use crate::source::Source;
+use crate::walk::Options;
 
 /// The length of the number of partitions, and of the number of tenants before a partition's first block.
 pub(super) const COUNT_BYTES: u64 = 4;

@@ -10,11 +10,11 @@ use super::probe::tenant_of;
 use super::reading::Reading;
 use super::toc::Entry;
 use crate::bug::OrBug;
-use crate::engine::part::{check_share, exhausted, inseparable};
-use crate::engine::{Advance, Budget};
 use crate::error::{Error, Result};
 use crate::ledger::Cause;
 use crate::limits::LIMITS;
+use crate::walk::part::{check_share, exhausted, inseparable};
+use crate::walk::{Advance, Budget};
 
 /// The CRC-32 of the table of contents.
 const CRC_BYTES: u64 = 4;

@@ -9,12 +9,13 @@ use super::ranges::{self, count_is_wrong};
 use super::signposts::EveryNth;
 use super::verified::Verified;
 use super::walk::{TenantScan, TenantWalk};
-use crate::engine::{Filter, Hits, Lookup, Options, Step, Unproven, Walk};
 use crate::error::{Damage, Result};
 use crate::limits::LIMITS;
 use crate::own::Own;
 use crate::record::{Checked, OwnedRows, RecordId, Scalar, Value};
 use crate::source::Source;
+use crate::spec::Filter;
+use crate::walk::{Hits, Lookup, Options, Step, Unproven, Walk};
 
 /// Looks up messages in one file. The table of contents is read and verified once.
 pub(super) struct TocLookup {

@@ -59,13 +59,15 @@ mod writer;
 pub use contents::{Block, Contents, blocks};
 pub use writer::Writer;
 
-use crate::engine::settings::{FormatOption, OVERWRITES};
-use crate::engine::spec::{FirstUnit, Spec, Tail};
-use crate::engine::{Applied, Format, Likelihood, Options};
+use crate::engine::{Format, Likelihood};
 use crate::error::Result;
 use crate::record::Checked;
 use crate::record::{Column, ColumnKind, Order};
 use crate::source::Source;
+use crate::spec::Applied;
+use crate::spec::settings::{FormatOption, OVERWRITES};
+use crate::spec::{FirstUnit, Spec, Tail};
+use crate::walk::Options;
 
 /// The version that is written.
 const VERSION: FormatOption =

@@ -15,11 +15,12 @@ use super::judge;
 use super::probe::{Hashed, Input, block_crc};
 use super::ranges::front_is_damaged;
 use super::toc::{Entry, TOC_START};
-use crate::engine::Options;
-use crate::engine::part::{self, another_file};
 use crate::error::Result;
 use crate::limits::LIMITS;
 use crate::source::{Source, Window};
+use crate::walk::Options;
+use crate::walk::part;
+use crate::walk::part::another_file;
 
 /// A part preferably begins after a block of at most this share of the target size, because that block is checked
 /// again.

@@ -10,9 +10,9 @@ use super::probe::{Checks, Decoded};
 use super::reading::Reading;
 use super::toc::{Entry, V1_ENTRY_BYTES};
 use crate::bug::OrBug;
-use crate::engine::Advance;
 use crate::error::Result;
 use crate::ledger::{Cause, Kind, Note, Notes, whole_kind};
+use crate::walk::Advance;
 
 /// A partition whose blocks are being read.
 #[derive(Clone, Debug)]

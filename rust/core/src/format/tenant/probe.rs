@@ -9,11 +9,11 @@ use super::layout::{HEAD_BYTES, TAIL_BYTES, TocEntry};
 use super::toc::{Entries, Table, V2_ENTRY_BYTES, V2_HEAD_BYTES};
 use crate::bug::OrBug;
 use crate::cursor::fields;
-use crate::engine::{Budget, Options};
 use crate::error::{Error, Result};
 use crate::limits::LIMITS;
 use crate::saturating::saturating_usize;
 use crate::source::{Source, Window};
+use crate::walk::{Budget, Options};
 
 /// How much is hashed between two polls of the interrupt.
 const PIECE_BYTES: u64 = 1 << 20;

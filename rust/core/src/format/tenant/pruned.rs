@@ -9,9 +9,9 @@ use super::partition_search::{self, PartitionSearch};
 use super::partitions::Part;
 use super::reading::Reading;
 use super::toc::Entry;
-use crate::engine::Advance;
 use crate::error::Result;
 use crate::ledger::Kind;
+use crate::walk::Advance;
 
 /// Searches for blocks of version 2, or partitions of version 1.
 #[derive(Debug)]

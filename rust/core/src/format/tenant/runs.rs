@@ -6,12 +6,12 @@ use std::path::{Path, PathBuf};
 
 use crate::cursor::fields;
 use crate::disk::DiskRef;
-use crate::engine::Interrupt;
 use crate::error::{Error, Result};
 use crate::limits::LIMITS;
 use crate::output::Spool;
 use crate::saturating::saturating_usize;
 use crate::source::{FileSource, Source, Window};
+use crate::walk::Interrupt;
 
 /// The approximate memory of a tenant apart from its ID and messages.
 const TENANT_BYTES: u64 = 128;

@@ -10,11 +10,12 @@ use super::toc::{TOC_START, V1_ENTRY_BYTES, V2_ENTRY_BYTES};
 use super::walk::{TenantScan, TenantWalk};
 use super::{VERSION_1, VERSION_2};
 use crate::bug::OrBug;
+use crate::engine::Salvage;
 use crate::engine::candidate::read_piece;
 use crate::engine::salvage::Entries;
-use crate::engine::{Salvage, Step, Walk};
 use crate::error::Result;
 use crate::output::Spool;
+use crate::walk::{Step, Walk};
 
 /// How much of the table of contents is written at once.
 const PIECE_BYTES: usize = 1 << 16;

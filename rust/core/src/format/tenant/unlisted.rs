@@ -11,9 +11,9 @@ use super::layout::TocEntry;
 use super::probe::{FAR_COST, Input, MOST_TENANT_BYTES};
 use super::reading::Reading;
 use super::toc::{Entry, TOC_START, V2_ENTRY_BYTES};
-use crate::engine::{Advance, Budget};
 use crate::error::Result;
 use crate::ledger::{Cause, Kind};
+use crate::walk::{Advance, Budget};
 
 /// What the budget charges for trying a length or a place, in bytes.
 const TRIAL_COST: u64 = 16;

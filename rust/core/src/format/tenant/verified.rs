@@ -11,10 +11,10 @@ use super::judge::GoodPartition;
 use super::rows::GoodBlock;
 use super::toc::{Entry, TOC_START};
 use super::walk::{TenantScan, TenantWalk};
-use crate::engine::{Options, Step, Walk};
 use crate::error::Result;
 use crate::limits::LIMITS;
 use crate::source::Source;
+use crate::walk::{Options, Step, Walk};
 
 /// What a scan through a whole file verified.
 #[derive(Debug)]

@@ -17,12 +17,13 @@ use super::ranges::{self, Ranges};
 use super::reading::{Position, Reach, Reading};
 use super::rows::{Found, TenantRows};
 use super::toc::{Entry, TOC_START};
-use crate::engine::{Advance, Begin, Driver, Filter, Options, Scan, cannot_resume};
 use crate::error::{Damage, Error, Result};
 use crate::ledger::{Kind, Span};
 use crate::limits::LIMITS;
 use crate::record::{Checked, Scalar};
 use crate::source::Source;
+use crate::spec::Filter;
+use crate::walk::{Advance, Begin, Driver, Options, Scan, cannot_resume};
 
 /// How many entries are tried between two polls of the interrupt.
 const POLL_ENTRIES: u64 = 1 << 10;

@@ -1,7 +1,6 @@
 //! The bytes of a record, and the checks in their order ("Checks" in docs/formats/tfrecord.md).
 
 use crate::cursor::fields;
-use crate::engine::Options;
 use crate::engine::writer::missing;
 use crate::error::{Finding, Result};
 use crate::ledger::Cause;
@@ -9,6 +8,7 @@ use crate::limits::LIMITS;
 use crate::record::Value;
 use crate::saturating::saturating_usize;
 use crate::source::{Source, Window};
+use crate::walk::Options;
 
 /// The length and its checksum.
 pub(super) const HEADER_BYTES: usize = 12;

@@ -21,14 +21,15 @@ use walk::TfRecordWalk;
 
 use crate::engine::WalkingLookup;
 use crate::engine::appended::Appended;
-use crate::engine::settings::{APPENDS, ZERO_TORN_TAIL};
-use crate::engine::spec::{FirstUnit, Spec, Tail};
-use crate::engine::{Begin, Format, Likelihood, Options, append};
+use crate::engine::{Format, Likelihood, append};
 use crate::error::{Finding, Result};
 use crate::ledger::{Kind, Span};
 use crate::record::{Checked, Column, ColumnKind};
 use crate::saturating::saturating_usize;
 use crate::source::{Source, Window, data_end_after};
+use crate::spec::settings::{APPENDS, ZERO_TORN_TAIL};
+use crate::spec::{FirstUnit, Spec, Tail};
+use crate::walk::{Begin, Options};
 
 /// The format's entry in the table.
 pub(crate) static FORMAT: Format = Format {

@@ -7,7 +7,6 @@ use serde::{Deserialize, Serialize};
 use super::layout::{HEADER_BYTES, Header, data, header};
 use crate::bug::OrBug;
 use crate::cursor::Cursor;
-use crate::engine::{Advance, Begin, Budget, Carry, Driver, Eof, Options, Scan, check_start};
 use crate::error::{Error, Finding, Result};
 use crate::ledger::{Cause, Fate, Kind, Span, Tiling};
 use crate::limits::LIMITS;
@@ -15,6 +14,7 @@ use crate::own::Own;
 use crate::record::{Checked, Rows, Value};
 use crate::saturating::saturating_usize;
 use crate::source::{Source, Window, data_end};
+use crate::walk::{Advance, Begin, Budget, Carry, Driver, Eof, Options, Scan, check_start};
 
 /// The state in a [`Carry`].
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]

@@ -5,12 +5,14 @@ use std::sync::Arc;
 use super::excerpt::Excerpt;
 use super::reason::Explanation;
 use crate::cursor::Cursor;
-use crate::engine::{Dialect, Format, Likelihood, Options};
+use crate::engine::{Format, Likelihood};
 use crate::error::Result;
 use crate::format::{is_text, magic_of, other_content};
 use crate::ledger::Span;
 use crate::source::Source;
+use crate::spec::Dialect;
 use crate::verbs::diagnosis::{Certainty, Reason};
+use crate::walk::Options;
 
 /// Fewer replacement characters may be a coincidence.
 const MIN_REPLACED: usize = 4;

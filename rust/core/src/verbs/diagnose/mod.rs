@@ -18,14 +18,16 @@ use std::sync::Arc;
 
 use super::diagnosis::{Certainty, Diagnosis, Reason};
 use super::{Report, verify};
+use crate::engine::Format;
 use crate::engine::candidate::Candidates;
-use crate::engine::{Filter, Format, Options};
 use crate::error::Result;
 use crate::format::by_name;
 use crate::ledger::{Cause, Kind, Span};
 use crate::record::Checked;
 use crate::setters::setters;
 use crate::source::{PatchedSource, Source};
+use crate::spec::Filter;
+use crate::walk::Options;
 use budget::Budget;
 use excerpt::Excerpt;
 use reason::Explanation;

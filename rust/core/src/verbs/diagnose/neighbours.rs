@@ -3,13 +3,15 @@
 use std::sync::Arc;
 
 use crate::bug::OrBug;
-use crate::engine::{Options, Spec, Start, Step};
+use crate::engine::Start;
 use crate::error::Result;
 use crate::format::open;
 use crate::ledger::Span;
 use crate::record::{RecordId, Rows};
 use crate::source::Source;
+use crate::spec::Spec;
 use crate::verbs::diagnosis::Neighbour;
+use crate::walk::{Options, Step};
 
 impl Neighbour {
     pub(super) fn of(rows: &dyn Rows, row: usize, format: &Spec, places: &[usize]) -> Self {

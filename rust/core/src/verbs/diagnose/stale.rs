@@ -7,7 +7,7 @@ use super::excerpt::Excerpt;
 use super::reason::Explanation;
 use crate::bug::OrBug;
 use crate::cursor::Cursor;
-use crate::engine::{Options, Start, Step};
+use crate::engine::Start;
 use crate::error::{Error, Result};
 use crate::format::open;
 use crate::ledger::Span;
@@ -15,6 +15,7 @@ use crate::saturating::saturating_usize;
 use crate::source::BytesSource;
 use crate::verbs::diagnosis::Neighbour;
 use crate::verbs::diagnosis::{Certainty, Reason};
+use crate::walk::{Options, Step};
 
 /// How many bytes of a record are searched elsewhere.
 const PROBE_BYTES: usize = 64;

@@ -5,10 +5,10 @@ use std::path::Path;
 
 use super::find_sidecar;
 use crate::disk::DiskRef;
-use crate::engine::Options;
 use crate::error::{Error, Result};
 use crate::output::InPlace;
 use crate::source::FileSource;
+use crate::walk::Options;
 
 /// How a file is read without its sidecar, whatever command met it.
 const WITHOUT: &str = "read the file without it (`parity` none)";

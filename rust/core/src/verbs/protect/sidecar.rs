@@ -6,11 +6,12 @@ use std::path::Path;
 use super::SidecarChange;
 use crate::bug::OrBug;
 use crate::disk::{DiskRef, Handle};
-use crate::engine::{Options, each_piece};
+use crate::engine::each_piece;
 use crate::error::{Error, Result};
 use crate::output::{InPlace, NewFile};
 use crate::parity::Change;
 use crate::source::FileSource;
+use crate::walk::Options;
 
 /// How much is written at a time.
 const PIECE_BYTES: usize = 1 << 20;

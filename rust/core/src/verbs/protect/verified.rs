@@ -5,17 +5,17 @@ use std::sync::Arc;
 
 use super::Protection;
 use crate::engine::position::CarryHead;
-use crate::engine::{
-    Begin, Carry, Eof, Filter, Format, OffsetNumbering, Opening, Options, Start, Step,
-};
+use crate::engine::{Format, Start};
 use crate::error::{Error, Result};
 use crate::format::{open, resolve};
 use crate::ledger::{Kind, Span};
 use crate::parity::Coverage;
 use crate::record::Checked;
 use crate::source::{CappedSource, Source};
+use crate::spec::Filter;
 use crate::verbs::Report;
 use crate::verbs::verify::first_damage;
+use crate::walk::{Begin, Carry, Eof, OffsetNumbering, Opening, Options, Step};
 
 /// How far before the end of what is covered a walk looks for a record first, in bytes.
 const NEAR_BYTES: u64 = 64 << 10;

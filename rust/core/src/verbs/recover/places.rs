@@ -3,11 +3,12 @@
 use std::path::{Path, PathBuf};
 
 use super::Recovery;
-use crate::engine::{Format, Options};
+use crate::engine::Format;
 use crate::error::{Error, Result};
 use crate::source::Source;
 use crate::text;
 use crate::verbs::paths::{refuse_same, suffixed};
+use crate::walk::Options;
 
 /// The suffix of a quarantine after the name of the recovered file.
 const QUARANTINE: &str = ".quarantine";

@@ -6,11 +6,12 @@ use std::sync::Arc;
 
 use super::manifest::{Piece, Pieces, Place};
 use crate::checksum::{Incremental, Key};
-use crate::engine::{Options, Run, Runs, each_piece};
+use crate::engine::{Run, Runs, each_piece};
 use crate::error::{Error, Result};
 use crate::ledger::Span;
 use crate::source::Source;
 use crate::verbs::Ledger;
+use crate::walk::Options;
 
 /// The result of sorting a file's bytes.
 #[derive(Clone, Copy, Debug)]

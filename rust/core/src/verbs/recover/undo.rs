@@ -8,12 +8,13 @@ use super::manifest::{Header, Id, Manifest, Piece, Place};
 use super::places::{default_quarantine, manifest};
 use super::sorting::unwritten;
 use crate::checksum::{Incremental, Key};
-use crate::engine::{Options, each_piece};
+use crate::engine::each_piece;
 use crate::error::{Error, Result};
 use crate::output::NewFile;
 use crate::source::{FileSource, Source};
 use crate::text;
 use crate::verbs::paths::refuse_same;
+use crate::walk::Options;
 
 /// Explains a missing manifest, and what to do.
 fn without_manifest(error: Error) -> Error {

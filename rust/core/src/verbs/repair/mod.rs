@@ -19,7 +19,6 @@ use super::stages::Stages;
 use super::verify;
 use super::watched::Watched;
 use crate::disk::DiskRef;
-use crate::engine::Options;
 use crate::error::{Error, Result, name};
 use crate::format::{is_sidecar, of_sidecar, resolve};
 use crate::os_paths as paths;
@@ -27,6 +26,7 @@ use crate::output::{NewFile, commit_together};
 use crate::parity::{self, Coverage, FileKind, Files, Outcome, Refused, Report, SidecarKind};
 use crate::setters::setters;
 use crate::source::{FileSource, Source};
+use crate::walk::Options;
 
 /// The number of passes over the file: judge, verify by its format, read back.
 const STAGES: u64 = 3;

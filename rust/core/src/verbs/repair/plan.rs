@@ -6,12 +6,13 @@ use std::path::Path;
 
 use crate::bug::OrBug;
 use crate::disk::{DiskRef, Handle};
-use crate::engine::{Options, each_piece};
+use crate::engine::each_piece;
 use crate::error::{Error, Result};
 use crate::output::{NewFile, Spool};
 use crate::parity::Change;
 use crate::saturating::saturating_usize;
 use crate::source::{FileSource, Source};
+use crate::walk::Options;
 
 /// How much of a new sidecar is written at a time.
 const PIECE_BYTES: usize = 1 << 20;

@@ -5,13 +5,15 @@ use std::path::Path;
 use std::sync::Arc;
 
 use super::plan::Plan;
-use crate::engine::{Eof, Filter, Format, Options, Start, Step, has_same_records};
+use crate::engine::{Format, Start, has_same_records};
 use crate::error::{Error, Result, name};
 use crate::format::{open, resolve};
 use crate::ledger::Span;
 use crate::record::Checked;
 use crate::source::{FileSource, PatchedSource, Source};
+use crate::spec::Filter;
 use crate::verbs::Ledger;
+use crate::walk::{Eof, Options, Step};
 
 /// With how many changed bytes a unit is compared with itself. What changes more of it is taken for other records.
 const MOST_PATCHES: usize = 1 << 20;

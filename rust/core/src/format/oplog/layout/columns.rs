@@ -1,7 +1,7 @@
 //! The columns of each dialect.
 
-use crate::engine::Dialect;
 use crate::record::{Column, ColumnKind, Order};
+use crate::spec::Dialect;
 
 // The indices of columns: those of all dialects, and after them those of `autobase`.
 pub(crate) const SEQ: usize = 0;

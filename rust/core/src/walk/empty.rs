@@ -1,11 +1,12 @@
 //! A scan of zero records, for filters that contradict each other (since ≥ until).
 
-use super::{Carry, Spec, Step, Walk};
+use super::{Carry, Step, Walk};
 use crate::ledger::Span;
 use crate::own::Own;
 use crate::record::Checked;
 use crate::record::{Rows, Value};
 use crate::source::Source;
+use crate::spec::Spec;
 
 /// Reads nothing of a file.
 pub(crate) struct EmptyWalk {

@@ -45,7 +45,7 @@ impl Change for Confirming {
 }
 
 /// Returns the result. If it is damage, the source is confirmed first.
-pub(super) fn confirmed_damage<T>(result: Result<T>, source: &dyn Source) -> Result<T> {
+pub(crate) fn confirmed_damage<T>(result: Result<T>, source: &dyn Source) -> Result<T> {
     if let Err(Error::Damage(_)) = &result {
         source.confirm()?;
     }

@@ -3,12 +3,12 @@
 use std::ops::Range;
 
 use super::around::{Around, Change};
-use super::filter::Tests;
 use super::{Step, Walk};
 use crate::cause::Cause;
 use crate::error::Result;
 use crate::own::Own;
 use crate::record::{ColumnBuffer, Rows, Value};
+use crate::spec::filter::Tests;
 
 /// Emits those records of a walk that meet conditions.
 pub(crate) struct Filtering {

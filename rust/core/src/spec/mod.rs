@@ -1,10 +1,16 @@
 //! What a format is called, which columns and options it has, and what its files may be like: plain data.
 
+pub(crate) mod filter;
+pub(crate) mod settings;
+
 use std::fmt;
 
-use super::settings::{FormatOption, OptionKind};
 use crate::error::{Error, Result};
 use crate::record::{Checked, Column, ColumnKind};
+
+pub use filter::Filter;
+pub(crate) use filter::{Types, UuidBounds};
+pub use settings::{FormatOption, OptionKind, Setting};
 
 /// The layout of an oplog's messages. It cannot be detected from the bytes: the caller says it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -58,7 +64,7 @@ impl Dialect {
     }
 }
 
-/// What is known of a format without a file of it. [`Format`](super::Format) adds functions that read and write files.
+/// What is known of a format without a file of it. [`Format`](crate::engine::Format) adds functions that read and write files.
 pub struct Spec {
     /// The name that callers use.
     pub name: &'static str,
@@ -66,7 +72,7 @@ pub struct Spec {
     pub extension: &'static str,
     /// The names of the [columns](Self::columns) that one record is found by, or `position`, where it begins.
     pub identifier: &'static [&'static str],
-    /// The strongest check that its records can have. [`Walk::checked`](super::Walk::checked) says how those of one file are
+    /// The strongest check that its records can have. [`Walk::checked`](crate::walk::Walk::checked) says how those of one file are
     /// checked.
     pub checked: Checked,
     /// Whether values lie in the file unchanged, so that views can point there.
@@ -77,7 +83,7 @@ pub struct Spec {
     pub open_options: &'static [FormatOption],
     /// The options for writing that this format has.
     pub create_options: &'static [FormatOption],
-    /// The conditions of a [`Filter`](super::Filter) that its walks apply by themselves, by column. Other conditions
+    /// The conditions of a [`Filter`](Filter) that its walks apply by themselves, by column. Other conditions
     /// are applied to the rows of the walk.
     pub(crate) applies: &'static [(&'static str, Applied)],
     /// A name for all formats that the same file may have in turn.
@@ -90,9 +96,9 @@ pub struct Spec {
 /// Conditions that the walks of a format apply by themselves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Applied {
-    /// [`Filter::at_least`](super::Filter::at_least) and [`Filter::below`](super::Filter::below).
+    /// [`Filter::at_least`](Filter::at_least) and [`Filter::below`](Filter::below).
     Range,
-    /// [`Filter::among`](super::Filter::among).
+    /// [`Filter::among`](Filter::among).
     Among,
 }
 
@@ -146,7 +152,7 @@ impl Spec {
         self.if_exists().contains(&"append")
     }
 
-    /// What can be done with a file that exists already: the names of [`IfExists`](super::IfExists).
+    /// What can be done with a file that exists already: the names of [`IfExists`](crate::engine::IfExists).
     pub(crate) fn if_exists(&self) -> &'static [&'static str] {
         let mut own = self.create_options.iter();
         match own

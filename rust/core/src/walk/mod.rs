@@ -1,15 +1,35 @@
 //! The walk: reads a file in steps.
 
+pub(crate) mod around;
+mod budget;
+pub(crate) mod confirmed;
+mod driver;
+pub(crate) mod empty;
+pub(crate) mod filtered;
+mod lookup;
+mod options;
+pub(crate) mod part;
+pub(crate) mod watch;
+
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use super::Part;
 use crate::error::{Error, Result};
 use crate::ledger::{RecordRun, Span, Summary};
 use crate::own::Own;
 use crate::record::Checked;
 use crate::record::Rows;
 use crate::source::Source;
+
+pub(crate) use budget::{Budget, follows_plausibly};
+pub(crate) use driver::{Advance, Driver, Scan};
+pub(crate) use filtered::SelectedRows;
+pub use lookup::{Hits, Lookup, Unproven};
+pub use options::{IndexSource, Interrupt, Options};
+pub use part::Part;
+pub(crate) use part::part_bytes;
+pub use watch::ParityCheck;
+pub(crate) use watch::{Reading, Watch};
 
 /// The outcome of a step of a walk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -75,7 +95,7 @@ pub(crate) enum Begin<'a> {
     Part(&'a Part),
 }
 
-/// What the walk of a format is opened for. [`Options`](super::Options) have what a user may choose; this has what only the opener
+/// What the walk of a format is opened for. [`Options`](Options) have what a user may choose; this has what only the opener
 /// knows.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Opening<'a> {
@@ -145,7 +165,7 @@ pub trait Walk: Own + Send {
     /// After an error, each further step returns the same error, or the walk is at its end.
     fn step(&mut self) -> Result<Step>;
 
-    /// The sound records of the last step that match [`Options::filter`](super::Options::filter).
+    /// The sound records of the last step that match [`Options::filter`](Options::filter).
     fn rows(&self) -> Box<dyn Rows + '_>;
 
     /// The ranges of the ledger that the last step settled, in file order, each once.

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::cmp::Ordering;
 
-use super::spec::{Applied, Spec};
+use super::{Applied, Spec};
 use crate::error::{Error, Result};
 use crate::record::{Column, ColumnKind, Scalar, Value};
 use crate::uuid6;
@@ -12,7 +12,7 @@ use crate::uuid6;
 /// through.
 ///
 /// A null meets no condition. Records that the filter leaves out are still verified and in the ledger, up to where no
-/// matching record can follow. [`Options::prune`](super::Options::prune) changes that.
+/// matching record can follow. [`Options::prune`](crate::walk::Options::prune) changes that.
 ///
 /// Values are compared in the column's form: UUIDs and texts by their bytes, times in microseconds since 1970-01-01
 /// UTC.

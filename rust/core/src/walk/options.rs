@@ -5,10 +5,9 @@ use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use super::parity::{ParityCheck, Reading, Watch};
-use super::settings::{FormatOption, Setting, Settings};
-use super::walk::UnprovenPolicy;
-use super::{Dialect, Eof, Filter, Spec};
+use super::Eof;
+use super::UnprovenPolicy;
+use super::watch::{ParityCheck, Reading, Watch};
 use crate::checksum::Key;
 #[cfg(feature = "faults")]
 use crate::disk::Disk;
@@ -16,6 +15,8 @@ use crate::disk::DiskRef;
 use crate::error::{Error, Result};
 use crate::setters::{disk_and_settings, setters};
 use crate::source::Source;
+use crate::spec::settings::{FormatOption, Setting, Settings};
+use crate::spec::{Dialect, Filter, Spec};
 
 /// Called at intervals during long work. If it returns `true`, the work stops with [`Error::Interrupted`].
 #[derive(Clone)]
@@ -157,7 +158,7 @@ impl Options {
     }
 
     /// How a walk is compared with the sidecar.
-    pub(super) const fn reading(&self, unproven: UnprovenPolicy) -> Reading {
+    pub(crate) const fn reading(&self, unproven: UnprovenPolicy) -> Reading {
         Reading {
             strict: self.strict,
             repairs: self.repair,

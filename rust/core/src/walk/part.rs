@@ -14,15 +14,16 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use super::{Budget, Spec};
+use super::Budget;
 use crate::error::{Error, Result};
 use crate::limits::LIMITS;
+use crate::spec::Spec;
 
 /// How many parts to make for each thread.
 const PARTS_PER_THREAD: u64 = 8;
 
 /// A part of a file that can be read by itself, from [`split`](crate::format::split). Begin a walk with
-/// [`Start::Part`](super::Start::Part). The walks of all parts together return each record, and each range of the
+/// [`Start::Part`](crate::engine::Start::Part). The walks of all parts together return each record, and each range of the
 /// ledger, once, as one walk of the whole file does. Only ranges of an index or table of contents are cut where parts
 /// meet.
 ///

@@ -4,7 +4,7 @@ use std::fmt::Debug;
 use std::path::Path;
 use std::sync::Arc;
 
-use super::walk::UnprovenPolicy;
+use super::UnprovenPolicy;
 use super::{Hits, Walk};
 use crate::error::{Error, Result};
 use crate::own::Own;

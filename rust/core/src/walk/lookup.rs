@@ -2,10 +2,11 @@
 
 use std::ops::Range;
 
-use super::{Filter, Walk};
+use super::Walk;
 use crate::error::Result;
 use crate::own::Own;
 use crate::record::{Checked, Column, RecordId, RecordSet, Rows};
+use crate::spec::Filter;
 
 /// The result of looking up several records.
 #[derive(Default)]

@@ -46,9 +46,9 @@ pub enum OptionKind {
     },
     /// One of these names. The default is the first. The value is the options' field of the same name.
     Name(&'static [&'static str]),
-    /// Keys of checksums: [`Options::keys`](super::Options::keys) and [`WriteOptions::key`](super::WriteOptions::key).
+    /// Keys of checksums: [`Options::keys`](crate::walk::Options::keys) and [`WriteOptions::key`](crate::engine::WriteOptions::key).
     Key,
-    /// Where an index beside the file is: [`Options::index`](super::Options::index).
+    /// Where an index beside the file is: [`Options::index`](crate::walk::Options::index).
     Index,
 }
 
@@ -267,9 +267,10 @@ impl Settings {
 #[allow(clippy::unwrap_used, clippy::panic)]
 mod tests {
     use super::*;
-    use crate::engine::{IfExists, Options, WriteOptions};
+    use crate::engine::{IfExists, WriteOptions};
     use crate::format::FORMATS;
     use crate::source::BytesSource;
+    use crate::walk::Options;
 
     fn refused(result: Result<()>) -> String {
         match result {
@@ -358,7 +359,7 @@ mod tests {
 
             let all = WriteOptions::default()
                 .key(crate::checksum::Key::DEFAULT)
-                .dialect(crate::engine::Dialect::Draft)
+                .dialect(crate::spec::Dialect::Draft)
                 .set("trailer", false)
                 .set("version", 1)
                 .set("level", 3)
