@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use super::fifo::{Receiver, Sender, Taken, fifo};
+use super::parallel::{Receiver, Sender, Taken, fifo};
 use super::selection::Selection;
 use super::walk_batches::{Batch, Limits, WalkBatches};
 use crate::engine::Start;

@@ -9,8 +9,6 @@ mod batches;
 #[cfg(feature = "arrow")]
 mod damage;
 #[cfg(feature = "arrow")]
-mod fifo;
-#[cfg(feature = "arrow")]
 mod parallel;
 #[cfg(feature = "arrow")]
 mod selection;

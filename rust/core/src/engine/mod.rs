@@ -2,7 +2,6 @@
 
 mod alike;
 pub(crate) mod append;
-pub(crate) mod appended;
 pub(crate) mod candidate;
 mod format;
 pub(crate) mod growth;

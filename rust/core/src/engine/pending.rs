@@ -11,7 +11,7 @@ use crate::ledger::{Kind, RecordRun, Span};
 use crate::saturating::saturating_usize;
 use crate::source::Source;
 use crate::spec::Tail;
-use crate::walk::around::{Around, Change};
+use crate::walk::layers::{Around, Change};
 use crate::walk::{Begin, Eof, Options, Step, Walk};
 
 /// How many bytes are looked at at once.

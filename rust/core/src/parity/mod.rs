@@ -37,7 +37,6 @@ mod compute;
 mod encode;
 mod extend;
 mod frames;
-mod heads;
 mod judge;
 mod known;
 mod layout;

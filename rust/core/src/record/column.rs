@@ -1,5 +1,7 @@
 //! Columns of records, their kinds, and values.
 
+use serde::{Deserialize, Serialize};
+
 /// The order of a column's values in a file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
@@ -136,4 +138,43 @@ pub enum Value<'a> {
     List(Vec<Self>),
     /// The values of a structure's fields, in their order.
     Struct(Vec<Self>),
+}
+
+/// How records are verified.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub enum Checked {
+    /// By a checksum for each.
+    Checksum,
+    /// By their structure alone: lengths and offsets are consistent.
+    Structure,
+    /// By their structure, and their bytes by a parity sidecar.
+    Parity,
+}
+
+impl Checked {
+    /// The word in reports.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Checksum => "checksum",
+            Self::Structure => "structure",
+            Self::Parity => "parity",
+        }
+    }
+}
+
+/// How UUIDs appear in columns.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum UuidType {
+    /// As fixed-size binary of 16 bytes, in network byte order.
+    #[default]
+    Fixed,
+    /// The same, as Arrow's extension type `arrow.uuid`.
+    Extension,
+    /// The same bytes as plain binary.
+    Binary,
+    /// As hyphenated lower-case text.
+    Text,
 }

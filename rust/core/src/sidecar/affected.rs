@@ -5,9 +5,10 @@ use std::sync::Arc;
 use super::trust::join;
 use super::view::View;
 use super::{Check, Trust, overlapping};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::ledger::{Cause, Kind, RecordRun, Span};
 use crate::record::Checked;
+use crate::walk::{Hits, Reading, Unproven};
 
 /// The bytes of records, or of units of records, that are affected. Touching units are one range.
 #[derive(Default)]
@@ -135,5 +136,44 @@ impl Lost {
                 self.first_other = Some(first);
             }
         }
+    }
+}
+
+impl Check {
+    pub(super) fn judged(&self, mut hits: Hits, reading: Reading) -> Result<Hits> {
+        if !self.bands.is_damaged() {
+            return Ok(hits);
+        }
+        let (trust, affected) = (self.trust()?, self.affected()?);
+        let mut places = std::mem::take(&mut hits.places);
+        {
+            let sets: Vec<_> = hits.sets.iter().map(|set| set.rows()).collect();
+            for place in &mut places {
+                let found = place.and_then(|(set, row)| Some(sets.get(set)?.position(row)));
+                let restored = found
+                    .and_then(|at| affected.restored_at(trust, at))
+                    .filter(|_| !reading.repairs);
+                let unproven = found.and_then(|at| affected.unproven_at(at));
+                let Some(left_out) = unproven.or(restored) else {
+                    continue;
+                };
+                if reading.strict {
+                    return Err(Error::Damage(self.damage(left_out)));
+                }
+                *place = None;
+                hits.unproven = Some(Unproven::Damage);
+            }
+        }
+        // Where records are lost, one that was not found may have been among them.
+        if let Some(lost) = affected.unproven.first()
+            && places.contains(&None)
+        {
+            if reading.strict {
+                return Err(Error::Damage(self.damage(lost)));
+            }
+            hits.unproven = Some(Unproven::Damage);
+        }
+        hits.places = places;
+        Ok(hits)
     }
 }

@@ -5,7 +5,6 @@
 //! file is judged, and its own format says what it finds in the file as it is, and in the view.
 
 mod affected;
-mod hits;
 mod trust;
 mod view;
 mod watching;

@@ -1,13 +1,11 @@
 //! Sources give bytes by offset, and only they read. A window caches the range that a walk works on.
 
-mod again;
 mod ahead;
 mod bound;
 mod broken;
 mod capped;
 mod file;
 mod memory;
-mod patched;
 mod tail;
 mod unchanged;
 mod window;
@@ -16,17 +14,17 @@ use std::io::ErrorKind;
 use std::path::Path;
 use std::sync::Arc;
 
-pub(crate) use again::ReadAgain;
 pub use ahead::{PieceSizes, ReadAhead};
 pub use bound::{Bound, SaidBy};
 pub(crate) use bound::{BoundSource, expected_len};
 pub(crate) use broken::up_to_page;
 pub use capped::CappedSource;
+pub(crate) use capped::PatchedSource;
 pub use file::{FileSource, open_regular};
 pub(crate) use memory::out_of_bounds;
 pub use memory::{BytesSource, MappedSource};
-pub(crate) use patched::PatchedSource;
 pub(crate) use tail::{data_end, data_end_after};
+pub(crate) use unchanged::ReadAgain;
 pub(crate) use unchanged::Unchanged;
 pub(crate) use window::Window;
 

@@ -15,7 +15,6 @@ mod seal;
 mod serialized;
 mod stages;
 mod verify;
-mod watched;
 
 pub use convert::{Conversion, convert};
 pub use diagnose::{DiagnoseOptions, diagnose};

@@ -153,7 +153,7 @@ mod tests {
     use crate::own::Own;
     use crate::record::{Checked, Rows};
     use crate::source::BytesSource;
-    use crate::walk::empty::EmptyWalk;
+    use crate::walk::layers::EmptyWalk;
     use crate::walk::{Carry, Step};
 
     /// Emits these ranges. Its rows are those of a walk that has not begun.

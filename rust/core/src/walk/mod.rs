@@ -1,11 +1,8 @@
 //! The walk: reads a file in steps.
 
-pub(crate) mod around;
 mod budget;
-pub(crate) mod confirmed;
 mod driver;
-pub(crate) mod empty;
-pub(crate) mod filtered;
+pub(crate) mod layers;
 mod lookup;
 mod options;
 pub(crate) mod part;
@@ -23,7 +20,7 @@ use crate::source::Source;
 
 pub(crate) use budget::{Budget, follows_plausibly};
 pub(crate) use driver::{Advance, Driver, Scan};
-pub(crate) use filtered::SelectedRows;
+pub(crate) use layers::SelectedRows;
 pub use lookup::{Hits, Lookup, Unproven};
 pub use options::{IndexSource, Interrupt, Options};
 pub use part::Part;

@@ -9,38 +9,40 @@
 //! `docs/formats/active.md` describes the format and how readers handle damage.
 //!
 //! `resync` finds where damage ends. Only this format has `group`, records that are parsed, hashed and committed
-//! together, and `committed`, the ranges of a step. `sequence` and `unhashed` are shared with the writers of sealed
+//! together, and `committed`, the ranges of a step. `sequence` and `Unhashed` of `writer` are shared with the writers of sealed
 //! segments.
+
+use judge::{Structure, is_zero, key_of, sequence, structure, version};
+use layout::{MAX_HEADER_BYTES, UUID_BYTES};
+
+use crate::engine::{Format, Likelihood, WalkingLookup};
+use crate::error::Result;
+use crate::record::{Checked, Column, ColumnKind, Order};
+use crate::saturating::saturating_usize;
+use crate::source::{Source, Window};
+use crate::spec::settings::{APPENDS, FormatOption, KEY, ZERO_TORN_TAIL};
+use crate::spec::{Applied, FirstUnit, Spec, Tail};
+use crate::walk::{Begin, Options};
+
+pub(super) use layout::encode_message;
+pub use layout::{MAX_TYPE_BYTES, MAX_VALUE_BYTES, encode};
+pub(crate) use rows::Record;
+pub(crate) use sequence::Sequence;
+pub(crate) use walk::ActiveWalk;
+pub(super) use writer::Unhashed;
+pub use writer::Writer;
+pub(crate) use writer::is_unfinished;
 
 mod candidates;
 mod committed;
-mod detect;
 mod group;
 mod judge;
 mod layout;
 mod resync;
 mod rows;
 mod sequence;
-mod unhashed;
 mod walk;
 mod writer;
-
-pub(super) use layout::encode_message;
-pub use layout::{MAX_TYPE_BYTES, MAX_VALUE_BYTES, encode};
-pub(crate) use rows::Record;
-pub(crate) use sequence::Sequence;
-pub(super) use unhashed::Unhashed;
-pub(crate) use walk::ActiveWalk;
-pub use writer::Writer;
-pub(crate) use writer::is_unfinished;
-
-use crate::engine::Format;
-use crate::engine::WalkingLookup;
-use crate::record::{Checked, Column, ColumnKind, Order};
-use crate::spec::Applied;
-use crate::spec::settings::{APPENDS, FormatOption, KEY, ZERO_TORN_TAIL};
-use crate::spec::{FirstUnit, Spec, Tail};
-use crate::walk::Begin;
 
 /// The length to which a new or opened file is filled with zeros.
 const PREALLOCATE: FormatOption = FormatOption::bytes(
@@ -72,7 +74,7 @@ pub static FORMAT: Format = Format {
         columns: |_| COLUMNS,
     },
     numbered: None,
-    detect: detect::detect,
+    detect,
     walk: |source, options, opening| {
         Ok(Box::new(walk::ActiveWalk::open(
             source,
@@ -104,3 +106,39 @@ pub(super) const COLUMNS: &[Column] = &[
     Column::new("type", ColumnKind::Text),
     Column::new("value", ColumnKind::Binary),
 ];
+
+/// Whether the first record shows that this is a segment. Its checksum makes that certain. Its UUID and lengths
+/// make it likely if a greater UUID or unused space follows.
+pub(super) fn detect(source: &dyn Source, options: &Options) -> Result<Likelihood> {
+    let len = source.len();
+    let mut window = Window::default();
+    let front = saturating_usize(len).min(MAX_HEADER_BYTES);
+    window.load(source, 0, front, MAX_HEADER_BYTES)?;
+    let Structure::Record(header) = structure(window.bytes(source, 0), len) else {
+        return Ok(Likelihood::No);
+    };
+    if version(header.uuid).is_err() {
+        return Ok(Likelihood::No);
+    }
+    let total = saturating_usize(header.total());
+    if total <= options.window_bytes {
+        window.load(source, 0, total, total)?;
+        let hashed = header.split(window.bytes(source, 0));
+        if hashed.is_some_and(|hashed| key_of(&options.keys, hashed).is_some()) {
+            let reason = "the first record's checksum matches".to_owned();
+            return Ok(Likelihood::Certain(reason));
+        }
+    }
+    let want = saturating_usize(len - header.total()).min(UUID_BYTES);
+    let mut next = Window::default();
+    next.load(source, header.total(), want, want)?;
+    let next = next.bytes(source, header.total());
+    let ascends = |uuid: &[u8; UUID_BYTES]| sequence(*uuid, Some(header.uuid)).is_ok();
+    Ok(
+        if is_zero(next) || next.first_chunk().is_some_and(ascends) {
+            Likelihood::Likely("the first record's UUID and lengths fit".to_owned())
+        } else {
+            Likelihood::No
+        },
+    )
+}

@@ -5,17 +5,16 @@ use std::sync::Arc;
 
 use uuid::Uuid;
 
-use super::PREALLOCATE;
-use super::judge;
 use super::layout::{CHECKSUM_BYTES, MAX_HEADER_BYTES, UUID_BYTES, encode_unhashed, put_checksum};
 use super::walk::ActiveWalk;
-use super::{COLUMNS, FORMAT, Sequence, Unhashed};
-use crate::checksum::Key;
+use super::{COLUMNS, FORMAT, PREALLOCATE, Sequence, judge};
+use crate::checksum::{Key, hash_many};
 use crate::disk::{DiskRef, Handle};
 use crate::engine;
 use crate::engine::{WriteOptions, append};
 use crate::error::Result;
 use crate::ledger::{Kind, Span, Summary};
+use crate::limits::LIMITS;
 use crate::output::Appender;
 use crate::record::{Column, RecordId, Value};
 use crate::saturating::saturating_usize;
@@ -358,5 +357,38 @@ impl engine::Writer for Writer {
 
     fn quarantined(&self) -> Vec<&Path> {
         self.out.quarantined().into_iter().collect()
+    }
+}
+
+/// Which records of a buffer are still to be hashed. Hashing many together is much faster than one by one.
+#[derive(Debug, Default)]
+pub(in crate::format) struct Unhashed {
+    /// Offset and length within the buffer.
+    extents: Vec<(usize, usize)>,
+    bytes: usize,
+    hashes: Vec<u64>,
+}
+
+impl Unhashed {
+    /// Adds the record at `extent` (offset, length) in the buffer.
+    pub(in crate::format) fn push(&mut self, extent: (usize, usize)) {
+        self.bytes += extent.1;
+        self.extents.push(extent);
+    }
+
+    /// Whether enough records wait to be hashed together.
+    pub(in crate::format) const fn is_full(&self) -> bool {
+        self.extents.len() >= LIMITS.unhashed_messages || self.bytes >= LIMITS.unhashed_bytes
+    }
+
+    /// Hashes all of them. Returns (offset, length) and checksum of each, and leaves none.
+    pub(in crate::format) fn hash_all<'a>(
+        &'a mut self,
+        key: &Key,
+        buffer: &[u8],
+    ) -> impl Iterator<Item = ((usize, usize), u64)> + use<'a> {
+        hash_many(key, buffer, &self.extents, &mut self.hashes);
+        self.bytes = 0;
+        self.extents.drain(..).zip(self.hashes.drain(..))
     }
 }

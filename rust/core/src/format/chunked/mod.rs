@@ -14,13 +14,31 @@
 //! From the bottom up: `layout` (bytes to fields), `judge` (the rules), `hop` (headers alone), `records` and
 //! `payload` (content, decoded and counted), `emitting` (emits the records of a verified chunk), `resync` (where
 //! damage ends), `part` (planning), `state`, `walk`, `last` (where a growth ends) and `start`. Then `index`,
-//! `lookup`, `salvage`, `candidates`, and `index_repair` (repairs an index to append to) with `writer`.
+//! `lookup`, `candidates`, and `writer`, for which `index` repairs an index to append to.
+
+use judge::{Fault, Head};
+use layout::{ALIGNMENT, HEADER_BYTES};
+use walk::ChunkedWalk;
+
+use crate::compress;
+use crate::engine::{Format, IndexFile, Likelihood, Salvage};
+use crate::error::Result;
+use crate::ledger::{Cause, Kind};
+use crate::record::{Checked, Column, ColumnKind, Order};
+use crate::saturating::saturating_usize;
+use crate::source::{Source, Window};
+use crate::spec::settings::{APPENDS, FormatOption, OptionKind, ZERO_TORN_TAIL};
+use crate::spec::{Applied, FirstUnit, Spec, Tail};
+use crate::walk::{Begin, Options, Step, Walk};
+
+pub use index::{Entries, Entry, INDEX_EXTENSION, Index, beside, build_index};
+pub use layout::{ITEM_BYTES, Item};
+pub use writer::Writer;
 
 mod candidates;
 mod emitting;
 mod hop;
 mod index;
-mod index_repair;
 mod judge;
 mod last;
 mod layout;
@@ -29,29 +47,10 @@ mod part;
 mod payload;
 mod records;
 mod resync;
-mod salvage;
 mod start;
 mod state;
 mod walk;
 mod writer;
-
-pub use index::{Entries, Entry, INDEX_EXTENSION, Index, beside, build_index};
-pub use layout::{ITEM_BYTES, Item};
-pub use writer::Writer;
-
-use crate::compress;
-use crate::engine::{Format, IndexFile, Likelihood};
-use crate::error::Result;
-use crate::record::Checked;
-use crate::record::{Column, ColumnKind, Order};
-use crate::saturating::saturating_usize;
-use crate::source::{Source, Window};
-use crate::spec::Applied;
-use crate::spec::settings::{APPENDS, FormatOption, OptionKind, ZERO_TORN_TAIL};
-use crate::spec::{FirstUnit, Spec, Tail};
-use crate::walk::Options;
-use judge::{Fault, Head};
-use layout::HEADER_BYTES;
 
 /// The path of the index.
 const INDEX: FormatOption = FormatOption {
@@ -133,7 +132,7 @@ pub static FORMAT: Format = Format {
     lookup: |source, options| Ok(Box::new(lookup::ChunkedLookup::new(source, options))),
     create: |path, options| Ok(Box::new(Writer::open(path, options)?)),
     unfinished: Some(writer::is_unfinished),
-    salvage: salvage::salvage,
+    salvage,
     candidates: |source, options| {
         let (source, options) = (source.clone(), options.clone());
         Ok(Some(Box::new(candidates::Chunked { source, options })))
@@ -201,4 +200,26 @@ fn detect(source: &dyn Source, _: &Options) -> Result<Likelihood> {
         )),
         None => Likelihood::No,
     })
+}
+
+pub(super) fn salvage(salvage: &mut Salvage<'_>) -> Result<()> {
+    let mut walk = ChunkedWalk::open(salvage.source(), salvage.options(), Begin::Beginning)?;
+    let mut is_behind_chunk = false;
+    while walk.step()? == Step::More {
+        for span in walk.spans() {
+            match (span.kind, span.cause) {
+                (Kind::Chunk | Kind::Unused, None) => salvage.carry(span.start..span.end)?,
+                // Zeros in place of a lost chunk would be damage, so they are left out.
+                (Kind::Padding, None) if is_behind_chunk => salvage.carry(span.start..span.end)?,
+                (_, Some(Cause::NonzeroPadding)) if is_behind_chunk => {
+                    // Less than the alignment.
+                    let len = saturating_usize(span.len().min(ALIGNMENT));
+                    salvage.put(&vec![0; len], None)?;
+                }
+                _ => {}
+            }
+            is_behind_chunk = span.kind == Kind::Chunk;
+        }
+    }
+    Ok(())
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use super::hop::{self, Gap};
-use super::index_repair::{IndexRepair, index_path, refuse_existing};
+use super::index::{IndexRepair, index_path, refuse_existing};
 use super::layout::{ALIGNMENT, HEADER_BYTES, Header, Item, RECORD_HEADER_BYTES, align};
 use super::walk::{ChunkedScan, ChunkedWalk};
 use super::{CHUNK_BYTES, CHUNK_RECORDS, LEVEL, MAX_CHUNK_BYTES, WITH_INDEX};

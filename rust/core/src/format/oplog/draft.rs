@@ -10,7 +10,7 @@
 use super::keys::KeyTable;
 use super::layout::columns::{ABI, BATCH, CHECKPOINT, CHECKPOINTER, CLOCK, KEYS, VALUE, VERSION};
 use super::layout::compact::{Body, Bytes, Counts, Items, KEY_BYTES, Key, Read, Reader, Run};
-use super::layout::heads::{heads, read_heads};
+use super::layout::fields::{heads, read_heads};
 use crate::record::Value;
 
 /// The fields of System.

@@ -14,37 +14,40 @@
 //! - the dialects: `layout/`, the base of `draft` and `encode` (those of the draft) and of `autobase/` (that of
 //!   the npm package)
 //! - `message`, one of any dialect in its frame, and `single`, one without a frame
-//! - `ahead` and `pieces`, messages that are larger than a window, and the frames after a corrupt one
+//! - `ahead`, messages that are larger than a window, and the frames after a corrupt one
 //! - `keys`, of other messages
-//! - `renumber`, numbers that change when a message is dropped
+//! - `salvage`, with numbers that change when a message is dropped
 //!
 //! It has no judge, because the only check is that messages decode. It has no parts and no look-up by an index.
 
+use ahead::Pieces;
+use layout::compact::{Body, MAX_UINT_BYTES};
+use message::{Frame, Message};
+
+use crate::engine::{Format, Likelihood, WalkingLookup};
+use crate::error::Result;
+use crate::record::Checked;
+use crate::saturating::saturating_usize;
+use crate::source::{Source, Window};
+use crate::spec::settings::{APPENDS, FormatOption, OptionKind, ZERO_TORN_TAIL};
+use crate::spec::{Dialect, FirstUnit, Spec, Tail};
+use crate::walk::Options;
+
+pub use single::{Single, System, decode_message, decode_system, encode_message};
+pub use writer::Writer;
+
 mod ahead;
 mod autobase;
-mod detect;
 mod draft;
 mod encode;
 mod keys;
 mod layout;
 mod message;
-mod pieces;
-mod renumber;
 mod rows;
 mod salvage;
 mod single;
 mod walk;
 mod writer;
-
-pub use single::{Single, System, decode_message, decode_system, encode_message};
-pub use writer::Writer;
-
-use crate::engine::Format;
-use crate::engine::WalkingLookup;
-use crate::record::Checked;
-use crate::spec::Dialect;
-use crate::spec::settings::{APPENDS, FormatOption, OptionKind, ZERO_TORN_TAIL};
-use crate::spec::{FirstUnit, Spec, Tail};
 
 /// The dialect, which the bytes do not state.
 const DIALECT: FormatOption = FormatOption {
@@ -71,7 +74,7 @@ pub static FORMAT: Format = Format {
         columns: layout::columns::columns,
     },
     numbered: None,
-    detect: detect::detect,
+    detect,
     walk: |source, options, opening| Ok(Box::new(walk::OplogWalk::open(source, options, opening)?)),
     split: None,
     index: None,
@@ -81,3 +84,50 @@ pub static FORMAT: Format = Format {
     salvage: salvage::salvage,
     candidates: |_, _| Ok(None),
 };
+
+/// How many messages are read.
+const MESSAGES: usize = 16;
+/// Messages that end after this offset are not decoded.
+const DECODED_BYTES: usize = 256 << 10;
+
+/// Likely if the first messages, at least one, lie within the file and decode in the dialect of the options.
+pub(super) fn detect(source: &dyn Source, options: &Options) -> Result<Likelihood> {
+    let (mut first, mut hops) = (Window::default(), Window::default());
+    let front = saturating_usize(source.len()).min(DECODED_BYTES);
+    let front = first.exact(source, 0, front, front)?;
+    let (mut at, mut decoded) = (0, 0);
+    for _ in 0..MESSAGES {
+        let left = source.len() - at;
+        if left == 0 {
+            break;
+        }
+        let mut pieces = Pieces {
+            source,
+            options,
+            window: &mut hops,
+            start: at,
+        };
+        let head = saturating_usize(left).min(MAX_UINT_BYTES);
+        let Frame::Whole { head, len } = Frame::parse(pieces.load(0, head)?, left) else {
+            return Ok(Likelihood::No);
+        };
+        let rest = front.get(saturating_usize(at + head)..);
+        let body = rest.and_then(|rest| rest.get(..saturating_usize(len)));
+        let decodes = body.map(|body| {
+            let mut reader = Body::new(body).reader(0);
+            Message::read(&mut reader, options.dialect).is_ok()
+        });
+        if len == 0 || decodes == Some(false) {
+            return Ok(Likelihood::No);
+        }
+        decoded += usize::from(decodes.is_some());
+        at += head + len;
+    }
+    Ok(if decoded > 0 {
+        let dialect = options.dialect.as_str();
+        let reason = format!("the first messages decode in the dialect {dialect}: {decoded}");
+        Likelihood::Likely(reason)
+    } else {
+        Likelihood::No
+    })
+}

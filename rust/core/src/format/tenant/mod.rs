@@ -20,7 +20,7 @@
 //! - `claims`, `marks` and `ranges` (the ledger), `rows` and `emit` (messages), which `reading` combines
 //! - the scans: `partitions` with `partition_search` (version 1), `listed` and `unlisted` with `block_search`
 //!   (version 2, with and without a sound table of contents), and `pruned` with either
-//! - `course`, the choice of a scan, with which `walk` reads a file. `explain` has its errors.
+//! - `Course` of `pruned`, the choice of a scan, with which `walk` reads a file. `explain` has its errors.
 //! - `lookup`, with `signposts` in a table of contents that leads to the blocks, and the list of `verified` blocks
 //!   if it does not
 //! - `runs`, the writer's memory, and `contents`, the blocks of a segment
@@ -30,7 +30,6 @@ mod block_search;
 mod candidates;
 mod claims;
 mod contents;
-mod course;
 mod emit;
 mod explain;
 mod front;

@@ -1,14 +1,17 @@
 //! The scan of a sound table of contents that reads only blocks that match: each entry is taken by itself. It ends
 //! at a block that is not where its entry says, because only a scan through the whole file may find that one.
 
+use super::VERSION_1;
 use super::block_search::{BlockSearch, Places, Verdict};
-use super::claims::Origin;
-use super::front::COUNT_BYTES;
+use super::claims::{Claims, Origin};
+use super::front::{COUNT_BYTES, Front};
 use super::judge::Fault;
+use super::listed::Listed;
 use super::partition_search::{self, PartitionSearch};
-use super::partitions::Part;
-use super::reading::Reading;
+use super::partitions::{Part, Partitions};
+use super::reading::{Reach, Reading};
 use super::toc::Entry;
+use super::unlisted::Unlisted;
 use crate::error::Result;
 use crate::ledger::Kind;
 use crate::walk::Advance;
@@ -96,5 +99,39 @@ impl Pruned {
             }
         }
         Ok(Ok(Advance::On))
+    }
+}
+
+/// The scan of a file, with its progress.
+#[derive(Debug)]
+pub(super) enum Course {
+    /// None: the front decides about the whole file.
+    Refused,
+    /// Version 1.
+    Partitions(Partitions),
+    /// Version 2 with a sound table of contents.
+    Listed(Listed),
+    /// Version 2 without a sound table of contents.
+    Unlisted(Unlisted),
+    /// Only the blocks that match, with a sound table of contents.
+    Pruned(Pruned),
+}
+
+impl Course {
+    /// The scan of a file with this front, of which everything up to `at` is committed.
+    pub(super) fn of(front: &Front, reach: Reach, at: u64) -> Self {
+        let is_v1 = front.version == VERSION_1;
+        match reach {
+            _ if front.refused => Self::Refused,
+            Reach::InPlace if is_v1 => Self::Pruned(Pruned::Partitions(Default::default())),
+            Reach::InPlace => Self::Pruned(Pruned::Blocks(BlockSearch::default())),
+            Reach::AfterLast if is_v1 => Self::Partitions(Partitions::default()),
+            Reach::AfterLast if front.is_sound() => Self::Listed(Listed {
+                search: BlockSearch::default(),
+                claims: Claims::new(at, front.len),
+                progress: None,
+            }),
+            Reach::AfterLast => Self::Unlisted(Unlisted::new(front.toc_end, front.len)),
+        }
     }
 }

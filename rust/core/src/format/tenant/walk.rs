@@ -4,7 +4,6 @@ use std::sync::{Arc, OnceLock};
 
 use super::VERSION_1;
 use super::claims::{self, Origin};
-use super::course::Course;
 use super::emit::{Emitter, Open, no_message};
 use super::explain::{explain, explain_entry};
 use super::front::{COUNT_BYTES, Front};
@@ -12,6 +11,7 @@ use super::judge::GoodPartition;
 use super::part::{self, EntryRange, Progress};
 use super::partitions::Part;
 use super::probe::{Input, tenant_of};
+use super::pruned::Course;
 use super::pruned::Pruning;
 use super::ranges::{self, Ranges};
 use super::reading::{Position, Reach, Reading};

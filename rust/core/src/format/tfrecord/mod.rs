@@ -20,7 +20,7 @@ use layout::{HEADER_BYTES, encode, header};
 use walk::TfRecordWalk;
 
 use crate::engine::WalkingLookup;
-use crate::engine::appended::Appended;
+use crate::engine::append::Appended;
 use crate::engine::{Format, Likelihood, append};
 use crate::error::{Finding, Result};
 use crate::ledger::{Kind, Span};

@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use super::Report;
 use super::paths::{led_to, refuse_same, suffixed};
 use super::stages::Stages;
-use super::watched::Watched;
+use super::stages::Watched;
 use crate::bug::OrBug;
 use crate::cause::Cause;
 use crate::disk::DiskRef;

@@ -3,10 +3,10 @@
 use super::v2;
 use crate::error::{Error, Result};
 use crate::format::oplog::layout::compact::{put_buffer, put_uint};
+use crate::format::oplog::layout::fields::put_heads;
 use crate::format::oplog::layout::fields::{
     absent, all, binary, fixed, list, parts, present, uint,
 };
-use crate::format::oplog::layout::heads::put_heads;
 use crate::record::Value;
 
 /// Appends a message of version 2.

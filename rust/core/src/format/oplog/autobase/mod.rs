@@ -17,7 +17,7 @@ use super::layout::columns::{
     VALUE, VERSION,
 };
 use super::layout::compact::{Body, Bytes, Counts, Fault, Items, Read, Reader, Run};
-use super::layout::heads::{heads, read_heads};
+use super::layout::fields::{heads, read_heads};
 use crate::record::Value;
 
 const SIGNATURE_BYTES: u64 = 64;

@@ -3,4 +3,3 @@
 pub(super) mod columns;
 pub(super) mod compact;
 pub(super) mod fields;
-pub(super) mod heads;

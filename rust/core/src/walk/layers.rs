@@ -1,0 +1,336 @@
+//! Walks that wrap other walks: conditions that a format does not apply by itself, what an object store confirms, and a walk of nothing.
+//! Methods that a wrapper does not change are passed on here, in one place.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use super::{Carry, Step, Walk};
+use crate::cause::Cause;
+use crate::error::{Error, Result};
+use crate::ledger::{RecordRun, Span};
+use crate::own::Own;
+use crate::record::{Checked, ColumnBuffer, Rows, Value};
+use crate::source::Source;
+use crate::spec::Spec;
+use crate::spec::filter::Tests;
+
+/// What a wrapping walk changes.
+pub(crate) trait Change: Send {
+    /// The wrapped walk.
+    fn walk(&self) -> &dyn Walk;
+
+    /// As [`Walk::step`].
+    ///
+    /// # Errors
+    /// As there.
+    fn step(&mut self) -> Result<Step>;
+
+    /// As [`Walk::settle`].
+    ///
+    /// # Errors
+    /// As there.
+    fn settle(&mut self) -> Result<Step>;
+
+    /// As [`Walk::rows`].
+    fn rows(&self) -> Box<dyn Rows + '_> {
+        self.walk().rows()
+    }
+
+    /// As [`Walk::spans`].
+    fn spans(&self) -> &[Span] {
+        self.walk().spans()
+    }
+
+    /// As [`Walk::record_run`].
+    fn record_run(&self) -> Option<RecordRun> {
+        self.walk().record_run()
+    }
+}
+
+/// The walk that a [`Change`] makes of the wrapped one. It passes on every other method of [`Walk`], also those with a
+/// default.
+pub(crate) struct Around<C>(pub(crate) C);
+
+impl<C: Change> Own for Around<C> {}
+
+impl<C: Change> Walk for Around<C> {
+    fn step(&mut self) -> Result<Step> {
+        self.0.step()
+    }
+
+    fn settle(&mut self) -> Result<Step> {
+        self.0.settle()
+    }
+
+    fn rows(&self) -> Box<dyn Rows + '_> {
+        self.0.rows()
+    }
+
+    fn spans(&self) -> &[Span] {
+        self.0.spans()
+    }
+
+    fn record_run(&self) -> Option<RecordRun> {
+        self.0.record_run()
+    }
+
+    fn found_damage(&self) -> bool {
+        self.0.walk().found_damage()
+    }
+
+    fn repaired(&self) -> u64 {
+        self.0.walk().repaired()
+    }
+
+    fn front_end(&self) -> u64 {
+        self.0.walk().front_end()
+    }
+
+    fn checked(&self) -> Checked {
+        self.0.walk().checked()
+    }
+
+    fn offset(&self) -> u64 {
+        self.0.walk().offset()
+    }
+
+    fn carry(&self) -> Option<Carry> {
+        self.0.walk().carry()
+    }
+
+    fn suspects_key(&self) -> bool {
+        self.0.walk().suspects_key()
+    }
+}
+
+/// Emits those records of a walk that meet conditions.
+pub(crate) struct Filtering {
+    walk: Box<dyn Walk>,
+    filter: Tests,
+    /// The rows of the last step that match; `None` if all do.
+    selected: Option<Vec<usize>>,
+}
+
+impl Filtering {
+    /// Wraps a walk. Returns the same walk if there are no conditions.
+    pub(crate) fn around(walk: Box<dyn Walk>, filter: Tests) -> Box<dyn Walk> {
+        if filter.is_empty() {
+            return walk;
+        }
+        Box::new(Around(Self {
+            walk,
+            filter,
+            selected: Some(Vec::new()),
+        }))
+    }
+
+    /// Selects the rows that the walk has after this.
+    fn after(&mut self, next: fn(&mut dyn Walk) -> Result<Step>) -> Result<Step> {
+        self.selected = Some(Vec::new());
+        let step = next(&mut *self.walk)?;
+        let rows = self.walk.rows();
+        let is_met = |row: &usize| self.filter.is_met(|column| rows.field(*row, column));
+        let selected: Vec<_> = (0..rows.len()).filter(is_met).collect();
+        self.selected = (selected.len() < rows.len()).then_some(selected);
+        Ok(step)
+    }
+}
+
+impl Change for Filtering {
+    fn walk(&self) -> &dyn Walk {
+        &*self.walk
+    }
+
+    fn step(&mut self) -> Result<Step> {
+        self.after(|walk| walk.step())
+    }
+
+    fn settle(&mut self) -> Result<Step> {
+        self.after(|walk| walk.settle())
+    }
+
+    fn rows(&self) -> Box<dyn Rows + '_> {
+        let rows = self.walk.rows();
+        match &self.selected {
+            Some(selected) => Box::new(SelectedRows { rows, selected }),
+            None => rows,
+        }
+    }
+}
+
+/// A selection of other rows.
+pub(crate) struct SelectedRows<'a> {
+    pub(crate) rows: Box<dyn Rows + 'a>,
+    /// The numbers of the selected rows, ascending.
+    pub(crate) selected: &'a [usize],
+}
+
+impl SelectedRows<'_> {
+    /// Calls `fill` with ranges of the other rows that make up `rows` of the selection.
+    fn each_run(&self, rows: Range<usize>, mut fill: impl FnMut(&dyn Rows, Range<usize>)) {
+        let selected = self.selected.get(rows).unwrap_or_default();
+        for run in selected.chunk_by(|row, next| row + 1 == *next) {
+            if let [first, ..] = run {
+                fill(&*self.rows, *first..first + run.len());
+            }
+        }
+    }
+}
+
+impl Own for SelectedRows<'_> {}
+
+#[allow(
+    clippy::indexing_slicing,
+    reason = "rows panic on a number out of bounds, as slices do"
+)]
+impl Rows for SelectedRows<'_> {
+    fn len(&self) -> usize {
+        self.selected.len()
+    }
+
+    fn position(&self, row: usize) -> u64 {
+        self.rows.position(self.selected[row])
+    }
+
+    fn value(&self, row: usize) -> &[u8] {
+        self.rows.value(self.selected[row])
+    }
+
+    fn weight(&self, row: usize) -> usize {
+        self.rows.weight(self.selected[row])
+    }
+
+    fn timestamp(&self, row: usize) -> Option<i64> {
+        self.rows.timestamp(self.selected[row])
+    }
+
+    fn cause(&self, row: usize) -> Option<Cause> {
+        self.rows.cause(self.selected[row])
+    }
+
+    fn field(&self, row: usize, column: usize) -> Value<'_> {
+        self.rows.field(self.selected[row], column)
+    }
+
+    fn fill(&self, rows: Range<usize>, column: usize, buffer: &mut ColumnBuffer) {
+        self.each_run(rows, |own, run| own.fill(run, column, buffer));
+    }
+
+    fn fill_positions(&self, rows: Range<usize>, buffer: &mut ColumnBuffer) {
+        self.each_run(rows, |own, run| own.fill_positions(run, buffer));
+    }
+
+    fn fill_causes(&self, rows: Range<usize>, buffer: &mut ColumnBuffer) {
+        self.each_run(rows, |own, run| own.fill_causes(run, buffer));
+    }
+}
+
+/// [Confirms](Source::confirm) a walk's source before damage is reported, and at the end of the walk.
+pub(crate) struct Confirming {
+    walk: Box<dyn Walk>,
+    source: Arc<dyn Source>,
+}
+
+impl Confirming {
+    /// Wraps a walk.
+    pub(crate) fn around(walk: Box<dyn Walk>, source: Arc<dyn Source>) -> Box<dyn Walk> {
+        Box::new(Around(Self { walk, source }))
+    }
+
+    fn confirmed(&self, step: Result<Step>) -> Result<Step> {
+        let step = confirmed_damage(step, &*self.source)?;
+        if step != Step::More || self.walk.found_damage() {
+            self.source.confirm()?;
+        }
+        Ok(step)
+    }
+}
+
+impl Change for Confirming {
+    fn walk(&self) -> &dyn Walk {
+        &*self.walk
+    }
+
+    fn step(&mut self) -> Result<Step> {
+        let step = self.walk.step();
+        self.confirmed(step)
+    }
+
+    fn settle(&mut self) -> Result<Step> {
+        let settled = self.walk.settle();
+        self.confirmed(settled)
+    }
+}
+
+/// Returns the result. If it is damage, the source is confirmed first.
+pub(crate) fn confirmed_damage<T>(result: Result<T>, source: &dyn Source) -> Result<T> {
+    if let Err(Error::Damage(_)) = &result {
+        source.confirm()?;
+    }
+    result
+}
+
+/// Reads nothing of a file.
+pub(crate) struct EmptyWalk {
+    checked: Checked,
+    len: u64,
+}
+
+impl EmptyWalk {
+    pub(crate) fn new(format: &Spec, source: &dyn Source) -> Self {
+        Self {
+            checked: format.checked,
+            len: source.len(),
+        }
+    }
+}
+
+struct NoRows;
+
+impl Own for NoRows {}
+
+impl Rows for NoRows {
+    fn len(&self) -> usize {
+        0
+    }
+
+    fn position(&self, _: usize) -> u64 {
+        0
+    }
+
+    fn value(&self, _: usize) -> &[u8] {
+        &[]
+    }
+
+    fn field(&self, _: usize, _: usize) -> Value<'_> {
+        Value::Null
+    }
+}
+
+impl Own for EmptyWalk {}
+
+impl Walk for EmptyWalk {
+    fn step(&mut self) -> crate::error::Result<Step> {
+        Ok(Step::Done)
+    }
+
+    fn rows(&self) -> Box<dyn Rows + '_> {
+        Box::new(NoRows)
+    }
+
+    fn spans(&self) -> &[Span] {
+        &[]
+    }
+
+    fn checked(&self) -> Checked {
+        self.checked
+    }
+
+    fn offset(&self) -> u64 {
+        self.len
+    }
+
+    fn carry(&self) -> Option<Carry> {
+        None
+    }
+}
