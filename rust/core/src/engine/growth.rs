@@ -109,7 +109,7 @@ impl Growth {
     /// without a sound unit, which may be one with another key.
     ///
     /// # Errors
-    /// [`Error::Io`], also if the file was replaced meanwhile.
+    /// [`Error::Io`](crate::Error::Io), also if the file was replaced meanwhile.
     pub fn position_after_all(&self) -> Result<Option<Position>> {
         let is_whole = self.plan == Plan::All && self.up_to.is_none();
         if self.format.tail != Tail::Complete || !is_whole {

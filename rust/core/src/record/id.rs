@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use super::{Column, Rows, Scalar};
 
 /// The identifier of a record: a value for each identifying column of its format
-/// ([`Format::identifier`](crate::format::Format::identifier)), in their order.
+/// ([`Spec::identifier`](crate::format::Spec::identifier)), in their order.
 ///
 /// ```
 /// use seglake::RecordId;

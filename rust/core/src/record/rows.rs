@@ -62,7 +62,7 @@ pub trait Rows: Own {
         None
     }
 
-    /// The value of a column, by its place in the format's [columns](crate::format::Format::columns).
+    /// The value of a column, by its place in the format's [columns](crate::format::Spec::columns).
     fn field(&self, row: usize, column: usize) -> Value<'_>;
 
     /// Appends a column of several records to `buffer`, which is of that column's kind.

@@ -85,16 +85,16 @@ pub trait Lookup: Own + Send + Sync {
     /// record that was not found is not in the file, unless [`Hits::unproven`] is set.
     ///
     /// # Errors
-    /// - [`Error::Usage`] for an identifier that the format does not have.
-    /// - [`Error::Damage`] in strict reading, at damage where the record might be.
+    /// - [`Error::Usage`](crate::Error::Usage) for an identifier that the format does not have.
+    /// - [`Error::Damage`](crate::Error::Damage) in strict reading, at damage where the record might be.
     /// - Those of [`open`](crate::format::open) and [`Walk::step`].
     fn get(&self, ids: &[RecordId]) -> Result<Hits>;
 
-    /// Prepares the fastest look-up now, in memory that [`Options`] bound. Without this call it happens after enough
+    /// Prepares the fastest look-up now, in memory that [`Options`](super::Options) bound. Without this call it happens after enough
     /// records were looked up to pay for it.
     ///
     /// # Errors
-    /// [`Error::Io`], [`Error::Interrupted`].
+    /// [`Error::Io`](crate::Error::Io), [`Error::Interrupted`](crate::Error::Interrupted).
     fn prepare(&self) -> Result<()> {
         Ok(())
     }

@@ -11,7 +11,7 @@ use crate::own::Own;
 use crate::parity::{Refused, Report};
 use crate::source::Source;
 
-/// What a file is checked by that is read [with a parity sidecar](crate::format::with_parity). The [`Options`] that it
+/// What a file is checked by that is read [with a parity sidecar](crate::format::with_parity). The [`Options`](super::Options) that it
 /// is read with have it.
 pub trait ParityCheck: Own + Send + Sync + Debug {
     /// The sidecar, if it has a name.

@@ -7,8 +7,8 @@
 //! The layout of a message depends on the dialect, which the file does not state. There are no checksums and no
 //! magic: the only evidence is that lengths fit and messages decode to their last byte.
 //!
-//! In the dialect `draft-1.1` messages refer to keys that earlier ones declared. A walk keeps them all, the first
-//! in memory, the rest in temporary files. Its [`Carry`](super::Carry) contains them.
+//! In the dialect `draft-1.1` messages refer to keys that earlier ones declared. A walk keeps them all,
+//! up to a limit. Its [`Carry`](super::Carry) contains them.
 //!
 //! Only this format has:
 //! - the dialects: `layout/`, the base of `draft` and `encode` (those of the draft) and of `autobase/` (that of
