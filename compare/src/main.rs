@@ -15,22 +15,18 @@ mod memory;
 mod mutate;
 mod properties;
 
-/// Looks at a file through one of the two crates. What they name in different ways is here.
+/// Looks at a file through one of the two crates.
 macro_rules! observer {
-    ($name:ident, $library:ident, |$options:ident| $chooses:expr) => {
+    ($name:ident, $library:ident) => {
         mod $name {
             use $library as library;
             include!("observe.rs");
-
-            fn columns($options: &Options) -> &'static [library::format::Column] {
-                $options.format.expect("a format").columns($chooses)
-            }
         }
     };
 }
 
-observer!(before, seglake_before, |options| options);
-observer!(now, seglake, |options| options.dialect);
+observer!(before, seglake_before);
+observer!(now, seglake);
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -774,3 +774,8 @@ fn write_hits(hits: &Hits, options: &Options, seen: &mut String) {
         };
     });
 }
+
+/// The columns of the format that the options name.
+fn columns(options: &Options) -> &'static [Column] {
+    options.format.expect("a format").columns(options.dialect)
+}
