@@ -18,6 +18,7 @@ mod messages;
 
 use criterion::{BenchmarkGroup, Criterion, Throughput, measurement::WallTime};
 use seglake::checksum::{Key, hash};
+#[cfg(feature = "arrow")]
 use seglake::columns::{Batches, Limits, Selection, UuidType};
 use seglake::format::{Options, WriteOptions, active};
 use seglake::verbs::verify;
@@ -42,10 +43,6 @@ fn group<'a>(
 ) -> BenchmarkGroup<'a, WallTime> {
     let mut group = criterion.benchmark_group(format!("{what} {name}"));
     group.throughput(Throughput::Bytes(segment.bytes.len() as u64));
-    group
-        .sample_size(20)
-        .warm_up_time(Duration::from_millis(500))
-        .measurement_time(Duration::from_secs(2));
     group
 }
 
@@ -72,6 +69,7 @@ fn bench_verify(criterion: &mut Criterion, named: &(&str, Segment)) {
 }
 
 /// Verified records as Arrow batches of all columns, against copying the file's bytes.
+#[cfg(feature = "arrow")]
 fn bench_arrow(criterion: &mut Criterion, named: &(&str, Segment)) {
     let (mut group, segment) = (group(criterion, "arrow", named), &named.1);
     let source = segment.source();
@@ -157,9 +155,14 @@ fn bench_append(criterion: &mut Criterion, named: &(&str, Segment)) {
 }
 
 fn main() {
-    let mut criterion = Criterion::default().configure_from_args();
+    let mut criterion = Criterion::default()
+        .sample_size(20)
+        .warm_up_time(Duration::from_millis(500))
+        .measurement_time(Duration::from_secs(2))
+        .configure_from_args();
     for segment in &segments() {
         bench_verify(&mut criterion, segment);
+        #[cfg(feature = "arrow")]
         bench_arrow(&mut criterion, segment);
         bench_encode(&mut criterion, segment);
         bench_append(&mut criterion, segment);
