@@ -119,10 +119,7 @@ fn a_file_that_changes_meanwhile_is_not_replaced() {
         fs::write(&other, b"other").unwrap();
         fs::rename(&other, path).unwrap();
     };
-    for (change, expected) in [
-        (append, "changed while it was repaired"),
-        (replace, "replaced"),
-    ] {
+    for (change, expected) in [(append, "changed meanwhile"), (replace, "replaced")] {
         let folder = tempfile::tempdir().unwrap();
         let (path, ..) = damaged(folder.path());
         let mut after = None;

@@ -314,7 +314,10 @@ fn try_all(
     for fault in faults(&operations) {
         let (folder, done, _) = run(prepare, work, Some(fault));
         failed += usize::from(done.is_err());
-        let is_stuck = replaces && fault.lasting && operations[fault.at] == Operation::Rename;
+        // Then it cannot be undone, or nobody knows whether it may be.
+        let is_stuck = replaces
+            && fault.lasting
+            && matches!(operations[fault.at], Operation::Rename | Operation::Stat);
         check_made(
             &format!("{name}, {fault:?}"),
             done.err().map(|error| (error, fault)),

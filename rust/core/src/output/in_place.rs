@@ -3,6 +3,7 @@
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
+use super::NOT_PLACED;
 use crate::disk::{DiskRef, Handle, Opening, Stat};
 use crate::error::{Error, Result};
 use crate::source::FileSource;
@@ -85,6 +86,24 @@ impl InPlace {
     pub(crate) fn has_its_name(&self) -> Result<bool> {
         let named = self.disk.names(&self.path, false, self.stat()?.node);
         named.map_err(|error| self.failed("cannot stat", error))
+    }
+
+    /// Refuses a file that changed, by its length and times, or lost its name since it was so.
+    ///
+    /// # Errors
+    /// [`Error::Io`].
+    pub(crate) fn refuse_changed(&self, before: &Stat) -> Result<()> {
+        let now = self.stat()?;
+        let failed = |error| Err(Error::io(Some(&self.path), NOT_PLACED, error));
+        if (now.len, now.modified) != (before.len, before.modified) {
+            let error = "it changed meanwhile, and stays as it is: try again when nobody writes it";
+            return failed(std::io::Error::new(ErrorKind::InvalidData, error));
+        }
+        if !self.has_its_name()? {
+            let error = "another process removed or replaced the old one meanwhile";
+            return failed(std::io::Error::other(error));
+        }
+        Ok(())
     }
 
     /// Whether a path is a name of it, too. Where the system tells no identity, none is.

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::{InPlace, NOT_PLACED, NOT_SYNCED, folder, is_without_links, prefix, refuse_irregular};
-use crate::disk::{Disk, DiskFile, DiskRef, Handle, Opening};
+use crate::disk::{Disk, DiskFile, DiskRef, Handle, Opening, Stat};
 use crate::error::{Error, Result};
 use crate::source::FileSource;
 
@@ -109,15 +109,12 @@ impl NewFile {
     /// own, and the new file is removed. If only the folder could not be synced at last, both stay in their places.
     ///
     /// # Errors
-    /// [`Error::Io`]; also if `aside` is the name of another file, or if `old` lost its name meanwhile.
-    pub(crate) fn replace(mut self, old: &InPlace, aside: &Path) -> Result<()> {
+    /// [`Error::Io`]; also if `aside` is the name of another file, or if `old` changed since it was as `before`, or lost its name.
+    pub(crate) fn replace(mut self, old: &InPlace, before: &Stat, aside: &Path) -> Result<()> {
         self.sync()?;
         let (disk, path) = (self.disk.clone(), old.path());
         let failed = |error| Error::io(Some(path), NOT_PLACED, error);
-        if !old.has_its_name()? {
-            let error = "another process removed or replaced the old one meanwhile";
-            return Err(failed(std::io::Error::other(error)));
-        }
+        old.refuse_changed(before)?;
         let is_linked = match disk.hard_link(path, aside) {
             Ok(()) => true,
             Err(error) if error.kind() == ErrorKind::AlreadyExists && old.is_at(aside)? => true,
@@ -130,9 +127,12 @@ impl NewFile {
         // Without links the name is free for a moment, and may be that of another writer's file.
         self.overwrite = is_linked;
         // The old one is safe before the new one has its name.
-        let synced = disk.sync_folder(folder(path)).map_err(failed);
-        if let Err(error) = synced.and_then(|()| self.place()) {
-            put_back(&disk, path, aside, is_linked);
+        let mut ready = disk.sync_folder(folder(path)).map_err(failed);
+        if is_linked {
+            ready = ready.and_then(|()| old.refuse_changed(before));
+        }
+        if let Err(error) = ready.and_then(|()| self.place()) {
+            put_back(&disk, old, aside, is_linked);
             return Err(error);
         }
         let synced = disk.sync_folder(folder(path));
@@ -166,11 +166,13 @@ impl NewFile {
     }
 }
 
-/// Errors are ignored: the first one is reported.
-fn put_back(disk: &DiskRef, path: &Path, aside: &Path, is_linked: bool) {
+/// Errors are ignored: the first one is reported. The second name goes only while the old file has its first one: a rename may have been
+/// done although it failed.
+fn put_back(disk: &DiskRef, old: &InPlace, aside: &Path, is_linked: bool) {
     let _ = match is_linked {
-        true => disk.unlink(aside),
-        false => disk.rename_new(aside, path),
+        true if old.has_its_name().is_ok_and(|has| has) => disk.unlink(aside),
+        true => Ok(()),
+        false => disk.rename_new(aside, old.path()),
     };
 }
 

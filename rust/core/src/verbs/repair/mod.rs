@@ -15,8 +15,7 @@ use serde::{Deserialize, Serialize};
 
 use super::paths::{refuse_same, suffixed};
 use super::protect::{SUFFIX as SIDECAR_SUFFIX, default_sidecar, sidecar_of};
-use super::stages::Stages;
-use super::stages::Watched;
+use super::stages::{Stages, Watched};
 use super::verify;
 use crate::disk::DiskRef;
 use crate::error::{Error, Result, name};
@@ -122,11 +121,11 @@ impl Repaired {
 }
 
 /// Repairs a file and its sidecar, each from the other. `progress` is called at intervals with how many bytes of the
-/// file are done, over both passes together. An error that it returns ends the work.
+/// file are done, over all passes together. An error that it returns ends the work.
 ///
 /// The repaired file is written to a new one and read back. Then the damaged one gets the name `FILE.damaged`, and the new one its name,
 /// permissions, owner where that may be set, and time of modification. So does the sidecar if it changes, after the file. To undo a
-/// repair, rename `FILE.damaged` to `FILE`, and so the sidecar. If nothing changes, nothing is written. Bytes that cannot be repaired
+/// repair, rename `FILE.damaged` to `FILE`, and so the sidecar: what was appended since is in the repaired file alone. If nothing changes, nothing is written. Bytes that cannot be repaired
 /// stay as they are. Other names of the file (hard links) keep the damaged one. There has to be space for a copy of the file, unless
 /// the file system can share its bytes.
 ///

@@ -1,6 +1,5 @@
-//! A file and its sidecar, as they are.
+//! The file and its sidecar: opened, locked if they are to be replaced, and replaced.
 
-use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use super::{Job, damaged_name};
@@ -38,13 +37,13 @@ impl Pair {
         let sidecar = to_write(job.disk, job.sidecar)?;
         let file = InPlace::open(job.disk, job.path)?.ok_or_else(|| job.gone(job.path))?;
         let sidecar = sidecar.ok_or_else(|| job.no_sidecar())?;
+        // What is appended from here on is seen as a change.
+        let file = Old::new(job.disk, job.path, file)?;
+        let sidecar = Old::new(job.disk, job.sidecar, sidecar)?;
         Ok(Self {
-            file: file.source()?,
-            sidecar: sidecar.source()?,
-            old: Some((
-                Old::new(job.disk, job.path, file)?,
-                Old::new(job.disk, job.sidecar, sidecar)?,
-            )),
+            file: file.file.source()?,
+            sidecar: sidecar.file.source()?,
+            old: Some((file, sidecar)),
         })
     }
 }
@@ -86,13 +85,7 @@ impl Old {
     /// # Errors
     /// [`Error::Io`]; also if it changed since it was opened.
     pub(super) fn replace(&self, new: NewFile) -> Result<PathBuf> {
-        let now = self.file.stat()?;
-        if (now.len, now.modified) != (self.before.len, self.before.modified) {
-            let action = "the file changed while it was repaired, and stays as it is: repair again when nobody writes it";
-            let error = std::io::Error::from(ErrorKind::InvalidData);
-            return Err(Error::io(Some(self.file.path()), action, error));
-        }
-        new.replace(&self.file, &self.damaged)?;
+        new.replace(&self.file, &self.before, &self.damaged)?;
         Ok(self.damaged.clone())
     }
 }
