@@ -43,6 +43,7 @@ fn only_what_a_dead_writer_left_is_removed() {
     let id = segments[0].id;
     let left = [
         format!(".{id}.sealed.{RANDOM}.tmp"),
+        format!(".{id}.active.{RANDOM}.tmp"),
         format!("._{id}.end.{RANDOM}.tmp"),
         format!("._{id}.frozen.{RANDOM}.tmp"),
         format!("._{id}.7.quarantine.{RANDOM}.tmp"),
@@ -51,7 +52,6 @@ fn only_what_a_dead_writer_left_is_removed() {
         "notes.tmp".to_owned(),
         format!(".{id}.tmp"),
         format!(".{id}.sealed.backup.tmp"),
-        format!(".{id}.active.{RANDOM}.tmp"),
         format!(".{id}.sealed.{RANDOM}.tmp.old"),
         format!("_{id}.sealed"),
         format!("_{id}.7.quarantine"),

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use seglake::format::Options;
 use seglake::store::{LogOptions, LogReader, Retention, SegmentLog, Tail, TailFrom};
+use seglake::verbs::{self, Protection, Repairing};
 use seglake::{Error, Result};
 
 fn open(path: &Path) -> SegmentLog {
@@ -54,6 +55,35 @@ fn take(tail: &mut Tail) -> Result<Vec<usize>> {
 fn skipped(tail: &mut Tail) -> Vec<String> {
     let skipped = tail.take_skipped().into_iter();
     skipped.map(|own| own.to_string()).collect()
+}
+
+/// A repair puts another file in its place, to which the next writer appends.
+#[test]
+fn a_segment_that_was_repaired_is_followed_in_its_new_file() {
+    for strict in [true, false] {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("log");
+        let log = open(&path);
+        write(&log, 0..2);
+        let mut tail = follow(&path, strict);
+        assert_eq!(take(&mut tail).unwrap(), [0, 1]);
+        log.close().unwrap();
+        let active = segments(&path).remove(0);
+        let (options, how) = (Options::default(), Protection::default());
+        verbs::protect(&active, &options, &how, |_| Ok(())).unwrap();
+        let mut bytes = fs::read(&active).unwrap();
+        bytes[25] ^= 1;
+        fs::write(&active, bytes).unwrap();
+        let how = Repairing::default().force(true);
+        verbs::repair(&active, &options, &how, |_| Ok(())).unwrap();
+        let log = open(&path);
+        write(&log, 2..4);
+        assert_eq!(take(&mut tail).unwrap(), [2, 3]);
+        assert_eq!(skipped(&mut tail), [""; 0]);
+        write(&log, 4..5);
+        assert_eq!(take(&mut tail).unwrap(), [4]);
+        log.close().unwrap();
+    }
 }
 
 #[test]

@@ -258,8 +258,10 @@ impl Listing {
         let sealed: HashSet<_> = sealed.collect();
         for (id, kind, path) in &self.kept {
             let is_sealed = *kind == Some(SegmentKind::Active) && sealed.contains(id);
-            // What recovery kept stays: a segment may have been moved away, and may come back. Retention knows what it removes.
-            if kind.is_some() && (is_sealed || id.sequence < oldest.id.sequence) {
+            // What recovery kept stays, and damaged files that repairs kept: a segment may have been moved away, and may come back, from
+            // a damaged file too. Retention knows what it removes.
+            let is_past = id.sequence < oldest.id.sequence && !is_damaged(path);
+            if kind.is_some() && (is_sealed || is_past) {
                 let _ = disk.unlink(path);
             }
         }
@@ -275,6 +277,12 @@ impl Listing {
     pub(super) fn newest(&self) -> Option<&Segment> {
         self.segments.last()
     }
+}
+
+/// Whether a repair kept this file.
+fn is_damaged(path: &Path) -> bool {
+    let name = path.file_name().and_then(|name| name.to_str());
+    name.is_some_and(|name| repaired_name(name).is_some())
 }
 
 /// Whether any of these segments tells that the key is the log's.

@@ -145,10 +145,8 @@ impl SegmentId {
 
     /// Whether a file's name is that of a file that gets its name when it is complete.
     fn is_made_whole(name: &str) -> bool {
-        if let Some((_, kind)) = Self::parse(name) {
-            return kind == SegmentKind::Sealed;
-        }
-        if Self::parse_sidecar(name).is_some() {
+        // A repair writes an active segment anew, too.
+        if Self::parse(name).is_some() || Self::parse_sidecar(name).is_some() {
             return true;
         }
         let Some((stem, rest)) = name.strip_prefix('_').and_then(|own| own.split_once('.')) else {
@@ -226,6 +224,7 @@ mod tests {
         const RANDOM: &str = "0123456789abcdef";
         for name in [
             format!(".{NAME}.sealed.{RANDOM}.tmp"),
+            format!(".{NAME}.active.{RANDOM}.tmp"),
             format!(".{NAME}.sealed.par.{RANDOM}.tmp"),
             format!(".{NAME}.active.par.{RANDOM}.tmp"),
             format!("._{NAME}.frozen.{RANDOM}.tmp"),
@@ -245,7 +244,6 @@ mod tests {
             format!(".{NAME}.sealed.{}.tmp", &RANDOM[1..]),
             format!(".{NAME}.sealed.{}.tmp", RANDOM.to_uppercase()),
             format!(".{NAME}.sealed.old.{RANDOM}.tmp"),
-            format!(".{NAME}.active.{RANDOM}.tmp"),
             format!(".{NAME}.{RANDOM}.tmp"),
             format!("._{NAME}.sealed.{RANDOM}.tmp"),
             format!("._{NAME}.index.{RANDOM}.tmp"),

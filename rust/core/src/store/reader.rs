@@ -25,8 +25,7 @@ use crate::spec::{Filter, UuidBounds};
 use crate::sync::Mutex;
 use crate::uuid6;
 use crate::verbs::Report;
-use crate::walk::layers::EmptyWalk;
-use crate::walk::layers::{Around, Change};
+use crate::walk::layers::{Around, Change, EmptyWalk};
 use crate::walk::{Hits, Options, Step, Walk};
 
 /// A log, to read, also beside its writer. What it gives is on the disk: no loss of power takes it back.

@@ -11,9 +11,8 @@ use super::reader::{LogReader, View};
 use super::recovery::copy;
 use crate::disk::{DiskRef, Handle, Kind, Opening};
 use crate::error::{Error, Result};
-use crate::output;
 use crate::source::FileSource;
-use crate::text;
+use crate::{output, text};
 
 /// How often it is begun anew where segments are sealed or removed meanwhile.
 const TRIES: usize = 10;

@@ -292,6 +292,11 @@ impl Tail {
             && mark.sequence == self.sequence
         {
             if mark.offset > self.offset {
+                if !self.has_its_file()? {
+                    // A repair has put another file in its place.
+                    self.begin_again();
+                    return Ok(true);
+                }
                 self.read_on(&Reach::up_to(Bound::of_mark(&mark, id)))?;
                 return Ok(true);
             }
@@ -385,6 +390,18 @@ impl Tail {
         self.read_on(&reach)?;
         self.is_complete = !reach.is_limit;
         Ok(true)
+    }
+
+    /// Whether the active file is still the one under its name. Where there is none, the folder tells.
+    fn has_its_file(&self) -> Result<bool> {
+        let Some((_, file)) = &self.file else {
+            return Ok(true);
+        };
+        let failed = |error| Error::io(file.path(), "cannot follow the log", error);
+        let (Some(path), node) = (file.path(), file.handle().stat().map_err(failed)?.node) else {
+            return Ok(true);
+        };
+        self.reader.disk().names(path, true, node).map_err(failed)
     }
 
     /// Reads the active file on.
