@@ -16,7 +16,6 @@ pub(crate) fn hostile() -> Vec<(&'static str, Make)> {
 pub(crate) fn hostile_11() -> Vec<(&'static str, Make)> {
     vec![
         ("1 MiB of random bytes", |len| struck(clean_11(len))),
-        ("keys alone", keys_alone),
         ("many keys, references to any of them", scattered),
         ("references alone", references_alone),
     ]
@@ -147,7 +146,7 @@ fn large_every_other(len: usize) -> Vec<u8> {
     bytes
 }
 
-fn keys_alone(len: usize) -> Vec<u8> {
+fn keys(len: usize) -> Vec<u8> {
     let (mut random, mut bytes) = (Random::new(19), Vec::with_capacity(len + 64));
     while bytes.len() < len {
         push(&mut bytes, &draft_11(&[], b"", &random.bytes(32)));
@@ -155,10 +154,10 @@ fn keys_alone(len: usize) -> Vec<u8> {
     bytes
 }
 
-/// Half of the file declares keys, one in each message. The other half refers to them in random order.
+/// Messages that declare a key each, nearly as many as a reader keeps. The others refer to them in random order.
 fn scattered(len: usize) -> Vec<u8> {
     let mut random = Random::new(20);
-    let mut bytes = keys_alone(len / 2);
+    let mut bytes = keys((len / 2).min(12 << 20));
     let owners = bytes.len() / 40;
     while bytes.len() < len {
         let references: Vec<_> = (0..100)

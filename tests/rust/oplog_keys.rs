@@ -1,15 +1,18 @@
 //! Oplogs with many keys: references to them resolve.
 
+use std::fs;
 use std::sync::Arc;
 
 use crate::common::Windowed;
-use crate::messages::{framed, lenient, source, uint};
-use seglake::format::{Dialect, Start, Step, Value, open};
+use crate::messages::{Plain, framed, lenient, scan, source, uint};
+use seglake::Error;
+use seglake::format::oplog::Writer;
+use seglake::format::{Dialect, IfExists, Start, Step, Value, WriteOptions, Writer as _, open};
 use seglake::source::Source;
 
 const CLOCK: usize = 4;
-const MESSAGES: u64 = 60;
-const KEYS: u64 = 1000;
+const MESSAGES: u64 = 6;
+const KEYS: u64 = 50;
 
 fn key(message: u64, place: u64) -> Vec<u8> {
     [message, place, !message, !place]
@@ -86,4 +89,37 @@ fn references_to_any_of_many_keys_are_resolved() {
         }
         assert_eq!(number, all + 1);
     }
+}
+
+#[test]
+fn more_keys_than_a_reader_keeps_are_refused_by_writers_and_readers() {
+    // They leave 832 bytes of 16 MiB, and a message with one key takes 48.
+    let full: Vec<u8> = (0..524)
+        .flat_map(|number| message(number, &[], 1000))
+        .collect();
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("full.oplog");
+    fs::write(&path, full).unwrap();
+    let options = WriteOptions::default().if_exists(IfExists::Append);
+    let mut writer = Writer::open(&path, &options.dialect(Dialect::Draft11)).unwrap();
+    let with_key = |number: u8| Plain {
+        checkpointer: 1,
+        keys: vec![number],
+        ..Plain::default()
+    };
+    for number in 0..17 {
+        let plain = with_key(number);
+        writer.append(&plain.fields(Dialect::Draft11)).unwrap();
+    }
+    let refused = writer.append(&with_key(17).fields(Dialect::Draft11));
+    let is_told = |error: &Error| error.to_string().contains("found more at message 541");
+    assert!(matches!(&refused, Err(error @ Error::Usage(_)) if is_told(error)));
+    writer.close().unwrap();
+    let mut bytes = fs::read(&path).unwrap();
+    let options = lenient(Dialect::Draft11);
+    assert_eq!(scan(source(&bytes), &options).unwrap().0.len(), 541);
+    // As another program wrote it.
+    bytes.extend(message(541, &[], 1));
+    let refused = scan(source(&bytes), &options);
+    assert!(matches!(&refused, Err(error @ Error::Usage(_)) if is_told(error)));
 }

@@ -3,8 +3,9 @@
 use std::collections::HashMap;
 
 use super::layout::compact::{Key, put_buffer, put_uint};
-use super::layout::fields::put_heads;
-use super::layout::fields::{absent, all, binary, check_count, fixed, list, parts, present, uint};
+use super::layout::fields::{
+    absent, all, binary, check_count, fixed, list, parts, present, put_heads, uint,
+};
 use crate::error::{Error, Result};
 use crate::record::Value;
 use crate::spec::Dialect;

@@ -13,6 +13,8 @@ use crate::saturating::saturating_usize;
 use crate::text::hex_byte;
 
 const KEY_BYTES: usize = size_of::<Key>();
+/// What a message with keys takes beside them.
+const OWNER_BYTES: u64 = size_of::<(u64, u64)>() as u64;
 
 /// The keys of the messages read so far, by message: 32 bytes for each key, and 16 for each message that has any.
 /// A later message may refer to any of them, so all are kept, up to a limit. The [`Carry`](crate::format::Carry) contains them.
@@ -49,7 +51,38 @@ impl TryFrom<Unchecked> for KeyTable {
     }
 }
 
+/// Refuses a message, which has this sequence number, if the keys up to it have more than these bytes.
+///
+/// # Errors
+/// [`Error::Usage`].
+pub(super) fn refuse_too_many(seq: u64, bytes: u64, path: Option<&Path>) -> Result<()> {
+    if bytes <= LIMITS.key_table_bytes {
+        return Ok(());
+    }
+    Err(Error::Usage(format!(
+        "{}: expected at most {} bytes for the keys that messages declare, since later ones may refer to any of them, found more at \
+         message {seq}. Begin a new oplog before it has so many: one with more cannot be read",
+        name(&path.map(Path::to_path_buf)),
+        LIMITS.key_table_bytes
+    )))
+}
+
+/// The bytes that the keys of a message take, if these are as many.
+pub(super) const fn bytes_of(keys: u64) -> u64 {
+    match keys {
+        0 => 0,
+        keys => keys
+            .saturating_mul(KEY_BYTES as u64)
+            .saturating_add(OWNER_BYTES),
+    }
+}
+
 impl KeyTable {
+    /// The bytes that it takes.
+    pub(super) fn bytes(&self) -> u64 {
+        self.keys.len() as u64 + OWNER_BYTES * self.owners.len() as u64
+    }
+
     /// How many keys it has.
     const fn len(&self) -> u64 {
         (self.keys.len() / KEY_BYTES) as u64
@@ -60,15 +93,8 @@ impl KeyTable {
     /// # Errors
     /// [`Error::Usage`] if there are too many.
     pub(super) fn begin(&mut self, seq: u64, bytes: u64, path: Option<&Path>) -> Result<()> {
-        let held = self.keys.len() + size_of::<(u64, u64)>() * self.owners.len();
-        if bytes.saturating_add(held as u64) > LIMITS.key_table_bytes {
-            return Err(Error::Usage(format!(
-                "{}: the messages up to number {seq} declare more than {} bytes of keys, which later ones may refer to: such an oplog \
-                 cannot be read. Begin a new one before it has so many",
-                name(&path.map(Path::to_path_buf)),
-                LIMITS.key_table_bytes
-            )));
-        }
+        let own = bytes.saturating_add(OWNER_BYTES);
+        refuse_too_many(seq, self.bytes().saturating_add(own), path)?;
         self.owners.push((seq, self.len()));
         Ok(())
     }
@@ -166,10 +192,13 @@ mod tests {
     fn keys_beyond_the_limit_are_refused() {
         let mut table = KeyTable::default();
         add(&mut table, 0, &[1; 32]);
-        let room = LIMITS.key_table_bytes - 48;
+        let room = LIMITS.key_table_bytes - 64;
         let refused = table.begin(1, room + 1, None).unwrap_err();
         assert!(table.begin(1, room, None).is_ok());
-        assert!(refused.to_string().contains("up to number 1"), "{refused}");
+        assert!(
+            refused.to_string().contains("found more at message 1"),
+            "{refused}"
+        );
     }
 
     #[test]

@@ -14,8 +14,7 @@ use crate::bug::OrBug;
 use crate::error::{Error, Result};
 use crate::ledger::Cause;
 use crate::own::Own;
-use crate::record::ColumnBuffer;
-use crate::record::{Rows, Value};
+use crate::record::{ColumnBuffer, Rows, Value};
 use crate::saturating::saturating_usize;
 use crate::source::Source;
 

@@ -1,13 +1,12 @@
 //! Single messages from anywhere: bodies in another format, a column of a table, a message of a queue.
 
-use super::draft;
 use super::encode::Naming;
 use super::keys::KeyTable;
 use super::layout::compact::{Body, Stop};
 use super::layout::fields;
 use super::message::Record;
 use super::rows::{Bodies, OplogRows};
-use super::{autobase, encode};
+use super::{autobase, draft, encode};
 use crate::error::{Error, Result};
 use crate::own::Own;
 use crate::record::{RecordSet, Rows, Value};

@@ -5,6 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use super::encode::{Naming, encode};
+use super::keys::{bytes_of, refuse_too_many};
 use super::layout::columns::columns;
 use super::layout::compact::{Body, Bytes, Key, Reader, put_buffer};
 use super::layout::fields;
@@ -44,6 +45,8 @@ pub struct Writer {
     seq: u64,
     /// Where each key was declared first.
     declared: HashMap<Key, (u64, u64)>,
+    /// What the keys of all messages take in the memory of a reader.
+    key_bytes: u64,
     /// The message being encoded. It goes to the file only when it is complete.
     message: Vec<u8>,
     found: Summary,
@@ -63,6 +66,7 @@ impl Writer {
             dialect: options.dialect.unwrap_or_default(),
             seq: 0,
             declared: HashMap::new(),
+            key_bytes: 0,
             message: Vec::new(),
             found: Summary::new(FORMAT.checked, Some(path), 0),
         };
@@ -81,6 +85,7 @@ impl Writer {
         let Some(end) = end else { return Ok(()) };
         self.seq = walk.scan().state.seq;
         self.declared = walk.scan().state.keys.places();
+        self.key_bytes = walk.scan().state.keys.bytes();
         self.out.go_to(end.end);
         if end.kind == Kind::Record {
             return Ok(());
@@ -126,6 +131,9 @@ impl Writer {
                 encode(&mut self.message, fields, self.dialect, naming)?
             }
         };
+        let key_bytes = self.key_bytes + bytes_of(keys.len() as u64);
+        refuse_too_many(seq, key_bytes, Some(self.out.path()))?;
+        self.key_bytes = key_bytes;
         put_buffer(self.out.buffer(), &self.message);
         self.message.shrink_to(REUSED_BYTES);
         for (offset, key) in (0..).zip(keys) {

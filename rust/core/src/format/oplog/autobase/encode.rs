@@ -3,9 +3,8 @@
 use super::v2;
 use crate::error::{Error, Result};
 use crate::format::oplog::layout::compact::{put_buffer, put_uint};
-use crate::format::oplog::layout::fields::put_heads;
 use crate::format::oplog::layout::fields::{
-    absent, all, binary, fixed, list, parts, present, uint,
+    absent, all, binary, fixed, list, parts, present, put_heads, uint,
 };
 use crate::record::Value;
 
