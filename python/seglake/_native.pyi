@@ -557,7 +557,8 @@ def repair(
     limits: Limits | None = None,
     progress: Callable[[int, int], object] | None = None,
 ) -> Repaired:
-    """Repairs a file and its parity sidecar, each from the other, in place or to another path.
+    """Repairs a file and its parity sidecar, each from the other. New files take their places, or go to another
+    path.
 
     The repaired file is written to a new one and read back. Then the damaged file is renamed to `path` with
     `.damaged` appended, and the new one gets its name, permissions and time of modification. So does the sidecar
@@ -566,7 +567,8 @@ def repair(
     is run again. What cannot be repaired stays as it is, and is in `damage`: `recover` writes what is sound of
     such a file to a new one.
 
-    to: where the repaired file goes, with its sidecar beside it. Then nothing else changes. None: in place.
+    to: where the repaired file goes, with its sidecar beside it. Then nothing else changes. None: new files take
+        the places of the damaged ones.
     overwrite: replace existing files at `to`. Otherwise they raise FileExistsError.
     force: repair also a file of which nothing is as it was protected, records that their own checksums prove, and
         a file without checksums that was modified after it was protected.

@@ -89,8 +89,8 @@ def scrub(
 
     Args:
         paths: folders of this machine, with all below them, and files.
-        repair: repair damaged files and sidecars in place, as `repair` does, where the sidecar allows it. What is
-            damaged is then `FILE.damaged`.
+        repair: repair damaged files and sidecars, as `repair` does, where the sidecar allows it. What is damaged is
+            then `FILE.damaged`.
         rate: at most so many bytes a second are verified. Repairing is not held up.
         subset: `(k, n)`, from (1, n) to (n, n): only about the n-th part of the files, by a hash of their paths, so
             that n passes read all. A file stays in its part.

@@ -42,7 +42,9 @@ def _subset(_context: click.Context, _parameter: click.Parameter, text: str | No
 @click.command(epilog=_EXAMPLES, short_help="Verify folders at a bounded rate, and repair: for a timer.")
 @click.argument("paths", metavar="DIR...", nargs=-1, required=True, type=options.PATH)
 @click.option(
-    "--repair", is_flag=True, help="Repair in place what a parity sidecar restores, as `seglake repair` does."
+    "--repair",
+    is_flag=True,
+    help="Repair what a parity sidecar restores, as `seglake repair` does: the damaged file is kept as FILE.damaged.",
 )
 @click.option(
     "--rate", metavar="SIZE", type=options.SIZE, help="Verify at most so many bytes a second. [default: no limit]"

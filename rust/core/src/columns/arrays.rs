@@ -12,8 +12,7 @@ use arrow_schema::{ArrowError, DataType, Field, TimeUnit};
 
 use crate::error::Error;
 use crate::record::views::{fitted, too_long};
-use crate::record::{Column, ColumnKind};
-use crate::record::{ColumnBuffer, UuidType, Values};
+use crate::record::{Column, ColumnBuffer, ColumnKind, UuidType, Values};
 
 pub(super) fn data_type(kind: ColumnKind, uuids: UuidType) -> DataType {
     match (kind, uuids) {

@@ -1,4 +1,5 @@
-//! Reads the parts of one file in several threads, and returns their batches in the order of the file.
+//! Reads the parts of one file in several threads, and returns their batches in the order of the file. Also the queue between two
+//! threads, bounded by bytes.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -9,10 +9,8 @@ use crate::error::Result;
 use crate::ledger::Span;
 use crate::record::Value;
 use crate::source::{Source, data_end_after};
-use crate::spec::Filter;
-use crate::spec::Tail;
-use crate::walk::layers::EmptyWalk;
-use crate::walk::layers::{Around, Change};
+use crate::spec::{Filter, Tail};
+use crate::walk::layers::{Around, Change, EmptyWalk};
 use crate::walk::{Begin, Carry, Eof, Opening, Options, Purpose, Step, UnprovenPolicy, Walk};
 
 /// A larger state of a walk is not stored: the file is read again up to where it goes on.

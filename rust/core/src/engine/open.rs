@@ -3,22 +3,17 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use super::pending;
 use super::pending::Pending;
-use super::{Format, Growth};
+use super::{Format, Growth, pending};
 use crate::error::{Error, Result};
 use crate::own::Own;
 use crate::record::{Column, RecordId, Scalar};
 use crate::source::Source;
-use crate::spec::Filter;
-use crate::spec::Spec;
 use crate::spec::filter::Tests;
-use crate::walk::layers::EmptyWalk;
-use crate::walk::layers::Filtering;
-use crate::walk::layers::{Confirming, confirmed_damage};
+use crate::spec::{Filter, Spec};
+use crate::walk::layers::{Confirming, EmptyWalk, Filtering, confirmed_damage};
 use crate::walk::watch::Reading;
-use crate::walk::{Begin, Opening, UnprovenPolicy};
-use crate::walk::{Carry, Eof, Hits, Lookup, Options, Part, Walk};
+use crate::walk::{Begin, Carry, Eof, Hits, Lookup, Opening, Options, Part, UnprovenPolicy, Walk};
 
 /// Where a walk begins.
 #[derive(Clone, Copy, Debug, Default)]

@@ -1,11 +1,11 @@
 //! A file that is being appended to: what its writer has not finished yet at its end is no damage.
 
-use crate::bug::OrBug;
 use std::slice;
 use std::sync::Arc;
 
 use super::Format;
 use super::format::{OpenWalk, Unfinished};
+use crate::bug::OrBug;
 use crate::error::Result;
 use crate::ledger::{Kind, RecordRun, Span};
 use crate::saturating::saturating_usize;

@@ -3,16 +3,14 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::Format;
-use super::pending;
 use super::pending::Pending;
+use super::{Format, pending};
 use crate::error::Result;
 use crate::own::Own;
 use crate::record::{Order, OwnedRows, RecordId};
 use crate::source::Source;
 use crate::spec::Filter;
-use crate::walk::Begin;
-use crate::walk::{Hits, Lookup, Options, Step, Unproven, Walk};
+use crate::walk::{Begin, Hits, Lookup, Options, Step, Unproven, Walk};
 
 /// Walks the file.
 pub(crate) struct WalkingLookup {

@@ -12,10 +12,9 @@ mod totals;
 pub(crate) use notes::{Note, Notes, Place};
 pub use span::{Kind, RecordRun, Span};
 pub use summary::Summary;
-pub(crate) use tail::emit_last;
 #[cfg(feature = "chunked")]
 pub(crate) use tail::is_refused;
-pub(crate) use tail::{Fate, tail_end, whole_kind};
+pub(crate) use tail::{Fate, emit_last, tail_end, whole_kind};
 use tiling::Covered;
 pub(crate) use tiling::Tiling;
 pub use totals::{Total, Totals};

@@ -1,4 +1,4 @@
-//! Whether a damaged range is a torn tail or corrupt.
+//! Whether a damaged range is a torn tail or corrupt, and the ranges at the end of a file, given in steps.
 
 use serde::{Deserialize, Serialize};
 

@@ -1,4 +1,4 @@
-//! The functions of the front page, and the reader that they return. They only call other modules.
+//! `open`, `create` and `verify`, and the reader that `open` returns. They only call other modules.
 
 mod records;
 

@@ -1,4 +1,4 @@
-//! Columns of records, their kinds, and values.
+//! Columns of records, their kinds and values, how records are verified, and how UUIDs appear.
 
 use serde::{Deserialize, Serialize};
 

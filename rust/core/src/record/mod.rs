@@ -11,9 +11,7 @@ mod scalar;
 pub(crate) mod views;
 
 pub use buffer::{ColumnBuffer, Values};
-pub use column::Checked;
-pub use column::UuidType;
-pub use column::{Column, ColumnKind, Order, Value};
+pub use column::{Checked, Column, ColumnKind, Order, UuidType, Value};
 pub use id::RecordId;
 pub(crate) use owned::OwnedRows;
 pub use owned::{Record, RecordSet};

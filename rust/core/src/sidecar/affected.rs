@@ -1,4 +1,4 @@
-//! Which records are affected by what is restored or lost.
+//! Which records are affected by what is restored or lost, and what of a look-up's hits remains.
 
 use std::sync::Arc;
 
@@ -140,6 +140,7 @@ impl Lost {
 }
 
 impl Check {
+    /// What of a look-up's hits remains, as `judge_hits` gives it.
     pub(super) fn judged(&self, mut hits: Hits, reading: Reading) -> Result<Hits> {
         if !self.bands.is_damaged() {
             return Ok(hits);

@@ -24,8 +24,7 @@ pub use file::{FileSource, open_regular};
 pub(crate) use memory::out_of_bounds;
 pub use memory::{BytesSource, MappedSource};
 pub(crate) use tail::{data_end, data_end_after};
-pub(crate) use unchanged::ReadAgain;
-pub(crate) use unchanged::Unchanged;
+pub(crate) use unchanged::{ReadAgain, Unchanged};
 pub(crate) use window::Window;
 
 use crate::disk::{DiskRef, Kind};

@@ -1,4 +1,4 @@
-//! Files that are read twice: open again, and the same both times.
+//! Sources of files that are read twice: what is read again is compared, here or by the caller.
 
 use std::collections::HashMap;
 use std::path::Path;

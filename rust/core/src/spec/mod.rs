@@ -83,7 +83,7 @@ pub struct Spec {
     pub open_options: &'static [FormatOption],
     /// The options for writing that this format has.
     pub create_options: &'static [FormatOption],
-    /// The conditions of a [`Filter`](Filter) that its walks apply by themselves, by column. Other conditions
+    /// The conditions of a [`Filter`] that its walks apply by themselves, by column. Other conditions
     /// are applied to the rows of the walk.
     pub(crate) applies: &'static [(&'static str, Applied)],
     /// A name for all formats that the same file may have in turn.
@@ -96,9 +96,9 @@ pub struct Spec {
 /// Conditions that the walks of a format apply by themselves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Applied {
-    /// [`Filter::at_least`](Filter::at_least) and [`Filter::below`](Filter::below).
+    /// [`Filter::at_least`] and [`Filter::below`].
     Range,
-    /// [`Filter::among`](Filter::among).
+    /// [`Filter::among`].
     Among,
 }
 

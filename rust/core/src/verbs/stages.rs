@@ -1,4 +1,4 @@
-//! Progress of work that reads a file several times.
+//! Progress of work that reads a file several times, and a source that counts what is read.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -18,7 +18,7 @@ pub(super) struct Stages<'a> {
 }
 
 impl<'a> Stages<'a> {
-    /// Work of `count` stages on a file of `total` bytes.
+    /// Work of `stages` stages on a file of `total` bytes.
     pub(super) fn new(
         total: u64,
         stages: u64,

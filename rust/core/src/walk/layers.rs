@@ -310,7 +310,7 @@ impl Rows for NoRows {
 impl Own for EmptyWalk {}
 
 impl Walk for EmptyWalk {
-    fn step(&mut self) -> crate::error::Result<Step> {
+    fn step(&mut self) -> Result<Step> {
         Ok(Step::Done)
     }
 

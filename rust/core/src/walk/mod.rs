@@ -14,8 +14,7 @@ use serde::de::DeserializeOwned;
 use crate::error::{Error, Result};
 use crate::ledger::{RecordRun, Span, Summary};
 use crate::own::Own;
-use crate::record::Checked;
-use crate::record::Rows;
+use crate::record::{Checked, Rows};
 use crate::source::Source;
 
 pub(crate) use budget::{Budget, follows_plausibly};
@@ -56,8 +55,7 @@ pub struct Carry(pub String);
 impl Carry {
     /// The carry of a walk with this state.
     ///
-    /// A state always has a JSON form, except if it spilled to a temporary file that cannot be read back. Then the
-    /// carry is empty, and resuming from it is an error.
+    /// A state always has a JSON form.
     pub(crate) fn of(state: &impl Serialize) -> Self {
         Self(serde_json::to_string(state).unwrap_or_default())
     }
@@ -92,7 +90,7 @@ pub(crate) enum Begin<'a> {
     Part(&'a Part),
 }
 
-/// What the walk of a format is opened for. [`Options`](Options) have what a user may choose; this has what only the opener
+/// What the walk of a format is opened for. [`Options`] have what a user may choose; this has what only the opener
 /// knows.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Opening<'a> {
@@ -162,7 +160,7 @@ pub trait Walk: Own + Send {
     /// After an error, each further step returns the same error, or the walk is at its end.
     fn step(&mut self) -> Result<Step>;
 
-    /// The sound records of the last step that match [`Options::filter`](Options::filter).
+    /// The sound records of the last step that match [`Options::filter`].
     fn rows(&self) -> Box<dyn Rows + '_>;
 
     /// The ranges of the ledger that the last step settled, in file order, each once.

@@ -5,9 +5,8 @@ use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use super::Eof;
-use super::UnprovenPolicy;
 use super::watch::{ParityCheck, Reading, Watch};
+use super::{Eof, UnprovenPolicy};
 use crate::checksum::Key;
 #[cfg(feature = "faults")]
 use crate::disk::Disk;
@@ -97,6 +96,7 @@ pub struct Options {
     settings: Settings,
     /// What the file is checked by that is read with these options, if it has a parity sidecar.
     pub(crate) parity: Option<Arc<dyn Watch>>,
+    /// Whether records that the sidecar restores are emitted.
     pub(crate) repair: bool,
 }
 

@@ -4,8 +4,7 @@ use std::fmt::Debug;
 use std::path::Path;
 use std::sync::Arc;
 
-use super::UnprovenPolicy;
-use super::{Hits, Walk};
+use super::{Hits, UnprovenPolicy, Walk};
 use crate::error::{Error, Result};
 use crate::own::Own;
 use crate::parity::{Refused, Report};

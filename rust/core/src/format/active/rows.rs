@@ -7,8 +7,7 @@ use super::layout::{MIN_HEADER_BYTES, UUID_BYTES, type_of};
 use crate::bug::OrBug;
 use crate::cursor::Cursor;
 use crate::own::Own;
-use crate::record::ColumnBuffer;
-use crate::record::{Rows, Value};
+use crate::record::{ColumnBuffer, Rows, Value};
 use crate::uuid6;
 
 /// Verified records, as positions in `bytes`, which begin at the absolute offset `base`. At least the UUID and the

@@ -3,11 +3,10 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use super::LIMIT_BYTES;
-use super::hop;
 use super::judge::{Head, structure};
 use super::layout::{ALIGNMENT, HEADER_BYTES, Header, align};
 use super::payload::{Input, check};
+use super::{LIMIT_BYTES, hop};
 use crate::engine::candidate::{Candidate, Candidates, MAX_TRIED_BYTES, Trial, read_piece};
 use crate::error::Result;
 use crate::ledger::{Cause, Span};

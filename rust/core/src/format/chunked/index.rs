@@ -1,4 +1,5 @@
 //! The index beside a segment: a hint where chunks are. Each item is checked when it is used.
+//! [`build_index`] makes one, and `IndexRepair` repairs one to append to.
 //!
 //! ```text
 //! index: (offset i64 ‖ file offset i64 ‖ checksum u32)*

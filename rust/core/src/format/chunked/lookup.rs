@@ -8,12 +8,11 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use super::COLUMNS;
 use super::hop::{DataEnd, Gap, Hop, chunk_of};
-use super::index;
 use super::judge::{self, Fault, Refusal};
 use super::layout::{ITEM_BYTES, Item};
 use super::walk::ChunkedScan;
+use super::{COLUMNS, index};
 use crate::error::{Error, Result};
 use crate::limits::LIMITS;
 use crate::own::Own;

@@ -7,8 +7,7 @@ use super::layout::{RECORD_HEADER_BYTES, decode_record};
 use crate::bug::OrBug;
 use crate::limits::LIMITS;
 use crate::own::Own;
-use crate::record::ColumnBuffer;
-use crate::record::{Rows, Scalar, Value};
+use crate::record::{ColumnBuffer, Rows, Scalar, Value};
 use crate::saturating::{saturating_bound, saturating_usize};
 use crate::spec::Filter;
 

@@ -20,9 +20,8 @@ use crate::limits::LIMITS;
 use crate::source::Source;
 use crate::spec::UuidBounds;
 use crate::uuid6::ticks;
-use crate::walk::part;
 use crate::walk::part::{another_file, check_share, exhausted, inseparable};
-use crate::walk::{Advance, Options};
+use crate::walk::{Advance, Options, part};
 
 /// Splits a segment by its index alone. Reads the index and the checksums once.
 pub(super) fn split(

@@ -5,11 +5,9 @@ use std::path::{Path, PathBuf};
 
 use uuid::Uuid;
 
-use super::COLUMNS;
-use super::FORMAT;
-use super::TRAILER;
 use super::layout::{ENTRY_BYTES, UUID_BYTES};
 use super::trailer::Foot;
+use super::{COLUMNS, FORMAT, TRAILER};
 use crate::bug::OrBug;
 use crate::checksum::{Incremental, Key};
 use crate::cursor::fields;

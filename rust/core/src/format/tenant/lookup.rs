@@ -2,13 +2,12 @@
 
 use std::sync::{Arc, OnceLock};
 
-use super::FORMAT;
-use super::VERSION_1;
 use super::front::Front;
 use super::ranges::{self, count_is_wrong};
 use super::signposts::EveryNth;
 use super::verified::Verified;
 use super::walk::{TenantScan, TenantWalk};
+use super::{FORMAT, VERSION_1};
 use crate::error::{Damage, Result};
 use crate::limits::LIMITS;
 use crate::own::Own;

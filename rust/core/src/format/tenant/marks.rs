@@ -1,8 +1,7 @@
 //! The damaged entries of the table of contents.
 
 use crate::error::Result;
-use crate::ledger::Cause;
-use crate::ledger::{Note, Notes, Place};
+use crate::ledger::{Cause, Note, Notes, Place};
 
 /// Damaged entries, as byte ranges of the table. They come in the order of the table, except for those that turn
 /// out to have lost their bytes only when later ones are known. These are in order too, unless the entries are out

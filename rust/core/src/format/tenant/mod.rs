@@ -60,12 +60,10 @@ pub use writer::Writer;
 
 use crate::engine::{Format, Likelihood};
 use crate::error::Result;
-use crate::record::Checked;
-use crate::record::{Column, ColumnKind, Order};
+use crate::record::{Checked, Column, ColumnKind, Order};
 use crate::source::Source;
-use crate::spec::Applied;
 use crate::spec::settings::{FormatOption, OVERWRITES};
-use crate::spec::{FirstUnit, Spec, Tail};
+use crate::spec::{Applied, FirstUnit, Spec, Tail};
 use crate::walk::Options;
 
 /// The version that is written.

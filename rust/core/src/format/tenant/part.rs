@@ -8,19 +8,17 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use super::VERSION_2;
 use super::block::Shape;
 use super::front::{COUNT_BYTES, Front};
-use super::judge;
 use super::probe::{Hashed, Input, block_crc};
 use super::ranges::front_is_damaged;
 use super::toc::{Entry, TOC_START};
+use super::{VERSION_2, judge};
 use crate::error::Result;
 use crate::limits::LIMITS;
 use crate::source::{Source, Window};
-use crate::walk::Options;
-use crate::walk::part;
 use crate::walk::part::another_file;
+use crate::walk::{Options, part};
 
 /// A part preferably begins after a block of at most this share of the target size, because that block is checked
 /// again.

@@ -1,5 +1,5 @@
 //! The scan of a sound table of contents that reads only blocks that match: each entry is taken by itself. It ends
-//! at a block that is not where its entry says, because only a scan through the whole file may find that one.
+//! at a block that is not where its entry says, because only a scan through the whole file may find that one. `Course` chooses among the scans.
 
 use super::VERSION_1;
 use super::block_search::{BlockSearch, Places, Verdict};

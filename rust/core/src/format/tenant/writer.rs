@@ -3,13 +3,11 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-use super::FORMAT;
 use super::front::COUNT_BYTES;
 use super::layout::{TocEntry, block_header, file_header, v1_entry};
 use super::runs::{Group, Memory, Merge, Spilled};
 use super::toc::{TOC_START, V1_ENTRY_BYTES, V2_ENTRY_BYTES};
-use super::{COLUMNS, VERSION_1, VERSION_2};
-use super::{MEMORY_BYTES, VERSION};
+use super::{COLUMNS, FORMAT, MEMORY_BYTES, VERSION, VERSION_1, VERSION_2};
 use crate::bug::OrBug;
 use crate::disk::Handle;
 use crate::engine;

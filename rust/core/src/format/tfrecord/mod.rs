@@ -19,9 +19,8 @@ use std::path::Path;
 use layout::{HEADER_BYTES, encode, header};
 use walk::TfRecordWalk;
 
-use crate::engine::WalkingLookup;
 use crate::engine::append::Appended;
-use crate::engine::{Format, Likelihood, append};
+use crate::engine::{Format, Likelihood, WalkingLookup, append};
 use crate::error::{Finding, Result};
 use crate::ledger::{Kind, Span};
 use crate::record::{Checked, Column, ColumnKind};

@@ -13,8 +13,7 @@ use crate::format::open;
 use crate::ledger::Span;
 use crate::saturating::saturating_usize;
 use crate::source::BytesSource;
-use crate::verbs::diagnosis::Neighbour;
-use crate::verbs::diagnosis::{Certainty, Reason};
+use crate::verbs::diagnosis::{Certainty, Neighbour, Reason};
 use crate::walk::{Options, Step};
 
 /// How many bytes of a record are searched elsewhere.

@@ -11,8 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use super::Report;
 use super::paths::{led_to, refuse_same, suffixed};
-use super::stages::Stages;
-use super::stages::Watched;
+use super::stages::{Stages, Watched};
 use crate::bug::OrBug;
 use crate::cause::Cause;
 use crate::disk::DiskRef;

@@ -1,9 +1,9 @@
 //! Verifying a file by its own format before it is covered, and how far it is covered (rule 14).
 
-use crate::bug::OrBug;
 use std::sync::Arc;
 
 use super::Protection;
+use crate::bug::OrBug;
 use crate::engine::position::CarryHead;
 use crate::engine::{Format, Start};
 use crate::error::{Error, Result};
