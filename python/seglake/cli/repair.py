@@ -53,8 +53,9 @@ def command(
 
     The repaired file is written to a new one and read back, which needs as much space as FILE has. The damaged file
     is then FILE.damaged, and the new one FILE, with the same permissions and time of modification; so is the sidecar
-    if it changes. To undo that, rename FILE.damaged to FILE. Remove it when it is not needed any more: the next repair
-    refuses to replace it. A repair that was interrupted is run again. Nothing is written if nothing changes.
+    if it changes. To undo that, rename FILE.damaged to FILE: what was appended since is in the repaired file alone.
+    Remove it when it is not needed any more: the next repair refuses to replace it. Run an interrupted repair again.
+    Nothing is written if nothing changes.
 
     What cannot be repaired stays as it is and is listed: `seglake recover` writes what is sound of such a file to a
     new one. The repaired file is verified by its own format: bytes that were never covered may be damaged, too.
