@@ -178,10 +178,11 @@ fuzz: $(VENV)/.fuzz ## Look for bytes that break a property, FUZZ_SECONDS (60) f
 corpus: $(VENV)/.fuzz ## Copy the inputs that fuzzing found into fuzz/corpus, without redundant ones
 	$(BIN)/python scripts/fuzz.py minimise
 
-# Two passes: with tiny thresholds, which small inputs reach, then with those that ship, where reads and memory are compared too.
+# Two passes: with tiny thresholds, which small inputs reach, then with those that ship, where reads and memory are compared too. The
+# files get the present time, so that they are compiled anew where an older state was.
 compare: $(VENV)/.requirements ## Compare what the crate reads and writes with COMPARE_BEFORE, on COMPARE_MUTATIONS (10000) changed files a format
 	rm -rf compare/before && mkdir compare/before
-	git archive $(COMPARE_BEFORE) Cargo.toml LICENSE rust tests/rust/main.rs | tar -x -C compare/before
+	git archive $(COMPARE_BEFORE) Cargo.toml LICENSE rust tests/rust/main.rs | tar -x -m -C compare/before
 	sed -i.was 's/"0\.1\.0"/"0.1.0-before"/' compare/before/Cargo.toml compare/before/rust/*/Cargo.toml
 	RUSTFLAGS="--cfg fuzzing" $(CARGO) run --quiet --release --manifest-path compare/Cargo.toml --target-dir compare/target/tiny -- --mutations $(COMPARE_MUTATIONS) $(COMPARE_ARGS)
 	$(CARGO) run --quiet --release --manifest-path compare/Cargo.toml -- --mutations $(COMPARE_MUTATIONS) $(COMPARE_ARGS)
