@@ -67,13 +67,11 @@ pub(super) fn refuse_too_many(seq: u64, bytes: u64, path: Option<&Path>) -> Resu
     )))
 }
 
-/// The bytes that the keys of a message take, if these are as many.
-pub(super) const fn bytes_of(keys: u64) -> u64 {
-    match keys {
+/// The bytes that a message takes in the table if its keys have this many.
+pub(super) const fn taken_by(key_bytes: u64) -> u64 {
+    match key_bytes {
         0 => 0,
-        keys => keys
-            .saturating_mul(KEY_BYTES as u64)
-            .saturating_add(OWNER_BYTES),
+        key_bytes => key_bytes.saturating_add(OWNER_BYTES),
     }
 }
 
@@ -93,8 +91,8 @@ impl KeyTable {
     /// # Errors
     /// [`Error::Usage`] if there are too many.
     pub(super) fn begin(&mut self, seq: u64, bytes: u64, path: Option<&Path>) -> Result<()> {
-        let own = bytes.saturating_add(OWNER_BYTES);
-        refuse_too_many(seq, self.bytes().saturating_add(own), path)?;
+        let all = self.bytes().saturating_add(taken_by(bytes));
+        refuse_too_many(seq, all, path)?;
         self.owners.push((seq, self.len()));
         Ok(())
     }

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use super::encode::{Naming, encode};
-use super::keys::{bytes_of, refuse_too_many};
+use super::keys::{refuse_too_many, taken_by};
 use super::layout::columns::columns;
 use super::layout::compact::{Body, Bytes, Key, Reader, put_buffer};
 use super::layout::fields;
@@ -131,7 +131,7 @@ impl Writer {
                 encode(&mut self.message, fields, self.dialect, naming)?
             }
         };
-        let key_bytes = self.key_bytes + bytes_of(keys.len() as u64);
+        let key_bytes = self.key_bytes + taken_by(size_of_val(&*keys) as u64);
         refuse_too_many(seq, key_bytes, Some(self.out.path()))?;
         self.key_bytes = key_bytes;
         put_buffer(self.out.buffer(), &self.message);
