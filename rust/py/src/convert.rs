@@ -99,12 +99,7 @@ impl ConvertArguments<'_> {
             format,
             ..
         } = arguments.open(source)?;
-        let filter = Filters::filter(
-            self.filters.as_ref(),
-            py,
-            format,
-            format.columns(options.dialect),
-        )?;
+        let filter = Filters::filter(self.filters.as_ref(), py, format, options.dialect)?;
         let options = options.strict(strict).filter(filter);
         let tell = teller(self.progress, source.len());
         let converted = py.detach(|| {

@@ -3,7 +3,7 @@
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyBytes, PyList, PyString, PyTuple};
-use seglake::format::{Column, ColumnKind, Filter, Format, Scalar};
+use seglake::format::{Column, ColumnKind, Dialect, Filter, Format, Scalar};
 use seglake::uuid6::is_v6;
 
 use crate::field_in::from_python;
@@ -34,10 +34,10 @@ impl Filters {
         filters: Option<&Self>,
         py: Python<'_>,
         format: &Format,
-        columns: &[Column],
+        dialect: Dialect,
     ) -> PyResult<Filter> {
         match filters {
-            Some(filters) => filter(filters.0.bind(py), format, columns),
+            Some(filters) => filter(filters.0.bind(py), format, format.columns(dialect)),
             None => Ok(Filter::default()),
         }
     }

@@ -109,12 +109,7 @@ impl ResumeArguments<'_> {
         let growth = growth.map_err(core)?.is_final(self.r#final);
         let growth = growth.only_end(self.only_end).up_to(listed);
         let (format, options) = (growth.format(), growth.options().clone());
-        let filter = Filters::filter(
-            self.filters.as_ref(),
-            py,
-            format,
-            format.columns(options.dialect),
-        )?;
+        let filter = Filters::filter(self.filters.as_ref(), py, format, options.dialect)?;
         let filter = options.filter.clone().both(&filter);
         let options = options.filter(filter);
         let selection = Selection::new(format, &options, self.columns.as_deref(), uuids);

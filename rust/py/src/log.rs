@@ -9,7 +9,7 @@ use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyCapsule;
 use seglake::columns::{Batches as CoreBatches, Limits, Selection, UuidType};
-use seglake::format::{ColumnKind, Filter, Options, active};
+use seglake::format::{ColumnKind, Dialect, Filter, Options, active};
 use seglake::store::{LogReader, Retention, SegmentLog as Log, TailFrom};
 use seglake::verbs::Report;
 use uuid::Uuid;
@@ -559,8 +559,7 @@ impl SegmentLog {
         filters: Option<Filters>,
         on_damage: Option<&str>,
     ) -> PyResult<Records> {
-        let columns = self.reader.columns();
-        let filter = Filters::filter(filters.as_ref(), py, &active::FORMAT, columns)?;
+        let filter = Filters::filter(filters.as_ref(), py, &active::FORMAT, Dialect::default())?;
         self.records(py, &filter, on_damage)
     }
 
@@ -601,8 +600,7 @@ impl SegmentLog {
         on_damage: Option<&str>,
     ) -> PyResult<Batches> {
         let selection = self.selection(py, columns.as_deref(), uuids(uuid_type)?)?;
-        let found = self.reader.columns();
-        let filter = Filters::filter(filters.as_ref(), py, &active::FORMAT, found)?;
+        let filter = Filters::filter(filters.as_ref(), py, &active::FORMAT, Dialect::default())?;
         let (batches, lenient, shared) =
             self.core_batches(py, &filter, selection, batch_rows, on_damage)?;
         Ok(Batches::new(batches, lenient, shared))

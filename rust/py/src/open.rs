@@ -131,12 +131,7 @@ impl OpenArguments<'_> {
             limits,
             ..
         } = arguments.open(source)?;
-        let filter = Filters::filter(
-            self.filters.as_ref(),
-            py,
-            format,
-            format.columns(options.dialect),
-        )?;
+        let filter = Filters::filter(self.filters.as_ref(), py, format, options.dialect)?;
         let filter = options.filter.clone().both(&filter);
         let options = options.strict(strict).repair(repairs);
         let options = options.filter(filter).prune(self.prune);

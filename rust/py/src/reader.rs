@@ -378,7 +378,7 @@ impl Reader {
     /// >>> [record.offset for record in orders.range([("offset", ">=", 1)])]
     /// [1, 2]
     fn range(&self, py: Python<'_>, filters: Filters) -> PyResult<Records> {
-        let filter = Filters::filter(Some(&filters), py, self.format, self.columns())?;
+        let filter = Filters::filter(Some(&filters), py, self.format, self.options.dialect)?;
         self.records(py, || {
             let lookup = self.lookup.made(&self.source, &self.options)?;
             lookup.range(&filter)
