@@ -111,7 +111,8 @@ fn what_is_before_the_start_is_neither_raised_nor_too_large() {
 #[test]
 fn a_carry_that_fits_no_file_is_refused() {
     let state = |at: u64, keys: &str| {
-        let json = format!(r#"{{"at":{at},"seq":0,"chain_end":0,"keys":{keys},"pending":null}}"#);
+        let own = format!(r#"{{"seq":0,"chain_end":0,"keys":{keys}}}"#);
+        let json = format!(r#"{{"at":{at},"budget":0,"pending":null,"own":{own}}}"#);
         let carry = seglake::format::Carry(json);
         open(source(&[]), &lenient(Dialect::Draft), Start::Carry(&carry)).map(drop)
     };

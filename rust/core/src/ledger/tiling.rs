@@ -19,6 +19,11 @@ impl Tiling {
         Self { end, pending }
     }
 
+    /// The offset after the last range.
+    pub(crate) const fn end(&self) -> u64 {
+        self.end
+    }
+
     /// The pending range, which the next bytes may extend.
     pub(crate) const fn pending(&self) -> Option<Span> {
         self.pending

@@ -6,6 +6,7 @@ pub(crate) mod layers;
 mod lookup;
 mod options;
 pub(crate) mod part;
+pub(crate) mod stream;
 pub(crate) mod watch;
 
 use serde::Serialize;

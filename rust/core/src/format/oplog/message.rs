@@ -28,8 +28,8 @@ pub(super) struct Record {
     pub(super) len: u64,
     /// Its sequence number, if it is known.
     pub(super) seq: Option<u64>,
-    /// Whether a key reference points nowhere.
-    pub(super) dangling: bool,
+    /// The first clock entry that refers to no key, and its place. Boxed, because hardly any message has one.
+    pub(super) dangling: Option<Box<(u64, Reference)>>,
     pub(super) message: Message,
 }
 
@@ -114,18 +114,6 @@ impl Message {
             _ => None,
         }
     }
-
-    /// The index of the first clock entry that refers to nothing.
-    pub(super) fn dangling(
-        &self,
-        body: Body<'_>,
-        scope: Scope<'_>,
-    ) -> Read<Option<(u64, Reference)>> {
-        match self.references() {
-            Some((message, clock)) => message.dangling(&mut body.reader(clock.at), scope),
-            None => Ok(None),
-        }
-    }
 }
 
 const fn key_run(keys: Items) -> Run {
@@ -136,24 +124,30 @@ const fn key_run(keys: Items) -> Run {
 }
 
 impl Record {
-    /// Reads a message that is in memory.
+    /// Reads and checks a message of `len` bytes.
     #[inline]
-    pub(super) fn read(
-        body: Body<'_>,
+    pub(super) fn read<B: Bytes>(
+        bytes: B,
         len: u64,
         dialect: Dialect,
         seq: Option<u64>,
         keys: &KeyTable,
     ) -> Read<Self> {
-        let message = Message::read(&mut body.reader(0), dialect)?;
-        let scope = Scope { seq, keys };
-        let dangling = message.dangling(body, scope)?.is_some();
+        let mut reader = Reader::new(bytes, 0, len);
+        let message = Message::read(&mut reader, dialect)?;
+        let dangling = match message.references() {
+            Some((references, clock)) => {
+                reader.go_to(clock.at);
+                references.dangling(&mut reader, Scope { seq, keys })?
+            }
+            None => None,
+        };
         Ok(Self {
             position: 0,
             head: 0,
             len,
             seq,
-            dangling,
+            dangling: dangling.map(Box::new),
             message,
         })
     }
@@ -169,7 +163,7 @@ impl Record {
     }
 
     pub(super) const fn cause(&self) -> Option<Cause> {
-        if self.dangling {
+        if self.dangling.is_some() {
             Some(Cause::DanglingReference)
         } else {
             None
@@ -201,7 +195,7 @@ impl Record {
 }
 
 /// The finding of a dangling reference.
-pub(super) fn dangling_finding(place: u64, reference: Reference) -> Finding {
+pub(super) fn dangling_finding((place, reference): &(u64, Reference)) -> Finding {
     let Reference { seq, offset, .. } = reference;
     Finding::words(
         Cause::DanglingReference,
@@ -210,40 +204,36 @@ pub(super) fn dangling_finding(place: u64, reference: Reference) -> Finding {
     )
 }
 
-/// The bytes where a buffer should begin.
+/// The buffer that a message is in, within the file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Frame {
-    /// A buffer that lies within the file: `head` bytes of length, and `len` bytes of message.
-    Whole { head: u64, len: u64 },
-    /// The file ends inside the length, which has this many bytes.
-    Truncated { needed: u64 },
-    /// The buffer extends past the end of the file. It has this many bytes.
-    TooLong { needed: u64 },
-    /// The length extends past the available bytes, but not past the end of the file.
-    NeedMore,
+pub(super) struct Frame {
+    /// How many bytes the length takes.
+    pub(super) head: u64,
+    /// The length of the message in bytes.
+    pub(super) len: u64,
 }
 
 impl Frame {
-    /// Parses the beginning of `bytes`. The file has `left` bytes from there on, `bytes` included.
-    pub(super) fn parse(bytes: &[u8], left: u64) -> Self {
-        let Some(first) = bytes.first() else {
-            return if left == 0 {
-                Self::Truncated { needed: 1 }
-            } else {
-                Self::NeedMore
-            };
+    /// The frame that begins `bytes`. The file has `available` bytes from there on, `bytes` included. `None` if the length is not
+    /// whole in `bytes`, but in the file.
+    pub(super) fn parse(bytes: &[u8], available: u64) -> Result<Option<Self>, Finding> {
+        let head = bytes.first().map_or(1, |first| uint_bytes(*first));
+        if head > available {
+            let needed = head;
+            return Err(Finding::Truncated { needed, available });
+        }
+        let Ok(len) = Body::new(bytes).reader(0).uint("length") else {
+            return Ok(None);
         };
-        let head = uint_bytes(*first);
-        if head > left {
-            return Self::Truncated { needed: head };
+        let frame = Self { head, len };
+        match frame.total() {
+            needed if needed > available => Err(Finding::TooLong { needed, available }),
+            _ => Ok(Some(frame)),
         }
-        let body = Body::new(bytes);
-        match body.reader(0).uint("length") {
-            Ok(len) if len <= left - head => Self::Whole { head, len },
-            Ok(len) => Self::TooLong {
-                needed: head.saturating_add(len),
-            },
-            Err(_) => Self::NeedMore,
-        }
+    }
+
+    /// The length of the whole buffer in bytes.
+    pub(super) const fn total(self) -> u64 {
+        self.head.saturating_add(self.len)
     }
 }

@@ -14,15 +14,15 @@
 //! - the dialects: `layout/`, the base of `draft` and `encode` (those of the draft) and of `autobase/` (that of
 //!   the npm package)
 //! - `message`, one of any dialect in its frame, and `single`, one without a frame
-//! - `ahead`, messages that are larger than a window, and the frames after a corrupt one
+//! - `pieces`, messages that are not read whole
 //! - `keys`, of other messages
 //! - `salvage`, with numbers that change when a message is dropped
 //!
 //! It has no judge, because the only check is that messages decode. It has no parts and no look-up by an index.
 
-use ahead::Pieces;
 use layout::compact::{Body, MAX_UINT_BYTES};
 use message::{Frame, Message};
+use pieces::Pieces;
 
 use crate::engine::{Format, Likelihood, WalkingLookup};
 use crate::error::Result;
@@ -36,13 +36,14 @@ use crate::walk::Options;
 pub use single::{Single, System, decode_message, decode_system, encode_message};
 pub use writer::Writer;
 
-mod ahead;
 mod autobase;
 mod draft;
 mod encode;
 mod keys;
 mod layout;
 mod message;
+mod pieces;
+mod resync;
 mod rows;
 mod salvage;
 mod single;
@@ -108,7 +109,7 @@ pub(super) fn detect(source: &dyn Source, options: &Options) -> Result<Likelihoo
             start: at,
         };
         let head = saturating_usize(left).min(MAX_UINT_BYTES);
-        let Frame::Whole { head, len } = Frame::parse(pieces.load(0, head)?, left) else {
+        let Ok(Some(Frame { head, len })) = Frame::parse(pieces.load(0, head)?, left) else {
             return Ok(Likelihood::No);
         };
         let rest = front.get(saturating_usize(at + head)..);

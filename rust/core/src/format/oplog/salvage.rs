@@ -1,9 +1,9 @@
 //! Salvages the good messages of a damaged oplog. If one is lost before others, those get other numbers. This is
 //! done only on request, and only if all numbers that refer to them can follow.
 
-use super::ahead::Pieces;
 use super::layout::compact::{Bytes, Counted, Counts, Reader, Run, Stop, put_uint};
 use super::message::{Message, Record};
+use super::pieces::Pieces;
 use super::rows::changed;
 use super::walk::OplogWalk;
 use crate::bug::OrBug;

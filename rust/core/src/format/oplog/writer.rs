@@ -14,7 +14,7 @@ use super::walk::OplogWalk;
 use super::{FORMAT, autobase};
 use crate::engine;
 use crate::engine::{WriteOptions, append};
-use crate::error::{Error, Result};
+use crate::error::{Error, Finding, Result};
 use crate::ledger::{Kind, Span, Summary};
 use crate::output::Appender;
 use crate::record::{Column, RecordId, Value};
@@ -83,9 +83,9 @@ impl Writer {
         self.found = Summary::new(FORMAT.checked, source.path(), source.len());
         let end = append::survey(&mut walk, &mut self.found, |_| Ok(()))?;
         let Some(end) = end else { return Ok(()) };
-        self.seq = walk.scan().state.seq;
-        self.declared = walk.scan().state.keys.places();
-        self.key_bytes = walk.scan().state.keys.bytes();
+        self.seq = walk.scan().own.seq;
+        self.declared = walk.scan().own.keys.places();
+        self.key_bytes = walk.scan().own.keys.bytes();
         self.out.go_to(end.end);
         if end.kind == Kind::Record {
             return Ok(());
@@ -154,7 +154,7 @@ pub(super) fn is_unfinished(source: &dyn Source, tail: &Span, dialect: Dialect) 
         return Ok(false);
     }
     Ok(match Frame::parse(&beginning, tail.len()) {
-        Frame::TooLong { needed } => {
+        Err(Finding::TooLong { needed, .. }) => {
             let (mut length, mut is_over) = (Body::new(&beginning).reader(0), false);
             if length.uint("length").is_err() {
                 return Ok(false);
@@ -166,8 +166,8 @@ pub(super) fn is_unfinished(source: &dyn Source, tail: &Span, dialect: Dialect) 
             let mut fields = Reader::new(bytes, length.at(), needed);
             Message::read(&mut fields, dialect).is_ok() || is_over && !is_first
         }
-        Frame::Truncated { .. } => !is_first,
-        Frame::Whole { .. } | Frame::NeedMore => false,
+        Err(_) => !is_first,
+        Ok(_) => false,
     })
 }
 

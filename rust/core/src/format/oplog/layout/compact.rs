@@ -49,14 +49,6 @@ impl Fault {
         }
     }
 
-    pub(crate) const fn cause(&self) -> Cause {
-        match self {
-            Self::Short { .. } | Self::TooMany { .. } => Cause::LengthOutOfBounds,
-            Self::Trailing { .. } => Cause::TrailingBytes,
-            Self::Version { .. } => Cause::UnsupportedVersion,
-        }
-    }
-
     pub(crate) fn finding(&self) -> Finding {
         let beyond = Cause::LengthOutOfBounds;
         match self {
@@ -251,6 +243,11 @@ impl<B: Bytes> Reader<B> {
 
     pub(crate) const fn at(&self) -> u64 {
         self.at
+    }
+
+    /// Goes on at another offset, relative to the beginning of the message.
+    pub(crate) const fn go_to(&mut self, at: u64) {
+        self.at = at;
     }
 
     pub(crate) const fn left(&self) -> u64 {
