@@ -834,9 +834,9 @@ class Reader:
         (None, 'unchecked')
         """
     @property
-    def parity_refused(self) -> Literal["no_frame", "another_file", "earlier_state"] | None:
+    def parity_refused(self) -> Literal["no_frame", "another_file"] | None:
         """Why the parity sidecar that the file is read by counts for nothing, as `ParityReport.refused` says it;
-        None if it counts, or there is none. `earlier_state` is known once what differs was read.
+        None if it counts, or there is none.
 
         >>> seglake.protect("orders.active").change
         'created'

@@ -394,4 +394,7 @@ def test_cat_tells_of_a_sidecar_that_counts_for_nothing(tmp_path: Path) -> None:
     path.write_bytes(content[:half] + rewritten.read_bytes()[half:])
     found = here("cat", str(path))
     assert found.status == 1
-    assert "refused: it has other bytes for records that their own checksums prove" in found.err
+    assert "if the file is right as it is, `seglake protect --as-it-is` begins a new sidecar" in found.err
+    found = here("verify", str(path))
+    assert found.status == 1
+    assert "it has other bytes for records that their own checksums prove" in found.out + found.err

@@ -7,9 +7,9 @@ use proptest::prelude::*;
 use proptest::sample::Index;
 use seglake::Error;
 use seglake::checksum::Key;
-use seglake::format::{Filter, Growth, Options, Position, with_parity_since};
+use seglake::format::{Filter, Growth, Options, Position};
 use seglake::ledger::Span;
-use seglake::parity::{Parameters, Set};
+use seglake::parity::{Parameters, ProtectedSource, Set};
 use seglake::source::{BytesSource, CappedSource, Source};
 
 use crate::common::counting::Counting;
@@ -252,7 +252,7 @@ fn all_is_read_where_something_may_be_missed() {
     let sidecar = Arc::new(BytesSource::new(protected(&sound, sound.len() as u64, set)));
     let options = chunked::lenient().repair(true);
     let file = Arc::new(BytesSource::new(bytes.clone()));
-    let (view, options) = with_parity_since(file, sidecar, &options, None).unwrap();
+    let view = Arc::new(ProtectedSource::open(file, sidecar).unwrap());
     let growth = Growth::since(view, &options, None).unwrap().only_end(true);
     assert_eq!(read(&growth).unwrap().0.len(), usize::from(CHUNKS) * 3);
 }

@@ -7,9 +7,9 @@ use proptest::prelude::*;
 use proptest::sample::Index;
 use seglake::Error;
 use seglake::checksum::Key;
-use seglake::format::{Growth, Options, Position, Start, open, with_parity_since};
+use seglake::format::{Growth, Options, Position, Start, open};
 use seglake::ledger::Kind;
-use seglake::parity::{Parameters, Set};
+use seglake::parity::{Parameters, ProtectedSource, Set};
 use seglake::source::{BytesSource, CappedSource, Source};
 
 use crate::common::counting::Counting;
@@ -140,9 +140,9 @@ impl Life {
             _ => *covered,
         };
         let sidecar = Arc::new(BytesSource::new(sidecar.clone()));
-        let (view, options) = with_parity_since(file, sidecar, options, since)?;
+        let view = Arc::new(ProtectedSource::open(file, sidecar)?);
         let view = Arc::new(CappedSource::new(view, listed as u64));
-        Growth::since(view, &options, since)
+        Growth::since(view, options, since)
     }
 }
 
@@ -263,8 +263,7 @@ fn with_a_sidecar_of_another_file_only_what_is_new_is_read() {
     for records in [399, 400] {
         let file = Counting::new(bytes[..bytes.len() / 400 * records].to_vec());
         let since = position.as_ref();
-        let (view, options) =
-            with_parity_since(file.clone(), sidecar.clone(), &options, since).unwrap();
+        let view = Arc::new(ProtectedSource::open(file.clone(), sidecar.clone()).unwrap());
         file.take();
         let growth = Growth::since(view, &options, since).unwrap();
         let rows = read(&growth).unwrap().0.len();

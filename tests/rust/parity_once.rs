@@ -17,9 +17,9 @@ use crate::parity_reading::{
     Row, Sample, any_sample, choices, ledger, read_by, rows_of, sidecar_in_bands, verify, written,
 };
 use seglake::Error;
-use seglake::format::{FORMATS, Options, create, sealed, tenant, with_parity};
+use seglake::format::{FORMATS, Options, create, sealed, tenant};
 use seglake::ledger::Span;
-use seglake::parity::{Outcome, Parameters, Refused, Set};
+use seglake::parity::{Outcome, Parameters, ProtectedSource, Refused, Set};
 use seglake::source::{BytesSource, Source};
 use seglake::verbs;
 
@@ -84,7 +84,8 @@ fn told(
     let [(rows_source, of_rows), (source, own)] = options.map(|options| {
         let (source, own) = read_by(damaged, sidecar, options);
         if is_known {
-            own.parity().unwrap().report().unwrap();
+            let protected = ProtectedSource::of(&*source).unwrap();
+            protected.report(|| Ok(())).unwrap();
         }
         (source, own)
     });
@@ -152,9 +153,10 @@ proptest! {
             let sidecar = protected(&sample.bytes, sample.bytes.len() as u64, set());
             let sidecar = Arc::new(BytesSource::new(sidecar));
             let options = sample.options.clone().strict(is_strict).repair(repairs);
-            let Ok((source, options)) = with_parity(file, sidecar, &options) else {
+            let Ok(source) = ProtectedSource::open(file, sidecar) else {
                 continue;
             };
+            let source: Arc<dyn Source> = Arc::new(source);
             let (rows, error) = rows_of(&source, &options);
             for row in &rows {
                 prop_assert!(expected.contains(row), "{sample:?}: {row:?}");
@@ -210,9 +212,8 @@ proptest! {
         if let Some((at, bits)) = hit {
             damaged[at.index(covered)] ^= bits;
         }
-        let options = Options::default().format(seglake::format::by_name("oplog").unwrap());
         let sidecar = Arc::new(BytesSource::new(sidecar));
-        let (source, _) = with_parity(Arc::new(Windowed(damaged)), sidecar, &options).unwrap();
+        let source = ProtectedSource::open(Arc::new(Windowed(damaged)), sidecar).unwrap();
         for (from, len) in reads {
             let from = from.index(bytes.len());
             let mut buffer = vec![0; len.index(bytes.len() - from + 1)];
@@ -234,9 +235,9 @@ fn a_block_that_was_proven_and_is_not_any_more_is_an_error() {
         reads: AtomicU32::new(0),
     });
     let sidecar = Arc::new(BytesSource::new(sidecar));
-    let (source, options) = with_parity(file, sidecar, &sample.options).unwrap();
-    assert!(rows_of(&source, &options).1.is_none());
-    let (_, error) = rows_of(&source, &options);
+    let source: Arc<dyn Source> = Arc::new(ProtectedSource::open(file, sidecar).unwrap());
+    assert!(rows_of(&source, &sample.options).1.is_none());
+    let (_, error) = rows_of(&source, &sample.options);
     let error = error.unwrap();
     assert!(matches!(error, Error::Io { .. }), "{error}");
     let text = error.to_string();
@@ -290,10 +291,10 @@ fn a_sound_file_is_read_once_with_one_thread_and_with_several() {
         let options = Options::default().format(*format).strict(false);
         let read = |parts: Option<u64>, by_sidecar: bool| {
             let file = Counting::new(bytes.clone());
-            let (mut source, mut options): (Arc<dyn Source>, _) = (file.clone(), options.clone());
+            let mut source: Arc<dyn Source> = file.clone();
             if by_sidecar {
                 let sidecar = Arc::new(BytesSource::new(sidecar.clone()));
-                (source, options) = with_parity(source, sidecar, &options).unwrap();
+                source = Arc::new(ProtectedSource::open(source, sidecar).unwrap());
             }
             let report = match parts {
                 Some(bytes) => verbs::verify_in_parts(source, &options, 3, bytes, |_| Ok(())),
@@ -336,7 +337,7 @@ fn what_a_format_reads_again_it_compares_itself() {
         turns: u32::MAX << 1,
         reads: AtomicU32::new(0),
     });
-    let (source, options) = with_parity(file, sidecar, &options).unwrap();
+    let source: Arc<dyn Source> = Arc::new(ProtectedSource::open(file, sidecar).unwrap());
     let (_, error) = rows_of(&source, &options);
     let text = error.unwrap().to_string();
     assert!(
@@ -355,7 +356,8 @@ fn what_is_read_again_is_as_it_was_protected() {
     let at = damaged.len() / 2;
     damaged[at..at + 6000].fill(0x55);
     let options = options.repair(true).strict(false);
-    let (source, options) = with_parity(Arc::new(Windowed(damaged)), sidecar, &options).unwrap();
+    let source = ProtectedSource::open(Arc::new(Windowed(damaged)), sidecar).unwrap();
+    let source: Arc<dyn Source> = Arc::new(source);
     let (rows, error) = rows_of(&source, &options);
     assert!(error.is_none(), "{error:?}");
     assert!(rows == expected);
@@ -372,7 +374,7 @@ fn a_file_by_the_sidecar_of_another_one_is_read_once_more() {
         verbs::verify(file.clone(), &options, |_| Ok(())).unwrap();
         let (without, _) = file.take();
         let sidecar = Arc::new(BytesSource::new(sidecar));
-        let (source, options) = with_parity(file.clone(), sidecar, &options).unwrap();
+        let source = Arc::new(ProtectedSource::open(file.clone(), sidecar).unwrap());
         let (opened, _) = file.take();
         let report = verbs::verify(source, &options, |_| Ok(())).unwrap();
         assert_eq!(
@@ -424,9 +426,8 @@ fn turning(bytes: &[u8], damaged: Vec<u8>, at: usize, turns: u32) -> Arc<dyn Sou
         reads: AtomicU32::new(0),
     });
     let sidecar = protected(bytes, bytes.len() as u64, set());
-    let options = Options::default().format(seglake::format::by_name("oplog").unwrap());
     let sidecar = Arc::new(BytesSource::new(sidecar));
-    with_parity(file, sidecar, &options).unwrap().0
+    Arc::new(ProtectedSource::open(file, sidecar).unwrap())
 }
 
 fn some_bytes() -> Vec<u8> {
@@ -509,8 +510,7 @@ fn bands_that_were_read_long_ago_are_read_again() {
     let mut damaged = bytes.clone();
     damaged[BAND / 2] ^= 1;
     let file = Counting::new(damaged);
-    let options = Options::default().format(seglake::format::by_name("oplog").unwrap());
-    let (source, _) = with_parity(file.clone(), sidecar.clone(), &options).unwrap();
+    let source = ProtectedSource::open(file.clone(), sidecar.clone()).unwrap();
     let mut buffer = vec![0; bytes.len()];
     let mut read = |from: usize, len: usize| {
         file.take();

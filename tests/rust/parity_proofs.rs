@@ -3,10 +3,9 @@
 use std::sync::Arc;
 
 use crate::parity::{extended, one_group, protected, verified};
-use seglake::format::{Options, with_parity};
-use seglake::parity::{self, Outcome, SidecarKind};
-use seglake::source::BytesSource;
-use seglake::verbs;
+use seglake::parity::{self, Outcome, ProtectedSource, SidecarKind};
+use seglake::source::{BytesSource, Source as _};
+use seglake::{Options, verbs};
 
 /// The bytes of a frame's head, and of an entry of its tables.
 const HEAD: usize = 56;
@@ -18,10 +17,9 @@ fn some_bytes(len: usize) -> Vec<u8> {
 
 /// Reads a file by a sidecar, twice.
 fn read(file: &[u8], sidecar: &[u8]) -> Vec<u8> {
-    let options = Options::default().format(seglake::format::by_name("oplog").unwrap());
     let file = Arc::new(BytesSource::new(file.to_vec()));
     let sidecar = Arc::new(BytesSource::new(sidecar.to_vec()));
-    let (source, _) = with_parity(file, sidecar, &options).unwrap();
+    let source = ProtectedSource::open(file, sidecar).unwrap();
     let mut bytes = vec![0; usize::try_from(source.len()).unwrap()];
     for _ in 0..2 {
         source.read_exact_at(0, &mut bytes).unwrap();

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use seglake::format::{Filter, Format, Start, Step, lookup, open, with_parity};
-use seglake::parity::{self, Files, verify};
+use seglake::format::{Filter, Format, Start, Step, lookup, open};
+use seglake::parity::{self, Files, ProtectedSource, verify};
 use seglake::source::{BytesSource, Source};
 use seglake::{Error, verbs};
 
@@ -24,7 +24,8 @@ pub(super) fn check(format: &'static Format, bytes: &[u8]) {
     let (file, sidecar) = (source(&pair.file), source(&pair.sidecar));
     let whole = verify(Files::new(&*file, &*sidecar), parity::Options::default()).unwrap();
     for options in readings(format) {
-        let (view, options) = with_parity(file.clone(), sidecar.clone(), &options).unwrap();
+        let view = ProtectedSource::open(file.clone(), sidecar.clone()).unwrap();
+        let view: Arc<dyn Source> = Arc::new(view);
         let report = verbs::verify(view.clone(), &options, |_| Ok(())).unwrap();
         let own = &report.parity.as_ref().unwrap().report;
         assert_eq!((own.outcome, own.refused), (whole.outcome, whole.refused));

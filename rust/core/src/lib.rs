@@ -98,7 +98,6 @@ mod reader;
 mod record;
 mod saturating;
 mod setters;
-mod sidecar;
 pub mod source;
 mod spec;
 pub mod store;

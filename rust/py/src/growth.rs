@@ -101,7 +101,7 @@ impl ResumeArguments<'_> {
             ..ReadArguments::default()
         };
         let since = position.as_ref().map(|position| &position.get().0);
-        let given = arguments.give_since(source, since, self.size)?;
+        let given = arguments.give_since(source, self.size)?;
         let listed = listed_last(source, &given, self.size)?;
         let (source, options) = (given.source, given.options);
         let options = options.strict(strict).repair(repairs);
@@ -188,7 +188,7 @@ impl IdentityArguments<'_> {
         };
         let OpenSource {
             source, options, ..
-        } = arguments.give_since(source, None, self.size)?;
+        } = arguments.give_since(source, self.size)?;
         let found = py.detach(|| format::identity(&source, &options));
         let found = found.map_err(|error| raise(py, error))?;
         Ok(found.map(|identity| identity.to_string()))

@@ -7,8 +7,8 @@ use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyDict, PyInt, PyString, PyType};
 use seglake::Error;
-use seglake::format::{Options, ParityCheck, Position, with_parity, with_parity_since};
-use seglake::parity::{self, FileKind, WorstGroup};
+use seglake::format::Options;
+use seglake::parity::{self, FileKind, ProtectedSource, WorstGroup};
 use seglake::source::{FileSource, Source, open_regular};
 use seglake::verbs::{ParityReport, open_sidecar};
 
@@ -107,65 +107,40 @@ impl ParityArgument {
         Ok(sidecar.map(|sidecar| Arc::new(sidecar) as Arc<dyn Source>))
     }
 
-    /// The file, and the options to read it with, by its sidecar. `views` says whether values are to be viewed where they are.
+    /// The file by its sidecar. `views` says whether values are to be viewed where they are.
     pub(crate) fn apply(
         &self,
-        (source, options): (Arc<dyn Source>, Options),
+        file: Arc<dyn Source>,
         sidecar: Arc<dyn Source>,
         views: bool,
         py: Python<'_>,
-    ) -> PyResult<(Arc<dyn Source>, Options)> {
+    ) -> PyResult<Arc<dyn Source>> {
         let is_named = matches!(self, Self::Named(_));
         let opened = py.detach(|| {
-            let (source, options) = with_parity(source, sidecar, &options)?;
-            let Some(check) = options.parity() else {
-                return Ok((source, options));
-            };
+            let protected = ProtectedSource::open(file, sidecar)?;
             if is_named {
-                check.refuse_without_frames()?;
+                protected.refuse_without_frames()?;
             }
-            if views {
-                return without_copies(check, options.clone());
+            match views {
+                true => without_copies(&protected),
+                false => Ok(Arc::new(protected) as Arc<dyn Source>),
             }
-            Ok((source, options))
-        });
-        opened.map_err(|error| raise(py, error))
-    }
-
-    /// The same, to read what the file has since a position.
-    pub(crate) fn apply_since(
-        &self,
-        (source, options): (Arc<dyn Source>, Options),
-        sidecar: Arc<dyn Source>,
-        position: Option<&Position>,
-        py: Python<'_>,
-    ) -> PyResult<(Arc<dyn Source>, Options)> {
-        let is_named = matches!(self, Self::Named(_));
-        let opened = py.detach(|| {
-            let (source, options) = with_parity_since(source, sidecar, &options, position)?;
-            if let Some(check) = options.parity().filter(|_| is_named) {
-                check.refuse_without_frames()?;
-            }
-            Ok((source, options))
         });
         opened.map_err(|error| raise(py, error))
     }
 }
 
 /// The file itself, where it lies in memory, if nothing of it differs from what is covered.
-fn without_copies(
-    check: &dyn ParityCheck,
-    options: Options,
-) -> seglake::Result<(Arc<dyn Source>, Options)> {
+fn without_copies(protected: &ProtectedSource) -> seglake::Result<Arc<dyn Source>> {
     let damaged = [FileKind::Repaired, FileKind::Lost];
-    let mut spans = check.report()?.file.into_iter();
-    if spans.any(|span| damaged.contains(&span.kind)) && !check.is_of_an_earlier_state()? {
-        return Err(seglake::Error::Usage(
+    let mut spans = protected.report(|| Ok(()))?.file.into_iter();
+    if spans.any(|span| damaged.contains(&span.kind)) {
+        return Err(Error::Usage(
             "copy=False reads a file as it is, and by its parity sidecar it is damaged: leave copy=False out, or repair the file"
                 .to_owned(),
         ));
     }
-    Ok((check.file().clone(), options.without_parity()))
+    Ok(protected.file().clone())
 }
 
 /// A `seglake.Span`.

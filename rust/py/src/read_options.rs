@@ -7,7 +7,7 @@ use std::sync::Arc;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyBool;
-use seglake::format::{Dialect, Format, IndexSource, Options, Position, by_name, resolve};
+use seglake::format::{Dialect, Format, IndexSource, Options, by_name, resolve};
 use seglake::source::{CappedSource, Source};
 
 use crate::error::raise;
@@ -123,19 +123,16 @@ impl ReadArguments<'_, '_> {
         Ok(sidecar.map(|sidecar| (parity, sidecar)))
     }
 
-    /// Opens a source to read what it has since a position: at most so many bytes.
+    /// Opens a source to read what it has since it was read: at most so many bytes.
     pub(crate) fn give_since(
         &self,
         object: &Bound<'_, PyAny>,
-        position: Option<&Position>,
         size: Option<u64>,
     ) -> PyResult<OpenSource> {
         let sidecar = self.sidecar(object)?;
         let mut given = self.give(object)?;
         if let Some((parity, sidecar)) = sidecar {
-            let file = (given.source, given.options);
-            (given.source, given.options) =
-                parity.apply_since(file, sidecar, position, object.py())?;
+            given.source = parity.apply(given.source, sidecar, false, object.py())?;
         }
         if let Some(size) = size {
             given.source = Arc::new(CappedSource::new(given.source, size));
@@ -149,8 +146,7 @@ impl ReadArguments<'_, '_> {
         let sidecar = self.sidecar(object)?;
         let mut given = self.give(object)?;
         if let Some((parity, sidecar)) = sidecar {
-            let file = (given.source, given.options);
-            (given.source, given.options) = parity.apply(file, sidecar, self.views, py)?;
+            given.source = parity.apply(given.source, sidecar, self.views, py)?;
         }
         let format = py
             .detach(|| resolve(&*given.source, &given.options))

@@ -14,6 +14,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyCapsule, PyDict, PyTuple};
 use seglake::columns::{Limits, Selection, Uint64Type};
 use seglake::format::{self, Column, Format, Options, Start, Unproven};
+use seglake::parity::ProtectedSource;
 use seglake::source::Source;
 use seglake::verbs;
 
@@ -134,7 +135,7 @@ impl Reader {
     }
 
     /// Why the parity sidecar that the file is read by counts for nothing, as `ParityReport.refused` says it; None if it counts, or
-    /// there is none. `earlier_state` is known once what differs was read.
+    /// there is none.
     ///
     /// >>> seglake.protect("orders.active").change
     /// 'created'
@@ -142,16 +143,8 @@ impl Reader {
     /// >>> orders.count(), orders.parity_refused
     /// (3, None)
     #[getter]
-    fn parity_refused(&self, py: Python<'_>) -> PyResult<Option<&'static str>> {
-        let Some(check) = self.options.parity() else {
-            return Ok(None);
-        };
-        if let Some(why) = check.refused() {
-            return Ok(Some(why.as_str()));
-        }
-        let is_earlier = py.detach(|| check.is_known_to_be_of_an_earlier_state());
-        let is_earlier = is_earlier.map_err(|error| raise(py, error))?;
-        Ok(is_earlier.then_some("earlier_state"))
+    fn parity_refused(&self) -> Option<&'static str> {
+        Some(ProtectedSource::of(&*self.source)?.refused()?.as_str())
     }
 
     /// What the latest pass has read so far. Before the first, it says what the records will be checked by.

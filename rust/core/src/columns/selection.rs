@@ -344,6 +344,10 @@ mod tests {
             row as u64
         }
 
+        fn end(&self, row: usize) -> u64 {
+            row as u64 + 1
+        }
+
         fn value(&self, _: usize) -> &[u8] {
             &[0; 100]
         }

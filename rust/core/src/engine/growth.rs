@@ -8,7 +8,7 @@ use super::position::{CarryHead, End, Identity, Last, Numbered, Place, Position}
 use crate::error::Result;
 use crate::ledger::Span;
 use crate::record::Value;
-use crate::source::{Source, data_end_after};
+use crate::source::{Source, data_end_after, uncompared};
 use crate::spec::{Filter, Tail};
 use crate::walk::layers::{Around, Change, EmptyWalk};
 use crate::walk::{Begin, Carry, Eof, Opening, Options, Purpose, Step, UnprovenPolicy, Walk};
@@ -32,7 +32,7 @@ const LAST_OF_RUN_BYTES: u64 = 64;
 /// - The cause of damage is what was found when it was read. Lengths that led beyond the end of the file may lead to a place within it
 ///   later.
 ///
-/// Read [by a parity sidecar](crate::format::with_parity_since), positions are those of the file as it was covered: they do not depend on
+/// Read [by a parity sidecar](crate::parity::ProtectedSource), positions are those of the file as it was covered: they do not depend on
 /// whether it is damaged, restored by then, or read without one.
 ///
 /// No more is read than the new bytes, the first unit and the last one that was read, of at most 64 KiB and 4 KiB. There are two exceptions.
@@ -184,7 +184,7 @@ impl Growth {
         let leaves_out = self.only_end
             && !options.strict
             && options.filter.is_empty()
-            && options.parity.is_none()
+            && source.covered().is_none()
             && !source.is_replaceable();
         match leaves_out {
             true => Purpose::End,
@@ -328,7 +328,7 @@ impl End {
         let Some(find) = format.numbered else {
             return Ok(None);
         };
-        let options = options.clone().without_parity().strict(false).values(false);
+        let options = options.clone().strict(false).values(false);
         let Some(found) = find(source, &options, number)? else {
             return Ok(None);
         };
@@ -348,17 +348,17 @@ pub(crate) fn first_unit(
     options: &Options,
 ) -> Result<Option<(Place, Identity)>> {
     let window_bytes = options.window_bytes.min(FIRST_WINDOW_BYTES);
-    // A unit that a parity sidecar restores is one of the source, and its ranges are not divided here.
     let options = options
         .clone()
-        .without_parity()
         .strict(false)
         .values(false)
         .filter(Filter::default())
         .prune(false)
         .eof(Eof::Growing)
         .window_bytes(window_bytes);
-    let mut walk = format.open_for(source.clone(), &options, Begin::Beginning.into())?;
+    // A unit that a parity sidecar restores is one of the source.
+    let bytes = uncompared(source);
+    let mut walk = format.open_for(bytes, &options, Begin::Beginning.into())?;
     while walk.step()? == Step::More {
         let is_sound = |span: &&Span| span.kind.is_unit() && !span.is_damage();
         let Some(unit) = walk.spans().iter().find(is_sound) else {

@@ -1,6 +1,5 @@
 //! What a format does, and what all formats share of it: the one opener, growths, salvaging and appending.
 
-mod alike;
 pub(crate) mod append;
 pub(crate) mod candidate;
 mod format;
@@ -12,7 +11,6 @@ pub(crate) mod salvage;
 mod walking_lookup;
 pub(crate) mod writer;
 
-pub(crate) use alike::has_same_records;
 pub use format::Format;
 #[cfg(feature = "chunked")]
 pub(crate) use format::IndexFile;

@@ -7,13 +7,14 @@ use super::pending::Pending;
 use super::{Format, Growth, pending};
 use crate::error::{Error, Result};
 use crate::own::Own;
+use crate::parity::ProtectedSource;
 use crate::record::{Column, RecordId, Scalar};
 use crate::source::Source;
 use crate::spec::filter::Tests;
 use crate::spec::{Filter, Spec};
 use crate::walk::layers::{Confirming, EmptyWalk, Filtering, confirmed_damage};
-use crate::walk::watch::Reading;
-use crate::walk::{Begin, Carry, Eof, Hits, Lookup, Opening, Options, Part, UnprovenPolicy, Walk};
+use crate::walk::sidecar::{Reading, SidecarWalk, judge_hits};
+use crate::walk::{Begin, Carry, Eof, Hits, Lookup, Opening, Options, Part, Walk};
 
 /// Where a walk begins.
 #[derive(Clone, Copy, Debug, Default)]
@@ -85,9 +86,6 @@ impl Format {
     ) -> Result<Box<dyn Walk>> {
         let columns = self.columns(options.dialect);
         let rest = options.filter.rest(self, columns)?;
-        if let Some(parity) = &options.parity {
-            parity.check_source(&*source)?;
-        }
         if options.prune && options.filter.is_contradictory() {
             return Ok(Box::new(EmptyWalk::new(self, &*source)));
         }
@@ -100,14 +98,11 @@ impl Format {
         };
         let prunes = options.prune && !options.filter.is_empty();
         let begins = matches!(opening.begin, Begin::Beginning);
+        let reading = Reading::new(options, &opening);
         let walk = if prunes && begins {
             (self.lookup)(source.clone(), options)?.range(&options.filter)?
         } else {
             (self.walk)(source.clone(), options, opening)?
-        };
-        let reading = Reading {
-            is_whole: begins && !prunes,
-            ..options.reading(opening.unproven)
         };
         Ok(layered(
             around(walk, options),
@@ -125,9 +120,6 @@ impl Format {
         options: &Options,
     ) -> Result<Box<dyn Lookup>> {
         options.filter.check(self, self.columns(options.dialect))?;
-        if let Some(parity) = &options.parity {
-            parity.check_source(&*source)?;
-        }
         Ok(Box::new(OpenLookup {
             format: self,
             identifier: self.identifying(options.dialect).collect(),
@@ -154,10 +146,7 @@ fn layered(
     source: Arc<dyn Source>,
 ) -> Box<dyn Walk> {
     let walk = Filtering::around(walk, rest);
-    let walk = match &options.parity {
-        Some(parity) => parity.clone().watch(walk, reading),
-        None => walk,
-    };
+    let walk = SidecarWalk::around(walk, ProtectedSource::of(&*source), options, reading);
     match source.is_replaceable() {
         true => Confirming::around(walk, source),
         false => walk,
@@ -175,10 +164,6 @@ struct OpenLookup {
 }
 
 impl OpenLookup {
-    fn reading(&self) -> Reading {
-        self.options.reading(UnprovenPolicy::default())
-    }
-
     /// What was found, or the damage that was met. An object that was replaced meanwhile has neither.
     fn confirmed<T>(&self, found: Result<T>) -> Result<T> {
         match self.source.is_replaceable() {
@@ -189,8 +174,12 @@ impl OpenLookup {
 
     fn hits(&self, ids: &[RecordId]) -> Result<Hits> {
         let hits = self.own.get(ids)?;
-        match &self.options.parity {
-            Some(parity) => parity.judge_hits(hits, self.reading()),
+        match ProtectedSource::of(&*self.source) {
+            Some(protected) => judge_hits(protected, &self.options, hits, || {
+                let begin = Begin::Beginning.into();
+                let walk = (self.format.walk)(self.source.clone(), &self.options, begin)?;
+                Ok(walk.checked())
+            }),
             None => Ok(hits),
         }
     }
@@ -225,8 +214,9 @@ impl Lookup for OpenLookup {
             ));
         }
         let walk = self.confirmed(self.own.range(filter))?;
+        let reading = Reading::of_lookup(&self.options);
         let source = self.source.clone();
-        Ok(layered(walk, rest, &self.options, self.reading(), source))
+        Ok(layered(walk, rest, &self.options, reading, source))
     }
 }
 

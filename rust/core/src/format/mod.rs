@@ -6,7 +6,6 @@ pub mod chunked;
 mod detect;
 mod growth;
 pub mod oplog;
-mod parity;
 mod part;
 pub mod sealed;
 pub mod tenant;
@@ -18,7 +17,6 @@ use std::sync::Arc;
 pub use detect::{Detection, detect, resolve};
 pub(crate) use detect::{is_sidecar, is_text, magic_of, of_sidecar, other_content};
 pub use growth::identity;
-pub use parity::{with_parity, with_parity_since};
 pub use part::split;
 
 use crate::engine::append;
@@ -33,8 +31,7 @@ pub use crate::record::{
 use crate::source::{FileSource, Source};
 pub use crate::spec::{Dialect, Filter, FormatOption, OptionKind, Setting, Spec};
 pub use crate::walk::{
-    Carry, Eof, Hits, IndexSource, Interrupt, Lookup, Options, ParityCheck, Part, Step, Unproven,
-    Walk,
+    Carry, Eof, Hits, IndexSource, Interrupt, Lookup, Options, Part, Step, Unproven, Walk,
 };
 
 // One list of the types that may be a `dyn Writer`.

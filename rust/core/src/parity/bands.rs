@@ -371,6 +371,18 @@ impl Bands {
         })
     }
 
+    /// What is known of the bands that have bytes of a range, and were judged.
+    pub(crate) fn found_in(&self, range: &Range<u64>) -> Vec<Arc<Found>> {
+        let state = self.lock();
+        let known = state.known.get(self.places_of(range));
+        let known = known.or_bug_default("the bands of a range");
+        let found = known.iter().filter_map(|known| match known {
+            Verified::Band(found) => Some(found.clone()),
+            Verified::None | Verified::Blocks(_) => None,
+        });
+        found.collect()
+    }
+
     /// The bands that have bytes of a range.
     fn places_of(&self, range: &Range<u64>) -> Range<usize> {
         let first = self.places.partition_point(|own| own.end <= range.start);

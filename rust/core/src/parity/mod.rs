@@ -41,10 +41,10 @@ mod judge;
 mod known;
 mod layout;
 mod ledger;
+mod protected;
 mod repair;
 mod report;
 
-pub(crate) use bands::Bands;
 pub use bytes::Files;
 pub use change::Change;
 pub use encode::protect;
@@ -53,5 +53,6 @@ pub use judge::WorstGroup;
 pub(crate) use layout::MAGIC;
 pub use layout::{Parameters, Set};
 pub use ledger::{Cause, FileKind, FileSpan, LostRange, SidecarKind, SidecarSpan};
+pub use protected::ProtectedSource;
 pub use repair::repair;
 pub use report::{FrameSpan, Options, Outcome, Refused, Report, verify};

@@ -63,6 +63,7 @@ impl Field {
 pub struct Record {
     columns: &'static [Column],
     position: u64,
+    end: u64,
     timestamp: Option<i64>,
     cause: Option<Cause>,
     weight: usize,
@@ -91,6 +92,7 @@ impl Record {
         Self {
             columns,
             position: rows.position(row),
+            end: rows.end(row),
             timestamp: rows.timestamp(row),
             cause: rows.cause(row),
             weight: rows.weight(row),
@@ -188,6 +190,10 @@ impl Rows for &OwnedRows {
 
     fn position(&self, row: usize) -> u64 {
         self.rows[row].position
+    }
+
+    fn end(&self, row: usize) -> u64 {
+        self.rows[row].end
     }
 
     fn value(&self, row: usize) -> &[u8] {

@@ -19,6 +19,9 @@ pub trait Rows: Own {
     /// The record's offset in its file. For a record in a compressed chunk, the chunk's offset.
     fn position(&self, row: usize) -> u64;
 
+    /// The offset after the record's last byte. For a record in a compressed chunk, that after the chunk.
+    fn end(&self, row: usize) -> u64;
+
     /// The record's body; empty if it has none.
     fn value(&self, row: usize) -> &[u8];
 

@@ -10,6 +10,7 @@ mod tail;
 mod unchanged;
 mod window;
 
+use std::any::Any;
 use std::io::ErrorKind;
 use std::path::Path;
 use std::sync::Arc;
@@ -19,7 +20,7 @@ pub use bound::{Bound, SaidBy};
 pub(crate) use bound::{BoundSource, expected_len};
 pub(crate) use broken::up_to_page;
 pub use capped::CappedSource;
-pub(crate) use capped::PatchedSource;
+pub(crate) use capped::{PatchedSource, uncompared};
 pub use file::{FileSource, open_regular};
 pub(crate) use memory::out_of_bounds;
 pub use memory::{BytesSource, MappedSource};
@@ -105,25 +106,37 @@ pub trait Source: Send + Sync {
         None
     }
 
-    /// Which file and parity sidecar this is a view of, that were opened [together](crate::format::with_parity): an address. `None` for
-    /// others.
+    /// The [file](crate::parity::ProtectedSource) that this is, or is a part of, if that is read by its parity sidecar.
     #[doc(hidden)]
-    fn covered(&self) -> Option<usize> {
+    fn covered(&self) -> Option<Arc<dyn Any + Send + Sync>> {
         None
     }
 }
 
-/// What a source passes on to the one that it wraps, its field `source`: all that says which file it is, and with `bound` how far that
-/// has to reach.
+/// What a source passes on to the one that it wraps, its field `source`: which file it is, with `bound` how far that has to reach, and
+/// unless its bytes are `other` ones by which sidecar it is read.
 macro_rules! passed_on {
     (bound) => {
         passed_on!();
-
+        passed_on!(only bound);
+    };
+    (bound, other) => {
+        passed_on!(only bound);
+        passed_on!(other);
+    };
+    (only bound) => {
         fn bound(&self) -> Option<$crate::source::Bound> {
             self.source.bound()
         }
     };
     () => {
+        passed_on!(other);
+
+        fn covered(&self) -> Option<Arc<dyn std::any::Any + Send + Sync>> {
+            self.source.covered()
+        }
+    };
+    (other) => {
         fn path(&self) -> Option<&Path> {
             self.source.path()
         }
@@ -140,10 +153,6 @@ macro_rules! passed_on {
             self.source.confirm()
         }
 
-        fn covered(&self) -> Option<usize> {
-            self.source.covered()
-        }
-
         fn is_written(&self) -> Result<bool> {
             self.source.is_written()
         }
@@ -152,7 +161,7 @@ macro_rules! passed_on {
 pub(crate) use passed_on;
 
 /// Refuses to read beyond the end of a source that ends before the one that it wraps.
-fn check_within(source: &dyn Source, offset: u64, len: usize) -> Result<()> {
+pub(crate) fn check_within(source: &dyn Source, offset: u64, len: usize) -> Result<()> {
     match offset.saturating_add(len as u64) > source.len() {
         true => Err(out_of_bounds(source, offset, len)),
         false => Ok(()),

@@ -7,6 +7,7 @@ mod diagnosis;
 mod index;
 mod ledger;
 mod paths;
+mod proof;
 mod protect;
 mod recover;
 mod repair;

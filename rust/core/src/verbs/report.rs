@@ -2,6 +2,7 @@
 
 use std::ops::Deref;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
@@ -10,8 +11,8 @@ use super::serialized::format;
 use crate::error::Result;
 use crate::ledger::Summary;
 use crate::os_paths as paths;
-use crate::parity::{self, FileKind, Outcome};
-use crate::source::{Source, expected_len};
+use crate::parity::{self, FileKind, Outcome, ProtectedSource};
+use crate::source::{Source, expected_len, uncompared};
 use crate::spec::Spec;
 use crate::walk::{Options, Walk, sum_up};
 
@@ -28,7 +29,7 @@ pub struct Report {
     pub summary: Summary,
     /// The diagnoses of the first of them, in the same order. Empty unless [`diagnose`](super::diagnose) was called.
     pub diagnoses: Vec<Diagnosis>,
-    /// What the file's parity sidecar says. `None` unless the file was verified [with one](crate::format::with_parity).
+    /// What the file's parity sidecar says. `None` unless the file was verified [by one](parity::ProtectedSource).
     pub parity: Option<ParityReport>,
 }
 
@@ -47,16 +48,13 @@ pub struct ParityReport {
 }
 
 impl ParityReport {
-    /// The report of what a file was checked by. Reads what was not read yet.
-    fn of(options: &Options) -> Result<Option<Self>> {
-        let Some(check) = options.parity() else {
-            return Ok(None);
-        };
-        Ok(Some(Self {
-            report: check.report()?,
-            sidecar: check.sidecar().map(Path::to_path_buf),
-            is_of_an_earlier_state: check.is_of_an_earlier_state()?,
-        }))
+    /// Reads what was not read yet of a file and its sidecar.
+    pub(super) fn of(protected: &ProtectedSource, options: &Options) -> Result<Self> {
+        Ok(Self {
+            report: protected.report(|| options.poll())?,
+            sidecar: protected.sidecar().map(Path::to_path_buf),
+            is_of_an_earlier_state: false,
+        })
     }
 
     /// The result as a whole. A sidecar of an earlier state of the file is refused.
@@ -130,10 +128,15 @@ impl Report {
         self.summary.close();
     }
 
-    /// Adds what the file's parity sidecar says.
-    pub(super) fn add_parity(&mut self, options: &Options) -> Result<()> {
-        self.parity = ParityReport::of(options)?;
-        Ok(())
+    /// The bytes that the report is on, of the source that was verified.
+    pub(super) fn as_it_was_read(&self, source: &Arc<dyn Source>) -> Arc<dyn Source> {
+        let is_earlier = |own: &ParityReport| own.is_of_an_earlier_state;
+        match ProtectedSource::of(&**source) {
+            Some(protected) if self.parity.as_ref().is_some_and(is_earlier) => {
+                protected.file().clone()
+            }
+            _ => uncompared(source),
+        }
     }
 
     /// Adds the report on another [part](crate::format::Part) of the same file. The reports on all parts, in any order,

@@ -5,13 +5,14 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
+use super::proof::proof;
 use super::{ParityReport, Report};
 use crate::engine::{Format, Start};
 use crate::error::{Error, Result};
-use crate::format::{open, resolve, split};
+use crate::format::{by_name, open, resolve, split};
 use crate::limits::LIMITS;
-use crate::parity::Bands;
-use crate::source::Source;
+use crate::parity::ProtectedSource;
+use crate::source::{Source, uncompared};
 use crate::spec::Filter;
 use crate::sync::{self, Condvar, Mutex, MutexGuard};
 use crate::walk::{Interrupt, Options, Part, Step, part_bytes};
@@ -32,8 +33,7 @@ pub fn verify(
     options: &Options,
     progress: impl FnMut(u64) -> Result<()>,
 ) -> Result<Report> {
-    let (format, options) = for_verifying(&*source, options)?;
-    verify_whole(source, format, &options, progress)
+    verify_in_parts(source, options, 1, u64::MAX, progress)
 }
 
 /// As [`verify`], with several threads, if the file has [parts](crate::format::split) of 1 MiB or more. The report is
@@ -76,10 +76,35 @@ pub fn verify_in_parts(
         match crew.verify(threads, &mut progress) {
             // A part's refusal or limit says nothing about the whole file.
             Err(Error::Usage(_) | Error::Limit { .. }) => {}
-            done => return done,
+            done => return by_sidecar(done?, &source, &options, progress),
         }
     }
-    verify_whole(source, format, &options, progress)
+    let report = verify_whole(source.clone(), format, &options, &mut progress)?;
+    by_sidecar(report, &source, &options, progress)
+}
+
+/// Adds what the sidecar says, if the file is read by one. If that is of an earlier state of the file, the report is on the file as it is.
+fn by_sidecar(
+    mut report: Report,
+    source: &Arc<dyn Source>,
+    options: &Options,
+    progress: impl FnMut(u64) -> Result<()>,
+) -> Result<Report> {
+    let Some(protected) = ProtectedSource::of(&**source) else {
+        return Ok(report);
+    };
+    let mut parity = ParityReport::of(&protected, options)?;
+    let changed = protected.all_differences(|| options.poll())?.restored;
+    let (file, format) = (protected.file(), by_name(report.format.name)?);
+    if !changed.is_empty() {
+        let proof = proof([file, &uncompared(source)], &changed, format, options)?;
+        parity.is_of_an_earlier_state = proof.against.is_some();
+    }
+    if parity.is_of_an_earlier_state {
+        report = verify_whole(file.clone(), format, options, progress)?;
+    }
+    report.parity = Some(parity);
+    Ok(report)
 }
 
 fn for_verifying(source: &dyn Source, options: &Options) -> Result<(&'static Format, Options)> {
@@ -106,7 +131,6 @@ fn verify_whole(
         progress(walk.offset())?;
     }
     report.note(&*walk);
-    report.add_parity(options)?;
     Ok(report)
 }
 
@@ -123,20 +147,16 @@ pub fn verify_parity(
     mut progress: impl FnMut(u64) -> Result<()>,
 ) -> Result<ParityReport> {
     let bytes = file.len();
-    let bands = Bands::open(file, sidecar)?;
-    for covered in bands.covered() {
+    let protected = ProtectedSource::open(file, sidecar)?;
+    for covered in protected.covered() {
         options.poll()?;
         let end = covered.end.min(bytes);
-        bands.judge(covered)?;
+        protected.differences(&covered)?;
         progress(end)?;
     }
-    let report = bands.report(|| options.poll())?;
+    let report = ParityReport::of(&protected, options)?;
     progress(bytes)?;
-    Ok(ParityReport {
-        sidecar: bands.sidecar().path().map(Path::to_path_buf),
-        is_of_an_earlier_state: false,
-        report,
-    })
+    Ok(report)
 }
 
 /// The error that a strict walk of a damaged file raises.
@@ -237,11 +257,7 @@ impl<'a> Threads<'a> {
         let results = results.unwrap_or_else(PoisonError::into_inner);
         match results.failed {
             Some((_, error)) => Err(error),
-            None => {
-                let mut report = results.report;
-                report.add_parity(self.caller)?;
-                Ok(report)
-            }
+            None => Ok(results.report),
         }
     }
 

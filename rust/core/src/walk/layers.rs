@@ -192,6 +192,10 @@ impl Rows for SelectedRows<'_> {
         self.rows.position(self.selected[row])
     }
 
+    fn end(&self, row: usize) -> u64 {
+        self.rows.end(self.selected[row])
+    }
+
     fn value(&self, row: usize) -> &[u8] {
         self.rows.value(self.selected[row])
     }
@@ -295,6 +299,10 @@ impl Rows for NoRows {
     }
 
     fn position(&self, _: usize) -> u64 {
+        0
+    }
+
+    fn end(&self, _: usize) -> u64 {
         0
     }
 

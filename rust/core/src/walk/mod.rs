@@ -6,8 +6,8 @@ pub(crate) mod layers;
 mod lookup;
 mod options;
 pub(crate) mod part;
+pub(crate) mod sidecar;
 pub(crate) mod stream;
-pub(crate) mod watch;
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -25,8 +25,6 @@ pub use lookup::{Hits, Lookup, Unproven};
 pub use options::{IndexSource, Interrupt, Options};
 pub use part::Part;
 pub(crate) use part::part_bytes;
-pub use watch::ParityCheck;
-pub(crate) use watch::{Reading, Watch};
 
 /// The outcome of a step of a walk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

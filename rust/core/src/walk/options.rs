@@ -5,8 +5,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use super::watch::{ParityCheck, Reading, Watch};
-use super::{Eof, UnprovenPolicy};
+use super::Eof;
 use crate::checksum::Key;
 #[cfg(feature = "faults")]
 use crate::disk::Disk;
@@ -94,8 +93,6 @@ pub struct Options {
     pub interrupt: Option<Interrupt>,
     disk: DiskRef,
     settings: Settings,
-    /// What the file is checked by that is read with these options, if it has a parity sidecar.
-    pub(crate) parity: Option<Arc<dyn Watch>>,
     /// Whether records that the sidecar restores are emitted.
     pub(crate) repair: bool,
 }
@@ -132,39 +129,15 @@ impl Options {
     }
 
     /// Whether to emit records that a parity sidecar restores. Otherwise they are damage. Without a
-    /// [sidecar](crate::format::with_parity) it changes nothing.
+    /// [sidecar](crate::parity::ProtectedSource) it changes nothing.
     #[must_use]
     pub fn repair(mut self, repair: bool) -> Self {
         self.repair = repair;
         self
     }
 
-    /// What the file is checked by, if it is read [with a parity sidecar](crate::format::with_parity).
-    #[must_use]
-    pub fn parity(&self) -> Option<&dyn ParityCheck> {
-        let check = self.parity.as_deref()?;
-        Some(check)
-    }
-
-    /// These options, for the file as it is.
-    #[must_use]
-    pub fn without_parity(mut self) -> Self {
-        self.parity = None;
-        self
-    }
-
     pub(crate) fn bytes(&self, option: &FormatOption) -> u64 {
         self.settings.bytes(option)
-    }
-
-    /// How a walk is compared with the sidecar.
-    pub(crate) const fn reading(&self, unproven: UnprovenPolicy) -> Reading {
-        Reading {
-            strict: self.strict,
-            repairs: self.repair,
-            unproven,
-            is_whole: false,
-        }
     }
 
     /// Asks whether to stop.
@@ -196,7 +169,6 @@ impl Default for Options {
             interrupt: None,
             disk: DiskRef::default(),
             settings: Settings::default(),
-            parity: None,
             repair: false,
         }
     }

@@ -7,6 +7,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyList};
 use seglake::columns::{self, Limits, Selection, UuidType};
 use seglake::format::{Start, Walk};
+use seglake::parity::ProtectedSource;
 use seglake::verbs;
 
 use super::Reader;
@@ -173,8 +174,8 @@ impl Reader {
     ) -> PyResult<Bound<'py, PyBytes>> {
         self.shared.check_open()?;
         let size = self.source.len();
-        let file = self.options.parity().filter(|_| !restored);
-        let source = file.map_or(&self.source, |check| check.file());
+        let file = ProtectedSource::of(&*self.source).filter(|_| !restored);
+        let source = file.as_ref().map_or(&self.source, |own| own.file());
         let start_there = start.min(source.len());
         let len = end
             .checked_sub(start)

@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use super::group::Extent;
-use super::layout::{MIN_HEADER_BYTES, UUID_BYTES, type_of};
+use super::layout::{CHECKSUM_BYTES, MIN_HEADER_BYTES, UUID_BYTES, type_of};
 use crate::bug::OrBug;
 use crate::cursor::Cursor;
 use crate::own::Own;
@@ -97,6 +97,11 @@ impl Rows for ActiveRows<'_> {
 
     fn position(&self, row: usize) -> u64 {
         self.base + self.record(row).0 as u64
+    }
+
+    fn end(&self, row: usize) -> u64 {
+        let (offset, hashed) = self.record(row);
+        self.base + (offset + hashed + CHECKSUM_BYTES) as u64
     }
 
     fn value(&self, row: usize) -> &[u8] {

@@ -176,9 +176,10 @@ pub(super) struct Place {
     pub(super) len: usize,
 }
 
-/// Records of the chunk at `position`.
+/// Records of one chunk.
 pub(super) struct ChunkRows<'a> {
-    pub(super) position: u64,
+    /// The bytes of the chunk in the file.
+    pub(super) chunk: &'a Range<u64>,
     pub(super) content: &'a [u8],
     pub(super) records: &'a [Place],
 }
@@ -206,7 +207,11 @@ impl Rows for ChunkRows<'_> {
     }
 
     fn position(&self, _: usize) -> u64 {
-        self.position
+        self.chunk.start
+    }
+
+    fn end(&self, _: usize) -> u64 {
+        self.chunk.end
     }
 
     fn value(&self, row: usize) -> &[u8] {

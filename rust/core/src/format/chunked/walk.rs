@@ -1,5 +1,6 @@
 //! The walk: header, payload, padding, header. Damage reaches as far as the rules say.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use super::FORMAT;
@@ -27,7 +28,8 @@ pub(super) struct ChunkedScan {
     /// The chunk of that content.
     pub(super) emitting: Option<Emitting>,
     tiling: Tiling,
-    position: u64,
+    /// The bytes of the chunk that the records are in.
+    chunk: Range<u64>,
     records: Vec<Place>,
     chunks: Vec<Item>,
     spans: Vec<Span>,
@@ -69,7 +71,7 @@ impl ChunkedScan {
             search: Search::default(),
             content: Vec::new(),
             emitting: None,
-            position: 0,
+            chunk: 0..0,
             records: Vec::new(),
             chunks: Vec::new(),
             spans: Vec::new(),
@@ -184,7 +186,7 @@ impl ChunkedScan {
         }
         emitting.next(&self.input, &self.bounds, &self.content, &mut self.records)?;
         let (position, header, done) = (emitting.position, emitting.header, emitting.done);
-        self.position = position;
+        self.chunk = position..header.payload_end(position);
         if !emitting.is_done() {
             self.state.emitted = done;
             return Ok(());
@@ -194,7 +196,7 @@ impl ChunkedScan {
         self.state.end = header.end();
         self.state.fate = None;
         self.state.follow(true);
-        self.cover(header.payload_end(position), Kind::Chunk, None);
+        self.cover(self.chunk.end, Kind::Chunk, None);
         self.chunks.extend(Item::of(&header, position));
         Ok(())
     }
@@ -353,7 +355,7 @@ impl Scan for ChunkedScan {
 
     fn rows(&self) -> ChunkRows<'_> {
         ChunkRows {
-            position: self.position,
+            chunk: &self.chunk,
             content: &self.content,
             records: &self.records,
         }

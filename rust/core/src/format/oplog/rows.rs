@@ -141,6 +141,10 @@ impl Rows for OplogRows<'_> {
         self.record(row).position
     }
 
+    fn end(&self, row: usize) -> u64 {
+        self.record(row).end()
+    }
+
     fn value(&self, row: usize) -> &[u8] {
         let record = self.record(row);
         match self.bodies {

@@ -71,6 +71,10 @@ impl<B: Bodies> Rows for SealedRows<'_, B> {
         self.message(row).0.position
     }
 
+    fn end(&self, row: usize) -> u64 {
+        self.message(row).0.end()
+    }
+
     fn value(&self, row: usize) -> &[u8] {
         let (message, bytes) = self.message(row);
         message.value_bytes(bytes)

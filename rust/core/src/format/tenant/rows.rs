@@ -93,6 +93,11 @@ impl Rows for TenantRows<'_> {
         self.message(row).0.position
     }
 
+    fn end(&self, row: usize) -> u64 {
+        let (message, _) = self.message(row);
+        message.position + MESSAGE_HEADER_BYTES + u64::from(message.len)
+    }
+
     fn value(&self, row: usize) -> &[u8] {
         self.body(self.message(row).0)
     }

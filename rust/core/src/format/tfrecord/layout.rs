@@ -13,6 +13,8 @@ use crate::walk::Options;
 /// The length and its checksum.
 pub(super) const HEADER_BYTES: usize = 12;
 const CRC_BYTES: usize = 4;
+/// What a record has beside its data.
+pub(super) const FRAMING_BYTES: u64 = (HEADER_BYTES + CRC_BYTES) as u64;
 
 /// A checksum of a file: a CRC-32C, rotated and with a constant added, so that zeros are not a record.
 const fn masked(crc: u32) -> u32 {
@@ -47,8 +49,7 @@ impl Header {
 
     /// The length of the whole record in bytes. No file is as long as the greatest one.
     pub(super) const fn total(&self) -> u64 {
-        self.length
-            .saturating_add((HEADER_BYTES + CRC_BYTES) as u64)
+        self.length.saturating_add(FRAMING_BYTES)
     }
 }
 

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use super::layout::{HEADER_BYTES, Header, data, header};
+use super::layout::{FRAMING_BYTES, HEADER_BYTES, Header, data, header};
 use crate::cursor::Cursor;
 use crate::error::{Error, Finding, Result};
 use crate::ledger::{Cause, Fate};
@@ -225,6 +225,11 @@ impl Rows for TfRecordRows<'_> {
 
     fn position(&self, row: usize) -> u64 {
         self.records[row].0
+    }
+
+    fn end(&self, row: usize) -> u64 {
+        let (at, length) = self.records[row];
+        at + length + FRAMING_BYTES
     }
 
     fn value(&self, row: usize) -> &[u8] {

@@ -78,9 +78,9 @@ pub fn diagnose(
         return Ok(Vec::new());
     }
     // What is restored is known. What is not is diagnosed in the file that it would be part of.
+    let source = &report.as_it_was_read(source);
     let options = options
         .clone()
-        .without_parity()
         .format(report.format)
         .strict(false)
         .values(false)

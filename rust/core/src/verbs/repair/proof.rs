@@ -5,57 +5,45 @@ use std::path::Path;
 use std::sync::Arc;
 
 use super::plan::Plan;
-use crate::engine::{Format, Start, has_same_records};
+use crate::engine::{Format, Start};
 use crate::error::{Error, Result, name};
 use crate::format::{open, resolve};
-use crate::ledger::Span;
 use crate::record::Checked;
-use crate::source::{FileSource, PatchedSource, Source};
+use crate::source::{FileSource, Source};
 use crate::spec::Filter;
-use crate::verbs::Ledger;
+use crate::verbs::proof::{is_sound, proof};
 use crate::walk::{Eof, Options, Step};
-
-/// With how many changed bytes a unit is compared with itself. What changes more of it is taken for other records.
-const MOST_PATCHES: usize = 1 << 20;
 
 /// Refuses changes to bytes of records that checksums of the file's own format prove. Gives whether there is a record
 /// that they prove.
 ///
 /// # Errors
 /// [`Error::Usage`]; [`Error::Io`].
-pub(super) fn refuse_proven(file: &FileSource, plan: &Plan, options: &Options) -> Result<bool> {
+pub(super) fn refuse_proven(
+    file: &FileSource,
+    plan: &Arc<Plan>,
+    options: &Options,
+) -> Result<bool> {
     let Some(format) = format_of(file, plan, options)? else {
         return Ok(false);
     };
-    let options = options.clone().format(format).strict(false).values(false);
-    let own = Own {
-        file,
-        plan,
-        source: Arc::new(file.again()?.up_to(file.len())),
-        format,
-        options: options.filter(Filter::default()).eof(Eof::Final),
+    let own: Arc<dyn Source> = Arc::new(file.again()?.up_to(file.len()));
+    let repaired = Patched {
+        file: file.again()?.up_to(file.len()),
+        plan: plan.clone(),
     };
-    let walk = open(own.source.clone(), &own.options, Start::Beginning)?;
-    if walk.checked() != Checked::Checksum {
-        return Ok(false);
-    }
-    let mut is_proven = false;
-    for span in Ledger::new(own.source.clone(), &own.options)? {
-        let span = span?;
-        if !is_sound(&span) {
-            continue;
-        }
-        if own.is_changed(&span)? {
-            return Err(Error::Usage(format!(
-                "{}: the sidecar has other bytes for the record from {} to {}, which its own checksum proves: the sidecar is probably of an earlier state of the file. Nothing was changed. If the file is right, protect it with `as_it_is`, which begins a new sidecar. If the sidecar is right, `force` repairs the file all the same",
-                name(&file.path().map(Into::into)),
-                span.start,
-                span.end
-            )));
-        }
-        is_proven = true;
-    }
-    Ok(is_proven)
+    let repaired: Arc<dyn Source> = Arc::new(repaired);
+    let changed: Vec<_> = plan.file.iter().map(|own| own.start..own.end()).collect();
+    let proof = proof([&own, &repaired], &changed, format, options)?;
+    let Some(record) = proof.against else {
+        return Ok(proof.is_any);
+    };
+    Err(Error::Usage(format!(
+        "{}: the sidecar has other bytes for the record from {} to {}, which its own checksum proves: the sidecar is probably of an earlier state of the file. Nothing was changed. If the file is right, protect it with `as_it_is`, which begins a new sidecar. If the sidecar is right, `force` repairs the file all the same",
+        name(&file.path().map(Into::into)),
+        record.start,
+        record.end
+    )))
 }
 
 /// Whether checksums of the file's own format prove a record once it is repaired. If they prove none before, their records or they
@@ -92,47 +80,6 @@ pub(super) fn is_proven_once_repaired(
         }
     }
     Ok(false)
-}
-
-/// A file, read by its own format.
-struct Own<'a> {
-    file: &'a FileSource,
-    plan: &'a Plan,
-    source: Arc<dyn Source>,
-    format: &'static Format,
-    options: Options,
-}
-
-impl Own<'_> {
-    /// Whether the plan changes a record of a sound unit. Other bytes may be the same records, where checksums are not of the bytes.
-    fn is_changed(&self, unit: &Span) -> Result<bool> {
-        let plan = &self.plan.file;
-        let first = plan.partition_point(|range| range.end() <= unit.start);
-        let ranges = plan.iter().skip(first);
-        let (mut old, mut new, mut patches) = (Vec::new(), Vec::new(), Vec::new());
-        for range in ranges.take_while(|range| range.start < unit.end) {
-            self.plan.read(range, &mut new)?;
-            old.resize(new.len(), 0);
-            self.file.read_exact_at(range.start, &mut old)?;
-            let pairs = old.iter().zip(&new).zip(range.start..);
-            let changed = pairs.filter(|((old, new), _)| old != new);
-            let within = changed.filter(|(_, at)| (unit.start..unit.end).contains(at));
-            patches.extend(within.map(|((_, new), at)| (at, *new)));
-            if patches.len() > MOST_PATCHES {
-                return Ok(true);
-            }
-        }
-        if patches.is_empty() {
-            return Ok(false);
-        }
-        let patched = Arc::new(PatchedSource::new(self.source.clone(), patches));
-        let files = [self.source.clone(), patched as Arc<dyn Source>];
-        Ok(!has_same_records(files, self.format, &self.options, unit)?)
-    }
-}
-
-fn is_sound(span: &Span) -> bool {
-    span.cause.is_none() && span.kind.is_unit()
 }
 
 /// The format of the file; if its bytes do not tell, that of the repaired one.

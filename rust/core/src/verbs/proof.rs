@@ -1,20 +1,99 @@
-//! Whether a unit has the same records in two files.
+//! What a file proves by the checksums of its own format, against what its sidecar would restore.
 
+use std::ops::Range;
 use std::sync::Arc;
 
-use super::Format;
+use super::Ledger;
+use crate::engine::{Format, Start};
 use crate::error::Result;
+use crate::format::open;
 use crate::ledger::Span;
+use crate::record::Checked;
+use crate::saturating::saturating_usize;
 use crate::source::Source;
 use crate::spec::Filter;
 use crate::walk::{Begin, Eof, Options, Step, Walk};
+
+/// How much of a unit is compared at once, in bytes.
+const PIECE_BYTES: u64 = 64 << 10;
+
+/// What the checksums of a file's own format prove.
+#[derive(Default)]
+pub(super) struct Proof {
+    /// The first record, or unit of records, that is proven and is another one where the sidecar restores the file. The sidecar is of an
+    /// earlier state of the file then.
+    pub(super) against: Option<Span>,
+    /// Whether any record before that is proven.
+    pub(super) is_any: bool,
+}
+
+/// Compares a file with how its sidecar restores it, which changes these ranges. Ascending.
+///
+/// # Errors
+/// [`Error::Io`](crate::Error::Io); [`Error::Interrupted`](crate::Error::Interrupted).
+pub(super) fn proof(
+    [file, restored]: [&Arc<dyn Source>; 2],
+    changed: &[Range<u64>],
+    format: &'static Format,
+    options: &Options,
+) -> Result<Proof> {
+    let options = options.clone().format(format).strict(false).values(false);
+    let options = options.filter(Filter::default()).eof(Eof::Final);
+    let mut proof = Proof::default();
+    let walk = open(file.clone(), &options, Start::Beginning)?;
+    if walk.checked() != Checked::Checksum {
+        return Ok(proof);
+    }
+    for span in Ledger::new(file.clone(), &options)? {
+        let span = span?;
+        if !is_sound(&span) {
+            continue;
+        }
+        let first = changed.partition_point(|range| range.end <= span.start);
+        let ranges = changed.iter().skip(first);
+        let ranges = ranges.take_while(|range| range.start < span.end);
+        let mut within = ranges.map(|own| own.start.max(span.start)..own.end.min(span.end));
+        let differs = within.try_fold(false, |differs, own| {
+            Result::Ok(differs || differ([file, restored], own)?)
+        })?;
+        let files = || [file.clone(), restored.clone()];
+        if differs && !has_same_records(files(), format, &options, &span)? {
+            proof.against = Some(span);
+            break;
+        }
+        proof.is_any = true;
+    }
+    Ok(proof)
+}
+
+pub(super) fn is_sound(span: &Span) -> bool {
+    span.cause.is_none() && span.kind.is_unit()
+}
+
+/// Whether two files have other bytes in a range that both have.
+fn differ(files: [&Arc<dyn Source>; 2], range: Range<u64>) -> Result<bool> {
+    let mut at = range.start;
+    while at < range.end {
+        let len = (range.end - at).min(PIECE_BYTES);
+        let mut pieces = [(); 2].map(|()| vec![0; saturating_usize(len)]);
+        for (file, piece) in files.iter().zip(&mut pieces) {
+            file.read_exact_at(at, piece)?;
+        }
+        let [one, other] = pieces;
+        if one != other {
+            return Ok(true);
+        }
+        at += len;
+    }
+    Ok(false)
+}
 
 /// Whether a unit of records is sound in both of two files, and has the same records there. Its bytes may differ only in a format with
 /// checksums of records and not of the bytes that these are compressed to; in others this is false if they do.
 ///
 /// # Errors
 /// Those of opening the files and of [`Walk::step`].
-pub(crate) fn has_same_records(
+fn has_same_records(
     files: [Arc<dyn Source>; 2],
     format: &Format,
     options: &Options,
@@ -23,13 +102,7 @@ pub(crate) fn has_same_records(
     if format.has_plain_values {
         return Ok(false);
     }
-    let options = options
-        .clone()
-        .without_parity()
-        .strict(false)
-        .values(true)
-        .filter(Filter::default())
-        .eof(Eof::Final);
+    let options = options.clone().values(true);
     let [first, second] = files.map(|file| Records::open(file, format, &options, unit));
     let (mut first, mut second) = (first?, second?);
     loop {

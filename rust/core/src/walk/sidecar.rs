@@ -1,0 +1,660 @@
+//! Reading by a parity sidecar: what a walk or a look-up finds in the file as it was covered is compared with what differs by now.
+
+use std::ops::Range;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use super::{
+    Begin, Carry, Hits, Opening, Options, SelectedRows, Step, Unproven, UnprovenPolicy, Walk,
+};
+use crate::bug::OrBug;
+use crate::error::{Damage, Error, Finding, Result, name};
+use crate::ledger::{Cause, Kind, RecordRun, Span};
+use crate::own::Own;
+use crate::parity::{self, FileSpan, ProtectedSource, Refused};
+use crate::record::{Checked, Rows};
+
+/// How a file is read that is compared with its sidecar.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Reading {
+    /// Whether damage is an error.
+    strict: bool,
+    /// Whether records that are restored are given.
+    repairs: bool,
+    /// What becomes of records that nothing proves, if reading is not strict.
+    unproven: UnprovenPolicy,
+    extent: Extent,
+}
+
+/// What of the file is read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Extent {
+    /// All of it, so that damage before what a walk met counts.
+    Whole,
+    /// A part, beside which others are read.
+    Part,
+    /// What is asked for.
+    Some,
+}
+
+impl Reading {
+    pub(crate) const fn new(options: &Options, opening: &Opening<'_>) -> Self {
+        let prunes = options.prune && !options.filter.is_empty();
+        Self {
+            strict: options.strict,
+            repairs: options.repair,
+            unproven: opening.unproven,
+            extent: match opening.begin {
+                Begin::Beginning if !prunes => Extent::Whole,
+                Begin::Part(_) => Extent::Part,
+                _ => Extent::Some,
+            },
+        }
+    }
+
+    pub(crate) fn of_lookup(options: &Options) -> Self {
+        Self {
+            extent: Extent::Some,
+            ..Self::new(options, &Opening::default())
+        }
+    }
+}
+
+/// What the sidecar says of records.
+struct Comparison {
+    protected: Arc<ProtectedSource>,
+    options: Options,
+    reading: Reading,
+    /// The first lost byte of a file without checksums, once anything of it is damaged: nothing proves what comes after it.
+    first_lost: Option<u64>,
+}
+
+impl Comparison {
+    fn new(protected: Arc<ProtectedSource>, options: &Options, reading: Reading) -> Self {
+        Self {
+            protected,
+            options: options.clone(),
+            reading,
+            first_lost: None,
+        }
+    }
+
+    /// Looks at a range, once all damage before it was met. `None` if nothing of it is to be told.
+    fn look(&mut self, checked: Checked, range: &Range<u64>) -> Result<Option<Found>> {
+        let differences = self.protected.differences(range)?;
+        let is_foreign = self.protected.refused() == Some(Refused::AnotherFile);
+        if !self.protected.is_damaged() || is_foreign && checked == Checked::Checksum {
+            return Ok(None);
+        }
+        if checked != Checked::Checksum && self.first_lost.is_none() {
+            let poll = || self.options.poll();
+            let lost = self.protected.all_differences(poll)?.lost;
+            self.first_lost = Some(match lost.first() {
+                Some(first) if self.reading.extent == Extent::Part => {
+                    return Err(self.no_parts(first.start));
+                }
+                Some(first) => first.start,
+                None => u64::MAX,
+            });
+        }
+        let is_empty = differences.is_empty();
+        let found = Found {
+            restored: differences.restored.into_iter().map(restored).collect(),
+            lost: differences.lost.iter().map(lost).collect(),
+            first_lost: self.first_lost,
+        };
+        let is_past_lost = found.first_lost.is_some_and(|first| first < range.end);
+        Ok((!is_empty || is_past_lost).then_some(found))
+    }
+
+    /// What is lost in one part decides what is given of those after it.
+    fn no_parts(&self, first: u64) -> Error {
+        Error::Usage(format!(
+            "{}: blocks are lost from offset {first} on, and the file has no checksums that prove what comes after them: it cannot be read in parts. Read it whole, or repair it",
+            name(&self.protected.file().path().map(PathBuf::from))
+        ))
+    }
+
+    /// The first range that a strict reading stops at.
+    fn failure(&self, found: &Found) -> Option<Span> {
+        let restored = found.restored.first().filter(|_| !self.reading.repairs);
+        let unproven = found
+            .lost
+            .iter()
+            .find(|span| found.unproven(span.start, span.end).is_some());
+        let first = restored.into_iter().chain(unproven);
+        first.min_by_key(|span| span.start).copied()
+    }
+
+    /// The error for a range that is not as it was covered.
+    fn damage(&self, span: &Span) -> Box<Damage> {
+        let Span {
+            start, end, cause, ..
+        } = *span;
+        let (expected, actual) = match span.kind {
+            Kind::Repaired => (
+                format!("the bytes that the parity sidecar has from {start} to {end}"),
+                "others",
+            ),
+            _ => (
+                "a block that the parity sidecar proves or restores".to_owned(),
+                "one that it does not",
+            ),
+        };
+        let finding = Finding::Parity {
+            cause: cause.or_bug_value("a cause of damage", Cause::ChecksumMismatch),
+            expected,
+            actual: actual.to_owned(),
+        };
+        Box::new(Damage::new(self.protected.file().path(), start, finding))
+    }
+}
+
+/// What differs in a range.
+struct Found {
+    restored: Vec<Span>,
+    lost: Vec<Span>,
+    /// From where on nothing is proven.
+    first_lost: Option<u64>,
+}
+
+impl Found {
+    fn restored_in(&self, start: u64, end: u64) -> &[Span] {
+        overlapping(&self.restored, start, end)
+    }
+
+    /// What a record or unit without checksums becomes that nothing proves.
+    fn unproven(&self, start: u64, end: u64) -> Option<Span> {
+        self.first_lost.filter(|first| *first < end).map(|_| Span {
+            start,
+            end,
+            kind: Kind::Corrupt,
+            cause: Some(Cause::ChecksumMismatch),
+        })
+    }
+}
+
+const fn restored(range: Range<u64>) -> Span {
+    Span {
+        start: range.start,
+        end: range.end,
+        kind: Kind::Repaired,
+        cause: Some(Cause::ChecksumMismatch),
+    }
+}
+
+const fn lost(span: &FileSpan) -> Span {
+    let cause = match span.cause {
+        Some(parity::Cause::Truncated) => Cause::LengthOutOfBounds,
+        _ => Cause::ChecksumMismatch,
+    };
+    Span {
+        start: span.start,
+        end: span.end,
+        kind: Kind::Corrupt,
+        cause: Some(cause),
+    }
+}
+
+/// The ranges of a sorted list, which do not overlap, that overlap the bytes from `start` to `end`.
+fn overlapping(spans: &[Span], start: u64, end: u64) -> &[Span] {
+    let first = spans.partition_point(|own| own.end <= start);
+    let last = spans.partition_point(|own| own.start < end);
+    spans
+        .get(first..last.max(first))
+        .or_bug_default("ranges of the list")
+}
+
+/// A walk of the file as it was covered. Ranges that are restored are `repaired`, and lost ones `corrupt` unless a checksum of the format
+/// proves them. Records that are not proven are left out; in strict reading they, and any such range, are the error.
+pub(crate) struct SidecarWalk {
+    walk: Box<dyn Walk>,
+    comparison: Comparison,
+    /// Whether the bytes before the first record were looked at.
+    has_begun: bool,
+    /// What was made of the last step, if anything of it is damaged.
+    seen: Option<Seen>,
+    /// How many records of the last step are restored, given or not.
+    repaired: u64,
+    /// A damaged range that the next step may extend.
+    held: Option<Span>,
+    /// How the walk ended, when the last range was emitted after it.
+    ended: Option<Step>,
+    /// What every further step raises.
+    failed: Option<Box<Damage>>,
+}
+
+#[derive(Default)]
+struct Seen {
+    spans: Vec<Span>,
+    /// The rows that are given, ascending.
+    rows: Vec<usize>,
+    /// The first range that strict reading stops at.
+    failure: Option<Span>,
+}
+
+impl SidecarWalk {
+    /// Wraps a walk of a source, if that is read by its sidecar.
+    pub(crate) fn around(
+        walk: Box<dyn Walk>,
+        protected: Option<Arc<ProtectedSource>>,
+        options: &Options,
+        reading: Reading,
+    ) -> Box<dyn Walk> {
+        let Some(protected) = protected else {
+            return walk;
+        };
+        Box::new(Self {
+            walk,
+            comparison: Comparison::new(protected, options, reading),
+            has_begun: false,
+            seen: None,
+            repaired: 0,
+            held: None,
+            ended: None,
+            failed: None,
+        })
+    }
+
+    /// Goes on by this until there is something to give.
+    fn after(&mut self, next: fn(&mut dyn Walk) -> Result<Step>) -> Result<Step> {
+        self.seen = None;
+        self.repaired = 0;
+        self.fail()?;
+        if let Some(step) = self.ended {
+            return Ok(step);
+        }
+        loop {
+            let step = match next(&mut *self.walk) {
+                Ok(step) => step,
+                Err(error) => return Err(self.first_of(error)?),
+            };
+            if step == Step::More {
+                self.begin()?;
+                self.look()?;
+                let is_empty = |seen: &Seen| seen.spans.is_empty() && seen.rows.is_empty();
+                if self.seen.as_ref().is_some_and(is_empty) {
+                    self.seen = None;
+                    self.fail()?;
+                    continue;
+                }
+                return Ok(Step::More);
+            }
+            self.end()?;
+            let Some(last) = self.held.take() else {
+                return Ok(step);
+            };
+            self.ended = (step == Step::Done).then_some(step);
+            self.seen = Some(Seen {
+                spans: vec![last],
+                ..Seen::default()
+            });
+            return Ok(Step::More);
+        }
+    }
+
+    /// The walk reads an index as it goes. Bytes of it that are lost count from the first record on, if it has no checksums.
+    fn begin(&mut self) -> Result<()> {
+        let (front, checked) = (0..self.walk.front_end(), self.walk.checked());
+        if !std::mem::replace(&mut self.has_begun, true) && checked == Checked::Structure {
+            self.comparison.look(checked, &front)?;
+        }
+        Ok(())
+    }
+
+    /// Looks at the walk's last step.
+    fn look(&mut self) -> Result<()> {
+        let checked = self.walk.checked();
+        let mut all: Option<Found> = None;
+        for range in self.ranges() {
+            let Some(found) = self.comparison.look(checked, &range)? else {
+                continue;
+            };
+            match &mut all {
+                None => all = Some(found),
+                Some(all) => {
+                    all.restored.extend(found.restored);
+                    all.lost.extend(found.lost);
+                }
+            }
+        }
+        let Some(mut found) = all else {
+            if let Some(held) = self.held.take() {
+                self.give_with(held);
+            }
+            return Ok(());
+        };
+        for spans in [&mut found.restored, &mut found.lost] {
+            spans.sort_by_key(|span| (span.start, span.end));
+            spans.dedup();
+        }
+        self.judge(&found)
+    }
+
+    /// The ranges of the file that the last step is about, also those that the walk did not have to read.
+    fn ranges(&self) -> Vec<Range<u64>> {
+        let rows = self.walk.rows();
+        let last = rows.len().checked_sub(1);
+        let of_rows = last.map(|last| rows.position(0)..rows.end(last));
+        let run = self.walk.record_run();
+        let mut ranges: Vec<_> = run.map(|run| run.start..run.end).into_iter().collect();
+        if run.is_none() {
+            let spans = self.walk.spans();
+            let runs = spans.chunk_by(|span, next| span.end == next.start);
+            ranges.extend(runs.filter_map(|run| Some(run.first()?.start..run.last()?.end)));
+        }
+        let is_within =
+            |own: &Range<u64>, outer: &Range<u64>| outer.start <= own.start && own.end <= outer.end;
+        let of_rows = of_rows.filter(|own| !ranges.iter().any(|outer| is_within(own, outer)));
+        ranges.extend(of_rows);
+        ranges
+    }
+
+    /// Gives all of the last step, after a range of the step before.
+    fn give_with(&mut self, held: Span) {
+        let mut spans = vec![held];
+        for span in self.walk.spans() {
+            join(&mut spans, *span);
+        }
+        self.seen = Some(Seen {
+            spans,
+            rows: (0..self.walk.rows().len()).collect(),
+            failure: None,
+        });
+    }
+
+    /// Decides what becomes of the last step, of which this differs.
+    fn judge(&mut self, found: &Found) -> Result<()> {
+        if self.stops_at_unproven() {
+            let mut units = self.walk.spans().iter().filter(|span| span.kind.is_unit());
+            let unproven = units.find_map(|unit| found.unproven(unit.start, unit.end));
+            self.failed = unproven.map(|unit| self.comparison.damage(&unit));
+            self.fail()?;
+        }
+        let mut seen = self.rows_of(found);
+        let mut spans: Vec<_> = self.held.take().into_iter().collect();
+        for span in self.walk.spans() {
+            self.divide(span, found, &mut spans, &mut seen.failure);
+        }
+        if let Some(last) = spans.pop_if(|last| last.is_damage() && last.kind.joins()) {
+            self.held = Some(last);
+        }
+        seen.spans = spans;
+        if self.comparison.reading.strict {
+            self.stop(&mut seen)?;
+        }
+        self.seen = Some(seen);
+        Ok(())
+    }
+
+    /// Which rows are given.
+    fn rows_of(&mut self, found: &Found) -> Seen {
+        let (mut seen, reading) = (Seen::default(), self.comparison.reading);
+        let rows = self.walk.rows();
+        for row in 0..rows.len() {
+            let (start, end) = (rows.position(row), rows.end(row));
+            let restored = found.restored_in(start, end).first().copied();
+            let unproven = found.unproven(start, end);
+            self.repaired += u64::from(restored.is_some() && unproven.is_none());
+            let left_out = unproven.or(restored.filter(|_| !reading.repairs));
+            match left_out {
+                None => seen.rows.push(row),
+                // Strict reading gives the rows before the first that it would leave out.
+                Some(_) if reading.strict => {
+                    seen.failure = left_out;
+                    break;
+                }
+                Some(_) => {}
+            }
+        }
+        seen
+    }
+
+    /// Adds the ranges that a range of the walk becomes.
+    fn divide(
+        &self,
+        span: &Span,
+        found: &Found,
+        spans: &mut Vec<Span>,
+        failure: &mut Option<Span>,
+    ) {
+        let mut parts = vec![*span];
+        let mut fail = |bad: &Span| {
+            failure.get_or_insert(*bad);
+        };
+        let unproven = found.unproven(span.start, span.end);
+        if let Some(unit) = unproven.filter(|_| span.kind.is_unit()) {
+            fail(&unit);
+            parts = vec![unit];
+        } else if span.cause.is_none() && !self.proves(span.kind) {
+            let lost = overlapping(&found.lost, span.start, span.end);
+            parts = overlaid(&parts, lost);
+            lost.iter().for_each(&mut fail);
+        }
+        let restored = found.restored_in(span.start, span.end);
+        if !self.comparison.reading.repairs {
+            restored.iter().for_each(&mut fail);
+        }
+        for part in overlaid(&parts, restored) {
+            join(spans, part);
+        }
+    }
+
+    /// Whether a sound range of this kind proves its bytes.
+    fn proves(&self, kind: Kind) -> bool {
+        self.walk.checked() == Checked::Checksum && !matches!(kind, Kind::Unused | Kind::Unproven)
+    }
+
+    /// Ends strict reading at what is damaged. Rows and ranges before it are given first.
+    fn stop(&mut self, seen: &mut Seen) -> Result<()> {
+        let Some(met) = seen.failure else {
+            return Ok(());
+        };
+        // The ranges of an index come last.
+        let before = self.failure_in(0..self.walk.front_end().min(met.start))?;
+        self.failed = Some(self.comparison.damage(&before.unwrap_or(met)));
+        let rows = self.walk.rows();
+        seen.rows.truncate(
+            seen.rows
+                .partition_point(|row| rows.position(*row) < met.start),
+        );
+        drop(rows);
+        self.held = None;
+        seen.spans
+            .retain(|span| span.end <= met.start && !span.is_damage());
+        if seen.rows.is_empty() && seen.spans.is_empty() {
+            return self.fail();
+        }
+        Ok(())
+    }
+
+    /// Whether a record that nothing proves is an error in any case.
+    fn stops_at_unproven(&self) -> bool {
+        match self.comparison.reading.unproven {
+            UnprovenPolicy::All => false,
+            UnprovenPolicy::SoundPrefix => true,
+            UnprovenPolicy::OwnSidecar => self.comparison.protected.refused().is_some(),
+        }
+    }
+
+    /// At the end of a walk that stops at what nothing proves: bytes that are lost are no unfinished record.
+    fn end(&mut self) -> Result<()> {
+        if self.stops_at_unproven() && self.walk.checked() == Checked::Structure {
+            let rest = self.walk.offset()..u64::MAX;
+            let found = self.comparison.look(Checked::Structure, &rest)?;
+            let first = found.as_ref().and_then(|found| found.lost.first());
+            self.failed = first.map(|first| self.comparison.damage(first));
+        }
+        self.fail()
+    }
+
+    fn fail(&self) -> Result<()> {
+        match &self.failed {
+            Some(damage) => Err(Error::Damage(damage.clone())),
+            None => Ok(()),
+        }
+    }
+
+    /// The first range in this one that strict reading of a whole file stops at.
+    fn failure_in(&mut self, range: Range<u64>) -> Result<Option<Span>> {
+        if self.comparison.reading.extent != Extent::Whole || range.is_empty() {
+            return Ok(None);
+        }
+        let found = self.comparison.look(self.walk.checked(), &range)?;
+        Ok(found.and_then(|found| self.comparison.failure(&found)))
+    }
+
+    /// Of two errors the one that is first in the file: that of the walk, or what differs before it.
+    fn first_of(&mut self, error: Error) -> Result<Error> {
+        let Error::Damage(damage) = &error else {
+            return Ok(error);
+        };
+        match self.failure_in(0..damage.offset.saturating_add(1))? {
+            Some(first) => {
+                let damage = self.comparison.damage(&first);
+                self.failed = Some(damage.clone());
+                Ok(Error::Damage(damage))
+            }
+            None => Ok(error),
+        }
+    }
+}
+
+/// The parts of adjacent ranges, with others in their places.
+fn overlaid(parts: &[Span], with: &[Span]) -> Vec<Span> {
+    let mut spans = Vec::with_capacity(parts.len());
+    for part in parts {
+        let mut at = part.start;
+        for own in overlapping(with, part.start, part.end) {
+            let (start, end) = (own.start.max(part.start), own.end.min(part.end));
+            spans.push(Span {
+                start: at,
+                end: start,
+                ..*part
+            });
+            spans.push(Span { start, end, ..*own });
+            at = end;
+        }
+        spans.push(Span { start: at, ..*part });
+    }
+    spans.retain(|span| span.start < span.end);
+    spans
+}
+
+/// Adds a range. Touching ranges of the same kind and cause become one.
+fn join(spans: &mut Vec<Span>, span: Span) {
+    match spans.last_mut() {
+        Some(last) if last.goes_on_in(&span) => last.end = span.end,
+        _ => spans.push(span),
+    }
+}
+
+impl Own for SidecarWalk {}
+
+impl Walk for SidecarWalk {
+    fn step(&mut self) -> Result<Step> {
+        self.after(|walk| walk.step())
+    }
+
+    fn settle(&mut self) -> Result<Step> {
+        self.after(|walk| walk.settle())
+    }
+
+    fn rows(&self) -> Box<dyn Rows + '_> {
+        let rows = self.walk.rows();
+        match &self.seen {
+            Some(seen) if seen.rows.len() < rows.len() => Box::new(SelectedRows {
+                rows,
+                selected: &seen.rows,
+            }),
+            _ => rows,
+        }
+    }
+
+    fn spans(&self) -> &[Span] {
+        match &self.seen {
+            Some(seen) => &seen.spans,
+            None => self.walk.spans(),
+        }
+    }
+
+    fn record_run(&self) -> Option<RecordRun> {
+        match &self.seen {
+            Some(_) => None,
+            None => self.walk.record_run(),
+        }
+    }
+
+    fn repaired(&self) -> u64 {
+        self.repaired
+    }
+
+    fn front_end(&self) -> u64 {
+        self.walk.front_end()
+    }
+
+    fn checked(&self) -> Checked {
+        match self.walk.checked() {
+            Checked::Structure if self.comparison.protected.has_blocks() => Checked::Parity,
+            own => own,
+        }
+    }
+
+    fn offset(&self) -> u64 {
+        self.walk.offset()
+    }
+
+    fn carry(&self) -> Option<Carry> {
+        self.walk.carry()
+    }
+
+    fn suspects_key(&self) -> bool {
+        self.walk.suspects_key()
+    }
+}
+
+/// What of the records that a look-up found is given. Those that are not proven are not found; in strict reading they are the error.
+/// `checked` says how records are checked, once anything of the file is damaged.
+pub(crate) fn judge_hits(
+    protected: Arc<ProtectedSource>,
+    options: &Options,
+    mut hits: Hits,
+    checked: impl FnOnce() -> Result<Checked>,
+) -> Result<Hits> {
+    let sets: Vec<_> = hits.sets.iter().map(|set| set.rows()).collect();
+    let range = |(set, row): (usize, usize)| {
+        let rows = sets.get(set)?;
+        Some(rows.position(row)..rows.end(row))
+    };
+    let ranges: Vec<_> = hits.places.iter().map(|own| own.and_then(range)).collect();
+    drop(sets);
+    for range in ranges.iter().flatten() {
+        protected.differences(range)?;
+    }
+    if !protected.is_damaged() {
+        return Ok(hits);
+    }
+    let checked = checked()?;
+    let reading = Reading::of_lookup(options);
+    let mut comparison = Comparison::new(protected, options, reading);
+    for (place, range) in hits.places.iter_mut().zip(ranges) {
+        // Where records are lost, one that was not found may have been among them.
+        let Range { start, end } = match range {
+            Some(range) => range,
+            None => u64::MAX - 1..u64::MAX,
+        };
+        let Some(found) = comparison.look(checked, &(start..end))? else {
+            continue;
+        };
+        let restored = found.restored_in(start, end).first().copied();
+        let restored = restored.filter(|_| !reading.repairs);
+        let Some(span) = found.unproven(start, end).or(restored) else {
+            continue;
+        };
+        if reading.strict {
+            return Err(Error::Damage(comparison.damage(&span)));
+        }
+        (*place, hits.unproven) = (None, Some(Unproven::Damage));
+    }
+    Ok(hits)
+}
