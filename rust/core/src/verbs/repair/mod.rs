@@ -1,16 +1,16 @@
 //! Repairs a file and its parity sidecar: new files take their places, or another path.
 
+mod new;
 mod pair;
-mod plan;
 mod proof;
 
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use new::New;
 use pair::{Old, Pair};
-use plan::Plan;
-use proof::{Patched, is_proven_once_repaired, refuse_proven};
+use proof::Proofs;
 use serde::{Deserialize, Serialize};
 
 use super::paths::{refuse_same, suffixed};
@@ -27,7 +27,7 @@ use crate::setters::setters;
 use crate::source::{FileSource, Source};
 use crate::walk::Options;
 
-/// The number of passes over the file: judge, verify by its format, read back.
+/// The number of passes over the file: judge and write, verify by its format, read back.
 const STAGES: u64 = 3;
 
 /// The suffix of a damaged file that was replaced.
@@ -168,13 +168,6 @@ pub fn repair(
     job.repair(&mut progress)
 }
 
-/// The files that a repair writes.
-#[derive(Default)]
-struct New {
-    file: Option<NewFile>,
-    sidecar: Option<NewFile>,
-}
-
 /// The parameters of all steps.
 struct Job<'a> {
     path: &'a Path,
@@ -189,19 +182,15 @@ struct Job<'a> {
 impl Job<'_> {
     fn repair(&self, progress: &mut dyn FnMut(u64) -> Result<()>) -> Result<Repaired> {
         let pair = Pair::open(self)?;
-        let mut new = self.begin_apart()?;
+        let mut new = New::begin(self, &pair)?;
         let mut stages = Stages::new(pair.file.len(), STAGES, progress);
-        let (plan, report) = self.plan(&pair, &mut stages)?;
-        let plan = Arc::new(plan);
-        let changes = self.changes(&pair, &plan)?;
-        if !plan.file.is_empty() && !self.repairing.force {
-            self.refuse(&pair, &plan)?;
+        let report = self.write(&pair, &mut new, &mut stages)?;
+        if new.changed > 0 && !self.repairing.force {
+            self.refuse(&pair, &new, &report)?;
         }
-        let verified = self.verify(&pair.file, &plan, &mut stages)?;
+        let verified = self.verify(&new, &mut stages)?;
         stages.next();
-        self.begin_in_place(&pair, changes, &mut new)?;
-        self.write(&pair, &plan, &mut new)?;
-        self.confirm(&pair, &new, &report, &mut stages)?;
+        self.confirm(&new, &report, &mut stages)?;
         stages.finish()?;
         let [path, sidecar] = self.target;
         let mut repaired = Repaired {
@@ -209,87 +198,50 @@ impl Job<'_> {
             sidecar: sidecar.to_path_buf(),
             report,
             verified,
-            changed: plan.changed(),
+            changed: new.changed,
             damaged: None,
             damaged_sidecar: None,
         };
-        let Some((file, sidecar)) = &pair.old else {
-            let files = new.sidecar.into_iter().chain(new.file);
+        let New { file, sidecar, .. } = new;
+        let Some((old_file, old_sidecar)) = &pair.old else {
+            let files = sidecar.into_iter().chain(file);
             commit_together(self.disk, files.collect())?;
             return Ok(repaired);
         };
         let replace = |old: &Old, new: Option<NewFile>| new.map(|new| old.replace(new)).transpose();
         // The file comes first: the sidecar can be repaired from a sound one, whatever else is damaged.
-        repaired.damaged = replace(file, new.file)?;
-        repaired.damaged_sidecar = replace(sidecar, new.sidecar)?;
+        repaired.damaged = replace(old_file, file)?;
+        repaired.damaged_sidecar = replace(old_sidecar, sidecar)?;
         Ok(repaired)
-    }
-
-    /// Begins the files at another path.
-    fn begin_apart(&self) -> Result<New> {
-        let (mut new, overwrite) = (New::default(), self.repairing.overwrite);
-        if self.repairing.to.is_some() {
-            let create = |path| NewFile::create_like(self.disk, path, overwrite, self.path);
-            new.file = Some(create(self.target[0])?);
-            new.sidecar = Some(create(self.target[1])?);
-        }
-        Ok(new)
-    }
-
-    /// Whether the file is to be replaced, and whether the sidecar is. Refuses if it cannot be kept.
-    fn changes(&self, pair: &Pair, plan: &Plan) -> Result<(bool, bool)> {
-        let Some((file, sidecar)) = &pair.old else {
-            return Ok((false, false));
-        };
-        let changes = (!plan.file.is_empty(), !plan.keeps_sidecar(&pair.sidecar)?);
-        for (old, changes) in [(file, changes.0), (sidecar, changes.1)] {
-            if changes {
-                old.refuse_taken(self.disk)?;
-            }
-        }
-        Ok(changes)
-    }
-
-    /// Begins the files that take the places of those that change.
-    fn begin_in_place(&self, pair: &Pair, changes: (bool, bool), new: &mut New) -> Result<()> {
-        let Some((file, sidecar)) = &pair.old else {
-            return Ok(());
-        };
-        let create = |old: &Old| {
-            let path = old.file.path();
-            NewFile::create_like(self.disk, path, true, path)
-        };
-        new.file = changes.0.then(|| create(file)).transpose()?;
-        new.sidecar = changes.1.then(|| create(sidecar)).transpose()?;
-        Ok(())
     }
 
     fn judging(&self) -> parity::Options {
         parity::Options::default().force(self.repairing.force)
     }
 
-    /// Judges both files, and plans what to change.
-    fn plan(&self, pair: &Pair, stages: &mut Stages<'_>) -> Result<(Plan, Report)> {
-        let beside = pair
-            .old
-            .as_ref()
-            .map_or(self.target[0], |(file, _)| file.file.path());
-        let mut plan = Plan::new(self.disk, beside)?;
+    /// Judges both files, and writes what changes.
+    fn write(&self, pair: &Pair, new: &mut New<'_>, stages: &mut Stages<'_>) -> Result<Report> {
         let watched = Watched::new(&pair.file, self.options);
         let files = Files::new(&watched, &pair.sidecar);
         let report = parity::repair(files, self.judging(), &mut |change| {
-            plan.add(&pair.file, change)?;
+            new.add(change)?;
             stages.tell(watched.read())
         })?;
         self.check_refused(&report)?;
-        plan.sort();
-        Ok((plan, report))
+        new.finish()?;
+        Ok(report)
     }
 
     /// Refuses a sidecar of an earlier state of the file.
-    fn refuse(&self, pair: &Pair, plan: &Arc<Plan>) -> Result<()> {
-        let is_raw = self.repairing.raw;
-        let is_proven = !is_raw && refuse_proven(&pair.file, plan, self.options)?;
+    fn refuse(&self, pair: &Pair, new: &New<'_>, report: &Report) -> Result<()> {
+        let proofs = match self.repairing.raw {
+            true => None,
+            false => Proofs::new(&pair.file, new.repaired()?, self.options)?,
+        };
+        let is_proven = match &proofs {
+            Some(proofs) => proofs.refuse_proven(report)?,
+            None => false,
+        };
         let Some((file, sidecar)) = pair.old.as_ref().filter(|_| !is_proven) else {
             return Ok(());
         };
@@ -299,9 +251,11 @@ impl Job<'_> {
         };
         let coverage = Coverage::read(Files::new(&pair.file, &pair.sidecar))?;
         let is_longer = coverage.is_some_and(|coverage| pair.file.len() > coverage.covered);
-        if is_longer
-            || modified <= protected
-            || !is_raw && is_proven_once_repaired(&pair.file, plan, self.options)?
+        if is_longer || modified <= protected {
+            return Ok(());
+        }
+        if let Some(proofs) = proofs
+            && proofs.is_proven_once_repaired()?
         {
             return Ok(());
         }
@@ -311,21 +265,17 @@ impl Job<'_> {
         )))
     }
 
-    /// Verifies the file as it will be by its own format, if it has one: what was never covered may be damaged.
+    /// Verifies the repaired file by its own format, if it has one: what was never covered may be damaged.
     fn verify(
         &self,
-        file: &FileSource,
-        plan: &Arc<Plan>,
+        new: &New<'_>,
         stages: &mut Stages<'_>,
     ) -> Result<Option<super::Report>> {
         stages.next();
         if self.repairing.raw {
             return Ok(None);
         }
-        let repaired = Arc::new(Patched {
-            file: file.again()?.up_to(file.len()),
-            plan: plan.clone(),
-        });
+        let repaired = Arc::new(new.repaired()?);
         match resolve(&*repaired, self.options) {
             Err(Error::Format { .. }) => Ok(None),
             Err(error) => Err(error),
@@ -333,39 +283,12 @@ impl Job<'_> {
         }
     }
 
-    /// Writes the new files.
-    fn write(&self, pair: &Pair, plan: &Plan, new: &mut New) -> Result<()> {
-        if let Some(file) = &mut new.file {
-            plan.write_file(&pair.file, file, self.options)?;
-            if let Some((old, _)) = &pair.old {
-                let action = "cannot give it the permissions and the time of the old file";
-                let set = file.file().set_like(&old.file.handle());
-                set.map_err(|error| Error::io(Some(self.path), action, error))?;
-            }
-        }
-        match &mut new.sidecar {
-            Some(sidecar) => plan.write_sidecar(&pair.sidecar, sidecar),
-            None => Ok(()),
-        }
-    }
-
     /// Reads the new files back.
-    fn confirm(
-        &self,
-        pair: &Pair,
-        new: &New,
-        before: &Report,
-        stages: &mut Stages<'_>,
-    ) -> Result<()> {
+    fn confirm(&self, new: &New<'_>, before: &Report, stages: &mut Stages<'_>) -> Result<()> {
         if new.file.is_none() && new.sidecar.is_none() {
             return Ok(());
         }
-        let written = |new: &Option<NewFile>, old: &FileSource| match new {
-            Some(new) => new.source(),
-            None => old.again(),
-        };
-        let file = written(&new.file, &pair.file)?;
-        let sidecar = written(&new.sidecar, &pair.sidecar)?;
+        let (file, sidecar) = (new.repaired()?, new.repaired_sidecar()?);
         let watched = Watched::new(&file, self.options);
         let files = Files::new(&watched, &sidecar);
         let after = parity::repair(files, self.judging(), &mut |_| stages.tell(watched.read()))?;
