@@ -266,11 +266,7 @@ impl Job<'_> {
     }
 
     /// Verifies the repaired file by its own format, if it has one: what was never covered may be damaged.
-    fn verify(
-        &self,
-        new: &New<'_>,
-        stages: &mut Stages<'_>,
-    ) -> Result<Option<super::Report>> {
+    fn verify(&self, new: &New<'_>, stages: &mut Stages<'_>) -> Result<Option<super::Report>> {
         stages.next();
         if self.repairing.raw {
             return Ok(None);
