@@ -34,11 +34,6 @@ impl Budget {
         u64::try_from(share).unwrap_or(left).min(left)
     }
 
-    /// This budget, of a part whose peak is `peak`.
-    pub(crate) const fn with_peak(self, peak: u64) -> Self {
-        Self { peak, ..self }
-    }
-
     /// What would have been spent if all requested work had been without success.
     pub(crate) const fn peak(self) -> u64 {
         self.peak

@@ -256,7 +256,7 @@ impl SealedLookup {
                 continue;
             };
             if checker.joins(&message, front.entries)? && checker.is_independent(&entry)? {
-                return Ok(State::after(front, &message));
+                return Ok(State::after(&message));
             }
         }
         Ok(self.segment().beginning())

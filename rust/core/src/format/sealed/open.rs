@@ -179,12 +179,11 @@ impl Segment {
 
     /// The state before the first entry.
     pub(super) fn beginning(&self) -> State {
-        State::before(&self.front, 0, self.front.data_start)
+        State::before(0, self.front.data_start)
     }
 
     /// The state at the start of a walk.
     fn state(&self, start: Begin<'_>) -> Result<State> {
-        let front = &self.front;
         match start {
             Begin::Beginning => Ok(self.beginning()),
             Begin::Offset(offset) => {
@@ -201,7 +200,7 @@ impl Segment {
                 Ok(State {
                     // Any UUID before it will do, so that it ascends.
                     last: before(&message.uuid),
-                    ..State::before(front, message.number, message.position)
+                    ..State::before(message.number, message.position)
                 })
             }
             Begin::Part(part) => self.in_part(part.plan()?),

@@ -79,19 +79,15 @@ impl Segment {
             return Err(another_file(self.source.path()));
         }
         let within = |state, start| State {
-            part: Some(Progress {
-                range,
-                start,
-                peak: 0,
-            }),
+            part: Some(Progress { range, start }),
             ..state
         };
         let after = |message: &Message, start| State {
             in_place: true,
-            ..within(State::after(front, message), start)
+            ..within(State::after(message), start)
         };
         let start = front.data_start;
-        let mut state = within(State::before(front, range.from, start), start);
+        let mut state = within(State::before(range.from, start), start);
         let mut checker = Checker::new(self, Reader::sparse);
         let bounds = UuidBounds::of(&options.filter);
         let first = checker.first_match(options, &range)?;

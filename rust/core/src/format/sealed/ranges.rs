@@ -139,7 +139,7 @@ impl SealedScan {
         let front = self.front();
         let stored = front.trailer.and_then(|trailer| trailer.index_hash());
         let is_index_right = stored.is_some() && stored == self.index_hash;
-        !self.state.any_good && front.may_be_under_another_key() && !is_index_right
+        !self.state.is_any_good() && front.may_be_under_another_key() && !is_index_right
     }
 
     fn cover_wrong_key(&mut self) {
@@ -236,7 +236,7 @@ impl SealedScan {
             // those.
             let first = self.first.as_ref();
             let is_settled = first.is_some_and(|first| first.offset < terminator)
-                && (self.state.any_good || !self.front().may_be_under_another_key());
+                && (self.state.is_any_good() || !self.front().may_be_under_another_key());
             if advance == Advance::End || is_settled {
                 return Err(self.raised());
             }
@@ -266,9 +266,9 @@ impl SealedScan {
             return Ok(Fault::SearchLimit.finding(&front, &entry, &prior));
         }
         let before = self.checker.effort;
-        self.checker.effort.budget = Budget::default().with_peak(before.budget.peak());
+        self.checker.effort.budget = Budget::default();
         let checked = self.checker.check(&entry, &prior)?;
-        self.checker.effort.restore(before);
+        self.checker.effort = before;
         match checked {
             Err(fault) => Ok(fault.finding(&front, &entry, &prior)),
             Ok(message) => Err(self.checker.reader.changed(message.position)),

@@ -2,7 +2,6 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::check::Effort;
 use super::front::Front;
 use super::judge::Prior;
 use super::layout::{ENTRY_AND_CHECKSUM, Message, UUID_BYTES};
@@ -21,10 +20,8 @@ pub(super) struct State {
     pub(super) last: Option<[u8; UUID_BYTES]>,
     /// Where the last good message ends. Before the first: where the data begins.
     pub(super) end: u64,
-    /// Whether any message was good.
-    pub(super) any_good: bool,
-    /// What searching has cost.
-    pub(super) effort: Effort,
+    /// Where the message before this walk begins, if it was looked at.
+    pub(super) looked_at: u64,
     /// Whether a message was tried directly after the last good one.
     pub(super) after_last: AfterLast,
     /// Entries since the last good one that have no message.
@@ -55,17 +52,13 @@ pub(super) enum AfterLast {
 
 impl State {
     /// The state before entry number `next`, whose message begins at or after `end`.
-    pub(super) fn before(front: &Front, next: u64, end: u64) -> Self {
+    pub(super) fn before(next: u64, end: u64) -> Self {
         Self {
             from: next,
             next,
             last: None,
+            looked_at: 0,
             end,
-            any_good: next > 0,
-            effort: Effort {
-                budget: front.searched,
-                ..Effort::default()
-            },
             after_last: AfterLast::default(),
             failed: Default::default(),
             marks: Default::default(),
@@ -77,11 +70,17 @@ impl State {
     }
 
     /// The state after a good message.
-    pub(super) fn after(front: &Front, message: &Message) -> Self {
-        let mut state = Self::before(front, message.number + 1, message.end());
-        state.last = Some(message.uuid);
-        state.effort.looked_at = message.position;
-        state
+    pub(super) fn after(message: &Message) -> Self {
+        Self {
+            last: Some(message.uuid),
+            looked_at: message.position,
+            ..Self::before(message.number + 1, message.end())
+        }
+    }
+
+    /// Whether any message was good, here or before this walk.
+    pub(super) const fn is_any_good(&self) -> bool {
+        self.last.is_some() || self.from > 0
     }
 
     pub(super) fn prior(&self) -> Prior {
@@ -112,8 +111,6 @@ pub(super) struct Progress {
     pub(super) range: EntryRange,
     /// Where its first message begins or can begin.
     pub(super) start: u64,
-    /// The most bytes that were, or would have been, hashed in vain.
-    pub(super) peak: u64,
 }
 
 impl EntryRange {

@@ -46,10 +46,10 @@ impl SealedScan {
     /// A scan of a segment from this state on.
     pub(super) fn new(segment: &Segment, state: State) -> Self {
         let mut checker = Checker::new(segment, Reader::sequential);
-        checker.effort = state.effort;
-        if let Some(part) = state.part {
-            checker.effort.budget = checker.effort.budget.with_peak(part.peak);
-        }
+        checker.effort = Effort {
+            budget: segment.front.searched,
+            looked_at: state.looked_at,
+        };
         Self {
             segment: segment.clone(),
             bounds: UuidBounds::of(&segment.options.filter),
@@ -193,7 +193,6 @@ impl SealedScan {
         self.checker.effort.looked_at = message.position;
         self.state.last = Some(message.uuid);
         self.state.end = message.end();
-        self.state.any_good = true;
         self.state.next = message.number + 1;
         self.state.in_place = true;
     }
@@ -331,14 +330,9 @@ impl Scan for SealedScan {
             let advance = loop {
                 match self.advance_entry() {
                     Ok(Advance::On) if !self.is_enough() => {}
-                    advance => break advance,
+                    advance => break advance?,
                 }
             };
-            self.state.effort = self.checker.effort;
-            if let Some(part) = &mut self.state.part {
-                part.peak = self.checker.effort.budget.peak();
-            }
-            let advance = advance?;
             if advance != Advance::End || self.state.front.is_none() {
                 return Ok(advance);
             }
@@ -350,9 +344,7 @@ impl Scan for SealedScan {
         })
     }
 
-    fn finish(&mut self) {
-        self.state.ended = true;
-    }
+    fn finish(&mut self) {}
 
     fn has_found(&self) -> bool {
         !self.messages.is_empty() || !self.spans.is_empty()
