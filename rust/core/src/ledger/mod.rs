@@ -1,6 +1,5 @@
 //! The ledger: contiguous byte ranges that cover a file exactly. Each has a kind and, if it is damaged, a cause.
 
-mod notes;
 mod span;
 mod summary;
 mod tail;
@@ -9,12 +8,11 @@ mod tests;
 mod tiling;
 mod totals;
 
-pub(crate) use notes::{Note, Notes, Place};
 pub use span::{Kind, RecordRun, Span};
 pub use summary::Summary;
 #[cfg(feature = "chunked")]
 pub(crate) use tail::is_refused;
-pub(crate) use tail::{Fate, emit_last, tail_end, whole_kind};
+pub(crate) use tail::{Fate, tail_end, whole_kind};
 use tiling::Covered;
 pub(crate) use tiling::Tiling;
 pub use totals::{Total, Totals};

@@ -1,10 +1,8 @@
-//! Whether a damaged range is a torn tail or corrupt, and the ranges at the end of a file, given in steps.
+//! Whether a damaged range is a torn tail or corrupt.
 
 use serde::{Deserialize, Serialize};
 
-use super::{Cause, Kind, Span};
-use crate::error::Result;
-use crate::limits::LIMITS;
+use super::{Cause, Kind};
 
 /// What follows damage in a file that is appended to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -75,38 +73,6 @@ const fn is_missing(cause: Cause) -> bool {
         cause,
         Cause::TruncatedHeader | Cause::TruncatedTrailer | Cause::LengthOutOfBounds
     )
-}
-
-/// Calls `emit` until there are enough ranges for a step, or no more. `emit` appends ranges and returns whether there are
-/// more. Returns whether there are more.
-///
-/// Ranges before `given` were emitted by an earlier walk, from which this one resumed. `given` becomes the end of the
-/// last range.
-///
-/// # Errors
-/// Those of `emit`.
-pub(crate) fn emit_last(
-    given: &mut u64,
-    spans: &mut Vec<Span>,
-    mut emit: impl FnMut(&mut Vec<Span>) -> Result<bool>,
-) -> Result<bool> {
-    let (before, mut more) = (spans.len(), true);
-    while more && spans.len() < before + LIMITS.front_step_spans {
-        let first = spans.len();
-        more = emit(spans)?;
-        let old = |span: &Span| span.start < *given;
-        let old = spans
-            .get(first..)
-            .unwrap_or_default()
-            .iter()
-            .take_while(|span| old(span))
-            .count();
-        spans.drain(first..first + old);
-    }
-    if let Some(last) = spans.get(before..).and_then(<[Span]>::last) {
-        *given = last.end;
-    }
-    Ok(more)
 }
 
 #[cfg(test)]

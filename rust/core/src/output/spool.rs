@@ -124,7 +124,10 @@ impl Spool {
                 Some(file) => file.read_exact_at(out, at),
                 None => Err(std::io::ErrorKind::NotFound.into()),
             };
-            read.map_err(|error| self.unreadable(error))?;
+            read.map_err(|error| {
+                out.clear();
+                self.unreadable(error)
+            })?;
         }
         let mut pending = Cursor::new(self.buffer.pending()?);
         pending.run_up_to(saturating_usize(at.saturating_sub(start)));

@@ -2,6 +2,7 @@
 
 mod budget;
 mod driver;
+pub(crate) mod indexed;
 pub(crate) mod layers;
 mod lookup;
 mod options;

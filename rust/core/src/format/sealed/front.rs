@@ -11,6 +11,7 @@ use crate::ledger::Cause;
 use crate::record::Checked;
 use crate::source::Source;
 use crate::uuid6;
+use crate::walk::indexed::Fields;
 use crate::walk::{Budget, Options};
 
 /// The offsets of a segment's sections. In a sound file a few short reads find them, however many messages there
@@ -56,6 +57,19 @@ impl Front {
     /// The offset of an entry. After the last entry: of the terminator.
     pub(super) const fn entry_at(&self, number: u64) -> u64 {
         number * ENTRY_BYTES as u64
+    }
+
+    /// The ranges of the index and the terminator. `None` if the file has none.
+    pub(super) fn fields(&self) -> Option<Fields> {
+        let terminator = (!self.terminator_is_zero).then_some(Cause::BadTerminator);
+        self.unreadable.is_none().then(|| Fields {
+            len: self.len,
+            before: Vec::new(),
+            after: [
+                (self.entry_at(self.entries), None),
+                (self.data_start, terminator),
+            ],
+        })
     }
 
     /// Whether a message can begin at this offset.

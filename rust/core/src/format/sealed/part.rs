@@ -234,8 +234,9 @@ impl SealedScan {
             let budgets = (self.front().searched, self.checker.effort.budget);
             check_share(self.source().path(), budgets, bytes, self.front().len)?;
         }
-        self.tiling.finish(&mut self.spans);
-        self.state.front = Some((until, 0));
+        if until < self.front().entries {
+            self.ranges.end_part(self.front().entry_at(until));
+        }
         Ok(Advance::End)
     }
 }

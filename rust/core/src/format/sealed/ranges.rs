@@ -7,8 +7,9 @@ use super::judge::Fault;
 use super::layout::{ENTRY_BYTES, Message};
 use super::walk::SealedScan;
 use crate::error::{Damage, Error, Finding, Result};
-use crate::ledger::{Cause, Kind, Note, Place, Span, Tiling, emit_last, whole_kind};
+use crate::ledger::{Cause, Kind, whole_kind};
 use crate::spec::UuidBounds;
+use crate::walk::indexed::Note;
 use crate::walk::{Advance, Budget, Scan};
 
 impl SealedScan {
@@ -21,14 +22,12 @@ impl SealedScan {
             let first = failed.first();
             let cause = first.map_or(Cause::Unreferenced, |note| note.cause);
             let kind = whole_kind(cause, until == self.front().len);
-            if self.is_first(gap.start) {
-                let finding = match first {
-                    Some(note) => self.explain(note.start, note.cause)?,
-                    None => unreferenced(gap.end - gap.start),
-                };
-                self.set_first(gap.start, finding);
-            }
-            self.tiling.cover(until, kind, Some(cause), &mut self.spans);
+            let finding = match first {
+                _ if !self.is_first(gap.start) => None,
+                Some(note) => Some(self.explain(note.start, note.cause)?),
+                None => Some(unreferenced(gap.end - gap.start)),
+            };
+            self.ranges.cover(until, kind, Some(cause), finding);
         }
         for note in failed.iter() {
             let note = note?;
@@ -62,32 +61,26 @@ impl SealedScan {
 
     /// Marks entries as damage. One walk marks them in the order of the index.
     fn mark(&mut self, note: Note) -> Result<()> {
-        let at = self.front().entry_at(note.start);
-        if self.is_first(at) {
-            let finding = self.explain(note.start, note.cause)?;
-            self.set_first(at, finding);
-        }
-        self.state.marks.push(note)
+        let [start, end] = [note.start, note.end].map(|number| self.front().entry_at(number));
+        let finding = match self.is_first(start) {
+            true => Some(self.explain(note.start, note.cause)?),
+            false => None,
+        };
+        self.ranges.mark(start, end, note.cause, finding)
     }
 
     /// Marks an entry whose message was found elsewhere than at its offset.
     pub(super) fn mark_moved(&mut self, stated: u64, message: &Message) -> Result<()> {
         let cause = Cause::IndexDisagrees;
-        let at = self.front().entry_at(message.number);
-        if self.is_first(at) {
-            let finding = Finding::Number {
-                cause,
-                what: "the offset in an index entry",
-                expected: message.position,
-                actual: stated,
-            };
-            self.set_first(at, finding);
-        }
-        self.state.marks.push(Note {
-            start: message.number,
-            end: message.number + 1,
+        let start = self.front().entry_at(message.number);
+        let finding = Finding::Number {
             cause,
-        })
+            what: "the offset in an index entry",
+            expected: message.position,
+            actual: stated,
+        };
+        let end = start + ENTRY_BYTES as u64;
+        self.ranges.mark(start, end, cause, Some(finding))
     }
 
     /// After the last entry: covers the rest of the data, the trailer, and the index.
@@ -95,12 +88,18 @@ impl SealedScan {
         let front = *self.front();
         let trailer = self.trailer_finding()?;
         let trailer_end = front.trailer.map_or(front.len, |trailer| trailer.end);
-        let is_damage = trailer.is_some()
+        let is_damage = front.unreadable.is_some()
+            || trailer.is_some()
             || self.state.end < front.data_end
             || trailer_end < front.len
             || !self.state.failed.is_empty();
         if is_damage && self.stops_at_damage() {
             return self.meet_damage();
+        }
+        if let Some(cause) = front.unreadable {
+            let finding = front.unreadable_finding(cause);
+            self.ranges.refuse(front.len, cause, Some(finding));
+            return Ok(Advance::End);
         }
         if self.is_wrong_key() {
             self.cover_wrong_key();
@@ -110,17 +109,10 @@ impl SealedScan {
         // Without a trailer the data ends with the file.
         let cause = trailer.as_ref().map(Finding::cause);
         let kind = cause.map_or(Kind::Trailer, |cause| whole_kind(cause, true));
-        if let Some(finding) = trailer.filter(|_| self.is_first(front.data_end)) {
-            self.set_first(front.data_end, finding);
-        }
-        self.tiling.cover(trailer_end, kind, cause, &mut self.spans);
-        if trailer_end < front.len {
-            if self.is_first(trailer_end) {
-                self.set_first(trailer_end, unreferenced(front.len - trailer_end));
-            }
-            let (kind, cause) = (Kind::Corrupt, Some(Cause::Unreferenced));
-            self.tiling.cover(front.len, kind, cause, &mut self.spans);
-        }
+        self.ranges.cover(trailer_end, kind, cause, trailer);
+        let (kind, cause) = (Kind::Corrupt, Some(Cause::Unreferenced));
+        let finding = unreferenced(front.len - trailer_end);
+        self.ranges.cover(front.len, kind, cause, Some(finding));
         self.begin_front(front.entries)
     }
 
@@ -143,67 +135,11 @@ impl SealedScan {
     }
 
     fn cover_wrong_key(&mut self) {
-        let front = *self.front();
+        let Front { len, key, .. } = *self.front();
         self.suspects_key = true;
-        if let Some(trailer) = front.trailer.filter(|_| self.runs_on) {
-            // Replaces any damage to the index that was found.
-            self.first = None;
-            self.set_first(0, trailer.wrong_key(&front.key));
-        }
-        self.cover_all(Cause::WrongKey);
-    }
-
-    /// Covers the whole file with one range, because nothing in it can be read. Bypasses the tiling: an empty file
-    /// has an empty range.
-    fn cover_all(&mut self, cause: Cause) {
-        self.spans.push(Span {
-            start: 0,
-            end: self.front().len,
-            kind: whole_kind(cause, true),
-            cause: Some(cause),
-        });
-    }
-
-    /// Emits the next ranges of the index. `false` if there are no more.
-    pub(super) fn emit_front(&mut self) -> Result<bool> {
-        let front = *self.front();
-        let Some((until, given)) = &mut self.state.front else {
-            return Ok(false);
-        };
-        let begin = front.entry_at(self.state.from);
-        // After an error the ranges are built again from the beginning, and the ones already emitted are skipped.
-        let (mut tiling, mut place) = self
-            .front_ranges
-            .take()
-            .unwrap_or_else(|| (Tiling::resume(begin, None), Place::default()));
-        let more = emit_last(given, &mut self.spans, |out| {
-            if let Some(note) = self.state.marks.next(&mut place)? {
-                tiling.cover(front.entry_at(note.start), Kind::Header, None, out);
-                let cause = Some(note.cause);
-                tiling.cover(front.entry_at(note.end), Kind::Corrupt, cause, out);
-                return Ok(true);
-            }
-            tiling.cover(front.entry_at(*until), Kind::Header, None, out);
-            if *until == front.entries {
-                let cause = (!front.terminator_is_zero).then_some(Cause::BadTerminator);
-                let kind = cause.map_or(Kind::Header, |_| Kind::Corrupt);
-                tiling.cover(front.data_start, kind, cause, out);
-            }
-            tiling.finish(out);
-            Ok(false)
-        })?;
-        self.front_ranges = Some((tiling, place));
-        Ok(more)
-    }
-
-    /// Ends a walk of a file of which nothing can be read.
-    pub(super) fn end_unreadable(&mut self, cause: Cause) -> Result<Advance> {
-        if self.stops_at_damage() {
-            self.set_first(0, self.front().unreadable_finding(cause));
-            return Err(self.raised());
-        }
-        self.cover_all(cause);
-        Ok(Advance::End)
+        let trailer = self.front().trailer.filter(|_| self.runs_on);
+        let finding = trailer.map(|trailer| trailer.wrong_key(&key));
+        self.ranges.refuse(len, Cause::WrongKey, finding);
     }
 
     /// Whether the next damage ends the walk.
@@ -219,9 +155,8 @@ impl SealedScan {
         }
         self.runs_on = true;
         self.bounds = UuidBounds::default();
-        let terminator = self.front().entry_at(self.front().entries);
-        if !self.front().terminator_is_zero && self.state.from == 0 {
-            self.set_first(terminator, bad_terminator());
+        if self.state.from == 0 {
+            self.ranges.note_fields(Some(bad_terminator()));
         }
         self.run_on()
     }
@@ -231,11 +166,11 @@ impl SealedScan {
         let terminator = self.front().entry_at(self.front().entries);
         loop {
             let advance = self.advance_entry()?;
-            self.spans.clear();
+            self.ranges.spans.clear();
             // Entries are marked in their order, and before everything else. Only a wrong key can come before
             // those.
-            let first = self.first.as_ref();
-            let is_settled = first.is_some_and(|first| first.offset < terminator)
+            let first = self.ranges.first_damage();
+            let is_settled = first.is_some_and(|(first, _)| first.start < terminator)
                 && (self.state.is_any_good() || !self.front().may_be_under_another_key());
             if advance == Advance::End || is_settled {
                 return Err(self.raised());
@@ -243,19 +178,9 @@ impl SealedScan {
         }
     }
 
-    /// Whether damage at `offset` may be the first in the file: that one is being sought, and none before `offset`
-    /// is known.
-    pub(super) fn is_first(&self, offset: u64) -> bool {
-        let first = self.first.as_ref();
-        self.runs_on && first.is_none_or(|first| offset < first.offset)
-    }
-
-    /// Records the first damage.
-    pub(super) fn set_first(&mut self, offset: u64, finding: Finding) {
-        self.first = Some(Damage {
-            wrong_key: self.suspects_key,
-            ..Damage::new(self.source().path(), offset, finding)
-        });
+    /// Whether damage at `offset` may be the first in the file: that one is being sought, and none before `offset` is known.
+    fn is_first(&self, offset: u64) -> bool {
+        self.runs_on && self.ranges.is_first(offset)
     }
 
     /// What is wrong with an entry that failed with this cause since the last good message. Checks it once more.
@@ -277,10 +202,13 @@ impl SealedScan {
 
     /// The error of the first damage. If there is none any more, of a file that has changed.
     pub(super) fn raised(&self) -> Error {
-        match &self.first {
-            Some(damage) => Error::Damage(Box::new(damage.clone())),
-            None => self.checker.reader.changed(self.state.end),
-        }
+        let Some((span, Some(finding))) = self.ranges.first_damage() else {
+            return self.checker.reader.changed(self.state.end);
+        };
+        Error::Damage(Box::new(Damage {
+            wrong_key: self.suspects_key,
+            ..Damage::new(self.source().path(), span.start, finding.clone())
+        }))
     }
 }
 

@@ -6,8 +6,8 @@ use super::front::Front;
 use super::judge::Prior;
 use super::layout::{ENTRY_AND_CHECKSUM, Message, UUID_BYTES};
 use super::trailer::Foot;
-use crate::ledger::Notes;
 use crate::walk::Budget;
+use crate::walk::indexed::Notes;
 
 /// The state of a walk.
 #[derive(Debug)]
@@ -24,13 +24,8 @@ pub(super) struct State {
     pub(super) looked_at: u64,
     /// Whether a message was tried directly after the last good one.
     pub(super) after_last: AfterLast,
-    /// Entries since the last good one that have no message.
+    /// Entries since the last good one that have no message. The notes are numbered in entries.
     pub(super) failed: Notes,
-    /// Damaged entries before those. The notes are numbered in entries.
-    pub(super) marks: Notes,
-    /// Set once all ranges after the index are emitted: the entry at which the ranges of the index end, and the
-    /// offset up to which they were emitted.
-    pub(super) front: Option<(u64, u64)>,
     pub(super) ended: bool,
     /// The part that this walk reads.
     pub(super) part: Option<Progress>,
@@ -61,8 +56,6 @@ impl State {
             end,
             after_last: AfterLast::default(),
             failed: Default::default(),
-            marks: Default::default(),
-            front: None,
             ended: false,
             part: None,
             in_place: false,

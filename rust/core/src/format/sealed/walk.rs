@@ -9,12 +9,13 @@ use super::layout::{Entry, Header, Message};
 use super::reader::Reader;
 use super::rows::SealedRows;
 use super::state::{AfterLast, State};
-use crate::error::{Damage, Result};
-use crate::ledger::{Cause, Kind, Note, Place, Span, Tiling};
+use crate::error::{Finding, Result};
+use crate::ledger::{Cause, Kind, Span};
 use crate::limits::LIMITS;
 use crate::record::Checked;
 use crate::source::Source;
 use crate::spec::{Types, UuidBounds};
+use crate::walk::indexed::{Note, Ranges};
 use crate::walk::{Advance, Driver, Options, Scan};
 
 pub(super) struct SealedScan {
@@ -23,11 +24,8 @@ pub(super) struct SealedScan {
     types: Types,
     pub(super) checker: Checker,
     pub(super) state: State,
-    pub(super) tiling: Tiling,
+    pub(super) ranges: Ranges<Option<Finding>>,
     pub(super) messages: Vec<Message>,
-    pub(super) spans: Vec<Span>,
-    /// The ranges of the index that are being emitted: the tiling so far, and which mark comes next.
-    pub(super) front_ranges: Option<(Tiling, Place)>,
     /// Where the step began.
     began_at: u64,
     pub(super) suspects_key: bool,
@@ -35,8 +33,6 @@ pub(super) struct SealedScan {
     pub(super) index_hash: Option<u64>,
     /// A strict walk has met damage, and only continues to find the first damage in the file.
     pub(super) runs_on: bool,
-    /// The first damage in the file, as far as it has been sought.
-    pub(super) first: Option<Damage>,
 }
 
 /// Walks one sealed segment.
@@ -50,21 +46,20 @@ impl SealedScan {
             budget: segment.front.searched,
             looked_at: state.looked_at,
         };
+        let mut ranges = Ranges::new(segment.front.fields(), state.end);
+        ranges.begin_part(segment.front.entry_at(state.from));
         Self {
             segment: segment.clone(),
             bounds: UuidBounds::of(&segment.options.filter),
             types: Types::of(&segment.options.filter),
             checker,
-            tiling: Tiling::resume(state.end, None),
+            ranges,
             state,
             messages: Vec::new(),
-            spans: Vec::new(),
-            front_ranges: None,
             began_at: 0,
             suspects_key: false,
             index_hash: None,
             runs_on: false,
-            first: None,
         }
     }
 
@@ -149,7 +144,8 @@ impl SealedScan {
 
     /// Advances by several entries, if their messages are adjacent and good.
     fn advance_run(&mut self, number: u64) -> Result<Option<Advance>> {
-        let most = self.left_of_part(LIMITS.sealed_step_rows.saturating_sub(self.spans.len()));
+        let given = self.ranges.spans.len();
+        let most = self.left_of_part(LIMITS.sealed_step_rows.saturating_sub(given));
         let prior = self.state.prior();
         let run = self.checker.check_run(number, most, &prior)?;
         let (Some(first), Some(last)) = (run.first().copied(), run.last().copied()) else {
@@ -175,8 +171,7 @@ impl SealedScan {
         self.messages.extend_from_slice(run);
         self.close_gap(first.position)?;
         let run = self.messages.iter().skip(given);
-        self.tiling
-            .cover_records(run.map(Message::end), &mut self.spans);
+        self.ranges.cover_records(run.map(Message::end));
         self.follow(&last);
         if !self.types.are_all() {
             let (reader, types) = (&self.checker.reader, &self.types);
@@ -280,8 +275,7 @@ impl SealedScan {
         if let Some(stated) = elsewhere {
             self.mark_moved(stated, &message)?;
         }
-        self.tiling
-            .cover(message.end(), Kind::Record, None, &mut self.spans);
+        self.ranges.cover(message.end(), Kind::Record, None, None);
         self.follow(&message);
         self.state.in_place = elsewhere.is_none();
         if is_wanted {
@@ -313,7 +307,7 @@ impl Scan for SealedScan {
 
     fn begin_step(&mut self) -> Result<()> {
         self.messages.clear();
-        self.spans.clear();
+        self.ranges.spans.clear();
         self.began_at = self.state.end;
         Ok(())
     }
@@ -322,10 +316,7 @@ impl Scan for SealedScan {
         if self.runs_on {
             return self.run_on();
         }
-        if let Some(cause) = self.front().unreadable {
-            return self.end_unreadable(cause);
-        }
-        if self.state.front.is_none() {
+        if !self.ranges.is_at_front() {
             // Entries are small, so several advance before the driver is asked again.
             let advance = loop {
                 match self.advance_entry() {
@@ -333,26 +324,22 @@ impl Scan for SealedScan {
                     advance => break advance?,
                 }
             };
-            if advance != Advance::End || self.state.front.is_none() {
+            if advance != Advance::End {
                 return Ok(advance);
             }
         }
-        Ok(if self.emit_front()? {
-            Advance::Full
-        } else {
-            Advance::End
-        })
+        self.ranges.emit_front()
     }
 
     fn finish(&mut self) {}
 
     fn has_found(&self) -> bool {
-        !self.messages.is_empty() || !self.spans.is_empty()
+        !self.messages.is_empty() || !self.ranges.spans.is_empty()
     }
 
     fn is_enough(&self) -> bool {
-        self.spans.len() >= LIMITS.sealed_step_rows
-            || !self.spans.is_empty()
+        self.ranges.spans.len() >= LIMITS.sealed_step_rows
+            || !self.ranges.spans.is_empty()
                 && self.state.end.saturating_sub(self.began_at)
                     >= self.segment.options.window_bytes as u64
     }
@@ -365,7 +352,7 @@ impl Scan for SealedScan {
     }
 
     fn spans(&self) -> &[Span] {
-        &self.spans
+        &self.ranges.spans
     }
 
     fn front_end(&self) -> u64 {

@@ -8,6 +8,7 @@
 use std::collections::{BTreeMap, BinaryHeap, VecDeque};
 
 use crate::ledger::{Cause, Kind, whole_kind};
+use crate::walk::indexed::kind;
 
 /// Where a range comes from, to explain it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -128,7 +129,7 @@ impl Claims {
         if let Some(last) = self.last.and_then(|key| self.claims.get_mut(&key))
             && (last.end, last.cause, last.toc_end) == (start, Some(cause), toc_at)
             && last.left.is_empty()
-            && kind(Some(cause), end == self.len) == Kind::Corrupt
+            && whole_kind(cause, end == self.len) == Kind::Corrupt
         {
             last.end = end;
             last.toc_end = toc_end;
@@ -248,9 +249,4 @@ impl Claims {
             }
         }
     }
-}
-
-/// The kind of a range with this cause. Without a cause it is sound.
-pub(super) fn kind(cause: Option<Cause>, at_end: bool) -> Kind {
-    cause.map_or(Kind::Header, |cause| whole_kind(cause, at_end))
 }

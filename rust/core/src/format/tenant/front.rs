@@ -6,15 +6,16 @@ use std::sync::Arc;
 
 use super::block::Name;
 use super::layout::{TocEntry, file_header};
-use super::toc::{Entries, Entry, TOC_START, V1_ENTRY_BYTES};
+use super::toc::{Entries, Entry, STATED_START, TOC_START, V1_ENTRY_BYTES, VERSION_START};
 use super::{MAGIC, VERSION_1, VERSION_2};
 use crate::cursor::fields;
 use crate::error::Result;
-use crate::ledger::{Cause, Kind, whole_kind};
+use crate::ledger::Cause;
 use crate::limits::LIMITS;
 use crate::saturating::saturating_usize;
 use crate::source::Source;
 use crate::walk::Options;
+use crate::walk::indexed::Fields;
 
 /// The length of the number of partitions, and of the number of tenants before a partition's first block.
 pub(super) const COUNT_BYTES: u64 = 4;
@@ -306,16 +307,41 @@ impl Front {
         }
     }
 
-    /// The kind and cause of the number of partitions.
-    pub(super) fn partitions_verdict(&self) -> (Kind, Option<Cause>) {
-        match self.partitions_found {
-            Some(found) if u64::from(found) == self.partitions => (Kind::Header, None),
-            Some(_) => (Kind::Corrupt, Some(Cause::CountMismatch)),
-            None => {
-                let cause = Cause::TruncatedHeader;
-                (whole_kind(cause, true), Some(cause))
-            }
-        }
+    /// The ranges of the front. `None` if only what follows it shows where it ends.
+    pub(super) fn fields(&self) -> Option<Fields> {
+        let toc_end = self.toc_end.filter(|_| self.is_sound())?;
+        let magic = (self.magic != MAGIC).then_some(Cause::BadMagic);
+        let is_mended = self.stated_version != self.version;
+        let version = is_mended.then_some(Cause::UnsupportedVersion);
+        let count = self.is_count_wrong().then_some(Cause::CountMismatch);
+        let partitions = match self.partitions_found {
+            Some(found) if u64::from(found) == self.partitions => None,
+            Some(_) => Some(Cause::CountMismatch),
+            None => Some(Cause::TruncatedHeader),
+        };
+        Some(Fields {
+            len: self.len,
+            before: vec![
+                (VERSION_START, magic),
+                (STATED_START, version),
+                (TOC_START, count),
+            ],
+            after: [(toc_end, None), (self.end(), partitions)],
+        })
+    }
+
+    /// Whether the front alone shows damage.
+    pub(super) fn is_damaged(&self) -> bool {
+        !self.is_sound()
+            || self
+                .fields()
+                .is_some_and(|own| own.first_damage().is_some())
+    }
+
+    /// Whether the number of entries is wrong, or claims more than there is.
+    pub(super) fn is_count_wrong(&self) -> bool {
+        let stated = u64::from(self.stated);
+        self.version == VERSION_1 && stated != self.entries || self.ends_after_toc()
     }
 
     /// Whether the file ends after the table of contents, and no entry shows that.

@@ -79,7 +79,7 @@ impl Listed {
         let before = self.pass(on);
         self.claim_tenants(on, entry, before, good.at)?;
         if !good.is_as_stated(&*on.input.source, entry)? {
-            on.ranges.mark(entry.at, entry.end, Cause::IndexDisagrees)?;
+            on.mark(entry.at, entry.end, Cause::IndexDisagrees)?;
         }
         self.claims.block(good.at, good.end());
         if let Some(progress) = &mut self.progress {
@@ -99,7 +99,7 @@ impl Listed {
                 .failed(entry.offset, end, cause, entry.at, entry.end);
             return Ok(());
         }
-        on.ranges.mark(entry.at, entry.end, cause)
+        on.mark(entry.at, entry.end, cause)
     }
 
     /// Ends the search. The bytes that are left become one range. If none are left, the remaining entries are
@@ -109,7 +109,7 @@ impl Listed {
         if !self.claims.end_search(at, left) {
             // The end of the table of contents includes its CRC-32.
             let end = on.input.front.toc_end.or_bug("the end of a sound table")? - CRC_BYTES;
-            on.ranges.mark(at, end, Cause::SearchLimit)?;
+            on.mark(at, end, Cause::SearchLimit)?;
         }
         // A walk that continues to find the first damage must not end its search again.
         on.place.table.end();
@@ -267,7 +267,7 @@ impl Listed {
                 return Err(self.inseparable(on, "blocks before its end overlap"));
             }
             self.end_part(on, next)?;
-            on.ranges.end_range(next);
+            on.ranges.end_part(next);
             return Ok(true);
         }
         let Some((at, left)) = progress.passed else {
@@ -313,7 +313,7 @@ fn mark_lost(on: &mut Reading, claim: &Claim) -> Result<()> {
     while let Some(entry) = entries.next(&*on.input.source)? {
         let end = entry.block_end().min(on.input.front.len);
         if !claim.has_left(entry.offset, end) {
-            on.ranges.mark(entry.at, entry.end, cause)?;
+            on.mark(entry.at, entry.end, cause)?;
         }
     }
     Ok(())

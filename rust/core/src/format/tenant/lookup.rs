@@ -3,7 +3,6 @@
 use std::sync::{Arc, OnceLock};
 
 use super::front::Front;
-use super::ranges::{self, count_is_wrong};
 use super::signposts::EveryNth;
 use super::verified::Verified;
 use super::walk::{TenantScan, TenantWalk};
@@ -313,7 +312,7 @@ impl Lookup for TocLookup {
         let known = self.known()?;
         let (source, front) = (self.source.clone(), known.front.clone());
         let options = self.options.clone().filter(filter.clone());
-        let is_damaged = !front.leads_directly() || ranges::front_is_damaged(&front);
+        let is_damaged = !front.leads_directly() || front.is_damaged();
         let scan = if options.strict && is_damaged {
             // The front is read, so that its damage is met.
             self.refusing(known)
@@ -330,7 +329,7 @@ impl Front {
     /// Whether a look-up can use the table of contents: it can be trusted, its order says where to look, and no
     /// two of its entries name the same bytes.
     pub(super) fn leads_directly(&self) -> bool {
-        self.is_sound() && self.ascending && self.disorder.is_none() && !count_is_wrong(self)
+        self.is_sound() && self.ascending && self.disorder.is_none() && !self.is_count_wrong()
     }
 
     /// Whether a look-up searches the file for its blocks once. Not if the table leads to them, and not if the file cannot

@@ -17,7 +17,7 @@
 //! - `block` (tenant IDs, and the decoder of a block), `toc` (entries), `layout` (what is written), `probe`
 //!   (reading, and examining places with bounded work), `front` (what comes before the data)
 //! - `judge` (the rules)
-//! - `claims`, `marks` and `ranges` (the ledger), `rows` and `emit` (messages), which `reading` combines
+//! - `claims` (the ledger of the data), `rows` and `emit` (messages), which `reading` combines
 //! - the scans: `partitions` with `partition_search` (version 1), `listed` and `unlisted` with `block_search`
 //!   (version 2, with and without a sound table of contents), and `pruned` with either
 //! - `Course` of `pruned`, the choice of a scan, with which `walk` reads a file. `explain` has its errors.
@@ -37,13 +37,11 @@ mod judge;
 mod layout;
 mod listed;
 mod lookup;
-mod marks;
 mod part;
 mod partition_search;
 mod partitions;
 mod probe;
 mod pruned;
-mod ranges;
 mod reading;
 mod rows;
 mod runs;

@@ -11,7 +11,6 @@ use serde::{Deserialize, Serialize};
 use super::block::Shape;
 use super::front::{COUNT_BYTES, Front};
 use super::probe::{Hashed, Input, block_crc};
-use super::ranges::front_is_damaged;
 use super::toc::{Entry, TOC_START};
 use super::{VERSION_2, judge};
 use crate::error::Result;
@@ -76,7 +75,7 @@ impl Progress {
 
 /// Whether a file with this front can be split.
 fn is_splittable(front: &Front) -> bool {
-    front.version == VERSION_2 && front.leads_directly() && !front_is_damaged(front)
+    front.version == VERSION_2 && front.leads_directly() && !front.is_damaged()
 }
 
 /// A part that is being planned.

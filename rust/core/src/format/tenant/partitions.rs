@@ -1,7 +1,7 @@
 //! The scan of version 1: its unit is the partition (rules 24 and 25), whose blocks are then read in turn.
 
 use super::block::BLOCK_HEADER_BYTES;
-use super::claims::{self, Origin};
+use super::claims::Origin;
 use super::front::COUNT_BYTES;
 use super::judge::{Fault, GoodPartition};
 use super::layout::TocEntry;
@@ -11,8 +11,9 @@ use super::reading::Reading;
 use super::toc::{Entry, V1_ENTRY_BYTES};
 use crate::bug::OrBug;
 use crate::error::Result;
-use crate::ledger::{Cause, Kind, Note, Notes, whole_kind};
+use crate::ledger::{Cause, Kind, whole_kind};
 use crate::walk::Advance;
+use crate::walk::indexed::{Note, Notes};
 
 /// A partition whose blocks are being read.
 #[derive(Clone, Debug)]
@@ -135,7 +136,7 @@ impl Partitions {
             let cause = Cause::SearchLimit;
             let end = on.input.front.toc_end.or_bug("the end of the table")?;
             self.gap.first.get_or_insert((cause, entry.at));
-            on.ranges.mark(entry.at, end, cause)?;
+            on.mark(entry.at, end, cause)?;
             self.end_gap(on, len)?;
             return Ok(Advance::End);
         }
@@ -145,7 +146,7 @@ impl Partitions {
             Verdict::Good(good) => *part = Some(self.commit(on, good)?),
             Verdict::Disagrees(good) => {
                 self.end_gap(on, good.at)?;
-                on.ranges.mark(entry.at, entry.end, Cause::IndexDisagrees)?;
+                on.mark(entry.at, entry.end, Cause::IndexDisagrees)?;
                 *part = Some(self.commit(on, good)?);
             }
             Verdict::Cut(good, _) => *part = Some(self.commit_cut(on, entry.at, good)?),
@@ -190,7 +191,7 @@ impl Partitions {
         let outside = !on.input.front.in_bounds(entry.offset)
             || on.place.end.is_some_and(|end| entry.offset < end);
         if fault == Fault::Id || outside {
-            return on.ranges.mark(entry.at, entry.end, cause);
+            return on.mark(entry.at, entry.end, cause);
         }
         self.gap.farthest = self.gap.farthest.max(entry.offset);
         self.gap.inside.push(Note {
@@ -208,7 +209,7 @@ impl Partitions {
             Some((cause, toc_at)) => (cause, Origin::Entry(toc_at)),
             None => (Cause::Unreferenced, Origin::None),
         };
-        let kind = claims::kind(Some(cause), at_end);
+        let kind = whole_kind(cause, at_end);
         if end >= on.input.front.first_block() {
             on.ranges.cover(end, kind, Some(cause), origin);
         }
@@ -221,7 +222,7 @@ impl Partitions {
             let mut entries = on.input.entries(note.start, count);
             while let Some(entry) = entries.next(&*on.input.source)? {
                 if entry.offset >= end {
-                    on.ranges.mark(entry.at, entry.end, note.cause)?;
+                    on.mark(entry.at, entry.end, note.cause)?;
                 }
             }
         }

@@ -3,13 +3,15 @@
 
 use super::VERSION_1;
 use super::block::{BLOCK_HEADER_BYTES, Name};
+use super::claims::Origin;
 use super::emit::{Emitter, Open};
 use super::layout::TocEntry;
 use super::probe::{Checks, Input};
-use super::ranges::Ranges;
 use super::rows::{Found, GoodBlock};
 use super::toc::{Entry, Table};
 use crate::error::Result;
+use crate::ledger::Cause;
+use crate::walk::indexed::Ranges;
 
 /// Where blocks and partitions are searched for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -68,7 +70,7 @@ pub(super) struct Reading {
     pub(super) place: Position,
     pub(super) emitter: Emitter,
     pub(super) found: Found,
-    pub(super) ranges: Ranges,
+    pub(super) ranges: Ranges<Origin>,
 }
 
 impl Reading {
@@ -77,7 +79,7 @@ impl Reading {
         Self {
             emitter: Emitter::new(&input.options.filter),
             found: Found::default(),
-            ranges: Ranges::new(&input.front, at),
+            ranges: Ranges::new(input.front.fields(), at),
             place,
             input,
         }
@@ -86,6 +88,12 @@ impl Reading {
     /// The next entry.
     pub(super) fn peek(&mut self) -> Result<Option<&Entry>> {
         self.place.table.entries.peek(&*self.input.source)
+    }
+
+    /// Marks damaged entries, of which the first is at `start`.
+    pub(super) fn mark(&mut self, start: u64, end: u64, cause: Cause) -> Result<()> {
+        let origin = Origin::Entry(start);
+        self.ranges.mark(start, end, cause, origin)
     }
 
     /// Whether this many bytes may be tried in vain. If not, the search ends.

@@ -5,7 +5,7 @@ use std::cmp::Ordering;
 
 use super::block::BLOCK_HEADER_BYTES;
 use super::block_search::{BlockSearch, Good, Places, Verdict};
-use super::claims::{self, Origin};
+use super::claims::Origin;
 use super::front::COUNT_BYTES;
 use super::layout::TocEntry;
 use super::probe::{FAR_COST, Input, MOST_TENANT_BYTES};
@@ -13,6 +13,7 @@ use super::reading::Reading;
 use super::toc::{Entry, TOC_START, V2_ENTRY_BYTES};
 use crate::error::Result;
 use crate::ledger::{Cause, Kind};
+use crate::walk::indexed::kind;
 use crate::walk::{Advance, Budget};
 
 /// What the budget charges for trying a length or a place, in bytes.
@@ -313,7 +314,7 @@ fn end(on: &mut Reading) {
     let (kind, cause) = if on.place.is_limited {
         (Kind::Corrupt, Some(Cause::SearchLimit))
     } else if on.ranges.at() == 0 {
-        (claims::kind(broken, true), broken)
+        (kind(broken, true), broken)
     } else {
         (Kind::Corrupt, Some(Cause::Unreferenced))
     };

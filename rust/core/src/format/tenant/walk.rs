@@ -3,7 +3,7 @@
 use std::sync::{Arc, OnceLock};
 
 use super::VERSION_1;
-use super::claims::{self, Origin};
+use super::claims::Origin;
 use super::emit::{Emitter, Open, no_message};
 use super::explain::{explain, explain_entry};
 use super::front::{COUNT_BYTES, Front};
@@ -12,16 +12,17 @@ use super::part::{self, EntryRange, Progress};
 use super::partitions::Part;
 use super::probe::{Input, tenant_of};
 use super::pruned::{Course, Pruning};
-use super::ranges::{self, Ranges};
 use super::reading::{Position, Reach, Reading};
 use super::rows::{Found, TenantRows};
 use super::toc::{Entry, TOC_START};
+use crate::bug::OrBug;
 use crate::error::{Damage, Error, Result};
 use crate::ledger::{Kind, Span};
 use crate::limits::LIMITS;
 use crate::record::{Checked, Scalar};
 use crate::source::Source;
 use crate::spec::Filter;
+use crate::walk::indexed::Ranges;
 use crate::walk::{Advance, Begin, Driver, Options, Scan, cannot_resume};
 
 /// How many entries are tried between two polls of the interrupt.
@@ -77,7 +78,9 @@ impl TenantScan {
     fn at(input: Input, reach: Reach, (entry, left): (u64, u64)) -> Self {
         let data_start = input.front.toc_end.map(|end| end + COUNT_BYTES);
         let (table, at) = (input.table(entry, left, None), input.front.end());
-        Self::new(input, Position::new(table, reach, data_start), at)
+        let mut scan = Self::new(input, Position::new(table, reach, data_start), at);
+        scan.on.ranges.note_fields(Origin::None);
+        scan
     }
 
     /// A scan through the whole file.
@@ -95,10 +98,9 @@ impl TenantScan {
         place: Option<(u64, u64)>,
     ) -> Self {
         let place = place.unwrap_or((TOC_START, front.entries));
-        let leave_front = options.strict && ranges::front_is_damaged(&front);
         let input = Input::new(source, options, front);
         let mut scan = Self::at(input, Reach::InPlace, place);
-        if leave_front {
+        if options.strict && scan.on.ranges.first_damage().is_some() {
             scan.on.ranges.leave_front();
         }
         scan
@@ -242,8 +244,7 @@ impl TenantScan {
     /// reported.
     fn begin_within(&mut self, block: u64, offset: u64) {
         let on = &mut self.on;
-        on.ranges = Ranges::new(&on.input.front, block);
-        on.ranges.leave_front();
+        on.ranges = Ranges::new(None, block);
         on.emitter.from = Some(offset);
         self.is_partial = true;
     }
@@ -280,7 +281,7 @@ impl TenantScan {
 
     /// Makes this the scan of a part whose front begins at `start`.
     fn set_part(&mut self, start: u64, progress: Progress) {
-        self.on.ranges.begin_range(start);
+        self.on.ranges.begin_part(start);
         if let Course::Listed(listed) = &mut self.course {
             listed.progress = Some(progress);
         }
@@ -322,7 +323,9 @@ impl TenantScan {
         }
         match &mut self.course {
             Course::Refused => {
-                refuse(on);
+                let front = &on.input.front;
+                let cause = front.broken.or_bug("why nothing can be read")?;
+                on.ranges.refuse(front.len, cause, Origin::None);
                 Ok(Advance::End)
             }
             Course::Partitions(own) => own.advance(on, &mut self.part),
@@ -369,44 +372,25 @@ impl TenantScan {
 
     /// Whether there is damage that a strict walk must not pass.
     fn is_damaged(&self) -> bool {
-        let front = &*self.on.input.front;
-        let by_front = !self.is_partial
-            && !self.is_pruned()
-            && (front.broken.is_some() || !front.refused && ranges::front_is_damaged(front));
-        by_front || self.on.ranges.is_damaged()
-    }
-
-    /// Emits ranges of the front, after those of everything that follows it.
-    fn emit_front(&mut self) -> Result<Advance> {
-        Ok(match self.on.ranges.finish(&self.on.input.front)? {
-            true => Advance::Full,
-            false => Advance::End,
-        })
+        let is_broken = !self.front().is_sound() && !self.is_partial;
+        is_broken || self.on.ranges.first_damage().is_some()
     }
 
     /// Continues until the first damage in the file is known.
     fn fail(&mut self) -> Result<Advance> {
         self.on.found.is_silent = true;
         self.on.emitter.open = None;
-        let front = self.on.input.front.clone();
-        let begins_damaged = front.broken.is_some() && !self.is_partial;
-        while !(begins_damaged && self.on.ranges.is_damaged()) && self.go_on()? != Advance::End {
+        // If the front is broken, the first range is damaged.
+        let begins_damaged = !self.on.input.front.is_sound() && !self.is_partial;
+        let is_known = |own: &Self| begins_damaged && own.on.ranges.first_damage().is_some();
+        while !is_known(self) && self.go_on()? != Advance::End {
             self.begin_step()?;
         }
         self.begin_step()?;
-        // Only an empty file has damage without a damaged range that has bytes.
-        let empty = Span {
-            start: 0,
-            end: 0,
-            kind: Kind::Corrupt,
-            cause: front.broken,
-        };
-        let first = self.on.ranges.first_damage(&front)?;
-        let first = first.or(begins_damaged.then_some((empty, Origin::None)));
-        let Some((span, origin)) = first else {
+        let Some((span, origin)) = self.on.ranges.first_damage() else {
             return Err(self.on.input.changed());
         };
-        let damage = explain(&self.on.input, &span, origin)?;
+        let damage = explain(&self.on.input, span, *origin)?;
         Err(Error::Damage(Box::new(damage)))
     }
 
@@ -420,22 +404,6 @@ impl TenantScan {
                 known.get_or_init(|| (**damage).clone());
             }
         })
-    }
-}
-
-/// Covers the whole file by what its front says.
-fn refuse(on: &mut Reading) {
-    let (len, cause) = (on.input.front.len, on.input.front.broken);
-    let kind = claims::kind(cause, true);
-    on.ranges.cover(len, kind, cause, Origin::None);
-    if len == 0 {
-        // The only empty range: a file that was written whole has at least its front.
-        on.ranges.spans.push(Span {
-            start: 0,
-            end: 0,
-            kind,
-            cause,
-        });
     }
 }
 
@@ -457,7 +425,7 @@ impl Scan for TenantScan {
             return self.refuse(&known);
         }
         if self.on.ranges.is_at_front() {
-            return self.emit_front();
+            return self.on.ranges.emit_front();
         }
         let strict = self.on.input.options.strict;
         let advance = loop {
@@ -486,7 +454,7 @@ impl Scan for TenantScan {
         }
         match self.on.emitter.from {
             Some(from) => Err(no_message(from)),
-            None => self.emit_front(),
+            None => self.on.ranges.emit_front(),
         }
     }
 

@@ -1,7 +1,8 @@
-//! The damaged entries of the table of contents.
+//! The damaged entries of an index.
 
+use super::notes::{Note, Notes, Place};
 use crate::error::Result;
-use crate::ledger::{Cause, Note, Notes, Place};
+use crate::ledger::Cause;
 
 /// Damaged entries, as byte ranges of the table. They come in the order of the table, except for those that turn
 /// out to have lost their bytes only when later ones are known. These are in order too, unless the entries are out

@@ -108,9 +108,9 @@ impl Notes {
         }
         let cached = place.bytes.get(place.used..).unwrap_or_default();
         if cached.len() < MAX_NOTE_BYTES {
+            place.used = 0;
             self.spool
                 .read(place.read, LIMITS.notes_read_bytes, &mut place.bytes)?;
-            place.used = 0;
         }
         let mut at = place.used;
         let skip = take(&place.bytes, &mut at);
