@@ -152,8 +152,8 @@ limits! {
     /// The places of every so many entries of the table of contents are remembered, so that a look-up need not read all
     /// of it again.
     signpost_stride: u64 = 256, fuzzing 2;
-    /// The most places remembered. Then every other one is dropped.
-    max_signposts: usize = 16 << 10, fuzzing 3;
+    /// The most places remembered. Of more entries, those of twice as many, of four times as many and so on are.
+    max_signposts: u64 = 16 << 10, fuzzing 3;
     /// A longer tenant ID is not remembered.
     signpost_tenant_bytes: u32 = 256, fuzzing 8;
     /// The most verified blocks that a look-up lists if the table of contents does not lead to them. If there are more, it scans the file

@@ -1,7 +1,5 @@
 //! What is known of a segment before any message is read: where its index, data and trailer are.
 
-use std::sync::Arc;
-
 use super::index::{each_piece, index_hash, read_array};
 use super::layout::{ENTRY_BYTES, Entry};
 use super::trailer::Trailer;
@@ -9,10 +7,9 @@ use crate::checksum::{Incremental, Key};
 use crate::error::{Finding, Result};
 use crate::ledger::Cause;
 use crate::record::Checked;
-use crate::source::Source;
 use crate::uuid6;
-use crate::walk::indexed::Fields;
-use crate::walk::{Budget, Options};
+use crate::walk::Budget;
+use crate::walk::indexed::{self, Fields};
 
 /// The offsets of a segment's sections. In a sound file a few short reads find them, however many messages there
 /// are.
@@ -114,13 +111,7 @@ pub(super) struct Survey {
     pub(super) is_proven: bool,
 }
 
-/// One open segment: its bytes, its options and the offsets of its sections.
-#[derive(Clone)]
-pub(super) struct Segment {
-    pub(super) source: Arc<dyn Source>,
-    pub(super) options: Options,
-    pub(super) front: Front,
-}
+pub(super) type Segment = indexed::Segment<Front>;
 
 impl Segment {
     /// The index hash, computed from the file's bytes. `None` if the file has none.

@@ -164,14 +164,6 @@ impl Segment {
         Ok(None)
     }
 
-    /// The same segment with other options.
-    pub(super) fn with(&self, options: Options) -> Self {
-        Self {
-            options,
-            ..self.clone()
-        }
-    }
-
     /// A scan of the whole segment.
     pub(super) fn whole(&self) -> SealedScan {
         SealedScan::new(self, self.beginning())

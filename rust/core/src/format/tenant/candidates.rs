@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::front::{COUNT_BYTES, Front};
+use super::front::{COUNT_BYTES, Front, Segment};
 use super::probe::block_crc_of;
 use super::toc::Entry;
 use super::{VERSION_1, VERSION_2};
@@ -17,28 +17,20 @@ use crate::saturating::saturating_usize;
 use crate::source::{BytesSource, Source};
 use crate::walk::Options;
 
-pub(super) struct Tenant {
-    source: Arc<dyn Source>,
-    options: Options,
-    front: Front,
-}
+pub(super) struct Tenant(Segment);
 
 impl Tenant {
     /// `None` if the segment has no checksums.
     pub(super) fn open(source: &Arc<dyn Source>, options: &Options) -> Result<Option<Self>> {
-        let front = Front::read(&**source, options)?;
-        let has_checksums = front.version != VERSION_1;
-        Ok(has_checksums.then(|| Self {
-            source: source.clone(),
-            options: options.clone(),
-            front,
-        }))
+        let segment = Segment::open(source.clone(), options)?;
+        let has_checksums = segment.front.version != VERSION_1;
+        Ok(has_checksums.then_some(Self(segment)))
     }
 }
 
 impl Candidates for Tenant {
     fn candidates(&mut self, span: &Span) -> Result<Vec<Candidate>> {
-        if !self.front.is_sound() {
+        if !self.0.front.is_sound() {
             return match span.start {
                 0 => self.table(),
                 _ => Ok(Vec::new()),
@@ -64,7 +56,7 @@ impl Candidates for Tenant {
             span.cause,
             Some(Cause::ChecksumMismatch | Cause::LengthOutOfBounds)
         );
-        if !self.front.is_sound() || !is_elsewhere {
+        if !self.0.front.is_sound() || !is_elsewhere {
             return Ok(Vec::new());
         }
         let entries = self.entries_within(span, MAX_MISPLACED)?;
@@ -105,14 +97,14 @@ fn block(entry: &Entry) -> Candidate {
 impl Tenant {
     /// The first entries that lie in the range, or whose blocks touch it and lie within the file.
     fn entries_within(&self, span: &Span, most: usize) -> Result<Vec<Entry>> {
-        let (mut entries, mut found) = (self.front.begin(&self.options), Vec::new());
+        let (mut entries, mut found) = (self.0.entries(), Vec::new());
         entries.left = entries.left.min(LIMITS.candidate_entries);
         while found.len() < most
-            && let Some(entry) = entries.next(&*self.source)?
+            && let Some(entry) = entries.next(&*self.0.source)?
         {
             let is_it = entry.at >= span.start && entry.at < span.end;
             let touches = entry.offset < span.end && span.start < entry.block_end();
-            if (is_it || touches) && entry.block_end() <= self.front.len {
+            if (is_it || touches) && entry.block_end() <= self.0.front.len {
                 found.push(entry);
             }
         }
@@ -121,7 +113,7 @@ impl Tenant {
 
     /// The block of an entry, wherever it is.
     fn moved(&self, entry: Entry) -> Misplaced {
-        let (source, mut bytes) = (self.source.clone(), Vec::new());
+        let (source, mut bytes) = (self.0.source.clone(), Vec::new());
         Misplaced {
             what: "block",
             offset: entry.offset,
@@ -139,12 +131,12 @@ impl Tenant {
 
     /// The front, from the magic to the table's CRC-32.
     fn table(&self) -> Result<Vec<Candidate>> {
-        let len = self.front.toc_end.unwrap_or(MAX_TRIED_BYTES);
+        let len = self.0.front.toc_end.unwrap_or(MAX_TRIED_BYTES);
         if len > MAX_TRIED_BYTES {
             return Ok(Vec::new());
         }
-        let range = 0..self.front.len.min(MAX_TRIED_BYTES);
-        let options = self.options.clone().interrupt(None);
+        let range = 0..self.0.front.len.min(MAX_TRIED_BYTES);
+        let options = self.0.options.clone().interrupt(None);
         let tried = saturating_usize(len.min(range.end));
         let check = move |bytes: &[u8]| {
             let source = BytesSource::new(bytes);
@@ -167,8 +159,8 @@ impl Tenant {
     /// The number of partitions, or a partition's number of tenants before a block. The table of contents implies
     /// both.
     fn count(&self, span: &Span) -> Result<Vec<Candidate>> {
-        let expected = if self.front.toc_end == Some(span.start) {
-            Some(self.front.partitions)
+        let expected = if self.0.front.toc_end == Some(span.start) {
+            Some(self.0.front.partitions)
         } else {
             self.tenants_from(span.end)?
         };
@@ -181,12 +173,12 @@ impl Tenant {
     /// How many tenants the partition has whose first block begins here. `None` if the table of contents is too
     /// long to read to the end of the partition.
     fn tenants_from(&self, offset: u64) -> Result<Option<u64>> {
-        let mut entries = self.front.begin(&self.options);
+        let mut entries = self.0.entries();
         let most = entries.left.min(LIMITS.candidate_entries);
         let is_whole = most == entries.left;
         entries.left = most;
         let mut found = None::<(u32, u64)>;
-        while let Some(entry) = entries.next(&*self.source)? {
+        while let Some(entry) = entries.next(&*self.0.source)? {
             match &mut found {
                 Some((partition, tenants)) if *partition == entry.partition => *tenants += 1,
                 Some((_, tenants)) => return Ok(Some(*tenants)),

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::VERSION_1;
 use super::block::Name;
-use super::front::Front;
+use super::front::Segment;
 use super::layout::TocEntry;
 use super::walk::{TenantScan, TenantWalk};
 use crate::error::Result;
@@ -42,14 +42,14 @@ impl Contents {
     /// [`Error::Damage`](crate::Error::Damage) if the file had to be walked and `options` are strict.
     /// [`Error::Io`](crate::Error::Io), [`Error::Interrupted`](crate::Error::Interrupted).
     pub fn read(source: Arc<dyn Source>, options: &Options) -> Result<Self> {
-        let front = Arc::new(Front::read(&*source, options)?);
-        let direct = front.leads_directly();
-        if !direct || front.version == VERSION_1 {
-            return Self::walk(source, options, front, direct);
+        let segment = Segment::open(source, options)?;
+        let direct = segment.front.leads_directly();
+        if !direct || segment.front.version == VERSION_1 {
+            return Self::walk(&segment, direct);
         }
-        let (mut blocks, mut entries) = (Vec::new(), front.begin(options));
-        while let Some(entry) = entries.next(&*source)? {
-            blocks.push(block(&*source, &entry.tenant, &entry.fields())?);
+        let (mut blocks, mut entries) = (Vec::new(), segment.entries());
+        while let Some(entry) = entries.next(&*segment.source)? {
+            blocks.push(block(&*segment.source, &entry.tenant, &entry.fields())?);
         }
         let mut partitions: Vec<_> = blocks.iter().map(|block| block.partition).collect();
         partitions.dedup();
@@ -62,15 +62,9 @@ impl Contents {
 
     /// Collects the blocks by a walk. `direct`: only the blocks of version 1 that are where the table of contents
     /// says.
-    fn walk(
-        source: Arc<dyn Source>,
-        options: &Options,
-        front: Arc<Front>,
-        mut direct: bool,
-    ) -> Result<Self> {
-        let options = options.clone().values(false);
-        let scan = TenantScan::of_blocks(source.clone(), &options, front, direct);
-        let mut walk = TenantWalk::new(scan);
+    fn walk(segment: &Segment, mut direct: bool) -> Result<Self> {
+        let segment = segment.with(segment.options.clone().values(false));
+        let mut walk = TenantWalk::new(TenantScan::of_blocks(&segment, direct));
         let (mut blocks, mut partitions) = (Vec::new(), BTreeSet::new());
         loop {
             let step = walk.step()?;
@@ -83,7 +77,7 @@ impl Contents {
             }
             for good in scan.found().good() {
                 partitions.insert(good.entry.partition);
-                blocks.push(block(&*source, &good.tenant, &good.entry)?);
+                blocks.push(block(&*segment.source, &good.tenant, &good.entry)?);
             }
             let good = scan.found().good_partitions().iter();
             partitions.extend(good.map(|good| good.partition));
@@ -133,9 +127,8 @@ impl Contents {
 /// # Errors
 /// [`Error::Io`](crate::Error::Io), [`Error::Interrupted`](crate::Error::Interrupted).
 pub fn blocks(source: Arc<dyn Source>, options: &Options) -> Result<Vec<Block>> {
-    let options = options.clone().strict(false);
-    let front = Arc::new(Front::read(&*source, &options)?);
-    let mut contents = Contents::walk(source, &options, front, false)?;
+    let segment = Segment::open(source, &options.clone().strict(false))?;
+    let mut contents = Contents::walk(&segment, false)?;
     Ok(std::mem::take(&mut contents.blocks))
 }
 

@@ -15,7 +15,7 @@ use crate::limits::LIMITS;
 use crate::saturating::saturating_usize;
 use crate::source::Source;
 use crate::walk::Options;
-use crate::walk::indexed::Fields;
+use crate::walk::indexed::{self, Fields};
 
 /// The length of the number of partitions, and of the number of tenants before a partition's first block.
 pub(super) const COUNT_BYTES: u64 = 4;
@@ -361,6 +361,23 @@ impl Entry {
             length: self.length,
             crc: self.crc,
         }
+    }
+}
+
+pub(super) type Segment = indexed::Segment<Arc<Front>>;
+
+impl Segment {
+    pub(super) fn open(source: Arc<dyn Source>, options: &Options) -> Result<Self> {
+        Ok(Self {
+            front: Arc::new(Front::read(&*source, options)?),
+            options: options.clone(),
+            source,
+        })
+    }
+
+    /// The entries, from the first on.
+    pub(super) fn entries(&self) -> Entries {
+        self.front.begin(&self.options)
     }
 }
 

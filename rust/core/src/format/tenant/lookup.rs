@@ -2,8 +2,7 @@
 
 use std::sync::{Arc, OnceLock};
 
-use super::front::Front;
-use super::signposts::EveryNth;
+use super::front::{Front, Segment};
 use super::verified::Verified;
 use super::walk::{TenantScan, TenantWalk};
 use super::{FORMAT, VERSION_1};
@@ -17,16 +16,9 @@ use crate::walk::{Hits, Lookup, Options, Step, Unproven, Walk};
 
 /// Looks up messages in one file. The table of contents is read and verified once.
 pub(super) struct TocLookup {
-    source: Arc<dyn Source>,
-    options: Options,
-    known: OnceLock<Known>,
-}
-
-/// What is known of the file after the first look.
-struct Known {
-    front: Arc<Front>,
+    segment: Segment,
     /// If the table of contents leads to the blocks: places in it.
-    signposts: OnceLock<EveryNth<Signpost>>,
+    signposts: OnceLock<Vec<Signpost>>,
     /// If the table of contents does not lead to the blocks: what a scan through the whole file verified.
     verified: OnceLock<Verified>,
     /// The first damage in the file, once a strict read met it.
@@ -40,54 +32,44 @@ type Signpost = (u32, Arc<[u8]>, u64, u64);
 type Asked<'a> = (u32, &'a [u8], u64, usize);
 
 impl TocLookup {
-    pub(super) fn new(source: Arc<dyn Source>, options: &Options) -> Self {
-        Self {
-            known: OnceLock::new(),
-            options: options.clone().format(&FORMAT),
-            source,
-        }
-    }
-
-    fn known(&self) -> Result<&Known> {
-        if let Some(known) = self.known.get() {
-            return Ok(known);
-        }
-        let front = Arc::new(Front::read(&*self.source, &self.options)?);
-        Ok(self.known.get_or_init(|| Known {
-            front,
+    pub(super) fn open(source: Arc<dyn Source>, options: &Options) -> Result<Self> {
+        Ok(Self {
+            segment: Segment::open(source, &options.clone().format(&FORMAT))?,
             signposts: OnceLock::new(),
             verified: OnceLock::new(),
             damage: Arc::default(),
-        }))
+        })
     }
 
-    fn signposts<'a>(&self, known: &'a Known) -> Result<&'a [Signpost]> {
-        if let Some(signposts) = known.signposts.get() {
-            return Ok(signposts.kept());
+    /// Every n-th entry, of as many as are kept at most.
+    fn signposts(&self) -> Result<&[Signpost]> {
+        if let Some(signposts) = self.signposts.get() {
+            return Ok(signposts);
         }
-        let mut signposts = EveryNth::new(LIMITS.signpost_stride);
-        let mut entries = known.front.begin(&self.options);
-        while let Some(entry) = entries.next(&*self.source)? {
+        let (all, mut nth) = (self.segment.front.entries, LIMITS.signpost_stride);
+        while nth * LIMITS.max_signposts < all {
+            nth *= 2;
+        }
+        let (mut signposts, mut entries) = (Vec::new(), self.segment.entries());
+        while let Some(entry) = entries.next(&*self.segment.source)? {
             let left = entries.left + 1;
-            signposts.push(|| {
-                let tenant = entry.tenant.up_to(LIMITS.signpost_tenant_bytes);
-                let tenant = tenant.bytes()?.clone();
-                Some((entry.partition, tenant, entry.at, left))
-            });
+            let tenant = entry.tenant.up_to(LIMITS.signpost_tenant_bytes);
+            if let Some(tenant) = tenant.bytes().filter(|_| (all - left).is_multiple_of(nth)) {
+                signposts.push((entry.partition, tenant.clone(), entry.at, left));
+            }
         }
-        Ok(known.signposts.get_or_init(|| signposts).kept())
+        Ok(self.signposts.get_or_init(|| signposts))
     }
 
     /// A walk of one tenant's block. `None` if the table of contents does not name it.
     fn walk_tenant(
         &self,
-        known: &Known,
         partition: u32,
         tenant: &[u8],
-        options: &Options,
+        options: Options,
     ) -> Result<Option<TenantWalk>> {
-        let is_v1 = known.front.version == VERSION_1;
-        let signposts = self.signposts(known)?;
+        let (segment, signposts) = (&self.segment, self.signposts()?);
+        let is_v1 = segment.front.version == VERSION_1;
         let after = signposts.partition_point(|(own, id, ..)| {
             if is_v1 {
                 *own <= partition
@@ -95,18 +77,17 @@ impl TocLookup {
                 (*own, &**id) <= (partition, tenant)
             }
         });
-        let mut entries = known.front.begin(&self.options);
+        let mut entries = segment.entries();
         if let Some((.., at, left)) = after.checked_sub(1).and_then(|place| signposts.get(place)) {
             (entries.at, entries.left) = (*at, *left);
         }
-        while let Some(entry) = entries.next(&*self.source)? {
+        let source = &*segment.source;
+        while let Some(entry) = entries.next(source)? {
             if entry.partition > partition {
                 break;
             }
-            if entry.partition == partition && (is_v1 || entry.tenant.is(&*self.source, tenant)?) {
-                let (source, front) = (self.source.clone(), known.front.clone());
-                let place = Some((entry.at, 1));
-                let scan = TenantScan::prune(source, options, front, place);
+            if entry.partition == partition && (is_v1 || entry.tenant.is(source, tenant)?) {
+                let scan = TenantScan::prune(&segment.with(options), Some((entry.at, 1)));
                 return Ok(Some(TenantWalk::new(scan)));
             }
         }
@@ -117,7 +98,6 @@ impl TocLookup {
     /// damaged.
     fn get_of(
         &self,
-        known: &Known,
         verified: Option<&Verified>,
         asked: &[Asked<'_>],
         hits: &mut Hits,
@@ -128,16 +108,13 @@ impl TocLookup {
         };
         let walk = match verified {
             None => {
-                let options = self.options(filter(asked), self.options.strict);
-                self.walk_tenant(known, partition, tenant, &options)?
+                let options = self.options(filter(asked), self.segment.options.strict);
+                self.walk_tenant(partition, tenant, options)?
             }
             Some(verified) => {
-                let unit = verified.find(&*self.source, partition, tenant)?;
-                unit.map(|unit| {
-                    let (source, front) = (self.source.clone(), known.front.clone());
-                    let options = self.options(filter(asked), false);
-                    TenantWalk::new(TenantScan::of_unit(source, &options, front, unit))
-                })
+                let unit = verified.find(&*self.segment.source, partition, tenant)?;
+                let segment = self.segment.with(self.options(filter(asked), false));
+                unit.map(|unit| TenantWalk::new(TenantScan::of_unit(&segment, unit)))
             }
         };
         let Some(mut walk) = walk else {
@@ -152,31 +129,24 @@ impl TocLookup {
     }
 
     fn options(&self, filter: Filter, strict: bool) -> Options {
-        let options = self.options.clone().filter(filter);
+        let options = self.segment.options.clone().filter(filter);
         options.values(true).strict(strict)
     }
 
     /// What a scan through the whole file verified.
-    fn verified<'a>(&self, known: &'a Known) -> Result<&'a Verified> {
-        if let Some(verified) = known.verified.get() {
+    fn verified(&self) -> Result<&Verified> {
+        if let Some(verified) = self.verified.get() {
             return Ok(verified);
         }
-        let (source, front) = (self.source.clone(), known.front.clone());
         let options = self.options(Filter::default(), false);
-        let verified = Verified::scan(source, &options, front)?;
-        Ok(known.verified.get_or_init(|| verified))
+        let verified = Verified::scan(&self.segment.with(options))?;
+        Ok(self.verified.get_or_init(|| verified))
     }
 
     /// Finds messages by walking the whole file.
-    fn scan(
-        &self,
-        known: &Known,
-        asked: &[Asked<'_>],
-        hits: &mut Hits,
-        found: &mut OwnedRows,
-    ) -> Result<bool> {
-        let mut walk = TenantWalk::new(self.whole(known, &self.options(filter(asked), false)));
-        let mut is_damaged = false;
+    fn scan(&self, asked: &[Asked<'_>], hits: &mut Hits, found: &mut OwnedRows) -> Result<bool> {
+        let segment = self.segment.with(self.options(filter(asked), false));
+        let (mut walk, mut is_damaged) = (TenantWalk::new(TenantScan::begin(&segment)), false);
         while walk.step()? == Step::More {
             is_damaged |= walk.found_damage();
             take_rows(&walk, asked, hits, found);
@@ -184,16 +154,10 @@ impl TocLookup {
         Ok(is_damaged)
     }
 
-    /// A scan through the whole file.
-    fn whole(&self, known: &Known, options: &Options) -> TenantScan {
-        TenantScan::begin(self.source.clone(), options, known.front.clone())
-    }
-
     /// A scan that raises the file's first damage.
-    fn refusing(&self, known: &Known) -> TenantScan {
-        let (source, front) = (self.source.clone(), known.front.clone());
+    fn refusing(&self) -> TenantScan {
         let options = self.options(Filter::default(), true);
-        TenantScan::refusing(source, &options, front, known.damage.clone())
+        TenantScan::refusing(&self.segment.with(options), self.damage.clone())
     }
 }
 
@@ -272,33 +236,31 @@ impl Lookup for TocLookup {
         });
         let mut asked: Vec<Asked<'_>> = asked.collect();
         asked.sort_unstable();
-        let known = self.known()?;
-        let mut found = OwnedRows::new(FORMAT.columns(self.options.dialect));
+        let Segment { options, front, .. } = &self.segment;
+        let mut found = OwnedRows::new(FORMAT.columns(options.dialect));
         let mut hits = Hits {
             places: vec![None; ids.len()],
             ..Hits::default()
         };
-        let front = &known.front;
         let verified = match front.is_searched() {
-            true => Some(self.verified(known)?),
+            true => Some(self.verified()?),
             false => None,
         };
         let mut block_is_damaged = false;
         let is_damaged = if front.leads_directly() || verified.is_some_and(Verified::is_listed) {
             for of_tenant in asked.chunk_by(is_of_one_tenant) {
-                block_is_damaged |=
-                    self.get_of(known, verified, of_tenant, &mut hits, &mut found)?;
+                block_is_damaged |= self.get_of(verified, of_tenant, &mut hits, &mut found)?;
             }
             verified.is_some_and(|verified| verified.is_damaged)
         } else {
-            self.scan(known, &asked, &mut hits, &mut found)?
+            self.scan(&asked, &mut hits, &mut found)?
         };
-        if self.options.strict && is_damaged && hits.places.contains(&None) {
+        if options.strict && is_damaged && hits.places.contains(&None) {
             // Missing messages might have been where the damage is.
-            TenantWalk::new(self.refusing(known)).step()?;
+            TenantWalk::new(self.refusing()).step()?;
         }
         if hits.places.contains(&None) {
-            let checked = match known.front.version {
+            let checked = match front.version {
                 VERSION_1 => Checked::Structure,
                 _ => Checked::Checksum,
             };
@@ -309,17 +271,16 @@ impl Lookup for TocLookup {
     }
 
     fn range(&self, filter: &Filter) -> Result<Box<dyn Walk>> {
-        let known = self.known()?;
-        let (source, front) = (self.source.clone(), known.front.clone());
-        let options = self.options.clone().filter(filter.clone());
+        let Segment { options, front, .. } = &self.segment;
+        let segment = self.segment.with(options.clone().filter(filter.clone()));
         let is_damaged = !front.leads_directly() || front.is_damaged();
         let scan = if options.strict && is_damaged {
             // The front is read, so that its damage is met.
-            self.refusing(known)
+            self.refusing()
         } else if front.leads_directly() {
-            TenantScan::prune(source, &options, front, None)
+            TenantScan::prune(&segment, None)
         } else {
-            self.whole(known, &options)
+            TenantScan::begin(&segment)
         };
         Ok(Box::new(TenantWalk::new(scan)))
     }

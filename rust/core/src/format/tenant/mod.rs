@@ -21,8 +21,7 @@
 //! - the scans: `partitions` with `partition_search` (version 1), `listed` and `unlisted` with `block_search`
 //!   (version 2, with and without a sound table of contents), and `pruned` with either
 //! - `Course` of `pruned`, the choice of a scan, with which `walk` reads a file. `explain` has its errors.
-//! - `lookup`, with `signposts` in a table of contents that leads to the blocks, and the list of `verified` blocks
-//!   if it does not
+//! - `lookup`, with the list of `verified` blocks if the table of contents does not lead to the blocks
 //! - `runs`, the writer's memory, and `contents`, the blocks of a segment
 
 mod block;
@@ -46,7 +45,6 @@ mod reading;
 mod rows;
 mod runs;
 mod salvage;
-mod signposts;
 mod toc;
 mod unlisted;
 mod verified;
@@ -108,7 +106,7 @@ pub static FORMAT: Format = Format {
     },
     split: Some(part::split),
     index: None,
-    lookup: |source, options| Ok(Box::new(lookup::TocLookup::new(source, options))),
+    lookup: |source, options| Ok(Box::new(lookup::TocLookup::open(source, options)?)),
     create: |path, options| Ok(Box::new(Writer::create(path, options)?)),
     unfinished: None,
     salvage: salvage::salvage,

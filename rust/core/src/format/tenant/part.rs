@@ -9,7 +9,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use super::block::Shape;
-use super::front::{COUNT_BYTES, Front};
+use super::front::{COUNT_BYTES, Front, Segment};
 use super::probe::{Hashed, Input, block_crc};
 use super::toc::{Entry, TOC_START};
 use super::{VERSION_2, judge};
@@ -101,8 +101,9 @@ pub(super) fn split(
     options: &Options,
     target: u64,
 ) -> Result<Vec<part::PlannedPart>> {
-    let front = Front::read(&**source, options)?;
-    if !is_splittable(&front) {
+    let segment = Segment::open(source.clone(), options)?;
+    let front = &*segment.front;
+    if !is_splittable(front) {
         return Ok(Vec::new());
     }
     let target = match front.toc_end {
@@ -111,7 +112,7 @@ pub(super) fn split(
         }
         _ => target,
     };
-    let mut entries = front.begin(options);
+    let mut entries = segment.entries();
     let (mut plans, mut last) = (Vec::<Plan>::new(), None::<(u64, u64, u64)>);
     while let Some(entry) = entries.next(&**source)? {
         if entry.block_end() > front.len || !front.in_bounds(entry.offset) {

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use super::block::{BLOCK_HEADER_BYTES, Decoder, Name, Shape};
-use super::front::Front;
+use super::front::{Front, Segment};
 use super::layout::{HEAD_BYTES, TAIL_BYTES, TocEntry};
 use super::toc::{Entries, Table, V2_ENTRY_BYTES, V2_HEAD_BYTES};
 use crate::bug::OrBug;
@@ -118,10 +118,15 @@ pub(super) struct Input {
 }
 
 impl Input {
-    pub(super) fn new(source: Arc<dyn Source>, options: &Options, front: Arc<Front>) -> Self {
+    pub(super) fn new(segment: &Segment) -> Self {
+        let Segment {
+            source,
+            options,
+            front,
+        } = segment.clone();
         Self {
             source,
-            options: options.clone(),
+            options,
             front,
             data: Window::default(),
             fields: Window::default(),
@@ -129,6 +134,14 @@ impl Input {
             entry_window: Window::default(),
             budget: Budget::default(),
             decoded: 0,
+        }
+    }
+
+    pub(super) fn segment(&self) -> Segment {
+        Segment {
+            source: self.source.clone(),
+            options: self.options.clone(),
+            front: self.front.clone(),
         }
     }
 

@@ -1,10 +1,8 @@
 //! Salvages the good blocks of a damaged segment (version 1: its good partitions): writes a new table of contents
 //! and the blocks. Each block keeps the CRC-32 that verified it.
 
-use std::sync::Arc;
-
 use super::block::BLOCK_HEADER_BYTES;
-use super::front::COUNT_BYTES;
+use super::front::{COUNT_BYTES, Segment};
 use super::layout::{TocEntry, file_header, v1_entry};
 use super::toc::{TOC_START, V1_ENTRY_BYTES, V2_ENTRY_BYTES};
 use super::walk::{TenantScan, TenantWalk};
@@ -21,10 +19,9 @@ use crate::walk::{Step, Walk};
 const PIECE_BYTES: usize = 1 << 16;
 
 pub(super) fn salvage(salvage: &mut Salvage<'_>) -> Result<()> {
-    let (source, options) = (salvage.source(), salvage.options());
-    let front = Arc::new(super::front::Front::read(&*source, options)?);
-    let scan = TenantScan::of_blocks(source, options, front, false);
-    let mut good = Good::find(salvage, TenantWalk::new(scan))?;
+    let segment = Segment::open(salvage.source(), salvage.options())?;
+    let walk = TenantWalk::new(TenantScan::of_blocks(&segment, false));
+    let mut good = Good::find(salvage, walk)?;
     good.write_front(salvage)?;
     let mut tenants = Entries::<4>::new(&mut good.tenants)?;
     let (mut blocks, mut partition) = (Entries::new(&mut good.blocks)?, None);

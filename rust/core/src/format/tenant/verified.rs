@@ -2,11 +2,10 @@
 //! blocks, or partitions of version 1. A look-up keeps the list, so that only its first search reads the whole file.
 
 use std::cmp::Ordering;
-use std::sync::Arc;
 
 use super::VERSION_1;
 use super::block::Name;
-use super::front::Front;
+use super::front::Segment;
 use super::judge::GoodPartition;
 use super::rows::GoodBlock;
 use super::toc::{Entry, TOC_START};
@@ -14,7 +13,7 @@ use super::walk::{TenantScan, TenantWalk};
 use crate::error::Result;
 use crate::limits::LIMITS;
 use crate::source::Source;
-use crate::walk::{Options, Step, Walk};
+use crate::walk::{Step, Walk};
 
 /// What a scan through a whole file verified.
 #[derive(Debug)]
@@ -28,17 +27,13 @@ pub(super) struct Verified {
 
 impl Verified {
     /// Scans a file past all damage.
-    pub(super) fn scan(
-        source: Arc<dyn Source>,
-        options: &Options,
-        front: Arc<Front>,
-    ) -> Result<Self> {
+    pub(super) fn scan(segment: &Segment) -> Result<Self> {
         let mut verified = Self {
             units: Vec::new(),
-            is_v1: front.version == VERSION_1,
+            is_v1: segment.front.version == VERSION_1,
             is_damaged: false,
         };
-        let mut walk = TenantWalk::new(TenantScan::of_blocks(source, options, front, false));
+        let mut walk = TenantWalk::new(TenantScan::of_blocks(segment, false));
         loop {
             let step = walk.step()?;
             verified.is_damaged |= walk.found_damage();

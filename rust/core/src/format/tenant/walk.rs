@@ -6,7 +6,7 @@ use super::VERSION_1;
 use super::claims::Origin;
 use super::emit::{Emitter, Open, no_message};
 use super::explain::{explain, explain_entry};
-use super::front::{COUNT_BYTES, Front};
+use super::front::{COUNT_BYTES, Front, Segment};
 use super::judge::GoodPartition;
 use super::part::{self, EntryRange, Progress};
 use super::partitions::Part;
@@ -48,15 +48,11 @@ impl TenantWalk {
         options: &Options,
         start: Begin<'_>,
     ) -> Result<Self> {
-        let front = Arc::new(Front::read(&*source, options)?);
+        let segment = Segment::open(source, options)?;
         match start {
-            Begin::Beginning => Ok(Self::new(TenantScan::begin(source, options, front))),
-            Begin::Part(part) => {
-                TenantScan::in_part(Input::new(source, options, front), part.plan()?)
-            }
-            Begin::Offset(offset) => {
-                TenantScan::from_message(Input::new(source, options, front), offset).map(Self::new)
-            }
+            Begin::Beginning => Ok(Self::new(TenantScan::begin(&segment))),
+            Begin::Part(part) => TenantScan::in_part(Input::new(&segment), part.plan()?),
+            Begin::Offset(offset) => TenantScan::from_message(&segment, offset).map(Self::new),
             Begin::Carry(_) => Err(cannot_resume("tenant")),
         }
     }
@@ -84,23 +80,17 @@ impl TenantScan {
     }
 
     /// A scan through the whole file.
-    pub(super) fn begin(source: Arc<dyn Source>, options: &Options, front: Arc<Front>) -> Self {
-        let place = (TOC_START, front.entries);
-        Self::at(Input::new(source, options, front), Reach::AfterLast, place)
+    pub(super) fn begin(segment: &Segment) -> Self {
+        let place = (TOC_START, segment.front.entries);
+        Self::at(Input::new(segment), Reach::AfterLast, place)
     }
 
     /// A scan of only the blocks that match, by a table of contents that [leads](Front::leads_directly) to them:
     /// the whole table, or a number of entries from one on. Its ledger covers these blocks and the front.
-    pub(super) fn prune(
-        source: Arc<dyn Source>,
-        options: &Options,
-        front: Arc<Front>,
-        place: Option<(u64, u64)>,
-    ) -> Self {
-        let place = place.unwrap_or((TOC_START, front.entries));
-        let input = Input::new(source, options, front);
-        let mut scan = Self::at(input, Reach::InPlace, place);
-        if options.strict && scan.on.ranges.first_damage().is_some() {
+    pub(super) fn prune(segment: &Segment, place: Option<(u64, u64)>) -> Self {
+        let place = place.unwrap_or((TOC_START, segment.front.entries));
+        let mut scan = Self::at(Input::new(segment), Reach::InPlace, place);
+        if segment.options.strict && scan.on.ranges.first_damage().is_some() {
             scan.on.ranges.leave_front();
         }
         scan
@@ -110,13 +100,8 @@ impl TenantScan {
     /// partition of version 1. Its ledger covers this unit.
     ///
     /// [verified]: super::verified::Verified
-    pub(super) fn of_unit(
-        source: Arc<dyn Source>,
-        options: &Options,
-        front: Arc<Front>,
-        unit: &Entry,
-    ) -> Self {
-        let mut scan = Self::prune(source, options, front, Some((unit.at, 0)));
+    pub(super) fn of_unit(segment: &Segment, unit: &Entry) -> Self {
+        let mut scan = Self::prune(segment, Some((unit.at, 0)));
         let on = &mut scan.on;
         on.ranges.leave_front();
         if on.input.front.version != VERSION_1 {
@@ -138,50 +123,40 @@ impl TenantScan {
 
     /// A scan that raises the first damage of a file that is read strictly and known to be damaged. No record
     /// comes before it. The damage is stored once it is known.
-    pub(super) fn refusing(
-        source: Arc<dyn Source>,
-        options: &Options,
-        front: Arc<Front>,
-        damage: Arc<OnceLock<Damage>>,
-    ) -> Self {
-        let mut scan = Self::begin(source, options, front);
+    pub(super) fn refusing(segment: &Segment, damage: Arc<OnceLock<Damage>>) -> Self {
+        let mut scan = Self::begin(segment);
         scan.refusal = Some(damage);
         scan
     }
 
-    /// A scan that emits no messages, of a file with this front: it only finds the good blocks. `direct`: only the
+    /// A scan that emits no messages, of this segment: it only finds the good blocks. `direct`: only the
     /// blocks that are where the table of contents says.
-    pub(super) fn of_blocks(
-        source: Arc<dyn Source>,
-        options: &Options,
-        front: Arc<Front>,
-        direct: bool,
-    ) -> Self {
-        let mut options = options.clone();
-        options.filter = Filter::default().among("tenant", Vec::<Scalar>::new());
+    pub(super) fn of_blocks(segment: &Segment, direct: bool) -> Self {
+        let nothing = Filter::default().among("tenant", Vec::<Scalar>::new());
+        let silent = segment.with(segment.options.clone().filter(nothing));
         match direct {
-            true => Self::prune(source, &options, front, None),
-            false => Self::begin(source, &options, front),
+            true => Self::prune(&silent, None),
+            false => Self::begin(&silent),
         }
     }
 
     /// A scan from the message at `offset` on. The table of contents says where its block is. If it is not there,
     /// only a scan through the whole file finds it.
-    fn from_message(input: Input, offset: u64) -> Result<Self> {
-        if !input.front.leads_directly() {
-            return Self::from_proven(&input, offset);
+    fn from_message(segment: &Segment, offset: u64) -> Result<Self> {
+        if !segment.front.leads_directly() {
+            return Self::from_proven(segment, offset);
         }
-        let mut entries = input.front.begin(&input.options);
-        let mut before = None;
+        let (mut entries, mut before) = (segment.entries(), None);
         loop {
             let (at, left) = (entries.at, entries.left);
-            let Some(entry) = entries.next(&*input.source)? else {
-                return Self::from_proven(&input, offset);
+            let Some(entry) = entries.next(&*segment.source)? else {
+                return Self::from_proven(segment, offset);
             };
             if (entry.offset..entry.block_end()).contains(&offset) {
-                if !Self::in_place(&input, at)? {
-                    return Self::from_proven(&input, offset);
+                if !Self::in_place(segment, at)? {
+                    return Self::from_proven(segment, offset);
                 }
+                let input = Input::new(segment);
                 let (table, at) = (input.table(at, left, before), entry.offset);
                 let place = Position::new(table, Reach::AfterLast, Some(at));
                 let mut scan = Self::new(input, place, at);
@@ -193,14 +168,10 @@ impl TenantScan {
     }
 
     /// Whether what the entry at `at` names is good at its offset.
-    fn in_place(input: &Input, at: u64) -> Result<bool> {
-        let options = input
-            .options
-            .clone()
-            .strict(false)
-            .filter(Filter::default());
-        let (source, front) = (input.source.clone(), input.front.clone());
-        let mut scan = Self::prune(source, &options, front, Some((at, 1)));
+    fn in_place(segment: &Segment, at: u64) -> Result<bool> {
+        let options = segment.options.clone().strict(false);
+        let segment = segment.with(options.filter(Filter::default()));
+        let mut scan = Self::prune(&segment, Some((at, 1)));
         scan.on.found.is_silent = true;
         scan.go_on()?;
         Ok(scan.is_pruned())
@@ -208,11 +179,8 @@ impl TenantScan {
 
     /// A scan from the message at `offset` on, whose block is found by a scan from the beginning. That scan shows
     /// where the block is only after it, so a second one goes as far as the first had come before.
-    fn from_proven(input: &Input, offset: u64) -> Result<Self> {
-        let begin = || {
-            let (source, front) = (input.source.clone(), input.front.clone());
-            Self::of_blocks(source, &input.options, front, false)
-        };
+    fn from_proven(segment: &Segment, offset: u64) -> Result<Self> {
+        let begin = || Self::of_blocks(segment, false);
         let (mut search, mut advances) = (begin(), 0_u64);
         let block = loop {
             let advance = search.go_on()?;
@@ -234,8 +202,8 @@ impl TenantScan {
             scan.begin_step()?;
         }
         let on = &mut scan.on;
-        on.input.options = input.options.clone();
-        on.emitter = Emitter::new(&input.options.filter);
+        on.input.options = segment.options.clone();
+        on.emitter = Emitter::new(&segment.options.filter);
         scan.begin_within(block, offset);
         Ok(scan)
     }
@@ -357,8 +325,7 @@ impl TenantScan {
     /// Continues through the whole file: only such a scan may find a block that is not where its entry says.
     fn go_through(&mut self) -> Advance {
         let (emitted, until) = (self.on.emitter.emitted, self.on.ranges.at());
-        let input = &self.on.input;
-        *self = Self::begin(input.source.clone(), &input.options, input.front.clone());
+        *self = Self::begin(&self.on.input.segment());
         self.on.ranges.leave_good(until);
         self.on.emitter.skip = emitted;
         Advance::On

@@ -9,5 +9,28 @@ mod marks;
 mod notes;
 mod ranges;
 
+use std::sync::Arc;
+
+use super::Options;
+use crate::source::Source;
+
 pub(crate) use notes::{Note, Notes};
 pub(crate) use ranges::{Fields, Ranges, kind};
+
+/// One open segment: its bytes, its options, and what its front says.
+#[derive(Clone)]
+pub(crate) struct Segment<F> {
+    pub(crate) source: Arc<dyn Source>,
+    pub(crate) options: Options,
+    pub(crate) front: F,
+}
+
+impl<F: Clone> Segment<F> {
+    /// The same segment with other options.
+    pub(crate) fn with(&self, options: Options) -> Self {
+        Self {
+            options,
+            ..self.clone()
+        }
+    }
+}
