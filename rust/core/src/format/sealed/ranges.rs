@@ -96,13 +96,14 @@ impl SealedScan {
         if is_damage && self.stops_at_damage() {
             return self.meet_damage();
         }
-        if let Some(cause) = front.unreadable {
-            let finding = front.unreadable_finding(cause);
-            self.ranges.refuse(front.len, cause, Some(finding));
-            return Ok(Advance::End);
-        }
-        if self.is_wrong_key() {
-            self.cover_wrong_key();
+        let refused = match (front.unreadable, front.trailer) {
+            (Some(cause), _) => Some(front.unreadable_finding(cause)),
+            (None, Some(trailer)) if self.is_wrong_key() => Some(trailer.wrong_key(&front.key)),
+            (None, _) => None,
+        };
+        if let Some(finding) = refused {
+            self.ranges
+                .refuse(front.len, finding.cause(), Some(finding));
             return Ok(Advance::End);
         }
         self.close_gap(front.data_end)?;
@@ -132,14 +133,6 @@ impl SealedScan {
         let stored = front.trailer.and_then(|trailer| trailer.index_hash());
         let is_index_right = stored.is_some() && stored == self.index_hash;
         !self.state.is_any_good() && front.may_be_under_another_key() && !is_index_right
-    }
-
-    fn cover_wrong_key(&mut self) {
-        let Front { len, key, .. } = *self.front();
-        self.suspects_key = true;
-        let trailer = self.front().trailer.filter(|_| self.runs_on);
-        let finding = trailer.map(|trailer| trailer.wrong_key(&key));
-        self.ranges.refuse(len, Cause::WrongKey, finding);
     }
 
     /// Whether the next damage ends the walk.
@@ -206,7 +199,7 @@ impl SealedScan {
             return self.checker.reader.changed(self.state.end);
         };
         Error::Damage(Box::new(Damage {
-            wrong_key: self.suspects_key,
+            wrong_key: span.cause == Some(Cause::WrongKey),
             ..Damage::new(self.source().path(), span.start, finding.clone())
         }))
     }

@@ -28,7 +28,6 @@ pub(super) struct SealedScan {
     pub(super) messages: Vec<Message>,
     /// Where the step began.
     began_at: u64,
-    pub(super) suspects_key: bool,
     /// The index hash of the file's bytes, once it is computed.
     pub(super) index_hash: Option<u64>,
     /// A strict walk has met damage, and only continues to find the first damage in the file.
@@ -57,7 +56,6 @@ impl SealedScan {
             state,
             messages: Vec::new(),
             began_at: 0,
-            suspects_key: false,
             index_hash: None,
             runs_on: false,
         }
@@ -375,6 +373,7 @@ impl Scan for SealedScan {
     }
 
     fn suspects_key(&self) -> bool {
-        self.suspects_key
+        let first = self.ranges.first_damage();
+        first.is_some_and(|(span, _)| span.cause == Some(Cause::WrongKey))
     }
 }

@@ -4,51 +4,33 @@ use super::notes::{Note, Notes, Place};
 use crate::error::Result;
 use crate::ledger::Cause;
 
-/// Damaged entries, as byte ranges of the table. They come in the order of the table, except for those that turn
-/// out to have lost their bytes only when later ones are known. These are in order too, unless the entries are out
-/// of order; of those no more are pending than claims may be.
+/// Damaged entries, as byte ranges of the index. They come in its order, except for those that turn out to have lost their bytes only
+/// when later ones are known. These are in order too, unless the entries are out of order; of those no more are pending than claims may
+/// be.
 #[derive(Debug, Default)]
 pub(super) struct Marks {
-    in_order: Notes,
-    late: Notes,
+    in_order: [Notes; 2],
     others: Vec<Note>,
 }
 
-/// The position in the marks.
+/// The position in the marks: of each sequence in order how far it was read, and the mark that was read last if it was not returned yet.
 #[derive(Debug, Default)]
 pub(super) struct Next {
-    in_order: Source,
-    late: Source,
+    in_order: [(Place, Option<Note>); 2],
     other: usize,
-}
-
-/// One of the sequences: how far it was read, and the last mark that was read and not returned yet.
-#[derive(Debug, Default)]
-struct Source {
-    place: Place,
-    pending: Option<Note>,
-}
-
-impl Source {
-    fn look(&mut self, notes: &Notes) -> Result<Option<u64>> {
-        if self.pending.is_none() {
-            self.pending = notes.next(&mut self.place)?;
-        }
-        Ok(self.pending.map(|note| note.start))
-    }
 }
 
 impl Marks {
     pub(super) fn push(&mut self, start: u64, end: u64, cause: Cause) -> Result<()> {
         let note = Note { start, end, cause };
-        if start >= self.in_order.end() {
-            return self.in_order.push(note);
+        let mut in_order = self.in_order.iter_mut();
+        match in_order.find(|notes| start >= notes.end()) {
+            Some(notes) => notes.push(note),
+            None => {
+                self.others.push(note);
+                Ok(())
+            }
         }
-        if start >= self.late.end() {
-            return self.late.push(note);
-        }
-        self.others.push(note);
-        Ok(())
     }
 
     /// Prepares for reading, after the last mark was added.
@@ -56,22 +38,24 @@ impl Marks {
         self.others.sort_by_key(|note| note.start);
     }
 
-    /// The next mark in the order of the table.
+    /// The next mark in the order of the index.
     pub(super) fn next(&self, next: &mut Next) -> Result<Option<Note>> {
-        let in_order = next.in_order.look(&self.in_order)?;
-        let late = next.late.look(&self.late)?;
-        let other = self.others.get(next.other).copied();
-        let starts = [in_order, late, other.map(|note| note.start)];
-        let Some(least) = starts.into_iter().flatten().min() else {
-            return Ok(None);
-        };
-        if in_order == Some(least) {
-            return Ok(next.in_order.pending.take());
+        let (mut least, mut from) = (self.others.get(next.other).copied(), None);
+        let in_order = self.in_order.iter().zip(&mut next.in_order);
+        for (notes, (place, pending)) in in_order.rev() {
+            if pending.is_none() {
+                *pending = notes.next(place)?;
+            }
+            if let Some(note) = *pending
+                && least.is_none_or(|least| note.start <= least.start)
+            {
+                (least, from) = (Some(note), Some(pending));
+            }
         }
-        if late == Some(least) {
-            return Ok(next.late.pending.take());
+        match from {
+            Some(pending) => *pending = None,
+            None => next.other += 1,
         }
-        next.other += 1;
-        Ok(other)
+        Ok(least)
     }
 }
