@@ -35,17 +35,16 @@ pub struct Contents {
 }
 
 impl Contents {
-    /// Reads the table of contents, and in version 1, whose table names no tenants, the headers of the blocks. If
-    /// the table is damaged, walks the whole file.
+    /// Reads the table of contents. In version 1, whose table names no tenants, and if the table is damaged, walks the
+    /// whole file.
     ///
     /// # Errors
     /// [`Error::Damage`](crate::Error::Damage) if the file had to be walked and `options` are strict.
     /// [`Error::Io`](crate::Error::Io), [`Error::Interrupted`](crate::Error::Interrupted).
     pub fn read(source: Arc<dyn Source>, options: &Options) -> Result<Self> {
         let segment = Segment::open(source, options)?;
-        let direct = segment.front.leads_directly();
-        if !direct || segment.front.version == VERSION_1 {
-            return Self::walk(&segment, direct);
+        if !segment.front.leads_directly() || segment.front.version == VERSION_1 {
+            return Self::walk(&segment);
         }
         let (mut blocks, mut entries) = (Vec::new(), segment.entries());
         while let Some(entry) = entries.next(&*segment.source)? {
@@ -60,26 +59,19 @@ impl Contents {
         })
     }
 
-    /// Collects the blocks by a walk. `direct`: only the blocks of version 1 that are where the table of contents
-    /// says.
-    fn walk(segment: &Segment, mut direct: bool) -> Result<Self> {
+    /// Collects the blocks by a walk.
+    fn walk(segment: &Segment) -> Result<Self> {
         let segment = segment.with(segment.options.clone().values(false));
-        let mut walk = TenantWalk::new(TenantScan::of_blocks(&segment, direct));
+        let mut walk = TenantWalk::new(TenantScan::of_blocks(&segment));
         let (mut blocks, mut partitions) = (Vec::new(), BTreeSet::new());
         loop {
             let step = walk.step()?;
-            let scan = walk.scan();
-            if direct && !scan.is_pruned() {
-                // The walk has begun again, through the whole file.
-                blocks.clear();
-                partitions.clear();
-                direct = false;
-            }
-            for good in scan.found().good() {
+            let found = walk.scan().found();
+            for good in found.good() {
                 partitions.insert(good.entry.partition);
                 blocks.push(block(&*segment.source, &good.tenant, &good.entry)?);
             }
-            let good = scan.found().good_partitions().iter();
+            let good = found.good_partitions().iter();
             partitions.extend(good.map(|good| good.partition));
             if step != Step::More {
                 break;
@@ -128,7 +120,7 @@ impl Contents {
 /// [`Error::Io`](crate::Error::Io), [`Error::Interrupted`](crate::Error::Interrupted).
 pub fn blocks(source: Arc<dyn Source>, options: &Options) -> Result<Vec<Block>> {
     let segment = Segment::open(source, &options.clone().strict(false))?;
-    let mut contents = Contents::walk(&segment, false)?;
+    let mut contents = Contents::walk(&segment)?;
     Ok(std::mem::take(&mut contents.blocks))
 }
 

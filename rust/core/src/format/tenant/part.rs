@@ -170,28 +170,19 @@ impl EntryRange {
     }
 }
 
-/// Where a part begins after its first entries: after an entry whose block is good in place.
-pub(super) struct Beginning {
-    pub(super) entry: Entry,
-    pub(super) shape: Shape,
-    /// How many entries are left after it.
-    pub(super) left: u64,
-}
-
 /// Where the part after the entry `before` begins: after the first entry whose block is good in place, of that one
-/// and its own. `None` if the part before covers all of it.
+/// and its own; with that block's shape, and how many entries are left. `None` if the part before covers all of it.
 pub(super) fn beginning(
     input: &Input,
     range: &EntryRange,
     (at, left): (u64, u64),
-) -> Result<Option<Beginning>> {
+) -> Result<Option<(Entry, Shape, u64)>> {
     let mut entries = input.entries(at, left);
     while let Some(entry) = entries.next(&*input.source)?
         && entry.end < range.until
     {
         if let Some(shape) = good_in_place(input, &entry)? {
-            let left = entries.left;
-            return Ok(Some(Beginning { entry, shape, left }));
+            return Ok(Some((entry, shape, entries.left)));
         }
     }
     Ok(None)

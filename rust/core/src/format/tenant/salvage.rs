@@ -20,7 +20,7 @@ const PIECE_BYTES: usize = 1 << 16;
 
 pub(super) fn salvage(salvage: &mut Salvage<'_>) -> Result<()> {
     let segment = Segment::open(salvage.source(), salvage.options())?;
-    let walk = TenantWalk::new(TenantScan::of_blocks(&segment, false));
+    let walk = TenantWalk::new(TenantScan::of_blocks(&segment));
     let mut good = Good::find(salvage, walk)?;
     good.write_front(salvage)?;
     let mut tenants = Entries::<4>::new(&mut good.tenants)?;

@@ -33,7 +33,7 @@ impl Verified {
             is_v1: segment.front.version == VERSION_1,
             is_damaged: false,
         };
-        let mut walk = TenantWalk::new(TenantScan::of_blocks(segment, false));
+        let mut walk = TenantWalk::new(TenantScan::of_blocks(segment));
         loop {
             let step = walk.step()?;
             verified.is_damaged |= walk.found_damage();

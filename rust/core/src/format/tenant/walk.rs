@@ -129,15 +129,10 @@ impl TenantScan {
         scan
     }
 
-    /// A scan that emits no messages, of this segment: it only finds the good blocks. `direct`: only the
-    /// blocks that are where the table of contents says.
-    pub(super) fn of_blocks(segment: &Segment, direct: bool) -> Self {
+    /// A scan through the whole file that emits no messages: it only finds the good blocks.
+    pub(super) fn of_blocks(segment: &Segment) -> Self {
         let nothing = Filter::default().among("tenant", Vec::<Scalar>::new());
-        let silent = segment.with(segment.options.clone().filter(nothing));
-        match direct {
-            true => Self::prune(&silent, None),
-            false => Self::begin(&silent),
-        }
+        Self::begin(&segment.with(segment.options.clone().filter(nothing)))
     }
 
     /// A scan from the message at `offset` on. The table of contents says where its block is. If it is not there,
@@ -174,14 +169,13 @@ impl TenantScan {
         let mut scan = Self::prune(&segment, Some((at, 1)));
         scan.on.found.is_silent = true;
         scan.go_on()?;
-        Ok(scan.is_pruned())
+        Ok(matches!(scan.course, Course::Pruned(_)))
     }
 
     /// A scan from the message at `offset` on, whose block is found by a scan from the beginning. That scan shows
     /// where the block is only after it, so a second one goes as far as the first had come before.
     fn from_proven(segment: &Segment, offset: u64) -> Result<Self> {
-        let begin = || Self::of_blocks(segment, false);
-        let (mut search, mut advances) = (begin(), 0_u64);
+        let (mut search, mut advances) = (Self::of_blocks(segment), 0_u64);
         let block = loop {
             let advance = search.go_on()?;
             let end = search.on.ranges.at();
@@ -196,7 +190,7 @@ impl TenantScan {
             search.begin_step()?;
             advances += 1;
         };
-        let mut scan = begin();
+        let mut scan = Self::of_blocks(segment);
         for _ in 0..advances {
             scan.go_on()?;
             scan.begin_step()?;
@@ -227,7 +221,7 @@ impl TenantScan {
             scan.set_part(0, Progress::new(range, (TOC_START, end)));
             return Ok(TenantWalk::new(scan));
         };
-        let Some(beginning) = part::beginning(&input, &range, before)? else {
+        let Some((entry, shape, left)) = part::beginning(&input, &range, before)? else {
             // The part before covers all of this one.
             let at = before.0;
             let mut scan = Self::at(input, reach, (at, 0));
@@ -236,10 +230,9 @@ impl TenantScan {
             }
             return Ok(TenantWalk::resume(scan, true));
         };
-        let (entry, shape) = (&beginning.entry, &beginning.shape);
-        let name = tenant_of(&*input.source, entry.offset, shape)?;
+        let name = tenant_of(&*input.source, entry.offset, &shape)?;
         let (next, end) = (entry.end, entry.block_end());
-        let table = input.table(next, beginning.left, Some(entry.partition));
+        let table = input.table(next, left, Some(entry.partition));
         let mut place = Position::new(table, reach, Some(end));
         place.last = Some((entry.partition, name));
         let mut scan = Self::new(input, place, end);
@@ -262,11 +255,6 @@ impl TenantScan {
 
     pub(super) fn front(&self) -> &Front {
         &self.on.input.front
-    }
-
-    /// Whether it reads only what matches, and has not had to continue through the whole file.
-    pub(super) const fn is_pruned(&self) -> bool {
-        matches!(self.course, Course::Pruned(_))
     }
 
     /// Advances by an entry, a block, or as many messages as a step has room for.
