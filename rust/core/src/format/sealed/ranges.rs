@@ -9,7 +9,7 @@ use super::walk::SealedScan;
 use crate::error::{Damage, Error, Finding, Result};
 use crate::ledger::{Cause, Kind, whole_kind};
 use crate::spec::UuidBounds;
-use crate::walk::indexed::Note;
+use crate::walk::indexed::{Note, Place};
 use crate::walk::{Advance, Budget, Scan};
 
 impl SealedScan {
@@ -19,7 +19,7 @@ impl SealedScan {
         let gap = self.state.end..until;
         let failed = std::mem::take(&mut self.state.failed);
         if !gap.is_empty() {
-            let first = failed.first();
+            let first = failed.next(&mut Place::default())?;
             let cause = first.map_or(Cause::Unreferenced, |note| note.cause);
             let kind = whole_kind(cause, until == self.front().len);
             let finding = match first {
@@ -29,8 +29,8 @@ impl SealedScan {
             };
             self.ranges.cover(until, kind, Some(cause), finding);
         }
-        for note in failed.iter() {
-            let note = note?;
+        let mut place = Place::default();
+        while let Some(note) = failed.next(&mut place)? {
             if gap.is_empty() {
                 self.mark(note)?;
                 continue;

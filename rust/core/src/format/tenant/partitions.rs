@@ -13,7 +13,7 @@ use crate::bug::OrBug;
 use crate::error::Result;
 use crate::ledger::{Cause, Kind, whole_kind};
 use crate::walk::Advance;
-use crate::walk::indexed::{Note, Notes};
+use crate::walk::indexed::{Note, Notes, Place};
 
 /// A partition whose blocks are being read.
 #[derive(Clone, Debug)]
@@ -216,8 +216,8 @@ impl Partitions {
         if gap.farthest < end {
             return Ok(());
         }
-        for note in gap.inside.iter() {
-            let note = note?;
+        let mut place = Place::default();
+        while let Some(note) = gap.inside.next(&mut place)? {
             let count = (note.end - note.start) / V1_ENTRY_BYTES;
             let mut entries = on.input.entries(note.start, count);
             while let Some(entry) = entries.next(&*on.input.source)? {

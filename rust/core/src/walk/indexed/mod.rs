@@ -14,7 +14,7 @@ use std::sync::Arc;
 use super::Options;
 use crate::source::Source;
 
-pub(crate) use notes::{Note, Notes};
+pub(crate) use notes::{Note, Notes, Place};
 pub(crate) use ranges::{Fields, Ranges, kind};
 
 /// One open segment: its bytes, its options, and what its front says.

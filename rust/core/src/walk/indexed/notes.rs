@@ -25,7 +25,6 @@ pub(crate) struct Notes {
     spool: Spool,
     /// The end of the last one in the spool.
     spooled: u64,
-    first: Option<Note>,
     /// The last one. It may still grow, so it is not in the spool.
     last: Option<Note>,
 }
@@ -35,7 +34,6 @@ impl Default for Notes {
         Self {
             spool: Spool::aside(),
             spooled: 0,
-            first: None,
             last: None,
         }
     }
@@ -47,7 +45,6 @@ impl Notes {
     /// # Errors
     /// [`Error::Io`](crate::Error::Io) if many notes spill and the temporary file cannot be written.
     pub(crate) fn push(&mut self, note: Note) -> Result<()> {
-        let is_only = self.first == self.last;
         match &mut self.last {
             Some(last) if last.end == note.start && last.cause == note.cause => {
                 last.end = note.end;
@@ -64,19 +61,10 @@ impl Notes {
                     );
                     self.spooled = last.end;
                     self.spool.flush_if_full()?;
-                    return Ok(());
                 }
             }
         }
-        if is_only {
-            self.first = self.last;
-        }
         Ok(())
-    }
-
-    /// The first one; if it may still grow, its current range.
-    pub(crate) const fn first(&self) -> Option<Note> {
-        self.first
     }
 
     /// The end of the last one; 0 if there are none.
@@ -86,14 +74,6 @@ impl Notes {
 
     pub(crate) const fn is_empty(&self) -> bool {
         self.last.is_none()
-    }
-
-    /// All of them, in order.
-    pub(crate) const fn iter(&self) -> Iter<'_> {
-        Iter {
-            notes: self,
-            place: Place::START,
-        }
     }
 
     /// Returns the note at `place` and moves `place` to the next.
@@ -135,29 +115,6 @@ pub(crate) struct Place {
     end: u64,
     bytes: Vec<u8>,
     used: usize,
-}
-
-impl Place {
-    const START: Self = Self {
-        read: 0,
-        end: 0,
-        bytes: Vec::new(),
-        used: 0,
-    };
-}
-
-/// Notes, one after the other.
-pub(crate) struct Iter<'a> {
-    notes: &'a Notes,
-    place: Place,
-}
-
-impl Iterator for Iter<'_> {
-    type Item = Result<Note>;
-
-    fn next(&mut self) -> Option<Self::Item> {
-        self.notes.next(&mut self.place).transpose()
-    }
 }
 
 /// Appends a number, seven bits in each byte, the lowest first.
@@ -218,10 +175,10 @@ mod tests {
         for count in [0, 1, 2, 3, 50, 300_000] {
             let (notes, plain) = many(count);
             assert_eq!(notes.is_empty(), plain.is_empty());
-            assert_eq!(notes.first(), plain.first().copied());
             assert_eq!(notes.end(), plain.last().map_or(0, |last| last.end));
-            let read: Result<Vec<_>> = notes.iter().collect();
-            assert_eq!(read.ok(), Some(plain));
+            let mut place = Place::default();
+            let read = std::iter::from_fn(|| notes.next(&mut place).transpose());
+            assert_eq!(read.collect::<Result<Vec<_>>>().ok(), Some(plain));
         }
     }
 }
