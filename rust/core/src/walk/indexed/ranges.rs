@@ -55,13 +55,6 @@ impl Fields {
     }
 }
 
-/// The entries that a part has of the index: where they begin, and where they end, unless that is the end of the front.
-#[derive(Clone, Copy, Debug)]
-struct Part {
-    start: u64,
-    end: Option<u64>,
-}
-
 /// The ranges found so far. `O` is what a strict error needs to know of a damaged one.
 #[derive(Debug)]
 pub(crate) struct Ranges<O> {
@@ -79,7 +72,10 @@ pub(crate) struct Ranges<O> {
     first: Option<(Span, O)>,
     /// `None` if the front is left out.
     front: Option<Fields>,
-    part: Option<Part>,
+    /// Of a part: where its entries begin.
+    start: Option<u64>,
+    /// Where they end, unless that is the end of the front.
+    end: Option<u64>,
     /// The damaged entries.
     marks: Marks,
     /// Once all ranges of the data were emitted: those of the front so far, and which mark comes next.
@@ -97,7 +93,8 @@ impl<O> Ranges<O> {
             emitted_until: 0,
             first: None,
             front,
-            part: None,
+            start: None,
+            end: None,
             marks: Marks::default(),
             laid: None,
         }
@@ -105,14 +102,12 @@ impl<O> Ranges<O> {
 
     /// Sets the entry at which the front of a part begins.
     pub(crate) const fn begin_part(&mut self, start: u64) {
-        self.part = Some(Part { start, end: None });
+        self.start = Some(start);
     }
 
     /// Sets the entry before which the front of a part ends.
     pub(crate) const fn end_part(&mut self, entry: u64) {
-        if let Some(part) = &mut self.part {
-            part.end = Some(entry);
-        }
+        self.end = Some(entry);
     }
 
     /// Leaves the front out, and the damage of its fields.
@@ -245,7 +240,7 @@ impl<O> Ranges<O> {
         };
         self.begun = true;
         // The front's last range may be another part's.
-        let Some(front) = self.front.as_ref().filter(|_| self.part.is_none()) else {
+        let Some(front) = self.front.as_ref().filter(|_| self.start.is_none()) else {
             return;
         };
         let last = front.after[1];
@@ -282,9 +277,8 @@ impl<O> Ranges<O> {
             self.flush();
             self.marks.sort();
         }
-        let (part, out) = (self.part, &mut self.spans);
+        let (start, out) = (self.start.unwrap_or(0), &mut self.spans);
         let most = out.len() + LIMITS.front_step_spans;
-        let start = part.map_or(0, |part| part.start);
         let begin = || (Tiling::resume(start, None), Next::default());
         let (tiling, next) = self.laid.get_or_insert_with(begin);
         let Some(front) = &self.front else {
@@ -300,7 +294,7 @@ impl<O> Ranges<O> {
                 mark => mark?,
             };
             let Some(mark) = mark else {
-                match part.and_then(|part| part.end) {
+                match self.end {
                     Some(end) => tiling.cover(end, Kind::Header, None, out),
                     None => front.lay(&front.after, tiling, out),
                 }
