@@ -39,19 +39,11 @@ impl Fields {
 
     /// The first damaged field. An empty one shows nothing.
     pub(crate) fn first_damage(&self) -> Option<Span> {
-        let mut start = 0;
-        self.before.iter().chain(&self.after).find_map(|field| {
-            let (end, cause) = *field;
-            let kind = self.kind(*field);
-            let span = Span {
-                start,
-                end,
-                kind,
-                cause,
-            };
-            start = end;
-            Some(span).filter(|span| span.is_damage() && span.len() > 0)
-        })
+        let (mut tiling, mut spans) = (Tiling::default(), Vec::new());
+        self.lay(&self.before, &mut tiling, &mut spans);
+        self.lay(&self.after, &mut tiling, &mut spans);
+        tiling.finish(&mut spans);
+        spans.into_iter().find(Span::is_damage)
     }
 }
 
