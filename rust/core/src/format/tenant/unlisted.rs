@@ -48,15 +48,6 @@ pub(super) struct Unlisted {
     searched_in_vain: bool,
 }
 
-/// The result of the search for what an entry names.
-enum Outcome {
-    Found(Entry, Good),
-    /// This entry names no good block.
-    Not,
-    /// The search would move the window with the rows that were found.
-    Full,
-}
-
 impl Unlisted {
     /// At the beginning of a table that ends at `toc_end`, if it fits in a file of `len` bytes.
     pub(super) fn new(toc_end: Option<u64>, len: u64) -> Self {
@@ -74,7 +65,7 @@ impl Unlisted {
             end(on);
             return Ok(Advance::End);
         }
-        let outcome = match self.trial {
+        let found = match self.trial {
             Trial::Stated => self.try_stated(on)?,
             Trial::Lengths(from) => self.try_lengths(on, from)?,
             Trial::Later(from) => self.try_later(on, from)?,
@@ -86,25 +77,20 @@ impl Unlisted {
                 return Ok(Advance::End);
             }
         };
-        match outcome {
-            Outcome::Found(entry, good) => self.commit_block(on, &entry, good)?,
-            Outcome::Not => {}
-            Outcome::Full => return Ok(Advance::Full),
-        }
-        Ok(Advance::On)
+        Ok(found.unwrap_or(Advance::On))
     }
 
     /// Tries the entry as it is at this place, by (a) to (d).
-    fn try_stated(&mut self, on: &mut Reading) -> Result<Outcome> {
+    fn try_stated(&mut self, on: &mut Reading) -> Result<Option<Advance>> {
         let limit = self.own_limit(&on.input);
         let stated = fields_at(&mut on.input, self.at, None, limit)?;
         let Some(fields) = stated else {
             self.trial = Trial::Lengths(0);
-            return Ok(Outcome::Not);
+            return Ok(None);
         };
         let entry = entry_of(&mut on.input, self.at, &fields)?;
-        let outcome = self.find(on, &entry, Places::NamedAndAfter)?;
-        if matches!(outcome, Outcome::Not) {
+        let found = self.find(on, &entry, Places::NamedAndAfter)?;
+        if found.is_none() {
             // If its tenant ID is right, only the block is damaged.
             let is_right = has_length(on, &fields)? && has_tenant(on, &entry)?;
             self.trial = match is_right {
@@ -112,11 +98,11 @@ impl Unlisted {
                 false => Trial::Lengths(0),
             };
         }
-        Ok(outcome)
+        Ok(found)
     }
 
     /// Tries the entry at this place with tenant IDs of other lengths, from this one on, by (a) and (b).
-    fn try_lengths(&mut self, on: &mut Reading, from: u32) -> Result<Outcome> {
+    fn try_lengths(&mut self, on: &mut Reading, from: u32) -> Result<Option<Advance>> {
         let limit = self.own_limit(&on.input);
         for length in from..=MOST_TENANT_BYTES {
             poll(on, length.into())?;
@@ -129,18 +115,18 @@ impl Unlisted {
                 continue;
             }
             let entry = entry_of(&mut on.input, self.at, &fields)?;
-            let outcome = self.find(on, &entry, Places::Named)?;
-            if !matches!(outcome, Outcome::Not) {
-                self.trial = Trial::Lengths(length);
-                return Ok(again_if_full(on, outcome, before));
+            self.trial = Trial::Lengths(length);
+            let found = self.find(on, &entry, Places::Named)?;
+            if found.is_some() {
+                return Ok(again_if_full(on, found, before));
             }
         }
         self.trial = self.after(on);
-        Ok(Outcome::Not)
+        Ok(None)
     }
 
     /// Tries the entries as they are at the places from this one on, by (a) and (b).
-    fn try_later(&mut self, on: &mut Reading, from: u64) -> Result<Outcome> {
+    fn try_later(&mut self, on: &mut Reading, from: u64) -> Result<Option<Advance>> {
         for at in from..self.limit {
             poll(on, at)?;
             let before = on.input.budget;
@@ -161,15 +147,15 @@ impl Unlisted {
             if !has_tenant(on, &entry)? {
                 continue;
             }
-            let outcome = self.find(on, &entry, Places::Named)?;
-            if !matches!(outcome, Outcome::Not) {
-                self.trial = Trial::Later(at);
-                return Ok(again_if_full(on, outcome, before));
+            self.trial = Trial::Later(at);
+            let found = self.find(on, &entry, Places::Named)?;
+            if found.is_some() {
+                return Ok(again_if_full(on, found, before));
             }
         }
         self.searched_in_vain = true;
         self.trial = Trial::Nothing;
-        Ok(Outcome::Not)
+        Ok(None)
     }
 
     /// How entries after this place are searched for, if at all.
@@ -203,11 +189,15 @@ impl Unlisted {
         }
     }
 
-    fn find(&mut self, on: &mut Reading, entry: &Entry, places: Places) -> Result<Outcome> {
+    /// Commits the good block that an entry names. `None` if there is none.
+    fn find(&mut self, on: &mut Reading, entry: &Entry, places: Places) -> Result<Option<Advance>> {
         Ok(match self.search.find(on, entry, 0, places)? {
-            Verdict::Good(good) => Outcome::Found(entry.clone(), good),
-            Verdict::Failed(_) => Outcome::Not,
-            Verdict::Full => Outcome::Full,
+            Verdict::Good(good) => {
+                self.commit_block(on, entry, good)?;
+                Some(Advance::On)
+            }
+            Verdict::Failed(_) => None,
+            Verdict::Full => Some(Advance::Full),
         })
     }
 
@@ -294,11 +284,11 @@ fn spend(on: &mut Reading, bytes: u64) -> bool {
 }
 
 /// Restores the budget if the step ends before the result is known, because the search will be repeated.
-const fn again_if_full(on: &mut Reading, outcome: Outcome, before: Budget) -> Outcome {
-    if matches!(outcome, Outcome::Full) {
+fn again_if_full(on: &mut Reading, found: Option<Advance>, before: Budget) -> Option<Advance> {
+    if found == Some(Advance::Full) {
         on.input.budget.take_back(before);
     }
-    outcome
+    found
 }
 
 fn poll(on: &Reading, trial: u64) -> Result<()> {
