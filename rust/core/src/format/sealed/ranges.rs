@@ -137,7 +137,7 @@ impl SealedScan {
 
     /// Whether the next damage ends the walk.
     pub(super) const fn stops_at_damage(&self) -> bool {
-        self.segment.options.strict && !self.runs_on
+        self.segment.options.strict && !self.is_silent
     }
 
     /// Handles damage ahead. If this step has found anything before it, that is emitted first, and the next step
@@ -146,16 +146,16 @@ impl SealedScan {
         if self.has_found() {
             return Ok(Advance::Full);
         }
-        self.runs_on = true;
+        self.is_silent = true;
         self.bounds = UuidBounds::default();
         if self.state.from == 0 {
             self.ranges.note_fields(Some(bad_terminator()));
         }
-        self.run_on()
+        self.seek_first()
     }
 
     /// Continues until the first damage in the file is known.
-    pub(super) fn run_on(&mut self) -> Result<Advance> {
+    pub(super) fn seek_first(&mut self) -> Result<Advance> {
         let terminator = self.front().entry_at(self.front().entries);
         loop {
             let advance = self.advance_entry()?;
@@ -173,7 +173,7 @@ impl SealedScan {
 
     /// Whether damage at `offset` may be the first in the file: that one is being sought, and none before `offset` is known.
     fn is_first(&self, offset: u64) -> bool {
-        self.runs_on && self.ranges.is_first(offset)
+        self.is_silent && self.ranges.is_first(offset)
     }
 
     /// What is wrong with an entry that failed with this cause since the last good message. Checks it once more.

@@ -31,7 +31,7 @@ pub(super) struct SealedScan {
     /// The index hash of the file's bytes, once it is computed.
     pub(super) index_hash: Option<u64>,
     /// A strict walk has met damage, and only continues to find the first damage in the file.
-    pub(super) runs_on: bool,
+    pub(super) is_silent: bool,
 }
 
 /// Walks one sealed segment.
@@ -57,7 +57,7 @@ impl SealedScan {
             messages: Vec::new(),
             began_at: 0,
             index_hash: None,
-            runs_on: false,
+            is_silent: false,
         }
     }
 
@@ -151,8 +151,9 @@ impl SealedScan {
         };
         // UUIDs ascend, so if the first and the last match, all between them do. Together they are at least as
         // long as each.
-        let are_wanted =
-            !self.runs_on && self.bounds.contains(&first.uuid) && self.bounds.contains(&last.uuid);
+        let are_wanted = !self.is_silent
+            && self.bounds.contains(&first.uuid)
+            && self.bounds.contains(&last.uuid);
         let too_large = self.segment.options.values
             && last.end() - first.position > self.segment.options.record_bytes;
         if !are_wanted || too_large {
@@ -259,8 +260,8 @@ impl SealedScan {
     /// Commits a good message. `elsewhere` is the offset that its entry states, if the message was found somewhere
     /// else.
     fn commit(&mut self, message: Message, elsewhere: Option<u64>) -> Result<Advance> {
-        let is_past = !self.runs_on && self.bounds.is_past(&message.uuid);
-        let is_wanted = !self.runs_on
+        let is_past = !self.is_silent && self.bounds.is_past(&message.uuid);
+        let is_wanted = !self.is_silent
             && self.bounds.contains(&message.uuid)
             && self.checker.reader.has_type(&message, &self.types)?;
         if is_wanted && !self.load_emitted(&message)? {
@@ -311,8 +312,8 @@ impl Scan for SealedScan {
     }
 
     fn advance(&mut self) -> Result<Advance> {
-        if self.runs_on {
-            return self.run_on();
+        if self.is_silent {
+            return self.seek_first();
         }
         if !self.ranges.is_at_front() {
             // Entries are small, so several advance before the driver is asked again.

@@ -128,7 +128,7 @@ impl Partitions {
     pub(super) fn advance(&mut self, on: &mut Reading, part: &mut Option<Part>) -> Result<Advance> {
         let len = on.input.front.len;
         let Some(entry) = on.peek()?.cloned() else {
-            self.end_gap(on, len)?;
+            self.close_gap(on, len)?;
             return Ok(Advance::End);
         };
         if on.place.is_limited {
@@ -137,7 +137,7 @@ impl Partitions {
             let end = on.input.front.toc_end.or_bug("the end of the table")?;
             self.gap.first.get_or_insert((cause, entry.at));
             on.mark(entry.at, end, cause)?;
-            self.end_gap(on, len)?;
+            self.close_gap(on, len)?;
             return Ok(Advance::End);
         }
         let verdict = self.search.find(on, &entry)?;
@@ -145,7 +145,7 @@ impl Partitions {
         match verdict {
             Verdict::Good(good) => *part = Some(self.commit(on, good)?),
             Verdict::Disagrees(good) => {
-                self.end_gap(on, good.at)?;
+                self.close_gap(on, good.at)?;
                 on.mark(entry.at, entry.end, Cause::IndexDisagrees)?;
                 *part = Some(self.commit(on, good)?);
             }
@@ -157,7 +157,7 @@ impl Partitions {
 
     /// Commits a good partition.
     fn commit(&mut self, on: &mut Reading, good: GoodPartition) -> Result<Part> {
-        self.end_gap(on, good.at)?;
+        self.close_gap(on, good.at)?;
         let header = good.at + COUNT_BYTES;
         on.ranges.cover(header, Kind::Header, None, Origin::None);
         let place = &mut on.place;
@@ -168,7 +168,7 @@ impl Partitions {
     /// Rule 25: commits the whole tenants of the partition that the file was cut in. Its entry is at `toc_at`.
     fn commit_cut(&mut self, on: &mut Reading, toc_at: u64, good: GoodPartition) -> Result<Part> {
         let len = on.input.front.len;
-        self.end_gap(on, good.at)?;
+        self.close_gap(on, good.at)?;
         // If no byte is left of the missing tenants, their number must show the damage.
         let (kind, cause) = match good.end == len {
             true => (Kind::Corrupt, Some(Cause::CountMismatch)),
@@ -202,7 +202,7 @@ impl Partitions {
     }
 
     /// Ends the gap from the last good partition to `end`, where the next one begins.
-    fn end_gap(&mut self, on: &mut Reading, end: u64) -> Result<()> {
+    fn close_gap(&mut self, on: &mut Reading, end: u64) -> Result<()> {
         let gap = std::mem::take(&mut self.gap);
         let at_end = end == on.input.front.len;
         let (cause, origin) = match gap.first {

@@ -332,7 +332,7 @@ impl TenantScan {
     }
 
     /// Continues until the first damage in the file is known.
-    fn fail(&mut self) -> Result<Advance> {
+    fn seek_first(&mut self) -> Result<Advance> {
         self.on.found.is_silent = true;
         self.on.emitter.open = None;
         // If the front is broken, the first range is damaged.
@@ -354,7 +354,7 @@ impl TenantScan {
         if let Some(damage) = known.get() {
             return Err(Error::Damage(Box::new(damage.clone())));
         }
-        self.fail().inspect_err(|error| {
+        self.seek_first().inspect_err(|error| {
             if let Error::Damage(damage) = error {
                 known.get_or_init(|| (**damage).clone());
             }
@@ -404,7 +404,7 @@ impl Scan for TenantScan {
             // Good messages are emitted first. The next step meets the damage again.
             return match self.on.is_held() {
                 true => Ok(Advance::Full),
-                false => self.fail(),
+                false => self.seek_first(),
             };
         }
         match self.on.emitter.from {
