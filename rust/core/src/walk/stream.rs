@@ -10,7 +10,7 @@
 //!
 //! What fails after sound units ends the step. The next step meets it again, after those were emitted.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -52,8 +52,8 @@ pub(crate) trait Unit: Send + Sized {
     /// Where the damage at the scan's offset ends. The window has the unit's header, or the rest of the file.
     fn end(scan: &mut Stream<Self>, fault: &Self::Fault) -> Result<End>;
 
-    /// Goes past damage. Returns its fate if no sound unit follows.
-    fn pass(scan: &mut Stream<Self>, fault: &Self::Fault) -> Fate;
+    /// Goes past damage.
+    fn pass(_scan: &mut Stream<Self>, _fault: &Self::Fault) {}
 
     /// Forgets what the last step found.
     fn begin_step(&mut self) -> Result<()> {
@@ -112,33 +112,111 @@ pub(crate) enum End {
     /// At this offset, before a sound unit or where a proven length says.
     Followed(u64),
     /// At this offset, and no sound unit follows.
-    Last(u64),
+    Last(u64, Fate),
     /// After the last byte that is not zero, and no sound unit follows. The zeros are unused space.
-    Nothing,
+    Nothing(Fate),
     /// The search budget ended here.
     Limit(u64),
 }
 
+/// What a scan reads.
+pub(crate) struct Input {
+    pub(crate) source: Arc<dyn Source>,
+    pub(crate) options: Options,
+    pub(crate) window: Window,
+    data_end: DataEnd,
+}
+
+impl Input {
+    pub(crate) fn new(source: Arc<dyn Source>, options: Options) -> Self {
+        Self {
+            source,
+            options,
+            window: Window::default(),
+            data_end: DataEnd::default(),
+        }
+    }
+
+    /// The length of the file in bytes.
+    pub(crate) fn len(&self) -> u64 {
+        self.source.len()
+    }
+
+    /// The bytes of the window from `at` on.
+    pub(crate) fn bytes(&self, at: u64) -> &[u8] {
+        self.window.bytes(&*self.source, at)
+    }
+
+    /// At least `min` bytes from `at` on. The caller makes sure that the file has them.
+    pub(crate) fn load(&mut self, at: u64, min: usize) -> Result<&[u8]> {
+        let want = self.options.window_bytes;
+        self.window.load(&*self.source, at, min, want)?;
+        Ok(self.bytes(at))
+    }
+
+    /// The offset after the last nonzero byte of the file.
+    pub(crate) fn data_end(&self) -> Result<u64> {
+        self.data_end.of(&*self.source, &self.options)
+    }
+
+    pub(crate) fn is_growing(&self) -> bool {
+        self.options.eof == Eof::Growing
+    }
+}
+
+/// The offset after the last nonzero byte of a file. Found once, on first use.
+#[derive(Debug, Default)]
+pub(crate) struct DataEnd(OnceLock<u64>);
+
+impl DataEnd {
+    /// That offset in `source`, which must be the same each time.
+    pub(crate) fn of(&self, source: &dyn Source, options: &Options) -> Result<u64> {
+        if let Some(end) = self.0.get() {
+            return Ok(*end);
+        }
+        let end = data_end(source, || options.poll())?;
+        Ok(*self.0.get_or_init(|| end))
+    }
+}
+
 /// The state in a [`Carry`].
-#[derive(Serialize, Deserialize)]
-struct State<T> {
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub(crate) struct State<T> {
     /// The offset of the next unit.
-    at: u64,
+    pub(crate) at: u64,
     /// What searches have spent.
-    budget: Budget,
+    pub(crate) budget: Budget,
     /// Damage up to `at` that may still grow.
-    pending: Option<Span>,
-    own: T,
+    pub(crate) pending: Option<Span>,
+    pub(crate) own: T,
+}
+
+impl<T: Default + DeserializeOwned> State<T> {
+    /// The state at an offset, if nothing was searched before it.
+    pub(crate) fn new(at: u64, own: T) -> Self {
+        Self {
+            at,
+            own,
+            ..Self::default()
+        }
+    }
+
+    /// The state at the beginning of a walk of what `file` is called. A file has one part, the whole.
+    pub(crate) fn of(begin: Begin<'_>, file: &str) -> Result<Self> {
+        match begin {
+            Begin::Carry(carry) => carry.state(file),
+            Begin::Offset(offset) => Ok(Self::new(offset, T::default())),
+            Begin::Beginning | Begin::Part(_) => Ok(Self::default()),
+        }
+    }
 }
 
 /// The scan of a file of such units.
 pub(crate) struct Stream<U: Unit> {
-    pub(crate) source: Arc<dyn Source>,
-    pub(crate) options: Options,
+    pub(crate) input: Input,
     pub(crate) budget: Budget,
     pub(crate) own: U::State,
     pub(crate) unit: U,
-    pub(crate) window: Window,
     /// The offset of the first byte of the window that contains `records`.
     pub(crate) base: u64,
     /// The sound units of this step.
@@ -148,39 +226,26 @@ pub(crate) struct Stream<U: Unit> {
 }
 
 impl<U: Unit> Stream<U> {
-    /// Begins a scan. A file has one part, the whole.
+    /// Begins a scan.
     ///
     /// # Errors
-    /// [`Error::Usage`] if it cannot begin there.
-    pub(crate) fn open(
+    /// [`Error::Usage`] if the file ends before it.
+    pub(crate) fn new(
         source: Arc<dyn Source>,
         options: &Options,
-        begin: Begin<'_>,
+        state: State<U::State>,
         unit: U,
     ) -> Result<Self> {
-        let at = |at| State {
-            at,
-            budget: Budget::default(),
-            pending: None,
-            own: U::State::default(),
-        };
-        let state = match begin {
-            Begin::Carry(carry) => carry.state(U::FILE)?,
-            Begin::Offset(offset) => at(offset),
-            Begin::Beginning | Begin::Part(_) => at(0),
-        };
         check_start(state.at, &*source)?;
         Ok(Self {
-            options: options.clone(),
+            input: Input::new(source, options.clone()),
             budget: state.budget,
             own: state.own,
             unit,
-            window: Window::default(),
             base: state.at,
             records: Vec::new(),
             tiling: Tiling::resume(state.at, state.pending),
             spans: Vec::new(),
-            source,
         })
     }
 
@@ -197,27 +262,28 @@ impl<U: Unit> Stream<U> {
     /// Handles damage here.
     pub(crate) fn damage(&mut self, fault: &U::Fault) -> Result<Advance> {
         let (at, len, finding): (_, _, Finding) =
-            (self.at(), self.source.len(), fault.clone().into());
-        let is_growing = self.options.eof == Eof::Growing;
-        if self.options.strict && !is_growing && !U::looks_first(self) {
+            (self.at(), self.input.len(), fault.clone().into());
+        let is_growing = self.input.is_growing();
+        if self.input.options.strict && !is_growing && !U::looks_first(self) {
             return Err(self.damage_error(finding));
         }
         let before = self.budget;
         let end = U::end(self, fault)?;
-        if is_growing && matches!(end, End::Last(_) | End::Nothing) {
+        if is_growing && matches!(end, End::Last(..) | End::Nothing(_)) {
             self.budget = before;
             return Ok(Advance::Wait);
         }
-        if self.options.strict {
+        if self.input.options.strict {
             return Err(self.damage_error(finding));
         }
-        let (cause, fate) = (finding.cause(), U::pass(self, fault));
+        let cause = finding.cause();
+        U::pass(self, fault);
         match end {
             End::Followed(end) => self.cover(end, Kind::Corrupt, Some(cause)),
-            End::Last(end) => self.cover(end, fate.kind(cause), Some(cause)),
+            End::Last(end, fate) => self.cover(end, fate.kind(cause), Some(cause)),
             // Zeros may be no unit: then the first of them is damage if nothing else is there.
-            End::Nothing => {
-                let used = data_end(&*self.source, || self.options.poll())?;
+            End::Nothing(fate) => {
+                let used = self.input.data_end()?;
                 self.cover(used.max(at + 1), fate.kind(cause), Some(cause));
                 self.cover(len, Kind::Unused, None);
             }
@@ -229,32 +295,32 @@ impl<U: Unit> Stream<U> {
         Ok(Advance::On)
     }
 
-    fn cover(&mut self, end: u64, kind: Kind, cause: Option<Cause>) {
+    /// Covers the bytes up to `end`, and goes on there.
+    pub(crate) fn cover(&mut self, end: u64, kind: Kind, cause: Option<Cause>) {
         self.tiling.cover(end, kind, cause, &mut self.spans);
     }
 
     fn damage_error(&self, finding: Finding) -> Error {
-        Error::damage(self.source.path(), self.at(), finding)
+        Error::damage(self.input.source.path(), self.at(), finding)
     }
 
     /// The error for a file whose bytes changed while it was read.
     pub(crate) fn changed(&self) -> Error {
         let what = format!("the {} at offset {}", U::NAME, self.at());
-        Error::changed(self.source.path(), &what)
+        Error::changed(self.input.source.path(), &what)
     }
 }
 
 impl<U: Framed> Stream<U> {
     /// Takes the sound units of a window, up to `limit`, or one that is larger, or handles damage.
     pub(crate) fn advance_until(&mut self, limit: u64) -> Result<Advance> {
-        let (source, len) = (self.source.clone(), self.source.len());
+        let (len, want) = (self.input.len(), self.input.options.window_bytes);
         self.base = self.at();
         if self.base >= len {
-            return Ok(self.options.eof.reached());
+            return Ok(self.input.options.eof.reached());
         }
-        let want = self.options.window_bytes;
         let head = saturating_usize(len - self.base).min(U::HEADER_BYTES);
-        self.window.load(&*source, self.base, head, want)?;
+        self.input.load(self.base, head)?;
         loop {
             let (at, is_first) = (self.at(), self.at() == self.base);
             let is_full = self.records.len() >= LIMITS.step_rows
@@ -263,7 +329,7 @@ impl<U: Framed> Stream<U> {
             if is_full && !is_first {
                 return Ok(Advance::On);
             }
-            let held = self.window.bytes(&*source, at);
+            let held = self.input.bytes(at);
             let header = match U::header(held, len - at) {
                 Ok(Some(header)) => header,
                 _ if !is_first => return Ok(Advance::On),
@@ -277,8 +343,8 @@ impl<U: Framed> Stream<U> {
             }
             // At least a window, so that the buffer keeps its size.
             let whole = saturating_usize(total);
-            if !is_held && U::is_loaded(&self.options, header) {
-                self.window.load(&*source, at, whole, want)?;
+            if !is_held && U::is_loaded(&self.input.options, header) {
+                self.input.load(at, whole)?;
                 continue;
             }
             let record = match U::judge(self, header, is_held)? {
@@ -293,9 +359,11 @@ impl<U: Framed> Stream<U> {
                     Ok(Advance::On)
                 };
             }
-            if self.options.values && !is_held {
+            if self.input.options.values && !is_held {
                 // Judged again, so that exactly the bytes that were judged are emitted.
-                self.window.load(&*source, at, whole, whole)?;
+                self.input
+                    .window
+                    .load(&*self.input.source, at, whole, whole)?;
                 continue;
             }
             U::commit(self, &record, is_held)?;
@@ -306,15 +374,15 @@ impl<U: Framed> Stream<U> {
 
     /// Why a sound unit is not returned.
     fn refusal(&self, header: U::Header, record: &U::Record) -> Option<Error> {
-        if self.options.strict
+        if self.input.options.strict
             && let Some(flaw) = U::flaw(record)
         {
             return Some(self.damage_error(flaw));
         }
-        let (needed, most) = (U::size(header), self.options.record_bytes);
+        let (needed, most) = (U::size(header), self.input.options.record_bytes);
         let what = || format!("the {} at offset {}", U::NAME, self.at());
-        (self.options.values && needed > most)
-            .then(|| Error::record_too_large(self.source.path(), what(), needed, most))
+        (self.input.options.values && needed > most)
+            .then(|| Error::record_too_large(self.input.source.path(), what(), needed, most))
     }
 }
 
@@ -325,7 +393,7 @@ impl<U: Unit> Scan for Stream<U> {
         U: 'a;
 
     fn options(&self) -> &Options {
-        &self.options
+        &self.input.options
     }
 
     fn begin_step(&mut self) -> Result<()> {

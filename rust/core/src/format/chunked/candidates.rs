@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::judge::{Head, structure};
 use super::layout::{ALIGNMENT, HEADER_BYTES, Header, align};
-use super::payload::{Input, check};
+use super::payload::{Content, check};
 use super::{LIMIT_BYTES, hop};
 use crate::engine::candidate::{Candidate, Candidates, MAX_TRIED_BYTES, Trial, read_piece};
 use crate::error::Result;
@@ -13,6 +13,7 @@ use crate::ledger::{Cause, Span};
 use crate::limits::LIMITS;
 use crate::source::{BytesSource, Source};
 use crate::walk::Options;
+use crate::walk::stream::Input;
 
 /// The maximum content of a chunk whose payload is tried, in bytes.
 const MAX_CONTENT_BYTES: u64 = 1 << 20;
@@ -88,20 +89,20 @@ impl Chunked {
         let start = at + HEADER_BYTES as u64;
         let mut head = Vec::new();
         read_piece(&*self.source, &(at..start), &mut head)?;
-        let (after, mut content) = (align(end).min(self.source.len()), Vec::new());
+        let (after, mut content) = (align(end).min(self.source.len()), Content::default());
         let mut input = Input::new(self.source.clone(), options);
         let check = move |bytes: &[u8]| {
             input.source = Arc::new(BytesSource::new([head.as_slice(), bytes].concat()));
             // zstd fills the buffer as far as it can before it returns, and does not report how much if it meets
             // an error.
-            content.clear();
-            content.shrink_to(LIMITS.payload_output_bytes);
+            content.bytes.clear();
+            content.bytes.shrink_to(LIMITS.payload_output_bytes);
             // A content beyond the limit cannot be proven here.
             let checked = check(&mut input, &header, 0, &mut content);
             let is_good = matches!(checked, Ok(Ok(_)));
             Trial {
                 end: is_good.then_some(after),
-                work: LEAST_WORK + bytes.len() as u64 + content.len() as u64,
+                work: LEAST_WORK + bytes.len() as u64 + content.bytes.len() as u64,
             }
         };
         Ok(Candidate {

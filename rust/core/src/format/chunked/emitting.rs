@@ -1,12 +1,13 @@
 //! Emits the records of a verified chunk, a bounded number at a time.
 
 use super::layout::{Header, RECORD_HEADER_BYTES, decode_record};
-use super::payload::Input;
+use super::payload::Content;
 use super::records::{Bounds, Place};
 use crate::bug::OrBug;
 use crate::error::{Error, Result};
 use crate::limits::LIMITS;
 use crate::saturating::saturating_usize;
+use crate::walk::stream::Input;
 
 /// A verified chunk whose records are being emitted.
 pub(super) struct Emitting {
@@ -47,7 +48,7 @@ impl Emitting {
         &mut self,
         input: &Input,
         bounds: &Bounds,
-        content: &[u8],
+        content: &Content,
         rows: &mut Vec<Place>,
     ) -> Result<()> {
         rows.clear();
@@ -56,11 +57,11 @@ impl Emitting {
         }
         let mut bytes = 0;
         while rows.len() < LIMITS.chunked_step_rows && !self.is_done() {
-            let header = content.get(self.next..).and_then(<[u8]>::first_chunk);
+            let header = content.bytes.get(self.next..).and_then(<[u8]>::first_chunk);
             let header = header.or_bug("as many records as were counted")?;
             let (timestamp, parsed) = decode_record(header);
             let number = saturating_usize(self.done);
-            let len = input.lengths.get(number).copied().unwrap_or(parsed);
+            let len = content.lengths.get(number).copied().unwrap_or(parsed);
             let offset = self.header.start.saturating_add_unsigned(self.done);
             let wanted = self.done >= self.skipped && bounds.contains(offset, timestamp);
             let start = self.next + RECORD_HEADER_BYTES;

@@ -1,13 +1,10 @@
 //! Reads headers alone, and hops from one to the next.
 
-use std::sync::OnceLock;
-
 use super::judge::{self, Fault, Head};
 use super::layout::{HEADER_BYTES, Header, Item, align};
 use crate::error::Result;
 use crate::saturating::saturating_usize;
-use crate::source::{Source, data_end};
-use crate::walk::Options;
+use crate::source::Source;
 
 /// Reads the header at `at`.
 pub(super) fn read(source: &dyn Source, at: u64) -> Result<Head> {
@@ -26,21 +23,6 @@ pub(super) fn chunk_of(item: Item, log: &dyn Source) -> Result<Option<u64>> {
     };
     let head = read(log, place)?;
     Ok(judge::agrees(item, head).then_some(place))
-}
-
-/// The offset after the last nonzero byte of a file. Found once, on first use.
-#[derive(Debug, Default)]
-pub(super) struct DataEnd(OnceLock<u64>);
-
-impl DataEnd {
-    /// That offset in `source`, which must be the same each time.
-    pub(super) fn of(&self, source: &dyn Source, options: &Options) -> Result<u64> {
-        if let Some(end) = self.0.get() {
-            return Ok(*end);
-        }
-        let end = data_end(source, || options.poll())?;
-        Ok(*self.0.get_or_init(|| end))
-    }
 }
 
 /// A place between two chunks.

@@ -11,7 +11,7 @@ use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::hop::{self, DataEnd};
+use super::hop;
 use super::layout::{ITEM_BYTES, Item};
 use super::walk::ChunkedWalk;
 use super::{FORMAT, judge};
@@ -24,6 +24,7 @@ use crate::output::{Appender, Spool};
 use crate::saturating::saturating_usize;
 use crate::source::{FileSource, Source, Window, data_end};
 use crate::spec::Filter;
+use crate::walk::stream::DataEnd;
 use crate::walk::{Begin, Eof, IndexSource, Options};
 
 /// The extension of an index's file.

@@ -229,26 +229,27 @@ impl Fault {
 
     /// The cause for the ledger.
     pub(super) fn cause(self) -> Cause {
-        self.finding().cause()
+        Finding::from(self).cause()
     }
+}
 
-    /// The expected and actual values.
-    pub(super) fn finding(self) -> Finding {
-        match self {
-            Self::Nonzero { until } => Finding::Nonzero { until },
-            Self::Truncated { available } => Finding::Truncated {
+impl From<Fault> for Finding {
+    fn from(fault: Fault) -> Self {
+        match fault {
+            Fault::Nonzero { until } => Self::Nonzero { until },
+            Fault::Truncated { available } => Self::Truncated {
                 needed: HEADER_BYTES as u64,
                 available,
             },
-            Self::HeaderChecksum {
+            Fault::HeaderChecksum {
                 stored, computed, ..
-            } => Finding::words(
+            } => Self::words(
                 Cause::HeaderChecksumMismatch,
                 format!("a chunk header whose CRC-32 is {stored:#010x}, as stored"),
                 format!("header bytes whose CRC-32 is {computed:#010x}"),
             ),
-            Self::Refused(header, refusal) => refusal.finding(header),
-            Self::Padding { end, place } => Finding::words(
+            Fault::Refused(header, refusal) => refusal.finding(header),
+            Fault::Padding { end, place } => Self::words(
                 Cause::NonzeroPadding,
                 format!("padding of zeros up to offset {end}"),
                 format!("another byte at offset {place}"),

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::hop::{Gap, Hop};
 use super::layout::align;
 use super::part::POLL_HEADERS;
-use super::state::{State, Until};
+use super::state::{Own, State, Until};
 use super::walk::{ChunkedScan, Next};
 use crate::error::Result;
 use crate::source::Source;
@@ -27,13 +27,16 @@ impl ChunkedScan {
         options: &Options,
         state: &State,
     ) -> Result<Option<Self>> {
-        if state.until != Until::End || state.emitted > 0 || state.pending.is_some() {
+        if state.own.until != Until::End || state.own.emitted > 0 || state.pending.is_some() {
             return Ok(None);
         }
         for gap in last_gaps(&**source, options, state)?.into_iter().rev() {
             let state = State {
                 at: gap.at,
-                end: gap.end,
+                own: Own {
+                    end: gap.end,
+                    ..state.own.clone()
+                },
                 ..state.clone()
             };
             let mut scan = Self::from_state(source.clone(), options, state)?;
@@ -51,7 +54,7 @@ fn last_gaps(source: &dyn Source, options: &Options, state: &State) -> Result<Ve
     let mut last = VecDeque::with_capacity(TRIED);
     let mut gap = Gap {
         at: align(state.at),
-        end: state.end,
+        end: state.own.end,
     };
     for number in 0_u64.. {
         if number.is_multiple_of(POLL_HEADERS) {

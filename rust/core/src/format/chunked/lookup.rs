@@ -8,7 +8,7 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use super::hop::{DataEnd, Gap, Hop, chunk_of};
+use super::hop::{Gap, Hop, chunk_of};
 use super::judge::{self, Fault, Refusal};
 use super::layout::{ITEM_BYTES, Item};
 use super::walk::ChunkedScan;
@@ -19,6 +19,7 @@ use crate::own::Own;
 use crate::record::{OwnedRows, RecordId, Value};
 use crate::source::Source;
 use crate::spec::Filter;
+use crate::walk::stream::DataEnd;
 use crate::walk::{Begin, Hits, Lookup, Options, Step, Unproven, Walk};
 
 pub(super) struct ChunkedLookup {
@@ -256,7 +257,7 @@ impl ChunkedLookup {
                     let last = here.last().unwrap_or(&offset);
                     // If some are missing, it ends at the first good chunk after them.
                     let mut walk = ChunkedScan::after_gap(self.source.clone(), &options, gap)?;
-                    walk.bounds.offsets = offset..last + 1;
+                    walk.unit.bounds.offsets = offset..last + 1;
                     Self::collect(walk, here, &mut found)?;
                     taken
                 }
@@ -264,8 +265,8 @@ impl ChunkedLookup {
             (_, rest) = others.split_at(taken);
         }
         if let (Some(&first), Some(&last)) = (unknown.first(), unknown.last()) {
-            let mut walk = ChunkedScan::new(self.source.clone(), &options, Begin::Beginning)?;
-            walk.bounds.offsets = first..last + 1;
+            let mut walk = ChunkedScan::open(self.source.clone(), &options, Begin::Beginning)?;
+            walk.unit.bounds.offsets = first..last + 1;
             Self::collect(walk, &unknown, &mut found)?;
         }
         Ok(found)
@@ -300,11 +301,11 @@ impl Lookup for ChunkedLookup {
 
     fn range(&self, filter: &Filter) -> Result<Box<dyn Walk>> {
         let options = self.options.clone().filter(filter.clone());
-        let walk = ChunkedScan::new(self.source.clone(), &options, Begin::Beginning)?;
+        let walk = ChunkedScan::open(self.source.clone(), &options, Begin::Beginning)?;
         if filter.least("offset").or(filter.end("offset")).is_none() {
             return Ok(Box::new(walk.into_walk()));
         }
-        let offsets = walk.bounds.offsets.clone();
+        let offsets = walk.unit.bounds.offsets.clone();
         if offsets.is_empty() {
             let at = self.source.len();
             let scan = ChunkedScan::after_gap(self.source.clone(), &options, Gap { at, end: 0 })?;

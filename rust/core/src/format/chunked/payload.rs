@@ -1,7 +1,5 @@
 //! A chunk's payload, decoded from the source piece by piece. It is used only after all of it is verified.
 
-use std::sync::Arc;
-
 use super::LIMIT_BYTES;
 use super::judge::{BadPayload, Payload};
 use super::layout::{HEADER_BYTES, Header};
@@ -12,56 +10,26 @@ use crate::cursor::Cursor;
 use crate::error::{Error, Result};
 use crate::limits::LIMITS;
 use crate::saturating::saturating_usize;
-use crate::source::{Source, Window};
-use crate::walk::Options;
+use crate::walk::stream::Input;
 
-/// What payloads are read with.
-pub(super) struct Input {
-    pub(super) source: Arc<dyn Source>,
-    pub(super) options: Options,
-    pub(super) window: Window,
-    pub(super) decoder: Decoder,
-    /// The body lengths of the first records of the content that was verified last. Each record's position depends
-    /// on the length of the one before, so a pass over records mostly waits for memory. Emitting them need not
-    /// wait for these.
+/// The content of the chunk that was verified last, and what it is decoded with.
+#[derive(Default)]
+pub(super) struct Content {
+    pub(super) bytes: Vec<u8>,
+    /// The body lengths of the first records. Each record's position depends on the length of the one before, so a
+    /// pass over records mostly waits for memory. Emitting them need not wait for these.
     pub(super) lengths: Vec<u32>,
+    pub(super) decoder: Decoder,
 }
 
-impl Input {
-    pub(super) fn new(source: Arc<dyn Source>, options: Options) -> Self {
-        Self {
-            source,
-            options,
-            window: Window::default(),
-            decoder: Decoder::default(),
-            lengths: Vec::new(),
-        }
-    }
-
-    /// At least `min` bytes from `at` on. The caller makes sure that the file has them.
-    pub(super) fn load(&mut self, at: u64, min: usize) -> Result<&[u8]> {
-        self.window
-            .load(&*self.source, at, min, self.options.window_bytes)?;
-        Ok(self.window.bytes(&*self.source, at))
-    }
-
-    /// The error for a chunk at `position` whose content is larger than the options allow.
-    fn too_large(&self, position: u64, needed: u64) -> Error {
-        Error::Limit {
-            path: self.source.path().map(Into::into),
-            what: format!("the content of the chunk at offset {position}"),
-            needed,
-            option: "chunk_bytes",
-            limit: self.options.bytes(&LIMIT_BYTES),
-        }
-    }
-
-    /// The error for a file that changed while it was read.
-    pub(super) fn changed(&self, position: u64) -> Error {
-        Error::changed(
-            self.source.path(),
-            &format!("the chunk at offset {position}"),
-        )
+/// The error for a chunk at `position` whose content is larger than the options allow.
+fn too_large(input: &Input, position: u64, needed: u64) -> Error {
+    Error::Limit {
+        path: input.source.path().map(Into::into),
+        what: format!("the content of the chunk at offset {position}"),
+        needed,
+        option: "chunk_bytes",
+        limit: input.options.bytes(&LIMIT_BYTES),
     }
 }
 
@@ -88,6 +56,7 @@ impl Decoding {
     /// Begins with the frame from `start` to `end`.
     pub(super) fn begin(
         input: &mut Input,
+        decoder: &mut Decoder,
         start: u64,
         end: u64,
     ) -> Result<std::result::Result<Self, BadFrame>> {
@@ -97,7 +66,7 @@ impl Decoding {
         let bytes = input.load(start, whole.max(left.min(MAX_HEAD_BYTES)))?;
         let head = Cursor::new(bytes).run_up_to(left.min(MAX_HEAD_BYTES));
         let begun = FrameHead::parse(head).and_then(|head| {
-            input.decoder.begin()?;
+            decoder.begin()?;
             Ok(head)
         });
         Ok(begun.map(|head| Self {
@@ -113,7 +82,12 @@ impl Decoding {
     }
 
     /// Appends the next piece of content to `out`, up to its capacity.
-    pub(super) fn more(&mut self, input: &mut Input, out: &mut Vec<u8>) -> Result<Piece> {
+    pub(super) fn more(
+        &mut self,
+        input: &mut Input,
+        decoder: &mut Decoder,
+        out: &mut Vec<u8>,
+    ) -> Result<Piece> {
         if out.len() == out.capacity() {
             out.reserve(LIMITS.payload_output_bytes);
         }
@@ -121,15 +95,9 @@ impl Decoding {
         loop {
             input.options.poll()?;
             let left = saturating_usize(self.left());
-            input.window.load(
-                &*input.source,
-                self.at,
-                left.min(1),
-                input.options.window_bytes,
-            )?;
-            let bytes = input.window.bytes(&*input.source, self.at);
+            let bytes = input.load(self.at, left.min(1))?;
             let bytes = Cursor::new(bytes).run_up_to(left.min(LIMITS.payload_input_bytes));
-            let progress = match input.decoder.decode(bytes, out) {
+            let progress = match decoder.decode(bytes, out) {
                 Ok(progress) => progress,
                 Err(bad) => return Ok(Piece::Bad(bad)),
             };
@@ -171,7 +139,7 @@ impl Decoding {
     }
 }
 
-/// Rule 28: verifies the payload of this header's chunk at `at`. Its content is put into `content`.
+/// Rule 28: verifies the payload of this header's chunk at `at`. Its content is put into `into`.
 ///
 /// # Errors
 /// [`Error::Limit`] if the content is larger than the options allow.
@@ -179,17 +147,26 @@ pub(super) fn check(
     input: &mut Input,
     header: &Header,
     at: u64,
-    content: &mut Vec<u8>,
+    into: &mut Content,
 ) -> Result<Payload<()>> {
-    input.lengths.clear();
+    let Content {
+        bytes: content,
+        lengths,
+        decoder,
+    } = into;
+    lengths.clear();
     content.clear();
     content.shrink_to(LIMITS.kept_content_bytes);
     let limit = input.options.bytes(&LIMIT_BYTES);
-    let mut decoding =
-        match Decoding::begin(input, at + HEADER_BYTES as u64, header.payload_end(at))? {
-            Ok(decoding) => decoding,
-            Err(bad) => return Ok(Err(BadPayload::Frame(bad))),
-        };
+    let mut decoding = match Decoding::begin(
+        input,
+        decoder,
+        at + HEADER_BYTES as u64,
+        header.payload_end(at),
+    )? {
+        Ok(decoding) => decoding,
+        Err(bad) => return Ok(Err(BadPayload::Frame(bad))),
+    };
     // One byte more than the limit shows that there is more.
     let most = saturating_usize(limit).saturating_add(1);
     let stated = decoding.missing.unwrap_or_default();
@@ -202,14 +179,14 @@ pub(super) fn check(
             content.reserve_exact(room.min(most.saturating_sub(content.len())).max(1));
         }
         let before = content.len();
-        let piece = decoding.more(input, content)?;
+        let piece = decoding.more(input, decoder, content)?;
         let fresh = content.get(before..).or_bug("content that only grows")?;
-        if !count.take(fresh, &mut input.lengths) {
+        if !count.take(fresh, lengths) {
             return Ok(Err(BadPayload::MoreRecords));
         }
         let total = content.len() as u64;
         if total > limit {
-            return Err(input.too_large(at, stated.max(total)));
+            return Err(too_large(input, at, stated.max(total)));
         }
         match piece {
             Piece::More => {}

@@ -2,20 +2,17 @@
 
 use std::ops::Range;
 
-use serde::{Deserialize, Serialize};
-
-use super::emitting::Emitting;
-use super::hop::{self, DataEnd};
+use super::hop;
 use super::judge::{Extent, verified};
 use super::layout::{ALIGNMENT, HEADER_BYTES, align};
-use super::payload::{Decoding, Input, Piece};
+use super::payload::{Decoding, Piece};
+use super::walk::{ChunkedScan, Next};
 use crate::cursor::Cursor;
 use crate::error::Result;
-use crate::ledger::tail_end;
+use crate::ledger::{Fate, tail_end};
 use crate::limits::LIMITS;
 use crate::saturating::saturating_usize;
-use crate::source::Window;
-use crate::walk::{Budget, follows_plausibly};
+use crate::walk::follows_plausibly;
 
 /// Where damage ends.
 #[derive(Clone, Copy, Debug)]
@@ -32,69 +29,24 @@ enum Trial {
     Limit,
 }
 
-/// What the searches of a walk have cost so far (rule 34).
-#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
-pub(super) struct Cost {
-    /// Bytes decompressed in searches, charged to the budget.
-    pub(super) budget: Budget,
-    /// Before this offset each search is made twice, the first time to decide the fate of damage. It is charged
-    /// twice.
-    pub(super) twice_until: u64,
-}
-
-impl Cost {
-    /// The cost for a scan that goes on at `at`. No search before that is made any more.
-    pub(super) const fn from(self, at: u64) -> Self {
-        let twice_until = if self.twice_until > at {
-            self.twice_until
-        } else {
-            0
-        };
-        Self {
-            twice_until,
-            ..self
-        }
-    }
-}
-
-/// Finds where damage ends.
-#[derive(Default)]
-pub(super) struct Search {
-    /// The window that headers are searched through.
-    probe: Window,
-    data_end: DataEnd,
-}
-
-impl Search {
-    /// The offset after the last nonzero byte of the file.
-    pub(super) fn data_end(&self, input: &Input) -> Result<u64> {
-        self.data_end.of(&*input.source, &input.options)
-    }
-
+impl ChunkedScan {
     /// Rule 27: where the damage at `at` ends. Trying a payload takes the decoder from the chunk that is being
     /// emitted.
-    pub(super) fn reach(
-        &mut self,
-        input: &mut Input,
-        emitting: &mut Option<Emitting>,
-        cost: &mut Cost,
-        at: u64,
-        extent: Extent,
-    ) -> Result<Reach> {
-        let len = input.source.len();
+    pub(super) fn reach(&mut self, at: u64, extent: Extent) -> Result<Reach> {
+        let len = self.input.len();
         let found = |end| Reach {
             end,
             limited: false,
         };
         let header = match extent {
             Extent::Known(end) => return Ok(found(end)),
-            Extent::Tail => return Ok(found(self.tail_end(input)?)),
+            Extent::Tail => return Ok(found(self.tail_end()?)),
             Extent::Search(header) => header,
         };
         if let Some(header) = header {
             let end = header.payload_end(at);
             if header.length > 0 && end <= len {
-                match self.try_payload(input, emitting, cost, at..end)? {
+                match self.try_payload(at..end)? {
                     Trial::Whole => return Ok(found(align(end).min(len))),
                     Trial::Not => {}
                     // The header is damaged whatever follows.
@@ -105,30 +57,60 @@ impl Search {
                 }
             }
         }
-        let next = self.find_header(input, at + ALIGNMENT)?;
+        let next = self.find_header(at + ALIGNMENT)?;
         Ok(found(match next {
             Some(next) => next,
-            None => self.tail_end(input)?,
+            None => self.tail_end()?,
         }))
     }
 
+    /// Reads ahead from `at` after damage, to see whether a good chunk follows. The walk meets it again, so
+    /// nothing of it is kept.
+    pub(super) fn look_ahead(&mut self, mut at: u64) -> Result<Fate> {
+        let budget = self.budget;
+        self.own.twice_until = u64::MAX;
+        let fate = loop {
+            match self.examine(at, self.own.end)? {
+                Ok(Next::End | Next::Growing | Next::Unused) => {
+                    break Fate::of_tail(self.own.verified);
+                }
+                Ok(Next::Chunk(_)) => break Fate::Corrupt,
+                Ok(Next::Padding(end)) => at = end,
+                Err(fault) => {
+                    let reach = self.reach(at, fault.extent(at, self.input.len()))?;
+                    if reach.limited {
+                        break Fate::Corrupt;
+                    }
+                    at = reach.end;
+                }
+            }
+        };
+        // The search that ended at `at` is made again too.
+        self.own.twice_until = at.saturating_add(1);
+        self.budget = budget;
+        Ok(fate)
+    }
+
     /// Where the last block of data ends. Zeros after it are unused space.
-    fn tail_end(&self, input: &Input) -> Result<u64> {
-        let data_end = self.data_end(input)?;
-        Ok(tail_end(data_end, ALIGNMENT, input.source.len()))
+    fn tail_end(&self) -> Result<u64> {
+        Ok(tail_end(
+            self.input.data_end()?,
+            ALIGNMENT,
+            self.input.len(),
+        ))
     }
 
     /// The next header at or after `from` whose CRC matches.
-    fn find_header(&mut self, input: &Input, from: u64) -> Result<Option<u64>> {
-        let (source, len) = (&*input.source, input.source.len());
-        let data_end = self.data_end(input)?;
+    fn find_header(&mut self, from: u64) -> Result<Option<u64>> {
+        let (input, probe) = (&self.input, &mut self.unit.probe);
+        let (source, len, data_end) = (&*input.source, input.len(), input.data_end()?);
         let (mut at, mut want) = (from, LIMITS.first_search_piece_bytes);
         // A header of zeros never verifies.
         while at < data_end {
             input.options.poll()?;
             let left = saturating_usize(len - at);
-            self.probe.load(source, at, left.min(HEADER_BYTES), want)?;
-            let bytes = self.probe.bytes(source, at);
+            probe.load(source, at, left.min(HEADER_BYTES), want)?;
+            let bytes = probe.bytes(source, at);
             let bytes = Cursor::new(bytes).run_up_to(LIMITS.search_piece_bytes);
             let mut place = 0;
             while let Some(header) = bytes.get(place..place + HEADER_BYTES) {
@@ -148,35 +130,31 @@ impl Search {
     }
 
     /// Whether exactly the bytes after the damaged header at the beginning of `range` are one good frame.
-    fn try_payload(
-        &self,
-        input: &mut Input,
-        emitting: &mut Option<Emitting>,
-        cost: &mut Cost,
-        range: Range<u64>,
-    ) -> Result<Trial> {
+    fn try_payload(&mut self, range: Range<u64>) -> Result<Trial> {
         let Range { start: at, end } = range;
-        let share = if at < cost.twice_until { 2 } else { 1 };
-        let allowed = cost.budget.left(input.source.len()) / share;
-        if cost.budget.wants_plausible(end - at) {
+        let share = if at < self.own.twice_until { 2 } else { 1 };
+        let input = &mut self.input;
+        let allowed = self.budget.left(input.len()) / share;
+        if self.budget.wants_plausible(end - at) {
             let end_of = |at| {
                 let header = hop::read(&*input.source, at)?.verified();
                 Ok(header.map(|header| align(header.payload_end(at))))
             };
-            if !follows_plausibly(align(end), self.data_end(input)?, end_of)? {
+            if !follows_plausibly(align(end), input.data_end()?, end_of)? {
                 return Ok(Trial::Not);
             }
         }
-        *emitting = None; // the decoder is used for this now
+        self.unit.emitting = None; // the decoder is used for this now
         let start = at + HEADER_BYTES as u64;
-        let Ok(mut decoding) = Decoding::begin(input, start, end)? else {
+        let decoder = &mut self.unit.content.decoder;
+        let Ok(mut decoding) = Decoding::begin(input, decoder, start, end)? else {
             return Ok(Trial::Not);
         };
         let mut content = Vec::with_capacity(LIMITS.trial_piece_bytes);
         let mut produced = 0;
         let (trial, work) = loop {
             content.clear();
-            let piece = decoding.more(input, &mut content)?;
+            let piece = decoding.more(input, decoder, &mut content)?;
             produced += content.len() as u64;
             // Empty blocks cost as well.
             let work = produced.max(end - start - decoding.left());
@@ -187,7 +165,7 @@ impl Search {
                 Piece::Bad(_) => break (Trial::Not, work),
             }
         };
-        cost.budget.spend(work.saturating_mul(share));
+        self.budget.spend(work.saturating_mul(share));
         Ok(trial)
     }
 }

@@ -8,11 +8,12 @@ use super::hop::{self, Gap, Hop};
 use super::judge::Extent;
 use super::layout::{ALIGNMENT, align};
 use super::part::ChunkRange;
-use super::state::{State, Until};
-use super::walk::{ChunkedScan, ChunkedWalk, Next};
+use super::state::{Own, State, Until};
+use super::walk::{Chunked, ChunkedScan, ChunkedWalk, Next};
 use crate::error::{Error, Result};
 use crate::source::Source;
 use crate::walk::part::another_file;
+use crate::walk::stream::Unit;
 use crate::walk::{Begin, Opening, Options, Purpose};
 
 impl ChunkedWalk {
@@ -21,12 +22,12 @@ impl ChunkedWalk {
         options: &Options,
         opening: impl Into<Opening<'a>>,
     ) -> Result<Self> {
-        Ok(ChunkedScan::new(source, options, opening)?.into_walk())
+        Ok(ChunkedScan::open(source, options, opening)?.into_walk())
     }
 }
 
 impl ChunkedScan {
-    pub(super) fn new<'a>(
+    pub(super) fn open<'a>(
         source: Arc<dyn Source>,
         options: &Options,
         opening: impl Into<Opening<'a>>,
@@ -34,17 +35,12 @@ impl ChunkedScan {
         let Opening { begin, purpose, .. } = opening.into();
         let state = match begin {
             Begin::Part(part) => return Self::in_part(source, options, part.plan()?),
-            Begin::Beginning => State::default(),
-            Begin::Offset(offset) if offset.is_multiple_of(ALIGNMENT) => State {
-                at: offset,
-                ..State::default()
-            },
-            Begin::Offset(offset) => {
+            Begin::Offset(offset) if !offset.is_multiple_of(ALIGNMENT) => {
                 return Err(Error::Usage(format!(
                     "no chunk begins at offset {offset}: chunks begin at multiples of {ALIGNMENT}"
                 )));
             }
-            Begin::Carry(carry) => carry.state("a chunked segment")?,
+            begin => State::of(begin, Chunked::FILE)?,
         };
         if purpose == Purpose::End
             && let Some(scan) = Self::at_last_sound(&source, options, &state)?
@@ -60,40 +56,39 @@ impl ChunkedScan {
         options: &Options,
         Gap { at, end }: Gap,
     ) -> Result<Self> {
-        let state = State {
-            at,
+        let own = Own {
             end,
             verified: at > 0,
-            ..State::default()
+            ..Own::default()
         };
-        Self::from_state(source, options, state)
+        Self::from_state(source, options, State::new(at, own))
     }
 
     /// Emits only these message offsets, and ends at the first header after them.
     pub(super) fn limit_to(mut self, offsets: Range<u64>) -> Self {
-        self.bounds.offsets = offsets;
-        self.state.until = Until::Filter;
+        self.unit.bounds.offsets = offsets;
+        self.own.until = Until::Filter;
         self
     }
 
     /// The state at the beginning of a part: after the first good chunk, of the part's and the one before them.
     fn in_part(source: Arc<dyn Source>, options: &Options, range: ChunkRange) -> Result<Self> {
-        let state = State {
-            at: range.from,
-            until: Until::Part {
-                range,
-                follows_good: false,
-            },
-            ..State::default()
+        let until = |follows_good| Until::Part {
+            range,
+            follows_good,
         };
-        let mut walk = Self::from_state(source.clone(), options, state)?;
+        let own = Own {
+            until: until(false),
+            ..Own::default()
+        };
+        let mut walk = Self::from_state(source.clone(), options, State::new(range.from, own))?;
         if !range.is_of(&*source)? {
             return Err(another_file(source.path()));
         }
         let to_skip = walk.last_unmatched(&range)?;
         if range.from == 0 && to_skip.is_none() {
             if walk.matches_none(&range)? {
-                walk.state.until = Until::Here;
+                walk.own.until = Until::Here;
             }
             return Ok(walk);
         }
@@ -111,27 +106,23 @@ impl ChunkedScan {
             };
             at = align(end);
             if let Some(header) = good.filter(|_| at < range.until) {
-                let bounds = walk.bounds.clone();
-                let state = State {
-                    at,
+                let bounds = walk.unit.bounds.clone();
+                let own = Own {
                     end: header.end(),
                     verified: true,
-                    until: Until::Part {
-                        range,
-                        follows_good: true,
-                    },
-                    ..State::default()
+                    until: until(true),
+                    ..Own::default()
                 };
-                let mut walk = Self::from_state(source, options, state)?;
+                let mut walk = Self::from_state(source, options, State::new(at, own))?;
                 // The walk of the whole file has ended before this.
                 if bounds.is_past(header.start) || walk.matches_none(&range)? {
-                    walk.state.until = Until::Here;
+                    walk.own.until = Until::Here;
                 }
                 return Ok(walk);
             }
         }
         // The part before covers all of this one.
-        walk.state.until = Until::Here;
+        walk.own.until = Until::Here;
         Ok(walk)
     }
 
@@ -141,25 +132,25 @@ impl ChunkedScan {
             return Ok(false);
         }
         let source = self.input.source.clone();
-        let Some(first) = hop::read(&*source, self.state.at)?.verified() else {
+        let Some(first) = hop::read(&*source, self.at())?.verified() else {
             return Ok(false);
         };
-        if self.bounds.is_past(first.start) {
+        if self.unit.bounds.is_past(first.start) {
             return Ok(true);
         }
         let last = hop::read(&*source, range.last)?.verified();
-        if last.is_none_or(|last| last.end() > self.bounds.offsets.start) {
+        if last.is_none_or(|last| last.end() > self.unit.bounds.offsets.start) {
             return Ok(false);
         }
         // If the last one is damaged, the part continues after it.
         let is_good = matches!(self.examine(range.last, 0)?, Ok(Next::Chunk(_)));
-        self.emitting = None;
+        self.unit.emitting = None;
         Ok(is_good)
     }
 
     /// The last good chunk of a part before the ones that may match, as far as the headers show.
     fn last_unmatched(&mut self, range: &ChunkRange) -> Result<Option<u64>> {
-        let first = self.bounds.offsets.start;
+        let first = self.unit.bounds.offsets.start;
         let at = range.from;
         let (mut gap, mut last) = (Gap { at, end: 0 }, None);
         while self.input.options.prune && gap.at < range.until {

@@ -6,7 +6,6 @@ use super::pieces::Pieces;
 use super::walk::OplogScan;
 use crate::error::Result;
 use crate::saturating::saturating_usize;
-use crate::walk::Eof;
 
 /// How many lengths are followed between two polls of the interrupt.
 const HOPS_AT_ONCE: usize = 1 << 16;
@@ -18,8 +17,8 @@ impl OplogScan {
         let Some(own) = self.frame(self.at())? else {
             return Err(self.changed());
         };
-        let (next, dialect) = (self.at() + own.total(), self.options.dialect);
-        if own.len == 0 || next >= self.source.len() {
+        let (next, dialect) = (self.at() + own.total(), self.input.options.dialect);
+        if own.len == 0 || next >= self.input.len() {
             return Ok(None);
         }
         let Some(Frame { head, len }) = self.frame(next)? else {
@@ -34,18 +33,18 @@ impl OplogScan {
 
     /// Follows the lengths from `start` on. What was proven once is not followed again.
     fn lengths_lead_to_the_end(&mut self, start: u64) -> Result<bool> {
-        let file = self.source.len();
+        let file = self.input.len();
         let mut at = self.own.chain_end.max(start);
         let mut hops = 0_usize;
         while at < file {
             hops += 1;
             if hops.is_multiple_of(HOPS_AT_ONCE) {
-                self.options.poll()?;
+                self.input.options.poll()?;
             }
             match self.frame(at)? {
                 Some(frame) if frame.len > 0 => at += frame.total(),
                 _ => {
-                    if self.options.eof == Eof::Growing {
+                    if self.input.is_growing() {
                         self.own.chain_end = at;
                     }
                     return Ok(false);
@@ -58,7 +57,7 @@ impl OplogScan {
 
     /// The frame there, if it is whole.
     fn frame(&mut self, at: u64) -> Result<Option<Frame>> {
-        let left = self.source.len().saturating_sub(at);
+        let left = self.input.len().saturating_sub(at);
         let head = saturating_usize(left).min(MAX_UINT_BYTES);
         let mut pieces = self.pieces(at);
         Ok(Frame::parse(pieces.load(0, head)?, left).unwrap_or_default())
@@ -66,8 +65,8 @@ impl OplogScan {
 
     fn pieces(&mut self, start: u64) -> Pieces<'_> {
         Pieces {
-            source: &*self.source,
-            options: &self.options,
+            source: &*self.input.source,
+            options: &self.input.options,
             window: &mut self.unit.search,
             start,
         }

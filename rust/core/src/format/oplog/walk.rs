@@ -17,9 +17,9 @@ use crate::limits::LIMITS;
 use crate::record::Checked;
 use crate::saturating::saturating_usize;
 use crate::source::{Source, Window};
-use crate::walk::stream::{End, Framed, Stream, Unit};
+use crate::walk::stream::{self, End, Framed, Stream, Unit};
 use crate::walk::{
-    Advance, Begin, Driver, Eof, OffsetNumbering, Opening, Options, Scan, UnprovenPolicy,
+    Advance, Begin, Driver, OffsetNumbering, Opening, Options, Scan, UnprovenPolicy,
 };
 
 /// The state in a [`Carry`](crate::walk::Carry). It grows with the keys of a `draft-1.1` oplog, because any later message may refer
@@ -62,7 +62,8 @@ impl OplogWalk {
             Begin::Offset(offset) => (Begin::Beginning, Some(offset)),
             begin => (begin, None),
         };
-        let mut scan = Stream::open(source, options, begin, unit)?;
+        let state = stream::State::of(begin, Oplog::FILE)?;
+        let mut scan = Stream::new(source, options, state, unit)?;
         if scan.own.seq > scan.at() {
             // A carry may come from anywhere, and each message has a byte at least.
             return Err(Error::Usage(format!(
@@ -82,14 +83,14 @@ impl OplogScan {
     /// Continues where a message begins. Its sequence number, and the keys that it may refer to, depend on the
     /// messages before it, so those are read.
     fn skip_to(&mut self, offset: u64, numbering: OffsetNumbering) -> Result<()> {
-        if numbering == OffsetNumbering::Any && !self.options.dialect.refers_back() {
+        if numbering == OffsetNumbering::Any && !self.input.options.dialect.refers_back() {
             self.go_to(offset);
             return Ok(());
         }
-        let lenient = self.options.clone().strict(false).values(false);
-        let asked = std::mem::replace(&mut self.options, lenient);
+        let lenient = self.input.options.clone().strict(false).values(false);
+        let asked = std::mem::replace(&mut self.input.options, lenient);
         while self.at() < offset {
-            self.options.poll()?;
+            self.input.options.poll()?;
             self.begin_step()?;
             match self.advance_until(offset)? {
                 Advance::On | Advance::Full => {}
@@ -103,7 +104,7 @@ impl OplogScan {
             )));
         }
         self.go_to(offset);
-        self.options = asked;
+        self.input.options = asked;
         Ok(())
     }
 
@@ -111,10 +112,11 @@ impl OplogScan {
     fn extend_keys(&mut self, start: u64, keys: Run) -> Result<()> {
         let (mut at, mut piece) = (keys.at, Vec::new());
         while at < keys.end() {
-            self.options.poll()?;
+            self.input.options.poll()?;
             let len = (keys.end() - at).min(LIMITS.keys_ahead_bytes);
             piece.resize(saturating_usize(len), 0);
-            self.source
+            self.input
+                .source
                 .read_exact_at(start.saturating_add(at), &mut piece)?;
             self.own.keys.extend(&piece);
             at += len;
@@ -143,24 +145,21 @@ impl Unit for Oplog {
     }
 
     fn end(scan: &mut OplogScan, finding: &Finding) -> Result<End> {
-        let is_growing = scan.options.eof == Eof::Growing;
-        let is_tail = is_growing && scan.unit.unproven == UnprovenPolicy::SoundPrefix;
-        let next = match is_tail || is_cut(finding) {
-            true => None,
-            false => scan.next_if_proven()?,
-        };
+        let len = scan.input.len();
+        if is_cut(finding) {
+            return Ok(End::Last(len, Fate::Torn));
+        }
+        let waits = scan.input.is_growing() && scan.unit.unproven == UnprovenPolicy::SoundPrefix;
+        let next = if waits { None } else { scan.next_if_proven()? };
         Ok(match next {
             Some(next) => End::Followed(next),
-            None => End::Last(scan.source.len()),
+            None => End::Last(len, Fate::Corrupt),
         })
     }
 
-    fn pass(scan: &mut OplogScan, finding: &Finding) -> Fate {
-        if is_cut(finding) {
-            return Fate::Torn;
-        }
-        scan.own.seq += 1;
-        Fate::Corrupt
+    fn pass(scan: &mut OplogScan, finding: &Finding) {
+        // One that does not decode has a number.
+        scan.own.seq += u64::from(!is_cut(finding));
     }
 
     fn begin_step(&mut self) -> Result<()> {
@@ -171,12 +170,12 @@ impl Unit for Oplog {
     fn rows(scan: &OplogScan) -> OplogRows<'_> {
         let bodies = match &scan.unit.large {
             Some(large) => Bodies::Large(large),
-            None => Bodies::From(scan.base, scan.window.bytes(&*scan.source, scan.base)),
+            None => Bodies::From(scan.base, scan.input.bytes(scan.base)),
         };
         OplogRows {
             records: &scan.records,
             bodies,
-            values: scan.options.values,
+            values: scan.input.options.values,
             keys: &scan.own.keys,
         }
     }
@@ -205,16 +204,20 @@ impl Framed for Oplog {
         is_held: bool,
     ) -> Result<std::result::Result<Record, Finding>> {
         let at = scan.at();
-        let (dialect, seq, keys) = (scan.options.dialect, Some(scan.own.seq), &scan.own.keys);
+        let (dialect, seq, keys) = (
+            scan.input.options.dialect,
+            Some(scan.own.seq),
+            &scan.own.keys,
+        );
         let read = if is_held {
-            let bytes = scan.window.bytes(&*scan.source, at + head);
+            let bytes = scan.input.bytes(at + head);
             let bytes = bytes.get(..saturating_usize(len));
             let body = Body::new(bytes.or_bug("the bytes of a message")?);
             Record::read(body, len, dialect, seq, keys)
         } else {
             let pieces = Pieces {
-                source: &*scan.source,
-                options: &scan.options,
+                source: &*scan.input.source,
+                options: &scan.input.options,
                 window: &mut scan.unit.search,
                 start: at + head,
             };
@@ -241,18 +244,18 @@ impl Framed for Oplog {
 
     fn commit(scan: &mut OplogScan, record: &Record, is_held: bool) -> Result<()> {
         if let Some(keys) = record.message.keys() {
-            let path = scan.source.path();
+            let path = scan.input.source.path();
             scan.own.keys.begin(scan.own.seq, keys.len, path)?;
             match is_held {
                 true => {
-                    let body = Body::new(scan.window.bytes(&*scan.source, record.start()));
+                    let body = Body::new(scan.input.bytes(record.start()));
                     scan.own.keys.extend(body.get(keys));
                 }
                 false => scan.extend_keys(record.start(), keys)?,
             }
         }
         if !is_held {
-            let (source, most) = (scan.source.clone(), scan.options.record_bytes);
+            let (source, most) = (scan.input.source.clone(), scan.input.options.record_bytes);
             scan.unit.large = Some(Large::new(source, record.clone(), most));
         }
         scan.own.seq += 1;

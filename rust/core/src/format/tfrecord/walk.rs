@@ -13,8 +13,8 @@ use crate::own::Own;
 use crate::record::{Checked, Rows, Value};
 use crate::saturating::saturating_usize;
 use crate::source::{Source, Window};
-use crate::walk::stream::{End, Framed, Stream, Unit};
-use crate::walk::{Advance, Begin, Driver, Eof, Options};
+use crate::walk::stream::{self, End, Framed, Stream, Unit};
+use crate::walk::{Advance, Begin, Driver, Options};
 
 /// The state in a [`Carry`](crate::walk::Carry).
 #[derive(Debug, Default, Serialize, Deserialize)]
@@ -39,7 +39,8 @@ impl TfRecordWalk {
         options: &Options,
         begin: Begin<'_>,
     ) -> Result<Self> {
-        Stream::open(source, options, begin, TfRecord::default()).map(Self::new)
+        let state = stream::State::of(begin, TfRecord::FILE)?;
+        Stream::new(source, options, state, TfRecord::default()).map(Self::new)
     }
 }
 
@@ -63,38 +64,35 @@ impl Unit for TfRecord {
     }
 
     fn end(scan: &mut Stream<Self>, finding: &Finding) -> Result<End> {
-        let (at, len) = (scan.at(), scan.source.len());
-        let header = Header::parse(scan.window.bytes(&*scan.source, at));
+        let (at, len) = (scan.at(), scan.input.len());
+        let header = Header::parse(scan.input.bytes(at));
         let end = match (finding.cause(), header) {
-            (Cause::ChecksumMismatch, Some(header)) => End::Followed(at + header.total()),
+            (Cause::ChecksumMismatch, Some(header)) => Some(End::Followed(at + header.total())),
             (Cause::HeaderChecksumMismatch, Some(header)) => scan.search(header)?,
-            _ => End::Nothing,
+            _ => None,
         };
         scan.own.proven |= header.is_some_and(|header| header.is_proven());
+        let fate = Fate::of_tail(scan.own.proven);
         let end = match end {
-            End::Followed(end) if end == len => End::Last(len),
-            end => end,
+            Some(End::Followed(end)) if end == len => End::Last(len, fate),
+            Some(end) => return Ok(end),
+            None => End::Nothing(fate),
         };
-        let is_last = matches!(end, End::Last(_) | End::Nothing);
-        let is_whole = header.is_some() || scan.options.eof == Eof::Final;
-        match compression(scan).filter(|_| is_last && is_whole && !scan.own.proven) {
+        let is_whole = header.is_some() || !scan.input.is_growing();
+        match compression(scan).filter(|_| is_whole && !scan.own.proven) {
             None => Ok(end),
             Some(how) => Err(Error::Format {
-                path: scan.source.path().map(Into::into),
+                path: scan.input.source.path().map(Into::into),
                 message: format!("expected TFRecord records, found a file that {how} compressed"),
                 next: Some("decompress it first, and read the result"),
             }),
         }
     }
 
-    fn pass(scan: &mut Stream<Self>, _: &Finding) -> Fate {
-        Fate::of_tail(scan.own.proven)
-    }
-
     fn rows(scan: &Stream<Self>) -> TfRecordRows<'_> {
         TfRecordRows {
             base: scan.base,
-            bytes: scan.window.bytes(&*scan.source, scan.base),
+            bytes: scan.input.bytes(scan.base),
             records: &scan.records,
         }
     }
@@ -129,10 +127,15 @@ impl Framed for TfRecord {
     ) -> Result<std::result::Result<(u64, u64), Finding>> {
         let at = scan.at();
         let window = match is_held {
-            true => &mut scan.window,
+            true => &mut scan.input.window,
             false => &mut scan.unit.pieces,
         };
-        let fault = data(&*scan.source, &scan.options, window, (at, &header))?;
+        let fault = data(
+            &*scan.input.source,
+            &scan.input.options,
+            window,
+            (at, &header),
+        )?;
         Ok(fault.map_or(Ok((at, header.length)), Err))
     }
 
@@ -143,20 +146,20 @@ impl Framed for TfRecord {
 }
 
 impl Stream<TfRecord> {
-    /// Where the damage here ends, which begins with this header, whose length is not proven.
-    fn search(&mut self, own: Header) -> Result<End> {
-        let (start, source) = (self.at(), self.source.clone());
+    /// Where the damage here ends, which begins with this header, whose length is not proven. `None` if nothing sound follows.
+    fn search(&mut self, own: Header) -> Result<Option<End>> {
+        let (start, source) = (self.at(), self.input.source.clone());
         let (mut at, mut candidate) = (start, Some(own));
         loop {
             let left = source.len() - at;
             if let Some(header) = candidate.filter(|header| header.total() <= left) {
                 let before = self.budget;
                 if !self.budget.try_spend(header.length, source.len()) {
-                    return Ok(End::Limit(at.max(start + HEADER_BYTES as u64)));
+                    return Ok(Some(End::Limit(at.max(start + HEADER_BYTES as u64))));
                 }
                 if data(
                     &*source,
-                    &self.options,
+                    &self.input.options,
                     &mut self.unit.pieces,
                     (at, &header),
                 )?
@@ -164,23 +167,25 @@ impl Stream<TfRecord> {
                 {
                     self.budget.take_back(before);
                     // Only the header is damaged, or this is a record.
-                    let is_own = at == start;
-                    return Ok(End::Followed(if is_own { at + header.total() } else { at }));
+                    let end = if at == start { at + header.total() } else { at };
+                    return Ok(Some(End::Followed(end)));
                 }
             }
             // What follows may be within the record of this header, which is still being written.
-            if self.options.eof == Eof::Growing
+            if self.input.is_growing()
                 && candidate.is_some_and(|own| own.is_proven() && own.total() > left)
             {
-                return Ok(End::Nothing);
+                return Ok(None);
             }
             at += u64::from(candidate.is_some());
             let left = saturating_usize(source.len() - at);
             if left < HEADER_BYTES {
-                return Ok(End::Nothing);
+                return Ok(None);
             }
-            self.options.poll()?;
-            let most = LIMITS.search_piece_bytes.min(self.options.window_bytes);
+            self.input.options.poll()?;
+            let most = LIMITS
+                .search_piece_bytes
+                .min(self.input.options.window_bytes);
             let piece = left.min(most.max(HEADER_BYTES));
             self.unit.probe.load(&*source, at, HEADER_BYTES, piece)?;
             let bytes = self.unit.probe.bytes(&*source, at);
@@ -197,7 +202,7 @@ impl Stream<TfRecord> {
 
 /// How a file is compressed that begins with these bytes and has no header that checks.
 fn compression(scan: &Stream<TfRecord>) -> Option<&'static str> {
-    match scan.window.bytes(&*scan.source, 0) {
+    match scan.input.bytes(0) {
         _ if scan.at() > 0 => None,
         [0x1f, 0x8b, ..] => Some("GZIP"),
         [0x78, 0x01 | 0x5e | 0x9c | 0xda, ..] => Some("ZLIB"),
