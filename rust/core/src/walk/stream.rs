@@ -85,12 +85,12 @@ pub(crate) trait Framed: Unit {
     /// Whether a unit is loaded whole before it is judged.
     fn is_loaded(options: &Options, header: Self::Header) -> bool;
 
-    /// Judges the unit at the scan's offset, which is in the window or else read in pieces.
+    /// Judges the unit at the scan's offset, which is in the window or else read in pieces. Adds it to the records if it is sound.
     fn judge(
         scan: &mut Stream<Self>,
         header: Self::Header,
         is_held: bool,
-    ) -> Result<std::result::Result<Self::Record, Self::Fault>>;
+    ) -> std::result::Result<(), Stop<Self::Fault>>;
 
     /// What is wrong with the content of a sound unit, which is returned nonetheless.
     fn cause(_record: &Self::Record) -> Option<Cause> {
@@ -102,8 +102,23 @@ pub(crate) trait Framed: Unit {
         None
     }
 
-    /// Goes past a sound unit.
-    fn commit(scan: &mut Stream<Self>, record: &Self::Record, is_held: bool) -> Result<()>;
+    /// Goes past a sound unit, the last of the records.
+    fn commit(scan: &mut Stream<Self>, is_held: bool) -> Result<()>;
+}
+
+/// Why a unit was not judged to be sound. Boxed, since a larger result would pass through memory for each unit.
+#[derive(Debug)]
+pub(crate) enum Stop<F> {
+    /// It is damaged.
+    Fault(Box<F>),
+    /// Its bytes could not be read.
+    Error(Box<Error>),
+}
+
+impl<F> From<Error> for Stop<F> {
+    fn from(error: Error) -> Self {
+        Self::Error(Box::new(error))
+    }
 }
 
 /// Where damage ends.
@@ -347,42 +362,48 @@ impl<U: Framed> Stream<U> {
                 self.input.load(at, whole)?;
                 continue;
             }
-            let record = match U::judge(self, header, is_held)? {
-                Ok(record) => record,
-                Err(_) if !is_first => return Ok(Advance::On),
-                Err(fault) => return self.damage(&fault),
-            };
-            if let Some(error) = self.refusal(header, &record) {
-                return if is_first {
-                    Err(error)
-                } else {
-                    Ok(Advance::On)
-                };
+            match U::judge(self, header, is_held) {
+                Ok(()) => {}
+                Err(Stop::Error(error)) => return Err(*error),
+                Err(Stop::Fault(_)) if !is_first => return Ok(Advance::On),
+                Err(Stop::Fault(fault)) => return self.damage(&fault),
             }
-            if self.input.options.values && !is_held {
+            let options = &self.input.options;
+            let cause = self.records.last().and_then(U::cause);
+            let is_flawed = options.strict && cause.is_some();
+            if is_flawed || options.values && U::size(header) > options.record_bytes {
+                return self.refuse(header, is_first);
+            }
+            if options.values && !is_held {
                 // Judged again, so that exactly the bytes that were judged are emitted.
-                self.input
-                    .window
-                    .load(&*self.input.source, at, whole, whole)?;
+                self.records.pop();
+                let window = &mut self.input.window;
+                window.load(&*self.input.source, at, whole, whole)?;
                 continue;
             }
-            U::commit(self, &record, is_held)?;
-            self.cover(at + total, Kind::Record, U::cause(&record));
-            self.records.push(record);
+            if let Err(error) = U::commit(self, is_held) {
+                self.records.pop();
+                return Err(error);
+            }
+            self.cover(at + total, Kind::Record, cause);
         }
     }
 
-    /// Why a sound unit is not returned.
-    fn refusal(&self, header: U::Header, record: &U::Record) -> Option<Error> {
-        if self.input.options.strict
-            && let Some(flaw) = U::flaw(record)
-        {
-            return Some(self.damage_error(flaw));
+    /// Does not return the last record, which is sound.
+    #[cold]
+    fn refuse(&mut self, header: U::Header, is_first: bool) -> Result<Advance> {
+        let record = self.records.pop();
+        if !is_first {
+            return Ok(Advance::On);
         }
-        let (needed, most) = (U::size(header), self.input.options.record_bytes);
-        let what = || format!("the {} at offset {}", U::NAME, self.at());
-        (self.input.options.values && needed > most)
-            .then(|| Error::record_too_large(self.input.source.path(), what(), needed, most))
+        let flaw = record.as_ref().and_then(U::flaw);
+        if let Some(flaw) = flaw.filter(|_| self.input.options.strict) {
+            return Err(self.damage_error(flaw));
+        }
+        let (path, most) = (self.input.source.path(), self.input.options.record_bytes);
+        let what = format!("the {} at offset {}", U::NAME, self.at());
+        let needed = U::size(header);
+        Err(Error::record_too_large(path, what, needed, most))
     }
 }
 

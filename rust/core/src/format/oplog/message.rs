@@ -216,6 +216,7 @@ pub(super) struct Frame {
 impl Frame {
     /// The frame that begins `bytes`. The file has `available` bytes from there on, `bytes` included. `None` if the length is not
     /// whole in `bytes`, but in the file.
+    #[inline(always)]
     pub(super) fn parse(bytes: &[u8], available: u64) -> Result<Option<Self>, Finding> {
         let head = bytes.first().map_or(1, |first| uint_bytes(*first));
         if head > available {

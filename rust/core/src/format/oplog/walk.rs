@@ -186,6 +186,7 @@ impl Framed for Oplog {
 
     const HEADER_BYTES: usize = MAX_UINT_BYTES;
 
+    #[inline(always)]
     fn header(bytes: &[u8], left: u64) -> std::result::Result<Option<Frame>, Finding> {
         Frame::parse(bytes, left)
     }
@@ -198,11 +199,12 @@ impl Framed for Oplog {
         frame.total() <= LIMITS.unverified_bytes
     }
 
+    #[inline(always)]
     fn judge(
         scan: &mut OplogScan,
         Frame { head, len }: Frame,
         is_held: bool,
-    ) -> Result<std::result::Result<Record, Finding>> {
+    ) -> std::result::Result<(), stream::Stop<Finding>> {
         let at = scan.at();
         let (dialect, seq, keys) = (
             scan.input.options.dialect,
@@ -224,13 +226,13 @@ impl Framed for Oplog {
             Record::read(pieces, len, dialect, seq, keys)
         };
         match read {
-            Ok(record) => Ok(Ok(Record {
-                position: at,
-                head,
-                ..record
-            })),
-            Err(Stop::Fault(fault)) => Ok(Err(fault.finding())),
-            Err(Stop::Error(error)) => Err(*error),
+            Ok(mut record) => {
+                (record.position, record.head) = (at, head);
+                scan.records.push(record);
+                Ok(())
+            }
+            Err(Stop::Fault(fault)) => Err(stream::Stop::Fault(Box::new(fault.finding()))),
+            Err(Stop::Error(error)) => Err(stream::Stop::Error(error)),
         }
     }
 
@@ -242,7 +244,9 @@ impl Framed for Oplog {
         record.dangling.as_deref().map(dangling_finding)
     }
 
-    fn commit(scan: &mut OplogScan, record: &Record, is_held: bool) -> Result<()> {
+    #[inline]
+    fn commit(scan: &mut OplogScan, is_held: bool) -> Result<()> {
+        let record = scan.records.last().or_bug("the message that was judged")?;
         if let Some(keys) = record.message.keys() {
             let path = scan.input.source.path();
             scan.own.keys.begin(scan.own.seq, keys.len, path)?;
@@ -251,10 +255,13 @@ impl Framed for Oplog {
                     let body = Body::new(scan.input.bytes(record.start()));
                     scan.own.keys.extend(body.get(keys));
                 }
-                false => scan.extend_keys(record.start(), keys)?,
+                false => {
+                    let start = record.start();
+                    scan.extend_keys(start, keys)?;
+                }
             }
         }
-        if !is_held {
+        if let Some(record) = scan.records.last().filter(|_| !is_held) {
             let (source, most) = (scan.input.source.clone(), scan.input.options.record_bytes);
             scan.unit.large = Some(Large::new(source, record.clone(), most));
         }

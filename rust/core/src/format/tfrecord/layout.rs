@@ -55,6 +55,7 @@ impl Header {
 
 /// The first three checks of the record that begins `bytes`. `left` is the file's length from there on. `None` if the header is not
 /// whole in `bytes`, but in the file.
+#[inline(always)]
 pub(super) fn header(bytes: &[u8], left: u64) -> std::result::Result<Option<Header>, Finding> {
     match Header::parse(bytes) {
         Some(header) if !header.is_proven() => Err(Finding::Number {

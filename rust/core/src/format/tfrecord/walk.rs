@@ -13,7 +13,7 @@ use crate::own::Own;
 use crate::record::{Checked, Rows, Value};
 use crate::saturating::saturating_usize;
 use crate::source::{Source, Window};
-use crate::walk::stream::{self, End, Framed, Stream, Unit};
+use crate::walk::stream::{self, End, Framed, Stop, Stream, Unit};
 use crate::walk::{Advance, Begin, Driver, Options};
 
 /// The state in a [`Carry`](crate::walk::Carry).
@@ -103,6 +103,7 @@ impl Framed for TfRecord {
 
     const HEADER_BYTES: usize = HEADER_BYTES;
 
+    #[inline(always)]
     fn header(bytes: &[u8], left: u64) -> std::result::Result<Option<Header>, Finding> {
         header(bytes, left)
     }
@@ -120,11 +121,12 @@ impl Framed for TfRecord {
         options.values && header.length <= options.record_bytes
     }
 
+    #[inline(always)]
     fn judge(
         scan: &mut Stream<Self>,
         header: Header,
         is_held: bool,
-    ) -> Result<std::result::Result<(u64, u64), Finding>> {
+    ) -> std::result::Result<(), Stop<Finding>> {
         let at = scan.at();
         let window = match is_held {
             true => &mut scan.input.window,
@@ -136,10 +138,15 @@ impl Framed for TfRecord {
             window,
             (at, &header),
         )?;
-        Ok(fault.map_or(Ok((at, header.length)), Err))
+        if let Some(fault) = fault {
+            return Err(Stop::Fault(Box::new(fault)));
+        }
+        scan.records.push((at, header.length));
+        Ok(())
     }
 
-    fn commit(scan: &mut Stream<Self>, _: &(u64, u64), _: bool) -> Result<()> {
+    #[inline]
+    fn commit(scan: &mut Stream<Self>, _: bool) -> Result<()> {
         scan.own.proven = true;
         Ok(())
     }
