@@ -11,7 +11,7 @@ use crate::fault_samples;
 use crate::tenant_segments::{self, encode};
 use seglake::Error;
 use seglake::checksum::Key;
-use seglake::format::{self, Eof, FORMATS, Filter, Format, Interrupt, Options, Start, Step, open};
+use seglake::format::{self, Eof, FORMATS, Filter, Format, Options, Start, Step, open};
 use seglake::source::Source;
 
 /// The most records that a step of any format emits.
@@ -193,33 +193,25 @@ impl Source for Alternating {
 }
 
 #[test]
-fn a_source_that_changes_cannot_keep_a_step_from_being_interrupted() {
+fn a_source_that_changes_does_not_keep_a_walk_from_ending() {
     let sound = segment(&Key::DEFAULT, &[("type", "value"), ("type", "other")]);
-    let mut interrupted = 0;
     for at in 0..sound.len() {
         for bit in [0x01, 0x80] {
             let mut other = sound.clone();
             other[at] ^= bit;
             let source = Alternating([sound.clone(), other], AtomicUsize::new(0));
-            let polls = AtomicUsize::new(0);
-            let interrupt = Interrupt(Arc::new(move || {
-                polls.fetch_add(1, Ordering::Relaxed) >= 100
-            }));
-            let options = common::lenient().interrupt(interrupt);
-            let mut walk = open(Arc::new(source), &options, Start::Beginning).unwrap();
+            let mut walk = open(Arc::new(source), &common::lenient(), Start::Beginning).unwrap();
             let ended = loop {
                 match walk.step() {
                     Ok(Step::More) => {}
                     ended => break ended,
                 }
             };
-            match ended {
-                Err(Error::Interrupted) => interrupted += 1,
-                ended => assert!(ended.is_ok(), "{ended:?}"),
-            }
+            // It may be noticed that the bytes changed.
+            let is_right = matches!(ended, Ok(_) | Err(Error::Io { .. }));
+            assert!(is_right, "{ended:?}");
         }
     }
-    assert!(interrupted > 0);
 }
 
 /// What wraps a walk passes on what that settles.

@@ -224,7 +224,7 @@ impl Growth {
             offset,
             last,
             end: None,
-            uuid: head.and_then(|head| head.last),
+            uuid: head.and_then(|head| head.own.last),
             carry: carry
                 .and_then(|carry| carry.compared())
                 .filter(|carry| carry.0.len() <= MAX_CARRY_BYTES),

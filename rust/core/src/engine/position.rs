@@ -314,7 +314,13 @@ impl Position {
 pub(crate) struct CarryHead {
     pub(crate) at: u64,
     pub(crate) pending: Option<Span>,
-    /// Only states of formats whose records have UUIDs.
+    pub(crate) own: CarryOwn,
+}
+
+/// What some formats' own state has.
+#[derive(Deserialize)]
+pub(crate) struct CarryOwn {
+    /// Only of formats whose records have UUIDs.
     #[serde(default)]
     pub(crate) last: Option<[u8; UUID_BYTES]>,
 }

@@ -135,7 +135,7 @@ impl Json {
         let carry = self.carry.map(|carry| Carry(carry.to_string()));
         if let Some(carry) = &carry {
             let head = CarryHead::of(carry).ok()?;
-            if !grows || head.at != self.offset || head.pending.is_some() || head.last != uuid {
+            if !grows || head.at != self.offset || head.pending.is_some() || head.own.last != uuid {
                 return None;
             }
         }

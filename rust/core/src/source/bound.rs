@@ -64,7 +64,7 @@ impl Bound {
     /// - The last record up to the offset has to have the UUID. Else the cause is `count_mismatch`, at that record, which is kept.
     ///
     /// Damage before the offset that is something else keeps its own cause. All who read a segment of a log, or decide on one, go
-    /// by this: the walk asks it where it finds nothing more (`format/active/walk.rs`), and recovery of what it found.
+    /// by this: the walk asks it where it finds nothing more (`walk/stream.rs`), and recovery of what it found.
     ///
     /// # Errors
     /// [`Error::Damage`].

@@ -1,8 +1,8 @@
 //! The scan of files that are a sequence of units: one after the other, until the file ends.
 //!
 //! A format has a [`Unit`]: its own state, what begins at an offset, where damage ends, and its rows. Everything else is here:
-//! where a scan begins, its state in a [`Carry`], the ledger, strict reading, files that grow, and what is left when damage or the
-//! search budget ends. If a header says how long its unit is, the unit is [`Framed`], and the scan asks of each in this order:
+//! where a scan begins, its state in a [`Carry`], the ledger, strict reading, files that grow, how far a segment of a log has to reach,
+//! and what is left when damage or the search budget ends. If a header says how long its unit is, the unit is [`Framed`], and the scan asks of each in this order:
 //!
 //! 1. Is its header whole, and does the unit lie within the file?
 //! 2. Is it sound? It is judged in the window, or in pieces if it is large: a false length costs no memory.
@@ -16,17 +16,17 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use super::{Advance, Begin, Budget, Carry, Eof, Options, Scan, check_start};
-use crate::error::{Error, Finding, Result};
-use crate::ledger::{Cause, Fate, Kind, Span, Tiling};
+use crate::error::{Damage, Error, Finding, Result};
+use crate::ledger::{Cause, Fate, Kind, RecordRun, Span, Tiling};
 use crate::limits::LIMITS;
 use crate::record::{Checked, Rows};
 use crate::saturating::saturating_usize;
-use crate::source::{Source, Window, data_end};
+use crate::source::{Bound, Source, Window, data_end, expected_len};
 
 /// The units of a format. It has what a scan needs beside its [`State`](Self::State): windows of searches, and the like.
 pub(crate) trait Unit: Send + Sized {
     /// What a [`Carry`] has beside the offset, the budget and the pending range.
-    type State: Serialize + DeserializeOwned + Default + Send;
+    type State: Serialize + DeserializeOwned + Send;
     /// A sound unit, as the rows of a step need it.
     type Record: Send;
     /// What is wrong with a unit.
@@ -54,6 +54,21 @@ pub(crate) trait Unit: Send + Sized {
 
     /// Goes past damage.
     fn pass(_scan: &mut Stream<Self>, _fault: &Self::Fault) {}
+
+    /// The ranges that the last step settled.
+    fn spans(scan: &Stream<Self>) -> &[Span] {
+        &scan.spans
+    }
+
+    /// As [`Scan::record_run`].
+    fn record_run(&self) -> Option<RecordRun> {
+        None
+    }
+
+    /// As [`Scan::suspects_key`].
+    fn suspects_key(_own: &Self::State) -> bool {
+        false
+    }
 
     /// Forgets what the last step found.
     fn begin_step(&mut self) -> Result<()> {
@@ -139,12 +154,15 @@ pub(crate) struct Input {
     pub(crate) source: Arc<dyn Source>,
     pub(crate) options: Options,
     pub(crate) window: Window,
+    /// How far the units have to reach, in a file of a log.
+    pub(crate) bound: Option<Bound>,
     data_end: DataEnd,
 }
 
 impl Input {
     pub(crate) fn new(source: Arc<dyn Source>, options: Options) -> Self {
         Self {
+            bound: source.bound(),
             source,
             options,
             window: Window::default(),
@@ -174,6 +192,23 @@ impl Input {
         self.data_end.of(&*self.source, &self.options)
     }
 
+    /// Whether what is wrong at an offset is damage.
+    fn counts(&self, at: u64) -> bool {
+        self.bound.is_none_or(|bound| bound.counts(at))
+    }
+
+    /// Whether damage at an offset ends a walk.
+    pub(crate) fn raises(&self, at: u64) -> bool {
+        self.options.strict && self.counts(at)
+    }
+
+    /// What is missing from an offset on, if the file ends before what it has to reach.
+    fn cut_at(&self, at: u64) -> Option<Finding> {
+        let len = self.len();
+        let is_cut = |bound: &Bound| at < bound.offset && len < bound.offset;
+        Some(self.bound.filter(is_cut)?.cut(len))
+    }
+
     pub(crate) fn is_growing(&self) -> bool {
         self.options.eof == Eof::Growing
     }
@@ -194,9 +229,9 @@ impl DataEnd {
     }
 }
 
-/// The state in a [`Carry`].
+/// What a [`Carry`] has.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
-pub(crate) struct State<T> {
+pub(crate) struct Point<T> {
     /// The offset of the next unit.
     pub(crate) at: u64,
     /// What searches have spent.
@@ -206,22 +241,26 @@ pub(crate) struct State<T> {
     pub(crate) own: T,
 }
 
-impl<T: Default + DeserializeOwned> State<T> {
-    /// The state at an offset, if nothing was searched before it.
+impl<T> Point<T> {
+    /// At an offset, if nothing was searched before it.
     pub(crate) fn new(at: u64, own: T) -> Self {
         Self {
             at,
+            budget: Budget::default(),
+            pending: None,
             own,
-            ..Self::default()
         }
     }
+}
 
-    /// The state at the beginning of a walk of what `file` is called. A file has one part, the whole.
-    pub(crate) fn of(begin: Begin<'_>, file: &str) -> Result<Self> {
+impl<T: DeserializeOwned> Point<T> {
+    /// The beginning of a walk of what `file` is called. A file has one part, the whole. `own` is that of a walk that
+    /// resumes none.
+    pub(crate) fn of(begin: Begin<'_>, file: &str, own: T) -> Result<Self> {
         match begin {
             Begin::Carry(carry) => carry.state(file),
-            Begin::Offset(offset) => Ok(Self::new(offset, T::default())),
-            Begin::Beginning | Begin::Part(_) => Ok(Self::default()),
+            Begin::Offset(offset) => Ok(Self::new(offset, own)),
+            Begin::Beginning | Begin::Part(_) => Ok(Self::new(0, own)),
         }
     }
 }
@@ -236,8 +275,8 @@ pub(crate) struct Stream<U: Unit> {
     pub(crate) base: u64,
     /// The sound units of this step.
     pub(crate) records: Vec<U::Record>,
-    tiling: Tiling,
-    spans: Vec<Span>,
+    pub(crate) tiling: Tiling,
+    pub(crate) spans: Vec<Span>,
 }
 
 impl<U: Unit> Stream<U> {
@@ -248,18 +287,20 @@ impl<U: Unit> Stream<U> {
     pub(crate) fn new(
         source: Arc<dyn Source>,
         options: &Options,
-        state: State<U::State>,
+        point: Point<U::State>,
         unit: U,
     ) -> Result<Self> {
-        check_start(state.at, &*source)?;
+        if point.at > expected_len(&*source) {
+            check_start(point.at, &*source)?;
+        }
         Ok(Self {
             input: Input::new(source, options.clone()),
-            budget: state.budget,
-            own: state.own,
+            budget: point.budget,
+            own: point.own,
             unit,
-            base: state.at,
+            base: point.at,
             records: Vec::new(),
-            tiling: Tiling::resume(state.at, state.pending),
+            tiling: Tiling::resume(point.at, point.pending),
             spans: Vec::new(),
         })
     }
@@ -274,40 +315,75 @@ impl<U: Unit> Stream<U> {
         self.tiling = Tiling::resume(at, None);
     }
 
+    /// Goes on where the file ends: what it lacks of what it has to reach is damage.
+    pub(crate) fn at_end(&mut self) -> Result<Advance> {
+        let (Some(cut), false) = (self.input.cut_at(self.at()), self.input.is_growing()) else {
+            return Ok(self.input.options.eof.reached());
+        };
+        if self.input.options.strict {
+            return Err(self.damage_error(cut));
+        }
+        let end = expected_len(&*self.input.source);
+        self.cover(end, Kind::Corrupt, Some(cut.cause()));
+        Ok(Advance::On)
+    }
+
     /// Handles damage here.
     pub(crate) fn damage(&mut self, fault: &U::Fault) -> Result<Advance> {
-        let (at, len, finding): (_, _, Finding) =
-            (self.at(), self.input.len(), fault.clone().into());
-        let is_growing = self.input.is_growing();
-        if self.input.options.strict && !is_growing && !U::looks_first(self) {
+        let (at, len, raises) = (self.at(), self.input.len(), self.input.raises(self.at()));
+        let (finding, is_growing): (Finding, _) = (fault.clone().into(), self.input.is_growing());
+        // Where the file is cut, only a search tells whether this unit is, or has a wrong length.
+        let is_cut = matches!(finding, Finding::Truncated { .. } | Finding::TooLong { .. });
+        let cut = self.input.cut_at(at).filter(|_| is_cut);
+        if raises && !is_growing && cut.is_none() && !U::looks_first(self) {
             return Err(self.damage_error(finding));
         }
         let before = self.budget;
         let end = U::end(self, fault)?;
-        if is_growing && matches!(end, End::Last(..) | End::Nothing(_)) {
+        let is_last = matches!(end, End::Last(..) | End::Nothing(_));
+        if is_growing && is_last {
             self.budget = before;
             return Ok(Advance::Wait);
         }
-        if self.input.options.strict {
+        let finding = cut.filter(|_| is_last).unwrap_or(finding);
+        if raises {
             return Err(self.damage_error(finding));
         }
-        let cause = finding.cause();
         U::pass(self, fault);
+        let cause = finding.cause();
         match end {
-            End::Followed(end) => self.cover(end, Kind::Corrupt, Some(cause)),
-            End::Last(end, fate) => self.cover(end, fate.kind(cause), Some(cause)),
+            End::Followed(end) => self.cover_damage(end, Kind::Corrupt, cause),
+            End::Last(end, fate) => self.cover_last(end, fate, cause),
             // Zeros may be no unit: then the first of them is damage if nothing else is there.
             End::Nothing(fate) => {
                 let used = self.input.data_end()?;
-                self.cover(used.max(at + 1), fate.kind(cause), Some(cause));
+                self.cover_last(used.max(at + 1), fate, cause);
                 self.cover(len, Kind::Unused, None);
             }
             End::Limit(end) => {
-                self.cover(end, Kind::Corrupt, Some(cause));
-                self.cover(len, Kind::Corrupt, Some(Cause::SearchLimit));
+                self.cover_damage(end, Kind::Corrupt, cause);
+                self.cover_damage(len, Kind::Corrupt, Cause::SearchLimit);
             }
         }
         Ok(Advance::On)
+    }
+
+    /// Covers damage that no sound unit follows.
+    fn cover_last(&mut self, end: u64, fate: Fate, cause: Cause) {
+        // What was synced is no interrupted write, and its zeros are no unused space.
+        let (end, fate) = match self.input.bound.filter(|bound| self.at() < bound.offset) {
+            Some(bound) => (end.max(bound.offset.min(self.input.len())), Fate::Corrupt),
+            None => (end, fate),
+        };
+        self.cover_damage(end, fate.kind(cause), cause);
+    }
+
+    /// Covers damage, if it is one there.
+    pub(crate) fn cover_damage(&mut self, end: u64, kind: Kind, cause: Cause) {
+        match self.input.counts(self.at()) {
+            true => self.cover(end, kind, Some(cause)),
+            false => self.cover(end, Kind::Unproven, None),
+        }
     }
 
     /// Covers the bytes up to `end`, and goes on there.
@@ -315,8 +391,19 @@ impl<U: Unit> Stream<U> {
         self.tiling.cover(end, kind, cause, &mut self.spans);
     }
 
-    fn damage_error(&self, finding: Finding) -> Error {
-        Error::damage(self.input.source.path(), self.at(), finding)
+    /// The error for damage here.
+    pub(crate) fn damage_error(&self, finding: Finding) -> Error {
+        Error::Damage(Box::new(Damage {
+            wrong_key: U::suspects_key(&self.own),
+            ..Damage::new(self.input.source.path(), self.at(), finding)
+        }))
+    }
+
+    /// The error for a unit here that needs so many bytes, more than `record_bytes`.
+    pub(crate) fn too_large(&self, needed: u64) -> Error {
+        let what = format!("the {} at offset {}", U::NAME, self.at());
+        let most = self.input.options.record_bytes;
+        Error::record_too_large(self.input.source.path(), what, needed, most)
     }
 
     /// The error for a file whose bytes changed while it was read.
@@ -332,7 +419,7 @@ impl<U: Framed> Stream<U> {
         let (len, want) = (self.input.len(), self.input.options.window_bytes);
         self.base = self.at();
         if self.base >= len {
-            return Ok(self.input.options.eof.reached());
+            return self.at_end();
         }
         let head = saturating_usize(len - self.base).min(U::HEADER_BYTES);
         self.input.load(self.base, head)?;
@@ -371,7 +458,9 @@ impl<U: Framed> Stream<U> {
             let options = &self.input.options;
             let cause = self.records.last().and_then(U::cause);
             let is_flawed = options.strict && cause.is_some();
-            if is_flawed || options.values && U::size(header) > options.record_bytes {
+            let size = U::size(header);
+            let is_too_large = size > options.record_bytes || usize::try_from(size).is_err();
+            if is_flawed || options.values && is_too_large {
                 return self.refuse(header, is_first);
             }
             if options.values && !is_held {
@@ -400,10 +489,7 @@ impl<U: Framed> Stream<U> {
         if let Some(flaw) = flaw.filter(|_| self.input.options.strict) {
             return Err(self.damage_error(flaw));
         }
-        let (path, most) = (self.input.source.path(), self.input.options.record_bytes);
-        let what = format!("the {} at offset {}", U::NAME, self.at());
-        let needed = U::size(header);
-        Err(Error::record_too_large(path, what, needed, most))
+        Err(self.too_large(U::size(header)))
     }
 }
 
@@ -432,7 +518,7 @@ impl<U: Unit> Scan for Stream<U> {
     }
 
     fn has_found(&self) -> bool {
-        !self.records.is_empty() || !self.spans.is_empty()
+        !self.records.is_empty() || !self.spans.is_empty() || self.record_run().is_some()
     }
 
     fn rows(&self) -> U::Rows<'_> {
@@ -440,7 +526,15 @@ impl<U: Unit> Scan for Stream<U> {
     }
 
     fn spans(&self) -> &[Span] {
-        &self.spans
+        U::spans(self)
+    }
+
+    fn record_run(&self) -> Option<RecordRun> {
+        self.unit.record_run()
+    }
+
+    fn suspects_key(&self) -> bool {
+        U::suspects_key(&self.own)
     }
 
     fn checked(&self) -> Checked {
@@ -452,7 +546,7 @@ impl<U: Unit> Scan for Stream<U> {
     }
 
     fn carry(&self, _: bool) -> Option<Carry> {
-        Some(Carry::of(&State {
+        Some(Carry::of(&Point {
             at: self.at(),
             budget: self.budget,
             pending: self.tiling.pending(),

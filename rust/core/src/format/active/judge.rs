@@ -21,7 +21,7 @@ const LATEST: [u8; UUID_BYTES] =
 
 /// What is wrong with a record: the first check that fails.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Fault {
+pub(crate) enum Fault {
     /// A zero UUID, with nonzero bytes before the offset `until`.
     Nonzero { until: u64 },
     /// Nothing but zeros, or the end of the file of `len` bytes, before what its log says that it has to reach.
@@ -42,26 +42,22 @@ pub(super) enum Fault {
 }
 
 impl Fault {
-    /// The text and numbers of the error.
-    pub(super) fn finding(self) -> Finding {
-        match self {
-            Self::Nonzero { until } => Finding::Nonzero { until },
-            Self::Cut { bound, len } => bound.cut(len),
-            Self::Truncated { needed, available } => Finding::Truncated { needed, available },
-            Self::TooLong { needed, available } => Finding::TooLong { needed, available },
-            Self::Checksum { stored, computed } => Finding::Checksum { stored, computed },
-            Self::BadUuid { uuid } => Finding::BadUuid { uuid },
-            Self::OutOfOrder { last, uuid } => Finding::OutOfOrder { last, uuid },
-        }
-    }
-
     pub(super) fn cause(self) -> Cause {
-        self.finding().cause()
+        Finding::from(self).cause()
     }
+}
 
-    /// Whether the file ends within the record.
-    pub(super) const fn is_cut(self) -> bool {
-        matches!(self, Self::Truncated { .. } | Self::TooLong { .. })
+impl From<Fault> for Finding {
+    fn from(fault: Fault) -> Self {
+        match fault {
+            Fault::Nonzero { until } => Self::Nonzero { until },
+            Fault::Cut { bound, len } => bound.cut(len),
+            Fault::Truncated { needed, available } => Self::Truncated { needed, available },
+            Fault::TooLong { needed, available } => Self::TooLong { needed, available },
+            Fault::Checksum { stored, computed } => Self::Checksum { stored, computed },
+            Fault::BadUuid { uuid } => Self::BadUuid { uuid },
+            Fault::OutOfOrder { last, uuid } => Self::OutOfOrder { last, uuid },
+        }
     }
 }
 

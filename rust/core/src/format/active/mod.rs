@@ -9,7 +9,7 @@
 //! `docs/formats/active.md` describes the format and how readers handle damage.
 //!
 //! `resync` finds where damage ends. Only this format has `group`, records that are parsed, hashed and committed
-//! together, and `committed`, the ranges of a step. `sequence` and `Unhashed` of `writer` are shared with the writers of sealed
+//! together. `sequence` and `Unhashed` of `writer` are shared with the writers of sealed
 //! segments.
 
 use judge::{Structure, is_zero, key_of, sequence, structure, version};
@@ -34,7 +34,6 @@ pub use writer::Writer;
 pub(crate) use writer::is_unfinished;
 
 mod candidates;
-mod committed;
 mod group;
 mod judge;
 mod layout;

@@ -8,8 +8,9 @@ use crate::error::Result;
 use crate::ledger::tail_end;
 use crate::limits::LIMITS;
 use crate::saturating::saturating_usize;
-use crate::source::{Source, Window, data_end};
-use crate::walk::{Budget, Options, follows_plausibly};
+use crate::source::{Source, Window};
+use crate::walk::stream::Input;
+use crate::walk::{Budget, follows_plausibly};
 
 /// The budget charges each hash and each look after a candidate at least this many bytes: their cost apart from
 /// the bytes themselves. Random bytes then cost less than two for each byte of the file.
@@ -47,21 +48,18 @@ enum Candidate {
     Limit,
 }
 
-/// Windows that only searches read through, and the end of the data once it is known.
+/// Windows that only searches read through.
 #[derive(Default)]
 pub(super) struct Search {
     probe: Window,
     pieces: Window,
     looks: Window,
-    data_end: Option<u64>,
 }
 
 /// A search of a file, with the state that it needs from the walk.
 pub(super) struct Resync<'a> {
-    pub(super) source: &'a dyn Source,
-    pub(super) options: &'a Options,
-    /// The walk's own window, which holds short damage whole.
-    pub(super) window: &'a Window,
+    /// Its window holds short damage whole.
+    pub(super) input: &'a Input,
     pub(super) search: &'a mut Search,
     /// The budget that all searches of the walk share.
     pub(super) budget: &'a mut Budget,
@@ -75,42 +73,32 @@ impl<'a> Resync<'a> {
     /// Finds where the damage that begins at `start` ends: by its own lengths, else by searching. The walk's
     /// window must hold the longest header from there on, or reach the end of the file.
     pub(super) fn end(&mut self, start: u64) -> Result<Resynced> {
-        let data_end = self.data_end()?;
+        let data_end = self.input.data_end()?;
         match self.end_by_lengths(start, data_end)? {
             Some(end) => Ok(Resynced { end, proven: false }),
             None => self.search(start + 1, data_end),
         }
     }
 
-    /// The offset after the last nonzero byte. Read backwards from the end of the file, once.
-    pub(super) fn data_end(&mut self) -> Result<u64> {
-        if let Some(end) = self.search.data_end {
-            return Ok(end);
-        }
-        let end = data_end(self.source, || self.options.poll())?;
-        self.search.data_end = Some(end);
-        Ok(end)
-    }
-
     /// The end by the damaged record's own lengths, if these can be trusted.
     fn end_by_lengths(&mut self, start: u64, data_end: u64) -> Result<Option<End>> {
-        let bytes = self.window.bytes(self.source, start);
-        let Some(header) = structure(bytes, self.source.len() - start).record() else {
+        let bytes = self.input.bytes(start);
+        let Some(header) = structure(bytes, self.input.len() - start).record() else {
             return Ok(None);
         };
         let end = start + header.total();
-        if end < self.source.len() && self.is_good(end)? {
+        if end < self.input.len() && self.is_good(end)? {
             return Ok(Some(End::Followed(end)));
         }
-        let ends = end >= data_end && stored_checksum(self.source, start, &header)? != 0;
+        let ends = end >= data_end && stored_checksum(&*self.input.source, start, &header)? != 0;
         Ok(ends.then_some(End::Lengths(end)))
     }
 
     /// Whether a good record begins at `at`.
     fn is_good(&mut self, at: u64) -> Result<bool> {
         // Most of it is in the walk's own window.
-        let bytes = self.window.bytes(self.source, at);
-        let mut found = structure(bytes, self.source.len() - at);
+        let bytes = self.input.bytes(at);
+        let mut found = structure(bytes, self.input.len() - at);
         if found == Structure::NeedMore {
             found = self.probe(at, MAX_HEADER_BYTES)?;
         }
@@ -126,13 +114,13 @@ impl<'a> Resync<'a> {
 
     /// Searches byte by byte for a good record at or after `from`.
     fn search(&mut self, from: u64, data_end: u64) -> Result<Resynced> {
-        let len = self.source.len();
+        let len = self.input.len();
         let (mut at, mut proven, mut polled) = (from, false, from);
         let mut want = LIMITS.first_search_piece_bytes;
         // A UUID's version is not zero, so no record begins after the last nonzero byte.
         while at < data_end && at + MIN_RECORD_BYTES <= len {
             if at >= polled {
-                self.options.poll()?;
+                self.input.options.poll()?;
                 polled = at + LIMITS.search_piece_bytes as u64;
             }
             let bytes = self.load(at, want)?;
@@ -174,11 +162,11 @@ impl<'a> Resync<'a> {
     /// Hashes a candidate that the last [`load`](Self::load) made available, if the budget allows it.
     fn try_candidate(&mut self, at: u64, header: &Header, data_end: u64) -> Result<Candidate> {
         if self.budget.wants_plausible(header.total()) {
-            if !self.budget.try_spend(LOOK_BYTES, self.source.len()) {
+            if !self.budget.try_spend(LOOK_BYTES, self.input.len()) {
                 return Ok(Candidate::Limit);
             }
             // Uses a window of its own, because the probe's window holds the candidates.
-            let (source, looks) = (self.source, &mut self.search.looks);
+            let (source, looks) = (&*self.input.source, &mut self.search.looks);
             let after = at + header.total();
             if !follows_plausibly(after, data_end, |at| end_of_plausible(source, looks, at))? {
                 return Ok(Candidate::Failed);
@@ -199,10 +187,10 @@ impl<'a> Resync<'a> {
     ///
     /// Stops at the first verified record, so a file is hashed whole only if it really is under another key.
     pub(super) fn nothing_verifies(&mut self) -> Result<bool> {
-        let data_end = self.data_end()?;
+        let data_end = self.input.data_end()?;
         let (mut at, mut last, mut records) = (0, None, 0);
         while at < data_end {
-            self.options.poll()?;
+            self.input.options.poll()?;
             let header = match self.probe(at, LIMITS.search_piece_bytes)? {
                 // A checksum of zeros was never written, whatever the key.
                 Structure::Record(header)
@@ -212,7 +200,8 @@ impl<'a> Resync<'a> {
                 }
                 _ => return Ok(records >= LIMITS.wrong_key_records),
             };
-            let available = self.verified_in(self.search.probe.bytes(self.source, at), &header);
+            let available =
+                self.verified_in(self.search.probe.bytes(&*self.input.source, at), &header);
             if self.is_verified(available, at, &header)? {
                 return Ok(false);
             }
@@ -225,18 +214,18 @@ impl<'a> Resync<'a> {
 
     /// The structure at `at`, through the probe's window. A read takes up to `want` bytes.
     fn probe(&mut self, at: u64, want: usize) -> Result<Structure> {
-        let left = self.source.len() - at;
+        let left = self.input.len() - at;
         let min = saturating_usize(left).min(MAX_HEADER_BYTES);
         let probe = &mut self.search.probe;
-        probe.load(self.source, at, min, want)?;
-        Ok(structure(probe.bytes(self.source, at), left))
+        probe.load(&*self.input.source, at, min, want)?;
+        Ok(structure(probe.bytes(&*self.input.source, at), left))
     }
 
     /// The stored checksum of a record that the probe's window covers.
     fn stored(&self, at: u64, header: &Header) -> Result<u64> {
-        match header.split(self.search.probe.bytes(self.source, at)) {
+        match header.split(self.search.probe.bytes(&*self.input.source, at)) {
             Some((_, stored)) => Ok(stored),
-            None => stored_checksum(self.source, at, header),
+            None => stored_checksum(&*self.input.source, at, header),
         }
     }
 
@@ -250,8 +239,8 @@ impl<'a> Resync<'a> {
 
     /// The bytes from `at` on in the walk's own window, if they suffice for any header.
     fn in_window(&self, at: u64) -> Option<&'a [u8]> {
-        let enough = saturating_usize(self.source.len() - at).min(MAX_HEADER_BYTES);
-        let bytes = self.window.bytes(self.source, at);
+        let enough = saturating_usize(self.input.len() - at).min(MAX_HEADER_BYTES);
+        let bytes = self.input.bytes(at);
         (bytes.len() >= enough).then_some(bytes)
     }
 
@@ -259,7 +248,7 @@ impl<'a> Resync<'a> {
     fn available(&self, at: u64) -> &[u8] {
         match self.in_window(at) {
             Some(bytes) => bytes,
-            None => self.search.probe.bytes(self.source, at),
+            None => self.search.probe.bytes(&*self.input.source, at),
         }
     }
 
@@ -267,7 +256,7 @@ impl<'a> Resync<'a> {
     fn affords(&mut self, header: &Header) -> bool {
         let each = header.total().max(HASH_BYTES);
         let all = each.saturating_mul(self.keys.len() as u64);
-        self.budget.try_spend(all, self.source.len())
+        self.budget.try_spend(all, self.input.len())
     }
 
     /// Whether this header's record, which begins `bytes`, is verified under one of the keys. `None` if the record
@@ -292,7 +281,7 @@ impl<'a> Resync<'a> {
     /// Hashes a record in pieces, under each key in turn until its checksum matches. Returns the index of the last
     /// key tried and the sums under it.
     pub(super) fn sums(&mut self, at: u64, header: &Header) -> Result<(usize, Sums)> {
-        let stored = stored_checksum(self.source, at, header)?;
+        let stored = stored_checksum(&*self.input.source, at, header)?;
         let mut last = None;
         for (place, key) in self.keys.iter().enumerate() {
             let sums = Sums {
@@ -313,9 +302,13 @@ impl<'a> Resync<'a> {
         let mut hasher = Incremental::new(key);
         let (mut at, end) = (start, start + len);
         while at < end {
-            self.options.poll()?;
+            self.input.options.poll()?;
             let piece = saturating_usize(end - at).min(LIMITS.search_piece_bytes);
-            hasher.update(self.search.pieces.exact(self.source, at, piece, piece)?);
+            hasher.update(
+                self.search
+                    .pieces
+                    .exact(&*self.input.source, at, piece, piece)?,
+            );
             at += piece as u64;
         }
         Ok(hasher.finish())
@@ -390,9 +383,12 @@ mod tests {
     use proptest::collection::vec;
     use proptest::prelude::*;
 
+    use std::sync::Arc;
+
     use super::super::layout::encode;
     use super::*;
     use crate::source::BytesSource;
+    use crate::walk::Options;
 
     fn uuid(tick: u8) -> [u8; UUID_BYTES] {
         (u128::from(tick) << 80 | 6 << 76 | 0b10 << 62).to_be_bytes()
@@ -463,9 +459,7 @@ mod tests {
             bytes.resize(bytes.len() + unused, 0);
             let source = BytesSource::new(bytes.clone());
             let found = Resync {
-                source: &source,
-                options: &Options::default(),
-                window: &Window::default(),
+                input: &Input::new(Arc::new(source), Options::default()),
                 search: &mut Search::default(),
                 budget: &mut Budget::default(),
                 keys: &[Key::DEFAULT],

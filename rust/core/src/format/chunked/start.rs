@@ -8,12 +8,12 @@ use super::hop::{self, Gap, Hop};
 use super::judge::Extent;
 use super::layout::{ALIGNMENT, align};
 use super::part::ChunkRange;
-use super::state::{Own, State, Until};
+use super::state::{State, Until};
 use super::walk::{Chunked, ChunkedScan, ChunkedWalk, Next};
 use crate::error::{Error, Result};
 use crate::source::Source;
 use crate::walk::part::another_file;
-use crate::walk::stream::Unit;
+use crate::walk::stream::{Point, Unit};
 use crate::walk::{Begin, Opening, Options, Purpose};
 
 impl ChunkedWalk {
@@ -33,21 +33,21 @@ impl ChunkedScan {
         opening: impl Into<Opening<'a>>,
     ) -> Result<Self> {
         let Opening { begin, purpose, .. } = opening.into();
-        let state = match begin {
+        let point = match begin {
             Begin::Part(part) => return Self::in_part(source, options, part.plan()?),
             Begin::Offset(offset) if !offset.is_multiple_of(ALIGNMENT) => {
                 return Err(Error::Usage(format!(
                     "no chunk begins at offset {offset}: chunks begin at multiples of {ALIGNMENT}"
                 )));
             }
-            begin => State::of(begin, Chunked::FILE)?,
+            begin => Point::of(begin, Chunked::FILE, State::default())?,
         };
         if purpose == Purpose::End
-            && let Some(scan) = Self::at_last_sound(&source, options, &state)?
+            && let Some(scan) = Self::at_last_sound(&source, options, &point)?
         {
             return Ok(scan);
         }
-        Self::from_state(source, options, state)
+        Self::from_point(source, options, point)
     }
 
     /// A walk after a gap whose chunk before it is good.
@@ -56,12 +56,12 @@ impl ChunkedScan {
         options: &Options,
         Gap { at, end }: Gap,
     ) -> Result<Self> {
-        let own = Own {
+        let own = State {
             end,
             verified: at > 0,
-            ..Own::default()
+            ..State::default()
         };
-        Self::from_state(source, options, State::new(at, own))
+        Self::from_point(source, options, Point::new(at, own))
     }
 
     /// Emits only these message offsets, and ends at the first header after them.
@@ -77,11 +77,11 @@ impl ChunkedScan {
             range,
             follows_good,
         };
-        let own = Own {
+        let own = State {
             until: until(false),
-            ..Own::default()
+            ..State::default()
         };
-        let mut walk = Self::from_state(source.clone(), options, State::new(range.from, own))?;
+        let mut walk = Self::from_point(source.clone(), options, Point::new(range.from, own))?;
         if !range.is_of(&*source)? {
             return Err(another_file(source.path()));
         }
@@ -107,13 +107,13 @@ impl ChunkedScan {
             at = align(end);
             if let Some(header) = good.filter(|_| at < range.until) {
                 let bounds = walk.unit.bounds.clone();
-                let own = Own {
+                let own = State {
                     end: header.end(),
                     verified: true,
                     until: until(true),
-                    ..Own::default()
+                    ..State::default()
                 };
-                let mut walk = Self::from_state(source, options, State::new(at, own))?;
+                let mut walk = Self::from_point(source, options, Point::new(at, own))?;
                 // The walk of the whole file has ended before this.
                 if bounds.is_past(header.start) || walk.matches_none(&range)? {
                     walk.own.until = Until::Here;

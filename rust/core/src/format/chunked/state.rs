@@ -5,10 +5,10 @@ use serde::{Deserialize, Serialize};
 use super::part::ChunkRange;
 use crate::ledger::Fate;
 
-/// What a [`Carry`](crate::walk::Carry) has beside the [state](crate::walk::stream::State) of any scan, whose offset is that of what
-/// comes next: a chunk if it is aligned, else padding.
+/// What a [`Carry`](crate::walk::Carry) has of a chunked segment. Its offset is that of what comes next: a chunk if it is aligned, else
+/// padding.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
-pub(super) struct Own {
+pub(super) struct State {
     /// The message offset after the last record of the last good chunk.
     pub(super) end: u64,
     /// How many records of the next chunk were emitted or skipped.
@@ -23,8 +23,6 @@ pub(super) struct Own {
     /// Where the walk ends.
     pub(super) until: Until,
 }
-
-pub(super) type State = crate::walk::stream::State<Own>;
 
 /// Where a walk ends.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]

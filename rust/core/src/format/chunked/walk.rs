@@ -10,13 +10,13 @@ use super::judge::{self, Extent, Fault, Head, Judged, Payload, structure};
 use super::layout::{ALIGNMENT, HEADER_BYTES, Header, Item, align};
 use super::payload::{Content, check};
 use super::records::{Bounds, ChunkRows, Place};
-use super::state::{Own, State, Until};
+use super::state::{State, Until};
 use crate::error::Result;
 use crate::ledger::{Fate, Kind, is_refused};
 use crate::record::Checked;
 use crate::saturating::saturating_usize;
 use crate::source::{Source, Window};
-use crate::walk::stream::{End, Stream, Unit};
+use crate::walk::stream::{End, Point, Stream, Unit};
 use crate::walk::{Advance, Driver, Options};
 
 pub(super) struct Chunked {
@@ -52,12 +52,12 @@ pub(super) type ChunkedScan = Stream<Chunked>;
 pub(super) type ChunkedWalk = Driver<ChunkedScan>;
 
 impl ChunkedScan {
-    pub(super) fn from_state(
+    pub(super) fn from_point(
         source: Arc<dyn Source>,
         options: &Options,
-        state: State,
+        point: Point<State>,
     ) -> Result<Self> {
-        let until = state.own.until;
+        let until = point.own.until;
         let unit = Chunked {
             bounds: Bounds::of(&options.filter),
             probe: Window::default(),
@@ -66,7 +66,7 @@ impl ChunkedScan {
             chunk: 0..0,
             chunks: Vec::new(),
         };
-        let mut scan = Self::new(source, options, state, unit)?;
+        let mut scan = Self::new(source, options, point, unit)?;
         if let Until::Part { range, .. } = until {
             scan.input.window.read_ahead_until(range.until);
         }
@@ -265,7 +265,7 @@ impl ChunkedScan {
 }
 
 impl Unit for Chunked {
-    type State = Own;
+    type State = State;
     type Record = Place;
     type Fault = Fault;
     type Rows<'a> = ChunkRows<'a>;

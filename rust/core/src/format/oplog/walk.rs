@@ -17,12 +17,12 @@ use crate::limits::LIMITS;
 use crate::record::Checked;
 use crate::saturating::saturating_usize;
 use crate::source::{Source, Window};
-use crate::walk::stream::{self, End, Framed, Stream, Unit};
+use crate::walk::stream::{self, End, Framed, Point, Stream, Unit};
 use crate::walk::{
     Advance, Begin, Driver, OffsetNumbering, Opening, Options, Scan, UnprovenPolicy,
 };
 
-/// The state in a [`Carry`](crate::walk::Carry). It grows with the keys of a `draft-1.1` oplog, because any later message may refer
+/// What a [`Carry`](crate::walk::Carry) has of an oplog. It grows with the keys of a `draft-1.1` oplog, because any later message may refer
 /// to them.
 #[derive(Debug, Default, Serialize, Deserialize)]
 pub(super) struct State {
@@ -62,8 +62,8 @@ impl OplogWalk {
             Begin::Offset(offset) => (Begin::Beginning, Some(offset)),
             begin => (begin, None),
         };
-        let state = stream::State::of(begin, Oplog::FILE)?;
-        let mut scan = Stream::new(source, options, state, unit)?;
+        let point = Point::of(begin, Oplog::FILE, State::default())?;
+        let mut scan = Stream::new(source, options, point, unit)?;
         if scan.own.seq > scan.at() {
             // A carry may come from anywhere, and each message has a byte at least.
             return Err(Error::Usage(format!(

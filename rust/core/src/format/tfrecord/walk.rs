@@ -13,10 +13,10 @@ use crate::own::Own;
 use crate::record::{Checked, Rows, Value};
 use crate::saturating::saturating_usize;
 use crate::source::{Source, Window};
-use crate::walk::stream::{self, End, Framed, Stop, Stream, Unit};
+use crate::walk::stream::{End, Framed, Point, Stop, Stream, Unit};
 use crate::walk::{Advance, Begin, Driver, Options};
 
-/// The state in a [`Carry`](crate::walk::Carry).
+/// What a [`Carry`](crate::walk::Carry) has of a TFRecord file.
 #[derive(Debug, Default, Serialize, Deserialize)]
 pub(super) struct State {
     /// Whether the length of any record was proven.
@@ -39,8 +39,8 @@ impl TfRecordWalk {
         options: &Options,
         begin: Begin<'_>,
     ) -> Result<Self> {
-        let state = stream::State::of(begin, TfRecord::FILE)?;
-        Stream::new(source, options, state, TfRecord::default()).map(Self::new)
+        let point = Point::of(begin, TfRecord::FILE, State::default())?;
+        Stream::new(source, options, point, TfRecord::default()).map(Self::new)
     }
 }
 
