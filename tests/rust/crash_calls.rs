@@ -19,7 +19,7 @@ const PLACES: [(&str, usize, &str); 12] = [
     // `sync`: the data, and the folder.
     ("output/appender.rs", 2, "crash_append"),
     // `sync`: a sidecar.
-    ("output/in_place.rs", 1, "crash_parity"),
+    ("output/locked_file.rs", 1, "crash_parity"),
     // `commit`: the folder. `sync`: the data. `place`: both ways to rename. `replace`: the link, or a rename, and the folder before and
     // after the new file has its name. Renaming back only serves an error that does not end the process:
     // `repair::whatever_fails_the_damaged_file_stays`.

@@ -91,14 +91,14 @@ pub(super) fn bytes_of_parts(batch_bytes: usize, size: u64, threads: usize) -> u
 
 /// What a thread needs to read parts.
 #[derive(Clone)]
-struct Reading {
+struct PartReading {
     source: Arc<dyn Source>,
     options: Options,
     selection: Selection,
     limits: Limits,
 }
 
-impl Reading {
+impl PartReading {
     /// Reads parts until none is left or the receiver is dropped.
     fn work(&self, queue: &Queue) {
         while let Some((part, found)) = queue.next() {
@@ -142,7 +142,7 @@ impl Reading {
 
 /// Batches of several parts. Dropping it ends its threads, each at its next poll for an interrupt.
 pub(super) struct Parallel {
-    reading: Reading,
+    reading: PartReading,
     /// The parts that may not be begun yet. This bounds how far threads read ahead.
     parts: std::vec::IntoIter<Part>,
     /// The FIFOs of parts that are begun and not returned completely, in the order of the file.
@@ -168,7 +168,7 @@ impl Parallel {
         (format, threads): (&'static Format, usize),
     ) -> Result<Self> {
         let report = Report::of(format, &*source);
-        let reading = Reading {
+        let reading = PartReading {
             source,
             options: options.clone(),
             selection,

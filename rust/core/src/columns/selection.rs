@@ -326,14 +326,14 @@ mod tests {
 
     use super::*;
     use crate::format::active;
-    use crate::own::Own;
+    use crate::private::Sealed;
     use crate::record::Value;
 
     /// Rows that record which of their columns were read.
     #[derive(Default)]
     struct Asked(RefCell<Vec<usize>>);
 
-    impl Own for Asked {}
+    impl Sealed for Asked {}
 
     impl Rows for Asked {
         fn len(&self) -> usize {

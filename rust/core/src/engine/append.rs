@@ -10,7 +10,7 @@ use crate::checksum::Key;
 use crate::error::{Error, Result};
 use crate::ledger::{Cause, Kind, Span, Summary};
 use crate::output::Appender;
-use crate::own::Own;
+use crate::private::Sealed;
 use crate::record::{Column, RecordId, Value};
 use crate::saturating::saturating_usize;
 use crate::source::Source;
@@ -25,7 +25,7 @@ pub(crate) type Encode = fn(&mut Vec<u8>, &[Value<'_>]) -> Result<()>;
 type OpenScan<S> = fn(Arc<dyn Source>, &Options, Begin<'_>) -> Result<Driver<S>>;
 
 /// Appends records to a file. An advisory lock (on Unix) excludes a second writer of the same file.
-pub(crate) struct Appended {
+pub(crate) struct AppendedFile {
     format: &'static Format,
     out: Appender,
     encode: Encode,
@@ -33,7 +33,7 @@ pub(crate) struct Appended {
     found: Summary,
 }
 
-impl Appended {
+impl AppendedFile {
     /// Opens a file for appending. Scans an existing one first, with walks that `walk` opens.
     ///
     /// # Errors
@@ -100,9 +100,9 @@ impl Appended {
     }
 }
 
-impl Own for Appended {}
+impl Sealed for AppendedFile {}
 
-impl Writer for Appended {
+impl Writer for AppendedFile {
     fn columns(&self) -> &'static [Column] {
         self.format.columns(Dialect::default())
     }

@@ -4,13 +4,13 @@ use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use super::Format;
-use super::position::{CarryHead, End, Identity, Last, Numbered, Place, Position};
+use super::position::{CarryHead, Extent, FileEnd, Identity, Last, Numbered, Position};
 use crate::error::Result;
 use crate::ledger::Span;
 use crate::record::Value;
 use crate::source::{Source, data_end_after, uncompared};
 use crate::spec::{Filter, Tail};
-use crate::walk::layers::{Around, Change, EmptyWalk};
+use crate::walk::layers::{EmptyWalk, Layered, WalkLayer};
 use crate::walk::{Begin, Carry, Eof, Opening, Options, Purpose, Step, UnprovenPolicy, Walk};
 
 /// A larger state of a walk is not stored: the file is read again up to where it goes on.
@@ -193,7 +193,7 @@ impl Growth {
     }
 
     fn track(&self, walk: Box<dyn Walk>, options: &Options) -> Box<dyn Walk> {
-        Box::new(Around(Tracking {
+        Box::new(Layered(Tracking {
             walk,
             growth: self.clone(),
             options: options.clone(),
@@ -244,7 +244,7 @@ impl Growth {
         };
         let end = match self.up_to {
             Some(_) => None,
-            None => End::of(self.format, &self.source, &self.options)?,
+            None => FileEnd::of(self.format, &self.source, &self.options)?,
         };
         Ok(Position {
             format: self.format,
@@ -259,7 +259,7 @@ impl Growth {
     }
 
     /// The identity that is known, or that of the first unit if there may be one.
-    fn identity(&self, may_be: bool) -> Result<(Option<Place>, Option<Identity>)> {
+    fn identity(&self, may_be: bool) -> Result<(Option<Extent>, Option<Identity>)> {
         if let Some(before) = &self.since
             && *before.format == self.format.spec
             && before.identity.is_some()
@@ -286,7 +286,7 @@ impl fmt::Debug for Growth {
     }
 }
 
-impl End {
+impl FileEnd {
     /// The last record of a file, if its format has one.
     ///
     /// # Errors
@@ -346,7 +346,7 @@ pub(crate) fn first_unit(
     format: &Format,
     source: &Arc<dyn Source>,
     options: &Options,
-) -> Result<Option<(Place, Identity)>> {
+) -> Result<Option<(Extent, Identity)>> {
     let window_bytes = options.window_bytes.min(FIRST_WINDOW_BYTES);
     let options = options
         .clone()
@@ -369,7 +369,7 @@ pub(crate) fn first_unit(
             Some(Value::Uuid(uuid)) if rows.position(0) == unit.start => Some(uuid),
             _ => None,
         };
-        let first = Place::of_first(format, unit);
+        let first = Extent::of_first(format, unit);
         let identity = Identity::at(&**source, format, first, uuid)?;
         return Ok(identity.map(|identity| (first, identity)));
     }
@@ -498,7 +498,7 @@ impl Tracking {
     }
 }
 
-impl Change for Tracking {
+impl WalkLayer for Tracking {
     fn walk(&self) -> &dyn Walk {
         &*self.walk
     }

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use super::pending::Pending;
 use super::{Format, Growth, pending};
 use crate::error::{Error, Result};
-use crate::own::Own;
 use crate::parity::ProtectedSource;
+use crate::private::Sealed;
 use crate::record::{Column, RecordId, Scalar};
 use crate::source::Source;
 use crate::spec::filter::Tests;
@@ -185,7 +185,7 @@ impl OpenLookup {
     }
 }
 
-impl Own for OpenLookup {}
+impl Sealed for OpenLookup {}
 
 impl Lookup for OpenLookup {
     fn get(&self, ids: &[RecordId]) -> Result<Hits> {

@@ -11,7 +11,7 @@ use crate::ledger::{Kind, RecordRun, Span};
 use crate::saturating::saturating_usize;
 use crate::source::Source;
 use crate::spec::Tail;
-use crate::walk::layers::{Around, Change};
+use crate::walk::layers::{Layered, WalkLayer};
 use crate::walk::{Begin, Eof, Options, Step, Walk};
 
 /// How many bytes are looked at at once.
@@ -57,7 +57,7 @@ impl Pending {
         source: Arc<dyn Source>,
         options: &Options,
     ) -> Box<dyn Walk> {
-        Box::new(Around(Self {
+        Box::new(Layered(Self {
             walk,
             source,
             open,
@@ -98,7 +98,7 @@ impl Pending {
     }
 }
 
-impl Change for Pending {
+impl WalkLayer for Pending {
     fn walk(&self) -> &dyn Walk {
         &*self.walk
     }

@@ -60,7 +60,7 @@ impl Identity {
     pub(crate) fn at(
         source: &dyn Source,
         format: &Spec,
-        first: Place,
+        first: Extent,
         uuid: Option<[u8; UUID_BYTES]>,
     ) -> Result<Option<Self>> {
         let Some(bytes) = first.read(source)? else {
@@ -124,12 +124,12 @@ impl FromStr for Identity {
 
 /// Bytes of a file that are compared when it is read on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Place {
+pub(crate) struct Extent {
     pub(crate) at: u64,
     pub(crate) nbytes: u64,
 }
 
-impl Place {
+impl Extent {
     pub(crate) const fn end(self) -> u64 {
         self.at.saturating_add(self.nbytes)
     }
@@ -168,7 +168,7 @@ pub(crate) struct Numbered {
     /// How many records are before it.
     pub(crate) number: u64,
     pub(crate) uuid: [u8; UUID_BYTES],
-    pub(crate) place: Place,
+    pub(crate) place: Extent,
     /// Whether no other follows it.
     pub(crate) is_last: bool,
     /// Whether checksums prove that no other does. False if it was not asked for by its number.
@@ -177,7 +177,7 @@ pub(crate) struct Numbered {
 
 /// The last record of a file that is written whole, and how many are before it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct End {
+pub(crate) struct FileEnd {
     pub(crate) number: u64,
     pub(crate) record: Identity,
 }
@@ -185,7 +185,7 @@ pub(crate) struct End {
 /// The end of the last unit that was read, as it was then.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Last {
-    pub(crate) place: Place,
+    pub(crate) place: Extent,
     pub(crate) hash: u64,
 }
 
@@ -196,7 +196,7 @@ impl Last {
     /// [`Error::Io`].
     pub(crate) fn of(source: &dyn Source, start: u64, end: u64) -> Result<Option<Self>> {
         let nbytes = end.saturating_sub(start).min(LAST_BYTES);
-        let place = Place {
+        let place = Extent {
             at: end.saturating_sub(nbytes),
             nbytes,
         };
@@ -212,7 +212,7 @@ impl Last {
     /// # Errors
     /// [`Error::Replaced`], [`Error::Io`].
     pub(crate) fn check(&self, source: &dyn Source) -> Result<()> {
-        let Place { at, nbytes } = self.place;
+        let Extent { at, nbytes } = self.place;
         let found = Self::of(source, at, self.place.end())?;
         match found {
             Some(found) if found.hash == self.hash => Ok(()),
@@ -249,11 +249,11 @@ pub struct Position {
     pub(crate) format: &'static Spec,
     pub(crate) identity: Option<Identity>,
     /// Where the first unit is: after `offset` in an oplog that was read as final and has damage before its first sound message.
-    pub(crate) first: Option<Place>,
+    pub(crate) first: Option<Extent>,
     pub(crate) offset: u64,
     pub(crate) last: Option<Last>,
     /// The last record of a sealed segment, by which one that was written anew with more records goes on.
-    pub(crate) end: Option<End>,
+    pub(crate) end: Option<FileEnd>,
     /// The UUID of the last sound record, where records have UUIDs.
     pub(crate) uuid: Option<[u8; UUID_BYTES]>,
     /// The state of the walk, which begins at `offset` again. `None` in complete files, and if it was too large.

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::pending::Pending;
 use super::{Format, pending};
 use crate::error::Result;
-use crate::own::Own;
+use crate::private::Sealed;
 use crate::record::{Order, OwnedRows, RecordId};
 use crate::source::Source;
 use crate::spec::Filter;
@@ -31,9 +31,9 @@ impl WalkingLookup {
     }
 
     /// Plans one walk that meets all records of `ids`.
-    fn plan(&self, ids: &[RecordId]) -> Plan {
+    fn plan(&self, ids: &[RecordId]) -> Sought {
         let identifying: Vec<_> = self.format.identifying(self.options.dialect).collect();
-        let mut plan = Plan {
+        let mut plan = Sought {
             filter: Filter::default(),
             missing: BTreeMap::new(),
             ascends: matches!(identifying.as_slice(), [column] if column.order == Order::Ascending),
@@ -52,7 +52,7 @@ impl WalkingLookup {
 }
 
 /// What one walk looks for.
-struct Plan {
+struct Sought {
     /// The places of the identifying columns.
     columns: Vec<usize>,
     filter: Filter,
@@ -62,7 +62,7 @@ struct Plan {
     ascends: bool,
 }
 
-impl Own for WalkingLookup {}
+impl Sealed for WalkingLookup {}
 
 impl Lookup for WalkingLookup {
     fn get(&self, ids: &[RecordId]) -> Result<Hits> {

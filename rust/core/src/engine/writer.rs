@@ -12,7 +12,7 @@ use crate::disk::Disk;
 use crate::disk::DiskRef;
 use crate::error::{Error, Result};
 use crate::ledger::Summary;
-use crate::own::Own;
+use crate::private::Sealed;
 use crate::record::{Column, RecordId, Value};
 use crate::setters::{disk_and_settings, setters};
 use crate::spec::settings::{FormatOption, Setting, Settings};
@@ -177,7 +177,7 @@ impl WriteOptions {
 /// [abandons](Self::abandon) it without reporting errors.
 ///
 /// Only this crate implements it.
-pub trait Writer: Own + Send {
+pub trait Writer: Sealed + Send {
     /// The columns of a record, in the order in which [`write`](Self::write) takes them.
     fn columns(&self) -> &'static [Column];
 

@@ -9,7 +9,9 @@ use uuid::Uuid;
 
 use super::{by_name, resolve};
 use crate::engine::growth::{MAX_CARRY_BYTES, Plan, first_unit};
-use crate::engine::position::{CarryHead, End, FIRST_BYTES, LAST_BYTES, Last, Place, replaced};
+use crate::engine::position::{
+    CarryHead, Extent, FIRST_BYTES, FileEnd, LAST_BYTES, Last, replaced,
+};
 use crate::engine::{Format, Growth, Identity, Position};
 use crate::error::{Error, Result};
 use crate::source::Source;
@@ -79,7 +81,7 @@ impl Position {
     /// Returns the position as JSON.
     #[must_use]
     pub fn to_json(&self) -> String {
-        let place = |place: Place| (place.at, place.nbytes);
+        let place = |place: Extent| (place.at, place.nbytes);
         let carry = self.carry.as_ref();
         let json = Json {
             version: VERSION,
@@ -109,8 +111,8 @@ impl Json {
         let grows = format.tail != Tail::Complete;
         let identity: Option<Identity> = parsed(self.identity)?;
         let own_family = |own: &Identity| own.family() == format.family;
-        let first = self.first.map(|(at, nbytes)| Place { at, nbytes });
-        let fits = |place: Place, most: u64| {
+        let first = self.first.map(|(at, nbytes)| Extent { at, nbytes });
+        let fits = |place: Extent, most: u64| {
             place.nbytes <= most && place.at.checked_add(place.nbytes).is_some()
         };
         if !identity.as_ref().is_none_or(own_family)
@@ -121,7 +123,7 @@ impl Json {
         }
         let last = match self.last {
             Some((at, nbytes, hash)) => Some(Last {
-                place: Place { at, nbytes },
+                place: Extent { at, nbytes },
                 hash: u64::from_str_radix(&hash, 16).ok()?,
             }),
             None => None,
@@ -139,7 +141,7 @@ impl Json {
                 return None;
             }
         }
-        let was_read = |place: Place| !grows || place.end() <= self.offset;
+        let was_read = |place: Extent| !grows || place.end() <= self.offset;
         if !last.is_none_or(|last| fits(last.place, LAST_BYTES) && was_read(last.place)) {
             return None;
         }
@@ -151,7 +153,7 @@ impl Json {
             last,
             end: number
                 .zip(record)
-                .map(|(number, record)| End { number, record }),
+                .map(|(number, record)| FileEnd { number, record }),
             uuid,
             carry,
         })

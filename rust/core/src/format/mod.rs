@@ -24,7 +24,7 @@ pub use crate::engine::{
     Format, Growth, Identity, IfExists, Position, Start, WriteOptions, Writer,
 };
 use crate::error::{Error, Result};
-use crate::own::Own;
+use crate::private::Sealed;
 pub use crate::record::{
     Checked, Column, ColumnKind, Order, RecordId, RecordSet, Room, Rows, Scalar, Value,
 };
@@ -35,12 +35,12 @@ pub use crate::walk::{
 };
 
 // One list of the types that may be a `dyn Writer`.
-impl Own for active::Writer {}
-impl Own for sealed::Writer {}
-impl Own for tenant::Writer {}
+impl Sealed for active::Writer {}
+impl Sealed for sealed::Writer {}
+impl Sealed for tenant::Writer {}
 #[cfg(feature = "chunked")]
-impl Own for chunked::Writer {}
-impl Own for oplog::Writer {}
+impl Sealed for chunked::Writer {}
+impl Sealed for oplog::Writer {}
 
 /// All formats.
 pub static FORMATS: &[&Format] = &[

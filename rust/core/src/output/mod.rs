@@ -2,7 +2,7 @@
 //! names.
 
 mod appender;
-mod in_place;
+mod locked_file;
 mod new_file;
 mod spool;
 mod staging;
@@ -16,7 +16,7 @@ use std::path::Path;
 use crate::disk::DiskRef;
 use crate::error::{Error, Result};
 pub(crate) use appender::{Appender, is_quarantine_offset, quarantine_suffix};
-pub(crate) use in_place::InPlace;
+pub(crate) use locked_file::LockedFile;
 pub(crate) use new_file::NewFile;
 pub(crate) use spool::Spool;
 pub(crate) use staging::Staging;

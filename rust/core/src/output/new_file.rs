@@ -4,7 +4,9 @@ use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::{InPlace, NOT_PLACED, NOT_SYNCED, folder, is_without_links, prefix, refuse_irregular};
+use super::{
+    LockedFile, NOT_PLACED, NOT_SYNCED, folder, is_without_links, prefix, refuse_irregular,
+};
 use crate::disk::{Disk, DiskFile, DiskRef, Handle, Opening, Stat};
 use crate::error::{Error, Result};
 use crate::source::FileSource;
@@ -110,7 +112,7 @@ impl NewFile {
     ///
     /// # Errors
     /// [`Error::Io`]; also if `aside` is the name of another file, or if `old` changed since it was as `before`, or lost its name.
-    pub(crate) fn replace(mut self, old: &InPlace, before: &Stat, aside: &Path) -> Result<()> {
+    pub(crate) fn replace(mut self, old: &LockedFile, before: &Stat, aside: &Path) -> Result<()> {
         self.sync()?;
         let (disk, path) = (self.disk.clone(), old.path());
         let failed = |error| Error::io(Some(path), NOT_PLACED, error);
@@ -168,7 +170,7 @@ impl NewFile {
 
 /// Errors are ignored: the first one is reported. The second name goes only while the old file has its first one: a rename may have been
 /// done although it failed.
-fn put_back(disk: &DiskRef, old: &InPlace, aside: &Path, is_linked: bool) {
+fn put_back(disk: &DiskRef, old: &LockedFile, aside: &Path, is_linked: bool) {
     let _ = match is_linked {
         true if old.has_its_name().is_ok_and(|has| has) => disk.unlink(aside),
         true => Ok(()),

@@ -38,7 +38,7 @@ pub(crate) struct Bands {
     /// The ranges of the file that are in no block of a current frame.
     gaps: Vec<FileSpan>,
     /// The bands, ascending.
-    places: Vec<Place>,
+    places: Vec<Band>,
     /// Whether anything that was judged so far is damaged.
     is_damaged: AtomicBool,
     state: Mutex<State>,
@@ -46,7 +46,7 @@ pub(crate) struct Bands {
 }
 
 /// A band that has a current frame.
-struct Place {
+struct Band {
     start: u64,
     end: u64,
     /// The number of its frame among the ranges of the sidecar.
@@ -56,7 +56,7 @@ struct Place {
     geometry: Geometry,
 }
 
-impl Place {
+impl Band {
     /// The blocks that bytes of a range of the file are in.
     fn blocks(&self, range: &Range<u64>) -> Range<usize> {
         let within = |at: u64| saturating_usize(at.clamp(self.start, self.end) - self.start);
@@ -73,23 +73,23 @@ impl Place {
 
 struct State {
     /// What is known of each band.
-    known: Vec<Verified>,
+    known: Vec<BandState>,
     recent: VecDeque<(usize, Arc<Recent>)>,
 }
 
 /// What was verified of a band.
-enum Verified {
+enum BandState {
     /// None of its blocks was read.
     None,
     /// These blocks were proven.
     Blocks(Proven),
     /// All blocks were proven, or the band was judged.
-    Band(Arc<Found>),
+    Band(Arc<BandVerdict>),
 }
 
 /// What is known of a band that was judged, or all of whose blocks were proven.
 #[derive(Debug)]
-pub(crate) struct Found {
+pub(crate) struct BandVerdict {
     blocks: Blocks,
     /// Where bytes of repaired blocks differ from the file's, or are missing there. Ascending, and they do not touch.
     pub(crate) differing: Vec<Range<u64>>,
@@ -105,9 +105,9 @@ struct Recent {
     patches: Vec<Patch>,
 }
 
-impl Found {
+impl BandVerdict {
     /// A band whose blocks are all proven by its frame.
-    fn proven(place: &Place) -> Self {
+    fn proven(place: &Band) -> Self {
         Self {
             blocks: Blocks::sound(place.start, place.end),
             differing: Vec::new(),
@@ -171,7 +171,7 @@ impl Bands {
             {
                 let start = set.band_start(frame.band);
                 let end = start + u64::from(frame.len);
-                places.push(Place {
+                places.push(Band {
                     start,
                     end,
                     range,
@@ -191,7 +191,7 @@ impl Bands {
             gaps: Vec::new(),
             is_damaged: AtomicBool::new(false),
             state: Mutex::new(State {
-                known: places.iter().map(|_| Verified::None).collect(),
+                known: places.iter().map(|_| BandState::None).collect(),
                 recent: VecDeque::new(),
             }),
             blocks: KeptBlocks::default(),
@@ -265,7 +265,10 @@ impl Bands {
     ///
     /// # Errors
     /// As [`read`](Self::read), and those of `poll`.
-    pub(crate) fn all(&self, mut poll: impl FnMut() -> Result<()>) -> Result<Vec<Arc<Found>>> {
+    pub(crate) fn all(
+        &self,
+        mut poll: impl FnMut() -> Result<()>,
+    ) -> Result<Vec<Arc<BandVerdict>>> {
         let all = self.places.iter().enumerate().map(|(place, own)| {
             poll()?;
             self.judge_range(place, &(own.start..own.end))?;
@@ -372,13 +375,13 @@ impl Bands {
     }
 
     /// What is known of the bands that have bytes of a range, and were judged.
-    pub(crate) fn found_in(&self, range: &Range<u64>) -> Vec<Arc<Found>> {
+    pub(crate) fn found_in(&self, range: &Range<u64>) -> Vec<Arc<BandVerdict>> {
         let state = self.lock();
         let known = state.known.get(self.places_of(range));
         let known = known.or_bug_default("the bands of a range");
         let found = known.iter().filter_map(|known| match known {
-            Verified::Band(found) => Some(found.clone()),
-            Verified::None | Verified::Blocks(_) => None,
+            BandState::Band(found) => Some(found.clone()),
+            BandState::None | BandState::Blocks(_) => None,
         });
         found.collect()
     }
@@ -394,9 +397,9 @@ impl Bands {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn found(&self, place: usize) -> Option<Arc<Found>> {
+    fn found(&self, place: usize) -> Option<Arc<BandVerdict>> {
         match self.lock().known.get(place) {
-            Some(Verified::Band(found)) => Some(found.clone()),
+            Some(BandState::Band(found)) => Some(found.clone()),
             _ => None,
         }
     }
@@ -404,17 +407,21 @@ impl Bands {
     /// Whether the blocks that bytes of a range are in were proven as they are in the file.
     fn is_sound(&self, place: usize, range: &Range<u64>) -> bool {
         match (self.lock().known.get(place), self.places.get(place)) {
-            (Some(Verified::Blocks(proven)), Some(own)) => {
+            (Some(BandState::Blocks(proven)), Some(own)) => {
                 let Range { start, end } = own.blocks(range);
                 proven.open(start, end).is_empty()
             }
-            (Some(Verified::Band(found)), _) => found.is_sound(range),
+            (Some(BandState::Band(found)), _) => found.is_sound(range),
             _ => false,
         }
     }
 
     /// What the frame of a band is, and the worst of its groups.
-    fn frame_of(&self, place: &Place, found: &Found) -> Result<(SidecarSpan, Option<WorstGroup>)> {
+    fn frame_of(
+        &self,
+        place: &Band,
+        found: &BandVerdict,
+    ) -> Result<(SidecarSpan, Option<WorstGroup>)> {
         if let Some(frame) = found.frame.get() {
             return Ok(*frame);
         }
@@ -438,8 +445,8 @@ impl Bands {
         while start < end {
             let next = end.min(start + most);
             let piece = match self.lock().known.get(place) {
-                Some(Verified::Blocks(proven)) => proven.open(start, next),
-                Some(Verified::Band(_)) => return Ok(()),
+                Some(BandState::Blocks(proven)) => proven.open(start, next),
+                Some(BandState::Band(_)) => return Ok(()),
                 _ => start..next,
             };
             if !piece.is_empty() {
@@ -464,8 +471,8 @@ impl Bands {
         let mut recent = self.recent(place)?;
         if let Some(block) = read(&recent, bytes)? {
             let was_proven = match self.lock().known.get(place) {
-                Some(Verified::Blocks(proven)) => proven.has(block),
-                Some(Verified::Band(_)) => true,
+                Some(BandState::Blocks(proven)) => proven.has(block),
+                Some(BandState::Band(_)) => true,
                 _ => false,
             };
             if was_proven {
@@ -497,13 +504,13 @@ impl Bands {
     fn note(&self, place: usize, blocks: Range<usize>) {
         let mut state = self.lock();
         if let (Some(known), Some(own)) = (state.known.get_mut(place), self.places.get(place)) {
-            if matches!(known, Verified::None) {
-                *known = Verified::Blocks(Proven::none_of(own.geometry.blocks));
+            if matches!(known, BandState::None) {
+                *known = BandState::Blocks(Proven::none_of(own.geometry.blocks));
             }
-            if let Verified::Blocks(proven) = known
+            if let BandState::Blocks(proven) = known
                 && proven.add(blocks)
             {
-                *known = Verified::Band(Arc::new(Found::proven(own)));
+                *known = BandState::Band(Arc::new(BandVerdict::proven(own)));
             }
         }
     }
@@ -522,7 +529,7 @@ impl Bands {
                 return Ok(recent);
             }
             match state.known.get(place) {
-                Some(Verified::Band(found)) => found.is_proven,
+                Some(BandState::Band(found)) => found.is_proven,
                 _ => self.refused.is_none(),
             }
         };
@@ -562,7 +569,7 @@ impl Bands {
             let blocks = band_blocks(&band)?;
             let (differing, patches) = repaired_bytes(&band, &blocks.spans)?;
             let checks = Checks::of_judged(&mut band, &blocks.spans);
-            let found = Found {
+            let found = BandVerdict {
                 blocks,
                 differing,
                 is_proven: false,
@@ -576,13 +583,13 @@ impl Bands {
         }
         if let Some(known) = self.lock().known.get_mut(place) {
             let before = match known {
-                Verified::Band(before) => Some(&**before),
+                BandState::Band(before) => Some(&**before),
                 _ => None,
             };
             if let Some(offset) = before.and_then(|before| found.first_lost_since(before)) {
                 return Err(self.changed(offset));
             }
-            *known = Verified::Band(Arc::new(found));
+            *known = BandState::Band(Arc::new(found));
         }
         Ok(self.keep(place, checks, patches))
     }
@@ -752,14 +759,14 @@ mod tests {
     }
 
     /// A band with lost ranges.
-    fn found(lost: &[(u64, u64)]) -> Found {
+    fn found(lost: &[(u64, u64)]) -> BandVerdict {
         let spans = lost.iter().map(|(start, end)| FileSpan {
             start: *start,
             end: *end,
             kind: FileKind::Lost,
             cause: Some(Cause::ChecksumMismatch),
         });
-        Found {
+        BandVerdict {
             blocks: Blocks {
                 spans: spans.collect(),
                 lost: Vec::new(),

@@ -2,8 +2,8 @@
 
 use parity_code::{Matrix, Multiplier};
 
-use super::judge::{Judged, Proof};
-use super::known::Known;
+use super::judge::{BlockProof, Judged};
+use super::known::KnownBytes;
 use crate::bug::OrBug;
 use crate::error::Result;
 
@@ -19,7 +19,7 @@ struct Group {
 impl Judged<'_> {
     /// Rule 6: computes data blocks that are not proven, and puts the accepted ones in place. If this frame is judged
     /// once more, they replace what superseded frames told; else they replace nothing that is known.
-    pub(super) fn compute(&mut self, known: &mut Known, again: bool) -> Result<()> {
+    pub(super) fn compute(&mut self, known: &mut KnownBytes, again: bool) -> Result<()> {
         if self.data.len() < self.geometry.blocks || self.parity.is_empty() {
             return Ok(()); // without parity no group has as many known points as it needs
         }
@@ -41,9 +41,9 @@ impl Judged<'_> {
             let block = index.saturating_sub(geometry.data) * geometry.groups + number;
             let proof = self.data.get(index * geometry.groups + number);
             let (is_known, is_stored) = match proof.filter(|_| index < geometry.data) {
-                Some(Proof::Hash | Proof::Superseded) => (true, true),
-                Some(Proof::Equal) => (false, true),
-                Some(Proof::None) => {
+                Some(BlockProof::Hash | BlockProof::Superseded) => (true, true),
+                Some(BlockProof::Equal) => (false, true),
+                Some(BlockProof::None) => {
                     group.wanted.push(point);
                     (false, true)
                 }
@@ -62,7 +62,7 @@ impl Judged<'_> {
 
     fn compute_group(
         &mut self,
-        known: &mut Known,
+        known: &mut KnownBytes,
         number: usize,
         group: &Group,
         again: bool,
@@ -97,11 +97,11 @@ impl Judged<'_> {
                 } else {
                     known.put(range.start, bytes);
                 }
-                Proof::Hash
+                BlockProof::Hash
             } else if !known.is_missing(&range, self.file_there)
                 && self.read_block(known, number, usize::from(*point))? == computed
             {
-                Proof::Equal
+                BlockProof::Equal
             } else {
                 continue;
             };
@@ -112,7 +112,7 @@ impl Judged<'_> {
     }
 
     /// The block of a group at a point: data as it is in place, with padding, or parity without the set's ID.
-    fn read_block(&self, known: &Known, group: usize, point: usize) -> Result<Vec<u8>> {
+    fn read_block(&self, known: &KnownBytes, group: usize, point: usize) -> Result<Vec<u8>> {
         let geometry = &self.geometry;
         if let Some(row) = point.checked_sub(geometry.data) {
             let block = row * geometry.groups + group;

@@ -6,8 +6,8 @@ use super::bytes::Files;
 use super::change::Change;
 use super::encode::{Encoding, head, reading};
 use super::frames::{Frame, Frames};
-use super::judge::{Judged, Proof};
-use super::known::Known;
+use super::judge::{BlockProof, Judged};
+use super::known::KnownBytes;
 use super::layout::{Head, Set};
 use super::ledger::{Cause, Content, FileSpan, SidecarRange};
 use super::report::{Inspection, Options, verify};
@@ -251,8 +251,11 @@ fn refusal(
         return Ok(Some(Extended::Refused(Refusal::Unverified(*gap))));
     }
     let mut judged = Judged::open(files, *set, *last)?;
-    judged.verify_data(&Known::default(), false)?;
-    let differs = judged.data.iter().position(|proof| *proof != Proof::Hash);
+    judged.verify_data(&KnownBytes::default(), false)?;
+    let differs = judged
+        .data
+        .iter()
+        .position(|proof| *proof != BlockProof::Hash);
     Ok(differs.map(|block| {
         let offset = judged.band_start + judged.geometry.block(block).start as u64;
         Extended::Refused(Refusal::BlockDiffers(offset))

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::bytes::{BlockHasher, Files, PIECE_BYTES};
 use super::frames::{Frame, Frames};
-use super::known::Known;
+use super::known::KnownBytes;
 use super::layout::{ENTRY_BYTES, Geometry, HEAD_BYTES, Head, Set};
 use crate::bug::OrBug;
 use crate::error::Result;
@@ -49,7 +49,7 @@ impl Worse for Option<WorstGroup> {
 
 /// What is known of a data block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Proof {
+pub(super) enum BlockProof {
     /// Neither verified nor accepted.
     None,
     /// Its hash, as it is in place, is that of an entry.
@@ -86,7 +86,7 @@ pub(super) struct Judged<'a> {
     tables: [Vec<u64>; 2],
     /// The data blocks, up to the last one with an entry. If that is not the last block, the frame is cut off inside
     /// of its first table and has no parity.
-    pub(super) data: Vec<Proof>,
+    pub(super) data: Vec<BlockProof>,
     /// Whether parity blocks verify, as far as they are there.
     pub(super) parity: Vec<bool>,
     /// The hashes of data blocks as they were in place when they were proven, or were read at last if nothing proved them.
@@ -122,7 +122,7 @@ impl<'a> Judged<'a> {
         judged.agreed = judged.find_agreed()?;
         let [first, second] = &judged.tables;
         let seen = first.len().max(second.len());
-        judged.data = vec![Proof::None; seen.min(geometry.blocks)];
+        judged.data = vec![BlockProof::None; seen.min(geometry.blocks)];
         judged.hashes = vec![0; judged.data.len()];
         let there = frame.end.min(files.sidecar.len());
         let parity_start = frame.start + geometry.front_bytes() as u64;
@@ -155,7 +155,7 @@ impl<'a> Judged<'a> {
     /// place. It has a hash of fewer bytes of the file, and zeros as padding.
     pub(super) fn may_be_shorter(
         &self,
-        known: &Known,
+        known: &KnownBytes,
         block: usize,
         bytes: &[u8],
         hash: u64,
@@ -184,7 +184,7 @@ impl<'a> Judged<'a> {
 
     /// Rule 5 for data blocks that are not proven, with what is known in place. Stops after the first piece of the file
     /// with a block that verifies, if only that is asked for.
-    pub(super) fn verify_data(&mut self, known: &Known, is_first_enough: bool) -> Result<()> {
+    pub(super) fn verify_data(&mut self, known: &KnownBytes, is_first_enough: bool) -> Result<()> {
         let block_bytes = self.geometry.block_bytes;
         let most = (PIECE_BYTES / block_bytes).max(1);
         let mut piece = if is_first_enough {
@@ -198,7 +198,7 @@ impl<'a> Judged<'a> {
             let end = (first + piece).min(self.data.len());
             piece = (piece * 2).min(most);
             let range = first * block_bytes..self.geometry.block(end - 1).end;
-            let is_open = |proof: &Proof| *proof == Proof::None;
+            let is_open = |proof: &BlockProof| *proof == BlockProof::None;
             let proofs = self.data.get(first..end).or_bug("blocks of the band")?;
             if proofs.iter().any(is_open) {
                 buffer.resize((end - first) * block_bytes, 0);
@@ -212,16 +212,16 @@ impl<'a> Judged<'a> {
                         && !known.is_missing(&self.geometry.block(block), self.file_there);
                     if let (Some(proof), Some(own)) =
                         (self.data.get_mut(block), self.hashes.get_mut(block))
-                        && *proof == Proof::None
+                        && *proof == BlockProof::None
                     {
                         *own = hash;
                         if is_verified {
-                            *proof = Proof::Hash;
+                            *proof = BlockProof::Hash;
                         }
                     }
                 }
                 let proofs = self.data.get(first..end).or_bug("blocks of the band")?;
-                if is_first_enough && proofs.contains(&Proof::Hash) {
+                if is_first_enough && proofs.contains(&BlockProof::Hash) {
                     return Ok(());
                 }
             }
@@ -281,28 +281,28 @@ impl<'a> Judged<'a> {
 
     /// Whether a data block is not proven. Those after the last entry are not, unless superseded frames prove them.
     pub(super) fn has_open_data(&self) -> bool {
-        self.data.len() < self.geometry.blocks || self.data.contains(&Proof::None)
+        self.data.len() < self.geometry.blocks || self.data.contains(&BlockProof::None)
     }
 
     /// Adds all proven blocks to what is known.
-    fn tell(&self, known: &mut Known) {
+    fn tell(&self, known: &mut KnownBytes) {
         for (block, proof) in self.data.iter().enumerate() {
-            if *proof != Proof::None {
+            if *proof != BlockProof::None {
                 known.add(self.geometry.block(block));
             }
         }
     }
 
     /// Rule 7 for the current frame, when superseded ones were judged.
-    fn judge_again(&mut self, known: &mut Known) -> Result<()> {
+    fn judge_again(&mut self, known: &mut KnownBytes) -> Result<()> {
         self.verify_data(known, false)?;
         for block in 0..self.data.len() {
             let covered = known.covers(&self.geometry.block(block));
             if let Some(proof) = self.data.get_mut(block)
-                && *proof == Proof::None
+                && *proof == BlockProof::None
                 && covered
             {
-                *proof = Proof::Superseded;
+                *proof = BlockProof::Superseded;
             }
         }
         self.compute(known, true)
@@ -310,7 +310,7 @@ impl<'a> Judged<'a> {
 
     /// Whether everything of the frame is as it would be written now. Lost blocks are left aside.
     fn is_sound(&self) -> Result<bool> {
-        let proven = [Proof::Hash, Proof::None];
+        let proven = [BlockProof::Hash, BlockProof::None];
         Ok(self.data.iter().all(|proof| proven.contains(proof))
             && self.parity.iter().all(|is_verified| *is_verified)
             && self.is_as_written()?)
@@ -349,7 +349,7 @@ impl<'a> Judged<'a> {
             }
         };
         for (block, proof) in self.data.iter().enumerate() {
-            count(block, *proof == Proof::Hash);
+            count(block, *proof == BlockProof::Hash);
         }
         for (block, is_verified) in self.parity.iter().enumerate() {
             count(block, *is_verified);
@@ -372,7 +372,7 @@ impl<'a> Judged<'a> {
 /// A band whose current frame was judged.
 pub(super) struct JudgedBand<'a> {
     pub(super) current: Judged<'a>,
-    pub(super) known: Known,
+    pub(super) known: KnownBytes,
     pub(super) state: FrameState,
     /// How many blocks of each group do not verify.
     damaged: Vec<usize>,
@@ -388,7 +388,7 @@ impl<'a> JudgedBand<'a> {
         frame: Frame,
         is_refused: bool,
     ) -> Result<Self> {
-        let mut known = Known::of_ends(frames.ends(frame.band));
+        let mut known = KnownBytes::of_ends(frames.ends(frame.band));
         let mut current = Judged::open(files, set, frame)?;
         if !is_refused {
             current.verify_data(&known, false)?;
@@ -424,14 +424,14 @@ impl<'a> JudgedBand<'a> {
     /// Judges a current frame all of whose data blocks were proven by its entries.
     pub(super) fn judge_proven(files: &'a Files<'a>, set: Set, frame: Frame) -> Result<Self> {
         let mut current = Judged::open(files, set, frame)?;
-        current.data.fill(Proof::Hash);
+        current.data.fill(BlockProof::Hash);
         current.verify_parity()?;
         let damaged = current.damaged_of_groups();
-        Self::with_state(current, Known::default(), damaged)
+        Self::with_state(current, KnownBytes::default(), damaged)
     }
 
     /// Rule 10.
-    fn with_state(current: Judged<'a>, known: Known, damaged: Vec<usize>) -> Result<Self> {
+    fn with_state(current: Judged<'a>, known: KnownBytes, damaged: Vec<usize>) -> Result<Self> {
         let mut band = Self {
             state: FrameState::Sound,
             current,
@@ -495,7 +495,7 @@ impl<'a> JudgedBand<'a> {
         let geometry = &self.current.geometry;
         for (block, proof) in self.current.data.iter().enumerate() {
             let state = match proof {
-                Proof::None => BlockState::Lost,
+                BlockProof::None => BlockState::Lost,
                 _ => self.state_of_known(block)?,
             };
             give(geometry.block(block), state)?;

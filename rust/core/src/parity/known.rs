@@ -8,7 +8,7 @@ use crate::error::Result;
 
 /// What is known of a band of the file. Offsets are within the band.
 #[derive(Debug, Default)]
-pub(super) struct Known {
+pub(super) struct KnownBytes {
     /// Proven ranges by their start. They do not touch.
     ranges: BTreeMap<usize, usize>,
     /// Bytes in place of the file's, by their start. They do not overlap.
@@ -17,7 +17,7 @@ pub(super) struct Known {
     ends: Vec<usize>,
 }
 
-impl Known {
+impl KnownBytes {
     /// Nothing yet, of a band whose frames end there, ascending.
     pub(super) fn of_ends(ends: Vec<usize>) -> Self {
         Self {
@@ -178,7 +178,7 @@ mod tests {
             steps in proptest::collection::vec((0usize..60, 1usize..20, 0u8..3, 1u8..), 0..30),
             there in 0usize..90,
         ) {
-            let (mut known, mut proven, mut bytes) = (Known::default(), [false; 80], [None; 80]);
+            let (mut known, mut proven, mut bytes) = (KnownBytes::default(), [false; 80], [None; 80]);
             for (start, len, step, byte) in steps {
                 let range = start..start + len;
                 let new = vec![byte; len];

@@ -6,8 +6,8 @@ use serde::{Deserialize, Serialize};
 
 use super::bytes::Files;
 use super::frames::Frames;
-use super::judge::{Judged, JudgedBand, Proof, Worse as _, WorstGroup};
-use super::known::Known;
+use super::judge::{BlockProof, Judged, JudgedBand, Worse as _, WorstGroup};
+use super::known::KnownBytes;
 use super::ledger::{
     Blocks, Content, FileKind, FileSpan, LostRange, SidecarKind, SidecarRange, SidecarSpan,
     band_blocks, file_ledger, gaps, lost_ranges, sidecar_ranges,
@@ -140,8 +140,8 @@ impl<'a> Inspection<'a> {
         for (_, frame) in self.frames.current() {
             has_current = true;
             let mut judged = Judged::open(self.files, set, *frame)?;
-            judged.verify_data(&Known::default(), true)?;
-            if judged.data.contains(&Proof::Hash) {
+            judged.verify_data(&KnownBytes::default(), true)?;
+            if judged.data.contains(&BlockProof::Hash) {
                 return Ok(None);
             }
         }

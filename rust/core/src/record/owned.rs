@@ -4,10 +4,10 @@ use std::sync::Arc;
 
 use super::{Column, Rows, Value};
 use crate::cause::Cause;
-use crate::own::Own;
+use crate::private::Sealed;
 
 /// Records that own their memory. Only this crate implements it.
-pub trait RecordSet: Own + Send {
+pub trait RecordSet: Sealed + Send {
     /// The records.
     fn rows(&self) -> Box<dyn Rows + '_>;
 }
@@ -169,7 +169,7 @@ impl OwnedRows {
     }
 }
 
-impl Own for OwnedRows {}
+impl Sealed for OwnedRows {}
 
 impl RecordSet for OwnedRows {
     fn rows(&self) -> Box<dyn Rows + '_> {
@@ -177,7 +177,7 @@ impl RecordSet for OwnedRows {
     }
 }
 
-impl Own for &OwnedRows {}
+impl Sealed for &OwnedRows {}
 
 #[allow(
     clippy::indexing_slicing,

@@ -4,10 +4,10 @@ use std::ops::Range;
 
 use super::{ColumnBuffer, Value};
 use crate::cause::Cause;
-use crate::own::Own;
+use crate::private::Sealed;
 
 /// Sound records in order. Methods that take a row panic if it is out of bounds, as slices do.
-pub trait Rows: Own {
+pub trait Rows: Sealed {
     /// The number of records.
     fn len(&self) -> usize;
 

@@ -13,12 +13,12 @@ use crate::error::{Error, Result};
 /// Records that were appended, and what each part of them is committed with. Where a segment ends between two of them, they are
 /// committed apart.
 #[derive(Debug, Default)]
-struct Appended {
+struct AppendedRecords {
     uuids: Vec<Uuid>,
     parts: Vec<(Arc<Batch>, Range<usize>)>,
 }
 
-impl Appended {
+impl AppendedRecords {
     /// Adds a record, and returns whether it is the first one of its batch.
     fn push(&mut self, uuid: Uuid, batch: &Arc<Batch>) -> bool {
         let at = self.uuids.len();
@@ -43,7 +43,7 @@ impl Appended {
 impl SegmentLog {
     /// Appends records up to the first that is refused, and waits for all of these.
     pub(super) fn write_all(&self, records: &[NewRecord<'_>]) -> Result<Vec<Uuid>> {
-        let mut appended = Appended {
+        let mut appended = AppendedRecords {
             uuids: Vec::with_capacity(records.len()),
             parts: Vec::new(),
         };
@@ -89,7 +89,7 @@ impl SegmentLog {
     }
 
     /// What became of records that were appended, where `failed` hindered the next.
-    fn told(&self, appended: Appended, mut failed: Option<Error>) -> Result<Vec<Uuid>> {
+    fn told(&self, appended: AppendedRecords, mut failed: Option<Error>) -> Result<Vec<Uuid>> {
         let (mut written, mut unknown) = (Vec::new(), Vec::new());
         let mut reason = None;
         for (batch, range) in &appended.parts {

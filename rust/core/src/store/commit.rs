@@ -12,7 +12,7 @@ use uuid::Uuid;
 use super::frozen::remove_synced;
 use super::log::SegmentLog;
 use super::options::Durability;
-use super::state::{Batch, Does, End, Guard, Outcome, Settled, State, again};
+use super::state::{Batch, Does, Guard, Outcome, SegmentEnd, Settled, State, again};
 use crate::disk::Handle;
 use crate::engine::Writer as _;
 use crate::error::{Error, Result};
@@ -214,7 +214,7 @@ impl SegmentLog {
 
     /// Moves the mark after what is on the disk. Not where a sync of another thread failed meanwhile: the system tells only one of
     /// them that bytes were lost.
-    fn mark(&self, sequence: u64, end: End) -> std::result::Result<(), String> {
+    fn mark(&self, sequence: u64, end: SegmentEnd) -> std::result::Result<(), String> {
         let (offset, Some(last)) = end else {
             return Ok(());
         };

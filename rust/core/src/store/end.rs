@@ -16,14 +16,14 @@ use crate::source::{Bound, BoundSource, FileSource, SaidBy, Source};
 /// How much of a segment's file is read, and how far it has to reach. Nothing is said of a sealed file, which tells by itself where
 /// it ends.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Reach {
+pub(super) struct SegmentExtent {
     /// How far it has to reach, if that is known.
     pub(super) bound: Option<Bound>,
     /// What is after that is not read: nobody was told of it, and it may be taken back.
     pub(super) is_limit: bool,
 }
 
-impl Reach {
+impl SegmentExtent {
     /// Up to there, and no further.
     pub(super) const fn up_to(bound: Bound) -> Self {
         Self {

@@ -95,7 +95,7 @@ impl Mark {
     ///
     /// # Errors
     /// [`Error::Io`].
-    pub(super) fn find(disk: &DiskRef, folder: &Path, key: &Key) -> Result<(Self, Found)> {
+    pub(super) fn find(disk: &DiskRef, folder: &Path, key: &Key) -> Result<(Self, MarkState)> {
         let path = folder.join(FILE_NAME);
         let opened = disk.handle(&path, Opening::ReadOwn);
         match opened.and_then(|file| Slots::read(&file, key)?.or_unreadable()) {
@@ -104,7 +104,7 @@ impl Mark {
                 Ok((mark, slots.found()))
             }
             Err(error) if error.kind() == ErrorKind::NotFound => {
-                Ok((Self::default(), Found::Blank))
+                Ok((Self::default(), MarkState::Blank))
             }
             Err(error) => Err(Error::io(Some(&path), "cannot read the synced mark", error)),
         }
@@ -171,13 +171,13 @@ impl Slots {
         }
     }
 
-    fn found(&self) -> Found {
+    fn found(&self) -> MarkState {
         match (self.later(), self.used) {
-            (Some(_), _) => Found::Mark,
-            (None, 0) => Found::Blank,
-            (None, 1) => Found::Begun,
-            _ if self.is_shaped => Found::Other,
-            _ => Found::Damaged,
+            (Some(_), _) => MarkState::Mark,
+            (None, 0) => MarkState::Blank,
+            (None, 1) => MarkState::Begun,
+            _ if self.is_shaped => MarkState::Other,
+            _ => MarkState::Damaged,
         }
     }
 
@@ -207,12 +207,12 @@ pub(super) struct MarkFile {
     is_unsynced: bool,
     /// The offsets of slots that the disk cannot read.
     unreadable: Vec<u64>,
-    found: Found,
+    found: MarkState,
 }
 
 /// What a mark's file held when it was opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Found {
+pub(super) enum MarkState {
     /// A mark under this key: so the key is the log's.
     Mark,
     /// Nothing.
@@ -226,7 +226,7 @@ pub(super) enum Found {
     Damaged,
 }
 
-impl Found {
+impl MarkState {
     /// Whether the key may be another one.
     pub(super) const fn is_foreign(self) -> bool {
         matches!(self, Self::Begun | Self::Other | Self::Damaged)
@@ -308,7 +308,7 @@ impl MarkFile {
     }
 
     /// What the file held when it was opened.
-    pub(super) const fn found(&self) -> Found {
+    pub(super) const fn found(&self) -> MarkState {
         self.found
     }
 
@@ -331,7 +331,7 @@ impl MarkFile {
             let page = [0; PAGE_BYTES];
             self.file.write_all_at(&page, offset).map_err(failed)?;
         }
-        if self.found != Found::Mark {
+        if self.found != MarkState::Mark {
             self.advance(self.mark.sequence, self.mark.offset, self.mark.last)?;
             self.sync()?;
         }
@@ -511,14 +511,14 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let disk = DiskRef::default();
         let found = |key: Key| MarkFile::open(&disk, folder.path(), key).unwrap().found();
-        assert_eq!(found(KEY), Found::Blank);
+        assert_eq!(found(KEY), MarkState::Blank);
         let mut file = opened(folder.path());
         assert_eq!(
             std::fs::read(folder.path().join(FILE_NAME)).unwrap().len(),
             FILE_BYTES
         );
-        assert_eq!(found(KEY), Found::Mark);
-        assert_eq!(found(Key::new(&[1; 32])), Found::Other);
+        assert_eq!(found(KEY), MarkState::Mark);
+        assert_eq!(found(Key::new(&[1; 32])), MarkState::Other);
         file.advance(2, 3, LAST).unwrap();
         drop(file);
         let again = opened(folder.path());

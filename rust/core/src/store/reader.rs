@@ -6,9 +6,9 @@ use std::time::{Duration, SystemTime};
 
 use uuid::Uuid;
 
-use super::end::Reach;
+use super::end::SegmentExtent;
 use super::folder::{Listing, Segment, absolute, is_key_of, open_file};
-use super::mark::{Found, Mark};
+use super::mark::{Mark, MarkState};
 use super::name::SegmentKind;
 use super::skipped::{Skipped, SkippedList, Unread};
 use crate::checksum::Key;
@@ -25,7 +25,7 @@ use crate::spec::{Filter, UuidBounds};
 use crate::sync::Mutex;
 use crate::uuid6;
 use crate::verbs::Report;
-use crate::walk::layers::{Around, Change, EmptyWalk};
+use crate::walk::layers::{EmptyWalk, Layered, WalkLayer};
 use crate::walk::{Hits, Options, Step, Walk};
 
 /// A log, to read, also beside its writer. What it gives is on the disk: no loss of power takes it back.
@@ -35,15 +35,15 @@ pub struct LogReader {
     options: Options,
     key: Key,
     disk: DiskRef,
-    known: Known,
+    known: LastListing,
     pub(super) skipped: SkippedList,
 }
 
 /// What a look-up listed last, and when the folder was modified before that. A clone may list otherwise, and knows nothing.
 #[derive(Debug, Default)]
-struct Known(Mutex<Option<(SystemTime, Arc<View>)>>);
+struct LastListing(Mutex<Option<(SystemTime, Arc<View>)>>);
 
-impl Clone for Known {
+impl Clone for LastListing {
     fn clone(&self) -> Self {
         Self::default()
     }
@@ -89,7 +89,7 @@ impl LogReader {
             disk: options.on().clone(),
             options,
             key,
-            known: Known::default(),
+            known: LastListing::default(),
             skipped: SkippedList::default(),
         };
         reader.check_key()?;
@@ -123,7 +123,7 @@ impl LogReader {
             return Ok(());
         }
         let options = self.options.clone().strict(true);
-        let source = self.source(first, &Reach::default())?;
+        let source = self.source(first, &SegmentExtent::default())?;
         let start = Start::Beginning;
         let mut walk = self.walk_of(source, &options, start, &Filter::default())?;
         match walk.step() {
@@ -206,7 +206,7 @@ impl LogReader {
             self.skipped.add_missing(&self.folder, next, sequence);
             next = sequence.saturating_add(1);
         }
-        Ok(Box::new(Around(LogWalk {
+        Ok(Box::new(Layered(LogWalk {
             view,
             next: 0,
             reader: self.clone(),
@@ -309,7 +309,7 @@ impl LogReader {
     }
 
     /// What is there now, and what was found in the file of the mark.
-    fn look(&self) -> Result<(View, Found)> {
+    fn look(&self) -> Result<(View, MarkState)> {
         // The mark first: what it says is on the disk is in the listing that follows.
         let (mark, found) = Mark::find(&self.disk, &self.folder, &self.key)?;
         let list = match self.options.strict {
@@ -358,7 +358,11 @@ impl LogReader {
     ///
     /// # Errors
     /// [`Error::SegmentGone`] where it was removed; [`Error::Io`].
-    pub(super) fn source(&self, segment: &Segment, reach: &Reach) -> Result<Arc<dyn Source>> {
+    pub(super) fn source(
+        &self,
+        segment: &Segment,
+        reach: &SegmentExtent,
+    ) -> Result<Arc<dyn Source>> {
         let file = self.file(segment)?;
         Ok(match self.format_of(&file) == &active::FORMAT {
             true => reach.within(file),
@@ -367,11 +371,11 @@ impl LogReader {
     }
 
     /// How much of a segment is read, and how far it has to reach.
-    pub(super) fn reach(&self, view: &View, segment: &Segment) -> Reach {
+    pub(super) fn reach(&self, view: &View, segment: &Segment) -> SegmentExtent {
         let newest = view.segments.last().map(|newest| newest.id);
         let is_newest = newest == Some(segment.id);
         let (disk, folder, key) = (&self.disk, &self.folder, &self.key);
-        Reach::of(disk, folder, key, &view.mark, segment, is_newest)
+        SegmentExtent::of(disk, folder, key, &view.mark, segment, is_newest)
     }
 
     /// The file of a segment: of the kind that was listed, or of the other by now.
@@ -389,7 +393,7 @@ impl LogReader {
     pub(super) fn walk_segment(
         &self,
         segment: &Segment,
-        reach: &Reach,
+        reach: &SegmentExtent,
         filter: &Filter,
     ) -> Result<Box<dyn Walk>> {
         let source = self.source(segment, reach)?;
@@ -435,7 +439,7 @@ impl LogWalk {
     }
 }
 
-impl Change for LogWalk {
+impl WalkLayer for LogWalk {
     fn walk(&self) -> &dyn Walk {
         &*self.walk
     }

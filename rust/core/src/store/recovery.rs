@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::folder::{Listing, Segment, is_key_of};
 use super::frozen::{freeze, remove_synced, unreadable_page};
-use super::mark::{Found, Mark, MarkFile};
+use super::mark::{Mark, MarkFile, MarkState};
 use super::name::{SegmentId, SegmentKind};
 use super::sealing::{remove_active, seal};
 use crate::checksum::Key;
@@ -83,7 +83,7 @@ pub(super) fn recover(disk: &DiskRef, folder: &Path, key: Key) -> Result<Recover
         key,
         mark: synced,
         found: mark.found(),
-        is_key_known: mark.found() == Found::Mark || is_key_of(disk, key, &listing.segments),
+        is_key_known: mark.found() == MarkState::Mark || is_key_of(disk, key, &listing.segments),
     };
     let newest = listing.newest().cloned();
     let end = match &newest {
@@ -182,7 +182,7 @@ struct Recovering<'a> {
     key: Key,
     mark: Mark,
     /// What was in the mark's file.
-    found: Found,
+    found: MarkState,
     is_key_known: bool,
 }
 

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use uuid::Uuid;
 
-use super::end::Reach;
+use super::end::SegmentExtent;
 use super::folder::{Segment, open_file};
 use super::name::{SegmentId, SegmentKind};
 use super::reader::LogReader;
@@ -159,7 +159,7 @@ impl ListedSegment {
     /// # Errors
     /// [`Error::SegmentGone`] if it was removed; [`Error::Format`] if there is another segment under its name; [`Error::Io`].
     pub fn open(&self, options: &Options) -> Result<OpenedSegment> {
-        let reach = Reach {
+        let reach = SegmentExtent {
             bound: self.bound,
             is_limit: self.is_open,
         };

@@ -54,18 +54,18 @@ pub(super) struct Current {
     /// Up to where the file has bytes, written or zeros.
     pub(super) filled: u64,
     /// What is on the disk.
-    pub(super) synced: End,
+    pub(super) synced: SegmentEnd,
     /// What a commit that is under way is syncing.
-    pub(super) syncing: Option<End>,
+    pub(super) syncing: Option<SegmentEnd>,
     /// What writes that returned handed to the operating system ([`Durability::Flush`]).
-    pub(super) flushed: End,
+    pub(super) flushed: SegmentEnd,
 }
 
 /// A record that is to be written. Without a UUID it is one of the present time.
 pub(super) type NewRecord<'a> = (Option<Uuid>, &'a [u8], &'a [u8]);
 
 /// An offset in a segment, and the UUID of the last record before it.
-pub(super) type End = (u64, Option<[u8; 16]>);
+pub(super) type SegmentEnd = (u64, Option<[u8; 16]>);
 
 /// Records that are committed together, and what became of them: each batch has its own waiters. Once it is no more
 /// [`State::batch`], a thread sets the outcome.

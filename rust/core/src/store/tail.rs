@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use uuid::Uuid;
 
-use super::end::Reach;
+use super::end::SegmentExtent;
 use super::folder::Segment;
 use super::mark::Mark;
 use super::name::SegmentId;
@@ -297,7 +297,7 @@ impl Tail {
                     self.begin_again();
                     return Ok(true);
                 }
-                self.read_on(&Reach::up_to(Bound::of_mark(&mark, id)))?;
+                self.read_on(&SegmentExtent::up_to(Bound::of_mark(&mark, id)))?;
                 return Ok(true);
             }
             self.seen = Some(mark);
@@ -326,7 +326,7 @@ impl Tail {
             }
             if first > self.sequence && self.file.is_some() {
                 // Removed, but it is open here.
-                self.read_on(&Reach::default())?;
+                self.read_on(&SegmentExtent::default())?;
                 self.is_complete = true;
                 return Ok(true);
             }
@@ -405,7 +405,7 @@ impl Tail {
     }
 
     /// Reads the active file on.
-    fn read_on(&mut self, reach: &Reach) -> Result<()> {
+    fn read_on(&mut self, reach: &SegmentExtent) -> Result<()> {
         let Some((_, file)) = &self.file else {
             return Ok(());
         };

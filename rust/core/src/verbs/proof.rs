@@ -19,7 +19,7 @@ const PIECE_BYTES: u64 = 64 << 10;
 
 /// What the checksums of a file's own format prove.
 #[derive(Default)]
-pub(super) struct Proof {
+pub(super) struct FileProof {
     /// The first record, or unit of records, that is proven and is another one where the sidecar restores the file. The sidecar is of an
     /// earlier state of the file then.
     pub(super) against: Option<Span>,
@@ -36,10 +36,10 @@ pub(super) fn proof(
     changed: &[Range<u64>],
     format: &'static Format,
     options: &Options,
-) -> Result<Proof> {
+) -> Result<FileProof> {
     let options = options.clone().format(format).strict(false).values(false);
     let options = options.filter(Filter::default()).eof(Eof::Final);
-    let mut proof = Proof::default();
+    let mut proof = FileProof::default();
     let walk = open(file.clone(), &options, Start::Beginning)?;
     if walk.checked() != Checked::Checksum {
         return Ok(proof);

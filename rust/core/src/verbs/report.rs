@@ -153,7 +153,7 @@ mod tests {
     use crate::error::Result;
     use crate::format::sealed;
     use crate::ledger::{Cause, Kind, Span};
-    use crate::own::Own;
+    use crate::private::Sealed;
     use crate::record::{Checked, Rows};
     use crate::source::BytesSource;
     use crate::walk::layers::EmptyWalk;
@@ -162,7 +162,7 @@ mod tests {
     /// Emits these ranges. Its rows are those of a walk that has not begun.
     struct Ranges(Vec<Span>, EmptyWalk);
 
-    impl Own for Ranges {}
+    impl Sealed for Ranges {}
 
     impl Walk for Ranges {
         fn step(&mut self) -> Result<Step> {

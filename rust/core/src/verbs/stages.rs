@@ -51,13 +51,13 @@ impl<'a> Stages<'a> {
 }
 
 /// Another source. It counts the bytes that are read, and asks at each read whether to stop.
-pub(super) struct Watched<'a> {
+pub(super) struct CountingSource<'a> {
     source: &'a dyn Source,
     options: &'a Options,
     read: AtomicU64,
 }
 
-impl<'a> Watched<'a> {
+impl<'a> CountingSource<'a> {
     pub(super) const fn new(source: &'a dyn Source, options: &'a Options) -> Self {
         Self {
             source,
@@ -72,7 +72,7 @@ impl<'a> Watched<'a> {
     }
 }
 
-impl Source for Watched<'_> {
+impl Source for CountingSource<'_> {
     fn len(&self) -> u64 {
         self.source.len()
     }

@@ -3,7 +3,7 @@
 use super::{Carry, Eof, Options, Step, Walk};
 use crate::error::{Damage, Error, Result};
 use crate::ledger::{RecordRun, Span};
-use crate::own::Own;
+use crate::private::Sealed;
 use crate::record::{Checked, Rows};
 
 /// The outcome of one advance of a [`Scan`].
@@ -148,7 +148,7 @@ impl<S: Scan> Driver<S> {
     }
 }
 
-impl<S: Scan> Own for Driver<S> {}
+impl<S: Scan> Sealed for Driver<S> {}
 
 impl<S: Scan> Walk for Driver<S> {
     fn step(&mut self) -> Result<Step> {

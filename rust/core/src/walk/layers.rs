@@ -8,14 +8,14 @@ use super::{Carry, Step, Walk};
 use crate::cause::Cause;
 use crate::error::{Error, Result};
 use crate::ledger::{RecordRun, Span};
-use crate::own::Own;
+use crate::private::Sealed;
 use crate::record::{Checked, ColumnBuffer, Rows, Value};
 use crate::source::Source;
 use crate::spec::Spec;
 use crate::spec::filter::Tests;
 
 /// What a wrapping walk changes.
-pub(crate) trait Change: Send {
+pub(crate) trait WalkLayer: Send {
     /// The wrapped walk.
     fn walk(&self) -> &dyn Walk;
 
@@ -47,13 +47,13 @@ pub(crate) trait Change: Send {
     }
 }
 
-/// The walk that a [`Change`] makes of the wrapped one. It passes on every other method of [`Walk`], also those with a
+/// The walk that a [`WalkLayer`] makes of the wrapped one. It passes on every other method of [`Walk`], also those with a
 /// default.
-pub(crate) struct Around<C>(pub(crate) C);
+pub(crate) struct Layered<C>(pub(crate) C);
 
-impl<C: Change> Own for Around<C> {}
+impl<C: WalkLayer> Sealed for Layered<C> {}
 
-impl<C: Change> Walk for Around<C> {
+impl<C: WalkLayer> Walk for Layered<C> {
     fn step(&mut self) -> Result<Step> {
         self.0.step()
     }
@@ -117,7 +117,7 @@ impl Filtering {
         if filter.is_empty() {
             return walk;
         }
-        Box::new(Around(Self {
+        Box::new(Layered(Self {
             walk,
             filter,
             selected: Some(Vec::new()),
@@ -136,7 +136,7 @@ impl Filtering {
     }
 }
 
-impl Change for Filtering {
+impl WalkLayer for Filtering {
     fn walk(&self) -> &dyn Walk {
         &*self.walk
     }
@@ -177,7 +177,7 @@ impl SelectedRows<'_> {
     }
 }
 
-impl Own for SelectedRows<'_> {}
+impl Sealed for SelectedRows<'_> {}
 
 #[allow(
     clippy::indexing_slicing,
@@ -238,7 +238,7 @@ pub(crate) struct Confirming {
 impl Confirming {
     /// Wraps a walk.
     pub(crate) fn around(walk: Box<dyn Walk>, source: Arc<dyn Source>) -> Box<dyn Walk> {
-        Box::new(Around(Self { walk, source }))
+        Box::new(Layered(Self { walk, source }))
     }
 
     fn confirmed(&self, step: Result<Step>) -> Result<Step> {
@@ -250,7 +250,7 @@ impl Confirming {
     }
 }
 
-impl Change for Confirming {
+impl WalkLayer for Confirming {
     fn walk(&self) -> &dyn Walk {
         &*self.walk
     }
@@ -291,7 +291,7 @@ impl EmptyWalk {
 
 struct NoRows;
 
-impl Own for NoRows {}
+impl Sealed for NoRows {}
 
 impl Rows for NoRows {
     fn len(&self) -> usize {
@@ -315,7 +315,7 @@ impl Rows for NoRows {
     }
 }
 
-impl Own for EmptyWalk {}
+impl Sealed for EmptyWalk {}
 
 impl Walk for EmptyWalk {
     fn step(&mut self) -> Result<Step> {

@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use super::Walk;
 use crate::error::Result;
-use crate::own::Own;
+use crate::private::Sealed;
 use crate::record::{Checked, Column, RecordId, RecordSet, Rows};
 use crate::spec::Filter;
 
@@ -80,7 +80,7 @@ impl Hits {
 }
 
 /// Finds records of one open file. What it has proven of an index stays proven as long as this value lives.
-pub trait Lookup: Own + Send + Sync {
+pub trait Lookup: Sealed + Send + Sync {
     /// Finds records by identifiers, which may come in any order and repeat. Records are verified as by a walk. A
     /// record that was not found is not in the file, unless [`Hits::unproven`] is set.
     ///

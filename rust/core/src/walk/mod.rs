@@ -15,7 +15,7 @@ use serde::de::DeserializeOwned;
 
 use crate::error::{Error, Result};
 use crate::ledger::{RecordRun, Span, Summary};
-use crate::own::Own;
+use crate::private::Sealed;
 use crate::record::{Checked, Rows};
 use crate::source::Source;
 
@@ -149,7 +149,7 @@ pub(crate) enum Purpose {
 ///
 /// In strict mode, sound records before the first damage that the walk meets may be emitted before the error. The error
 /// is the damage that is first in the file.
-pub trait Walk: Own + Send {
+pub trait Walk: Sealed + Send {
     /// Goes on until something is found. [`rows`](Self::rows) and [`spans`](Self::spans) are those of the latest step.
     ///
     /// # Errors

@@ -10,8 +10,8 @@ use super::{
 use crate::bug::OrBug;
 use crate::error::{Damage, Error, Finding, Result, name};
 use crate::ledger::{Cause, Kind, RecordRun, Span};
-use crate::own::Own;
 use crate::parity::{self, FileSpan, ProtectedSource, Refused};
+use crate::private::Sealed;
 use crate::record::{Checked, Rows};
 
 /// How a file is read that is compared with its sidecar.
@@ -23,12 +23,12 @@ pub(crate) struct Reading {
     repairs: bool,
     /// What becomes of records that nothing proves, if reading is not strict.
     unproven: UnprovenPolicy,
-    extent: Extent,
+    extent: Scope,
 }
 
 /// What of the file is read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Extent {
+enum Scope {
     /// All of it, so that damage before what a walk met counts.
     Whole,
     /// A part, beside which others are read.
@@ -45,16 +45,16 @@ impl Reading {
             repairs: options.repair,
             unproven: opening.unproven,
             extent: match opening.begin {
-                Begin::Beginning if !prunes => Extent::Whole,
-                Begin::Part(_) => Extent::Part,
-                _ => Extent::Some,
+                Begin::Beginning if !prunes => Scope::Whole,
+                Begin::Part(_) => Scope::Part,
+                _ => Scope::Some,
             },
         }
     }
 
     pub(crate) fn of_lookup(options: &Options) -> Self {
         Self {
-            extent: Extent::Some,
+            extent: Scope::Some,
             ..Self::new(options, &Opening::default())
         }
     }
@@ -80,7 +80,7 @@ impl Comparison {
     }
 
     /// Looks at a range, once all damage before it was met. `None` if nothing of it is to be told.
-    fn look(&mut self, checked: Checked, range: &Range<u64>) -> Result<Option<Found>> {
+    fn look(&mut self, checked: Checked, range: &Range<u64>) -> Result<Option<Differing>> {
         let differences = self.protected.differences(range)?;
         let is_foreign = self.protected.refused() == Some(Refused::AnotherFile);
         if !self.protected.is_damaged() || is_foreign && checked == Checked::Checksum {
@@ -90,7 +90,7 @@ impl Comparison {
             let poll = || self.options.poll();
             let lost = self.protected.all_differences(poll)?.lost;
             self.first_lost = Some(match lost.first() {
-                Some(first) if self.reading.extent == Extent::Part => {
+                Some(first) if self.reading.extent == Scope::Part => {
                     return Err(self.no_parts(first.start));
                 }
                 Some(first) => first.start,
@@ -98,7 +98,7 @@ impl Comparison {
             });
         }
         let is_empty = differences.is_empty();
-        let found = Found {
+        let found = Differing {
             restored: differences.restored.into_iter().map(restored).collect(),
             lost: differences.lost.iter().map(lost).collect(),
             first_lost: self.first_lost,
@@ -116,7 +116,7 @@ impl Comparison {
     }
 
     /// The first range that a strict reading stops at.
-    fn failure(&self, found: &Found) -> Option<Span> {
+    fn failure(&self, found: &Differing) -> Option<Span> {
         let restored = found.restored.first().filter(|_| !self.reading.repairs);
         let unproven = found
             .lost
@@ -151,14 +151,14 @@ impl Comparison {
 }
 
 /// What differs in a range.
-struct Found {
+struct Differing {
     restored: Vec<Span>,
     lost: Vec<Span>,
     /// From where on nothing is proven.
     first_lost: Option<u64>,
 }
 
-impl Found {
+impl Differing {
     fn restored_in(&self, start: u64, end: u64) -> &[Span] {
         overlapping(&self.restored, start, end)
     }
@@ -305,7 +305,7 @@ impl SidecarWalk {
     /// Looks at the walk's last step.
     fn look(&mut self) -> Result<()> {
         let checked = self.walk.checked();
-        let mut all: Option<Found> = None;
+        let mut all: Option<Differing> = None;
         for range in self.ranges() {
             let Some(found) = self.comparison.look(checked, &range)? else {
                 continue;
@@ -364,7 +364,7 @@ impl SidecarWalk {
     }
 
     /// Decides what becomes of the last step, of which this differs.
-    fn judge(&mut self, found: &Found) -> Result<()> {
+    fn judge(&mut self, found: &Differing) -> Result<()> {
         if self.stops_at_unproven() {
             let mut units = self.walk.spans().iter().filter(|span| span.kind.is_unit());
             let unproven = units.find_map(|unit| found.unproven(unit.start, unit.end));
@@ -388,7 +388,7 @@ impl SidecarWalk {
     }
 
     /// Which rows are given.
-    fn rows_of(&mut self, found: &Found) -> Seen {
+    fn rows_of(&mut self, found: &Differing) -> Seen {
         let (mut seen, reading) = (Seen::default(), self.comparison.reading);
         let rows = self.walk.rows();
         for row in 0..rows.len() {
@@ -414,7 +414,7 @@ impl SidecarWalk {
     fn divide(
         &self,
         span: &Span,
-        found: &Found,
+        found: &Differing,
         spans: &mut Vec<Span>,
         failure: &mut Option<Span>,
     ) {
@@ -497,7 +497,7 @@ impl SidecarWalk {
 
     /// The first range in this one that strict reading of a whole file stops at.
     fn failure_in(&mut self, range: Range<u64>) -> Result<Option<Span>> {
-        if self.comparison.reading.extent != Extent::Whole || range.is_empty() {
+        if self.comparison.reading.extent != Scope::Whole || range.is_empty() {
             return Ok(None);
         }
         let found = self.comparison.look(self.walk.checked(), &range)?;
@@ -549,7 +549,7 @@ fn join(spans: &mut Vec<Span>, span: Span) {
     }
 }
 
-impl Own for SidecarWalk {}
+impl Sealed for SidecarWalk {}
 
 impl Walk for SidecarWalk {
     fn step(&mut self) -> Result<Step> {

@@ -6,7 +6,7 @@ use super::group::Extent;
 use super::layout::{CHECKSUM_BYTES, MIN_HEADER_BYTES, UUID_BYTES, type_of};
 use crate::bug::OrBug;
 use crate::cursor::Cursor;
-use crate::own::Own;
+use crate::private::Sealed;
 use crate::record::{ColumnBuffer, Rows, Value};
 use crate::uuid6;
 
@@ -88,7 +88,7 @@ impl ActiveRows<'_> {
     }
 }
 
-impl Own for ActiveRows<'_> {}
+impl Sealed for ActiveRows<'_> {}
 
 impl Rows for ActiveRows<'_> {
     fn len(&self) -> usize {

@@ -2,7 +2,7 @@
 
 use super::layout::{Header, RECORD_HEADER_BYTES, decode_record};
 use super::payload::Content;
-use super::records::{Bounds, Place};
+use super::records::{Bounds, ContentRecord};
 use crate::bug::OrBug;
 use crate::error::{Error, Result};
 use crate::limits::LIMITS;
@@ -49,7 +49,7 @@ impl Emitting {
         input: &Input,
         bounds: &Bounds,
         content: &Content,
-        rows: &mut Vec<Place>,
+        rows: &mut Vec<ContentRecord>,
     ) -> Result<()> {
         rows.clear();
         if !bounds.overlaps(self.header.start, self.header.end()) {
@@ -74,7 +74,7 @@ impl Emitting {
             }
             self.next = start.saturating_add(saturating_usize(len));
             if wanted {
-                rows.push(Place {
+                rows.push(ContentRecord {
                     offset,
                     timestamp,
                     start,

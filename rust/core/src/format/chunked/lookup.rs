@@ -15,7 +15,7 @@ use super::walk::ChunkedScan;
 use super::{COLUMNS, index};
 use crate::error::{Error, Result};
 use crate::limits::LIMITS;
-use crate::own::Own;
+use crate::private::Sealed;
 use crate::record::{OwnedRows, RecordId, Value};
 use crate::source::Source;
 use crate::spec::Filter;
@@ -273,7 +273,7 @@ impl ChunkedLookup {
     }
 }
 
-impl Own for ChunkedLookup {}
+impl Sealed for ChunkedLookup {}
 
 impl Lookup for ChunkedLookup {
     fn get(&self, ids: &[RecordId]) -> Result<Hits> {

@@ -6,7 +6,7 @@ use super::judge::BadPayload;
 use super::layout::{RECORD_HEADER_BYTES, decode_record};
 use crate::bug::OrBug;
 use crate::limits::LIMITS;
-use crate::own::Own;
+use crate::private::Sealed;
 use crate::record::{ColumnBuffer, Rows, Scalar, Value};
 use crate::saturating::{saturating_bound, saturating_usize};
 use crate::spec::Filter;
@@ -169,7 +169,7 @@ impl Bounds {
 
 /// A record of a good chunk, as a position in the buffered content.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Place {
+pub(super) struct ContentRecord {
     pub(super) offset: i64,
     pub(super) timestamp: i64,
     pub(super) start: usize,
@@ -181,7 +181,7 @@ pub(super) struct ChunkRows<'a> {
     /// The bytes of the chunk in the file.
     pub(super) chunk: &'a Range<u64>,
     pub(super) content: &'a [u8],
-    pub(super) records: &'a [Place],
+    pub(super) records: &'a [ContentRecord],
 }
 
 impl ChunkRows<'_> {
@@ -189,17 +189,17 @@ impl ChunkRows<'_> {
         clippy::indexing_slicing,
         reason = "a row beyond the rows is the caller's mistake, as with any slice"
     )]
-    fn record(&self, row: usize) -> &Place {
+    fn record(&self, row: usize) -> &ContentRecord {
         &self.records[row]
     }
 
-    fn body(&self, record: &Place) -> &[u8] {
+    fn body(&self, record: &ContentRecord) -> &[u8] {
         let body = self.content.get(record.start..record.start + record.len);
         body.or_bug_default("a body within the content")
     }
 }
 
-impl Own for ChunkRows<'_> {}
+impl Sealed for ChunkRows<'_> {}
 
 impl Rows for ChunkRows<'_> {
     fn len(&self) -> usize {

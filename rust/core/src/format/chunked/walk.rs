@@ -9,7 +9,7 @@ use super::hop::Gap;
 use super::judge::{self, Extent, Fault, Head, Judged, Payload, structure};
 use super::layout::{ALIGNMENT, HEADER_BYTES, Header, Item, align};
 use super::payload::{Content, check};
-use super::records::{Bounds, ChunkRows, Place};
+use super::records::{Bounds, ChunkRows, ContentRecord};
 use super::state::{State, Until};
 use crate::error::Result;
 use crate::ledger::{Fate, Kind, is_refused};
@@ -266,7 +266,7 @@ impl ChunkedScan {
 
 impl Unit for Chunked {
     type State = State;
-    type Record = Place;
+    type Record = ContentRecord;
     type Fault = Fault;
     type Rows<'a> = ChunkRows<'a>;
 

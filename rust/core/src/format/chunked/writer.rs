@@ -113,7 +113,7 @@ impl Writer {
         let lenient = append::reading(options);
         let mut walk = ChunkedWalk::open(source.clone(), &lenient, Begin::Beginning)?;
         self.found = Summary::new(FORMAT.checked, source.path(), source.len());
-        let mut tail = Tail::default();
+        let mut tail = DamagedTail::default();
         let end = append::survey(&mut walk, &mut self.found, |walk| {
             walk.spans().iter().for_each(|span| tail.add(*span));
             let mut chunks = walk.scan().chunks().iter();
@@ -315,12 +315,12 @@ fn now_micros() -> Result<i64> {
 
 /// The damage after the last good chunk.
 #[derive(Default)]
-struct Tail {
+struct DamagedTail {
     torn: Option<Span>,
     corrupt: Option<Span>,
 }
 
-impl Tail {
+impl DamagedTail {
     fn add(&mut self, span: Span) {
         match span.kind {
             Kind::Chunk => *self = Self::default(),

@@ -96,7 +96,7 @@ fn references(
     keys: &Value<'_>,
     naming: Naming<'_>,
 ) -> Result<Vec<Key>> {
-    let mut own = Own::default();
+    let mut own = DeclaredKeys::default();
     let entries = list(clock, "clock")?;
     put_uint(out, entries.len() as u64);
     for (place, entry) in entries.iter().enumerate() {
@@ -124,12 +124,12 @@ fn references(
 
 /// The keys that a message declares.
 #[derive(Default)]
-struct Own {
+struct DeclaredKeys {
     keys: Vec<Key>,
     places: HashMap<Key, u64>,
 }
 
-impl Own {
+impl DeclaredKeys {
     /// The index of a key here. Declares it if it is new.
     fn place(&mut self, key: &Key) -> u64 {
         let next = self.keys.len() as u64;

@@ -13,7 +13,7 @@ use super::message::Record;
 use crate::bug::OrBug;
 use crate::error::{Error, Result};
 use crate::ledger::Cause;
-use crate::own::Own;
+use crate::private::Sealed;
 use crate::record::{ColumnBuffer, Rows, Value};
 use crate::saturating::saturating_usize;
 use crate::source::Source;
@@ -130,7 +130,7 @@ impl<'a> OplogRows<'a> {
     }
 }
 
-impl Own for OplogRows<'_> {}
+impl Sealed for OplogRows<'_> {}
 
 impl Rows for OplogRows<'_> {
     fn len(&self) -> usize {

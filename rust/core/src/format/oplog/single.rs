@@ -8,7 +8,7 @@ use super::message::Record;
 use super::rows::{Bodies, OplogRows};
 use super::{autobase, draft, encode};
 use crate::error::{Error, Result};
-use crate::own::Own;
+use crate::private::Sealed;
 use crate::record::{RecordSet, Rows, Value};
 use crate::spec::Dialect;
 
@@ -19,7 +19,7 @@ pub struct Single<B> {
     keys: KeyTable,
 }
 
-impl<B> Own for Single<B> {}
+impl<B> Sealed for Single<B> {}
 
 impl<B: AsRef<[u8]> + Send> RecordSet for Single<B> {
     fn rows(&self) -> Box<dyn Rows + '_> {

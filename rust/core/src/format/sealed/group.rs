@@ -4,7 +4,7 @@ use super::check::Checker;
 use super::front::Front;
 use super::judge::{self, Candidate, Prior};
 use super::layout::{ENTRY_BYTES, Entry, Header, Message, UUID_BYTES};
-use super::proof::{Answer, Proof};
+use super::proof::{Answer, IndexProof};
 use super::search::Search;
 use super::table::Near;
 use crate::bug::OrBug;
@@ -95,7 +95,7 @@ impl Group {
     /// `bytes`. Passes each result to `take`, in their order.
     pub(super) fn find(
         &mut self,
-        proof: &Proof,
+        proof: &IndexProof,
         checker: &mut Checker,
         bytes: &[u8],
         uuids: &[[u8; UUID_BYTES]],
@@ -119,7 +119,7 @@ impl Group {
     /// Searches for all of them in turns, one look each.
     fn search(
         &mut self,
-        proof: &Proof,
+        proof: &IndexProof,
         memory: Memory<'_>,
         uuids: &[[u8; UUID_BYTES]],
     ) -> Result<()> {

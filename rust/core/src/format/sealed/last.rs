@@ -7,7 +7,7 @@ use super::front::Segment;
 use super::layout::Entry;
 use super::reader::Reader;
 use super::trailer::Trailer;
-use crate::engine::position::{Numbered, Place};
+use crate::engine::position::{Extent, Numbered};
 use crate::error::Result;
 use crate::record::Checked;
 use crate::source::Source;
@@ -49,7 +49,7 @@ pub(super) fn numbered(
     Ok(Some(Numbered {
         number: message.number,
         uuid: message.uuid,
-        place: Place {
+        place: Extent {
             at: message.position,
             nbytes: message.header.total(),
         },

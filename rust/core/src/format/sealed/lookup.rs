@@ -8,7 +8,7 @@ use super::check::Checker;
 use super::front::Segment;
 use super::group::Group;
 use super::layout::{Entry, UUID_BYTES};
-use super::proof::{Answer, Proof};
+use super::proof::{Answer, IndexProof};
 use super::reader::Reader;
 use super::rows::FoundMessages;
 use super::state::State;
@@ -16,7 +16,7 @@ use super::walk::SealedScan;
 use crate::bug::OrBug;
 use crate::error::Result;
 use crate::limits::LIMITS;
-use crate::own::Own;
+use crate::private::Sealed;
 use crate::record::{Checked, RecordId};
 use crate::source::Source;
 use crate::spec::{Filter, UuidBounds};
@@ -29,7 +29,7 @@ const POLL_GROUPS: usize = (1 << 12) / LIMITS.lookup_group;
 
 /// Looks up messages of one segment.
 pub(super) struct SealedLookup {
-    proof: Proof,
+    proof: IndexProof,
     #[expect(
         clippy::vec_box,
         reason = "they are taken out and put back for each look-up"
@@ -47,7 +47,7 @@ struct Handle {
 impl SealedLookup {
     pub(super) fn open(source: Arc<dyn Source>, options: &Options) -> Result<Self> {
         Ok(Self {
-            proof: Proof::open(source, options)?,
+            proof: IndexProof::open(source, options)?,
             idle: Mutex::new(Vec::new()),
         })
     }
@@ -263,7 +263,7 @@ impl SealedLookup {
     }
 }
 
-impl Own for SealedLookup {}
+impl Sealed for SealedLookup {}
 
 impl Lookup for SealedLookup {
     fn get(&self, ids: &[RecordId]) -> Result<Hits> {

@@ -29,7 +29,7 @@ pub(super) enum Answer {
 }
 
 /// What is proven of the index of an open segment, computed on first use, and the table that speeds up searches.
-pub(super) struct Proof {
+pub(super) struct IndexProof {
     pub(super) segment: Segment,
     survey: OnceLock<Survey>,
     /// The times of the first and the last entry, in ticks.
@@ -40,7 +40,7 @@ pub(super) struct Proof {
     looked_up: AtomicU64,
 }
 
-impl Proof {
+impl IndexProof {
     pub(super) fn open(source: Arc<dyn Source>, options: &Options) -> Result<Self> {
         Ok(Self {
             segment: Segment::open(source, options)?,

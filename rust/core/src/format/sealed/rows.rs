@@ -8,7 +8,7 @@ use super::layout::Message;
 use super::reader::Reader;
 use crate::bug::OrBug;
 use crate::error::Result;
-use crate::own::Own;
+use crate::private::Sealed;
 use crate::record::{ColumnBuffer, RecordSet, Rows, Value};
 use crate::saturating::saturating_usize;
 use crate::source::Source;
@@ -60,7 +60,7 @@ impl<B: Bodies> SealedRows<'_, B> {
     }
 }
 
-impl<B: Bodies> Own for SealedRows<'_, B> {}
+impl<B: Bodies> Sealed for SealedRows<'_, B> {}
 
 impl<B: Bodies> Rows for SealedRows<'_, B> {
     fn len(&self) -> usize {
@@ -163,7 +163,7 @@ impl Bodies for &FoundMessages {
     }
 }
 
-impl Own for FoundMessages {}
+impl Sealed for FoundMessages {}
 
 impl RecordSet for FoundMessages {
     fn rows(&self) -> Box<dyn Rows + '_> {

@@ -20,7 +20,7 @@ use crate::walk::Options;
 /// Offsets are stored in units of this many bytes: they only say what to prefetch.
 const OFFSET_UNIT: u64 = CACHE_LINE_BYTES as u64;
 
-const PLACE_BYTES: u64 = size_of::<Place>() as u64;
+const PLACE_BYTES: u64 = size_of::<Slot>() as u64;
 const DIVISION_BYTES: u64 = size_of::<Division>() as u64;
 /// The most memory that a table takes for each entry.
 const MAX_BYTES_PER_ENTRY: u64 = 5;
@@ -30,7 +30,7 @@ const FIRST_SHARE: u64 = 2;
 /// Where an interval of time begins. Both numbers are adjacent, because one memory access is most of a look-up's
 /// cost.
 #[derive(Clone, Copy, Debug)]
-struct Place {
+struct Slot {
     /// The number of the first entry that is not earlier.
     entry: u32,
     /// Where its message begins, in [`OFFSET_UNIT`]s, used only to guess where the interval's messages begin. For
@@ -38,7 +38,7 @@ struct Place {
     offset: u32,
 }
 
-impl Place {
+impl Slot {
     fn new(entry: u32, offset: u64) -> Self {
         let offset = u32::try_from(offset / OFFSET_UNIT).unwrap_or(u32::MAX);
         Self { entry, offset }
@@ -97,13 +97,13 @@ pub(super) struct Table {
     /// The first division is of the whole time, each other of a crowded interval of it.
     divisions: Vec<Division>,
     /// The places of all divisions.
-    places: Vec<Place>,
+    places: Vec<Slot>,
 }
 
 /// The undivided interval that a time is in.
 struct Interval {
-    begin: Place,
-    end: Place,
+    begin: Slot,
+    end: Slot,
     /// How far the time is from its begin to its end, in units of 2^-32.
     part: u64,
     times: Range<u64>,
@@ -292,7 +292,7 @@ impl Building<'_> {
             false => entry(end)?.offset,
         };
         let places = &mut self.table.places;
-        places.resize(division.begin + division.count, Place::new(end, after));
+        places.resize(division.begin + division.count, Slot::new(end, after));
         self.table.divisions.push(division);
         Ok(Some(self.table.divisions.len() - 1))
     }
@@ -314,7 +314,7 @@ impl Building<'_> {
             }
             let place = division.begin + place;
             if place >= places.len() {
-                places.resize(place + 1, Place::new(number, entry.offset));
+                places.resize(place + 1, Slot::new(number, entry.offset));
             }
             number = number.checked_add(1)?;
             Some(())

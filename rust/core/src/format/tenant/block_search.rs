@@ -8,7 +8,7 @@ use super::front::COUNT_BYTES;
 use super::judge::{self, Fault};
 use super::layout::TocEntry;
 use super::probe::{Checks, Decoded, FAR_COST, NEAR_BYTES, block_crc, tenant_of};
-use super::reading::{Position, Reach, Reading};
+use super::reading::{Position, ScanState, SearchScope};
 use super::toc::Entry;
 use crate::error::Result;
 use crate::saturating::saturating_usize;
@@ -84,14 +84,14 @@ pub(super) struct BlockSearch {
 
 impl BlockSearch {
     /// Continues after a good block of this partition and tenant, which ends at `end`.
-    pub(super) fn go_past(&mut self, on: &mut Reading, end: u64, last: (u32, Name)) {
+    pub(super) fn go_past(&mut self, on: &mut ScanState, end: u64, last: (u32, Name)) {
         self.candidates.clear();
         on.place.go_past(end, last);
     }
 
     /// Commits the good block of an entry: the search continues after it, and its messages are emitted if they
     /// match.
-    pub(super) fn commit(&mut self, on: &mut Reading, entry: &Entry, good: Good) -> Result<()> {
+    pub(super) fn commit(&mut self, on: &mut ScanState, entry: &Entry, good: Good) -> Result<()> {
         let (at, end, own) = (good.at, good.end(), good.says(entry));
         if !on.commit_block(&good.tenant, own, end, good.checks)? {
             on.emitter.pass(at, end);
@@ -104,7 +104,7 @@ impl BlockSearch {
     /// says.
     pub(super) fn find(
         &mut self,
-        on: &mut Reading,
+        on: &mut ScanState,
         entry: &Entry,
         floor: u64,
         places: Places,
@@ -139,7 +139,7 @@ impl BlockSearch {
     }
 
     /// Verifies exactly the bytes that the entry names: (a).
-    fn examine(&mut self, on: &mut Reading, entry: &Entry) -> Result<Verdict> {
+    fn examine(&mut self, on: &mut ScanState, entry: &Entry) -> Result<Verdict> {
         let (at, len) = (entry.offset, entry.length);
         let in_memory = on.input.fits_window(len);
         let bytes = saturating_usize(len);
@@ -155,8 +155,8 @@ impl BlockSearch {
         self.examined = at.saturating_add(len);
         if in_memory {
             let most = match on.place.reach {
-                Reach::InPlace => bytes,
-                Reach::AfterLast => bytes.max(on.input.options.window_bytes),
+                SearchScope::LockedFile => bytes,
+                SearchScope::AfterLast => bytes.max(on.input.options.window_bytes),
             };
             on.input
                 .data
@@ -185,7 +185,7 @@ impl BlockSearch {
     }
 
     /// The block at `at`, if it decodes within the file and has the entry's CRC-32: (b) to (d).
-    fn try_at(&mut self, on: &mut Reading, entry: &Entry, at: u64) -> Result<Option<Good>> {
+    fn try_at(&mut self, on: &mut ScanState, entry: &Entry, at: u64) -> Result<Option<Good>> {
         let before = on.input.budget;
         let Some((shape, crc)) = self.look_at(on, entry, at)? else {
             return Ok(None);
@@ -221,7 +221,7 @@ impl BlockSearch {
     /// remembered.
     fn look_at(
         &mut self,
-        on: &mut Reading,
+        on: &mut ScanState,
         entry: &Entry,
         at: u64,
     ) -> Result<Option<(Shape, u32)>> {
@@ -268,7 +268,7 @@ impl BlockSearch {
 }
 
 /// Whether (partition, tenant) of an entry and its block is greater than the last good block's.
-fn ascends(on: &Reading, entry: &Entry, tenant: &Name) -> Result<bool> {
+fn ascends(on: &ScanState, entry: &Entry, tenant: &Name) -> Result<bool> {
     judge::block_ascends(
         &*on.input.source,
         on.place.last.as_ref(),
@@ -278,7 +278,7 @@ fn ascends(on: &Reading, entry: &Entry, tenant: &Name) -> Result<bool> {
 }
 
 /// The shape of the block at `at`, if it ends within the file.
-fn shape_at(on: &mut Reading, at: u64) -> Result<Option<Shape>> {
+fn shape_at(on: &mut ScanState, at: u64) -> Result<Option<Shape>> {
     let affordable = on.input.budget.left(on.input.front.len);
     let (decoded, cost) = on.input.decode(at, on.input.front.len, affordable)?;
     on.input.affords(cost);

@@ -5,7 +5,7 @@ use std::collections::HashSet;
 
 use super::block::{BLOCK_HEADER_BYTES, Name};
 use super::probe::{Checks, Input, LOADED};
-use super::rows::{Found, MESSAGE_HEADER_BYTES, Message, Tenant};
+use super::rows::{MESSAGE_HEADER_BYTES, Message, StepFindings, Tenant};
 use crate::bug::OrBug;
 use crate::error::{Error, Result};
 use crate::limits::LIMITS;
@@ -136,7 +136,7 @@ impl Emitter {
         &mut self,
         mut open: Open,
         input: &mut Input,
-        found: &mut Found,
+        found: &mut StepFindings,
     ) -> Result<Option<u64>> {
         let is_done = self.emit_from(&mut open, input, found);
         let position = open.position;
@@ -154,7 +154,12 @@ impl Emitter {
     }
 
     /// Whether the block was emitted to its end.
-    fn emit_from(&mut self, open: &mut Open, input: &mut Input, found: &mut Found) -> Result<bool> {
+    fn emit_from(
+        &mut self,
+        open: &mut Open,
+        input: &mut Input,
+        found: &mut StepFindings,
+    ) -> Result<bool> {
         while open.next < open.messages {
             if found.is_full(input) {
                 return Ok(false);
@@ -195,7 +200,7 @@ impl Emitter {
         &mut self,
         open: &Open,
         input: &mut Input,
-        found: &mut Found,
+        found: &mut StepFindings,
         len: u32,
     ) -> Result<bool> {
         if self.skip > 0 {

@@ -7,7 +7,7 @@ use super::front::COUNT_BYTES;
 use super::judge::Fault;
 use super::part::{self, Progress};
 use super::probe::tenant_of;
-use super::reading::Reading;
+use super::reading::ScanState;
 use super::toc::Entry;
 use crate::bug::OrBug;
 use crate::error::{Error, Result};
@@ -30,7 +30,7 @@ pub(super) struct Listed {
 }
 
 impl Listed {
-    pub(super) fn advance(&mut self, on: &mut Reading) -> Result<Advance> {
+    pub(super) fn advance(&mut self, on: &mut ScanState) -> Result<Advance> {
         self.hop(on)?;
         if self.is_past_part(on)? {
             return Ok(Advance::End);
@@ -66,7 +66,7 @@ impl Listed {
     }
 
     /// Advances past the current entry. Returns the partition of the entry before it.
-    fn pass(&mut self, on: &mut Reading) -> Option<u32> {
+    fn pass(&mut self, on: &mut ScanState) -> Option<u32> {
         let before = on.place.table.before;
         if let (Some((at, left)), Some(progress)) = (on.place.table.pass(), &mut self.progress) {
             progress.pass(at, left);
@@ -75,7 +75,7 @@ impl Listed {
     }
 
     /// Commits the good block of an entry.
-    fn commit_block(&mut self, on: &mut Reading, entry: &Entry, good: Good) -> Result<()> {
+    fn commit_block(&mut self, on: &mut ScanState, entry: &Entry, good: Good) -> Result<()> {
         let before = self.pass(on);
         self.claim_tenants(on, entry, before, good.at)?;
         if !good.is_as_stated(&*on.input.source, entry)? {
@@ -89,7 +89,7 @@ impl Listed {
     }
 
     /// Handles a failed entry: its range, or the entry itself, is damaged.
-    fn fail(&mut self, on: &mut Reading, entry: &Entry, fault: Fault) -> Result<()> {
+    fn fail(&mut self, on: &mut ScanState, entry: &Entry, fault: Fault) -> Result<()> {
         let before = self.pass(on);
         self.claim_tenants(on, entry, before, entry.offset)?;
         let (front, cause) = (&on.input.front, fault.cause());
@@ -104,7 +104,7 @@ impl Listed {
 
     /// Ends the search. The bytes that are left become one range. If none are left, the remaining entries are
     /// marked.
-    fn end_search(&mut self, on: &mut Reading) -> Result<Advance> {
+    fn end_search(&mut self, on: &mut ScanState) -> Result<Advance> {
         let (at, left) = on.place.table.place();
         if !self.claims.end_search(at, left) {
             // The end of the table of contents includes its CRC-32.
@@ -118,7 +118,7 @@ impl Listed {
     }
 
     /// Commits what no later entry can change.
-    fn commit_certain(&mut self, on: &mut Reading, entry: &Entry) -> Result<()> {
+    fn commit_certain(&mut self, on: &mut ScanState, entry: &Entry) -> Result<()> {
         let disorder = on.input.front.disorder;
         let in_order = disorder.is_none_or(|last| entry.at >= last);
         let is_crowded = self.claims.pending() > LIMITS.pending_blocks;
@@ -141,7 +141,7 @@ impl Listed {
     }
 
     /// Commits what is certain, and marks the entries that lost all of their ranges.
-    fn commit(&mut self, on: &mut Reading, until: u64) -> Result<()> {
+    fn commit(&mut self, on: &mut ScanState, until: u64) -> Result<()> {
         let ranges = &mut on.ranges;
         let until = until.min(on.input.front.len);
         let clipped = self.claims.commit(until, |end, kind, cause, origin| {
@@ -153,7 +153,7 @@ impl Listed {
     /// Adds the number of tenants before a partition's first block, which is at `first`.
     fn claim_tenants(
         &mut self,
-        on: &mut Reading,
+        on: &mut ScanState,
         entry: &Entry,
         before: Option<u32>,
         first: u64,
@@ -181,13 +181,13 @@ impl Listed {
     }
 
     /// Whether everything known of the data is committed, up to the end of the last good block.
-    fn is_between(&self, on: &Reading) -> bool {
+    fn is_between(&self, on: &ScanState) -> bool {
         self.claims.pending() == 0 && on.place.end == Some(on.ranges.at())
     }
 
     /// Skips entries that do not match, in a part with pruning: to the next one that does, or to the end of the
     /// part, if the block before that is good in place. The walk continues there as if it had begun there.
-    fn hop(&mut self, on: &mut Reading) -> Result<()> {
+    fn hop(&mut self, on: &mut ScanState) -> Result<()> {
         let Some(progress) = self.progress.filter(|_| on.input.options.prune) else {
             return Ok(());
         };
@@ -214,7 +214,7 @@ impl Listed {
     /// were examined.
     fn last_unmatched(
         &self,
-        on: &Reading,
+        on: &ScanState,
         progress: &Progress,
         first: &Entry,
     ) -> Result<(Option<(Entry, u64)>, u64)> {
@@ -235,7 +235,7 @@ impl Listed {
     }
 
     /// Continues after `entry`, if its block is good in place.
-    fn hop_to(&mut self, on: &mut Reading, first: u64, entry: &Entry, left: u64) -> Result<()> {
+    fn hop_to(&mut self, on: &mut ScanState, first: u64, entry: &Entry, left: u64) -> Result<()> {
         let Some(shape) = part::good_in_place(&on.input, entry)? else {
             return Ok(());
         };
@@ -254,7 +254,7 @@ impl Listed {
     }
 
     /// Whether the part ends before the next entry, where the next part begins. Its front ends there too.
-    fn is_past_part(&mut self, on: &mut Reading) -> Result<bool> {
+    fn is_past_part(&mut self, on: &mut ScanState) -> Result<bool> {
         let Some(progress) = self.progress else {
             return Ok(false);
         };
@@ -289,7 +289,7 @@ impl Listed {
 
     /// Ends a part before the entry at `next`. Refuses it if the whole walk may have ended a search in it or after
     /// it.
-    fn end_part(&self, on: &Reading, next: u64) -> Result<()> {
+    fn end_part(&self, on: &ScanState, next: u64) -> Result<()> {
         let Some(Progress { start, .. }) = self.progress else {
             return Ok(());
         };
@@ -299,13 +299,13 @@ impl Listed {
         check_share(path, budgets, bytes, on.input.front.len)
     }
 
-    fn inseparable(&self, on: &Reading, why: &str) -> Error {
+    fn inseparable(&self, on: &ScanState, why: &str) -> Error {
         inseparable(on.input.source.path(), why)
     }
 }
 
 /// Marks the entries of a claim that received nothing.
-fn mark_lost(on: &mut Reading, claim: &Claim) -> Result<()> {
+fn mark_lost(on: &mut ScanState, claim: &Claim) -> Result<()> {
     let (Origin::Entry(toc_at), Some(cause)) = (claim.origin, claim.cause) else {
         return Ok(());
     };

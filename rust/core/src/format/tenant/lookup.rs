@@ -3,12 +3,12 @@
 use std::sync::{Arc, OnceLock};
 
 use super::front::{Front, Segment};
-use super::verified::Verified;
+use super::verified::VerifiedBlocks;
 use super::walk::{TenantScan, TenantWalk};
 use super::{FORMAT, VERSION_1};
 use crate::error::{Damage, Result};
 use crate::limits::LIMITS;
-use crate::own::Own;
+use crate::private::Sealed;
 use crate::record::{Checked, OwnedRows, RecordId, Scalar, Value};
 use crate::source::Source;
 use crate::spec::Filter;
@@ -20,7 +20,7 @@ pub(super) struct TocLookup {
     /// If the table of contents leads to the blocks: places in it.
     signposts: OnceLock<Vec<Signpost>>,
     /// If the table of contents does not lead to the blocks: what a scan through the whole file verified.
-    verified: OnceLock<Verified>,
+    verified: OnceLock<VerifiedBlocks>,
     /// The first damage in the file, once a strict read met it.
     damage: Arc<OnceLock<Damage>>,
 }
@@ -98,7 +98,7 @@ impl TocLookup {
     /// damaged.
     fn get_of(
         &self,
-        verified: Option<&Verified>,
+        verified: Option<&VerifiedBlocks>,
         asked: &[Asked<'_>],
         hits: &mut Hits,
         found: &mut OwnedRows,
@@ -134,12 +134,12 @@ impl TocLookup {
     }
 
     /// What a scan through the whole file verified.
-    fn verified(&self) -> Result<&Verified> {
+    fn verified(&self) -> Result<&VerifiedBlocks> {
         if let Some(verified) = self.verified.get() {
             return Ok(verified);
         }
         let options = self.options(Filter::default(), false);
-        let verified = Verified::scan(&self.segment.with(options))?;
+        let verified = VerifiedBlocks::scan(&self.segment.with(options))?;
         Ok(self.verified.get_or_init(|| verified))
     }
 
@@ -217,7 +217,7 @@ fn take_rows(
     filled
 }
 
-impl Own for TocLookup {}
+impl Sealed for TocLookup {}
 
 impl Lookup for TocLookup {
     fn get(&self, ids: &[RecordId]) -> Result<Hits> {
@@ -247,14 +247,15 @@ impl Lookup for TocLookup {
             false => None,
         };
         let mut block_is_damaged = false;
-        let is_damaged = if front.leads_directly() || verified.is_some_and(Verified::is_listed) {
-            for of_tenant in asked.chunk_by(is_of_one_tenant) {
-                block_is_damaged |= self.get_of(verified, of_tenant, &mut hits, &mut found)?;
-            }
-            verified.is_some_and(|verified| verified.is_damaged)
-        } else {
-            self.scan(&asked, &mut hits, &mut found)?
-        };
+        let is_damaged =
+            if front.leads_directly() || verified.is_some_and(VerifiedBlocks::is_listed) {
+                for of_tenant in asked.chunk_by(is_of_one_tenant) {
+                    block_is_damaged |= self.get_of(verified, of_tenant, &mut hits, &mut found)?;
+                }
+                verified.is_some_and(|verified| verified.is_damaged)
+            } else {
+                self.scan(&asked, &mut hits, &mut found)?
+            };
         if options.strict && is_damaged && hits.places.contains(&None) {
             // Missing messages might have been where the damage is.
             TenantWalk::new(self.refusing()).step()?;

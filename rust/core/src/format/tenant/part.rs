@@ -79,7 +79,7 @@ fn is_splittable(front: &Front) -> bool {
 }
 
 /// A part that is being planned.
-struct Plan {
+struct PlannedPart {
     range: EntryRange,
     /// Where its blocks begin.
     start: u64,
@@ -87,7 +87,7 @@ struct Plan {
     bytes: u64,
 }
 
-impl Plan {
+impl PlannedPart {
     /// Its length with this entry added.
     fn bytes_with(&self, entry: &Entry) -> u64 {
         let blocks = entry.block_end().saturating_sub(self.start);
@@ -113,7 +113,7 @@ pub(super) fn split(
         _ => target,
     };
     let mut entries = segment.entries();
-    let (mut plans, mut last) = (Vec::<Plan>::new(), None::<(u64, u64, u64)>);
+    let (mut plans, mut last) = (Vec::<PlannedPart>::new(), None::<(u64, u64, u64)>);
     while let Some(entry) = entries.next(&**source)? {
         if entry.block_end() > front.len || !front.in_bounds(entry.offset) {
             return Ok(Vec::new());
@@ -133,7 +133,7 @@ pub(super) fn split(
                 until: entry.end,
             };
             let (start, bytes) = (entry.offset, 0);
-            plans.push(Plan {
+            plans.push(PlannedPart {
                 range,
                 start,
                 bytes,

@@ -6,7 +6,7 @@ use super::block::{BLOCK_HEADER_BYTES, Name};
 use super::front::COUNT_BYTES;
 use super::judge::{self, Fault, GoodPartition, Partition};
 use super::probe::{Decoded, Input};
-use super::reading::{Position, Reach, Reading};
+use super::reading::{Position, ScanState, SearchScope};
 use super::toc::Entry;
 use crate::error::Result;
 
@@ -36,7 +36,7 @@ impl PartitionSearch {
     }
 
     /// Finds the partition that an entry means: at its offset, or after the last good one.
-    pub(super) fn find(&mut self, on: &mut Reading, entry: &Entry) -> Result<Verdict> {
+    pub(super) fn find(&mut self, on: &mut ScanState, entry: &Entry) -> Result<Verdict> {
         let before = on.input.budget;
         let verdict = self.find_anywhere(on, entry)?;
         match verdict {
@@ -49,7 +49,7 @@ impl PartitionSearch {
         Ok(verdict)
     }
 
-    fn find_anywhere(&mut self, on: &mut Reading, entry: &Entry) -> Result<Verdict> {
+    fn find_anywhere(&mut self, on: &mut ScanState, entry: &Entry) -> Result<Verdict> {
         let (front, good_end) = (on.input.front.clone(), end_of(&on.place));
         let id_ascends = || id_ascends(on, entry);
         let placed = judge::partition_place(&front, entry, good_end, id_ascends)?;
@@ -89,10 +89,10 @@ impl PartitionSearch {
     }
 
     /// The partition after the last good one, if an entry that failed at its own offset means that one.
-    fn after_last(&mut self, on: &mut Reading, entry: &Entry) -> Result<Option<GoodPartition>> {
+    fn after_last(&mut self, on: &mut ScanState, entry: &Entry) -> Result<Option<GoodPartition>> {
         let at = end_of(&on.place);
         let tried = on.place.is_limited || entry.offset == at || !on.input.front.in_bounds(at);
-        if tried || on.place.reach == Reach::InPlace || !id_ascends(on, entry)? {
+        if tried || on.place.reach == SearchScope::LockedFile || !id_ascends(on, entry)? {
             return Ok(None);
         }
         Ok(match self.partition_at(on, at)? {
@@ -111,7 +111,7 @@ impl PartitionSearch {
     }
 
     /// Decodes the partition at `at`.
-    fn partition_at(&mut self, on: &mut Reading, at: u64) -> Result<Partition> {
+    fn partition_at(&mut self, on: &mut ScanState, at: u64) -> Result<Partition> {
         if let Some((_, partition)) = self.seen.filter(|seen| seen.0 == at) {
             return Ok(partition);
         }
@@ -131,8 +131,8 @@ fn end_of(place: &Position) -> u64 {
 }
 
 /// Whether the entry's ID is in order.
-fn id_ascends(on: &mut Reading, entry: &Entry) -> Result<bool> {
-    if on.place.reach == Reach::InPlace {
+fn id_ascends(on: &mut ScanState, entry: &Entry) -> Result<bool> {
+    if on.place.reach == SearchScope::LockedFile {
         return Ok(true);
     }
     let last = on.place.last_id();
@@ -152,7 +152,7 @@ fn id_ascends(on: &mut Reading, entry: &Entry) -> Result<bool> {
 }
 
 /// The next entry's offset. After the last entry: the end of the file.
-fn next_offset(on: &mut Reading, entry: &Entry) -> Result<u64> {
+fn next_offset(on: &mut ScanState, entry: &Entry) -> Result<u64> {
     let (source, len) = (&*on.input.source, on.input.front.len);
     if on.input.front.toc_end == Some(entry.end) {
         return Ok(len);

@@ -7,7 +7,7 @@ use super::judge::{Fault, GoodPartition};
 use super::layout::TocEntry;
 use super::partition_search::{PartitionSearch, Verdict};
 use super::probe::{Checks, Decoded};
-use super::reading::Reading;
+use super::reading::ScanState;
 use super::toc::{Entry, V1_ENTRY_BYTES};
 use crate::bug::OrBug;
 use crate::error::Result;
@@ -17,7 +17,7 @@ use crate::walk::indexed::{Note, Notes, Place};
 
 /// A partition whose blocks are being read.
 #[derive(Clone, Debug)]
-pub(super) struct Part {
+pub(super) struct OpenPartition {
     partition: u32,
     /// Where the next block begins, and how many are left from there on.
     pub(super) at: u64,
@@ -28,9 +28,9 @@ pub(super) struct Part {
     cut: Option<u64>,
 }
 
-impl Part {
+impl OpenPartition {
     /// Begins with the blocks of a good partition.
-    pub(super) fn begin(on: &mut Reading, good: GoodPartition) -> Self {
+    pub(super) fn begin(on: &mut ScanState, good: GoodPartition) -> Self {
         on.found.add_partition(good);
         Self {
             partition: good.partition,
@@ -42,13 +42,13 @@ impl Part {
     }
 
     /// Ends the open block, which was emitted up to `end`.
-    pub(super) fn end_block(&mut self, on: &mut Reading, end: u64) {
+    pub(super) fn end_block(&mut self, on: &mut ScanState, end: u64) {
         self.at = end;
         on.ranges.cover(end, Kind::Block, None, Origin::None);
     }
 
     /// Advances to the next block. `false` if there is none.
-    pub(super) fn advance(&mut self, on: &mut Reading) -> Result<bool> {
+    pub(super) fn advance(&mut self, on: &mut ScanState) -> Result<bool> {
         if self.left == 0 {
             self.finish(on)?;
             return Ok(false);
@@ -92,7 +92,7 @@ impl Part {
     }
 
     /// Commits what is after its blocks.
-    fn finish(&self, on: &mut Reading) -> Result<()> {
+    fn finish(&self, on: &mut ScanState) -> Result<()> {
         if self.at != self.end {
             return Err(on.input.changed());
         }
@@ -125,7 +125,11 @@ pub(super) struct Partitions {
 
 impl Partitions {
     /// Advances by an entry. Sets `part` to the partition whose blocks come next.
-    pub(super) fn advance(&mut self, on: &mut Reading, part: &mut Option<Part>) -> Result<Advance> {
+    pub(super) fn advance(
+        &mut self,
+        on: &mut ScanState,
+        part: &mut Option<OpenPartition>,
+    ) -> Result<Advance> {
         let len = on.input.front.len;
         let Some(entry) = on.peek()?.cloned() else {
             self.close_gap(on, len)?;
@@ -156,17 +160,22 @@ impl Partitions {
     }
 
     /// Commits a good partition.
-    fn commit(&mut self, on: &mut Reading, good: GoodPartition) -> Result<Part> {
+    fn commit(&mut self, on: &mut ScanState, good: GoodPartition) -> Result<OpenPartition> {
         self.close_gap(on, good.at)?;
         let header = good.at + COUNT_BYTES;
         on.ranges.cover(header, Kind::Header, None, Origin::None);
         let place = &mut on.place;
         self.search.go_past(place, good.end, good.partition);
-        Ok(Part::begin(on, good))
+        Ok(OpenPartition::begin(on, good))
     }
 
     /// Rule 25: commits the whole tenants of the partition that the file was cut in. Its entry is at `toc_at`.
-    fn commit_cut(&mut self, on: &mut Reading, toc_at: u64, good: GoodPartition) -> Result<Part> {
+    fn commit_cut(
+        &mut self,
+        on: &mut ScanState,
+        toc_at: u64,
+        good: GoodPartition,
+    ) -> Result<OpenPartition> {
         let len = on.input.front.len;
         self.close_gap(on, good.at)?;
         // If no byte is left of the missing tenants, their number must show the damage.
@@ -178,14 +187,14 @@ impl Partitions {
         on.ranges
             .cover(header, kind, cause, Origin::Tenants(tenants));
         self.search.go_past(&mut on.place, len, good.partition);
-        Ok(Part {
+        Ok(OpenPartition {
             cut: Some(toc_at),
-            ..Part::begin(on, good)
+            ..OpenPartition::begin(on, good)
         })
     }
 
     /// Handles a failed entry: its cause becomes the cause of the gap that it is in, or it is marked itself.
-    fn fail(&mut self, on: &mut Reading, entry: &Entry, fault: Fault) -> Result<()> {
+    fn fail(&mut self, on: &mut ScanState, entry: &Entry, fault: Fault) -> Result<()> {
         let cause = fault.cause();
         self.gap.first.get_or_insert((cause, entry.at));
         let outside = !on.input.front.in_bounds(entry.offset)
@@ -202,7 +211,7 @@ impl Partitions {
     }
 
     /// Ends the gap from the last good partition to `end`, where the next one begins.
-    fn close_gap(&mut self, on: &mut Reading, end: u64) -> Result<()> {
+    fn close_gap(&mut self, on: &mut ScanState, end: u64) -> Result<()> {
         let gap = std::mem::take(&mut self.gap);
         let at_end = end == on.input.front.len;
         let (cause, origin) = match gap.first {

@@ -8,8 +8,8 @@ use super::front::{COUNT_BYTES, Front};
 use super::judge::Fault;
 use super::listed::Listed;
 use super::partition_search::{self, PartitionSearch};
-use super::partitions::{Part, Partitions};
-use super::reading::{Reach, Reading};
+use super::partitions::{OpenPartition, Partitions};
+use super::reading::{ScanState, SearchScope};
 use super::toc::Entry;
 use super::unlisted::Unlisted;
 use crate::error::Result;
@@ -32,7 +32,11 @@ pub(super) enum Pruning {
 
 impl Pruned {
     /// Advances by an entry. Sets `part` to the partition whose blocks come next.
-    pub(super) fn advance(&mut self, on: &mut Reading, part: &mut Option<Part>) -> Result<Pruning> {
+    pub(super) fn advance(
+        &mut self,
+        on: &mut ScanState,
+        part: &mut Option<OpenPartition>,
+    ) -> Result<Pruning> {
         let source = &*on.input.source;
         let Some(entry) = on.place.table.entries.peek(source)? else {
             return Ok(Pruning::Advance(Advance::End));
@@ -64,9 +68,9 @@ impl Pruned {
     /// Commits what the entry names.
     fn find(
         &mut self,
-        on: &mut Reading,
+        on: &mut ScanState,
         entry: &Entry,
-        part: &mut Option<Part>,
+        part: &mut Option<OpenPartition>,
     ) -> Result<std::result::Result<Advance, Fault>> {
         match self {
             Self::Blocks(search) => {
@@ -94,7 +98,7 @@ impl Pruned {
                 on.ranges.skip_to(good.at);
                 let header = good.at + COUNT_BYTES;
                 on.ranges.cover(header, Kind::Header, None, Origin::None);
-                *part = Some(Part::begin(on, good));
+                *part = Some(OpenPartition::begin(on, good));
                 search.go_past(&mut on.place, good.end, entry.partition);
             }
         }
@@ -119,19 +123,21 @@ pub(super) enum Course {
 
 impl Course {
     /// The scan of a file with this front, of which everything up to `at` is committed.
-    pub(super) fn of(front: &Front, reach: Reach, at: u64) -> Self {
+    pub(super) fn of(front: &Front, reach: SearchScope, at: u64) -> Self {
         let is_v1 = front.version == VERSION_1;
         match reach {
             _ if front.refused => Self::Refused,
-            Reach::InPlace if is_v1 => Self::Pruned(Pruned::Partitions(Default::default())),
-            Reach::InPlace => Self::Pruned(Pruned::Blocks(BlockSearch::default())),
-            Reach::AfterLast if is_v1 => Self::Partitions(Partitions::default()),
-            Reach::AfterLast if front.is_sound() => Self::Listed(Listed {
+            SearchScope::LockedFile if is_v1 => {
+                Self::Pruned(Pruned::Partitions(Default::default()))
+            }
+            SearchScope::LockedFile => Self::Pruned(Pruned::Blocks(BlockSearch::default())),
+            SearchScope::AfterLast if is_v1 => Self::Partitions(Partitions::default()),
+            SearchScope::AfterLast if front.is_sound() => Self::Listed(Listed {
                 search: BlockSearch::default(),
                 claims: Claims::new(at, front.len),
                 progress: None,
             }),
-            Reach::AfterLast => Self::Unlisted(Unlisted::new(front.toc_end, front.len)),
+            SearchScope::AfterLast => Self::Unlisted(Unlisted::new(front.toc_end, front.len)),
         }
     }
 }

@@ -7,7 +7,7 @@ use super::claims::Origin;
 use super::emit::{Emitter, Open};
 use super::layout::TocEntry;
 use super::probe::{Checks, Input};
-use super::rows::{Found, GoodBlock};
+use super::rows::{GoodBlock, StepFindings};
 use super::toc::{Entry, Table};
 use crate::error::Result;
 use crate::ledger::Cause;
@@ -15,16 +15,16 @@ use crate::walk::indexed::Ranges;
 
 /// Where blocks and partitions are searched for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Reach {
+pub(super) enum SearchScope {
     /// At their entries' offsets, regardless of what is before.
-    InPlace,
+    LockedFile,
     /// Also after the last good one.
     AfterLast,
 }
 
 pub(super) struct Position {
     pub(super) table: Table,
-    pub(super) reach: Reach,
+    pub(super) reach: SearchScope,
     /// Where the last good block (version 1: partition) ends. Before the first: where the number of partitions
     /// ends, if known.
     pub(super) end: Option<u64>,
@@ -35,7 +35,7 @@ pub(super) struct Position {
 }
 
 impl Position {
-    pub(super) const fn new(table: Table, reach: Reach, end: Option<u64>) -> Self {
+    pub(super) const fn new(table: Table, reach: SearchScope, end: Option<u64>) -> Self {
         Self {
             table,
             reach,
@@ -49,7 +49,7 @@ impl Position {
     /// not matter.
     pub(super) fn go_past(&mut self, end: u64, last: (u32, Name)) {
         self.end = Some(end);
-        if self.reach == Reach::AfterLast {
+        if self.reach == SearchScope::AfterLast {
             self.last = Some(last);
         }
     }
@@ -65,20 +65,20 @@ impl Position {
     }
 }
 
-pub(super) struct Reading {
+pub(super) struct ScanState {
     pub(super) input: Input,
     pub(super) place: Position,
     pub(super) emitter: Emitter,
-    pub(super) found: Found,
+    pub(super) found: StepFindings,
     pub(super) ranges: Ranges<Origin>,
 }
 
-impl Reading {
+impl ScanState {
     /// Creates the state before anything is read. The first range of the data begins at `at`.
     pub(super) fn new(input: Input, place: Position, at: u64) -> Self {
         Self {
             emitter: Emitter::new(&input.options.filter),
-            found: Found::default(),
+            found: StepFindings::default(),
             ranges: Ranges::new(input.front.fields(), at),
             place,
             input,

@@ -8,7 +8,7 @@ use super::judge::GoodPartition;
 use super::layout::TocEntry;
 use super::probe::Input;
 use crate::limits::LIMITS;
-use crate::own::Own;
+use crate::private::Sealed;
 use crate::record::{ColumnBuffer, Rows, Value};
 use crate::text::escape;
 
@@ -82,7 +82,7 @@ impl TenantRows<'_> {
     }
 }
 
-impl Own for TenantRows<'_> {}
+impl Sealed for TenantRows<'_> {}
 
 impl Rows for TenantRows<'_> {
     fn len(&self) -> usize {
@@ -138,7 +138,7 @@ pub(super) struct GoodBlock {
 }
 
 #[derive(Debug, Default)]
-pub(super) struct Found {
+pub(super) struct StepFindings {
     pub(super) messages: Vec<Message>,
     pub(super) tenants: Vec<Tenant>,
     good: Vec<GoodBlock>,
@@ -149,7 +149,7 @@ pub(super) struct Found {
     pub(super) is_silent: bool,
 }
 
-impl Found {
+impl StepFindings {
     pub(super) fn clear(&mut self) {
         self.messages.clear();
         self.tenants.clear();

@@ -199,7 +199,7 @@ impl Spilled {
     /// Merges the groups of the runs from this one on.
     fn merge_from(&self, first: usize) -> Result<Merge<'_>> {
         let runs = self.runs.iter().skip(first);
-        let inputs = runs.map(|(_, run)| Input::new(From::Run(run, 0, Window::default())));
+        let inputs = runs.map(|(_, run)| SortedRun::new(From::Run(run, 0, Window::default())));
         Ok(Merge {
             inputs: inputs.collect::<Result<_>>()?,
             current: None,
@@ -212,7 +212,7 @@ impl Spilled {
     pub(super) fn merge<'a>(&'a self, memory: &'a Memory) -> Result<Merge<'a>> {
         let mut merge = self.merge_from(0)?;
         let groups = From::Memory(Box::new(memory.groups()), &[]);
-        merge.inputs.push(Input::new(groups)?);
+        merge.inputs.push(SortedRun::new(groups)?);
         merge.is_complete = true;
         Ok(merge)
     }
@@ -242,7 +242,7 @@ const HEAD_BYTES: usize = 29;
 type Head = (u32, u32, u32, u8, u64, u64);
 
 /// One of the sorted inputs of a merge, at one of its groups.
-struct Input<'a> {
+struct SortedRun<'a> {
     head: Option<Group>,
     from: From<'a>,
 }
@@ -254,7 +254,7 @@ enum From<'a> {
     Memory(Box<dyn Iterator<Item = (Group, &'a [u8])> + 'a>, &'a [u8]),
 }
 
-impl<'a> Input<'a> {
+impl<'a> SortedRun<'a> {
     fn new(from: From<'a>) -> Result<Self> {
         let mut input = Self { head: None, from };
         input.advance()?;
@@ -299,7 +299,7 @@ impl<'a> Input<'a> {
 
 /// Groups of several sorted inputs, joined and ascending.
 pub(super) struct Merge<'a> {
-    inputs: Vec<Input<'a>>,
+    inputs: Vec<SortedRun<'a>>,
     /// The group that is next to be copied or skipped.
     current: Option<Group>,
     interrupt: Option<&'a Interrupt>,

@@ -9,7 +9,7 @@ use super::claims::Origin;
 use super::front::COUNT_BYTES;
 use super::layout::TocEntry;
 use super::probe::{FAR_COST, Input, MOST_TENANT_BYTES};
-use super::reading::Reading;
+use super::reading::ScanState;
 use super::toc::{Entry, TOC_START, V2_ENTRY_BYTES};
 use crate::error::Result;
 use crate::ledger::{Cause, Kind};
@@ -60,7 +60,7 @@ impl Unlisted {
         }
     }
 
-    pub(super) fn advance(&mut self, on: &mut Reading) -> Result<Advance> {
+    pub(super) fn advance(&mut self, on: &mut ScanState) -> Result<Advance> {
         if on.place.is_limited {
             end(on);
             return Ok(Advance::End);
@@ -81,7 +81,7 @@ impl Unlisted {
     }
 
     /// Tries the entry as it is at this place, by (a) to (d).
-    fn try_stated(&mut self, on: &mut Reading) -> Result<Option<Advance>> {
+    fn try_stated(&mut self, on: &mut ScanState) -> Result<Option<Advance>> {
         let limit = self.own_limit(&on.input);
         let stated = fields_at(&mut on.input, self.at, None, limit)?;
         let Some(fields) = stated else {
@@ -102,7 +102,7 @@ impl Unlisted {
     }
 
     /// Tries the entry at this place with tenant IDs of other lengths, from this one on, by (a) and (b).
-    fn try_lengths(&mut self, on: &mut Reading, from: u32) -> Result<Option<Advance>> {
+    fn try_lengths(&mut self, on: &mut ScanState, from: u32) -> Result<Option<Advance>> {
         let limit = self.own_limit(&on.input);
         for length in from..=MOST_TENANT_BYTES {
             poll(on, length.into())?;
@@ -126,7 +126,7 @@ impl Unlisted {
     }
 
     /// Tries the entries as they are at the places from this one on, by (a) and (b).
-    fn try_later(&mut self, on: &mut Reading, from: u64) -> Result<Option<Advance>> {
+    fn try_later(&mut self, on: &mut ScanState, from: u64) -> Result<Option<Advance>> {
         for at in from..self.limit {
             poll(on, at)?;
             let before = on.input.budget;
@@ -159,7 +159,7 @@ impl Unlisted {
     }
 
     /// How entries after this place are searched for, if at all.
-    fn after(&self, on: &Reading) -> Trial {
+    fn after(&self, on: &ScanState) -> Trial {
         let is_lost = on.input.front.toc_end.is_none() && on.place.last.is_none();
         if self.searched_in_vain || is_lost {
             return Trial::Nothing;
@@ -168,7 +168,7 @@ impl Unlisted {
     }
 
     /// Continues where the entry at this place ends, in which nothing was found. `false` if it does not fit.
-    fn pass(&mut self, on: &mut Reading) -> Result<bool> {
+    fn pass(&mut self, on: &mut ScanState) -> Result<bool> {
         let Some(fields) = fields_at(&mut on.input, self.at, None, self.limit)? else {
             return Ok(false);
         };
@@ -190,7 +190,12 @@ impl Unlisted {
     }
 
     /// Commits the good block that an entry names. `None` if there is none.
-    fn find(&mut self, on: &mut Reading, entry: &Entry, places: Places) -> Result<Option<Advance>> {
+    fn find(
+        &mut self,
+        on: &mut ScanState,
+        entry: &Entry,
+        places: Places,
+    ) -> Result<Option<Advance>> {
         Ok(match self.search.find(on, entry, 0, places)? {
             Verdict::Good(good) => {
                 self.commit_block(on, entry, good)?;
@@ -202,7 +207,7 @@ impl Unlisted {
     }
 
     /// Commits a good block, and continues after the entry that it proves.
-    fn commit_block(&mut self, on: &mut Reading, entry: &Entry, good: Good) -> Result<()> {
+    fn commit_block(&mut self, on: &mut ScanState, entry: &Entry, good: Good) -> Result<()> {
         let (kind, cause) = match &on.place.last {
             None => {
                 self.limit = good.at;
@@ -255,12 +260,12 @@ fn entry_of(input: &mut Input, at: u64, fields: &TocEntry) -> Result<Entry> {
 }
 
 /// Whether the block would be after the last good one, by its entry's offset.
-fn is_after_last(on: &Reading, fields: &TocEntry) -> bool {
+fn is_after_last(on: &ScanState, fields: &TocEntry) -> bool {
     fields.offset >= on.place.good_end()
 }
 
 /// Whether at the entry's offset there can be a block whose tenant ID is as long as the entry's.
-fn has_length(on: &mut Reading, fields: &TocEntry) -> Result<bool> {
+fn has_length(on: &mut ScanState, fields: &TocEntry) -> Result<bool> {
     let (front, len) = (&on.input.front, u64::from(fields.tenant_len));
     let end = fields.offset.checked_add(BLOCK_HEADER_BYTES + len);
     let is_within = front.in_bounds(fields.offset) && end.is_some_and(|end| end <= front.len);
@@ -270,28 +275,28 @@ fn has_length(on: &mut Reading, fields: &TocEntry) -> Result<bool> {
 }
 
 /// Whether the tenant ID there, of that length, equals the entry's.
-fn has_tenant(on: &mut Reading, entry: &Entry) -> Result<bool> {
+fn has_tenant(on: &mut ScanState, entry: &Entry) -> Result<bool> {
     let found_at = entry.offset + BLOCK_HEADER_BYTES;
     let found = on.input.name_at(found_at, entry.tenant.len)?;
     Ok(entry.tenant.compare(&*on.input.source, &found)? == Ordering::Equal)
 }
 
 /// Charges this many bytes. `false` if they are not left: then the search ends.
-fn spend(on: &mut Reading, bytes: u64) -> bool {
+fn spend(on: &mut ScanState, bytes: u64) -> bool {
     let affords = on.affords(bytes);
     on.input.budget.spend(bytes);
     affords
 }
 
 /// Restores the budget if the step ends before the result is known, because the search will be repeated.
-fn again_if_full(on: &mut Reading, found: Option<Advance>, before: Budget) -> Option<Advance> {
+fn again_if_full(on: &mut ScanState, found: Option<Advance>, before: Budget) -> Option<Advance> {
     if found == Some(Advance::Full) {
         on.input.budget.take_back(before);
     }
     found
 }
 
-fn poll(on: &Reading, trial: u64) -> Result<()> {
+fn poll(on: &ScanState, trial: u64) -> Result<()> {
     match trial.is_multiple_of(POLL_TRIALS) {
         true => on.input.options.poll(),
         false => Ok(()),
@@ -299,7 +304,7 @@ fn poll(on: &Reading, trial: u64) -> Result<()> {
 }
 
 /// Ends the data after the last good block.
-fn end(on: &mut Reading) {
+fn end(on: &mut ScanState) {
     let broken = on.input.front.broken;
     let (kind, cause) = if on.place.is_limited {
         (Kind::Corrupt, Some(Cause::SearchLimit))

@@ -17,7 +17,7 @@ use crate::walk::{Step, Walk};
 
 /// What a scan through a whole file verified.
 #[derive(Debug)]
-pub(super) struct Verified {
+pub(super) struct VerifiedBlocks {
     /// The entries that would describe the units. They ascend by partition and tenant. Version 1: without tenants.
     units: Vec<Entry>,
     is_v1: bool,
@@ -25,7 +25,7 @@ pub(super) struct Verified {
     pub(super) is_damaged: bool,
 }
 
-impl Verified {
+impl VerifiedBlocks {
     /// Scans a file past all damage.
     pub(super) fn scan(segment: &Segment) -> Result<Self> {
         let mut verified = Self {

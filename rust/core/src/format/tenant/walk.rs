@@ -9,11 +9,11 @@ use super::explain::{explain, explain_entry};
 use super::front::{COUNT_BYTES, Front, Segment};
 use super::judge::GoodPartition;
 use super::part::{self, EntryRange, Progress};
-use super::partitions::Part;
+use super::partitions::OpenPartition;
 use super::probe::{Input, tenant_of};
 use super::pruned::{Course, Pruning};
-use super::reading::{Position, Reach, Reading};
-use super::rows::{Found, TenantRows};
+use super::reading::{Position, ScanState, SearchScope};
+use super::rows::{StepFindings, TenantRows};
 use super::toc::{Entry, TOC_START};
 use crate::bug::OrBug;
 use crate::error::{Damage, Error, Result};
@@ -29,10 +29,10 @@ use crate::walk::{Advance, Begin, Driver, Options, Scan, cannot_resume};
 const POLL_ENTRIES: u64 = 1 << 10;
 
 pub(super) struct TenantScan {
-    on: Reading,
+    on: ScanState,
     course: Course,
     /// The partition of version 1 whose blocks are being read.
-    part: Option<Part>,
+    part: Option<OpenPartition>,
     /// Whether it began within the file, and knows nothing of what is before.
     is_partial: bool,
     /// Set if it only raises the file's first damage, which is stored here once it is known.
@@ -63,7 +63,7 @@ impl TenantScan {
     fn new(input: Input, place: Position, at: u64) -> Self {
         Self {
             course: Course::of(&input.front, place.reach, at),
-            on: Reading::new(input, place, at),
+            on: ScanState::new(input, place, at),
             part: None,
             is_partial: false,
             refusal: None,
@@ -71,7 +71,7 @@ impl TenantScan {
     }
 
     /// Begins before the `left` entries from the one at `entry` on. No block is known yet.
-    fn at(input: Input, reach: Reach, (entry, left): (u64, u64)) -> Self {
+    fn at(input: Input, reach: SearchScope, (entry, left): (u64, u64)) -> Self {
         let data_start = input.front.toc_end.map(|end| end + COUNT_BYTES);
         let (table, at) = (input.table(entry, left, None), input.front.end());
         let mut scan = Self::new(input, Position::new(table, reach, data_start), at);
@@ -82,14 +82,14 @@ impl TenantScan {
     /// A scan through the whole file.
     pub(super) fn begin(segment: &Segment) -> Self {
         let place = (TOC_START, segment.front.entries);
-        Self::at(Input::new(segment), Reach::AfterLast, place)
+        Self::at(Input::new(segment), SearchScope::AfterLast, place)
     }
 
     /// A scan of only the blocks that match, by a table of contents that [leads](Front::leads_directly) to them:
     /// the whole table, or a number of entries from one on. Its ledger covers these blocks and the front.
     pub(super) fn prune(segment: &Segment, place: Option<(u64, u64)>) -> Self {
         let place = place.unwrap_or((TOC_START, segment.front.entries));
-        let mut scan = Self::at(Input::new(segment), Reach::InPlace, place);
+        let mut scan = Self::at(Input::new(segment), SearchScope::LockedFile, place);
         if segment.options.strict && scan.on.ranges.first_damage().is_some() {
             scan.on.ranges.leave_front();
         }
@@ -99,7 +99,7 @@ impl TenantScan {
     /// A scan of only the unit that this entry describes, which a scan through the file [verified]: a block, or a
     /// partition of version 1. Its ledger covers this unit.
     ///
-    /// [verified]: super::verified::Verified
+    /// [verified]: super::verified::VerifiedBlocks
     pub(super) fn of_unit(segment: &Segment, unit: &Entry) -> Self {
         let mut scan = Self::prune(segment, Some((unit.at, 0)));
         let on = &mut scan.on;
@@ -117,7 +117,7 @@ impl TenantScan {
             tenants: unit.messages,
             end,
         };
-        scan.part = Some(Part::begin(on, good));
+        scan.part = Some(OpenPartition::begin(on, good));
         scan
     }
 
@@ -153,7 +153,7 @@ impl TenantScan {
                 }
                 let input = Input::new(segment);
                 let (table, at) = (input.table(at, left, before), entry.offset);
-                let place = Position::new(table, Reach::AfterLast, Some(at));
+                let place = Position::new(table, SearchScope::AfterLast, Some(at));
                 let mut scan = Self::new(input, place, at);
                 scan.begin_within(at, offset);
                 return Ok(scan);
@@ -214,7 +214,7 @@ impl TenantScan {
     /// Begins at a part.
     fn in_part(input: Input, range: EntryRange) -> Result<TenantWalk> {
         range.check(&*input.source, &input.front)?;
-        let (reach, entries) = (Reach::AfterLast, input.front.entries);
+        let (reach, entries) = (SearchScope::AfterLast, input.front.entries);
         let Some(before) = range.before else {
             let mut scan = Self::at(input, reach, (TOC_START, entries));
             let end = scan.on.input.front.end();
@@ -249,7 +249,7 @@ impl TenantScan {
     }
 
     /// The findings of the last step.
-    pub(super) const fn found(&self) -> &Found {
+    pub(super) const fn found(&self) -> &StepFindings {
         &self.on.found
     }
 

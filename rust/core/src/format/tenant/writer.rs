@@ -202,7 +202,7 @@ impl Writer {
     }
 
     /// Plans the table of contents. Of temporary files this reads only the headers of groups.
-    fn plan(&self) -> Result<Plan> {
+    fn plan(&self) -> Result<Layout> {
         let (mut partitions, mut blocks, mut tenants_bytes) = (0_u32, 0_u32, 0_u64);
         let mut merge = self.spilled.merge(&self.memory)?;
         let mut last = None;
@@ -226,7 +226,7 @@ impl Writer {
             VERSION_1 => V1_ENTRY_BYTES * u64::from(partitions),
             _ => V2_ENTRY_BYTES * u64::from(blocks) + tenants_bytes + COUNT_BYTES,
         };
-        Ok(Plan {
+        Ok(Layout {
             partitions,
             blocks,
             toc_bytes,
@@ -234,7 +234,7 @@ impl Writer {
     }
 }
 
-struct Plan {
+struct Layout {
     partitions: u32,
     blocks: u32,
     /// From the first entry on, including the CRC-32.

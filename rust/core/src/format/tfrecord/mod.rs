@@ -19,7 +19,7 @@ use std::path::Path;
 use layout::{HEADER_BYTES, encode, header};
 use walk::TfRecordWalk;
 
-use crate::engine::append::Appended;
+use crate::engine::append::AppendedFile;
 use crate::engine::{Format, Likelihood, WalkingLookup, append};
 use crate::error::{Finding, Result};
 use crate::ledger::{Kind, Span};
@@ -60,7 +60,7 @@ pub(crate) static FORMAT: Format = Format {
     index: None,
     lookup: |source, options| Ok(Box::new(WalkingLookup::new(&FORMAT, source, options))),
     create: |path, options| {
-        let writer = Appended::open(&FORMAT, path, options, TfRecordWalk::open, encode)?;
+        let writer = AppendedFile::open(&FORMAT, path, options, TfRecordWalk::open, encode)?;
         Ok(Box::new(writer))
     },
     unfinished: Some(is_unfinished),

@@ -9,7 +9,7 @@ use crate::cursor::Cursor;
 use crate::error::{Error, Finding, Result};
 use crate::ledger::{Cause, Fate};
 use crate::limits::LIMITS;
-use crate::own::Own;
+use crate::private::Sealed;
 use crate::record::{Checked, Rows, Value};
 use crate::saturating::saturating_usize;
 use crate::source::{Source, Window};
@@ -224,7 +224,7 @@ pub(crate) struct TfRecordRows<'a> {
     records: &'a [(u64, u64)],
 }
 
-impl Own for TfRecordRows<'_> {}
+impl Sealed for TfRecordRows<'_> {}
 
 #[allow(
     clippy::indexing_slicing,

@@ -25,7 +25,7 @@ impl Neighbour {
 }
 
 /// The records before and after a range.
-pub(super) type Around = (Option<Neighbour>, Option<Neighbour>);
+pub(super) type Layered = (Option<Neighbour>, Option<Neighbour>);
 
 /// The sound records before and after each of these ranges, which are in file order. Reads up to the record after the
 /// last range.
@@ -34,10 +34,10 @@ pub(super) fn around(
     options: &Options,
     spans: &[Span],
     mut progress: impl FnMut(u64) -> Result<()>,
-) -> Result<Vec<Around>> {
+) -> Result<Vec<Layered>> {
     let format = options.format.or_bug("a format that is known by now")?;
     let places = format.identifying_places(options.dialect);
-    let mut found: Vec<Around> = vec![(None, None); spans.len()];
+    let mut found: Vec<Layered> = vec![(None, None); spans.len()];
     let mut walk = open(source.clone(), options, Start::Beginning)?;
     // Records come in file order, so the ranges before this one are complete.
     let mut settled = 0;

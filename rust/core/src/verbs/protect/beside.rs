@@ -6,7 +6,7 @@ use std::path::Path;
 use super::find_sidecar;
 use crate::disk::DiskRef;
 use crate::error::{Error, Result};
-use crate::output::InPlace;
+use crate::output::LockedFile;
 use crate::source::FileSource;
 use crate::walk::Options;
 
@@ -39,8 +39,8 @@ pub(in crate::verbs) fn to_read(disk: &DiskRef, sidecar: &Path) -> Result<Option
 ///
 /// # Errors
 /// As [`open_sidecar`]; also if it may not be written, or if another writer has it open.
-pub(in crate::verbs) fn to_write(disk: &DiskRef, sidecar: &Path) -> Result<Option<InPlace>> {
-    InPlace::open(disk, sidecar).map_err(|error| match to_read(disk, sidecar) {
+pub(in crate::verbs) fn to_write(disk: &DiskRef, sidecar: &Path) -> Result<Option<LockedFile>> {
+    LockedFile::open(disk, sidecar).map_err(|error| match to_read(disk, sidecar) {
         Err(reason) => reason,
         Ok(_) => error,
     })

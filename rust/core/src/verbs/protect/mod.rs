@@ -11,13 +11,13 @@ use serde::{Deserialize, Serialize};
 
 use super::Report;
 use super::paths::{led_to, refuse_same, suffixed};
-use super::stages::{Stages, Watched};
+use super::stages::{CountingSource, Stages};
 use crate::bug::OrBug;
 use crate::cause::Cause;
 use crate::disk::DiskRef;
 use crate::error::{Error, Finding, Result};
 use crate::os_paths as paths;
-use crate::output::InPlace;
+use crate::output::LockedFile;
 use crate::parity::{self, Coverage, Extended, Files, Parameters, Refusal, Set};
 use crate::setters::setters;
 use crate::source::{FileSource, Source, Unchanged};
@@ -26,7 +26,7 @@ use crate::words::words;
 pub use beside::open_sidecar;
 pub(super) use beside::{to_read, to_write};
 use sidecar::Assembly;
-use verified::Verified;
+use verified::VerifiedFile;
 
 /// The suffix of a sidecar after the name of its file.
 pub(super) const SUFFIX: &str = ".par";
@@ -168,12 +168,12 @@ pub fn protect(
         _ => None,
     };
     let tell = |done| stages.tell(done);
-    let verified = Verified::verify(&file, options, protection, coverage.as_ref(), tell)?;
+    let verified = VerifiedFile::verify(&file, options, protection, coverage.as_ref(), tell)?;
     stages.next();
     let mut job = Job {
         disk,
         path,
-        file: Watched::new(&*file, options),
+        file: CountingSource::new(&*file, options),
         sidecar: &sidecar,
         protection,
         stages: &mut stages,
@@ -191,7 +191,7 @@ pub fn protect(
 struct Job<'a, 'b> {
     disk: &'a DiskRef,
     path: &'a Path,
-    file: Watched<'a>,
+    file: CountingSource<'a>,
     sidecar: &'a Path,
     protection: &'a Protection,
     stages: &'a mut Stages<'b>,
@@ -199,9 +199,9 @@ struct Job<'a, 'b> {
 
 impl Job<'_, '_> {
     /// Writes a new sidecar, in place of `old` if there is one.
-    fn create(&mut self, old: Option<&InPlace>, end: u64) -> Result<Protected> {
+    fn create(&mut self, old: Option<&LockedFile>, end: u64) -> Result<Protected> {
         let parameters = self.protection.parameters.unwrap_or(Parameters::DEFAULT);
-        let path = old.map_or(self.sidecar, InPlace::path);
+        let path = old.map_or(self.sidecar, LockedFile::path);
         let mut assembly = Assembly::anew(self.disk, self.path, path, old)?;
         let (file, stages) = (&self.file, &mut *self.stages);
         parity::protect(file, end, Set::random(parameters), &mut |bytes| {
@@ -213,7 +213,7 @@ impl Job<'_, '_> {
     }
 
     /// Extends a sidecar that is not empty.
-    fn extend(&mut self, mut old: InPlace, end: u64) -> Result<Protected> {
+    fn extend(&mut self, mut old: LockedFile, end: u64) -> Result<Protected> {
         let mut healed = false;
         loop {
             let source = old.source()?;
@@ -262,7 +262,7 @@ impl Job<'_, '_> {
     }
 
     /// Repairs a sidecar whose file is proven.
-    fn heal(&self, old: &InPlace, files: Files<'_>) -> Result<()> {
+    fn heal(&self, old: &LockedFile, files: Files<'_>) -> Result<()> {
         let mut assembly = Assembly::anew(self.disk, self.path, old.path(), Some(old))?;
         parity::repair(files, parity::Options::default(), &mut |change| {
             assembly.add(change)

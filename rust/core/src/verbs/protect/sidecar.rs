@@ -8,7 +8,7 @@ use crate::bug::OrBug;
 use crate::disk::{DiskRef, Handle};
 use crate::engine::each_piece;
 use crate::error::{Error, Result};
-use crate::output::{InPlace, NewFile};
+use crate::output::{LockedFile, NewFile};
 use crate::parity::Change;
 use crate::source::FileSource;
 use crate::walk::Options;
@@ -22,7 +22,7 @@ pub(in crate::verbs) struct Assembly<'a> {
     /// The file that is covered.
     file: &'a Path,
     path: &'a Path,
-    old: Option<&'a InPlace>,
+    old: Option<&'a LockedFile>,
     /// The length of the old one.
     old_bytes: u64,
     /// The ranges of the old one that stay, as long as nothing is written.
@@ -36,7 +36,7 @@ enum Output<'a> {
         out: BufWriter<Handle>,
         old: Option<Box<FileSource>>,
     },
-    Appended(Appended<'a>),
+    AppendedFrames(AppendedFrames<'a>),
 }
 
 impl<'a> Assembly<'a> {
@@ -48,7 +48,7 @@ impl<'a> Assembly<'a> {
         disk: &'a DiskRef,
         file: &'a Path,
         path: &'a Path,
-        old: Option<&'a InPlace>,
+        old: Option<&'a LockedFile>,
     ) -> Result<Self> {
         let mut assembly = Self {
             disk,
@@ -67,7 +67,7 @@ impl<'a> Assembly<'a> {
     ///
     /// # Errors
     /// [`Error::Io`].
-    pub(super) fn of(disk: &'a DiskRef, file: &'a Path, old: &'a InPlace) -> Result<Self> {
+    pub(super) fn of(disk: &'a DiskRef, file: &'a Path, old: &'a LockedFile) -> Result<Self> {
         Ok(Self {
             disk,
             file,
@@ -85,7 +85,7 @@ impl<'a> Assembly<'a> {
         Ok(Output::New {
             file,
             out,
-            old: self.old.map(InPlace::source).transpose()?.map(Box::new),
+            old: self.old.map(LockedFile::source).transpose()?.map(Box::new),
         })
     }
 
@@ -116,7 +116,11 @@ impl<'a> Assembly<'a> {
     /// Begins to write, with what stays of the old one.
     fn begin(&self) -> Result<Output<'a>> {
         if let (Some(old), Some(end)) = (self.old, self.stays_up_to()) {
-            return Ok(Output::Appended(Appended::begin(old, end, self.old_bytes)?));
+            return Ok(Output::AppendedFrames(AppendedFrames::begin(
+                old,
+                end,
+                self.old_bytes,
+            )?));
         }
         let mut output = self.new_file()?;
         for (start, end) in &self.kept {
@@ -158,7 +162,7 @@ impl<'a> Assembly<'a> {
                     _ => SidecarChange::Rewritten,
                 })
             }
-            Some(Output::Appended(appended)) => {
+            Some(Output::AppendedFrames(appended)) => {
                 appended.finish()?;
                 Ok(SidecarChange::Extended)
             }
@@ -182,9 +186,9 @@ impl Output<'_> {
                     written.map_err(|error| unwritten(file.path(), error))
                 })
             }
-            (Self::Appended(appended), Change::Head(bytes)) => appended.add_head(bytes),
-            (Self::Appended(appended), Change::New(bytes)) => appended.add(bytes),
-            (Self::Appended(_), Change::Kept { .. }) => {
+            (Self::AppendedFrames(appended), Change::Head(bytes)) => appended.add_head(bytes),
+            (Self::AppendedFrames(appended), Change::New(bytes)) => appended.add(bytes),
+            (Self::AppendedFrames(_), Change::Kept { .. }) => {
                 None.or_bug("what stays before what is new")
             }
         }
@@ -198,8 +202,8 @@ fn unwritten(path: &Path, error: std::io::Error) -> Error {
 
 /// Frames that are appended. Their heads are zeros until everything else is synced, so after a loss of power there are
 /// complete frames and then a torn tail.
-struct Appended<'a> {
-    file: &'a InPlace,
+struct AppendedFrames<'a> {
+    file: &'a LockedFile,
     /// The length without what is not certain yet; `None` if all is.
     certain: Option<u64>,
     /// Bytes that are not written yet, and where they belong.
@@ -209,8 +213,8 @@ struct Appended<'a> {
     heads: Vec<(u64, Vec<u8>)>,
 }
 
-impl<'a> Appended<'a> {
-    fn begin(file: &'a InPlace, start: u64, old_bytes: u64) -> Result<Self> {
+impl<'a> AppendedFrames<'a> {
+    fn begin(file: &'a LockedFile, start: u64, old_bytes: u64) -> Result<Self> {
         if start < old_bytes {
             file.set_len(start)?;
         }
@@ -269,7 +273,7 @@ impl<'a> Appended<'a> {
     }
 }
 
-impl Drop for Appended<'_> {
+impl Drop for AppendedFrames<'_> {
     fn drop(&mut self) {
         // After an error, which is reported. A torn tail counts for nothing, but a head whose sync failed may be read
         // now and be lost later, when frames follow it.

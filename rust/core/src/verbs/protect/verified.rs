@@ -23,7 +23,7 @@ const NEAR_BYTES: u64 = 64 << 10;
 const FURTHER: u64 = 8;
 
 /// A file that may be covered.
-pub(super) struct Verified {
+pub(super) struct VerifiedFile {
     /// The bytes to cover, from the beginning of the file.
     pub(super) end: u64,
     /// Where what was verified begins.
@@ -32,7 +32,7 @@ pub(super) struct Verified {
     pub(super) report: Option<Report>,
 }
 
-impl Verified {
+impl VerifiedFile {
     /// Verifies a file; of one that is covered already, what came after that.
     ///
     /// # Errors
@@ -99,9 +99,9 @@ impl Walking {
         &self,
         covered: u64,
         progress: &mut dyn FnMut(u64) -> Result<()>,
-    ) -> Result<Option<Verified>> {
+    ) -> Result<Option<VerifiedFile>> {
         if covered == self.source.len() {
-            return Ok(Some(Verified {
+            return Ok(Some(VerifiedFile {
                 end: covered,
                 start: covered,
                 report: Some(Report::of(self.format, &*self.source)),
@@ -119,7 +119,7 @@ impl Walking {
             return Ok(None);
         };
         let start = covered;
-        Ok((!is_damaged).then_some(Verified { start, ..verified }))
+        Ok((!is_damaged).then_some(VerifiedFile { start, ..verified }))
     }
 
     /// Whether each record of a format without checksums is judged without those before it. Then a walk begins where the file was
@@ -180,7 +180,7 @@ impl Walking {
         &self,
         begin: Begin<'_>,
         progress: &mut dyn FnMut(u64) -> Result<()>,
-    ) -> Result<(Verified, bool)> {
+    ) -> Result<(VerifiedFile, bool)> {
         let options = self.options.clone().eof(Eof::Final);
         let opening = Opening {
             begin,
@@ -190,11 +190,14 @@ impl Walking {
         let mut walk = self
             .format
             .open_for(self.source.clone(), &options, opening)?;
-        let (mut report, mut tail) = (Report::of(self.format, &*self.source), Tail::default());
+        let (mut report, mut tail) = (
+            Report::of(self.format, &*self.source),
+            UncoveredTail::default(),
+        );
         while walk.step()? == Step::More {
             report.add(&*walk);
             match walk.record_run() {
-                Some(_) => tail = Tail::default(),
+                Some(_) => tail = UncoveredTail::default(),
                 None => tail.see(walk.spans()),
             }
             progress(walk.offset())?;
@@ -206,7 +209,7 @@ impl Walking {
         };
         let is_damaged = report.damage.first().is_some_and(|span| span.start < end);
         let is_damaged = is_damaged || report.wrong_key();
-        let verified = Verified {
+        let verified = VerifiedFile {
             end,
             start: 0,
             report: Some(report),
@@ -240,11 +243,11 @@ fn format_of(
 
 /// Where the last ranges begin that are not to be covered: what is appended next replaces them.
 #[derive(Default)]
-struct Tail {
+struct UncoveredTail {
     start: Option<u64>,
 }
 
-impl Tail {
+impl UncoveredTail {
     fn see(&mut self, spans: &[Span]) {
         let is_tail =
             |span: &&Span| matches!(span.kind, Kind::Unused | Kind::TornTail | Kind::Pending);

@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 
 use super::paths::{refuse_same, suffixed};
 use super::protect::{SUFFIX as SIDECAR_SUFFIX, default_sidecar, sidecar_of};
-use super::stages::{Stages, Watched};
+use super::stages::{CountingSource, Stages};
 use super::verify;
 use crate::disk::DiskRef;
 use crate::error::{Error, Result, name};
@@ -221,7 +221,7 @@ impl Job<'_> {
 
     /// Judges both files, and writes what changes.
     fn write(&self, pair: &Pair, new: &mut New<'_>, stages: &mut Stages<'_>) -> Result<Report> {
-        let watched = Watched::new(&pair.file, self.options);
+        let watched = CountingSource::new(&pair.file, self.options);
         let files = Files::new(&watched, &pair.sidecar);
         let report = parity::repair(files, self.judging(), &mut |change| {
             new.add(change)?;
@@ -285,7 +285,7 @@ impl Job<'_> {
             return Ok(());
         }
         let (file, sidecar) = (new.repaired()?, new.repaired_sidecar()?);
-        let watched = Watched::new(&file, self.options);
+        let watched = CountingSource::new(&file, self.options);
         let files = Files::new(&watched, &sidecar);
         let after = parity::repair(files, self.judging(), &mut |_| stages.tell(watched.read()))?;
         self.check_repaired(self.target[0], before, &after)

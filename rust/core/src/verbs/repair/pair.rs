@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use super::{Job, damaged_name};
 use crate::disk::{DiskRef, Stat};
 use crate::error::{Error, Result};
-use crate::output::{InPlace, NewFile};
+use crate::output::{LockedFile, NewFile};
 use crate::source::FileSource;
 use crate::text;
 use crate::verbs::paths::led_to;
@@ -35,7 +35,7 @@ impl Pair {
             });
         }
         let sidecar = to_write(job.disk, job.sidecar)?;
-        let file = InPlace::open(job.disk, job.path)?.ok_or_else(|| job.gone(job.path))?;
+        let file = LockedFile::open(job.disk, job.path)?.ok_or_else(|| job.gone(job.path))?;
         let sidecar = sidecar.ok_or_else(|| job.no_sidecar())?;
         // What is appended from here on is seen as a change.
         let file = Old::new(job.disk, job.path, file)?;
@@ -50,14 +50,14 @@ impl Pair {
 
 /// A file that is to be replaced. It is locked against other writers until it is.
 pub(super) struct Old {
-    pub(super) file: InPlace,
+    pub(super) file: LockedFile,
     pub(super) before: Stat,
     /// The name that it gets.
     damaged: PathBuf,
 }
 
 impl Old {
-    fn new(disk: &DiskRef, path: &Path, file: InPlace) -> Result<Self> {
+    fn new(disk: &DiskRef, path: &Path, file: LockedFile) -> Result<Self> {
         Ok(Self {
             before: file.stat()?,
             damaged: damaged_name(&led_to(disk, path)),

@@ -2,4 +2,4 @@
 
 /// Implemented in this crate only. So a public trait that requires it can get new methods without breaking other crates.
 #[allow(unreachable_pub, reason = "public traits require it")]
-pub trait Own {}
+pub trait Sealed {}

@@ -11,13 +11,13 @@ use crate::source::FileSource;
 /// A file that is changed in place. It is locked against other writers until it is
 /// dropped.
 #[derive(Debug)]
-pub(crate) struct InPlace {
+pub(crate) struct LockedFile {
     file: Handle,
     disk: DiskRef,
     path: PathBuf,
 }
 
-impl InPlace {
+impl LockedFile {
     /// Opens a file. If it is replaced before it is locked, the new one is opened. `None` if there is none.
     ///
     /// # Errors
