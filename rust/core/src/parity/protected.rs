@@ -146,8 +146,8 @@ impl ProtectedSource {
         let mut differences = Differences::default();
         if self.is_damaged() {
             for found in self.bands.found_in(range) {
-                let restored = found.differing.iter().cloned();
-                differences.restored.extend(within(restored, range));
+                let restored = restored_in(&found.differing, range);
+                differences.restored.extend(restored);
                 differences.lost.extend(lost_in(found.spans(), range));
             }
             differences.lost.extend(lost_in(self.bands.gaps(), range));
@@ -181,13 +181,11 @@ impl Differences {
     }
 }
 
-fn within(
-    ranges: impl Iterator<Item = Range<u64>>,
-    range: &Range<u64>,
-) -> impl Iterator<Item = Range<u64>> {
-    ranges
-        .map(|own| own.start.max(range.start)..own.end.min(range.end))
-        .filter(|own| !own.is_empty())
+fn restored_in(differing: &[Range<u64>], range: &Range<u64>) -> impl Iterator<Item = Range<u64>> {
+    let first = differing.partition_point(|own| own.end <= range.start);
+    let differing = differing.iter().skip(first);
+    let differing = differing.take_while(|own| own.start < range.end);
+    differing.map(|own| own.start.max(range.start)..own.end.min(range.end))
 }
 
 fn lost_in(spans: &[FileSpan], range: &Range<u64>) -> impl Iterator<Item = FileSpan> {
