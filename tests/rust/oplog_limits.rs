@@ -257,7 +257,7 @@ fn a_large_message_that_cannot_be_read_again_is_an_error_of_the_next_step() {
     collect(&*walk, Dialect::Draft, &mut records);
     assert_eq!(records[0][1]["clock"], Json::Null);
     assert!(matches!(walk.step(), Err(Error::Io { .. })));
-    assert_eq!(walk.step().unwrap(), Step::Done);
+    assert!(matches!(walk.step(), Err(Error::Io { .. })));
 }
 
 #[test]

@@ -149,6 +149,39 @@ impl Error {
         matches!(self, Self::Io { source, .. } if source.kind() == std::io::ErrorKind::NotFound)
     }
 
+    /// The same error, for whoever goes on after it.
+    pub(crate) fn again(&self) -> Self {
+        match self {
+            Self::Damage(damage) => Self::Damage(damage.clone()),
+            Self::Limit {
+                path,
+                what,
+                needed,
+                option,
+                limit,
+            } => Self::Limit {
+                path: path.clone(),
+                what: what.clone(),
+                needed: *needed,
+                option,
+                limit: *limit,
+            },
+            Self::Io {
+                path,
+                action,
+                source,
+            } => {
+                let source = match source.raw_os_error() {
+                    Some(code) => std::io::Error::from_raw_os_error(code),
+                    None => std::io::Error::new(source.kind(), source.to_string()),
+                };
+                Self::io(path.as_deref(), action, source)
+            }
+            Self::Interrupted => Self::Interrupted,
+            other => Self::Usage(other.to_string()),
+        }
+    }
+
     pub(crate) fn io(
         path: Option<&Path>,
         action: impl Into<String>,

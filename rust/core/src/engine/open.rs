@@ -1,18 +1,18 @@
 //! The one place where files are opened: each walk and each look-up gets its layers here, in one order.
 
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use super::pending::Pending;
 use super::{Format, Growth, pending};
 use crate::error::{Error, Result};
 use crate::parity::ProtectedSource;
 use crate::private::Sealed;
-use crate::record::{Column, RecordId, Scalar};
+use crate::record::{Checked, Column, RecordId, Scalar};
 use crate::source::Source;
 use crate::spec::filter::Tests;
 use crate::spec::{Filter, Spec};
-use crate::walk::layers::{Confirming, EmptyWalk, Filtering, confirmed_damage};
+use crate::walk::layers::{Confirming, EmptyWalk, Failing, Filtering, confirmed_damage};
 use crate::walk::sidecar::{Reading, SidecarWalk, judge_hits};
 use crate::walk::{Begin, Carry, Eof, Hits, Lookup, Opening, Options, Part, Walk};
 
@@ -124,6 +124,7 @@ impl Format {
             format: self,
             identifier: self.identifying(options.dialect).collect(),
             own: (self.lookup)(source.clone(), options)?,
+            checked: OnceLock::new(),
             options: options.clone(),
             source,
         }))
@@ -137,7 +138,7 @@ impl Format {
 }
 
 /// What a caller gets of a format's walk: conditions that the format does not apply, then the sidecar, then what an object store
-/// confirms.
+/// confirms, and the end after an error.
 fn layered(
     walk: Box<dyn Walk>,
     rest: Tests,
@@ -147,10 +148,11 @@ fn layered(
 ) -> Box<dyn Walk> {
     let walk = Filtering::around(walk, rest);
     let walk = SidecarWalk::around(walk, ProtectedSource::of(&*source), options, reading);
-    match source.is_replaceable() {
+    let walk = match source.is_replaceable() {
         true => Confirming::around(walk, source),
         false => walk,
-    }
+    };
+    Failing::around(walk)
 }
 
 /// The look-up of any format. Identifiers and conditions that its records cannot have are refused. Walks and hits get the layers
@@ -159,6 +161,8 @@ struct OpenLookup {
     format: &'static Format,
     identifier: Vec<&'static Column>,
     own: Box<dyn Lookup>,
+    /// How its records are checked, once that was asked.
+    checked: OnceLock<Checked>,
     options: Options,
     source: Arc<dyn Source>,
 }
@@ -172,14 +176,20 @@ impl OpenLookup {
         }
     }
 
+    /// How the file's records are checked.
+    fn checked(&self) -> Result<Checked> {
+        if let Some(checked) = self.checked.get() {
+            return Ok(*checked);
+        }
+        let begin = Begin::Beginning.into();
+        let walk = (self.format.walk)(self.source.clone(), &self.options, begin)?;
+        Ok(*self.checked.get_or_init(|| walk.checked()))
+    }
+
     fn hits(&self, ids: &[RecordId]) -> Result<Hits> {
         let hits = self.own.get(ids)?;
         match ProtectedSource::of(&*self.source) {
-            Some(protected) => judge_hits(protected, &self.options, hits, || {
-                let begin = Begin::Beginning.into();
-                let walk = (self.format.walk)(self.source.clone(), &self.options, begin)?;
-                Ok(walk.checked())
-            }),
+            Some(protected) => judge_hits(protected, &self.options, hits, || self.checked()),
             None => Ok(hits),
         }
     }

@@ -255,18 +255,7 @@ pub(super) const fn record_bytes((_, type_, value): &NewRecord<'_>) -> u64 {
 /// An error that several callers get.
 pub(super) fn again(error: &Error) -> Error {
     match error {
-        Error::Io {
-            path,
-            action,
-            source,
-        } => Error::Io {
-            path: path.clone(),
-            action: action.clone(),
-            source: source.raw_os_error().map_or_else(
-                || std::io::Error::new(source.kind(), source.to_string()),
-                std::io::Error::from_raw_os_error,
-            ),
-        },
+        Error::Io { .. } => error.again(),
         other => Error::Usage(other.to_string()),
     }
 }

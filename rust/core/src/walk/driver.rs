@@ -1,7 +1,7 @@
 //! The one loop that turns a format's scan into steps.
 
 use super::{Carry, Eof, Options, Step, Walk};
-use crate::error::{Damage, Error, Result};
+use crate::error::Result;
 use crate::ledger::{RecordRun, Span};
 use crate::private::Sealed;
 use crate::record::{Checked, Rows};
@@ -97,19 +97,10 @@ pub(crate) trait Scan: Send {
     }
 }
 
-/// The error that ended a walk. Every later step returns it again.
-enum Failure {
-    Damage(Box<Damage>),
-    /// A part cannot be read by itself.
-    Refused(String),
-}
-
-/// A walk: advances a scan until something is found. After an error that ended it, every step returns the same error.
+/// A walk: advances a scan until something is found. [`Failing`](super::layers::Failing) sees to it that nobody goes on after an error.
 pub(crate) struct Driver<S> {
     scan: S,
     ended: bool,
-    /// The error of every further step.
-    failure: Option<Failure>,
 }
 
 impl<S: Scan> Driver<S> {
@@ -120,11 +111,7 @@ impl<S: Scan> Driver<S> {
 
     /// Begins at the scan's position. `ended` says whether the scan is at its end already.
     pub(crate) const fn resume(scan: S, ended: bool) -> Self {
-        Self {
-            scan,
-            ended,
-            failure: None,
-        }
+        Self { scan, ended }
     }
 
     /// The scan, with what the last step found.
@@ -136,16 +123,6 @@ impl<S: Scan> Driver<S> {
     pub(crate) const fn scan_mut(&mut self) -> &mut S {
         &mut self.scan
     }
-
-    fn advance(&mut self) -> Result<Advance> {
-        let advance = self.scan.advance();
-        match &advance {
-            Err(Error::Damage(damage)) => self.failure = Some(Failure::Damage(damage.clone())),
-            Err(Error::Usage(why)) => self.failure = Some(Failure::Refused(why.clone())),
-            _ => {}
-        }
-        advance
-    }
 }
 
 impl<S: Scan> Sealed for Driver<S> {}
@@ -153,17 +130,9 @@ impl<S: Scan> Sealed for Driver<S> {}
 impl<S: Scan> Walk for Driver<S> {
     fn step(&mut self) -> Result<Step> {
         self.scan.options().poll()?;
-        if let Err(error) = self.scan.begin_step() {
-            self.ended = true;
-            return Err(error);
-        }
-        match &self.failure {
-            None => {}
-            Some(Failure::Damage(damage)) => return Err(Error::Damage(damage.clone())),
-            Some(Failure::Refused(why)) => return Err(Error::Usage(why.clone())),
-        }
+        self.scan.begin_step()?;
         while !self.ended {
-            let advance = self.advance()?;
+            let advance = self.scan.advance()?;
             match advance {
                 Advance::On if !self.scan.is_enough() => {
                     // A source whose bytes change may lead a scan nowhere.

@@ -274,6 +274,43 @@ pub(crate) fn confirmed_damage<T>(result: Result<T>, source: &dyn Source) -> Res
     result
 }
 
+/// A walk that has ended with its first error: every further step returns that again. What its step had found before was not given, so
+/// going on would leave it out in silence.
+pub(crate) struct Failing {
+    walk: Box<dyn Walk>,
+    failed: Option<Error>,
+}
+
+impl Failing {
+    /// Wraps a walk.
+    pub(crate) fn around(walk: Box<dyn Walk>) -> Box<dyn Walk> {
+        Box::new(Layered(Self { walk, failed: None }))
+    }
+
+    fn go_on(&mut self, next: fn(&mut dyn Walk) -> Result<Step>) -> Result<Step> {
+        if let Some(error) = &self.failed {
+            return Err(error.again());
+        }
+        let step = next(&mut *self.walk);
+        self.failed = step.as_ref().err().map(Error::again);
+        step
+    }
+}
+
+impl WalkLayer for Failing {
+    fn walk(&self) -> &dyn Walk {
+        &*self.walk
+    }
+
+    fn step(&mut self) -> Result<Step> {
+        self.go_on(|walk| walk.step())
+    }
+
+    fn settle(&mut self) -> Result<Step> {
+        self.go_on(|walk| walk.settle())
+    }
+}
+
 /// Reads nothing of a file.
 pub(crate) struct EmptyWalk {
     checked: Checked,

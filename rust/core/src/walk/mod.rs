@@ -157,7 +157,7 @@ pub trait Walk: Sealed + Send {
     /// - [`Error::Limit`](crate::Error::Limit), [`Error::Io`](crate::Error::Io),
     ///   [`Error::Interrupted`](crate::Error::Interrupted).
     ///
-    /// After an error, each further step returns the same error, or the walk is at its end.
+    /// After an error, each further step returns the same error.
     fn step(&mut self) -> Result<Step>;
 
     /// The sound records of the last step that match [`Options::filter`].
