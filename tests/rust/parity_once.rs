@@ -3,8 +3,10 @@
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Arc, Mutex};
+use std::thread;
 
 use proptest::prelude::*;
 use proptest::sample::Index;
@@ -17,7 +19,7 @@ use crate::parity_reading::{
     Row, Sample, any_sample, choices, ledger, read_by, rows_of, sidecar_in_bands, verify, written,
 };
 use seglake::Error;
-use seglake::format::{FORMATS, Options, create, sealed, tenant};
+use seglake::format::{FORMATS, Options, Start, Step, create, open, sealed, tenant};
 use seglake::ledger::Span;
 use seglake::parity::{Outcome, Parameters, ProtectedSource, Refused, Set};
 use seglake::source::{BytesSource, Source};
@@ -535,4 +537,151 @@ fn bands_that_were_read_long_ago_are_read_again() {
         of_file > BAND as u64 && of_sidecar > table,
         "{of_file} {of_sidecar}"
     );
+}
+
+/// A source whose first read of a byte waits until it is told to go on.
+struct Waiting {
+    bytes: Windowed,
+    at: u64,
+    entered: Sender<()>,
+    go_on: Mutex<Option<Receiver<()>>>,
+}
+
+impl Source for Waiting {
+    fn len(&self) -> u64 {
+        self.bytes.len()
+    }
+
+    fn path(&self) -> Option<&Path> {
+        None
+    }
+
+    fn read_exact_at(&self, offset: u64, buffer: &mut [u8]) -> seglake::Result<()> {
+        let is_within = (offset..offset + buffer.len() as u64).contains(&self.at);
+        let waits = is_within
+            .then(|| self.go_on.lock().unwrap().take())
+            .flatten();
+        if let Some(go_on) = waits {
+            self.entered.send(()).unwrap();
+            go_on.recv().unwrap();
+        }
+        self.bytes.read_exact_at(offset, buffer)
+    }
+}
+
+#[test]
+fn a_band_that_another_thread_judges_meanwhile_did_not_change() {
+    let bytes = some_bytes();
+    let at = 30 * 64 + 5;
+    let mut damaged = bytes.clone();
+    damaged[at] ^= 1;
+    let (entered, is_entered) = channel();
+    let (tell, told) = channel();
+    let file = Arc::new(Waiting {
+        bytes: Windowed(damaged),
+        at: at as u64,
+        entered,
+        go_on: Mutex::new(Some(told)),
+    });
+    let sidecar = Arc::new(BytesSource::new(protected(
+        &bytes,
+        bytes.len() as u64,
+        set(),
+    )));
+    let source = ProtectedSource::open(file, sidecar).unwrap();
+    let read = || {
+        let mut block = [0; 64];
+        source.read_exact_at(30 * 64, &mut block).unwrap();
+        assert_eq!(block, bytes[30 * 64..31 * 64]);
+    };
+    thread::scope(|scope| {
+        let first = scope.spawn(read);
+        is_entered.recv().unwrap();
+        read();
+        tell.send(()).unwrap();
+        first.join().unwrap();
+    });
+}
+
+/// A source of which one read fails.
+struct FailingOnce {
+    bytes: Windowed,
+    /// How many reads come before that.
+    left: AtomicU32,
+}
+
+impl Source for FailingOnce {
+    fn len(&self) -> u64 {
+        self.bytes.len()
+    }
+
+    fn path(&self) -> Option<&Path> {
+        None
+    }
+
+    fn read_exact_at(&self, offset: u64, buffer: &mut [u8]) -> seglake::Result<()> {
+        if self.left.fetch_sub(1, Ordering::Relaxed) == 0 {
+            let source = std::io::ErrorKind::TimedOut.into();
+            let action = "cannot read".to_owned();
+            return Err(Error::Io {
+                path: None,
+                action,
+                source,
+            });
+        }
+        self.bytes.read_exact_at(offset, buffer)
+    }
+}
+
+#[test]
+fn whoever_goes_on_after_an_error_gets_it_again() {
+    for sample in samples() {
+        let sidecar = protected(&sample.bytes, sample.bytes.len() as u64, set());
+        let mut damaged = sample.bytes.clone();
+        let middle = damaged.len() / 2;
+        damaged[middle] ^= 1;
+        let options = sample.options.clone().repair(true).window_bytes(64);
+        let plain: Arc<dyn Source> = Arc::new(BytesSource::new(sample.bytes.clone()));
+        let expected: Vec<_> = rows_of(&plain, &sample.options)
+            .0
+            .into_iter()
+            .map(|row| row.0)
+            .collect();
+        for (fails, of_sidecar) in (0..400).flat_map(|at| [(at, false), (at, true)]) {
+            let failing = |bytes: &[u8], is_it: bool| -> Arc<dyn Source> {
+                Arc::new(FailingOnce {
+                    bytes: Windowed(bytes.to_vec()),
+                    left: AtomicU32::new(if is_it { fails } else { u32::MAX }),
+                })
+            };
+            let (file, sidecar) = (
+                failing(&damaged, !of_sidecar),
+                failing(&sidecar, of_sidecar),
+            );
+            let Ok(source) = ProtectedSource::open(file, sidecar) else {
+                continue;
+            };
+            let Ok(mut walk) = open(Arc::new(source), &options, Start::Beginning) else {
+                continue;
+            };
+            let (mut found, mut errors) = (Vec::new(), 0);
+            while errors < 3 {
+                match walk.step() {
+                    Ok(Step::More) => {
+                        let rows = walk.rows();
+                        found.extend((0..rows.len()).map(|row| rows.position(row)));
+                    }
+                    Ok(_) => break,
+                    Err(error) => {
+                        assert!(matches!(error, Error::Io { .. }), "{sample:?}: {error}");
+                        errors += 1;
+                    }
+                }
+            }
+            assert!(
+                expected.starts_with(&found),
+                "{sample:?} {fails} {of_sidecar}: {found:?}"
+            );
+        }
+    }
 }

@@ -41,6 +41,8 @@ pub(crate) struct Bands {
     places: Vec<Band>,
     /// Whether anything that was judged so far is damaged.
     is_damaged: AtomicBool,
+    /// The first lost byte of the file, once all of it was judged.
+    first_lost: OnceLock<Option<u64>>,
     state: Mutex<State>,
     blocks: KeptBlocks,
 }
@@ -190,6 +192,7 @@ impl Bands {
             refused,
             gaps: Vec::new(),
             is_damaged: AtomicBool::new(false),
+            first_lost: OnceLock::new(),
             state: Mutex::new(State {
                 known: places.iter().map(|_| BandState::None).collect(),
                 recent: VecDeque::new(),
@@ -275,6 +278,27 @@ impl Bands {
             self.found(place).or_bug("a band that was judged")
         });
         all.collect()
+    }
+
+    /// The first byte of the file that is lost, if any is. Judges all bands.
+    ///
+    /// # Errors
+    /// As [`all`](Self::all).
+    pub(crate) fn first_lost(&self, poll: impl FnMut() -> Result<()>) -> Result<Option<u64>> {
+        if let Some(first) = self.first_lost.get() {
+            return Ok(*first);
+        }
+        let all = self.all(poll)?;
+        let spans = all.iter().flat_map(|found| found.spans());
+        let lost = spans.chain(&self.gaps);
+        let lost = lost.filter(|span| span.kind == FileKind::Lost);
+        let first = lost.map(|span| span.start).min();
+        Ok(*self.first_lost.get_or_init(|| first))
+    }
+
+    /// The same, if it was asked for before.
+    pub(crate) fn known_first_lost(&self) -> Option<u64> {
+        self.first_lost.get().copied().flatten()
     }
 
     /// Reads the file as it was covered: with its repaired blocks in their places, and zeros after its end. Bytes that are sound are
@@ -470,15 +494,19 @@ impl Bands {
             |block: usize| self.changed(own.start + own.geometry.block(block).start as u64);
         let mut recent = self.recent(place)?;
         if let Some(block) = read(&recent, bytes)? {
-            let was_proven = match self.lock().known.get(place) {
-                Some(BandState::Blocks(proven)) => proven.has(block),
-                Some(BandState::Band(_)) => true,
-                _ => false,
+            let (was_proven, is_judged) = match self.lock().known.get(place) {
+                Some(BandState::Blocks(proven)) => (proven.has(block), false),
+                Some(BandState::Band(_)) => (false, true),
+                _ => (false, false),
             };
             if was_proven {
                 return Err(changed(block));
             }
-            recent = self.judge_place(place)?;
+            // Another thread may have judged it meanwhile.
+            recent = match is_judged {
+                true => self.recent(place)?,
+                false => self.judge_place(place)?,
+            };
             if let Some(block) = read(&recent, bytes)? {
                 return Err(changed(block));
             }

@@ -156,7 +156,20 @@ impl ProtectedSource {
         Ok(differences)
     }
 
-    /// The same of all of the file.
+    /// The first lost byte of the file, if there is one. Judges all of it, once.
+    ///
+    /// # Errors
+    /// As [`report`](Self::report).
+    pub(crate) fn first_lost(&self, poll: impl FnMut() -> Result<()>) -> Result<Option<u64>> {
+        self.bands.first_lost(poll)
+    }
+
+    /// The same, if it was asked for before.
+    pub(crate) fn known_first_lost(&self) -> Option<u64> {
+        self.bands.known_first_lost()
+    }
+
+    /// What differs in all of the file.
     ///
     /// # Errors
     /// As [`report`](Self::report).

@@ -1,14 +1,13 @@
 //! Reading by a parity sidecar: what a walk or a look-up finds in the file as it was covered is compared with what differs by now.
 
 use std::ops::Range;
-use std::path::PathBuf;
 use std::sync::Arc;
 
 use super::{
     Begin, Carry, Hits, Opening, Options, SelectedRows, Step, Unproven, UnprovenPolicy, Walk,
 };
 use crate::bug::OrBug;
-use crate::error::{Damage, Error, Finding, Result, name};
+use crate::error::{Damage, Error, Finding, Result};
 use crate::ledger::{Cause, Kind, RecordRun, Span};
 use crate::parity::{self, FileSpan, ProtectedSource, Refused};
 use crate::private::Sealed;
@@ -23,18 +22,8 @@ pub(crate) struct Reading {
     repairs: bool,
     /// What becomes of records that nothing proves, if reading is not strict.
     unproven: UnprovenPolicy,
-    extent: Scope,
-}
-
-/// What of the file is read.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Scope {
-    /// All of it, so that damage before what a walk met counts.
-    Whole,
-    /// A part, beside which others are read.
-    Part,
-    /// What is asked for.
-    Some,
+    /// Whether the walk goes through the whole file, so that damage before what it met counts.
+    is_whole: bool,
 }
 
 impl Reading {
@@ -44,17 +33,13 @@ impl Reading {
             strict: options.strict,
             repairs: options.repair,
             unproven: opening.unproven,
-            extent: match opening.begin {
-                Begin::Beginning if !prunes => Scope::Whole,
-                Begin::Part(_) => Scope::Part,
-                _ => Scope::Some,
-            },
+            is_whole: matches!(opening.begin, Begin::Beginning) && !prunes,
         }
     }
 
     pub(crate) fn of_lookup(options: &Options) -> Self {
         Self {
-            extent: Scope::Some,
+            is_whole: false,
             ..Self::new(options, &Opening::default())
         }
     }
@@ -65,8 +50,6 @@ struct Comparison {
     protected: Arc<ProtectedSource>,
     options: Options,
     reading: Reading,
-    /// The first lost byte of a file without checksums, once anything of it is damaged: nothing proves what comes after it.
-    first_lost: Option<u64>,
 }
 
 impl Comparison {
@@ -75,44 +58,28 @@ impl Comparison {
             protected,
             options: options.clone(),
             reading,
-            first_lost: None,
         }
     }
 
     /// Looks at a range, once all damage before it was met. `None` if nothing of it is to be told.
-    fn look(&mut self, checked: Checked, range: &Range<u64>) -> Result<Option<Differing>> {
+    fn look(&self, checked: Checked, range: &Range<u64>) -> Result<Option<Differing>> {
         let differences = self.protected.differences(range)?;
         let is_foreign = self.protected.refused() == Some(Refused::AnotherFile);
         if !self.protected.is_damaged() || is_foreign && checked == Checked::Checksum {
             return Ok(None);
         }
-        if checked != Checked::Checksum && self.first_lost.is_none() {
-            let poll = || self.options.poll();
-            let lost = self.protected.all_differences(poll)?.lost;
-            self.first_lost = Some(match lost.first() {
-                Some(first) if self.reading.extent == Scope::Part => {
-                    return Err(self.no_parts(first.start));
-                }
-                Some(first) => first.start,
-                None => u64::MAX,
-            });
-        }
+        let first_lost = match checked {
+            Checked::Checksum => None,
+            _ => self.protected.first_lost(|| self.options.poll())?,
+        };
         let is_empty = differences.is_empty();
         let found = Differing {
             restored: differences.restored.into_iter().map(restored).collect(),
             lost: differences.lost.iter().map(lost).collect(),
-            first_lost: self.first_lost,
+            first_lost,
         };
         let is_past_lost = found.first_lost.is_some_and(|first| first < range.end);
         Ok((!is_empty || is_past_lost).then_some(found))
-    }
-
-    /// What is lost in one part decides what is given of those after it.
-    fn no_parts(&self, first: u64) -> Error {
-        Error::Usage(format!(
-            "{}: blocks are lost from offset {first} on, and the file has no checksums that prove what comes after them: it cannot be read in parts. Read it whole, or repair it",
-            name(&self.protected.file().path().map(PathBuf::from))
-        ))
     }
 
     /// The first range that a strict reading stops at.
@@ -131,20 +98,24 @@ impl Comparison {
         let Span {
             start, end, cause, ..
         } = *span;
-        let (expected, actual) = match span.kind {
-            Kind::Repaired => (
+        let (expected, actual) = match (span.kind, self.protected.known_first_lost()) {
+            (Kind::Repaired, _) => (
                 format!("the bytes that the parity sidecar has from {start} to {end}"),
-                "others",
+                "others".to_owned(),
+            ),
+            (_, Some(first)) if first < start => (
+                "records up to here that the parity sidecar proves or restores".to_owned(),
+                format!("that blocks are lost from offset {first} on"),
             ),
             _ => (
                 "a block that the parity sidecar proves or restores".to_owned(),
-                "one that it does not",
+                "one that it does not".to_owned(),
             ),
         };
         let finding = Finding::Parity {
             cause: cause.or_bug_value("a cause of damage", Cause::ChecksumMismatch),
             expected,
-            actual: actual.to_owned(),
+            actual,
         };
         Box::new(Damage::new(self.protected.file().path(), start, finding))
     }
@@ -497,7 +468,7 @@ impl SidecarWalk {
 
     /// The first range in this one that strict reading of a whole file stops at.
     fn failure_in(&mut self, range: Range<u64>) -> Result<Option<Span>> {
-        if self.comparison.reading.extent != Scope::Whole || range.is_empty() {
+        if !self.comparison.reading.is_whole || range.is_empty() {
             return Ok(None);
         }
         let found = self.comparison.look(self.walk.checked(), &range)?;
@@ -636,7 +607,7 @@ pub(crate) fn judge_hits(
     }
     let checked = checked()?;
     let reading = Reading::of_lookup(options);
-    let mut comparison = Comparison::new(protected, options, reading);
+    let comparison = Comparison::new(protected, options, reading);
     for (place, range) in hits.places.iter_mut().zip(ranges) {
         // Where records are lost, one that was not found may have been among them.
         let Range { start, end } = match range {
