@@ -1,6 +1,7 @@
 //! Which format a file is of, where its content and its extension both have a say.
 
 use std::fs;
+use std::sync::Arc;
 
 use crate::common::sealed::segment;
 use crate::common::uuid;
@@ -16,6 +17,7 @@ fn an_extension_decides_only_between_what_the_content_allows() {
     let either = segment(&Key::new(&[7; 32]), std::slice::from_ref(&record), false);
     let certain = segment(&Key::DEFAULT, &[record], true);
     let neither = b"neither".to_vec();
+    let compressed = b"\x1f\x8b\x08 by gzip".to_vec();
     for (content, name, format, is_certain, reason) in [
         (&certain, "a.tenant", Some("sealed"), true, "trailer"),
         (&certain, "a", Some("sealed"), true, "trailer"),
@@ -27,6 +29,7 @@ fn an_extension_decides_only_between_what_the_content_allows() {
             "the extension is .tenant",
         ),
         (&neither, "a.txt", None, false, "like none of the formats"),
+        (&compressed, "a.active.gz", None, false, "of gzip"),
         (&Vec::new(), "a.txt", None, false, "the file is empty"),
         (&neither, "tenant", None, false, "like none of the formats"),
         (
@@ -59,5 +62,10 @@ fn an_extension_decides_only_between_what_the_content_allows() {
         let name = found.format.map(|format| format.name);
         assert_eq!((name, found.certain), (format, is_certain), "{found:?}");
         assert!(found.reason.contains(reason), "{found:?}");
+        if found.reason.contains("of gzip") {
+            let error = seglake::verbs::verify(Arc::new(source), &Options::default(), |_| Ok(()));
+            let error = error.unwrap_err().to_string();
+            assert!(error.contains("decompress it first"), "{error}");
+        }
     }
 }

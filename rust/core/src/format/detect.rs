@@ -17,7 +17,10 @@ const HEAD_BYTES: usize = 4096;
 const MIN_TEXT_BYTES: usize = 32;
 
 /// The first bytes of other programs' files.
-const MAGICS: &[(&[u8], &str)] = &[
+type Magics = &'static [(&'static [u8], &'static str)];
+
+/// Those of compressed files, which may be one of ours inside.
+const COMPRESSED: Magics = &[
     (b"\x1f\x8b\x08", "gzip"),
     (b"\x28\xb5\x2f\xfd", "zstd"),
     (b"\xfd7zXZ\x00", "xz"),
@@ -25,6 +28,9 @@ const MAGICS: &[(&[u8], &str)] = &[
     (b"\x04\x22\x4d\x18", "lz4"),
     (b"\xff\x06\x00\x00sNaPpY", "framed snappy"),
     (b"PK\x03\x04", "zip"),
+];
+
+const MAGICS: Magics = &[
     (b"PAR1", "Parquet"),
     (b"ARROW1", "Arrow IPC"),
     (b"Obj\x01", "Avro"),
@@ -43,8 +49,19 @@ const MAGICS: &[(&[u8], &str)] = &[
 
 /// The name of the other program's format that has this beginning.
 pub(crate) fn magic_of(bytes: &[u8]) -> Option<&'static str> {
-    let found = MAGICS.iter().find(|(magic, _)| bytes.starts_with(magic));
+    begins_with(COMPRESSED, bytes).or_else(|| begins_with(MAGICS, bytes))
+}
+
+fn begins_with(magics: Magics, bytes: &[u8]) -> Option<&'static str> {
+    let found = magics.iter().find(|(magic, _)| bytes.starts_with(magic));
     found.map(|(_, name)| *name)
+}
+
+/// The beginning of a file.
+fn head(source: &dyn Source) -> Result<Vec<u8>> {
+    let mut head = vec![0; saturating_usize(source.len()).min(HEAD_BYTES)];
+    source.read_exact_at(0, &mut head)?;
+    Ok(head)
 }
 
 /// Whether bytes are text, and enough of it not to be a coincidence.
@@ -58,8 +75,7 @@ pub(crate) fn other_content(
     options: &Options,
     format: &Format,
 ) -> Result<Option<(String, bool)>> {
-    let mut head = vec![0; saturating_usize(source.len()).min(HEAD_BYTES)];
-    source.read_exact_at(0, &mut head)?;
+    let head = head(source)?;
     if let Some(name) = magic_of(&head) {
         return Ok(Some((
             format!("the file begins like a file of {name}"),
@@ -122,11 +138,13 @@ pub fn detect(source: &dyn Source, options: &Options) -> Result<Detection> {
         }
         ([], _) if is_sidecar(source)? => (None, false, IS_SIDECAR.to_owned()),
         ([], _) => {
-            let reason = match source.len() {
-                0 => "the file is empty",
-                _ => "the content is like none of the formats",
+            let head = head(source)?;
+            let reason = match magic_of(&head) {
+                Some(name) => format!("the file begins like a file of {name}"),
+                None if head.is_empty() => "the file is empty".to_owned(),
+                None => "the content is like none of the formats".to_owned(),
             };
-            (None, false, reason.to_owned())
+            (None, false, reason)
         }
         _ => (
             None,
@@ -180,22 +198,25 @@ fn named_or_detected(source: &dyn Source, options: &Options) -> Result<&'static 
         return by_name(format.name);
     }
     let detection = detect(source, options)?;
-    detection.format.ok_or_else(|| {
-        if detection.reason == IS_SIDECAR {
-            return of_sidecar(source.path());
-        }
-        let names: Vec<_> = FORMATS.iter().map(|format| format.name).collect();
-        let message = format!(
+    if let Some(format) = detection.format {
+        return Ok(format);
+    }
+    if detection.reason == IS_SIDECAR {
+        return Err(of_sidecar(source.path()));
+    }
+    let names: Vec<_> = FORMATS.iter().map(|format| format.name).collect();
+    Err(Error::Format {
+        path: source.path().map(Into::into),
+        message: format!(
             "cannot tell the format: {}. Expected one of {}",
             detection.reason,
             names.join(", "),
-        );
-        Error::Format {
-            path: source.path().map(Into::into),
-            message,
-            next: Some(
-                "name it with `format`, or by the file's extension, if you know it. seglake reads only these formats; any other file can be protected with the format `raw`",
-            ),
-        }
+        ),
+        next: Some(match begins_with(COMPRESSED, &head(source)?) {
+            Some(_) => "decompress it first, and read the result",
+            None => {
+                "name it with `format`, or by the file's extension, if you know it. seglake reads only these formats; any other file can be protected with the format `raw`"
+            }
+        }),
     })
 }
