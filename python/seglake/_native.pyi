@@ -650,6 +650,7 @@ def index(
     if_exists: Literal["error", "overwrite"] = "error",
     format: str | None = None,
     limits: Limits | None = None,
+    progress: Callable[[int, int], object] | None = None,
     filesystem: _FileSystem | None = None,
 ) -> Index:
     """Builds the index of a chunked file anew, from its sound chunks, and returns it. It appears when it is
@@ -657,6 +658,7 @@ def index(
 
     if_exists: what is done with an index that exists already. "error" raises FileExistsError; "overwrite"
         replaces it once the new one is complete, unless it knows more than the file has (`Index.beyond`).
+    progress: called as in `verify`.
     format, limits, filesystem: as in `open`. The index of a file elsewhere needs a `path`.
 
     Raises ValueError where the source is of another format, has no path on this machine and none is given, or

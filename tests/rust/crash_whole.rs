@@ -183,7 +183,7 @@ fn indexing(overwrite: bool) -> Making {
     let name = format!("index, overwrite: {overwrite}");
     Making::new(name, "log.index", prepare, move |disk| {
         let log = source(disk, "log.chunks")?;
-        verbs::index(log, &reading(disk), None, overwrite).map(drop)
+        verbs::index(log, &reading(disk), None, overwrite, |_| Ok(())).map(drop)
     })
 }
 

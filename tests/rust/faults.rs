@@ -221,7 +221,7 @@ fn indexing() {
         };
         let work = |folder: &Path| {
             let log = source(&folder.join("log.chunks"))?;
-            verbs::index(log, &Options::default(), None, overwrite).map(drop)
+            verbs::index(log, &Options::default(), None, overwrite, |_| Ok(())).map(drop)
         };
         all_or_nothing(&format!("index, overwrite: {overwrite}"), prepare, work);
     }

@@ -9,8 +9,8 @@ import click
 from seglake._values import is_uri
 
 from . import options
-from .failure import Status, Trouble, telling_of_existing
-from .inputs import Input, check_destination, opened
+from .failure import Status, Trouble
+from .inputs import Input, opened_to_rewrite
 from .render import json_text, printable
 from .report import index_facts, index_in_words, reads_with
 
@@ -45,16 +45,16 @@ def command(
     """
     import seglake
 
-    with opened(file, spool_limit=spool_limit) as log, telling_of_existing():
-        if output is not None:
-            check_destination(log, output)
-        elif log.path is None or is_uri(log.path):
+    with opened_to_rewrite(file, output, spool_limit=spool_limit) as (log, advance):
+        if output is None and (log.path is None or is_uri(log.path)):
             raise click.UsageError(
                 f"nothing can be written beside {printable(log.label)}: name the index with --output"
             )
         _check(log, format)
         if_exists = "overwrite" if overwrite else "error"
-        index = seglake.index(log.from_start(), output, if_exists=if_exists, format=format, **options.given(how))
+        index = seglake.index(
+            log.from_start(), output, if_exists=if_exists, format=format, progress=advance, **options.given(how)
+        )
     facts = index_facts(index)
     if as_json:
         click.echo(json_text(facts))

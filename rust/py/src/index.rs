@@ -20,6 +20,7 @@ use crate::ledger::Ledger;
 use crate::limits::Settings;
 use crate::passes::about;
 use crate::read_options::{Opened, ReadArguments};
+use crate::verify::teller;
 
 /// The index of a chunked file, as it is on disk and as far as it agrees with the file.
 ///
@@ -158,6 +159,7 @@ fn index_item<'py>(py: Python<'py>, item: &chunked::Item) -> PyResult<Bound<'py,
 ///
 /// if_exists: what is done with an index that exists already. "error" raises FileExistsError; "overwrite" replaces it once the new
 ///     one is complete, unless it knows more than the file has (`Index.beyond`).
+/// progress: called as in `verify`.
 /// format, limits, filesystem: as in `open`. The index of a file elsewhere needs a `path`.
 ///
 /// Raises ValueError where the source is of another format, has no path on this machine and none is given, or would be replaced itself;
@@ -167,13 +169,14 @@ fn index_item<'py>(py: Python<'py>, item: &chunked::Item) -> PyResult<Bound<'py,
 /// >>> seglake.index("orders.chunks", "new.index").items
 /// [IndexItem(offset=0, position=0), IndexItem(offset=2, position=128)]
 #[pyfunction]
-#[pyo3(signature = (source, path=None, *, if_exists="error", format=None, limits=None, filesystem=None))]
+#[pyo3(signature = (source, path=None, *, if_exists="error", format=None, limits=None, progress=None, filesystem=None))]
 pub(crate) fn index(
     source: &Bound<'_, PyAny>,
     path: Option<Destination>,
     if_exists: &str,
     format: Option<&str>,
     limits: Option<Settings>,
+    progress: Option<Py<PyAny>>,
     filesystem: Option<&Bound<'_, PyAny>>,
 ) -> PyResult<Index> {
     let py = source.py();
@@ -222,9 +225,16 @@ pub(crate) fn index(
             "the file is not on this machine, so its index cannot be written beside it: name a path for it",
         ));
     }
+    let tell = teller(progress, source.len());
     let built = py.detach(|| {
         let destination = path.or_else(|| source.path().and_then(chunked::beside));
-        verbs::index(source.clone(), &options, destination.as_deref(), overwrite)?;
+        verbs::index(
+            source.clone(),
+            &options,
+            destination.as_deref(),
+            overwrite,
+            tell,
+        )?;
         let destination = destination.or_bug("a path, without which building an index fails")?;
         let file = FileSource::new(open_regular(&destination)?, &destination)?;
         Index::read(&*source, &file, &options)

@@ -25,7 +25,8 @@ pub struct Indexed {
 }
 
 /// Writes the index of a chunked segment's sound chunks, equal to what its writer would have written. It goes to
-/// `destination`, or beside the segment with the extension `index`. It appears there only when it is complete.
+/// `destination`, or beside the segment with the extension `index`. It appears there only when it is complete. `progress` is
+/// called at intervals with how many bytes of the segment are done. An error that it returns ends the work.
 ///
 /// # Errors
 /// - [`Error::Usage`] if there is no destination and the segment has no usable name; if it is the segment itself, or an index that
@@ -39,6 +40,7 @@ pub fn index(
     options: &Options,
     destination: Option<&Path>,
     overwrite: bool,
+    mut progress: impl FnMut(u64) -> Result<()>,
 ) -> Result<Indexed> {
     let destination = match destination {
         Some(destination) => destination.to_path_buf(),
@@ -57,8 +59,10 @@ pub fn index(
     let mut items = 0;
     let found = build_index(source, options, |item| {
         items += 1;
-        out.write_all(&item.encode()).map_err(failed)
+        out.write_all(&item.encode()).map_err(failed)?;
+        progress(item.file_offset.unsigned_abs())
     })?;
+    progress(found.bytes)?;
     out.flush().map_err(failed)?;
     drop(out);
     file.commit()?;
