@@ -19,12 +19,9 @@ use crate::numbers;
 use crate::parity::{AUTO, ParityArgument};
 use crate::part::Part;
 use crate::passes::Passes;
-use crate::read_options::{Opened, ReadArguments, thread_count};
+use crate::read_options::{ONE, Opened, ReadArguments, thread_count};
 use crate::reader::Reader;
 use crate::reopening::Reopening;
-
-/// How many threads read unless more are asked for.
-pub(crate) const ONE: Option<usize> = Some(1);
 
 with_keywords! {
 /// Opens a file for reading. `source` is a path, a URI that `pyarrow.fs` or `fsspec` knows, a seekable binary file object, or a

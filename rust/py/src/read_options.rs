@@ -198,6 +198,9 @@ impl ReadArguments<'_, '_> {
     }
 }
 
+/// How many threads read unless more are asked for.
+pub(crate) const ONE: Option<usize> = Some(1);
+
 /// How many threads to read with; `None` is one for each core.
 pub(crate) fn thread_count(threads: Option<usize>) -> usize {
     let cores = || std::thread::available_parallelism().map_or(1, NonZero::get);

@@ -12,9 +12,8 @@ use crate::key::KeyArgument;
 use crate::keywords::with_keywords;
 use crate::limits::Settings;
 use crate::numbers;
-use crate::open::ONE;
 use crate::parity::{AUTO, ParityArgument};
-use crate::read_options::{Opened, ReadArguments, thread_count};
+use crate::read_options::{ONE, Opened, ReadArguments, thread_count};
 use crate::report::Report;
 
 /// How often progress is told.
