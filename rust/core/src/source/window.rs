@@ -111,10 +111,14 @@ impl Window {
         len: usize,
         want: usize,
     ) -> Result<&'a [u8]> {
-        self.load(source, at, len, want)?;
-        self.bytes(source, at)
-            .get(..len)
-            .or_bug("as many bytes as were loaded")
+        let bytes = match source.as_slice() {
+            Some(slice) => slice.get(saturating_usize(at)..).unwrap_or_default(),
+            None => {
+                self.load(source, at, len, want)?;
+                self.held(at)
+            }
+        };
+        bytes.get(..len).or_bug("as many bytes as were loaded")
     }
 
     /// As [`exact`](Self::exact), for as many bytes as the array has.
@@ -124,10 +128,8 @@ impl Window {
         at: u64,
         want: usize,
     ) -> Result<&'a [u8; N]> {
-        self.load(source, at, N, want)?;
-        self.bytes(source, at)
-            .first_chunk()
-            .or_bug("as many bytes as were loaded")
+        let bytes = self.exact(source, at, N, want)?;
+        bytes.first_chunk().or_bug("as many bytes as were loaded")
     }
 
     /// The available bytes from `at` on. Empty if `at` is outside the window.

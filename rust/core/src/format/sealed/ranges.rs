@@ -17,6 +17,9 @@ impl SealedScan {
     /// the entries that failed in between.
     pub(super) fn close_gap(&mut self, until: u64) -> Result<()> {
         let gap = self.state.end..until;
+        if gap.is_empty() && self.state.failed.is_empty() {
+            return Ok(());
+        }
         let failed = std::mem::take(&mut self.state.failed);
         if !gap.is_empty() {
             let first = failed.next(&mut Place::default())?;

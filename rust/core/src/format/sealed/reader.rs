@@ -131,10 +131,10 @@ impl Reader {
     /// What the file has of the checksum of entry number `number`: its bits, and a mask of the ones that are there.
     pub(super) fn checksum(&mut self, number: u64) -> Result<(u64, u64)> {
         let source = &*self.source;
-        let at = match &self.front.trailer {
-            Some(trailer) => trailer.checksum_at(number),
-            None => source.len(),
+        let Some(trailer) = &self.front.trailer else {
+            return Ok((0, 0));
         };
+        let at = trailer.checksum_at(number);
         if self.front.trailer_of(number).is_some() {
             let want = self.ahead.min(LIMITS.checksums_ahead_bytes);
             let stored = self.checksums.exact_array(source, at, want)?;

@@ -289,8 +289,8 @@ impl SealedScan {
         let reader = &self.checker.reader;
         let (at, len) = (message.position, reader.emitted_bytes(message));
         let is_ready = reader.in_window(at, len).is_some() && reader.admit(message).is_ok();
-        if !is_ready && self.has_found() {
-            return Ok(false);
+        if is_ready || self.has_found() {
+            return Ok(is_ready);
         }
         self.checker.load_verified(message)?;
         Ok(true)

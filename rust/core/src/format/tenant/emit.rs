@@ -1,7 +1,7 @@
 //! Emits the messages of a verified block: from the window that it was verified in, or, if it is larger, piece by
 //! piece. Each piece is verified again against its hash from the first pass.
 
-use std::collections::HashSet;
+use std::collections::BTreeSet;
 
 use super::block::{BLOCK_HEADER_BYTES, Name};
 use super::probe::{Checks, Input, LOADED};
@@ -17,10 +17,10 @@ use crate::spec::Filter;
 /// The conditions of a [`Filter`] that a table of contents can decide, as sets.
 #[derive(Debug, Default)]
 pub(super) struct FilterSets {
-    partitions: Option<HashSet<u32>>,
+    partitions: Option<BTreeSet<u32>>,
     least: Option<i128>,
     end: Option<i128>,
-    tenants: Option<HashSet<Vec<u8>>>,
+    tenants: Option<BTreeSet<Vec<u8>>>,
 }
 
 impl FilterSets {

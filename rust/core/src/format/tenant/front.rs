@@ -21,6 +21,8 @@ use crate::walk::indexed::{self, Fields};
 pub(super) const COUNT_BYTES: u64 = 4;
 /// How many entries are read between two polls of the interrupt.
 const POLL_ENTRIES: u64 = 4096;
+/// How many bytes of entries are hashed at once.
+const HASHED_BYTES: usize = 4096;
 
 /// The fields of the front, and how far they can be trusted.
 #[derive(Debug, Default)]
@@ -175,6 +177,7 @@ impl Front {
         let mut cursor = self.begin(options);
         self.entries = 0;
         while let Some(entry) = cursor.next(source)?.filter(|entry| entry.end <= limit) {
+            let start = bytes.len();
             entry.fields().head(&mut bytes);
             match entry.tenant.bytes() {
                 Some(tenant) => bytes.extend_from_slice(tenant),
@@ -186,12 +189,15 @@ impl Front {
                 }
             }
             entry.fields().tail(&mut bytes);
-            crc.update(&bytes);
-            keep &= kept.len() + bytes.len() <= LIMITS.kept_toc_bytes;
+            let entry_bytes = bytes.get(start..).unwrap_or_default();
+            keep &= kept.len() + entry_bytes.len() <= LIMITS.kept_toc_bytes;
             if keep {
-                kept.extend_from_slice(&bytes);
+                kept.extend_from_slice(entry_bytes);
             }
-            bytes.clear();
+            if bytes.len() >= HASHED_BYTES {
+                crc.update(&bytes);
+                bytes.clear();
+            }
             self.add_entry(source, last.as_ref(), &entry)?;
             last = Some(entry);
             self.entries += 1;
@@ -199,6 +205,7 @@ impl Front {
                 options.poll()?;
             }
         }
+        crc.update(&bytes);
         self.end_v2(source, cursor.at, crc.finalize())?;
         if keep {
             self.kept = kept.into();
