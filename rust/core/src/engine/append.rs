@@ -24,6 +24,44 @@ pub(crate) type Encode = fn(&mut Vec<u8>, &[Value<'_>]) -> Result<()>;
 /// Opens a walk of a format.
 type OpenScan<S> = fn(Arc<dyn Source>, &Options, Begin<'_>) -> Result<Driver<S>>;
 
+/// What [`Writer`] asks of an [`Appender`] in the field `out`, of a writer that buffers nothing else, with what was `found` in the file.
+macro_rules! by_its_appender {
+    () => {
+        fn flush(&mut self) -> Result<()> {
+            self.out.flush()
+        }
+
+        fn sync(&mut self) -> Result<()> {
+            self.out.sync()
+        }
+
+        fn close(&mut self) -> Result<()> {
+            self.out.close()
+        }
+
+        fn abandon(&mut self) -> Result<()> {
+            self.out.abandon()
+        }
+
+        fn path(&self) -> &Path {
+            self.out.path()
+        }
+
+        fn position(&self) -> Option<u64> {
+            Some(self.out.position())
+        }
+
+        fn found(&self) -> Option<&Summary> {
+            Some(&self.found)
+        }
+
+        fn quarantined(&self) -> Vec<&Path> {
+            self.out.quarantined().into_iter().collect()
+        }
+    };
+}
+pub(crate) use by_its_appender;
+
 /// Appends records to a file. An advisory lock (on Unix) excludes a second writer of the same file.
 pub(crate) struct AppendedFile {
     format: &'static Format,
@@ -116,41 +154,11 @@ impl Writer for AppendedFile {
         Ok(Some(id))
     }
 
-    fn flush(&mut self) -> Result<()> {
-        self.out.flush()
-    }
-
-    fn sync(&mut self) -> Result<()> {
-        self.out.sync()
-    }
-
-    fn close(&mut self) -> Result<()> {
-        self.out.close()
-    }
-
-    fn abandon(&mut self) -> Result<()> {
-        self.out.abandon()
-    }
-
-    fn path(&self) -> &Path {
-        self.out.path()
-    }
-
-    fn position(&self) -> Option<u64> {
-        Some(self.out.position())
-    }
-
     fn last(&self) -> Option<RecordId> {
         self.last.clone()
     }
 
-    fn found(&self) -> Option<&Summary> {
-        Some(&self.found)
-    }
-
-    fn quarantined(&self) -> Vec<&Path> {
-        self.out.quarantined().into_iter().collect()
-    }
+    by_its_appender!();
 }
 
 /// The options to scan a file with before appending to it: lenient, and without values.

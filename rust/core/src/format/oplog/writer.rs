@@ -13,6 +13,7 @@ use super::message::{Frame, Message};
 use super::walk::OplogWalk;
 use super::{FORMAT, autobase};
 use crate::engine;
+use crate::engine::append::by_its_appender;
 use crate::engine::{WriteOptions, append};
 use crate::error::{Error, Finding, Result};
 use crate::ledger::{Kind, Span, Summary};
@@ -200,39 +201,9 @@ impl engine::Writer for Writer {
         self.append(fields).map(|seq| Some(seq.into()))
     }
 
-    fn flush(&mut self) -> Result<()> {
-        self.out.flush()
-    }
-
-    fn sync(&mut self) -> Result<()> {
-        self.out.sync()
-    }
-
-    fn close(&mut self) -> Result<()> {
-        self.out.close()
-    }
-
-    fn abandon(&mut self) -> Result<()> {
-        self.out.abandon()
-    }
-
-    fn path(&self) -> &Path {
-        self.out.path()
-    }
-
-    fn position(&self) -> Option<u64> {
-        Some(self.out.position())
-    }
-
     fn last(&self) -> Option<RecordId> {
         self.seq.checked_sub(1).map(RecordId::from)
     }
 
-    fn found(&self) -> Option<&Summary> {
-        Some(&self.found)
-    }
-
-    fn quarantined(&self) -> Vec<&Path> {
-        self.out.quarantined().into_iter().collect()
-    }
+    by_its_appender!();
 }
