@@ -13,7 +13,7 @@ use library::format::{
 };
 use library::source::{BytesSource, FileSource, Source, open_regular};
 use library::verbs::{
-    Conversion, DiagnoseOptions, Recovery, SealOptions, convert, diagnose, index, recover, seal,
+    Conversion, DiagnoseOptions, Recovery, SealOptions, convert, diagnose, recover, seal,
     undo_recover, verify,
 };
 
@@ -329,16 +329,16 @@ impl Observer<'_> {
             look_up(&source, &options, read, draw, seen)
         });
         if self.format.name == "chunked" {
-            let path = self.folder.join("file.index");
             let (source, options) = (self.whole(), self.options());
             self.section("index", |draw, seen| {
-                match index(source.clone(), &options, Some(&path), true) {
-                    Ok(made) => {
-                        let _ = writeln!(seen, "{} {}", made.items, made.size);
-                    }
-                    Err(error) => return write_error(seen, &error),
+                let mut bytes = Vec::new();
+                let put = |item: library::format::chunked::Item| {
+                    bytes.extend(item.encode());
+                    Ok(())
+                };
+                if let Err(error) = library::format::chunked::build_index(source.clone(), &options, put) {
+                    return write_error(seen, &error);
                 }
-                let mut bytes = fs::read(&path).unwrap_or_default();
                 let _ = writeln!(seen, "{bytes:?}");
                 for lies in [false, true] {
                     if lies && !bytes.is_empty() {
@@ -349,7 +349,6 @@ impl Observer<'_> {
                     let own = options.clone().index(index);
                     look_up(&source, &own, read, draw, seen);
                 }
-                let _ = fs::remove_file(&path);
             });
         }
     }
