@@ -711,6 +711,41 @@ fn what_is_restored_of_an_index_and_of_messages_is_one_range() {
 }
 
 #[test]
+fn strict_reading_raises_the_first_damage_of_a_step() {
+    for sample in &SAMPLES[..FORMATS.len() + 2] {
+        let sidecar = sidecar_of(&sample.bytes);
+        for at in [4, 12, 20, 70] {
+            let mut damaged = sample.bytes.clone();
+            damaged[at] ^= 1;
+            damaged[at + 200] ^= 1;
+            let (source, options) = read_by(&damaged, &sidecar, &sample.options);
+            let (_, error) = rows_of(&source, &options.strict(true));
+            let Some(Error::Damage(damage)) = error else {
+                panic!("{}: {error:?}", sample.name);
+            };
+            assert_eq!(damage.offset, at as u64, "{}", sample.name);
+        }
+    }
+}
+
+#[test]
+fn a_strict_look_up_that_misses_names_the_first_lost_byte() {
+    let oplog = sample("oplog ");
+    let at = positions(oplog)[10];
+    let damaged = strike(oplog, at, |byte| byte ^ 1);
+    let (source, options) = read_by(&damaged, &sidecar_of(&oplog.bytes), &oplog.options);
+    // Reading it finds that blocks are lost.
+    assert!(!verify(&source, &options).is_sound());
+    let lookup = lookup(source, &options.strict(true)).unwrap();
+    let id = RecordId::new(vec![Scalar::from(999_999_u32)]);
+    let found = lookup.get(&[id]).map(|hits| hits.unproven);
+    let Err(Error::Damage(damage)) = found else {
+        panic!("{found:?}");
+    };
+    assert!((at as u64 - 64..damaged.len() as u64).contains(&damage.offset), "{damage}");
+}
+
+#[test]
 fn look_ups_find_no_record_that_is_damaged_unless_it_is_restored() {
     for sample in &SAMPLES[..FORMATS.len() + 2] {
         let all = plain_rows(sample);

@@ -391,7 +391,9 @@ impl SidecarWalk {
     ) {
         let mut parts = vec![*span];
         let mut fail = |bad: &Span| {
-            failure.get_or_insert(*bad);
+            if failure.is_none_or(|met| bad.start < met.start) {
+                *failure = Some(*bad);
+            }
         };
         let unproven = found.unproven(span.start, span.end);
         if let Some(unit) = unproven.filter(|_| span.kind.is_unit()) {
@@ -609,12 +611,13 @@ pub(crate) fn judge_hits(
     let reading = Reading::of_lookup(options);
     let comparison = Comparison::new(protected, options, reading);
     for (place, range) in hits.places.iter_mut().zip(ranges) {
-        // Where records are lost, one that was not found may have been among them.
-        let Range { start, end } = match range {
-            Some(range) => range,
-            None => u64::MAX - 1..u64::MAX,
+        let looked = range.clone().unwrap_or(u64::MAX..u64::MAX);
+        let Some(found) = comparison.look(checked, &looked)? else {
+            continue;
         };
-        let Some(found) = comparison.look(checked, &(start..end))? else {
+        // Where records are lost, one that was not found may have been among them.
+        let at_lost = || found.first_lost.map(|first| first..first + 1);
+        let Some(Range { start, end }) = range.or_else(at_lost) else {
             continue;
         };
         let restored = found.restored_in(start, end).first().copied();
