@@ -27,7 +27,10 @@ impl Marks {
         match in_order.find(|notes| start >= notes.end()) {
             Some(notes) => notes.push(note),
             None => {
-                self.others.push(note);
+                match self.others.last_mut() {
+                    Some(last) if last.end == start && last.cause == cause => last.end = end,
+                    _ => self.others.push(note),
+                }
                 Ok(())
             }
         }
@@ -57,5 +60,29 @@ impl Marks {
             None => next.other += 1,
         }
         Ok(least)
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn entries_out_of_order_that_touch_are_one_mark() {
+        let mut marks = Marks::default();
+        for run in [2000, 1000, 0] {
+            for start in (run..run + 1000).step_by(10) {
+                marks
+                    .push(start, start + 10, Cause::ChecksumMismatch)
+                    .unwrap();
+            }
+        }
+        assert_eq!(marks.others.len(), 1);
+        marks.sort();
+        let mut next = Next::default();
+        let read = std::iter::from_fn(|| marks.next(&mut next).unwrap());
+        let read: Vec<_> = read.map(|note| (note.start, note.end)).collect();
+        assert_eq!(read, [(0, 1000), (1000, 2000), (2000, 3000)]);
     }
 }
