@@ -26,6 +26,7 @@ pub(crate) fn hostile_2() -> Vec<(&'static str, Make)> {
             bytes[9] ^= 1;
             bytes
         }),
+        ("failed entries over all good blocks", covered_2),
         ("long tenant IDs", long_names_2),
         ("blocks that decode to the end of the file", costly_decodes),
     ]
@@ -306,6 +307,23 @@ fn in_turns_2(len: usize) -> Vec<u8> {
         entry.crc = crc(entry.partition, &[0xff; 8]);
     }
     assemble(2, &entries, &with_count(count, data))
+}
+
+/// A good block, entries out of order that claim everything from there on, and good blocks with gaps between them.
+fn covered_2(len: usize) -> Vec<u8> {
+    let (failed, count) = (len / 280, len / 56);
+    let data: Vec<u8> = [u32_of(1), [0; 4], [0; 4]].concat();
+    let data = data.into_iter().cycle().take(12 * (count + 1)).collect();
+    let size = 4 + 12 * (count + 1);
+    let mut entries = entries(1 + failed + count, |number| match number {
+        0 => (8, 8),
+        _ if number <= failed => (8, size - 8),
+        _ => (8 + 12 * (number - failed) as u64, 8),
+    });
+    for entry in entries.iter_mut().filter(|entry| entry.length == 8) {
+        entry.crc = crc(entry.partition, &[0; 8]);
+    }
+    assemble(2, &entries, &with_count(count + 1, data))
 }
 
 /// Sound, mostly tenant IDs.

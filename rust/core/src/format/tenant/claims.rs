@@ -5,7 +5,7 @@
 //! blocks, as every writer's do, that is soon. Otherwise everything after the first gap is pending until the last
 //! entry.
 
-use std::collections::{BTreeMap, BinaryHeap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use crate::ledger::{Cause, Kind, whole_kind};
 use crate::walk::indexed::kind;
@@ -89,9 +89,12 @@ pub(super) struct Claims {
     at: u64,
     /// Good blocks that are pending.
     blocks: VecDeque<(u64, u64)>,
-    /// Pending claims, by where the uncommitted rest of each begins.
-    claims: BTreeMap<(u64, Rank), Claim>,
-    /// The last claim, if the next one may still join it.
+    /// Claims that begin later, by where.
+    coming: BTreeMap<(u64, Rank), Claim>,
+    /// Those that began, and where each ends.
+    active: BTreeMap<Rank, Claim>,
+    ends: BTreeSet<(u64, Rank)>,
+    /// The last claim. The next one may still join it until it begins.
     last: Option<(u64, Rank)>,
 }
 
@@ -120,15 +123,14 @@ impl Claims {
         let end = (at + super::front::COUNT_BYTES).min(self.len);
         let claim = Claim::new(at, end, cause, Origin::Tenants(expected), toc_at, 0);
         if at < end {
-            self.claims.insert((at, (false, toc_at)), claim);
+            self.coming.insert((at, (false, toc_at)), claim);
         }
     }
 
     /// Adds the range of a failed entry, which is at `toc_at` to `toc_end` in the table.
     pub(super) fn failed(&mut self, start: u64, end: u64, cause: Cause, toc_at: u64, toc_end: u64) {
-        if let Some(last) = self.last.and_then(|key| self.claims.get_mut(&key))
+        if let Some(last) = self.last.and_then(|key| self.coming.get_mut(&key))
             && (last.end, last.cause, last.toc_end) == (start, Some(cause), toc_at)
-            && last.left.is_empty()
             && whole_kind(cause, end == self.len) == Kind::Corrupt
         {
             last.end = end;
@@ -139,12 +141,12 @@ impl Claims {
         let key = (start, (true, toc_at));
         let claim = Claim::new(start, end, Some(cause), Origin::Entry(toc_at), toc_end, 1);
         self.last = Some(key);
-        self.claims.insert(key, claim);
+        self.coming.insert(key, claim);
     }
 
     /// How many blocks and claims are pending.
     pub(super) fn pending(&self) -> usize {
-        self.blocks.len() + self.claims.len()
+        self.blocks.len() + self.coming.len() + self.active.len()
     }
 
     /// Claims the rest of the file as one range that the search did not reach, for this many `entries` from the
@@ -154,7 +156,7 @@ impl Claims {
         let claim = Claim::new(self.at, self.len, cause, origin, toc_at, entries);
         let is_any = self.at < self.len;
         if is_any {
-            self.claims.insert((self.at, (true, u64::MAX)), claim);
+            self.coming.insert((self.at, (true, u64::MAX)), claim);
         }
         is_any
     }
@@ -182,71 +184,78 @@ impl Claims {
             if self.at >= gap_end {
                 break;
             }
-            self.cover_gap(gap_end, &mut out);
-            self.retire(&mut clipped);
+            self.cover_gap(gap_end, &mut clipped, &mut out);
         }
+        self.begin(self.at);
         self.retire(&mut clipped);
+        clipped.sort_by_key(|claim| claim.toc_end);
         clipped
     }
 
     /// Commits a range that no good block takes.
-    fn cover_gap(&mut self, end: u64, out: &mut impl FnMut(u64, Kind, Option<Cause>, Origin)) {
-        let mut after = self.claims.split_off(&(end, (false, 0)));
-        let mut here: Vec<_> = std::mem::take(&mut self.claims).into_iter().collect();
-        // The claims that reach this far, the first in rank on top.
-        let mut active = BinaryHeap::<std::cmp::Reverse<(Rank, usize)>>::new();
-        let mut coming = 0;
-        let mut at = self.at;
-        while at < end {
-            while let Some(((start, rank), _)) = here.get(coming)
-                && *start <= at
-            {
-                active.push(std::cmp::Reverse((*rank, coming)));
-                coming += 1;
-            }
-            let ends = |place: usize| here.get(place).map_or(0, |(_, claim)| claim.end);
-            while active.peek().is_some_and(|top| ends(top.0.1) <= at) {
-                active.pop();
-            }
-            let top = active.peek().map(|top| top.0);
-            let mut piece_end = top.map_or(end, |(_, place)| ends(place).min(end));
+    fn cover_gap(
+        &mut self,
+        end: u64,
+        clipped: &mut Vec<Claim>,
+        out: &mut impl FnMut(u64, Kind, Option<Cause>, Origin),
+    ) {
+        while self.at < end {
+            self.begin(self.at + 1);
+            self.retire(clipped);
+            let top = self.active.first_key_value();
+            let top = top.map(|(rank, claim)| (*rank, claim.end));
+            let mut piece_end = top.map_or(end, |(_, own)| own.min(end));
             // A claim that begins meanwhile takes over only if it ranks higher.
-            while let Some(((start, rank), _)) = here.get(coming)
-                && *start < piece_end
+            while let Some((&(start, rank), _)) = self.coming.first_key_value()
+                && start < piece_end
             {
-                if top.is_none_or(|top| *rank < top.0) {
-                    piece_end = *start;
+                if top.is_none_or(|(top, _)| rank < top) {
+                    piece_end = start;
                     break;
                 }
-                active.push(std::cmp::Reverse((*rank, coming)));
-                coming += 1;
+                self.begin_first();
             }
-            if let Some((_, claim)) = top.and_then(|(_, place)| here.get_mut(place)) {
-                claim.take(at, piece_end);
+            if let Some(mut claim) = self.active.first_entry() {
+                let claim = claim.get_mut();
+                claim.take(self.at, piece_end);
                 let kind = kind(claim.cause, piece_end == self.len);
                 out(piece_end, kind, claim.cause, claim.origin);
             } else {
                 let cause = Some(Cause::Unreferenced);
                 out(piece_end, Kind::Corrupt, cause, Origin::None);
             }
-            at = piece_end;
+            self.at = piece_end;
         }
-        self.at = end;
-        self.claims.append(&mut after);
-        self.claims.extend(here);
     }
 
-    /// Removes the claims before the committed end, and moves those that extend past it.
-    fn retire(&mut self, clipped: &mut Vec<Claim>) {
-        while let Some(entry) = self.claims.first_entry()
-            && entry.key().0 < self.at
+    /// Makes the claims active that begin before an offset.
+    fn begin(&mut self, until: u64) {
+        while self
+            .coming
+            .first_key_value()
+            .is_some_and(|((start, _), _)| *start < until)
         {
-            let ((_, rank), claim) = entry.remove_entry();
-            if claim.end > self.at {
-                self.claims.insert((self.at, rank), claim);
-            } else if matches!(claim.origin, Origin::Entry(_)) && !claim.is_whole() {
-                clipped.push(claim);
-            }
+            self.begin_first();
+        }
+    }
+
+    fn begin_first(&mut self) {
+        if let Some(((_, rank), claim)) = self.coming.pop_first() {
+            self.ends.insert((claim.end, rank));
+            self.active.insert(rank, claim);
+        }
+    }
+
+    /// Removes the active claims that end before the committed end, or there.
+    fn retire(&mut self, clipped: &mut Vec<Claim>) {
+        while let Some(&(end, rank)) = self.ends.first()
+            && end <= self.at
+        {
+            self.ends.pop_first();
+            let claim = self.active.remove(&rank);
+            let is_clipped =
+                |claim: &Claim| matches!(claim.origin, Origin::Entry(_)) && !claim.is_whole();
+            clipped.extend(claim.filter(is_clipped));
         }
     }
 }
