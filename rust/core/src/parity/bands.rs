@@ -4,7 +4,7 @@
 use std::collections::VecDeque;
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, OnceLock, PoisonError};
 
 use super::bytes::{Files, PIECE_BYTES};
 use super::checks::{Checks, KeptBlocks, Proven};
@@ -17,6 +17,7 @@ use crate::bug::OrBug;
 use crate::error::{Error, Result};
 use crate::saturating::saturating_usize;
 use crate::source::Source;
+use crate::sync::{Mutex, MutexGuard};
 
 /// Of how many bands the hashes and repaired blocks are kept, whatever their size. Walks read in up to three places of a file at
 /// once. Those of other bands are read or computed again.
@@ -566,15 +567,21 @@ impl Bands {
             let files = self.files();
             let mut judged = Judged::open(&files, own.set, own.frame)?;
             if let Some(checks) = Checks::of_frame(&mut judged)? {
-                return Ok(self.keep(place, checks, Vec::new()));
+                let patches = Vec::new();
+                return Ok(self.keep(place, Recent { checks, patches }, false));
             }
         }
         self.judge_place(place)
     }
 
-    fn keep(&self, place: usize, checks: Checks, patches: Vec<Patch>) -> Arc<Recent> {
-        let recent = Arc::new(Recent { checks, patches });
+    /// Keeps what it takes to read a band, unless that is of its frame alone and another thread judged the band meanwhile.
+    fn keep(&self, place: usize, recent: Recent, is_judged: bool) -> Arc<Recent> {
+        let recent = Arc::new(recent);
         let mut state = self.lock();
+        let known = state.known.get(place);
+        if !is_judged && matches!(known, Some(BandState::Band(found)) if !found.is_proven) {
+            return recent;
+        }
         state.recent.retain(|(own, _)| *own != place);
         state.recent.push_back((place, recent.clone()));
         let mut bytes: usize = state.recent.iter().map(|(_, own)| own.bytes()).sum();
@@ -619,7 +626,7 @@ impl Bands {
             }
             *known = BandState::Band(Arc::new(found));
         }
-        Ok(self.keep(place, checks, patches))
+        Ok(self.keep(place, Recent { checks, patches }, true))
     }
 }
 
@@ -749,6 +756,55 @@ mod tests {
             error.contains("the block at offset 0 was verified"),
             "{error}"
         );
+    }
+
+    /// The sidecar of a file that another thread judges while its tables are read.
+    struct Overtaken {
+        sidecar: BytesSource<Vec<u8>>,
+        bands: OnceLock<std::sync::Weak<Bands>>,
+        is_judged: AtomicBool,
+    }
+
+    impl Source for Overtaken {
+        fn len(&self) -> u64 {
+            self.sidecar.len()
+        }
+
+        fn path(&self) -> Option<&std::path::Path> {
+            None
+        }
+
+        fn read_exact_at(&self, offset: u64, buffer: &mut [u8]) -> Result<()> {
+            if let Some(bands) = self.bands.get().and_then(std::sync::Weak::upgrade)
+                && !self.is_judged.swap(true, Ordering::AcqRel)
+            {
+                bands.judge_place(0)?;
+            }
+            self.sidecar.read_exact_at(offset, buffer)
+        }
+    }
+
+    #[test]
+    fn a_band_that_is_judged_while_its_tables_are_read_stays_judged() {
+        let bytes: Vec<u8> = (0..200).collect();
+        let mut damaged = bytes.clone();
+        *damaged.get_mut(10).unwrap() ^= 1;
+        let sidecar = Arc::new(Overtaken {
+            sidecar: BytesSource::new(protected(&bytes)),
+            bands: OnceLock::new(),
+            is_judged: AtomicBool::new(false),
+        });
+        let file = Arc::new(BytesSource::new(damaged));
+        let bands = Arc::new(Bands::open(file, sidecar.clone()).unwrap());
+        sidecar.bands.set(Arc::downgrade(&bands)).unwrap();
+        let mut buffer = [0; 200];
+        // A sound block is read first, and then the damaged one.
+        for _ in 0..2 {
+            bands.read(64, &mut buffer[64..]).unwrap();
+            bands.read(0, &mut buffer).unwrap();
+            assert_eq!(buffer, *bytes);
+        }
+        assert!(sidecar.is_judged.load(Ordering::Acquire));
     }
 
     #[test]
