@@ -13,6 +13,7 @@ use seglake::source::{FileSource, Source, open_regular};
 use seglake::verbs::{ParityReport, open_sidecar};
 
 use crate::error::raise;
+use crate::interrupt::signals;
 use crate::listed::ListedSegment;
 use crate::numbers::wrong_type;
 use crate::source::{Given, given_in, local_path};
@@ -133,7 +134,12 @@ impl ParityArgument {
 /// The file itself, where it lies in memory, if nothing of it differs from what is covered.
 fn without_copies(protected: &ProtectedSource) -> seglake::Result<Arc<dyn Source>> {
     let damaged = [FileKind::Repaired, FileKind::Lost];
-    let mut spans = protected.report(|| Ok(()))?.file.into_iter();
+    let interrupt = signals();
+    let report = protected.report(|| match (interrupt.0)() {
+        true => Err(Error::Interrupted),
+        false => Ok(()),
+    })?;
+    let mut spans = report.file.into_iter();
     if spans.any(|span| damaged.contains(&span.kind)) {
         return Err(Error::Usage(
             "copy=False reads a file as it is, and by its parity sidecar it is damaged: leave copy=False out, or repair the file"

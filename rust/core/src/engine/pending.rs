@@ -8,14 +8,10 @@ use super::format::{OpenWalk, Unfinished};
 use crate::bug::OrBug;
 use crate::error::Result;
 use crate::ledger::{Kind, RecordRun, Span};
-use crate::saturating::saturating_usize;
-use crate::source::Source;
+use crate::source::{Source, data_end_after};
 use crate::spec::Tail;
 use crate::walk::layers::{Layered, WalkLayer};
 use crate::walk::{Begin, Eof, Options, Step, Walk};
-
-/// How many bytes are looked at at once.
-const PIECE_BYTES: usize = 64 << 10;
 
 /// The options to walk a file with that a writer has open, if it is to be walked to its end; `None` where no writer is known to have it open.
 pub(super) fn growing(
@@ -78,21 +74,14 @@ impl Pending {
 
     /// The bytes from here to the end: space that was never written to, or what is not finished.
     fn rest(&self, start: u64) -> Result<Span> {
-        let end = self.source.len();
-        let (mut at, mut piece) = (start, Vec::new());
-        let mut kind = Kind::Unused;
-        while at < end && kind == Kind::Unused {
-            piece.resize(saturating_usize(end - at).min(PIECE_BYTES), 0);
-            self.source.read_exact_at(at, &mut piece)?;
-            if piece.iter().any(|byte| *byte != 0) {
-                kind = Kind::Pending;
-            }
-            at += piece.len() as u64;
-        }
+        let data_end = data_end_after(&*self.source, start, || self.options.poll())?;
         Ok(Span {
             start,
-            end,
-            kind,
+            end: self.source.len(),
+            kind: match data_end == start {
+                true => Kind::Unused,
+                false => Kind::Pending,
+            },
             cause: None,
         })
     }

@@ -256,16 +256,20 @@ impl Bands {
         self.places.iter().map(|place| place.start..place.end)
     }
 
-    /// Proves the blocks of a range that were not proven yet. Judges their bands if they are damaged.
+    /// Proves the blocks of a range that were not proven yet. Judges their bands if they are damaged. `poll` is called at intervals.
     ///
     /// # Errors
-    /// As [`read`](Self::read).
-    pub(crate) fn judge(&self, range: Range<u64>) -> Result<()> {
+    /// As [`read`](Self::read), and those of `poll`.
+    pub(crate) fn judge(
+        &self,
+        range: Range<u64>,
+        mut poll: impl FnMut() -> Result<()>,
+    ) -> Result<()> {
         self.places_of(&range)
-            .try_for_each(|place| self.judge_range(place, &range))
+            .try_for_each(|place| self.judge_range(place, &range, &mut poll))
     }
 
-    /// What is known of each band, in order. `poll` is called before each.
+    /// What is known of each band, in order. `poll` is called at intervals.
     ///
     /// # Errors
     /// As [`read`](Self::read), and those of `poll`.
@@ -274,8 +278,7 @@ impl Bands {
         mut poll: impl FnMut() -> Result<()>,
     ) -> Result<Vec<Arc<BandVerdict>>> {
         let all = self.places.iter().enumerate().map(|(place, own)| {
-            poll()?;
-            self.judge_range(place, &(own.start..own.end))?;
+            self.judge_range(place, &(own.start..own.end), &mut poll)?;
             self.found(place).or_bug("a band that was judged")
         });
         all.collect()
@@ -459,7 +462,13 @@ impl Bands {
     }
 
     /// Proves the blocks of a range that were not proven yet.
-    fn judge_range(&self, place: usize, range: &Range<u64>) -> Result<()> {
+    fn judge_range(
+        &self,
+        place: usize,
+        range: &Range<u64>,
+        poll: &mut impl FnMut() -> Result<()>,
+    ) -> Result<()> {
+        poll()?;
         if self.refused.is_some() && self.found(place).is_none() {
             return self.judge_place(place).map(drop);
         }
@@ -475,6 +484,7 @@ impl Bands {
                 _ => start..next,
             };
             if !piece.is_empty() {
+                poll()?;
                 let bytes = own.bytes(&piece);
                 buffer.resize(saturating_usize(bytes.end - bytes.start), 0);
                 self.read_place(place, bytes.start, &mut buffer)?;
@@ -805,6 +815,31 @@ mod tests {
             assert_eq!(buffer, *bytes);
         }
         assert!(sidecar.is_judged.load(Ordering::Acquire));
+    }
+
+    #[test]
+    fn judging_a_long_range_asks_at_intervals_whether_to_go_on() {
+        let bytes = vec![7; 3 * PIECE_BYTES];
+        let set = Set {
+            id: [1; 8],
+            parameters: Parameters::DEFAULT,
+        };
+        let (file, mut sidecar) = (BytesSource::new(bytes), Vec::new());
+        let mut add = |own: &[u8]| {
+            sidecar.extend_from_slice(own);
+            Ok(())
+        };
+        protect(&file, file.len(), set, &mut add).unwrap();
+        let bands = Bands::open(Arc::new(file), Arc::new(BytesSource::new(sidecar))).unwrap();
+        let mut asked = 0;
+        let ended = bands.judge(0..u64::MAX, || {
+            asked += 1;
+            if asked < 3 {
+                return Ok(());
+            }
+            Err(Error::Interrupted)
+        });
+        assert!(matches!(ended, Err(Error::Interrupted)), "{ended:?}");
     }
 
     #[test]

@@ -137,12 +137,16 @@ impl ProtectedSource {
         self.bands.has_blocks() && self.refused().is_none()
     }
 
-    /// Judges a range, and says what of it differs.
+    /// Judges a range, and says what of it differs. `poll` is called at intervals.
     ///
     /// # Errors
-    /// [`Error::Io`], also if a block was proven before and is not any more.
-    pub(crate) fn differences(&self, range: &Range<u64>) -> Result<Differences> {
-        self.bands.judge(range.clone())?;
+    /// [`Error::Io`], also if a block was proven before and is not any more, and those of `poll`.
+    pub(crate) fn differences(
+        &self,
+        range: &Range<u64>,
+        poll: impl FnMut() -> Result<()>,
+    ) -> Result<Differences> {
+        self.bands.judge(range.clone(), poll)?;
         let mut differences = Differences::default();
         if self.is_damaged() {
             for found in self.bands.found_in(range) {
@@ -174,8 +178,7 @@ impl ProtectedSource {
     /// # Errors
     /// As [`report`](Self::report).
     pub(crate) fn all_differences(&self, poll: impl FnMut() -> Result<()>) -> Result<Differences> {
-        self.bands.all(poll)?;
-        self.differences(&(0..u64::MAX))
+        self.differences(&(0..u64::MAX), poll)
     }
 }
 

@@ -149,9 +149,8 @@ pub fn verify_parity(
     let bytes = file.len();
     let protected = ProtectedSource::open(file, sidecar)?;
     for covered in protected.covered() {
-        options.poll()?;
         let end = covered.end.min(bytes);
-        protected.differences(&covered)?;
+        protected.differences(&covered, || options.poll())?;
         progress(end)?;
     }
     let report = ParityReport::of(&protected, options)?;

@@ -63,7 +63,7 @@ impl Comparison {
 
     /// Looks at a range, once all damage before it was met. `None` if nothing of it is to be told.
     fn look(&self, checked: Checked, range: &Range<u64>) -> Result<Option<Differing>> {
-        let differences = self.protected.differences(range)?;
+        let differences = self.protected.differences(range, || self.options.poll())?;
         let is_foreign = self.protected.refused() == Some(Refused::AnotherFile);
         if !self.protected.is_damaged() || is_foreign && checked == Checked::Checksum {
             return Ok(None);
@@ -602,7 +602,7 @@ pub(crate) fn judge_hits(
     let ranges: Vec<_> = hits.places.iter().map(|own| own.and_then(range)).collect();
     drop(sets);
     for range in ranges.iter().flatten() {
-        protected.differences(range)?;
+        protected.differences(range, || options.poll())?;
     }
     if !protected.is_damaged() {
         return Ok(hits);
