@@ -742,7 +742,10 @@ fn a_strict_look_up_that_misses_names_the_first_lost_byte() {
     let Err(Error::Damage(damage)) = found else {
         panic!("{found:?}");
     };
-    assert!((at as u64 - 64..damaged.len() as u64).contains(&damage.offset), "{damage}");
+    assert!(
+        (at as u64 - 64..damaged.len() as u64).contains(&damage.offset),
+        "{damage}"
+    );
 }
 
 #[test]

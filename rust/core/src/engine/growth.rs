@@ -184,7 +184,7 @@ impl Growth {
         let leaves_out = self.only_end
             && !options.strict
             && options.filter.is_empty()
-            && source.covered().is_none()
+            && source.by_sidecar().is_none()
             && !source.is_replaceable();
         match leaves_out {
             true => Purpose::End,

@@ -22,7 +22,7 @@ pub(super) fn growing(
 ) -> Result<Option<Options>> {
     let is_part = matches!(begin, Begin::Part(_));
     let may_grow = options.eof == Eof::Final
-        && source.covered().is_none()
+        && source.by_sidecar().is_none()
         && format.tail != Tail::Complete
         && source.bound().is_none();
     if is_part || !may_grow || !source.is_written()? {

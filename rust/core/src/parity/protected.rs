@@ -77,7 +77,7 @@ impl ProtectedSource {
     /// The file that a source is, or is a part of, if that is read by its sidecar.
     #[must_use]
     pub fn of(source: &dyn Source) -> Option<Arc<Self>> {
-        source.covered()?.downcast().ok()
+        source.by_sidecar()?.downcast().ok()
     }
 
     /// The file as it is.
@@ -253,7 +253,7 @@ impl Source for ProtectedSource {
         self.file().bound()
     }
 
-    fn covered(&self) -> Option<Arc<dyn Any + Send + Sync>> {
+    fn by_sidecar(&self) -> Option<Arc<dyn Any + Send + Sync>> {
         Some(Arc::new(self.clone()))
     }
 }

@@ -88,7 +88,7 @@ impl Source for PatchedSource {
 
 /// The same bytes, which are not compared with a parity sidecar.
 pub(crate) fn uncompared(source: &Arc<dyn Source>) -> Arc<dyn Source> {
-    match source.covered() {
+    match source.by_sidecar() {
         None => source.clone(),
         Some(_) => Arc::new(PatchedSource::new(source.clone(), Vec::new())),
     }

@@ -108,7 +108,7 @@ pub trait Source: Send + Sync {
 
     /// The [file](crate::parity::ProtectedSource) that this is, or is a part of, if that is read by its parity sidecar.
     #[doc(hidden)]
-    fn covered(&self) -> Option<Arc<dyn Any + Send + Sync>> {
+    fn by_sidecar(&self) -> Option<Arc<dyn Any + Send + Sync>> {
         None
     }
 }
@@ -132,8 +132,8 @@ macro_rules! passed_on {
     () => {
         passed_on!(other);
 
-        fn covered(&self) -> Option<Arc<dyn std::any::Any + Send + Sync>> {
-            self.source.covered()
+        fn by_sidecar(&self) -> Option<Arc<dyn std::any::Any + Send + Sync>> {
+            self.source.by_sidecar()
         }
     };
     (other) => {
