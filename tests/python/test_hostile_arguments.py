@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 from cli_samples import sample
 from hypothesis import HealthCheck, given, settings
@@ -266,3 +267,11 @@ def look_ups(reader: seglake.Reader, values: list[Any]) -> Iterator[Callable[[],
     yield lambda: reader.tenants(first)
     yield lambda: reader.read_bytes(first, 10)
     yield lambda: reader.read_bytes(0, first)
+
+
+def test_types_of_arrow_are_nested_within_a_limit() -> None:
+    type = pa.int8()
+    for _ in range(2000):
+        type = pa.list_(type)
+    with seglake.open(files()[0]) as reader, pytest.raises(TypeError, match="nested at most 64 deep"):
+        reader.get_many(pa.array([None], type))

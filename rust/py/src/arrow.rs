@@ -15,6 +15,8 @@ use pyo3::types::{PyCapsule, PyTuple};
 const SCHEMA: &CStr = c"arrow_schema";
 const ARRAY: &CStr = c"arrow_array";
 const STREAM: &CStr = c"arrow_array_stream";
+/// How deep types may be nested: Arrow's crates, and what goes through values, call themselves for each level.
+const MOST_LEVELS: usize = 64;
 
 pub(crate) fn failed(error: impl Into<ArrowError>) -> PyErr {
     let error = error.into();
@@ -214,6 +216,21 @@ fn take_stream(capsule: &Bound<'_, PyCapsule>) -> PyResult<RecordBatchStreamRead
     unsafe { RecordBatchStreamReader::from_raw(stream.as_ptr()) }.map_err(failed)
 }
 
+/// Whether types are nested no deeper than `MOST_LEVELS`. It does not call itself.
+fn is_shallow(schema: &FFI_ArrowSchema) -> bool {
+    let mut level = vec![schema];
+    for _ in 0..MOST_LEVELS {
+        let below = level
+            .iter()
+            .flat_map(|each| each.children().chain(each.dictionary()));
+        level = below.collect();
+        if level.is_empty() {
+            return true;
+        }
+    }
+    false
+}
+
 #[allow(unsafe_code)]
 fn take_data(schema: &Bound<'_, PyCapsule>, array: &Bound<'_, PyCapsule>) -> PyResult<ArrayData> {
     let schema = schema
@@ -223,8 +240,13 @@ fn take_data(schema: &Bound<'_, PyCapsule>, array: &Bound<'_, PyCapsule>) -> PyR
     // SAFETY: capsules of these names point to an ArrowSchema and an ArrowArray that describe each other, as the interface
     // demands. The array is moved out and a released one left; the schema is only read. Both capsules outlive the calls.
     let data = unsafe {
+        let schema = schema.as_ref();
+        if !is_shallow(schema) {
+            let message = format!("expected types nested at most {MOST_LEVELS} deep, found deeper");
+            return Err(PyTypeError::new_err(message));
+        }
         let array = FFI_ArrowArray::from_raw(array.as_ptr());
-        arrow_array::ffi::from_ffi(array, schema.as_ref()).map_err(failed)?
+        arrow_array::ffi::from_ffi(array, schema).map_err(failed)?
     };
     Ok(data)
 }
