@@ -79,6 +79,7 @@ __all__ = [
     "rename_new",
     "repair",
     "resume",
+    "row_hashes",
     "seal",
     "sync_file",
     "sync_folder",
@@ -766,6 +767,24 @@ def rename_new(path: str | PathLike[str], to: str | PathLike[str], /) -> None:
 
     >>> from seglake._native import rename_new
     >>> rename_new("orders.active", "orders-1.active")
+    """
+
+def row_hashes(batch: _ArrowArray, /) -> _ArrowArray:
+    """Returns a hash of each row of a record batch or struct array, over all columns: HighwayHash-64 with the key 0.
+    `pyarrow.array` makes an array of uint64 of the result. Rows have the same hash if all their values are the
+    same; names of columns do not count. A null differs from each value. Floats are compared by their bits. Binary
+    and string columns of all types are compared by their bytes, lists of all types by their items, and
+    dictionaries by their values. Other values are compared within their type.
+
+    Raises TypeError for another object, a column of another type (a union, list view or run-end encoded one), or
+    types nested deeper than 64.
+
+    >>> import pyarrow
+    >>> from seglake._native import row_hashes
+    >>> rows = pyarrow.record_batch({"type": ["paid", "sent", "paid"]})
+    >>> first, second, third = pyarrow.array(row_hashes(rows)).to_pylist()
+    >>> first == third, first == second
+    (True, False)
     """
 
 def write_lines(log: SegmentLog, type: str | Buffer, data: bytes, line_bytes: int, /) -> tuple[int, _uuid.UUID | None]:

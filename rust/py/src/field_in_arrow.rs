@@ -114,7 +114,7 @@ fn bytes_at(array: &dyn Array, row: usize) -> Option<(&[u8], Option<&str>)> {
 
 /// An array of bytes or text, by its type.
 #[derive(Clone, Copy)]
-enum BytesArray<'a> {
+pub(crate) enum BytesArray<'a> {
     Binary(&'a BinaryArray),
     LargeBinary(&'a LargeBinaryArray),
     BinaryView(&'a BinaryViewArray),
@@ -125,7 +125,7 @@ enum BytesArray<'a> {
 }
 
 impl<'a> BytesArray<'a> {
-    fn of(array: &'a dyn Array) -> Option<Self> {
+    pub(crate) fn of(array: &'a dyn Array) -> Option<Self> {
         Some(match array.data_type() {
             DataType::Binary => Self::Binary(array.as_binary()),
             DataType::LargeBinary => Self::LargeBinary(array.as_binary()),
@@ -139,7 +139,7 @@ impl<'a> BytesArray<'a> {
     }
 
     /// Bytes of a row, and the same where they are text.
-    fn at(self, row: usize) -> (&'a [u8], Option<&'a str>) {
+    pub(crate) fn at(self, row: usize) -> (&'a [u8], Option<&'a str>) {
         let text = match self {
             Self::Binary(array) => return (array.value(row), None),
             Self::LargeBinary(array) => return (array.value(row), None),

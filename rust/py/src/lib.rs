@@ -61,6 +61,7 @@ mod remote;
 mod reopening;
 mod repair;
 mod report;
+mod row_hashes;
 mod seal;
 mod source;
 mod tail;
@@ -130,6 +131,8 @@ mod _native {
     use super::repair::{Repaired, repair};
     #[pymodule_export]
     use super::report::Report;
+    #[pymodule_export]
+    use super::row_hashes::row_hashes;
     #[pymodule_export]
     use super::seal::seal;
     #[pymodule_export]
