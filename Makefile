@@ -37,6 +37,8 @@ MUTATED ?= $(addprefix rust/core/src/,output/*.rs disk/*.rs ledger/*.rs uuid6.rs
 	$(addprefix format/oplog/,walk.rs resync.rs message.rs draft.rs layout/compact.rs))
 MUTANTS_ARGS ?=
 MUTANTS_VERSION := 27.1.0
+# How many lives of a folder the ingest is held to, of each kind of tables.
+LIVES ?= 10000
 PROPERTY_ROUNDS ?= 1
 BENCH_ARGS ?=
 GUARD_ARGS ?=
@@ -140,6 +142,7 @@ properties: $(VENV)/.extension java ## Run the property tests with new cases, PR
 		PROPTEST_RNG_SEED=$$seed PROPTEST_CASES=$(MODEL_CASES) $(CARGO) test --locked --manifest-path tests/shuttle/Cargo.toml model:: || exit 1; \
 		SEGLAKE_HYPOTHESIS=new $(BIN)/python -m pytest -m hypothesis $(PYTEST_ARGS) || exit 1; \
 	done
+	LIVES=$(LIVES) $(BIN)/python -m pytest --timeout 0 tests/python/test_lives.py
 
 coverage: $(VENV)/.coverage ## Report which lines of Rust and Python the tests reach, in build/coverage/report (Linux)
 	CARGO="$(CARGO)" PYTHON=$(CURDIR)/$(BIN)/python scripts/coverage.sh

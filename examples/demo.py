@@ -52,7 +52,7 @@ def run(folder: Path, flights: pd.DataFrame, console: Console) -> int:
     screen.show_damage(console, segments)
 
     screen.section(console, "3  Ingested with Spark")
-    # A sealed file and the active one that it was made of are one segment: beside each other one would be the copy.
+    # A sealed file and the active one that it was made of have one source: into one lake, each record would come once.
     lake_folders = {each.format: lake_folder for each in FORMATS}
     lake_folders["sealed"] = folder / "lake-sealed"
     for each in set(lake_folders.values()):
@@ -64,7 +64,7 @@ def run(folder: Path, flights: pd.DataFrame, console: Console) -> int:
             sources = [segment_folder / name for name, own in lake_folders.items() if own == lake]
             with screen.ingest_progress(console) as progress:
                 ingested.append(ingest(sources, lake, spark=spark, dialect=DIALECT, final=True, progress=progress))
-        records = {name: lake / name / "records" for name, lake in lake_folders.items()}
+        records = {name: lake / name for name, lake in lake_folders.items()}
         by_sql = delays.delays_by_sql(spark, records)
     lakes = {each.format: read_lake(lake_folders[each.format], each) for each in FORMATS}
     by_format = {each.format: [segment for segment in segments if isinstance(segment, each)] for each in FORMATS}

@@ -39,7 +39,7 @@ class CarrierDelay(NamedTuple):
 
 
 def delays_by_sql(spark: SparkSession, records: Mapping[str, Path]) -> dict[str, list[CarrierDelay]]:
-    """The answer for each format: Spark SQL over the Parquet files in the folder of its `records`."""
+    """The answer for each format: Spark SQL over the Parquet files of its records."""
     tables = [f"SELECT '{name}' AS format, value FROM parquet.`{path.resolve()}`" for name, path in records.items()]
     answers: dict[str, list[CarrierDelay]] = {name: [] for name in records}
     for name, *delay in spark.sql(QUERY.format(records=" UNION ALL ".join(tables))).collect():

@@ -19,8 +19,6 @@ from ._errors import (
     WrongKeyError,
 )
 from ._export import Exported, export
-from ._ingestion.result import DamageTotal, FileError, IngestError, IngestProgress, IngestResult
-from ._ingestion.run import ingest
 from ._native import (
     Batch,
     Batches,
@@ -80,6 +78,8 @@ from ._types import (
     Span,
     Total,
 )
+from .lake import ingest
+from .lake.result import DamageTotal, FileError, IngestError, IngestProgress, IngestResult
 
 __all__ = [
     "Batch",

@@ -21,12 +21,12 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import pyarrow.parquet as pq
-
-import seglake
-from seglake import SegmentLog
 from seglake._ingestion import state
 from seglake._ingestion.commit import settle_dead_runs
 from seglake._ingestion.destination import Destination
+
+import seglake
+from seglake import SegmentLog
 from seglake.cli import main as command
 from tests.log_kills import ACKNOWLEDGED, VALUE, Oracle, append
 

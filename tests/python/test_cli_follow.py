@@ -4,24 +4,23 @@ from __future__ import annotations
 
 import errno
 import json
-import os
 import signal
 import subprocess
 import sys
 from collections.abc import Callable
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
 from cli_process import command, environment
-from segments import write_segment
+from segments import DAY, write_segment
 
 import seglake
 from seglake import IngestError, IngestResult
-from seglake._ingestion.commit import locked
-from seglake._ingestion.destination import Destination
-from seglake._ingestion.result import can_pass
 from seglake.cli.following import followed
 from seglake.cli.ingest import _Output  # pyright: ignore[reportPrivateUsage]
+from seglake.lake.place import LocalPlace
+from seglake.lake.result import can_pass
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="the ingest runs on Linux and macOS")
 
@@ -95,19 +94,9 @@ def test_a_run_is_shown_if_it_has_something_new() -> None:
     assert seen(OLD, OLD, NEW, OLD, EndError()) == [OLD, 2.0, 2.0, NEW, 2.0, 2.0]
 
 
-def link(folder: Path) -> None:
-    folder.mkdir()
-    (folder / "_lock").symlink_to("elsewhere")
-
-
 def unreadable_state(folder: Path) -> None:
     seglake.ingest(folder.parent / "src", folder)
-    (folder / "_tables.json").write_text("{}")
-
-
-def no_segment_yet(folder: Path) -> None:
-    (folder.parent / "src/a.active").unlink()
-    (folder.parent / "src/a").write_text("something")
+    (folder / "_log/00000000000000000001.json").write_text("{}")
 
 
 @pytest.mark.parametrize(
@@ -115,9 +104,7 @@ def no_segment_yet(folder: Path) -> None:
     [
         (lambda lake: None, {"dialect": "nonsense"}, False),
         (lambda lake: lake.write_bytes(b""), {}, False),
-        (link, {}, False),
         (unreadable_state, {}, False),
-        (no_segment_yet, {}, True),
         (lambda lake: (lake.parent / "src").rename(lake.parent / "other"), {}, True),
     ],
 )
@@ -137,36 +124,33 @@ def test_a_disk_that_is_full_may_pass(tmp_path: Path, monkeypatch: pytest.Monkey
         raise FULL
 
     write_segment(tmp_path / "src/a.active", 5)
-    for name in ("open_output", "sync_file", "place", "write_durably"):
+    for name in ("writing", "put_new", "put", "sync"):
         with monkeypatch.context() as patched, pytest.raises((IngestError, OSError)) as caught:
-            patched.setattr(seglake._publish.store.LocalStore, name, no_space)  # pyright: ignore
+            patched.setattr(LocalPlace, name, no_space)
             seglake.ingest(tmp_path / "src", tmp_path / f"lake-{name}")
         assert can_pass(caught.value), name
         seglake.ingest(tmp_path / "src", tmp_path / f"lake-{name}")
 
 
-def test_a_lock_that_is_held_is_waited_for(tmp_path: Path) -> None:
+def test_it_runs_again_until_it_is_interrupted(tmp_path: Path) -> None:
     write_segment(tmp_path / "src/a.active", 5)
-    lake = tmp_path / "lake"
-    lake.mkdir()
-    words = command("ingest", tmp_path / "src", "--to", lake, "--follow", "--json")
+    words = command("ingest", tmp_path / "src", "--to", tmp_path / "lake", "--follow", "--json")
     with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment()) as process:
         assert process.stdout is not None
         assert process.stderr is not None
-        process.send_signal(signal.SIGSTOP)
-        with locked(Destination.local(lake)):
-            process.send_signal(signal.SIGCONT)
-            said = json.loads(process.stdout.readline())
-            assert f"another ingest is writing here (process {os.getpid()} on " in said["error"]
-            assert said["retry_seconds"] == 1.0
         assert json.loads(process.stdout.readline())["records"] == 5
+        write_segment(tmp_path / "b.active", 7, first=DAY + timedelta(days=1))
+        (tmp_path / "b.active").rename(tmp_path / "src/b.active")
+        while (said := json.loads(process.stdout.readline()))["records"] == 0:
+            pass
+        assert said["records"] == 7
         process.send_signal(signal.SIGINT)
         assert process.wait() == 130
         assert process.stderr.read() == b"\nseglake: interrupted\n"
 
 
 def test_a_person_is_told_what_it_waits_for(capsys: pytest.CaptureFixture[str]) -> None:
-    _Output(as_json=False).error(IngestError("the store is away\x1b[31m"), 1.0)
+    _Output(as_json=False, fail_on="new").error(IngestError("the store is away\x1b[31m"), 1.0)
     said = capsys.readouterr()
     assert said.out == ""
     assert said.err.startswith("seglake: the store is away")

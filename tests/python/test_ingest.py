@@ -1,5 +1,6 @@
 """The ingest: what comes out, and what is refused. In threads of this process; tests/spark compares it with Spark."""
 
+import importlib
 import os
 import re
 import sys
@@ -17,16 +18,15 @@ from segments import DAY, OTHER_KEY, TYPE, Written, flip, tear, write_segment
 
 import seglake
 from seglake import IngestError, IngestProgress, IngestResult, ingest
-from seglake._ingestion import driver, sink
-from seglake._ingestion.result import no_files
+from seglake.lake import read
+from seglake.lake.result import no_files
 
-pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="the ingest runs on Linux and macOS")
-
+lake_ingest = importlib.import_module("seglake.lake.ingest")
 BYTE_COLUMNS = ("record_bytes", "header_bytes", "padding_bytes", "unused_bytes", "torn_bytes", "corrupt_bytes")
 
 
 def table(dst: Path, name: str, format: str = "active") -> pa.Table:
-    files = sorted((dst / format / name).rglob("*"))
+    files = sorted((dst / (format if name == "records" else name)).rglob("*"))
     partitioning = ds.partitioning(pa.schema([("date", pa.date32())]), flavor="hive") if name == "records" else None
     return ds.dataset([str(file) for file in files if file.is_file()], partitioning=partitioning).to_table()
 
@@ -98,7 +98,7 @@ def test_types_are_those_of_the_data_source(lake: Lake) -> None:
         "timestamp": "timestamp[us, tz=UTC]",
         "type": "string",
         "value": "binary",
-        "segment": "string",
+        "source": "string",
         "path": "string",
         "position": "int64",
         "date": "date32[day]",
@@ -131,7 +131,10 @@ def test_files_add_up(lake: Lake) -> None:
         report = seglake.verify(path)
         assert row["nbytes"] == len(content) == sum(row[column] for column in BYTE_COLUMNS), path
         assert (row["format"], row["checked"], row["error"]) == ("active", "checksum", None)
-        assert (row["records"], row["status"]) == (report.records, "sound" if report.ok else "damaged")
+        assert (row["records"], row["status"]) == (
+            report.records,
+            ("sound" if report.records else "pending") if report.ok else "damaged",
+        )
         assert row["records"] == sum(record["path"] == path for record in rows(lake.dst, "records"))
     first, *_, last = lake.written["sound"]
     sound = files[str(lake.src / "sound.active")]
@@ -140,7 +143,7 @@ def test_files_add_up(lake: Lake) -> None:
     torn = files[str(lake.src / "torn.active")]
     assert (torn["torn_bytes"], torn["corrupt_bytes"], torn["status"]) == (80, 0, "damaged")
     assert files[str(lake.src / "deep/er/preallocated.active")]["unused_bytes"] == 5000 - 830
-    assert files[str(lake.src / "empty.active")]["status"] == "sound"
+    assert files[str(lake.src / "empty.active")]["status"] == "pending"
 
 
 def test_what_cannot_be_read_has_its_error_and_stops_nothing(lake: Lake) -> None:
@@ -153,7 +156,7 @@ def test_what_cannot_be_read_has_its_error_and_stops_nothing(lake: Lake) -> None
 def test_the_result(lake: Lake) -> None:
     result = lake.result
     assert (result.files, result.records) == (7, 70)
-    assert result.statuses == no_files() | {"sound": 3, "damaged": 3, "not_a_segment": 1}
+    assert result.statuses == no_files() | {"sound": 2, "damaged": 3, "pending": 1, "not_a_segment": 1}
     assert result.nbytes == sum(len(content) for content in lake.bytes.values())
     assert {cause: (total.ranges, total.nbytes) for cause, total in result.damage.items()} == {
         "checksum_mismatch": (2, 83 + (20 << 20) + 43),
@@ -180,10 +183,10 @@ def test_progress_ends_complete_and_never_exceeds(lake: Lake) -> None:
 
 
 def test_duckdb_and_polars_read_it_with_globs_over_everything(lake: Lake) -> None:
-    records = lake.dst / "active" / "records"
+    records = lake.dst / "active"
     hive = f"read_parquet('{records}/**', hive_partitioning => true)"
     assert sql(f"SELECT count(*), min(date)::VARCHAR FROM {hive}") == [(70, "2024-01-31")]
-    total = sum(table(lake.dst, name).num_rows for name in ("records", "damage", "files"))
+    total = sum(table(lake.dst, name).num_rows for name in ("records", "damage", "files", "runs"))
     everything = f"read_parquet('{lake.dst}/**/*.parquet', union_by_name => true, hive_partitioning => false)"
     assert sql(f"SELECT count(*) FROM {everything}") == [(total,)]
     assert polars.scan_parquet(records, hive_partitioning=True).select(polars.len()).collect().item() == 70
@@ -191,7 +194,8 @@ def test_duckdb_and_polars_read_it_with_globs_over_everything(lake: Lake) -> Non
 
 def test_nothing_is_left_of_the_staging(lake: Lake) -> None:
     assert list((lake.dst / "_staging").iterdir()) == []
-    assert sorted(path.name for path in lake.dst.iterdir()) == ["_lock", "_staging", "active"]
+    names = ["_log", "_staging", "_views.sql", "active", "damage", "files", "runs"]
+    assert sorted(path.name for path in lake.dst.iterdir()) == names
 
 
 def test_a_second_batch_is_added_and_no_file_is_taken_twice(lake: Lake, tmp_path: Path) -> None:
@@ -224,7 +228,7 @@ def test_output_files_are_of_the_size_asked_for(tmp_path: Path) -> None:
             moment = datetime(2024, 5, 1, tzinfo=UTC) + timedelta(seconds=number)
             writer.write(uuid=seglake.uuid6(moment), type=TYPE, value=os.urandom(1 << 20))
     ingest(tmp_path / "r.active", tmp_path / "lake", target_file_bytes=40 << 20)
-    sizes = [path.stat().st_size for path in (tmp_path / "lake/active/records").rglob("*.parquet")]
+    sizes = [path.stat().st_size for path in (tmp_path / "lake/active").rglob("*.parquet")]
     assert len(sizes) == 2
     assert max(sizes) >= 40 << 20
     with pytest.raises(ValueError, match="target_file_bytes is 0"):
@@ -237,7 +241,7 @@ def test_many_inputs_become_few_outputs(tmp_path: Path) -> None:
         write_segment(tmp_path / f"src/{number:03d}.active", 5, first=first, every=timedelta(seconds=1))
     result = ingest(tmp_path / "src", tmp_path / "lake")
     assert (result.files, result.records) == (60, 300)
-    assert len(list((tmp_path / "lake/active/records").rglob("*.parquet"))) <= 6
+    assert len(list((tmp_path / "lake/active").rglob("*.parquet"))) <= 6
 
 
 @pytest.mark.parametrize("format", ["active", "sealed"])
@@ -277,14 +281,15 @@ def test_a_file_that_is_renamed_while_the_run_begins_comes_with_the_next_one(
     for each in filter(None, ("a.active", name)):
         write_segment(tmp_path / "src" / each, 5)
     path = tmp_path / "src/a.active"
-    write = driver.write_plan
+    plan_files = lake_ingest.plan_files
 
-    def late(*plan: Any) -> None:
-        write(*plan)
+    def late(*listed: Any, **how: Any) -> Any:
+        plan = plan_files(*listed, **how)
         if path.exists():
             path.rename(path.with_name("c.active"))
+        return plan
 
-    monkeypatch.setattr(driver, "write_plan", late)
+    monkeypatch.setattr(lake_ingest, "plan_files", late)
     result = ingest(tmp_path / "src", tmp_path / "lake")
     assert (result.exit_status, result.records, result.errors) == (0, 5 if name else 0, ())
     assert [Path(gone).name for gone, why in result.skipped if "gone since it was listed" in why] == ["a.active"]
@@ -300,7 +305,7 @@ def test_a_wrong_key_may_stop_everything(tmp_path: Path) -> None:
     with pytest.raises(IngestError, match=r"k\.active: no record checks .* Nothing was ingested.*[Kk]ey") as error:
         ingest(tmp_path / "src", tmp_path / "lake", on_wrong_key="stop")
     assert error.value.exit_status == 2
-    assert [path for path in (tmp_path / "lake").rglob("*") if path.is_file()] == [tmp_path / "lake/_lock"]
+    assert not any(path.is_file() for path in (tmp_path / "lake").rglob("*"))
     with pytest.raises(ValueError, match="on_wrong_key is one of record, stop, not 'skip'"):
         ingest(tmp_path / "src", tmp_path / "lake", on_wrong_key="skip")  # pyright: ignore
 
@@ -309,14 +314,14 @@ def test_a_key_that_is_wrong_for_every_segment_writes_nothing(tmp_path: Path) ->
     for name in "ab":
         write_segment(tmp_path / f"src/{name}.active", 5, key=OTHER_KEY)
     (tmp_path / "src/notes.txt").write_text("no segment, but text that is long enough to be taken for something\n")
-    with pytest.raises(IngestError, match=r"a\.active \(and 1 more\): no record .* every .* Nothing was ingested"):
+    with pytest.raises(IngestError, match=r"a\.active: no record .* \(and 1 more\).* every .* Nothing was ingested"):
         ingest(tmp_path / "src", tmp_path / "lake")
-    assert [path for path in (tmp_path / "lake").rglob("*") if path.is_file()] == [tmp_path / "lake/_lock"]
+    assert not any(path.is_file() for path in (tmp_path / "lake").rglob("*"))
 
 
 def test_damage_in_front_of_the_first_record_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """It is held back until it is known that the key is right."""
-    monkeypatch.setattr(sink, "_HELD_RANGES", 1)
+    monkeypatch.setattr(read, "_HELD_SPANS", 1)
     lost = {"one": [0], "two": [0, 2], "last": [0, 2, 4]}
     expected: list[tuple[str, int, int]] = []
     for name, numbers in lost.items():
@@ -356,8 +361,8 @@ def test_a_key_that_cannot_be_used_stops_everything(tmp_path: Path) -> None:
         (["src"], "link/lake", None, "the destination is in .*src, which is to be ingested"),
         (["sr*"], "src/lake", None, "the destination is in .*src, which is to be ingested"),
         (["src"], "file", None, "file: expected a folder"),
-        (["src"], "", None, "no destination is given"),
-        (["s3://bucket/logs"], "lake", None, "s3://bucket/logs: expected a path of a mounted file system"),
+        (["src"], "", None, "expected the folder of a lake"),
+        (["src"], "s3://bucket/lake", None, "plain Parquet .* takes a mounted file system"),
         (["src"], "lake", "parquet", "parquet.*active"),
     ],
 )
@@ -392,21 +397,22 @@ def test_tables_without_rows_can_be_queried(tmp_path: Path) -> None:
     (tmp_path / "src/empty.active").write_bytes(b"")
     ingest(tmp_path / "src", tmp_path / "lake")
     active = tmp_path / "lake" / "active"
-    for name in ("records", "damage"):
-        assert sql(f"FROM read_parquet('{active / name}/**', hive_partitioning => true)") == []
-        assert polars.scan_parquet(active / name).collect().height == 0
+    for folder in (active, tmp_path / "lake/damage"):
+        assert sql(f"FROM read_parquet('{folder}/**', hive_partitioning => true)") == []
+        assert polars.scan_parquet(folder).collect().height == 0
     # With rows to come the column is a date all the same.
     write_segment(tmp_path / "more.active", 3)
     ingest(tmp_path / "more.active", tmp_path / "lake")
-    dates = sql(f"SELECT min(date) FROM read_parquet('{active}/records/**', hive_partitioning => true)")
+    dates = sql(f"SELECT min(date) FROM read_parquet('{active}/**', hive_partitioning => true)")
     assert dates == [(DAY.date(),)]
-    assert polars.scan_parquet(active / "records", hive_partitioning=True).collect()["date"].dtype == polars.Date
+    assert polars.scan_parquet(active, hive_partitioning=True).collect()["date"].dtype == polars.Date
 
 
 def test_nothing_but_files_that_cannot_be_read(tmp_path: Path) -> None:
     (tmp_path / "notes.txt").write_text("no segment, but text that is long enough to be taken for something\n")
-    with pytest.raises(IngestError, match=r"no file could be read: .*notes\.txt: cannot tell the format"):
-        ingest(tmp_path / "notes.txt", tmp_path / "lake")
+    result = ingest(tmp_path / "notes.txt", tmp_path / "lake")
+    assert (result.statuses["not_a_segment"], result.exit_status) == (1, 1)
+    assert [row["format"] for row in rows(tmp_path / "lake", "files")] == [None]
     result = ingest(tmp_path / "notes.txt", tmp_path / "lake", format="active", final=True)
     assert (result.files, result.records, result.statuses["damaged"]) == (1, 0, 1)
 
@@ -445,7 +451,7 @@ def test_a_name_that_is_no_text_is_the_same_in_all_tables(tmp_path: Path) -> Non
 
 def test_schema_metadata_is_plain(lake: Lake) -> None:
     """Readers other than Arrow's see the same as those that read Arrow's own note of the schema."""
-    for file in (lake.dst / "active" / "records").rglob("*.parquet"):
+    for file in (lake.dst / "active").rglob("*.parquet"):
         names = pq.read_schema(file).names
-        assert names == ["uuid", "timestamp", "type", "value", "segment", "path", "position"]
-        assert re.fullmatch(r"\d{8}T\d{6}Z-[0-9a-f]{8}-\d{5}-\d{5}\.parquet", file.name)
+        assert names == ["uuid", "timestamp", "type", "value", "source", "path", "position"]
+        assert re.fullmatch(r"\d{8}T\d{6}Z-[0-9a-f]{8}-(\d{5}-[0-9a-f]{8}|run)-\d{5}\.parquet", file.name)

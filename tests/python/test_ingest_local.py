@@ -17,15 +17,12 @@ from segments import flip, write_segment
 
 import seglake
 from seglake import IngestError, IngestProgress
-from seglake._ingestion import progress as progress_module
-from seglake._ingestion.tables import RollingWriter
-
-pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="the ingest runs on Linux and macOS")
+from seglake.lake.parquet import RollingWriter
 
 
 def visible(lake: Path) -> list[str]:
-    """The files that are there, but for the lock."""
-    return sorted(path.name for path in lake.rglob("*") if path.is_file() and path.name != "_lock")
+    """The files that are there."""
+    return sorted(path.name for path in lake.rglob("*") if path.is_file())
 
 
 def test_sources_may_have_any_name_and_the_destination_is_text(tmp_path: Path) -> None:
@@ -36,21 +33,25 @@ def test_sources_may_have_any_name_and_the_destination_is_text(tmp_path: Path) -
         pytest.skip("this file system takes no such name")
     assert seglake.ingest(source, tmp_path / "lake").records == 5
     for folder in (tmp_path / os.fsdecode(b"l\xffke"), source.with_name("li\udcffnk") / "lake"):
-        with pytest.raises(IngestError, match=r"\\xff.*: expected a folder whose path is UTF-8.* Rename") as caught:
+        with pytest.raises(IngestError, match=r"\\xff.*: expected a path of UTF-8") as caught:
             seglake.ingest(source, folder)
         assert str(caught.value).isprintable()
         assert not folder.exists()
 
 
 def records(lake: Path) -> int:
-    return ds.dataset([str(path) for path in (lake / "active/records").rglob("*.parquet")]).count_rows()
+    return ds.dataset([str(path) for path in (lake / "active").rglob("*.parquet")]).count_rows()
 
 
 WITHOUT_SPARK = """
 import sys
 
-for name in ("pyspark", "py4j", "pandas", "numpy"):
-    sys.modules[name] = None  # importing it raises ImportError
+class Missing:
+    def find_spec(self, name, path=None, target=None):
+        if name.partition(".")[0] in ("pyspark", "py4j", "pandas"):
+            raise ImportError(name)
+
+sys.meta_path.insert(0, Missing())
 import seglake
 from seglake.cli import main
 
@@ -75,31 +76,29 @@ def test_threads_work_side_by_side(tmp_path: Path, monkeypatch: pytest.MonkeyPat
         write_segment(tmp_path / f"src/{name}.active", 5)
     # None goes on before three are open.
     barrier = threading.Barrier(3, timeout=60)
-    real_open = seglake.open
+    real_open = seglake.resume
 
-    def open_(source: Any, **options: Any) -> Any:
-        if source != b"":  # which asks for a schema
-            barrier.wait()
-        return real_open(source, **options)
+    def open_(source: Any, *position: Any, **options: Any) -> Any:
+        barrier.wait()
+        return real_open(source, *position, **options)
 
-    monkeypatch.setattr(seglake, "open", open_)
+    monkeypatch.setattr(seglake, "resume", open_)
     assert seglake.ingest(tmp_path / "src", tmp_path / "lake", threads=3).records == 15
 
 
 def test_no_more_threads_than_asked_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     names: set[str] = set()
-    real_open = seglake.open
+    real_open = seglake.resume
 
-    def open_(source: Any, **options: Any) -> Any:
-        if source != b"":
-            names.add(threading.current_thread().name)
-        return real_open(source, **options)
+    def open_(source: Any, *position: Any, **options: Any) -> Any:
+        names.add(threading.current_thread().name)
+        return real_open(source, *position, **options)
 
     for number in range(12):
         write_segment(tmp_path / f"src/{number:02}.active", 5)
-    monkeypatch.setattr(seglake, "open", open_)
+    monkeypatch.setattr(seglake, "resume", open_)
     assert seglake.ingest(tmp_path / "src", tmp_path / "lake", threads=2).records == 60
-    assert names <= {"seglake-ingest-0", "seglake-ingest-1"}
+    assert 1 <= len(names) <= 2
 
 
 @pytest.mark.parametrize(
@@ -107,8 +106,8 @@ def test_no_more_threads_than_asked_for(tmp_path: Path, monkeypatch: pytest.Monk
     [
         (
             OSError(28, "No space left on device"),
-            r"^/.*/lake/_staging/.*: a task failed, nothing was ingested: OSError: No space left on device\. "
-            r"Free space on the disk of /.*/lake/_staging/.*, and ingest again$",
+            r"^/.*/lake: a task failed, nothing was ingested: OSError: No space left on device\. "
+            r"Free space on the disk of /.*/lake, and ingest again$",
         ),
         (
             OSError(5, "Input/output error", "/a/b"),
@@ -135,7 +134,6 @@ def test_an_error_in_one_task_stops_all_and_leaves_nothing(
         with pytest.raises(IngestError, match=said):
             seglake.ingest(tmp_path / "src", tmp_path / "lake", threads=2)
     assert visible(tmp_path / "lake") == []
-    assert list((tmp_path / "lake/_staging").iterdir()) == []
     assert [thread.name for thread in threading.enumerate() if thread.name.startswith("seglake-ingest")] == []
     assert seglake.ingest(tmp_path / "src", tmp_path / "lake").records == 40
 
@@ -176,7 +174,6 @@ def test_an_error_in_one_task_stops_the_others_in_the_middle_of_a_file(
         return LongReader(real_resume(source, position, **options), failed, given, 5_000)
 
     monkeypatch.setattr(seglake, "resume", resume)
-    monkeypatch.setattr(progress_module, "_REPORT_INTERVAL_S", 0)
     with pytest.raises(IngestError, match=r"a task failed, nothing was ingested: RuntimeError: a bug"):
         seglake.ingest(tmp_path / "src", tmp_path / "lake", threads=2)
     assert len(given) < 5_000
@@ -208,7 +205,6 @@ def test_ctrl_c_ends_it_with_nothing_visible(tmp_path: Path) -> None:
     done = subprocess.run(script, capture_output=True, text=True, check=False, timeout=120)
     assert (done.returncode, done.stdout, done.stderr) == (130, "", "\nseglake: interrupted\n")
     assert visible(tmp_path / "lake") == []
-    assert list((tmp_path / "lake/_staging").iterdir()) == []
 
 
 KILLED = """
@@ -282,4 +278,4 @@ def test_the_command_prints_a_table(tmp_path: Path) -> None:
     assert "checksum_mismatch" in done.out
     assert "`seglake verify` of the same files and folders says which are damaged" in done.out
     assert f"\n  {tmp_path / 'notes.txt'}: not a segment: cannot tell the format: " in done.out
-    assert done.out.splitlines()[-1] == f"{tmp_path / 'lake'}/active/{{records,damage,files}}/"
+    assert done.out.splitlines()[-1] == f"{tmp_path / 'lake'}/{{active,damage,files,runs}}/"

@@ -17,34 +17,36 @@ from cli_process import seglake as command
 from deltalake import DeltaTable
 from pyiceberg.catalog.sql import SqlCatalog
 from segments import flip, write_segment
-from test_ingest_again import age
 
 import seglake
 from seglake import IngestError
-from seglake._ingestion.lake import iceberg
-from seglake._ingestion.layout import STAGING
-
-pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="the ingest runs on Linux and macOS")
+from seglake.lake import iceberg
 
 VECTORS = Path(__file__).parents[1] / "vectors"
 KINDS: Any = ["delta", "iceberg"]
 
 
-def rows(lake: Path, kind: Any, format: str, table: str) -> Counter[str]:
+def age(folder: Path) -> None:
+    """Makes files so old that their times say something."""
+    for path in folder.rglob("*"):
+        os.utime(path, (10**9, 10**9))
+
+
+def rows(lake: Path, kind: Any, table: str) -> Counter[str]:
     """The rows of a table, whatever keeps track of its files, but for the names of the files."""
     if kind == "parquet":
-        files = [str(path) for path in (lake / format / table).rglob("*.parquet")]
+        files = [str(path) for path in (lake / table).rglob("*.parquet")]
         read = ds.dataset(files).to_table()
     elif kind == "delta":
-        read = DeltaTable(str(lake / format / table)).to_pyarrow_table()
+        read = DeltaTable(str(lake / table)).to_pyarrow_table()
         read = read.drop_columns([name for name in ("date",) if name in read.column_names])
     else:
         uri = f"sqlite:///{quote(str(lake))}/_catalog.db"
         catalog = SqlCatalog("seglake", uri=uri, warehouse=lake.as_uri())
-        read = catalog.load_table((format, table)).scan().to_arrow()
+        read = catalog.load_table(("seglake", table)).scan().to_arrow()
     assert "uint64" not in str(read.schema) or kind == "parquet"
     # Those of the run: its name, and whether a file was old enough that its time says something.
-    read = read.drop_columns([name for name in ("run", "modified") if name in read.column_names])
+    read = read.drop_columns([name for name in ("run", "modified", "started", "seconds") if name in read.column_names])
     # Not as objects of Python, which have no times outside of their calendar.
     for place, name in enumerate(read.column_names):
         if pa.types.is_timestamp(read.schema.field(name).type):
@@ -78,11 +80,8 @@ def test_the_rows_are_those_of_plain_parquet(source: Path, tmp_path: Path, kind:
     kept = seglake.ingest(source, tmp_path / "kept", table=kind)
     assert (kept.statuses, kept.records, kept.damage) == (plain.statuses, plain.records, plain.damage)
     assert len(plain.formats) == 6
-    for format in plain.formats:
-        for table in ("records", "damage", "files"):
-            expected = rows(tmp_path / "plain", "parquet", format, table)
-            assert rows(tmp_path / "kept", kind, format, table) == expected, (format, table)
-    assert list((tmp_path / "kept" / STAGING).iterdir()) == []
+    for table in (*plain.formats, "damage", "files", "runs"):
+        assert rows(tmp_path / "kept", kind, table) == rows(tmp_path / "plain", "parquet", table), table
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -92,7 +91,7 @@ def test_a_destination_may_have_any_name(tmp_path: Path, kind: Any, name: str) -
     seglake.ingest(tmp_path / "a.active", tmp_path / name, table=kind)
     write_segment(tmp_path / "b.active", 4)
     seglake.ingest(tmp_path / "b.active", tmp_path / name, table=kind)
-    assert sum(rows(tmp_path / name, kind, "active", "records").values()) == 7
+    assert sum(rows(tmp_path / name, kind, "active").values()) == 7
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -113,7 +112,7 @@ def test_manifests_are_merged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, m
 
     def table() -> Any:
         catalog = SqlCatalog("seglake", uri=f"sqlite:///{lake}/_catalog.db", warehouse=lake.as_uri())
-        return catalog.load_table(("active", "files"))
+        return catalog.load_table(("seglake", "files"))
 
     for number in range(10):
         write_segment(tmp_path / f"src/{number}.active", 2)
@@ -127,8 +126,8 @@ def test_manifests_are_merged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, m
                     changed.set_properties({"commit.manifest-merge.enabled": "false"})
     manifests = table().current_snapshot().manifests(table().io)
     assert len(manifests) == 10 if made == "by choice" else len(manifests) <= 4
-    assert sum(rows(lake, "iceberg", "active", "files").values()) == 10
-    assert sum(rows(lake, "iceberg", "active", "records").values()) == 20
+    assert sum(rows(lake, "iceberg", "files").values()) == 10
+    assert sum(rows(lake, "iceberg", "active").values()) == 20
     assert seglake.ingest(tmp_path / "src", lake, table="iceberg").records == 0
 
 
@@ -140,8 +139,8 @@ def test_runs_add_to_the_tables(tmp_path: Path, kind: Any) -> None:
     written = write_segment(tmp_path / "src/b.active", 7)
     flip(tmp_path / "src/b.active", written[3].end - 9)
     seglake.ingest(tmp_path / "src/b.active", lake, table=kind)
-    numbers = {table: sum(rows(lake, kind, "active", table).values()) for table in ("records", "damage", "files")}
-    assert numbers == {"records": 11, "damage": 1, "files": 2}
+    numbers = {table: sum(rows(lake, kind, table).values()) for table in ("active", "damage", "files")}
+    assert numbers == {"active": 11, "damage": 1, "files": 2}
 
 
 @pytest.mark.parametrize("kind", ["parquet", *KINDS])
@@ -152,7 +151,7 @@ def test_all_tables_of_a_destination_are_of_one_kind(tmp_path: Path, kind: Any) 
     for other in {"parquet", *KINDS} - {kind}:
         with pytest.raises(IngestError, match=f"its tables are of the kind {kind}, and {other} is asked for"):
             seglake.ingest(tmp_path / "src/b.active", tmp_path / "lake", table=other)
-    assert sum(rows(tmp_path / "lake", kind, "active", "records").values()) == 5
+    assert sum(rows(tmp_path / "lake", kind, "active").values()) == 5
 
 
 def test_a_run_that_died_is_completed_as_the_kind_that_it_was_for(
@@ -163,13 +162,13 @@ def test_a_run_that_died_is_completed_as_the_kind_that_it_was_for(
     def fails(*_: object) -> None:
         raise OSError("no")
 
-    with monkeypatch.context() as patched, pytest.raises(IngestError, match="next ingest into the folder completes it"):
-        patched.setattr("seglake._ingestion.commit._roll_forward", fails)
+    with monkeypatch.context() as patched, pytest.raises(IngestError, match="The next ingest completes it"):
+        patched.setattr("seglake.lake.tables._ParquetTables.apply", fails)
         seglake.ingest(tmp_path / "a.active", tmp_path / "lake")
     with pytest.raises(IngestError, match="its tables are of the kind parquet, and delta is asked for"):
         seglake.ingest(tmp_path / "a.active", tmp_path / "lake", table="delta")
     assert seglake.ingest(tmp_path / "a.active", tmp_path / "lake").records == 0
-    assert sum(rows(tmp_path / "lake", "parquet", "active", "records").values()) == 3
+    assert sum(rows(tmp_path / "lake", "parquet", "active").values()) == 3
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -179,7 +178,7 @@ def test_oplogs_of_one_dialect_are_in_a_table(tmp_path: Path, kind: Any) -> None
     for name, path in zip("ab", sorted((VECTORS / "oplog").glob("*.bin")), strict=False):
         (folder / f"{name}.oplog").write_bytes(path.read_bytes())
     seglake.ingest(folder / "a.oplog", tmp_path / "lake", table=kind, format="oplog", dialect="draft")
-    with pytest.raises(IngestError, match=r"its records are of dialect draft"):
+    with pytest.raises(IngestError, match=r"its records have other columns than those of dialect autobase: draft"):
         seglake.ingest(folder / "b.oplog", tmp_path / "lake", table=kind, format="oplog", dialect="autobase")
 
 
@@ -192,9 +191,10 @@ from deltalake import DeltaTable
 from pyiceberg.catalog.sql import SqlCatalog
 from pyiceberg.table import Table
 import seglake
-from seglake._publish.store import LOCAL
+from seglake._publish import durable
+from seglake.lake.place import LocalPlace
 
-import seglake._ingestion.driver, seglake._ingestion.threads
+import seglake.lake.tables, seglake.lake.engine
 
 source, folder, kind, stride = sys.argv[1:5]
 calls = fatal = 0
@@ -211,9 +211,12 @@ def deadly(owner, name, is_static=False):
 
     setattr(owner, name, staticmethod(call) if is_static else call)
 
-deadly(LOCAL, "write_durably")
-deadly(LOCAL, "place")
-deadly(LOCAL, "remove_tree")
+deadly(LocalPlace, "put_new")
+deadly(LocalPlace, "put")
+deadly(LocalPlace, "remove")
+deadly(durable, "rename")
+deadly(durable, "rename_new")
+deadly(seglake.lake.tables.shutil, "rmtree")
 deadly(DeltaTable, "create", True)
 deadly(DeltaTable, "create_write_transaction")
 deadly(SqlCatalog, "create_table")
@@ -228,7 +231,7 @@ print_deaths(ingest, 100, int(stride))
 """
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", ["parquet", *KINDS])
 def test_killed_in_front_of_any_step_it_is_completed(tmp_path: Path, kind: Any, stride: int) -> None:
     source = tmp_path / "src"
     written = write_segment(source / "a.active", 6)
@@ -249,15 +252,12 @@ def test_killed_in_front_of_any_step_it_is_completed(tmp_path: Path, kind: Any, 
     for fatal in reversed(steps):
         lake = tmp_path / f"lake-{fatal}"
         # The next run completes it, or reads it anew where nothing of it was certain.
-        is_certain = fatal == steps[-1] or ((lake / STAGING).exists() and manifests(lake))
+        is_certain = (lake / "_log/00000000000000000001.json").exists()
         seglake.ingest([more] if is_certain else [source, more], lake, table=kind)
-        found = {table: rows(lake, kind, "active", table) for table in ("records", "damage", "files")}
+        found = {table: rows(lake, kind, table) for table in ("active", "damage", "files")}
         expected = expected or found
         assert found == expected, fatal
-
-
-def manifests(lake: Path) -> list[Path]:
-    return list((lake / STAGING).glob("*/manifest.json"))
+        assert seglake.ingest([source, more], lake, table=kind).run_id is None
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -265,7 +265,7 @@ def test_on_the_command_line(tmp_path: Path, kind: str) -> None:
     write_segment(tmp_path / "src/a.active", 5)
     done = command("ingest", tmp_path / "src", "--to", tmp_path / "lake", "--table", kind, "--json")
     assert (done.status, json.loads(done.out)["records"], done.err) == (0, 5, "")
-    assert sum(rows(tmp_path / "lake", kind, "active", "records").values()) == 5
+    assert sum(rows(tmp_path / "lake", kind, "active").values()) == 5
 
 
 def test_a_catalog_of_ones_own(tmp_path: Path) -> None:
@@ -274,7 +274,7 @@ def test_a_catalog_of_ones_own(tmp_path: Path) -> None:
     given = {"uri": database, "namespace": "logs.raw"}
     seglake.ingest(tmp_path / "src", tmp_path / "lake", table="iceberg", catalog=given)
     catalog = SqlCatalog("seglake", uri=database)
-    assert catalog.load_table(("logs", "raw", "active", "records")).scan().to_arrow().num_rows == 5
+    assert catalog.load_table(("logs", "raw", "active")).scan().to_arrow().num_rows == 5
     assert not (tmp_path / "lake/_catalog.db").exists()
 
 
@@ -309,33 +309,29 @@ def test_destinations_do_not_share_a_table_of_a_catalog(tmp_path: Path) -> None:
     write_segment(tmp_path / "b.active", 4)
     catalog = f"sqlite:///{tmp_path}/shared.db"
     seglake.ingest(tmp_path / "a.active", tmp_path / "one", table="iceberg", catalog=catalog)
-    with pytest.raises(IngestError, match=r"two/active/files: expected its table active\.files .*/one/active/files\."):
+    with pytest.raises(IngestError, match=r"two/active: expected its table seglake\.active .*/one/active\."):
         seglake.ingest(tmp_path / "b.active", tmp_path / "two", table="iceberg", catalog=catalog)
     own = {"uri": catalog, "namespace": "two"}
     assert seglake.ingest(tmp_path / "b.active", tmp_path / "two", table="iceberg", catalog=own).records == 4
-    table = SqlCatalog("seglake", uri=catalog).load_table(("active", "records"))
+    table = SqlCatalog("seglake", uri=catalog).load_table(("seglake", "active"))
     assert len(table.scan().to_arrow()) == 3
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_tables_that_are_not_found_again_are_not_made_anew(tmp_path: Path, kind: Any) -> None:
+@pytest.mark.parametrize("kind", ["parquet", *KINDS])
+def test_a_lake_whose_log_is_gone_is_not_begun_anew(tmp_path: Path, kind: Any) -> None:
     lake = tmp_path / "lake"
     write_segment(tmp_path / "a.active", 3)
-    catalog: Any = {"catalog": f"sqlite:///{tmp_path}/kept.db"} if kind == "iceberg" else {}
-    seglake.ingest(tmp_path / "a.active", lake, table=kind, **catalog)
-    if kind == "delta":
-        for table in ("records", "damage", "files"):
-            (lake / "active" / table / "_delta_log").rename(tmp_path / table)
-    with pytest.raises(IngestError, match=r"expected a run that the tables have, they have none"):
+    seglake.ingest(tmp_path / "a.active", lake, table=kind)
+    (lake / "_log").rename(tmp_path / "log")
+    with pytest.raises(IngestError, match=r"expected no table, as there is no log of a lake"):
         seglake.ingest(tmp_path / "a.active", lake, table=kind)
-    if kind == "iceberg":
-        assert seglake.ingest(tmp_path / "a.active", lake, table=kind, **catalog).records == 0
+    (tmp_path / "log").rename(lake / "_log")
+    assert seglake.ingest(tmp_path / "a.active", lake, table=kind).records == 0
 
 
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"storage_options": {}}, "`storage_options` is for tables of Delta Lake, and `table` is parquet"),
         ({"table": "csv"}, "table is one of parquet, delta, iceberg, not 'csv'"),
         ({"table": "delta", "catalog": "sqlite:///x"}, "`catalog` is for tables of Iceberg, and `table` is delta"),
     ],
@@ -348,5 +344,5 @@ def test_wrong_arguments(tmp_path: Path, arguments: Any, message: str) -> None:
 def test_a_missing_package_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     find_spec = __import__("importlib.util").util.find_spec
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None if name == "deltalake" else find_spec(name))
-    with pytest.raises(IngestError, match=r"the ingest needs deltalake: pip install deltalake pyarrow"):
+    with pytest.raises(IngestError, match=r"the ingest needs deltalake: pip install .seglake.delta"):
         seglake.ingest(tmp_path, tmp_path / "lake", table="delta")

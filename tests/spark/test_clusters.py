@@ -86,20 +86,21 @@ print(spark.read.format("seglake").load(sys.argv[1]).count())
 INGEST = """
 import sys
 import seglake.spark
-from seglake._ingestion import driver
-from seglake.spark.ingestion import job
+from pathlib import Path
+from seglake.spark import ingest_job
 read = spark.read.format("seglake").load(sys.argv[1])
 print(type(read).__module__, read.where("value IS NOT NULL").count())
 result = seglake.spark.ingest(sys.argv[1], sys.argv[2], spark=spark)
 print(result.records, result.exit_status)
-print(job.SparkEngine(spark).parallelism())
-write_plan, driver.write_plan = driver.write_plan, lambda *_: None
+print(ingest_job.SparkEngine(spark).parallelism())
+Path(f"{sys.argv[2]}-2").mkdir()
+def hindered():
+    Path(f"{sys.argv[2]}-2", "_staging").write_bytes(b"")
+    return spark
 try:
-    seglake.spark.ingest(sys.argv[1], f"{sys.argv[2]}-2", spark=spark)
+    seglake.spark.ingest(sys.argv[1], f"{sys.argv[2]}-2", spark=hindered)
 except seglake.spark.IngestError as error:
     print(error)
-finally:
-    driver.write_plan = write_plan
 """
 
 FROM_OPLOG = """
@@ -247,7 +248,7 @@ def test_ingesting_over_connect(client: Client, folder: Path, tmp_path: Path) ->
     *shown, failure = over_connect(client, INGEST, folder / "a.active", tmp_path / "lake")
     assert shown == ["pyspark.sql.connect.dataframe 10", "10 0", "2"]
     # What the task failed with, and none of what Spark says around it.
-    assert failure.startswith("the Spark job failed, nothing was ingested: FileNotFoundError: ")
+    assert failure.startswith("the Spark job failed, nothing was ingested: NotADirectoryError: ")
 
 
 def test_from_oplog_over_connect(client: Client, tmp_path: Path) -> None:

@@ -6,15 +6,16 @@ import shutil
 from collections.abc import Callable
 from pathlib import Path
 
+import duckdb
 import pytest
-from damage_view import before_query, damage_now, view
 from documents import table
 from pyspark.sql import SparkSession
-from segments import flip, write_segment
+from segments import DAY, flip, write_segment
 
 import seglake
 import seglake.spark
-from seglake._ingestion.tables import DAMAGE_SCHEMA, FILES_SCHEMA
+from seglake.lake.parquet import DAMAGE_SCHEMA, FILES_SCHEMA, RUNS_SCHEMA
+from seglake.lake.views import VIEWS
 from seglake.spark.functions import from_oplog
 from seglake.spark.option_table import Purpose, options_of
 
@@ -47,23 +48,26 @@ def test_examples_run(spark: SparkSession, tmp_path: Path, code: str, capfd: pyt
     assert capfd.readouterr().out
 
 
-def test_the_view_of_what_is_damaged_says_the_same_in_spark(spark: SparkSession, tmp_path: Path) -> None:
+def test_the_views_show_what_is_there_now(tmp_path: Path) -> None:
     src, lake = tmp_path / "src", tmp_path / "lake"
-    flip(src / "a.active", write_segment(src / "a.active", 10)[3].end - 9)
+    at = write_segment(src / "a.active", 10)[3]
+    sound = (src / "a.active").read_bytes()
+    flip(src / "a.active", at.end - 9)
+    write_segment(src / "c.active", 5, first=DAY.replace(month=3))
     seglake.ingest(src, lake)
-    (src / "a.active").rename(src / "b.active")
-    write_segment(src / "c.active", 5)
+    (src / "c.active").rename(src / "d.active")
     seglake.ingest(src, lake)
-    for name in ("files", "damage"):
-        exec(re.sub(r"\bfiles\b", name, before_query("Spark")).replace("/data/lake", str(lake)), {"spark": spark})
-    try:
-        spark.sql(view().rstrip().removesuffix(";"))
-        found = spark.table("damage_now").select("path", "start", "end", "kind").collect()
-    finally:
-        for name in ("damage_now", "files", "damage"):
-            spark.catalog.dropTempView(name)
-    assert [tuple(row) for row in found] == damage_now(lake)
-    assert found[0].path == str(src / "b.active")
+    with duckdb.connect() as connection:
+        connection.execute((lake / VIEWS).read_text())
+        now = connection.sql("SELECT path, status FROM files_now ORDER BY path").fetchall()
+        assert now == [(str(src / "a.active"), "damaged"), (str(src / "d.active"), "sound")]
+        damage = connection.sql('SELECT path, start, "end" FROM damage_now').fetchall()
+        assert damage == [(str(src / "a.active"), at.start, at.end)]
+        assert len(connection.sql("SELECT * FROM runs").fetchall()) == 2
+        (src / "a.active").write_bytes(sound)
+        seglake.ingest(src, lake)
+        assert connection.sql("SELECT * FROM damage_now").fetchall() == []
+        assert {status for _, status in connection.sql("SELECT path, status FROM files_now").fetchall()} == {"sound"}
 
 
 def names_in(document: str, heading: str) -> list[str]:
@@ -100,11 +104,12 @@ def test_every_option_is_described_as_the_table_of_options_has_it(heading: str, 
 
 def test_every_column_is_described() -> None:
     assert names_in("ingest.md", "## Tables") == [
-        "segment",
+        "source",
         "path",
         "position",
         *DAMAGE_SCHEMA.names,
         *FILES_SCHEMA.names,
+        *RUNS_SCHEMA.names,
     ]
 
 

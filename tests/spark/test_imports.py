@@ -28,7 +28,7 @@ sys.modules["fcntl"] = None  # as on Windows: importing it raises ImportError
 import seglake.spark, pyspark_seglake
 
 modules = [each.name for each in pkgutil.walk_packages(seglake.spark.__path__, "seglake.spark.")]
-assert "seglake.spark.ingestion.job" in modules and "seglake.spark.write.job" in modules, modules
+assert "seglake.spark.ingest_job" in modules and "seglake.spark.write.job" in modules, modules
 for name in modules:
     # PySpark 4.0 has no filters, and no limits of what a batch of a stream may take before 4.2.
     has_filters, has_limits = (hasattr(pyspark.sql.datasource, own) for own in ("Filter", "ReadLimit"))

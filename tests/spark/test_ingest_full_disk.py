@@ -34,4 +34,4 @@ def test_a_full_disk(
     small = tmp_path / "small.active"
     write_segment(small, 20)
     assert ingest(small, lake, spark=spark).exit_status == 0
-    assert ds.dataset([str(path) for path in (lake / "active" / "records").rglob("*.parquet")]).count_rows() == 20
+    assert ds.dataset([str(path) for path in (lake / "active").rglob("*.parquet")]).count_rows() == 20

@@ -30,10 +30,10 @@ pytestmark = [
 
 # All that a table's file may be called, whatever the input is.
 RUN = r"\d{8}T\d{6}Z-[0-9a-f]{8}"
+NAME = rf"{RUN}-(\d{{5}}-[0-9a-f]{{8}}|run)-\d{{5}}\.parquet"
 PLACE = re.compile(
-    rf"(active|sealed|tenant|chunked|oplog)/"
-    rf"(records(/date=(\d{{4}}-\d\d-\d\d|__HIVE_DEFAULT_PARTITION__))?/{RUN}-\d{{5}}-\d{{5}}"
-    rf"|damage/{RUN}-\d{{5}}-\d{{5}}|files/{RUN})\.parquet|_lock"
+    rf"(active|sealed|tenant|chunked|oplog)/(date=(\d{{4}}-\d\d-\d\d|__HIVE_DEFAULT_PARTITION__)/)?{NAME}"
+    rf"|(damage|files|runs)/{NAME}|_log/(\d{{20}}\.json|_applied)|_views\.sql"
 )
 
 
@@ -49,8 +49,8 @@ class Lake:
     def destination(self) -> Path:
         return self.root / "a" / "b" / "lake"
 
-    def rows(self, format: str, table: str) -> list[dict[str, Any]]:
-        files = [str(path) for path in (self.destination / format / table).rglob("*.parquet")]
+    def rows(self, table: str) -> list[dict[str, Any]]:
+        files = [str(path) for path in (self.destination / table).rglob("*.parquet")]
         return ds.dataset(files, format="parquet").to_table().to_pylist()
 
 
@@ -91,7 +91,7 @@ def test_all_was_read(lake: Lake) -> None:
     assert "no segment" in path
     assert status == "not_a_segment"
     assert reason.isprintable()
-    listed = [row["path"] for format in lake.result.formats for row in lake.rows(format, "files") if not row["error"]]
+    listed = [row["path"] for row in lake.rows("files") if not row["error"]]
     assert sorted(listed) == sorted(map(path_text, lake.segments))
     assert len(lake.result.skipped) == 3
 
@@ -99,7 +99,14 @@ def test_all_was_read(lake: Lake) -> None:
 def test_no_name_or_content_becomes_a_path(lake: Lake) -> None:
     places = [path.relative_to(lake.destination).as_posix() for path in lake.destination.rglob("*") if path.is_file()]
     assert [place for place in places if not PLACE.fullmatch(place)] == []
-    assert {path.name for path in lake.destination.iterdir()} <= {*hostile.EXTENSIONS, "_lock", "_staging"}
+    assert {path.name for path in lake.destination.iterdir()} <= {
+        *hostile.EXTENSIONS,
+        "damage",
+        "files",
+        "runs",
+        "_log",
+        "_views.sql",
+    }
     assert {path.name for path in lake.root.iterdir()} == {
         *(f"s.{extension}" for extension in hostile.EXTENSIONS.values()),
         "s.index",
@@ -112,7 +119,7 @@ def test_no_name_or_content_becomes_a_path(lake: Lake) -> None:
 
 def test_what_was_written_is_what_is_read(lake: Lake) -> None:
     for format in hostile.EXTENSIONS:
-        rows = lake.rows(format, "records")
+        rows = lake.rows(format)
         for path in (path for path, its in lake.segments.items() if its == format):
             found = [row for row in rows if row["path"] == path_text(path)]
             expected = list(seglake.open(path, on_damage="skip"))
@@ -126,7 +133,7 @@ def test_damage_is_kept_as_it_is(lake: Lake) -> None:
     assert damaged
     for path in damaged:
         content = Path(path).read_bytes()
-        for row in lake.rows(lake.segments[path], "damage"):
+        for row in lake.rows("damage"):
             if row["path"] == path_text(path):
                 assert row["raw"] == content[row["start"] : row["end"]]
 

@@ -25,11 +25,11 @@ def run(script: str, *arguments: Path | str, **environment: str) -> subprocess.C
 
 
 def count(dst: Path, table: str) -> int:
-    files = [str(path) for path in (dst / "active" / table).rglob("*.parquet")]
+    files = [str(path) for path in (dst / table).rglob("*.parquet")]
     return ds.dataset(files).count_rows() if files else 0
 
 
-KILLED_WHILE_READING = """
+KILLED_BEFORE_COMMIT = """
 import os, signal, sys
 import seglake.spark
 def progress(seen):
@@ -41,21 +41,21 @@ seglake.spark.ingest(sys.argv[1], sys.argv[2], master="local[2]", progress=progr
 KILLED_WHILE_RENAMING = """
 import os, signal, sys
 import seglake.spark
-from seglake._publish.store import LOCAL
-place, calls = LOCAL.place, 0
+from seglake._publish import durable
+rename, calls = durable.rename, 0
 def deadly(*arguments):
     global calls
     calls += 1
     if calls == 3:
         os.kill(os.getpid(), signal.SIGKILL)
-    place(*arguments)
-LOCAL.place = deadly
+    rename(*arguments)
+durable.rename = deadly
 seglake.spark.ingest(sys.argv[1], sys.argv[2], master="local[2]")
 """
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("script", [KILLED_WHILE_READING, KILLED_WHILE_RENAMING], ids=["reading", "renaming"])
+@pytest.mark.parametrize("script", [KILLED_BEFORE_COMMIT, KILLED_WHILE_RENAMING], ids=["commit", "renaming"])
 def test_the_run_after_one_that_was_killed_ends_right(spark: SparkSession, tmp_path: Path, script: str) -> None:
     src, dst = tmp_path / "src", tmp_path / "lake"
     for number in range(6):
@@ -65,16 +65,16 @@ def test_the_run_after_one_that_was_killed_ends_right(spark: SparkSession, tmp_p
     assert list((dst / "_staging").iterdir()) != []
     assert count(dst, "files") == 0
     if script is KILLED_WHILE_RENAMING:
-        # It had its manifest. The next run completes it, and then finds that all is there.
+        # It was committed. The next run completes it, and then finds that all is there.
         assert ingest(src, dst, spark=spark).records == 0
     else:
         assert ingest(src, dst, spark=spark).records == 300
-    assert (count(dst, "records"), count(dst, "damage")) == (300, 0)
+    assert (count(dst, "active"), count(dst, "damage")) == (300, 0)
     # It is of one run: of the killed one all, or nothing.
-    runs = {path.name[: len("20240131T000000Z-0000beef")] for path in (dst / "active/records").rglob("*.parquet")}
+    runs = {path.name[: len("20240131T000000Z-0000beef")] for path in (dst / "active").rglob("*.parquet")}
     assert len(runs) == 1
-    files = ds.dataset([str(path) for path in (dst / "active/files").rglob("*.parquet")]).to_table()
-    assert len(files["segment"].unique()) == 6
+    files = ds.dataset([str(path) for path in (dst / "files").rglob("*.parquet")]).to_table()
+    assert len(files["source"].unique()) == 6
 
 
 QUIET = """

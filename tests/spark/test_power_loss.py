@@ -1,30 +1,17 @@
-"""Losses of power at every step of a write and of an ingest, without Spark: only what was synced is sure to stay."""
+"""Losses of power at every step of a write, without Spark: only what was synced is sure to stay."""
 
 import itertools
 from collections.abc import Callable
-from contextlib import nullcontext
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
-import pyarrow as pa
 import pytest
 from power_loss import Disk, State, lay_out
 from samples import SAMPLES
-from segments import write_segment
-from test_ingest_commit import DATA, FILES, RUN
 from test_spark_write_task import Write, records
 
 import seglake
-from seglake._formats import FormatOptions
-from seglake._ingestion.commit import commit, settle_dead_runs
-from seglake._ingestion.destination import Destination
-from seglake._ingestion.driver import IngestDriver
-from seglake._ingestion.engine import Engine
-from seglake._ingestion.layout import STAGING
-from seglake._ingestion.result import IngestResult
-from seglake._ingestion.tables import RollingWriter, write_table
 from seglake._publish import durable
-from seglake._publish.manifest import Manifest
 from seglake._publish.store import LOCAL
 from seglake.spark.option_table import camel_case
 from seglake.spark.write.job import Job, PartFile
@@ -264,104 +251,6 @@ def test_what_a_task_has_told_of_is_on_the_disk(root: Path, monkeypatch: pytest.
     for _, state in disk.states(told):
         for name, content in below(state, "out").items():
             assert content == contents[name]
-
-
-# Ingests
-
-
-def test_an_ingest_is_all_or_nothing(root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    earlier = "active/records/date=2024-01-31/earlier-00000-00000.parquet"
-    old = {earlier: b"earlier"}
-    (root / "lake" / earlier).parent.mkdir(parents=True)
-    (root / "lake" / earlier).write_bytes(b"earlier")
-    destination = root / "lake"
-    disk = Disk(root)
-    with monkeypatch.context() as patched:
-        disk.watch(patched)
-        staging = destination / STAGING / RUN
-        for name, _ in (*DATA, *FILES):
-            (staging / name).parent.mkdir(parents=True, exist_ok=True)
-            (staging / name).write_text(name)
-            LOCAL.sync_file(staging / name)
-        begun = disk.moment()
-        commit(Destination.local(destination), Manifest(RUN, [*DATA, *FILES]))
-        done = disk.moment()
-        LOCAL.remove_tree(staging)
-    data = {final: name.encode() for name, final in DATA}
-    whole = old | data | {final: name.encode() for name, final in FILES}
-    settled = Settled(tmp_path, monkeypatch, "lake", lambda folder: settle_dead_runs(Destination.local(folder)))
-    outcomes: set[bool] = set()
-    for moment, state in disk.states(begun):
-        shown = below(state, "lake")
-        assert shown.items() <= whole.items()
-        assert shown.items() >= old.items()
-        if any("/files/" in path for path in shown):
-            assert shown.items() >= data.items()
-        after = settled.visible(state)
-        assert after in (old, whole)
-        outcomes.add(after == whole)
-        if moment >= done:
-            assert shown == whole
-    assert outcomes == {False, True}
-    for state in disk.states_kept(begun):
-        for _, later in settled.run(state).states():
-            assert settled.visible(later) in (old, whole)
-
-
-def test_what_an_ingest_stages_is_on_the_disk(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    disk = Disk(root)
-    schema = pa.schema([pa.field("value", pa.int64())])
-    rows = pa.RecordBatch.from_pydict({"value": list(range(100))}, schema)
-    with monkeypatch.context() as patched:
-        disk.watch(patched)
-        write_table(root / "table", pa.table({"value": [1, 2, 3]}))
-        LOCAL.sync_names(root, [root / "table"])
-        written = disk.moment()
-        # Each has reached its size with its first row group.
-        rolling = RollingWriter(root, "rolling", "records", schema, 1)
-        for _ in range(2):
-            rolling.append(rows)
-            rolling.flush()
-        files = rolling.finish()
-        LOCAL.sync_names(root, [file.path for file in files])
-    assert len(files) == 2
-    for _, state in disk.states(written):
-        assert state["table"] == (root / "table").read_bytes()
-    for _, state in disk.states(disk.moment()):
-        for file in files:
-            assert state[file.path.name] == file.path.read_bytes()
-
-
-def test_the_folder_of_an_ingest_is_on_the_disk(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    write_segment(root / "a.active", 1)
-    destination = root / "new" / "lake"
-    disk = Disk(root)
-    begun: list[int] = []
-
-    def run(*_: object) -> IngestResult:
-        begun.append(disk.moment())
-        return IngestResult(run_id=None, destination=str(destination), skipped=())
-
-    monkeypatch.setattr(IngestDriver, "_run", run)
-    with monkeypatch.context() as patched:
-        disk.watch(patched)
-        driver = IngestDriver(
-            [str(root / "a.active")],
-            destination,
-            None,
-            FormatOptions(),
-            None,
-            None,
-            1,
-            "record",
-            False,
-            "parquet",
-            None,
-            None,
-        )
-        driver.run(lambda: nullcontext(cast("Engine", None)))
-    for _, state in disk.states(begun[0]):
-        assert "new/lake" in state
 
 
 def test_a_folder_that_is_there_is_made_no_second_time(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:

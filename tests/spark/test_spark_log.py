@@ -15,17 +15,32 @@ import seglake
 import seglake.spark
 from seglake import SegmentLog
 from seglake._files import FileFilter, find_files
-from seglake._formats import FormatOptions
-from seglake._ingestion.destination import Staging
-from seglake._ingestion.outcome import TaskOutcome
-from seglake._ingestion.plan import plan_files, write_plan
-from seglake._ingestion.state import State
-from seglake._ingestion.task import TaskRunner
+from seglake.lake.log import State
+from seglake.lake.options import IngestOptions
+from seglake.lake.parquet import staged_name
+from seglake.lake.place import LocalPlace
+from seglake.lake.plan import plan_files
+from seglake.lake.progress import Progress
+from seglake.lake.task import TaskRunner
 from seglake.spark.source import SegmentDataSource
 
 pytestmark = pytest.mark.spark
 
 KEY = bytes(range(32))
+OPTIONS = IngestOptions.of(
+    format=None,
+    dialect=None,
+    key=None,
+    limits=None,
+    target_file_bytes=1 << 20,
+    on_wrong_key="record",
+    final=False,
+    parity=None,
+    on_damage="repair",
+    table="parquet",
+    catalog=None,
+    storage_options=None,
+)
 
 
 def write(log: SegmentLog, first: int, end: int) -> None:
@@ -71,7 +86,7 @@ def numbers(found: list[Any]) -> list[int]:
 
 
 def ingested(lake: Path) -> list[int]:
-    tables = [pq.ParquetFile(file).read(columns=["value"]) for file in lake.glob("*/records/**/*.parquet")]
+    tables = [pq.ParquetFile(file).read(columns=["value"]) for file in lake.glob("*/date=*/*.parquet")]
     return numbers([value for table in tables for value in table["value"].to_pylist()])
 
 
@@ -150,27 +165,31 @@ def test_an_ingest_of_a_log_has_its_records_once(spark: SparkSession, path: Path
     done = seglake.spark.ingest(path, tmp_path / "lake", spark=spark)
     assert (done.records, done.files, done.statuses["sound"]) == (30, 3, 3)
     assert ingested(tmp_path / "lake") == list(range(30))
-    files = pq.read_table(tmp_path / "lake" / "active" / "files").to_pylist()
+    files = pq.read_table(tmp_path / "lake" / "files").to_pylist()
+    files = [row for row in files if row["format"] == "active"]
     scanned = seglake.scan(path).files()[-1]
     assert [(row["path"], row["nbytes"], row["records"]) for row in files] == [(scanned.path, scanned.nbytes, 10)]
 
 
 def test_an_ingest_reads_what_was_planned_also_when_it_is_sealed_since(path: Path, tmp_path: Path) -> None:
     listing = find_files([str(path)], FileFilter(recursive=True))
-    staging = Staging.local(tmp_path / "staging")
-    staging.exchange.begin()
-    planned, _ = plan_files(listing, State(), final=False, identify=lambda *_: None)
-    write_plan(staging.exchange, 0, [file for group in planned for file in group.files])
+    plan = plan_files(
+        listing,
+        State(),
+        final=False,
+        identify=lambda *_: None,
+        sidecar=lambda _: None,
+        files_with=lambda *_: [],
+    )
     seal(path, 40, 50)
-    runner = TaskRunner(staging, None, FormatOptions(), None, None, 1 << 30)
-    outcome = TaskOutcome.from_json(runner.run(0).to_json())
-    assert [(file.records, file.status, file.error, file.format) for file in outcome.files] == [
+    place = LocalPlace(tmp_path / "lake")
+    outcome = TaskRunner(place, "run", OPTIONS).run(0, pickle.loads(pickle.dumps(plan.groups)), Progress())
+    found = [row.state for row in outcome.files]
+    assert [(state.sums.records, state.status, state.error, state.format) for state in found] == [
         (10, "sound", None, "sealed")
     ] * 3
-    assert [file.path for file in outcome.files] == [file.path for file in listing.files]
-    tables = [
-        pq.read_table(staging.folder / file.staged) for file in outcome.staged if file.folder.startswith("records")
-    ]
+    assert [state.path for state in found] == [file.path for file in listing.files]
+    tables = [pq.ParquetFile(place.uri(staged_name("run", file.path))).read() for file in outcome.data["sealed"]]
     assert sorted(int(value) for table in tables for value in table["value"].to_pylist()) == list(range(30))
 
 

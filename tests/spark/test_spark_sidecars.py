@@ -185,8 +185,8 @@ def test_the_ingest_reads_by_sidecars_on_every_engine(tmp_path: Path, spark: Spa
                 else seglake.ingest(path, lake, **how)
             )
             assert (result.records, result.exit_status) == (records, 1)
-            damage = ds.dataset(str(lake / "oplog" / "damage")).to_table().drop_columns(["run"]).to_pylist()
-            table = ds.dataset(str(lake / "oplog" / "records")).to_table()
+            damage = ds.dataset(str(lake / "damage")).to_table().drop_columns(["run"]).to_pylist()
+            table = ds.dataset(str(lake / "oplog")).to_table()
             found.append((damage, sorted(map(str, table.to_pylist()))))
         assert found[0] == found[1]
         [(row,), _] = found[0]

@@ -9,11 +9,27 @@ from pyspark.sql.types import BinaryType, StringType, StructField, StructType
 
 import seglake
 from seglake._formats import FormatOptions, native_schema
-from seglake._ingestion.destination import Staging
-from seglake._ingestion.task import TaskRunner
+from seglake.lake.options import IngestOptions
+from seglake.lake.place import LocalPlace
+from seglake.lake.task import TaskRunner
 from seglake.spark.functions import MessageDecoder
-from seglake.spark.ingestion.job import SentRunner
+from seglake.spark.ingest_job import SentRunner
 from seglake.spark.source import SegmentDataSource
+
+OPTIONS = IngestOptions.of(
+    format=None,
+    dialect=None,
+    key=None,
+    limits=None,
+    target_file_bytes=1 << 20,
+    on_wrong_key="record",
+    final=False,
+    parity=None,
+    on_damage="repair",
+    table="parquet",
+    catalog=None,
+    storage_options=None,
+)
 
 
 def reader(folder: Path) -> object:
@@ -32,7 +48,7 @@ def decoder(_: Path) -> object:
 
 
 def runner(folder: Path) -> object:
-    return SentRunner(TaskRunner(Staging.local(folder), "active", FormatOptions(), None, None, 1 << 20))
+    return SentRunner(TaskRunner(LocalPlace(folder), "run", OPTIONS))
 
 
 @pytest.mark.parametrize("make", [reader, writer, decoder, runner])

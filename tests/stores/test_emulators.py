@@ -15,12 +15,12 @@ from typing import Any, cast
 
 import pyarrow.fs as pafs
 import pytest
+from seglake._ingestion.destination import Destination
 from segments import write_segment
 from test_ingest_stores import age, fetched, left, rows, sources
 
 import seglake
 from seglake import IngestError
-from seglake._ingestion.destination import Destination
 from seglake._publish import leases, remote
 
 from .emulators import CLIENTS, client, emulator, plain, root

@@ -55,7 +55,7 @@ def followed(
 
 
 def _may_pass(error: Exception, *, is_first: bool) -> bool:
-    from seglake._ingestion.result import can_pass
+    from seglake.lake.result import can_pass
 
     # A source that is missing at the first run is probably named wrongly. One that is missing later may come back, as
     # when a file system is mounted again.

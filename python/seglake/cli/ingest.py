@@ -3,23 +3,18 @@
 from __future__ import annotations
 
 import itertools
-import os
 import sys
-import tempfile
 import warnings
 from collections.abc import Callable, Generator, Sequence
-from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
-from dataclasses import dataclass, replace
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
 from functools import cache
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
 import click
 
-from seglake import SeglakeError
-
 from . import options
-from .failure import Trouble, describe, say, shows_tracebacks
+from .failure import Trouble, describe, say
 from .following import LONGEST_PAUSE_S, followed
 from .option_names import with_options
 from .render import count, json_text, printable, printable_lines, table
@@ -31,8 +26,6 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from seglake import IngestProgress, IngestResult
-
-_SPARK_PACKAGES = {"pyspark", "pyarrow", "pandas", "py4j"}
 
 _EXAMPLES = """
 \b
@@ -46,7 +39,7 @@ Examples:
 
 
 @click.command(epilog=_EXAMPLES, short_help="Write the verified records of segments to Parquet tables.")
-@click.argument("sources", metavar="SRC...", nargs=-1, required=True, type=options.PATH)
+@click.argument("sources", metavar="SRC...", nargs=-1, type=options.PATH)
 @click.option(
     "--to",
     "destination",
@@ -91,6 +84,11 @@ Examples:
     "--follow", is_flag=True, help="Run again every two seconds, until Ctrl-C, also after errors that may pass."
 )
 @click.option("--final", is_flag=True, help="No file grows any more: an unfinished tail is damage.")
+@click.option(
+    "--compact",
+    is_flag=True,
+    help="Ingest nothing, and write the small files of plain Parquet in DST anew, as fewer, while nobody reads them.",
+)
 @options.sidecar
 @click.option(
     "--on-damage",
@@ -104,6 +102,13 @@ Examples:
 )
 @click.option(
     "--catalog", metavar="URI", help="The SQL database with the catalog of Iceberg tables. [default: DST/_catalog.db]"
+)
+@click.option(
+    "--fail-on",
+    type=click.Choice(["new", "all", "never"]),
+    default="new",
+    help="What ends with exit status 1: damage and files that cannot be read, if this run found them, or also if an "
+    "earlier one did. [default: new]",
 )
 @options.layout
 @options.limits
@@ -120,21 +125,31 @@ def command(
     on_wrong_key: str | None,
     follow: bool,
     final: bool,
+    compact: bool,
     sidecar: str | None,
     on_damage: str | None,
     table: str | None,
     catalog: str | None,
+    fail_on: str,
     as_json: bool,
     **how: Any,
 ) -> int:
     """Verify every record of segments and write them to Parquet tables below DST.
 
-    SRC are files, folders and globs. The tables are DST/<format>/records, partitioned by date, DST/<format>/damage, one
-    row for each damaged range with its bytes, and DST/<format>/files, one row for each file that was met. Needs
-    pyarrow; --engine spark needs Spark (pip install 'pyspark[connect]' pandas pyarrow) and Java.
+    SRC are files, folders and globs. The tables are DST/<format>, the records, partitioned by date, DST/damage, one row
+    for each damaged range with its bytes, DST/files, one row for each file and run, and DST/runs. Needs
+    pip install "seglake[lake]"; --engine spark needs Spark (pip install "seglake[spark]") and Java.
 
-    Exit status: 0 all sound, 1 finished, but something is damaged or was not read, 2 error: nothing was ingested.
+    Exit status: 0 nothing new is wrong, 1 something new is damaged or could not be read, 2 error: nothing was ingested.
     """
+    if bool(sources) == compact:
+        raise click.UsageError("--compact takes no SRC" if compact else "Missing argument 'SRC...'.")
+    if compact:
+        from seglake.lake.compact import compact as write_anew
+
+        made, removed = write_anew(destination, **options.given({"target_file_bytes": target_file_bytes}))
+        click.echo(json_text({"files": made, "removed": removed}) if as_json else f"{made:,} files for {removed:,}")
+        return 0
     given = options.given(
         {
             **how,
@@ -156,7 +171,7 @@ def command(
     on_spark = engine == "spark" or bool(of_spark)
     if on_spark and threads is not None:
         raise click.UsageError("--threads is for --engine local: with Spark it is --master 'local[N]'")
-    output = _Output(as_json)
+    output = _Output(as_json, fail_on)
     if on_spark:
         return _with_spark(sources, destination, {**of_spark, **given}, output, follow=follow)
     given = {**options.given({"threads": threads}), **given}
@@ -186,7 +201,8 @@ def _repeated(run: Callable[[], IngestResult], output: _Output, *, follow: bool)
             followed(run, lambda result: output.result(result, is_first=next(shown) == 0), output.error)
         result = run()
     output.result(result)
-    return result.exit_status
+    is_known_bad = output.fail_on == "all" and bool(result.unchanged_damaged or result.unchanged_refused)
+    return 0 if output.fail_on == "never" else max(result.exit_status, int(is_known_bad))
 
 
 @dataclass(frozen=True)
@@ -194,92 +210,53 @@ class _Output:
     """Where results go, and with --follow errors that may pass."""
 
     as_json: bool
-    within: Callable[[], AbstractContextManager[None]] = nullcontext
+    fail_on: str
 
     def result(self, result: IngestResult, *, is_first: bool = True) -> None:
-        with self.within():
-            if self.as_json:
-                click.echo(json_text(result.to_dict()))
-            else:
-                if not is_first:
-                    click.echo()
-                show(result, sys.stdout)
-            sys.stdout.flush()  # with --follow somebody may read along
+        if self.as_json:
+            click.echo(json_text(result.to_dict()))
+        else:
+            if not is_first:
+                click.echo()
+            show(result, sys.stdout)
+        sys.stdout.flush()  # with --follow somebody may read along
 
     def error(self, error: Exception, seconds: float) -> None:
-        with self.within():
-            if self.as_json:
-                click.echo(json_text({"error": describe(error), "retry_seconds": seconds}))
-                sys.stdout.flush()
-            else:
-                again = f"this is tried again in {seconds:g} s, then after pauses of up to {LONGEST_PAUSE_S:g} s"
-                say(f"{describe(error)}\n  next      {again}")
+        if self.as_json:
+            click.echo(json_text({"error": describe(error), "retry_seconds": seconds}))
+            sys.stdout.flush()
+        else:
+            again = f"this is tried again in {seconds:g} s, then after pauses of up to {LONGEST_PAUSE_S:g} s"
+            say(f"{describe(error)}\n  next      {again}")
 
 
 def _with_spark(
-    sources: Sequence[str],
-    destination: str,
-    given: dict[str, Any],
-    output: _Output,
-    *,
-    follow: bool,
+    sources: Sequence[str], destination: str, given: dict[str, Any], output: _Output, *, follow: bool
 ) -> int:
-    """Run the ingest with a progress display, and without what Spark and Java have to say. One session runs all.
+    """Run the ingest in one session of Spark.
 
     Raises:
-        Trouble: PySpark or Java is missing, or Spark failed.
+        Trouble: Java is missing, or Spark failed.
         SeglakeError: the ingest cannot start or had to stop.
     """
     from seglake.spark import ingest
     from seglake.spark.java import JavaNotFoundError
+    from seglake.spark.session import session
 
     with ExitStack() as stack:
 
         @cache
         def spark() -> SparkSession:
-            from seglake.spark.session import session
-
             return stack.enter_context(session(given.get("master", "local[*]"), given.get("conf", {})))
 
-        def run(error: TextIO) -> IngestResult:
-            with _progress(error, "starting Spark") as advance:
+        def run() -> IngestResult:
+            with _progress(sys.stderr, "starting Spark") as advance:
                 return ingest(sources, destination, spark=spark, **given, progress=advance)
 
         try:
-            if shows_tracebacks():
-                # Whoever looks for a cause wants to read what Spark says.
-                return _repeated(lambda: run(sys.stderr), output, follow=follow)
-            now = stack.enter_context(diverted())
-            try:
-                return _repeated(lambda: run(now.error), replace(output, within=now.paused), follow=follow)
-            except Exception as error:
-                failure = _sparks_part(error)
-                if failure is None:
-                    raise
-                now.keep_log = True
-                now.log_text(str(failure))
-                raise Trouble(_spark_failed(error, now.log)) from error
+            return _repeated(run, output, follow=follow)
         except JavaNotFoundError as error:
             raise Trouble(printable_lines(str(error))) from error
-
-
-def _sparks_part(error: Exception) -> BaseException | None:
-    """What Spark raised, if an error is or comes from something of Spark's, whose messages hold whole stack traces."""
-    for raised in (error, error.__cause__):
-        if raised is not None and type(raised).__module__.partition(".")[0] in _SPARK_PACKAGES:
-            return raised
-    return None
-
-
-def _spark_failed(error: Exception, log: Path) -> str:
-    first, second, *_ = [*str(error).strip().split("\n"), ""]
-    # "An error occurred while calling o54.collectToPython." and, on the next line, ": " and what occurred.
-    said = f"{first} {second.removeprefix(': ')}" if second.startswith(": ") else first
-    where = "" if isinstance(error, SeglakeError) else "Spark failed: "
-    return (
-        f"{where}{printable(said)}\n"
-        f"  next      all that Spark said is in {printable(str(log))}; --debug shows it as it happens"
-    )
 
 
 @contextmanager
@@ -310,6 +287,7 @@ def show(result: IngestResult, stream: TextIO) -> None:
         ),
         *([("  unchanged", f"{result.unchanged:,}")] if result.unchanged else []),
         *([("    known damaged", f"{result.unchanged_damaged:,}")] if result.unchanged_damaged else []),
+        *([("    known refused", f"{result.unchanged_refused:,}")] if result.unchanged_refused else []),
         ("records", f"{result.records:,}"),
         *([("  restored by sidecars", f"{result.repaired_records:,}")] if result.repaired_records else []),
         ("bytes", f"{result.nbytes:,}"),
@@ -337,8 +315,9 @@ def show(result: IngestResult, stream: TextIO) -> None:
     _paths(out, "skipped", result.skipped)
     _paths(out, "not read", [(unread.path, unread.reason) for unread in result.unread])
     out.print()
-    for name in result.formats:
-        out.print(printable(f"{result.destination.rstrip('/')}/{name}/{{records,damage,files}}/"), soft_wrap=True)
+    if result.run_id is not None:
+        names = ",".join([*result.formats, "damage", "files", "runs"])
+        out.print(printable(f"{result.destination.rstrip('/')}/{{{names}}}/"), soft_wrap=True)
     if result.unchanged_damaged:
         known = count(result.unchanged_damaged, "unchanged file is", "unchanged files are")
         out.print(f"{known} damaged, as earlier runs found: `seglake verify` of the same files and folders says which")
@@ -359,76 +338,3 @@ def _paths(out: Console, title: str, reasons: Sequence[tuple[str, str]]) -> None
         out.print(f"  {printable(path)}: {printable(reason)}", soft_wrap=True)
     if len(reasons) > _MOST_PATHS:
         out.print(f"  ... and {len(reasons) - _MOST_PATHS:,} more")
-
-
-_OUTPUT, _ERROR = 1, 2
-
-
-@dataclass
-class Diverted:
-    """Where output goes while it is diverted."""
-
-    error: TextIO
-    """Our own standard error, as it was."""
-    log: Path
-    """What everybody else writes, standard output and standard error together."""
-    saved: dict[int, int]
-    """The descriptors of both as they were, by those that are diverted."""
-    keep_log: bool = False
-    """Whether the log stays when the block ends."""
-
-    def log_text(self, text: str) -> None:
-        """Add a text of our own to the log."""
-        with self.log.open("a", encoding="utf-8", errors="backslashreplace") as log:
-            log.write(f"{text}\n")
-
-    @contextmanager
-    def paused(self) -> Generator[None]:
-        """Write to where this process wrote before, while the block runs. What it has started goes on as it was."""
-        _flush()
-        diverted = {descriptor: os.dup(descriptor) for descriptor in self.saved}
-        _point(self.saved)
-        try:
-            yield
-        finally:
-            _flush()
-            _point(diverted)
-            for descriptor in diverted.values():
-                os.close(descriptor)
-
-
-@contextmanager
-def diverted() -> Generator[Diverted]:
-    """Send both output descriptors of this process, and of all it starts, to a log file while the block runs.
-
-    Java and Spark write to the descriptors that they inherit before any setting of theirs is read: nothing above the
-    descriptors keeps them quiet. A process that outlives the block goes on writing to the log.
-    """
-    with tempfile.NamedTemporaryFile(prefix="seglake-spark-", suffix=".log", delete=False) as file:
-        log = Path(file.name)
-        _flush()
-        saved = {descriptor: os.dup(descriptor) for descriptor in (_OUTPUT, _ERROR)}
-        _point(dict.fromkeys(saved, file.fileno()))
-    error = os.fdopen(saved[_ERROR], "w", encoding=sys.stderr.encoding, errors="backslashreplace", closefd=False)
-    now = Diverted(error, log, saved)
-    try:
-        with error:
-            yield now
-    finally:
-        _flush()
-        _point(saved)
-        for descriptor in saved.values():
-            os.close(descriptor)
-        if not now.keep_log:
-            log.unlink()
-
-
-def _point(descriptors: dict[int, int]) -> None:
-    """Make each of these descriptors a copy of another."""
-    for descriptor, other in descriptors.items():
-        os.dup2(other, descriptor)
-
-
-def _flush() -> None:
-    for stream in (sys.stdout, sys.stderr):
-        stream.flush()

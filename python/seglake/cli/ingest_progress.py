@@ -11,7 +11,7 @@ from rich.progress import ProgressColumn
 from rich.spinner import Spinner
 from rich.text import Text
 
-from .render import count, printable, size
+from .render import count, size
 from .terminal import progress_display
 
 if TYPE_CHECKING:
@@ -35,9 +35,6 @@ def ingest_progress(stream: TextIO, beginning: str) -> Generator[Callable[[Inges
         task = display.add_task("", total=None, parts=beginning.split(), separator=" ")
 
         def advance(now: IngestProgress) -> None:
-            if now.waiting is not None:
-                display.update(task, parts=printable(now.waiting).split(), separator=" ")
-                return
             found = [
                 f"{now.files_done:,} of {count(now.files_total, 'file')}",
                 count(now.records, "record"),

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from seglake._ingestion.result import IngestError, IngestProgress, IngestResult
+from seglake.lake.result import IngestError, IngestProgress, IngestResult
 
-from .ingestion import ingest
+from .ingest import ingest
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

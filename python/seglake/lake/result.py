@@ -19,18 +19,20 @@ __all__ = [
     "IngestResult",
     "OnDamage",
     "OnWrongKey",
-    "TableKind",
+    "TableFormat",
     "can_pass",
     "no_files",
 ]
 
-FileStatus = Literal["sound", "damaged", "wrong_key", "limit", "unreadable", "not_a_segment", "replaced", "copy"]
+FileStatus = Literal[
+    "sound", "damaged", "pending", "conflict", "wrong_key", "limit", "unreadable", "not_a_segment", "renamed"
+]
 """What became of an input file."""
 
-INGESTED: Final[tuple[FileStatus, ...]] = ("sound", "damaged")
-"""The files that were read to their end. Their records and damage are in the tables; of a copy, the damage alone."""
+INGESTED: Final[tuple[FileStatus, ...]] = ("sound", "damaged", "pending")
+"""The files that were read to their end. Their records and damage are in the tables."""
 
-TableKind = Literal["parquet", "delta", "iceberg"]
+TableFormat = Literal["parquet", "delta", "iceberg"]
 """What keeps track of a table's files: their folder alone, Delta Lake, or Apache Iceberg."""
 
 OnDamage = Literal["repair", "skip"]
@@ -50,7 +52,7 @@ class FileError(NamedTuple):
 
     Attributes:
         path: its path.
-        status: `wrong_key`, `limit`, `unreadable`, `not_a_segment` or `replaced`.
+        status: `conflict`, `wrong_key`, `limit`, `unreadable` or `not_a_segment`.
         error: why.
 
     Example:
@@ -69,7 +71,7 @@ class IngestError(SeglakeError):
     """The ingest cannot start or has to stop. Nothing of it has become visible, unless the message says otherwise.
 
     Attributes:
-        may_pass: whether the same call may work later: another run holds the lock, the disk is full, or a store or a
+        may_pass: whether the same call may work later: the disk is full, or a store or a
             source cannot be reached or refuses access. Other errors stay until something is changed.
 
     Example:
@@ -113,8 +115,6 @@ class IngestProgress:
             the new ones.
         records: records found so far.
         damage: damaged ranges found so far.
-        waiting: while the lock of another run is waited for, a text that says for whom, and for how long at most. The
-            numbers are 0 then. None while files are read.
 
     Example:
         >>> import seglake
@@ -130,7 +130,6 @@ class IngestProgress:
     bytes_total: int
     records: int
     damage: int = 0
-    waiting: str | None = None
 
 
 @dataclass(frozen=True)
@@ -155,20 +154,21 @@ class IngestResult:
         run_id: names the run; the output files carry it. None where there was nothing to ingest.
         destination: the folder with the tables.
         formats: the formats that were found, and below `destination` the names of their folders.
-        statuses: how many input files have each status. `sound`; `damaged`: read, and something in it is damaged.
-            No record is ingested of a file that is `wrong_key`: no record checks although the structure is sound;
-            `limit`: a limit refuses it; `unreadable`: reading it failed; `not_a_segment`: it is of no format, or not of
-            the one named; `replaced`: what earlier runs ingested of it is not in it any more; `copy`: another file has
-            all that it has. A copy that is damaged is `damaged`.
-        unchanged: how many files more there were, which earlier runs have ingested and nobody has changed since.
+        statuses: how many input files have each status. `sound`; `damaged`: something in it is damaged; `pending`:
+            sound, but its last record is unfinished, or it has none yet. No record is ingested of a file that is
+            `conflict`: a record of it has the key of one that is there, and other content; `wrong_key`: no record
+            checks although the structure is sound; `limit`: a limit refuses it; `unreadable`: reading it failed;
+            `not_a_segment`: it is of no format, or not of the one named.
+        unchanged: how many files more there were, of which nothing is new.
         unchanged_damaged: how many of these are damaged, as the tables say. They are no part of `ok` and `exit_status`,
             which are of what was read.
+        unchanged_refused: how many of these nothing is ingested of, for the reason that `files` has already, likewise.
         pending_bytes: bytes of unfinished tails, which later runs take once they are finished.
         records: records written.
         repaired_records: records that were read and that parity sidecars restored; 0 with `on_damage="skip"`.
         nbytes: bytes of the files that were read; each is accounted for.
         damage: the damage by its cause, in the ledger's words.
-        errors: each file of which nothing was ingested, and why, without copies.
+        errors: each file of which nothing was ingested, and why.
         refused_sidecars: the path of each file that was read and whose parity sidecar was ignored, and why, as
             `ParityReport.refused` says it.
         skipped: path and reason of each thing met that is neither a regular file nor an ordinary folder, and of each
@@ -189,6 +189,7 @@ class IngestResult:
     statuses: dict[FileStatus, int] = field(default_factory=no_files)
     unchanged: int = 0
     unchanged_damaged: int = 0
+    unchanged_refused: int = 0
     pending_bytes: int = 0
     records: int = 0
     repaired_records: int = 0
@@ -207,8 +208,8 @@ class IngestResult:
 
     @property
     def ok(self) -> bool:
-        """Whether every file is sound, or a copy of another, no sidecar was refused, and nothing left out of a log."""
-        are_sound = self.statuses["sound"] + self.statuses["copy"] == self.files
+        """Whether every file that was read is sound, no sidecar was refused, and nothing was left out of a log."""
+        are_sound = self.statuses["sound"] + self.statuses["pending"] == self.files
         return are_sound and not self.refused_sidecars and not self.unread
 
     @property

@@ -5,14 +5,16 @@ The protocol: https://github.com/delta-io/delta/blob/master/PROTOCOL.md, "Transa
 
 import json
 from collections.abc import Mapping, Sequence
+from datetime import datetime, timedelta
 from typing import Any, Final, cast
 
 import pyarrow as pa
 from deltalake import DeltaTable, Transaction
-from deltalake.exceptions import CommitFailedError, DeltaError, DeltaProtocolError, TableNotFoundError
+from deltalake.exceptions import CommitFailedError, DeltaError, TableNotFoundError
 from deltalake.transaction import AddAction, CommitProperties
 
-from .table import DataFile, LakeTable
+from .log import DataFile
+from .table import LakeTable
 
 __all__ = ["DeltaLakeTable"]
 
@@ -38,34 +40,19 @@ class DeltaLakeTable(LakeTable[DeltaTable]):
         self._partitions = dict(partitions or {})
         self._storage_options = dict(storage_options or {})
 
-    def schema(self) -> pa.Schema | None:
-        """Returns the schema of the rows, without the partition columns; None where there is no table."""
-        table = self._open()
-        if table is None:
-            return None
-        whole: Any = pa.schema(cast("Any", table.schema().to_arrow()))  # typed in part only
-        return pa.schema([each for each in whole if each.name not in self._partitions])
-
-    def read(self, columns: Sequence[str]) -> pa.Table | None:
-        """Reads columns of all rows; None where there is no table."""
-        table: Any = self._open()
-        try:
-            return None if table is None else table.to_pyarrow_table(columns=list(columns))
-        except DeltaProtocolError as error:
-            advice = "Drop these features of the table (ALTER TABLE ... DROP FEATURE), or ingest into another folder"
-            raise self._failed("cannot be read", error, advice) from error
-        except Exception as error:
-            raise self._failed("cannot be read", error) from error
-
-    def files(self) -> list[str] | None:
-        """Returns the paths of all data files, as `LakeTable` says."""
+    def files_with(self, source: str) -> list[str]:
+        """Returns the paths or URIs of the data files that may have rows of a source, as the table is now."""
         table = self._open()
         if table is None:
             return []
-        if table.protocol().min_reader_version > 1:  # deletion vectors, or other names of columns
-            return None
-        added: Any = pa.table(cast("Any", table.get_add_actions()))  # typed in part only
-        return added.column("path").to_pylist()
+        found: Any = pa.table(cast("Any", table.get_add_actions(flatten=True)))  # typed in part only
+        names = {name for name in found.column_names if name in ("path", "min.source", "max.source")}
+        rows = found.select(sorted(names)).to_pylist()
+        return [
+            f"{table.table_uri.rstrip('/')}/{row['path']}"
+            for row in rows
+            if (row.get("min.source") or "") <= source <= (row.get("max.source") or source)
+        ]
 
     def _open(self) -> DeltaTable | None:
         try:
@@ -115,10 +102,24 @@ class DeltaLakeTable(LakeTable[DeltaTable]):
 
 def _added(file: DataFile) -> AddAction:
     return AddAction(
-        path=file.path,
+        path=file.path.partition("/")[2],
         size=file.nbytes,
         partition_values=file.partition,
         modification_time=file.modified_ms,
         data_change=True,
-        stats=json.dumps({"numRecords": file.rows}),
+        stats=json.dumps(
+            {
+                "numRecords": file.rows,
+                "minValues": {name: _bound(name, value, 0) for name, value in file.least.items()},
+                "maxValues": {name: _bound(name, value, 999) for name, value in file.most.items()},
+            }
+        ),
     )
+
+
+def _bound(name: str, value: Any, rounded_us: int) -> Any:
+    """Returns a bound as the protocol has it: times in milliseconds, so that the upper one is rounded up."""
+    if name != "timestamp":
+        return value
+    moment = datetime(1970, 1, 1) + timedelta(milliseconds=(value + rounded_us) // 1000)
+    return f"{moment.isoformat(timespec='milliseconds')}Z"

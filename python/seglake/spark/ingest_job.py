@@ -4,18 +4,20 @@ It uses nothing but the DataFrame API, so that Spark Connect will do.
 """
 
 import builtins
+import pickle
 import threading
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, cast
+from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 from pyspark.errors import PySparkException
 
-from seglake._ingestion.outcome import TaskOutcome
-from seglake._ingestion.result import IngestError
-from seglake._ingestion.task import TaskRunner
+from seglake.lake.plan import FileGroup
+from seglake.lake.progress import Progress
+from seglake.lake.result import IngestError
+from seglake.lake.task import TaskOutcome, TaskRunner
 from seglake.spark.session import session
 from seglake.spark.versions import reduced
 
@@ -47,11 +49,6 @@ class SparkEngine:
 
     spark: "SparkSession"
 
-    @property
-    def is_here(self) -> bool:
-        """Whether the tasks run on this machine alone: the executors may be elsewhere."""
-        return False
-
     def parallelism(self) -> int:
         """Returns how many tasks the session runs at a time.
 
@@ -69,19 +66,22 @@ class SparkEngine:
         except Exception as error:
             raise _failed(error) from error
 
-    def run_tasks(self, runner: TaskRunner, tasks: int, watch: Callable[[], object] | None) -> list[TaskOutcome]:
-        """Runs all tasks; returns their outcomes in their order. Calls `watch` in the meantime.
+    def run_tasks(
+        self, runner: TaskRunner, tasks: Sequence[Sequence[FileGroup]], progress: Progress, watch: Callable[[], object]
+    ) -> list[TaskOutcome]:
+        """Runs all tasks; returns their outcomes in their order. Calls `watch` in the meantime, and at the end.
+
+        Executors report nothing before their end, so that is when there is progress.
 
         Raises:
             IngestError: the job failed.
         """
-        job = _Job(self.spark, SentRunner(runner), tasks, tag=f"seglake-ingest-{runner.staging.run_id}")
+        job = _Job(self.spark, SentRunner(runner), tasks, tag=f"seglake-ingest-{runner.run_id}")
         job.start()
         try:
             while job.is_alive():
                 job.join(_POLL_S)
-                if watch is not None:
-                    watch()
+                watch()
         except BaseException:
             # Ctrl-C, or the caller's display failed: without this the tasks would go on.
             self.spark.interruptTag(job.tag)
@@ -89,6 +89,12 @@ class SparkEngine:
             raise
         if job.error is not None:
             raise _failed(job.error) from job.error
+        for outcome in job.outcomes:
+            size = sum(group.size for group in tasks[outcome.task])
+            records = sum(row.added for row in outcome.files)
+            ranges = sum(ranges for row in outcome.files for ranges, _ in row.damage.values())
+            progress.add(files=len(outcome.files), nbytes=size, records=records, damage=ranges)
+        watch()
         return sorted(job.outcomes, key=lambda outcome: outcome.task)
 
 
@@ -102,16 +108,20 @@ class SentRunner:
         return reduced(SentRunner, self.runner)
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Runs the tasks whose numbers come in, and yields their outcomes as JSON: the function for `mapInArrow`."""
+        """Runs the tasks that come in, and yields their outcomes, pickled: the function for `mapInArrow`."""
         for batch in batches:
-            for task in cast("list[int]", batch.column(0).to_pylist()):
-                yield pa.RecordBatch.from_pydict({"outcome": [self.runner.run(task).to_json()]})
+            rows: Any = batch
+            for number, task in zip(rows.column(0).to_pylist(), rows.column(1).to_pylist(), strict=True):
+                outcome = self.runner.run(number, pickle.loads(task), Progress())
+                yield pa.RecordBatch.from_pydict({"outcome": [pickle.dumps(outcome)]})
 
 
 class _Job(threading.Thread):
     """Runs the job in a thread of its own, so that the calling one can show progress and be interrupted."""
 
-    def __init__(self, spark: "SparkSession", runner: SentRunner, tasks: int, tag: str) -> None:
+    def __init__(
+        self, spark: "SparkSession", runner: SentRunner, tasks: Sequence[Sequence[FileGroup]], tag: str
+    ) -> None:
         super().__init__(name=tag, daemon=True)
         self.tag = tag
         self.outcomes: list[TaskOutcome] = []
@@ -129,10 +139,12 @@ class _Job(threading.Thread):
 
         try:
             self._spark.addTag(self.tag)
-            # As many partitions as numbers: each task gets one.
-            numbers = self._spark.range(0, self._tasks, 1, self._tasks)
-            rows = numbers.mapInArrow(work, "outcome string").collect()
-            self.outcomes = [TaskOutcome.from_json(row["outcome"]) for row in rows]
+            packed = [(number, pickle.dumps(task)) for number, task in enumerate(self._tasks)]
+            tasks = self._spark.createDataFrame(packed, "number int, task binary")
+            # A partition for each task.
+            alone = tasks.repartitionByRange(len(packed), "number")
+            rows = alone.mapInArrow(work, "outcome binary").collect()
+            self.outcomes = [pickle.loads(row["outcome"]) for row in rows]
         except Exception as error:
             self.error = error
 

@@ -6,8 +6,8 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from seglake._ingestion.result import IngestError, IngestProgress, IngestResult, OnDamage, OnWrongKey, TableKind
-from seglake._ingestion.run import TARGET_FILE_BYTES, require, run
+from seglake.lake import require, run
+from seglake.lake.result import IngestError, IngestProgress, IngestResult, OnDamage, OnWrongKey, TableFormat
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -28,15 +28,14 @@ def ingest(
     dialect: DialectName | None = None,
     key: str | os.PathLike[str] | Sequence[str | os.PathLike[str]] | None = None,
     limits: Mapping[str, int] | None = None,
-    target_file_bytes: int = TARGET_FILE_BYTES,
+    target_file_bytes: int = 128 << 20,
     on_wrong_key: OnWrongKey = "record",
     final: bool = False,
     parity: str | os.PathLike[str] | None = "auto",
     on_damage: OnDamage = "repair",
-    table: TableKind = "parquet",
+    table: TableFormat = "parquet",
     catalog: str | Mapping[str, str] | None = None,
     progress: Callable[[IngestProgress], object] | None = None,
-    filesystem: object | None = None,
     storage_options: Mapping[str, str] | None = None,
 ) -> IngestResult:
     """Reads segments with Spark, checks every record and writes Parquet tables below `dst`.
@@ -77,7 +76,6 @@ def ingest(
         catalog: the catalog of Iceberg tables: the URI of an SQL database, or properties as `pyiceberg` takes them,
             with `namespace` for a namespace above those of the formats. By default the file `_catalog.db` in `dst`.
         progress: called now and then, in the calling thread, with how far the ingest is.
-        filesystem: a `pyarrow.fs.FileSystem` or an `fsspec` file system. `dst` is then within it.
         storage_options: what `deltalake` takes to reach the store of `dst`. By default that comes from the environment.
 
     Returns:
@@ -92,8 +90,8 @@ def ingest(
         ValueError: a number of bytes is not positive.
         OSError: `dst` cannot be written to.
     """
-    require(("pyspark", "pyarrow", "pandas"), "'pyspark[connect]' pandas pyarrow")
-    from .job import spark_engine
+    require(("pyspark", "pyarrow", "pandas", "msgspec", "numpy"), "'seglake[spark]'")
+    from .ingest_job import spark_engine
 
     settings = conf or {}
     _check_conf(settings)
@@ -101,20 +99,21 @@ def ingest(
         lambda: spark_engine(spark, master, settings),
         sources,
         dst,
-        format=format,
-        dialect=dialect,
-        key=key,
-        limits=limits,
-        target_file_bytes=target_file_bytes,
-        on_wrong_key=on_wrong_key,
-        final=final,
-        parity=parity,
-        on_damage=on_damage,
-        table=table,
-        catalog=catalog,
-        progress=progress,
-        filesystem=filesystem,
-        storage_options=storage_options,
+        {
+            "format": format,
+            "dialect": dialect,
+            "key": key,
+            "limits": limits,
+            "target_file_bytes": target_file_bytes,
+            "on_wrong_key": on_wrong_key,
+            "final": final,
+            "parity": parity,
+            "on_damage": on_damage,
+            "table": table,
+            "catalog": catalog,
+            "storage_options": storage_options,
+        },
+        progress,
     )
 
 

@@ -5,36 +5,18 @@ from __future__ import annotations
 import errno
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["DataFile", "LakeTable", "TableChangedError", "lake_schema"]
+    from .log import DataFile
+
+__all__ = ["LakeTable", "TableChangedError", "lake_schema"]
 
 _ATTEMPTS: Final = 10
 _COLOUR: Final = re.compile("\x1b\\[[0-9;]*m")
-
-
-@dataclass(frozen=True)
-class DataFile:
-    """A finished Parquet file of a table.
-
-    Attributes:
-        path: its path below the table's folder, with `/`.
-        nbytes: its size in bytes.
-        rows: how many rows it has.
-        modified_ms: when it was finished, in milliseconds since 1970.
-        partition: the values of those columns that are in the paths of files alone; None is null.
-    """
-
-    path: str
-    nbytes: int
-    rows: int
-    modified_ms: int
-    partition: Mapping[str, str | None] = field(default_factory=dict[str, "str | None"])
 
 
 class TableChangedError(Exception):
@@ -96,19 +78,8 @@ class LakeTable(ABC, Generic[_Table]):
         )
 
     @abstractmethod
-    def schema(self) -> pa.Schema | None:
-        """Returns the schema of the rows, without the columns that are in paths alone; None where there is no table."""
-
-    @abstractmethod
-    def read(self, columns: Sequence[str]) -> pa.Table | None:
-        """Reads columns of all rows; None where there is no table."""
-
-    @abstractmethod
-    def files(self) -> list[str] | None:
-        """Returns the paths of all data files, below the table's folder where they are in it.
-
-        None says that the rows of the table are not simply those of its files, as after others have deleted rows.
-        """
+    def files_with(self, source: str) -> list[str]:
+        """Returns the paths or URIs of the data files that may have rows of a source, as the table is now."""
 
     @abstractmethod
     def _open(self) -> _Table | None:

@@ -17,8 +17,9 @@ from pyiceberg.table import Table, TableProperties
 
 from seglake._text import printable_path
 
-from ..result import IngestError
-from .table import DataFile, LakeTable
+from .log import DataFile
+from .result import IngestError
+from .table import LakeTable
 
 __all__ = ["IcebergLakeTable"]
 
@@ -48,23 +49,12 @@ class IcebergLakeTable(LakeTable[Table]):
         self._identifier = identifier
         self._location = location.rstrip("/")
 
-    def schema(self) -> pa.Schema | None:
-        """Returns the schema of the rows; None where there is no table."""
+    def files_with(self, source: str) -> list[str]:
+        """Returns the URIs of the data files that may have rows of a source, as the table is now."""
         table = self._open()
-        return None if table is None else table.schema().as_arrow()
-
-    def read(self, columns: Sequence[str]) -> pa.Table | None:
-        """Reads columns of all rows; None where there is no table."""
-        table = self._open()
-        return None if table is None else table.scan(selected_fields=tuple(columns)).to_arrow()
-
-    def files(self) -> list[str] | None:
-        """Returns the paths of all data files, as `LakeTable` says."""
-        table = self._open()
-        tasks = [] if table is None else list(table.scan().plan_files())
-        if any(task.delete_files for task in tasks):
-            return None
-        return [task.file.file_path.removeprefix(f"{self._location}/") for task in tasks]
+        if table is None:
+            return []
+        return [task.file.file_path for task in table.scan(f"source = '{_quoted(source)}'").plan_files()]
 
     def _open(self) -> Table | None:
         try:
@@ -124,12 +114,16 @@ class IcebergLakeTable(LakeTable[Table]):
             with _expected_files(), table.transaction() as transaction:
                 transaction.set_properties({_RUN: str(run)})
                 if files:
-                    paths = [f"{self._location}/{file.path}" for file in files]
+                    paths = [f"{self._location}/{file.path.partition('/')[2]}" for file in files]
                     # Their names are those of the run, so that looking for them in all manifests is for nothing.
                     transaction.add_files(paths, {_RUN: str(run)}, check_duplicate_files=False)
         except CommitFailedException:
             return False
         return True
+
+
+def _quoted(text: str) -> str:
+    return text.replace("'", "''")
 
 
 def _settings() -> dict[str, str]:

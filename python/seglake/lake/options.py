@@ -1,0 +1,144 @@
+"""What an ingest is asked for, as one value from the caller to the task."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final, cast, get_args
+
+import seglake
+from seglake._formats import FormatOptions, column_names, limit_options
+from seglake._types import DialectName
+
+from .result import IngestError, OnDamage, OnWrongKey, TableFormat, can_pass
+
+__all__ = ["TARGET_FILE_BYTES", "IngestOptions"]
+
+TARGET_FILE_BYTES: Final = 128 << 20
+
+
+@dataclass(frozen=True)
+class IngestOptions:
+    """The arguments of `seglake.ingest`, checked. It goes to the tasks, on whatever machine, and holds no key.
+
+    Attributes:
+        format: the format of all files; None finds it for each.
+        format_options: what concerns files of some formats only.
+        record_bytes: the largest record that is read, in bytes; None is the library's default.
+        key_files: the files of the keys to try; None takes it from the environment of the process, or the default key.
+        target_file_bytes: the size from which on an output file is not added to.
+        on_wrong_key: what is done about a file for which the key seems to be wrong.
+        final: whether no file grows any more, so that an unfinished tail is damage.
+        parity: "auto" stands for the sidecars beside files, None for none; else the sidecar of the only file.
+        on_damage: what becomes of records that a sidecar restores.
+        table: what keeps track of the tables' files.
+        catalog: the catalog of Iceberg tables.
+        storage_options: how stores are reached.
+    """
+
+    format: str | None
+    format_options: FormatOptions
+    record_bytes: int | None
+    key_files: tuple[str, ...] | None
+    target_file_bytes: int
+    on_wrong_key: OnWrongKey
+    final: bool
+    parity: str | None
+    on_damage: OnDamage
+    table: TableFormat
+    catalog: str | Mapping[str, str] | None
+    storage_options: Mapping[str, str] | None
+
+    @classmethod
+    def of(
+        cls,
+        *,
+        format: str | None,
+        dialect: DialectName | None,
+        key: object,
+        limits: Mapping[str, int] | None,
+        target_file_bytes: int,
+        on_wrong_key: OnWrongKey,
+        final: bool,
+        parity: str | os.PathLike[str] | None,
+        on_damage: OnDamage,
+        table: TableFormat,
+        catalog: str | Mapping[str, str] | None,
+        storage_options: Mapping[str, str] | None,
+    ) -> IngestOptions:
+        """Checks them.
+
+        Raises:
+            ValueError: one has no such value.
+            IngestError: they do not fit each other, or the key cannot be read.
+        """
+        for name, value, values in (
+            ("table", table, get_args(TableFormat)),
+            ("on_damage", on_damage, get_args(OnDamage)),
+            ("on_wrong_key", on_wrong_key, get_args(OnWrongKey)),
+        ):
+            if value not in values:
+                raise ValueError(f"{name} is one of {', '.join(values)}, not {value!r}")
+        if table != "iceberg" and catalog is not None:
+            raise ValueError(f"`catalog` is for tables of Iceberg, and `table` is {table}")
+        own = dict(limits or {})
+        for name, number in (("target_file_bytes", target_file_bytes), *own.items()):
+            if number < 1:
+                raise ValueError(f"{name} is {number}: expected at least 1")
+        record_bytes = own.pop("record_bytes", None)
+        unknown = [name for name in own if name not in limit_options()]
+        if unknown:
+            known = ", ".join(["record_bytes", *limit_options()])
+            raise ValueError(f"limits has no {unknown[0]!r}: there are {known}")
+        dialects = get_args(DialectName)
+        if dialect is not None and dialect not in dialects:
+            raise IngestError(f"there is no dialect {dialect!r}: it is one of {', '.join(dialects)}")
+        format_options = FormatOptions(dialect, None, tuple(own.items()))
+        _check_format(format, format_options)
+        key_files = None if key is None else _key_files(key)
+        try:
+            seglake.detect(b"", key=key_files)
+        except (OSError, ValueError) as error:
+            raise IngestError(f"the key cannot be used: {error}", may_pass=can_pass(error)) from error
+        return cls(
+            format,
+            format_options,
+            record_bytes,
+            key_files,
+            target_file_bytes,
+            on_wrong_key,
+            final,
+            None if parity is None else "auto" if parity == "auto" else str(Path(parity).absolute()),
+            on_damage,
+            table,
+            catalog,
+            storage_options,
+        )
+
+    def arguments(self, format: str | None) -> dict[str, Any]:
+        """Returns what `seglake.open` and others take for files of a format; None is that of the run, or unknown."""
+        format = format or self.format
+        if format is None:
+            return {"dialect": self.format_options.dialect, "limits": dict(self.format_options.limits) or None}
+        return {**self.format_options.arguments(format, record_bytes=self.record_bytes), "format": format}
+
+
+def _check_format(format: str | None, options: FormatOptions) -> None:
+    if format is None:
+        return
+    try:
+        column_names(format)
+    except ValueError as error:
+        raise IngestError(str(error)) from None
+    foreign = options.foreign(format)
+    if foreign:
+        raise IngestError(f"{foreign[0]} does not concern {format} files")
+
+
+def _key_files(key: object) -> tuple[str, ...]:
+    several = list(cast("Sequence[object]", key)) if isinstance(key, Sequence) and not isinstance(key, str) else [key]
+    if not all(isinstance(each, (str, os.PathLike)) for each in several):
+        raise TypeError("key: expected the path of the file of a key, or a list of such paths, as tasks open them")
+    return tuple(str(Path(each).absolute()) for each in cast("list[str | os.PathLike[str]]", several))

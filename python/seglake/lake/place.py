@@ -1,0 +1,310 @@
+"""Where a lake is: a folder of a mounted file system, or one in an object store. Names below it have `/`."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import uuid
+from abc import ABC, abstractmethod
+from collections.abc import Generator, Iterable, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Any, Final, cast
+
+from seglake._files.patterns import mounted_path
+from seglake._publish import durable
+from seglake._text import printable_path
+
+from .result import IngestError
+
+if TYPE_CHECKING:
+    from obstore.store import ObjectStore
+
+# What one library takes as it stands and another decodes, cuts off or takes for a slash, and bytes that are no text.
+_READ_OTHERWISE: Final = re.compile(r"[?#\\\x00-\x1f\x7f\udc80-\udcff]|%[0-9A-Fa-f]{2}")
+
+__all__ = ["LocalPlace", "Place", "StorePlace", "check_path", "place_of"]
+
+
+class Place(ABC):
+    """The folder of a lake. It goes to the tasks, on whatever machine."""
+
+    @abstractmethod
+    def uri(self, name: str = "") -> str:
+        """Returns the path or URI of a file, as `deltalake`, `pyiceberg` and users take it."""
+
+    @abstractmethod
+    def read(self, name: str) -> bytes | None:
+        """Reads a small file; None where there is none."""
+
+    @abstractmethod
+    def put_new(self, name: str, content: bytes) -> bool:
+        """Writes a file if there is none of this name, in one step and durably; returns whether it did."""
+
+    @abstractmethod
+    def put(self, name: str, content: bytes) -> None:
+        """Writes a file in one step, whether there is one or not."""
+
+    @abstractmethod
+    def names(self, folder: str, after: str = "") -> list[str]:
+        """Returns the names of the files in a folder that come after one, in their order."""
+
+    @abstractmethod
+    def writing(self, name: str) -> contextlib.AbstractContextManager[Path]:
+        """Gives a path of this machine to write a large file to; at the end of the block it is in its place, durably.
+
+        Nothing is there if the block fails.
+        """
+
+    @abstractmethod
+    def remove(self, names: Iterable[str]) -> None:
+        """Removes files, as far as they are there."""
+
+    @abstractmethod
+    def open(self, path: str) -> Any:
+        """Opens a Parquet file, by its path or URI, for Arrow."""
+
+
+@dataclass(frozen=True)
+class LocalPlace(Place):
+    """A folder of a mounted file system."""
+
+    folder: Path
+
+    def uri(self, name: str = "") -> str:
+        """Returns the path or URI of a file."""
+        return str(self.folder / name)
+
+    def read(self, name: str) -> bytes | None:
+        """Reads a small file; None where there is none."""
+        try:
+            return (self.folder / name).read_bytes()
+        except FileNotFoundError:
+            return None
+
+    def put_new(self, name: str, content: bytes) -> bool:
+        """Writes a file if there is none of this name; returns whether it did."""
+        new = self._written(name, content)
+        try:
+            try:
+                durable.rename_new(new, self.folder / name)
+            except FileExistsError:
+                return False
+            except OSError:  # network file systems have links and no such rename
+                os.link(new, self.folder / name)
+        except FileExistsError:
+            return False
+        finally:
+            new.unlink(missing_ok=True)
+        self.sync([name])
+        return True
+
+    def put(self, name: str, content: bytes) -> None:
+        """Writes a file, whether there is one or not."""
+        durable.rename(self._written(name, content), self.folder / name)
+
+    def names(self, folder: str, after: str = "") -> list[str]:
+        """Returns the names of the files in a folder that come after one."""
+        try:
+            return sorted(name for name in os.listdir(self.folder / folder) if name > after)  # noqa: PTH208
+        except FileNotFoundError:
+            return []
+
+    @contextmanager
+    def writing(self, name: str) -> Generator[Path]:
+        """Gives a path to write a large file to."""
+        path = self.folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            yield path
+            durable.sync_file(path)
+        except BaseException:
+            path.unlink(missing_ok=True)
+            raise
+
+    def remove(self, names: Iterable[str]) -> None:
+        """Removes files, as far as they are there."""
+        for name in names:
+            with contextlib.suppress(OSError):
+                (self.folder / name).unlink()
+
+    def open(self, path: str) -> Any:
+        """Opens a Parquet file for Arrow."""
+        return path.removeprefix("file://")
+
+    def sync(self, names: Iterable[str]) -> None:
+        """Syncs the names of files, and of the folders on the way to them, from the top down.
+
+        In the other order a loss of power could keep a file's new place and lose the new folder that it is in.
+        """
+        own = {(self.folder / name).parent for name in names}
+        folders = {each for folder in own for each in (folder, *folder.parents) if each.is_relative_to(self.folder)}
+        for folder in sorted(folders):
+            durable.sync_folder(folder)
+
+    def _written(self, name: str, content: bytes) -> Path:
+        path = self.folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        new = path.with_name(f".{path.name}.{uuid.uuid4().hex}.tmp")
+        new.write_bytes(content)
+        durable.sync_file(new)
+        return new
+
+
+@dataclass(frozen=True)
+class StorePlace(Place):
+    """A folder in an object store, by `obstore`.
+
+    Attributes:
+        address: its URI.
+        options: what `obstore` takes to reach it.
+    """
+
+    address: str
+    options: Mapping[str, str] = field(default_factory=dict[str, str], repr=False)
+
+    @cached_property
+    def _store(self) -> ObjectStore:
+        from obstore.store import from_url
+
+        return cast("Any", from_url)(self.address, config=dict(self.options))
+
+    def uri(self, name: str = "") -> str:
+        """Returns the path or URI of a file."""
+        return f"{self.address}/{name}".rstrip("/")
+
+    def read(self, name: str) -> bytes | None:
+        """Reads a small file; None where there is none."""
+        import obstore
+
+        with self._told(name):
+            try:
+                return bytes(obstore.get(self._store, name).bytes())
+            except FileNotFoundError:
+                return None
+
+    def put_new(self, name: str, content: bytes) -> bool:
+        """Writes a file if there is none of this name; returns whether it did."""
+        import obstore
+        from obstore.exceptions import AlreadyExistsError
+
+        with self._told(name):
+            try:
+                obstore.put(self._store, name, content, mode="create")
+            except (AlreadyExistsError, FileExistsError):
+                # An answer that was lost is one that came: what is there may be ours.
+                return self.read(name) == content
+        return True
+
+    def put(self, name: str, content: bytes) -> None:
+        """Writes a file, whether there is one or not."""
+        import obstore
+
+        with self._told(name):
+            obstore.put(self._store, name, content)
+
+    def names(self, folder: str, after: str = "") -> list[str]:
+        """Returns the names of the files in a folder that come after one."""
+        import obstore
+
+        found: list[str] = []
+        with self._told(folder):
+            for chunk in obstore.list(self._store, f"{folder}/", offset=f"{folder}/{after}"):
+                found += [each["path"].removeprefix(f"{folder}/") for each in chunk]
+        return sorted(name for name in found if "/" not in name)
+
+    @contextmanager
+    def writing(self, name: str) -> Generator[Path]:
+        """Gives a path to write a large file to."""
+        import obstore
+
+        with TemporaryDirectory(prefix="seglake-") as folder:
+            path = Path(folder) / "file"
+            yield path
+            with self._told(name):
+                obstore.put(self._store, name, path)
+
+    def remove(self, names: Iterable[str]) -> None:
+        """Removes files, as far as they are there."""
+        import obstore
+
+        for name in names:
+            with contextlib.suppress(Exception):
+                obstore.delete(self._store, name)
+
+    def open(self, path: str) -> Any:
+        """Opens a Parquet file for Arrow."""
+        import obstore
+        import pyarrow as pa
+
+        name = path.removeprefix(self.address).strip("/")
+        with self._told(name):
+            return pa.PythonFile(cast("Any", obstore.open_reader(self._store, name)), mode="r")
+
+    @contextmanager
+    def _told(self, name: str) -> Generator[None]:
+        """Has errors of the store be OSErrors that name the file."""
+        from obstore.exceptions import BaseError
+
+        try:
+            yield
+        except (FileNotFoundError, BaseError) as error:
+            said = str(error).partition("\n\nDebug source:")[0].rstrip()
+            for secret in self.options.values():
+                said = said.replace(secret, "(hidden)") if len(secret) > 3 else said
+            raise OSError(5, said, self.uri(name)) from None
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return StorePlace, (self.address, dict(self.options))
+
+
+def place_of(named: str, options: Mapping[str, str] | None = None) -> Place:
+    """Returns the place that a path or URI names.
+
+    Raises:
+        IngestError: it cannot be one.
+    """
+    try:
+        mounted = mounted_path(named, "folder")
+    except ValueError as error:
+        raise IngestError(str(error)) from None
+    if not named or mounted is None:
+        scheme, _, rest = named.partition("://")
+        if not rest.strip("/") or _READ_OTHERWISE.search(rest) or ".." in rest.split("/"):
+            raise IngestError(
+                f"{printable_path(named)}: expected the folder of a lake: a path, or a URI such as "
+                f"{scheme or 's3'}://bucket/lake, without escapes (%20), queries (?) and fragments (#)"
+            )
+        return StorePlace(named.rstrip("/"), dict(options or {}))
+    folder = Path(mounted).resolve()
+    if _has_bytes(str(folder)):
+        raise IngestError(f"{printable_path(named)}: expected a path of UTF-8, as readers of Parquet take no other")
+    if folder.exists() and not folder.is_dir():
+        raise IngestError(f"{printable_path(named)}: expected a folder for the tables, or nothing yet; a file is there")
+    return LocalPlace(folder)
+
+
+def _has_bytes(path: str) -> bool:
+    try:
+        path.encode()
+    except UnicodeEncodeError:
+        return True
+    return False
+
+
+def check_path(path: str) -> None:
+    """Sees to it that a path means the same to all readers of Delta Lake and Iceberg.
+
+    Raises:
+        IngestError: it does not.
+    """
+    found = _READ_OTHERWISE.search(path)
+    if found is not None:
+        raise IngestError(
+            f"{printable_path(path)}: expected a folder for tables of Delta Lake and Iceberg without "
+            f"{printable_path(found[0])} in its path, which their readers take for something else. Choose another"
+        )

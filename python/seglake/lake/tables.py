@@ -1,0 +1,316 @@
+"""The tables of a lake, of whichever kind: one of records for each format, `damage`, `files` and `runs`."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Container, Mapping
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Final
+
+import seglake
+from seglake._publish import durable
+
+from .log import Entry, State
+from .parquet import STAGING, staged_name
+from .place import LocalPlace, Place, check_path
+from .result import IngestError, TableFormat, can_pass
+
+if TYPE_CHECKING:
+    from pyiceberg.catalog import Catalog
+
+    from .table import LakeTable
+
+__all__ = ["Tables", "tables_of"]
+
+_KEPT_S: Final = 24 * 60 * 60
+_MOST_SYNCED: Final = 16
+_LAST: Final = ("damage", "files", "runs")
+
+
+class Tables(ABC):
+    """The tables of a lake."""
+
+    @abstractmethod
+    def sync(self, entry: Entry) -> None:
+        """Has the names of an entry's data files be durable, before it is put."""
+
+    @abstractmethod
+    def apply(self, number: int, entry: Entry, schemas: Mapping[str, Any], gone: Container[str] = ()) -> None:
+        """Makes visible what an entry of the log adds, as far as it is not.
+
+        Args:
+            number: that of the entry.
+            entry: the entry.
+            schemas: the schemas of its tables.
+            gone: the data files that later entries remove.
+
+        Raises:
+            OSError, TableChangedError: that failed. The next run does it.
+        """
+
+    @abstractmethod
+    def files_with(self, table: str, source: str, state: State) -> list[str]:
+        """Returns the paths or URIs of the data files of a table of records that may have rows of a source."""
+
+    @abstractmethod
+    def refuse_others(self) -> None:
+        """Sees to it that a lake without a log has no tables: they would be of another one.
+
+        Raises:
+            IngestError: there are some.
+        """
+
+    def remove_dead(self) -> None:
+        """Removes what runs have staged that died a day ago."""
+        return
+
+    def remove(self, run: str) -> None:
+        """Removes what is left of a run in the staging folder."""
+        return
+
+
+class _ParquetTables(Tables):
+    """Plain Parquet: what is in a folder is in the table. So files get their names once the run is certain."""
+
+    def __init__(self, place: LocalPlace) -> None:
+        self._place = place
+
+    def sync(self, entry: Entry) -> None:
+        self._place.sync(staged_name(entry.run, file.path) for files in entry.data.values() for file in files)
+
+    def apply(self, number: int, entry: Entry, schemas: Mapping[str, Any], gone: Container[str] = ()) -> None:
+        # A reader of `files` finds all that it lists in the others.
+        for table in sorted(entry.data, key=lambda name: (_LAST.index(name) if name in _LAST else -1, name)):
+            names = [file.path for file in entry.data[table]]
+            names = [name for name in names if self._place_file(entry.run, name, gone)]
+            self._place.sync(names)
+        for names in entry.removed.values():
+            self._place.remove(names)
+        self.remove(entry.run)
+
+    def _place_file(self, run: str, name: str, gone: Container[str]) -> bool:
+        """Gives a file its final name; returns whether it has it."""
+        staged, final = self._place.folder / staged_name(run, name), self._place.folder / name
+        final.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            durable.rename(staged, final)
+        except FileNotFoundError:
+            if final.exists():  # another run may do the same at this moment
+                return True
+            if name in gone:
+                return False
+            raise OSError(
+                2, f"a run that died was to put it there, and it is gone: {staged}. Restore it", str(final)
+            ) from None
+        return True
+
+    def files_with(self, table: str, source: str, state: State) -> list[str]:
+        return [
+            self._place.uri(file.path)
+            for file in state.data.get(table, [])
+            if file.least.get("source", "") <= source <= file.most.get("source", source)
+        ]
+
+    def refuse_others(self) -> None:
+        if any(self._place.names("files")):
+            raise IngestError(
+                f"{self._place.uri('files')}: expected no table, as there is no log of a lake (_log). Ingest into an "
+                "empty folder"
+            )
+
+    def remove_dead(self) -> None:
+        for run in self._place.names(STAGING):
+            with contextlib.suppress(OSError):
+                if time.time() - (self._place.folder / STAGING / run).stat().st_mtime > _KEPT_S:
+                    self.remove(run)
+
+    def remove(self, run: str) -> None:
+        # The folder of all runs stays: another may be beginning in it.
+        shutil.rmtree(self._place.folder / STAGING / run, ignore_errors=True)
+
+
+class _LakeTables(Tables):
+    """Tables of which something else than their folders keeps track. Each knows the number of its last entry."""
+
+    def __init__(self, place: Place) -> None:
+        self._place = place
+
+    @abstractmethod
+    def table(self, name: str) -> LakeTable[Any]:
+        """Returns a table. It need not be there."""
+
+    def sync(self, entry: Entry) -> None:
+        if isinstance(self._place, LocalPlace):
+            self._place.sync(file.path for files in entry.data.values() for file in files)
+
+    def apply(self, number: int, entry: Entry, schemas: Mapping[str, Any], gone: Container[str] = ()) -> None:
+        for name, files in entry.data.items():
+            before = self._own_log(name)
+            self.table(name).append(number, schemas[name], [file for file in files if file.rows])
+            self._sync_log(name, before)
+
+    def files_with(self, table: str, source: str, state: State) -> list[str]:
+        return self.table(table).files_with(source)
+
+    def refuse_others(self) -> None:
+        for name in [*seglake.formats(), *_LAST]:
+            if self.table(name).committed():
+                raise IngestError(
+                    f"{self._uri(name)}: expected no table, as there is no log of a lake (_log). Ingest into an empty "
+                    "folder, with a catalog or namespace of its own"
+                )
+
+    def _own_log(self, name: str) -> dict[str, float]:
+        """Returns the files in which a package keeps track of a table of a mounted file system, and their times."""
+        found: dict[str, float] = {}
+        if isinstance(self._place, LocalPlace):
+            for log in ("_delta_log", "metadata"):
+                for each in self._place.names(f"{name}/{log}"):
+                    with contextlib.suppress(FileNotFoundError):
+                        file = f"{name}/{log}/{each}"
+                        found[file] = (self._place.folder / file).stat().st_mtime
+        return found
+
+    def _sync_log(self, name: str, before: Mapping[str, float]) -> None:
+        """Has what the package wrote be durable: it syncs nothing. What a run wrote that died is the youngest."""
+        found = self._own_log(name)
+        new = [each for each in found if each not in before] or sorted(found, key=lambda each: found[each])[
+            -_MOST_SYNCED:
+        ]
+        if new and isinstance(self._place, LocalPlace):
+            for each in new:
+                if (self._place.folder / each).is_file():
+                    durable.sync_file(self._place.folder / each)
+            self._place.sync(new)
+
+    def _uri(self, name: str) -> str:
+        # As it stands: `pyiceberg` looks for a blank that is written as %20 under this name.
+        path = self._place.uri(name)
+        return f"file://{path.rstrip('/')}" if isinstance(self._place, LocalPlace) else path
+
+
+class _DeltaTables(_LakeTables):
+    def __init__(self, place: Place, storage_options: Mapping[str, str] | None) -> None:
+        super().__init__(place)
+        self._storage_options = storage_options
+
+    def table(self, name: str) -> LakeTable[Any]:
+        """Returns a table. It need not be there."""
+        import pyarrow as pa
+
+        from .delta import DeltaLakeTable
+
+        columns = seglake.formats()[name].columns if name in seglake.formats() else ()
+        dated = any(column.name == "timestamp" for column in columns)
+        return DeltaLakeTable(self._place.uri(name), {"date": pa.date32()} if dated else None, self._storage_options)
+
+
+class _IcebergTables(_LakeTables):
+    def __init__(self, place: Place, catalog: str | Mapping[str, str] | None) -> None:
+        super().__init__(place)
+        self._given = catalog
+        if catalog is None and not isinstance(place, LocalPlace):
+            raise IngestError(
+                f"{place.uri()}: expected a catalog of the Iceberg tables. It cannot be a file of a store: "
+                "name an SQL database by its URI (catalog)"
+            )
+
+    def table(self, name: str) -> LakeTable[Any]:
+        """Returns a table. It need not be there."""
+        from .iceberg import IcebergLakeTable
+
+        return IcebergLakeTable(self._catalog, (*self._namespace, name), self._uri(name))
+
+    @property
+    def _properties(self) -> dict[str, str]:
+        if self._given is None:
+            from sqlalchemy import URL
+
+            file = self._place.uri("_catalog.db")
+            return {"uri": URL.create("sqlite", database=file).render_as_string(hide_password=False)}
+        return {"uri": self._given} if isinstance(self._given, str) else dict(self._given)
+
+    @property
+    def _namespace(self) -> tuple[str, ...]:
+        return tuple(name for name in self._properties.get("namespace", "").split(".") if name) or ("seglake",)
+
+    @cached_property
+    def _catalog(self) -> Catalog:
+        from pyiceberg.catalog import load_catalog
+        from pyiceberg.exceptions import ServerError, ServiceUnavailableError
+        from sqlalchemy.exc import OperationalError
+
+        properties: dict[str, Any] = {
+            "type": "sql",
+            "warehouse": self._uri(""),
+            **_of_environment(),
+            **self._properties,
+        }
+        properties.pop("namespace", None)
+        name = properties.pop("name", "seglake")
+        try:
+            return load_catalog(name, **properties)
+        except Exception as error:
+            is_away = isinstance(error, (OperationalError, ServerError, ServiceUnavailableError)) or can_pass(error)
+            said = str(error).partition("\n")[0]
+            place = _without_secrets(properties.get("uri"))
+            raise IngestError(
+                f"{place}: the catalog cannot be opened: {said}{_advice(error, said)}", may_pass=is_away
+            ) from error
+
+
+def _without_secrets(uri: str | None) -> str:
+    """Returns the URI of a catalog without its password, and without a query, which may have one."""
+    from sqlalchemy import make_url
+    from sqlalchemy.exc import ArgumentError
+
+    try:
+        return make_url(uri or "").set(query={}).render_as_string(hide_password=True)
+    except (ArgumentError, ValueError):
+        return "Iceberg"
+
+
+def _advice(error: Exception, said: str) -> str:
+    """Returns what is to be done about a catalog that does not open."""
+    if "pip" in said:
+        return ""
+    if isinstance(error, ModuleNotFoundError):
+        return ". Install this driver"
+    return ". Name the URI of an SQL database that can be reached with `catalog`"
+
+
+def _of_environment() -> dict[str, str]:
+    """Returns where S3 is, as the environment says it: `pyiceberg` does not look there."""
+    known = {
+        "s3.endpoint": ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL"),
+        "s3.region": ("AWS_REGION", "AWS_DEFAULT_REGION"),
+    }
+    given = {name: next(filter(None, map(os.environ.get, variables)), None) for name, variables in known.items()}
+    return {name: value for name, value in given.items() if value is not None}
+
+
+def tables_of(
+    table_format: TableFormat,
+    place: Place,
+    catalog: str | Mapping[str, str] | None = None,
+    storage_options: Mapping[str, str] | None = None,
+) -> Tables:
+    """Returns the tables of a lake.
+
+    Raises:
+        IngestError: they cannot be there.
+    """
+    if table_format == "parquet":
+        if not isinstance(place, LocalPlace):
+            raise IngestError(
+                f"{place.uri()}: plain Parquet has folders alone to tell what is in a table, which takes a mounted "
+                'file system: ask for table="delta" or "iceberg"'
+            )
+        return _ParquetTables(place)
+    if isinstance(place, LocalPlace):
+        check_path(place.uri())
+    return _DeltaTables(place, storage_options) if table_format == "delta" else _IcebergTables(place, catalog)

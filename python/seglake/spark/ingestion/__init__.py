@@ -1,5 +1,0 @@
-"""The ingest as a job of Spark."""
-
-from .run import ingest
-
-__all__ = ["ingest"]
