@@ -18,15 +18,15 @@ import pytest
 from deltalake import DeltaTable, TableFeatures, write_deltalake
 from dying import deadly, in_a_process
 from pyiceberg.catalog.sql import SqlCatalog
-from segments import write_segment
-
-import seglake
 from seglake._ingestion import state as state_module
 from seglake._ingestion.checkpoint import read_checkpoint
 from seglake._ingestion.destination import Destination
 from seglake._ingestion.lake.tables import LakeTables, lake_tables
 from seglake._ingestion.state import State, load_state, save_state
 from seglake._ingestion.tables import FILES_SCHEMA
+from segments import write_segment
+
+import seglake
 from seglake._publish.store import LOCAL
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="the ingest runs on Linux and macOS")

@@ -14,9 +14,6 @@ from typing import Any, cast
 
 import pytest
 from dying import deadly, in_a_process
-
-import seglake
-from seglake._formats import FormatOptions
 from seglake._ingestion import driver
 from seglake._ingestion.commit import commit, end_run, locked, settle_dead_runs
 from seglake._ingestion.destination import Destination
@@ -25,6 +22,9 @@ from seglake._ingestion.layout import LOCK, STAGING
 from seglake._ingestion.outcome import TaskOutcome
 from seglake._ingestion.result import IngestError
 from seglake._ingestion.state import State
+
+import seglake
+from seglake._formats import FormatOptions
 from seglake._publish.manifest import Manifest
 from seglake._publish.store import LOCAL
 

@@ -11,13 +11,13 @@ from typing import Any, Final
 from uuid import UUID as Uuid
 
 import pytest
+from seglake._ingestion import state as state_module
 from segments import TYPE, Written, flip, write_segment
 from test_ingest_again import latest, rows
 from test_ingest_repaired import damage_now
 
 import seglake
 from seglake import ingest
-from seglake._ingestion import state as state_module
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="the ingest runs on Linux and macOS")
 

@@ -13,14 +13,14 @@ from typing import Any
 import damage_view
 import pytest
 from cli_process import here
+from seglake._ingestion import repaired, sink, task
+from seglake._ingestion.result import TableKind
 from segments import DAY, flip, uuid6, write_segment
 from test_ingest_again import age, latest, plain, rows
 from test_ingest_parity import FILES, Life
 
 import seglake
 from seglake import IngestResult, SegmentLog, ingest
-from seglake._ingestion import repaired, sink, task
-from seglake._ingestion.result import TableKind
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="the ingest runs on Linux and macOS")
 

@@ -13,11 +13,11 @@ from uuid import UUID as Uuid
 import pyarrow.dataset as ds
 import pytest
 from samples import SAMPLES
+from seglake._ingestion.result import no_files
 from segments import DAY, TYPE, Written, flip, write_segment
 
 import seglake
 from seglake import ingest
-from seglake._ingestion.result import no_files
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="the ingest runs on Linux and macOS")
 

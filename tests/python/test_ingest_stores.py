@@ -26,12 +26,6 @@ from deltalake import DeltaTable
 from object_store import ACCESS_KEY, SECRET_KEY, ObjectStore, Request, object_store
 from pyiceberg.catalog.sql import SqlCatalog
 from renaming import Hdfs, WebHdfs
-from segments import flip, write_segment
-
-import seglake
-from seglake import IngestError, IngestProgress
-from seglake._files import Stores
-from seglake._files.fsspec_store import FsspecFile
 from seglake._ingestion import commit as commit_module
 from seglake._ingestion import driver
 from seglake._ingestion import exchange as exchange_module
@@ -40,6 +34,12 @@ from seglake._ingestion.commit import locked
 from seglake._ingestion.destination import Destination, Staging
 from seglake._ingestion.exchange import StoreExchange
 from seglake._ingestion.layout import TABLES
+from segments import flip, write_segment
+
+import seglake
+from seglake import IngestError, IngestProgress
+from seglake._files import Stores
+from seglake._files.fsspec_store import FsspecFile
 from seglake._publish import elsewhere, leases, remote
 from seglake._publish.manifest import Manifest
 from seglake._publish.store import LockTakenError
