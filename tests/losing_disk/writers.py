@@ -9,25 +9,25 @@ from __future__ import annotations
 
 import os
 import random
-import shutil
 import sys
 import threading
 import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, redirect_stderr, redirect_stdout
-from dataclasses import replace
 from io import StringIO
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import pyarrow.parquet as pq
-from seglake._ingestion import state
-from seglake._ingestion.commit import settle_dead_runs
-from seglake._ingestion.destination import Destination
 
 import seglake
 from seglake import SegmentLog
 from seglake.cli import main as command
+from seglake.lake import log as lake_log
+from seglake.lake.ingest import apply
+from seglake.lake.log import CommitLog
+from seglake.lake.place import LocalPlace
+from seglake.lake.tables import tables_of
 from tests.log_kills import ACKNOWLEDGED, VALUE, Oracle, append
 
 from .journal import TOLD, State
@@ -276,7 +276,7 @@ def prepare_sources(folder: Path) -> None:
 
 def ingest(folder: Path, _: random.Random) -> None:
     """Two ingests into one lake, of which the second writes a checkpoint of the first."""
-    state._CHECKPOINT_FILES = 1  # pyright: ignore[reportPrivateUsage]
+    lake_log._CHECKPOINT_EVERY = 1  # pyright: ignore
     with telling(folder) as told:
         for name in ("a", "b"):
             seglake.ingest(folder / f"{name}.active", folder / "lake", engine="local")
@@ -288,13 +288,13 @@ def check_ingest(folder: Path, told: bytes, _: State) -> None:
     lake = folder / "lake"
     found: list[str] = []
     if lake.exists():
-        settle_dead_runs(Destination.local(lake))
-        by_checkpoint = state.load_state(Destination.local(lake))
-        shutil.rmtree(lake / "_state", ignore_errors=True)
-        by_tables = state.load_state(Destination.local(lake))
-        assert replace(by_checkpoint, uncovered=0) == replace(by_tables, uncovered=0), "the checkpoint is wrong"
-        tables = {path: pq.read_table(path, partitioning=None) for path in (lake / "active").rglob("*.parquet")}
-        records = [each for path, each in tables.items() if "records" in path.parts]
+        place = LocalPlace(lake)
+        state = CommitLog(place).load()
+        apply(place, CommitLog(place), tables_of("parquet", place), state)
+        (lake / "_log/_last_checkpoint").unlink(missing_ok=True)
+        assert CommitLog(place).load() == state, "the checkpoint is wrong"
+        tables = {path: pq.read_table(path, partitioning=None) for path in lake.rglob("*.parquet")}
+        records = [each for path, each in tables.items() if "active" in path.parts]
         found = sorted(bytes(value.as_py()).decode() for each in records for value in each["value"])
         files = sum(len(each) for path, each in tables.items() if "files" in path.parts)
         assert files == len(found) // 5, f"{files} files with {len(found)} records"

@@ -30,7 +30,7 @@ needs_pyspark = pytest.mark.skipif(find_spec("pyspark") is None, reason="without
         (["--to", "lake", "--engine", "spark", "--follow", "--threads", "2"], "--threads is for --engine local"),
         (["--to", "lake", "--follow", "--final"], "leave one out"),
         pytest.param(["--to", "lake", "--format", "parchment"], "parchment", marks=needs_pyspark),
-        pytest.param(["--to", ""], "destination", marks=needs_pyspark),
+        pytest.param(["--to", ""], "expected the folder of a lake", marks=needs_pyspark),
         pytest.param(["--to", "lake", "missing.active"], "missing.active", marks=needs_pyspark),
     ],
 )
@@ -70,7 +70,7 @@ def test_missing_java_is_told_with_what_to_install(vectors: Path, tmp_path: Path
     assert "Traceback" not in done.err
 
 
-@pytest.mark.parametrize(("engine", "install"), [("spark", "'pyspark[connect]' pandas pyarrow"), ("local", "pyarrow")])
+@pytest.mark.parametrize(("engine", "install"), [("spark", "'seglake[spark]'"), ("local", "'seglake[lake]'")])
 def test_missing_packages_are_told_with_what_to_install(
     vectors: Path, tmp_path: Path, engine: str, install: str
 ) -> None:

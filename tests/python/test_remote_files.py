@@ -11,14 +11,11 @@ from typing import Any, cast
 
 import pytest
 from pyarrow import fs
-from seglake._ingestion.destination import Destination
 
-import seglake
 from seglake._files import Entry, RemoteFile, connect, has_password, library_of, open_remote, scheme_of, stream
 from seglake._files.arrow_store import ArrowStore
 from seglake._files.fsspec_store import FsspecStore, is_fsspec
 from seglake._publish.elsewhere import target_of
-from seglake._publish.remote import RemoteStore
 
 MOMENT = datetime(2024, 1, 31, 12, 30, tzinfo=UTC)
 INFO: dict[str, Any] = {"name": "folder/a.chunks", "type": "file", "size": 100}
@@ -434,34 +431,6 @@ def test_folders_of_google_cloud_storage_are_listed() -> None:
     for recursive in (False, True):
         with pytest.raises(FileNotFoundError):
             listed("bucket/nothing", recursive=recursive)
-
-
-def test_a_look_lists_no_more_of_google_cloud_storage_than_it_needs() -> None:
-    """What is below a folder may be the files of all runs."""
-    asked: list[str] = []
-
-    class Store(GoogleCloudStorage):
-        files = ("bucket/lake/active/records/date=2026-01-01/run.parquet", "bucket/lake/active/files/run.parquet")
-        markers = ("bucket/lake/active/files/other",)
-
-        def get_file_info(self, asked_for: str | fs.FileSelector) -> Any:
-            recursive = isinstance(asked_for, str) or asked_for.recursive
-            asked.append(f"all below {asked_for}" if recursive else asked_for.base_dir)
-            return super().get_file_info(asked_for)
-
-        def open_input_file(self, path: str) -> Any:
-            raise FileNotFoundError(path)
-
-    class Connected:
-        def connect(self, uri: str) -> tuple[ArrowStore, str]:
-            return ArrowStore(cast("Any", Store())), "bucket/lake"
-
-    store = RemoteStore(Connected(), "gs://bucket/lake")
-    assert not store.is_file(store.root)
-    assert Destination(store, store.root).files_tables() == {Path("bucket/lake/active/files/run.parquet"): 0}
-    assert store.sizes_in(store.root / "nothing") == {}
-    folders = [f"bucket/lake/{format}/files" for format in sorted(seglake.formats())]
-    assert asked == [*folders, "bucket/lake/nothing"]
 
 
 def test_removing_a_folder_that_google_cloud_storage_does_not_have() -> None:

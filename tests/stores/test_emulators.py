@@ -2,26 +2,16 @@
 
 from __future__ import annotations
 
-import os
-import re
-import signal
-import subprocess
-import sys
-import threading
 from collections.abc import Generator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import pyarrow.fs as pafs
 import pytest
-from seglake._ingestion.destination import Destination
 from segments import write_segment
-from test_ingest_stores import age, fetched, left, rows, sources
 
 import seglake
-from seglake import IngestError
-from seglake._publish import leases, remote
 
 from .emulators import CLIENTS, client, emulator, plain, root
 
@@ -83,95 +73,6 @@ def test_an_object_that_is_replaced_while_it_is_read_is_an_error(store: Emulated
             list(records)
 
 
-def test_an_ingest_goes_on(store: Emulated, tmp_path: Path) -> None:
-    source = sources(tmp_path / "src")
-    lake = f"{store.root}/deep/lake"
-    assert seglake.ingest(source, lake, filesystem=store.tested()).records == 16
-    write_segment(source / "c.active", 7)
-    age(source)
-    assert seglake.ingest(source, lake, filesystem=store.tested()).records == 7
-    assert seglake.ingest(source, lake, filesystem=store.tested()).run_id is None
-    seglake.ingest(source, tmp_path / "plain")
-    expected, found = rows(tmp_path / "plain"), rows(fetched(store.plain(), lake, tmp_path / "kept"))
-    assert {name: found[name] for name in found if not name.endswith("/files")} == {
-        name: expected[name] for name in expected if not name.endswith("/files")
-    }
-    assert [path for path in left(store.plain(), lake) if not path.startswith("_state/")] == []
-
-
-def test_a_look_at_google_cloud_storage_costs_the_same_after_many_runs(store: Emulated, tmp_path: Path) -> None:
-    if store.name != "gcs":
-        pytest.skip("the others list one level")
-    source, lake = sources(tmp_path / "src"), f"{store.root}/costs"
-    filesystem = store.tested()
-    seglake.ingest(source, lake, filesystem=filesystem)
-
-    def look() -> tuple[int, int]:
-        """Counts the requests, and the bytes of their answers: the emulator gives all files in one."""
-        before = store.log.stat().st_size
-        assert seglake.ingest(source, lake, filesystem=filesystem, format="active").unchanged == 2
-        made = re.findall(r'HTTP/1\.1\\" \d+ (\d+)', store.log.read_bytes()[before:].decode())
-        return len(made), sum(map(int, made))
-
-    requests, nbytes = look()
-    write_segment(tmp_path / "other", 1)
-    for number in range(300):
-        store.put(tmp_path / "other", f"{lake}/active/records/date=2024-01-31/{number}")
-    assert look() == (requests, pytest.approx(nbytes, abs=1000))
-    assert requests < 35
-
-
-def test_a_lock_that_is_renewed_refuses_a_second_run(
-    store: Emulated, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    source, lake = sources(tmp_path / "src"), f"{store.root}/refused"
-    own: Any = Destination.of(lake, store.tested()).store
-    with own.lock(own.root / "_lock", b'{"host": "here", "pid": 7}') as is_ours, monkeypatch.context() as patched:
-        assert is_ours
-        # The holder renews it each time that the second run is about to wait.
-        patched.setattr(remote, "_RENEWAL_SECONDS", 0.0)
-        with pytest.raises(IngestError, match=r"another ingest is writing here \(process 7 on here"):
-            seglake.ingest(source, lake, filesystem=store.tested(), progress=lambda _: own._renew())
-    assert seglake.ingest(source, lake, filesystem=store.tested()).records == 16
-    assert left(store.plain(), lake) == []
-
-
-def test_a_lock_is_there_while_it_is_renewed(store: Emulated, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Renewed without a pause, and looked at without a pause."""
-    own, other = [cast("Any", Destination.of(f"{store.root}/renewed", store.tested()).store) for _ in range(2)]
-    path, ended = own.root / "_lock", threading.Event()
-    monkeypatch.setattr(remote, "_RENEWAL_SECONDS", -1.0)
-
-    def renew() -> None:
-        while not ended.is_set():
-            own._renew()
-
-    with own.lock(path, b"me") as is_ours:
-        assert is_ours
-        renewing = threading.Thread(target=renew)
-        renewing.start()
-        try:
-            for _ in range(30):
-                with other.lock(path, b"other") as is_others:
-                    assert not is_others
-        finally:
-            ended.set()
-            renewing.join()
-        own.confirm()
-    assert left(store.plain(), f"{store.root}/renewed") == []
-
-
-def test_a_lock_that_is_not_renewed_is_taken_over(
-    store: Emulated, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    source = sources(tmp_path / "src")
-    write_segment(tmp_path / "other", 1)
-    store.put(tmp_path / "other", f"{store.root}/locked/_lock")
-    monkeypatch.setattr(leases, "_lease_of", lambda _: 2.0)
-    assert seglake.ingest(source, f"{store.root}/locked", filesystem=store.tested()).records == 16
-    assert left(store.plain(), f"{store.root}/locked") == []
-
-
 SCRIPT = """
 import sys
 from dying import deadly, print_deaths
@@ -189,22 +90,3 @@ def ingest(fatal):
 
 print_deaths(ingest, 200)
 """
-
-
-def test_killed_in_front_of_any_step_it_is_completed(
-    store: Emulated, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    source = sources(tmp_path / "src")
-    script = [sys.executable, "-c", SCRIPT, store.name, str(store.port), str(source)]
-    path = {"PYTHONPATH": os.pathsep.join(sys.path)}
-    done = subprocess.run(script, env=os.environ | path, check=False, capture_output=True, text=True)
-    statuses = [int(line) for line in done.stdout.split()]
-    assert statuses == [-signal.SIGKILL] * (len(statuses) - 1) + [0], done.stderr
-    assert len(statuses) > 20
-    monkeypatch.setattr(leases, "_lease_of", lambda _: -1.0)
-    seglake.ingest(source, tmp_path / "plain")
-    expected = rows(tmp_path / "plain")
-    for fatal in range(1, len(statuses) + 1):
-        lake = f"{store.root}/lake-{fatal}"
-        seglake.ingest(source, lake, filesystem=store.tested())
-        assert rows(fetched(store.plain(), lake, tmp_path / f"kept-{fatal}"), polars=False) == expected

@@ -182,7 +182,7 @@ class Ingest:
     def _settle(self, log: CommitLog, tables: Tables, state: State) -> None:
         """Makes visible what runs that were killed have committed."""
         if isinstance(self.place, LocalPlace):
-            self.place.folder.mkdir(parents=True, exist_ok=True)
+            self.place.make()
         if state.table_format is None:
             tables.refuse_others()
         elif state.table_format != self.options.table:

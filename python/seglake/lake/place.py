@@ -136,6 +136,13 @@ class LocalPlace(Place):
         """Opens a Parquet file for Arrow."""
         return path.removeprefix("file://")
 
+    def make(self) -> None:
+        """Makes the folder, durably, where it is missing."""
+        missing = [each for each in (self.folder, *self.folder.parents) if not each.exists()]
+        self.folder.mkdir(parents=True, exist_ok=True)
+        for each in reversed(missing):
+            durable.sync_folder(each.parent)
+
     def sync(self, names: Iterable[str]) -> None:
         """Syncs the names of files, and of the folders on the way to them, from the top down.
 
