@@ -100,6 +100,7 @@ def test_no_name_or_content_becomes_a_path(lake: Lake) -> None:
     places = [path.relative_to(lake.destination).as_posix() for path in lake.destination.rglob("*") if path.is_file()]
     assert [place for place in places if not PLACE.fullmatch(place)] == []
     assert {path.name for path in lake.destination.iterdir()} <= {
+        "_staging",
         *hostile.EXTENSIONS,
         "damage",
         "files",

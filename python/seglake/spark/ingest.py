@@ -38,16 +38,16 @@ def ingest(
     progress: Callable[[IngestProgress], object] | None = None,
     storage_options: Mapping[str, str] | None = None,
 ) -> IngestResult:
-    """Reads segments with Spark, checks every record and writes Parquet tables below `dst`.
+    """Reads segments with Spark, checks every record and writes tables below `dst`, a lake.
 
-    `<format>/records` has the records, partitioned by date where they have a timestamp; `<format>/damage` each damaged
-    range with its bytes; `<format>/files` a row for each input file. All three come from one pass over each file.
-    `files` becomes visible last: what it lists is complete in the other two. Runs can follow each other into the same
-    `dst`. Files of several formats may be ingested in one run; each format has tables of its own.
+    `<format>` has the records of a format, partitioned by date where they have a timestamp; `damage` each damaged
+    range with its bytes; `files` a row for each input file and run; `runs` a row for each run. All come from one pass
+    over each file. Runs can follow each other into the same lake, also at the same time: each record comes in once.
 
     Args:
         sources: files, folders (with all below them) and patterns such as `/logs/*.active`.
-        dst: the folder of the tables; made where it is missing. A path, or the URI of a store: `s3://bucket/lake`.
+        dst: the folder of the lake; made where it is missing. A path, or with Delta Lake and Iceberg the URI of a
+            store: `s3://bucket/lake`.
         spark: the session to use, or a function that gives it, which is called once there is something to read. By
             default the one that is active, or else a new one that is stopped in the end.
         master: Spark's master URL for a new session, or a Spark Connect URL. A cluster has to see the sources, `dst`
@@ -75,17 +75,18 @@ def ingest(
             deltalake. `iceberg`: Apache Iceberg, which needs pyiceberg. The driver commits, without a jar.
         catalog: the catalog of Iceberg tables: the URI of an SQL database, or properties as `pyiceberg` takes them,
             with `namespace` for a namespace above those of the formats. By default the file `_catalog.db` in `dst`.
-        progress: called now and then, in the calling thread, with how far the ingest is.
-        storage_options: what `deltalake` takes to reach the store of `dst`. By default that comes from the environment.
+        progress: called now and then, in the calling thread, with how far the ingest is. That shows when the tasks are
+            done, as executors report nothing before.
+        storage_options: how the store of `dst` is reached, as `obstore` and `deltalake` take it. By default that comes
+            from the environment. Spark sends it to the executors.
 
     Returns:
         What was read, written and found damaged.
 
     Raises:
         IngestError: it could not start, or had to stop; nothing of it is visible then, unless the message says so.
-            Among the reasons: a source is missing, `dst` is below a source or is being
-            written to by another run, its tables have other columns, an argument does not concern `format`, the key
-            is wrong for every segment, the job failed.
+            Among the reasons: a source is missing, `dst` is below a source, its tables have other columns, an argument
+            does not concern `format`, the key is wrong for every segment, the job failed.
         seglake.spark.java.JavaNotFoundError: there is no Java that Spark can use.
         ValueError: a number of bytes is not positive.
         OSError: `dst` cannot be written to.
