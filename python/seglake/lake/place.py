@@ -26,6 +26,9 @@ if TYPE_CHECKING:
 
 # What one library takes as it stands and another decodes, cuts off or takes for a slash, and bytes that are no text.
 _READ_OTHERWISE: Final = re.compile(r"[?#\\\x00-\x1f\x7f\udc80-\udcff]|%[0-9A-Fa-f]{2}")
+_PREFIX: Final = re.compile("^(aws|azure|google)_")
+# Which options are those of the client, and not of the store: `obstore` takes them apart from each other.
+_CLIENT: Final = frozenset({"allow_http", "allow_invalid_certificates", "connect_timeout", "proxy_url", "timeout"})
 
 __all__ = ["LocalPlace", "Place", "StorePlace", "check_path", "place_of"]
 
@@ -178,7 +181,11 @@ class StorePlace(Place):
     def _store(self) -> ObjectStore:
         from obstore.store import from_url
 
-        return cast("Any", from_url)(self.address, config=dict(self.options))
+        # Those of the client may have the store's name before their own, as in `aws_allow_http`.
+        bare = {name: _PREFIX.sub("", name.lower()) for name in self.options}
+        config = {name: value for name, value in self.options.items() if bare[name] not in _CLIENT}
+        client = {bare[name]: value for name, value in self.options.items() if name not in config}
+        return cast("Any", from_url)(self.address, config=config, client_options=client or None)
 
     def uri(self, name: str = "") -> str:
         """Returns the path or URI of a file."""

@@ -210,9 +210,15 @@ class _DeltaTables(_LakeTables):
 
 
 class _IcebergTables(_LakeTables):
-    def __init__(self, place: Place, catalog: str | Mapping[str, str] | None) -> None:
+    def __init__(
+        self,
+        place: Place,
+        catalog: str | Mapping[str, str] | None,
+        storage_options: Mapping[str, str] | None,
+    ) -> None:
         super().__init__(place)
         self._given = catalog
+        self._storage_options = storage_options
         if catalog is None and not isinstance(place, LocalPlace):
             raise IngestError(
                 f"{place.uri()}: expected a catalog of the Iceberg tables. It cannot be a file of a store: "
@@ -248,6 +254,7 @@ class _IcebergTables(_LakeTables):
             "type": "sql",
             "warehouse": self._uri(""),
             **_of_environment(),
+            **_of_options(self._storage_options or {}),
             **self._properties,
         }
         properties.pop("namespace", None)
@@ -293,6 +300,15 @@ def _of_environment() -> dict[str, str]:
     return {name: value for name, value in given.items() if value is not None}
 
 
+def _of_options(options: Mapping[str, str]) -> dict[str, str]:
+    """Returns how S3 is reached as `pyiceberg` takes it. For other stores `catalog` says it."""
+    known = {"endpoint_url": "endpoint", "default_region": "region"}
+    bare = {name.lower().removeprefix("aws_"): value for name, value in options.items()}
+    names = ("endpoint", "region", "access_key_id", "secret_access_key", "session_token")
+    given = {known.get(name, name): value for name, value in bare.items()}
+    return {f"s3.{name.replace('_', '-')}": given[name] for name in names if name in given}
+
+
 def tables_of(
     table_format: TableFormat,
     place: Place,
@@ -313,4 +329,8 @@ def tables_of(
         return _ParquetTables(place)
     if isinstance(place, LocalPlace):
         check_path(place.uri())
-    return _DeltaTables(place, storage_options) if table_format == "delta" else _IcebergTables(place, catalog)
+    return (
+        _DeltaTables(place, storage_options)
+        if table_format == "delta"
+        else _IcebergTables(place, catalog, storage_options)
+    )
