@@ -312,11 +312,11 @@ def filled(folder: Path, entries: int) -> CommitLog:
 def test_a_log_of_a_thousand_entries_is_loaded_in_few_reads(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     log = filled(tmp_path, 1000)
     checkpoints = sorted(int(path.stem) for path in (tmp_path / "_log").glob("*.checkpoint"))
-    assert checkpoints == [*range(32, 1001, 32)]
+    assert checkpoints == [*range(16, 1001, 16)]
     read, calls = LocalPlace.read, list[str]()
     monkeypatch.setattr(LocalPlace, "read", lambda self, name: (calls.append(name), read(self, name))[1])
     state = log.load()
-    assert len(calls) == 2 + 1000 % 32
+    assert len(calls) == 2 + 1000 % 16
     assert (state.number, state.run, len(state.files), state.files["/500"].size) == (1000, "run-01000", 501, 1000)
     # It says what the entries do, which are read where it is gone.
     (tmp_path / f"_log/{checkpoints[-1]:020}.checkpoint").unlink()
@@ -325,10 +325,10 @@ def test_a_log_of_a_thousand_entries_is_loaded_in_few_reads(tmp_path: Path, monk
 
 
 def test_a_checkpoint_that_is_torn_is_named(tmp_path: Path) -> None:
-    log = filled(tmp_path, 32)
-    checkpoint = tmp_path / "_log/00000000000000000032.checkpoint"
+    log = filled(tmp_path, 16)
+    checkpoint = tmp_path / "_log/00000000000000000016.checkpoint"
     checkpoint.write_bytes(checkpoint.read_bytes()[:-9])
-    with pytest.raises(IngestError, match=r"00000000000000000032\.checkpoint"):
+    with pytest.raises(IngestError, match=r"00000000000000000016\.checkpoint"):
         log.load()
 
 

@@ -23,7 +23,7 @@ from .result import FileStatus, IngestError, TableFormat
 __all__ = ["BYTE_COLUMNS", "CommitLog", "DataFile", "Entry", "FileState", "State", "Sums", "new_run_id"]
 
 _FOLDER: Final = "_log"
-_CHECKPOINT_EVERY: Final = 32
+_CHECKPOINT_EVERY: Final = 16
 _NAME: Final = re.compile(r"(\d{20})\.(json|checkpoint)")
 _TIME: Final = "%Y%m%dT%H%M%SZ"
 _VERSION: Final = 1
