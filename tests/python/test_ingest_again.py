@@ -9,9 +9,11 @@ from typing import Any
 
 import pyarrow.dataset as ds
 import pytest
+from samples import draft
 from segments import DAY, flip, write_segment
 
 import seglake
+from seglake.cli import main
 
 _T0 = 1_700_000_000
 
@@ -231,3 +233,71 @@ def test_a_tail_that_was_final_and_is_finished_later(folder: Folder, tmp_path: P
     assert folder.damage_now() == 1
     path.write_bytes(content)
     assert (folder.run().records, folder.damage_now()) == (1, 0)
+
+
+def test_a_file_that_is_renamed_and_grows_adds_what_is_new(folder: Folder, tmp_path: Path) -> None:
+    write_segment(tmp_path / "whole.active", 30)
+    (folder.logs / "a.active").touch()
+    _append(folder.logs / "a.active", tmp_path / "whole.active", 20)
+    folder.run()
+    size = (folder.logs / "a.active").stat().st_size
+    _renamed(folder)
+    _append(folder.logs / "b.active", tmp_path / "whole.active", 30)
+    assert (folder.run().records, folder.now()) == (10, {"b.active": "sound"})
+    assert [row["start"] for row in folder.rows("files") if row["path"].endswith("b.active")] == [size]
+
+
+@pytest.mark.parametrize("truncated", [False, True], ids=["anew", "copytruncate"])
+def test_other_records_under_an_old_name_are_another_source(folder: Folder, truncated: bool) -> None:
+    path = folder.logs / "a.active"
+    write_segment(path, 20)
+    folder.run()
+    if truncated:
+        shutil.copy(path, folder.logs / "a.active.1")
+        write_segment(folder.logs / "new", 25, first=DAY + timedelta(days=9))
+        path.write_bytes((folder.logs / "new").read_bytes())  # the inode stays
+        (folder.logs / "new").unlink()
+    else:
+        path.unlink()
+        write_segment(path, 25, first=DAY + timedelta(days=9))
+    assert folder.run().records == 25
+    assert len({row["source"] for row in folder.rows("active")}) == 2
+    assert set(folder.now()) == ({"a.active", "a.active.1"} if truncated else {"a.active"})
+
+
+def test_what_seglake_repairs_was_there_before(folder: Folder) -> None:
+    path = folder.logs / "a.active"
+    written = write_segment(path, 20)
+    seglake.protect(path)
+    flip(path, written[7].end - 9)
+    result = folder.run()
+    assert (result.records, result.repaired_records, folder.now()["a.active"]) == (20, 1, "damaged")
+    seglake.repair(path)
+    assert (folder.run().records, folder.damage_now(), folder.now()["a.active"]) == (0, 0, "sound")
+
+
+def test_a_forked_oplog_is_another_source(tmp_path: Path) -> None:
+    for name, other in (("a", 0), ("b", 50)):
+        (tmp_path / "src").mkdir(exist_ok=True)
+        with seglake.create(tmp_path / f"src/{name}.oplog", format="oplog") as writer:
+            for number in range(10):
+                writer.write(**draft(number if number < 5 else number + other))
+        assert seglake.ingest(tmp_path / "src", tmp_path / "lake").records == 10
+    table = ds.dataset([str(file) for file in (tmp_path / "lake/oplog").rglob("*.parquet")]).to_table()
+    one, other = sorted(set(map(str, table.column("source").to_pylist())))
+    assert other.startswith(f"{one}#")
+
+
+def test_a_run_fails_for_what_is_new(folder: Folder) -> None:
+    written = write_segment(folder.logs / "a.active", 20)
+    flip(folder.logs / "a.active", written[7].end - 9)
+    folder.settle()
+    run = ["ingest", str(folder.logs), "--to", str(folder.lake), "--engine", "local"]
+    statuses = [main([*run, *how]) for how in ([], [], ["--fail-on", "all"], ["--fail-on", "never"])]
+    assert statuses == [1, 0, 1, 0]
+    # What is known is not said again where the file grows, or is read again; what is new is.
+    with seglake.create(folder.logs / "a.active", format="active", if_exists="append") as writer:
+        writer.write(type="t", value=b"more")
+    assert [main(run), main([*run, "--fail-on", "all"])] == [0, 1]
+    flip(folder.logs / "a.active", written[9].end - 9)
+    assert [main(run), main(run)] == [1, 0]

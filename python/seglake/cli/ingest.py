@@ -201,8 +201,9 @@ def _repeated(run: Callable[[], IngestResult], output: _Output, *, follow: bool)
             followed(run, lambda result: output.result(result, is_first=next(shown) == 0), output.error)
         result = run()
     output.result(result)
-    is_known_bad = output.fail_on == "all" and bool(result.unchanged_damaged or result.unchanged_refused)
-    return 0 if output.fail_on == "never" else max(result.exit_status, int(is_known_bad))
+    if output.fail_on == "all":
+        return int(not result.ok or result.unchanged_damaged > 0 or result.unchanged_refused > 0)
+    return 0 if output.fail_on == "never" else result.exit_status
 
 
 @dataclass(frozen=True)

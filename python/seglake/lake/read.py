@@ -103,6 +103,7 @@ class FileRow(msgspec.Struct, omit_defaults=True):
         repaired_records: of those that it read, how many a sidecar restores.
         refused_sidecar: why its sidecar was ignored.
         damage: the ranges and bytes of its damage for each cause, as far as this run has read.
+        is_known_damage: whether it is damaged as it was when it was read last.
     """
 
     state: FileState
@@ -115,6 +116,7 @@ class FileRow(msgspec.Struct, omit_defaults=True):
     repaired_records: int = 0
     refused_sidecar: str | None = None
     damage: dict[str, tuple[int, int]] = {}
+    is_known_damage: bool = False
 
 
 def keyed_by_position(format: str) -> bool:
@@ -315,6 +317,9 @@ class FileReading:
                 sums=sums,
                 pending_bytes=pending,
             )
+            known = file.before
+            was_damaged = known is not None and known.status == state.status == "damaged"
+            is_all_known = not self.ranges if before is not None else known is not None and sums == known.sums
             return FileRow(
                 state,
                 has_row=before is None or self.added > 0 or self.ranges > 0 or _differ(before, state),
@@ -326,6 +331,7 @@ class FileReading:
                 repaired_records=repaired if self.options.on_damage == "repair" else 0,
                 refused_sidecar=refused,
                 damage=self.damage,
+                is_known_damage=was_damaged and is_all_known and row_sums.ranges == sums.ranges,
             )
 
     def _has_records(self, position: seglake.Position) -> bool:

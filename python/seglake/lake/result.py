@@ -159,6 +159,7 @@ class IngestResult:
             `conflict`: a record of it has the key of one that is there, and other content; `wrong_key`: no record
             checks although the structure is sound; `limit`: a limit refuses it; `unreadable`: reading it failed;
             `not_a_segment`: it is of no format, or not of the one named.
+        known_damaged: how many of the damaged ones an earlier run found damaged, and this one found nothing more in.
         unchanged: how many files more there were, of which nothing is new.
         unchanged_damaged: how many of these are damaged, as the tables say. They are no part of `ok` and `exit_status`,
             which are of what was read.
@@ -187,6 +188,7 @@ class IngestResult:
     destination: str
     formats: tuple[str, ...] = ()
     statuses: dict[FileStatus, int] = field(default_factory=no_files)
+    known_damaged: int = 0
     unchanged: int = 0
     unchanged_damaged: int = 0
     unchanged_refused: int = 0
@@ -214,8 +216,9 @@ class IngestResult:
 
     @property
     def exit_status(self) -> int:
-        """0 if `ok`, else 1; 2, an error, is an `IngestError`."""
-        return 0 if self.ok else 1
+        """0 if `ok`, or only damage is in the way that an earlier run found; else 1. 2 is an `IngestError`."""
+        is_known = self.statuses["damaged"] == self.known_damaged
+        return 0 if self.ok or (is_known and not (self.errors or self.refused_sidecars or self.unread)) else 1
 
     @property
     def records_per_second(self) -> float:
