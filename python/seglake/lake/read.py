@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -275,6 +276,8 @@ class FileReading:
             if position is not None and reader.format != position.format:
                 raise NotContinuedError(f"it was {position.format}, and is {reader.format}")
             report, at, pending = self._pass(reader)
+            if file.now.inode is not None and _inode(file.path) != file.now.inode:
+                raise NotContinuedError("another file is at its path than when it was listed")
             if position is None and at.identity is not None and at.identity != file.identity:
                 raise NotContinuedError("it begins otherwise than when it was listed")
             self._check_sum(report, position, at)
@@ -422,6 +425,13 @@ class FileReading:
             expected = at.byte_offset - (0 if before is None else before.byte_offset)
         if found != expected:
             raise RuntimeError(f"{printable_path(self.file.path)}: of {expected} bytes {found} are accounted for")
+
+
+def _inode(path: str) -> int | None:
+    try:
+        return os.stat(path).st_ino  # noqa: PTH116 - no path is made
+    except OSError:
+        return None  # in a store
 
 
 def _differ(before: FileState, now: FileState) -> bool:
