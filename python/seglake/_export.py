@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, Final, Literal, NamedTuple, TypeAlias, cast
 from uuid import UUID
 
-from seglake._files import Stores
-from seglake._files.patterns import mounted_path
 from seglake._publish.elsewhere import Target, new_object, target_of
+from seglake.stores import Stores
+from seglake.stores.patterns import mounted_path
 
 from ._json_text import VALUE_FORMS, ValueForm, base64_text, is_json, json_text, json_value
 from ._publish.new_file import new_file

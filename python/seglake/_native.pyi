@@ -10,7 +10,6 @@ from typing import Any, BinaryIO, Literal, NoReturn, Protocol, Self, TypeAlias, 
 from pyarrow import Table
 from typing_extensions import Buffer
 
-from seglake._files import RemoteFile
 from seglake._types import (
     Block,
     ChunkedOptions,
@@ -34,6 +33,7 @@ from seglake._types import (
     TenantOptions,
     Total,
 )
+from seglake.stores import RemoteFile
 
 __all__ = [
     "Batch",

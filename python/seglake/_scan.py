@@ -21,13 +21,13 @@ if TYPE_CHECKING:
     import pyarrow
 
     from ._export import Exported
-    from ._files import FileListing, RemoteFile, SegmentFile, Stores
     from ._filters import Condition
     from ._native import (
         ListedSegment,
         _Filters,  # pyright: ignore[reportPrivateUsage]
         _Key,  # pyright: ignore[reportPrivateUsage]
     )
+    from .stores import FileListing, RemoteFile, SegmentFile, Stores
 
 __all__ = ["Damaged", "PassedOver", "Scan", "ScannedFile", "scan"]
 
@@ -239,7 +239,7 @@ class _Files:
         Raises:
             FileNotFoundError: there are none.
         """
-        from ._files import FileFilter, Stores, find_files
+        from .stores import FileFilter, Stores, find_files
 
         stores = Stores(filesystem)
         chosen = FileFilter(recursive=recursive, name_pattern=glob)
@@ -263,7 +263,7 @@ class _Files:
     @classmethod
     def again(cls, found: Sequence[SegmentFile], passed_over: list[PassedOver], unread: list[LogUnread]) -> _Files:
         """Makes what `__reduce__` gave: the same files, whatever their folders hold by now."""
-        from ._files import FileListing, Stores
+        from .stores import FileListing, Stores
 
         files = cls(FileListing(), Stores())
         files.found, files.passed_over, files.unread = found, passed_over, unread

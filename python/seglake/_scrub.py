@@ -15,11 +15,11 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
 
 from ._by_sidecar import RAW, NotASegmentError, is_sound, verified
 from ._errors import DamageError, FormatError, SeglakeError
-from ._files import FileFilter, SegmentFile, Stores, find_files
-from ._files.patterns import owner_of, without_kept
 from ._native import Repaired, Report, repair, verify
 from ._publish.new_file import new_file
 from ._types import ParityReport
+from .stores import FileFilter, SegmentFile, Stores, find_files
+from .stores.patterns import owner_of, without_kept
 
 if TYPE_CHECKING:
     from ._types import DialectName, Limits

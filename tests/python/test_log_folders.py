@@ -333,7 +333,7 @@ def test_glob_and_format_choose_among_the_segments(path: Path) -> None:
 
 
 def test_segments_are_looked_up_again_only_for_their_times(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from seglake._files import FileFilter, FileListing, local
+    from seglake.stores import FileFilter, FileListing, local
 
     looked: list[str] = []
     modified = local._modified  # pyright: ignore[reportPrivateUsage]

@@ -86,7 +86,7 @@ MANY = {
 PRELUDE = """
 import io, sys, time
 import polars, pyarrow, pyarrow.ipc
-import seglake, seglake._export, seglake._files, seglake._polars
+import seglake, seglake._export, seglake.stores, seglake._polars
 
 class Nowhere(io.RawIOBase):
     def writable(self):

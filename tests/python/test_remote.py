@@ -17,7 +17,7 @@ from object_store import ACCESS_KEY, SECRET_KEY, ObjectStore, Request
 from pyarrow.fs import AwsStandardS3RetryStrategy
 
 import seglake
-from seglake._files import has_password
+from seglake.stores import has_password
 
 FORMATS = ["active", "sealed", "tenant", "chunked", "oplog"]
 

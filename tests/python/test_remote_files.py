@@ -12,10 +12,10 @@ from typing import Any, cast
 import pytest
 from pyarrow import fs
 
-from seglake._files import Entry, RemoteFile, connect, has_password, library_of, open_remote, scheme_of, stream
-from seglake._files.arrow_store import ArrowStore
-from seglake._files.fsspec_store import FsspecStore, is_fsspec
 from seglake._publish.elsewhere import target_of
+from seglake.stores import Entry, RemoteFile, connect, has_password, library_of, open_remote, scheme_of, stream
+from seglake.stores.arrow_store import ArrowStore
+from seglake.stores.fsspec_store import FsspecStore, is_fsspec
 
 MOMENT = datetime(2024, 1, 31, 12, 30, tzinfo=UTC)
 INFO: dict[str, Any] = {"name": "folder/a.chunks", "type": "file", "size": 100}

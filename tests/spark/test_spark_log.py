@@ -14,7 +14,6 @@ from pyspark.sql import SparkSession
 import seglake
 import seglake.spark
 from seglake import SegmentLog
-from seglake._files import FileFilter, find_files
 from seglake.lake.log import State
 from seglake.lake.options import IngestOptions
 from seglake.lake.parquet import staged_name
@@ -23,6 +22,7 @@ from seglake.lake.plan import plan_files
 from seglake.lake.progress import Progress
 from seglake.lake.task import TaskRunner
 from seglake.spark.source import SegmentDataSource
+from seglake.stores import FileFilter, find_files
 
 pytestmark = pytest.mark.spark
 

@@ -12,9 +12,9 @@ from pyspark.sql import DataFrame, DataFrameReader, SparkSession
 from samples import SAMPLES
 from segments import flip
 
-from seglake._files import FileFilter, FileListing, find_files
 from seglake.spark.source import SegmentDataSource
 from seglake.spark.stores import Stores
+from seglake.stores import FileFilter, FileListing, find_files
 
 pytestmark = pytest.mark.spark
 

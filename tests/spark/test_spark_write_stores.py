@@ -16,12 +16,12 @@ from fsspec.implementations.local import LocalFileSystem
 from object_store import ACCESS_KEY, SECRET_KEY, Fault, ObjectStore, Request, object_store
 from renaming import Hdfs, WebHdfs
 
-from seglake._files import Stores
 from seglake._publish import leases, remote
 from seglake._publish.elsewhere import Target
 from seglake._publish.remote import RemoteStore
 from seglake.spark.stores import Stores as SparkStores
 from seglake.spark.write.job import Job, PartFile
+from seglake.stores import Stores
 
 OLD = ["old-1.active", "old-2.active"]
 URI = "s3://logs/out"

@@ -14,10 +14,10 @@ import pytest
 from pyarrow import fs
 from pyarrow.fs import LocalFileSystem
 
-from seglake._files import Entry, RemoteFile, SegmentFile, Store
-from seglake._files.arrow_store import ArrowStore
 from seglake.spark import stores as stores_module
 from seglake.spark.stores import Stores
+from seglake.stores import Entry, RemoteFile, SegmentFile, Store
+from seglake.stores.arrow_store import ArrowStore
 
 URIS = {
     "s3": "s3://logs/a",

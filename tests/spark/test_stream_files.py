@@ -18,7 +18,7 @@ import pytest
 
 import seglake
 from seglake import SegmentLog
-from seglake._files import find_files
+from seglake.stores import find_files
 
 pytest.importorskip("seglake.spark.stream.reader", reason="streams need PySpark 4.2")
 

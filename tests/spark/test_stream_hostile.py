@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import seglake
-from seglake._files import find_files
+from seglake.stores import find_files
 
 pytest.importorskip("seglake.spark.stream.reader", reason="streams need PySpark 4.2")
 

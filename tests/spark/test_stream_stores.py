@@ -95,7 +95,7 @@ def test_an_object_that_is_put_again_as_it_was_has_not_grown(store: ObjectStore,
 def test_objects_that_did_not_change_are_not_asked_for(
     store: ObjectStore, states: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from seglake._files import find_files
+    from seglake.stores import find_files
 
     def find(*given: Any) -> Any:
         listing = find_files(*given)

@@ -15,9 +15,9 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, BinaryIO, Final, cast
 
-from seglake._files import Entry, RemoteFile, Store
-from seglake._files.arrow_store import ArrowStore
-from seglake._files.fsspec_store import FsspecStore
+from seglake.stores import Entry, RemoteFile, Store
+from seglake.stores.arrow_store import ArrowStore
+from seglake.stores.fsspec_store import FsspecStore
 
 from .new_file import prefix_of
 

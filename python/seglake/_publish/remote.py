@@ -18,15 +18,15 @@ from collections.abc import Callable, Generator, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from seglake._files import Entry
+from seglake.stores import Entry
 
 from .elsewhere import target_of
 from .leases import GIVEN_UP, LEASE_SECONDS, Held, Leases, leases_of
 from .store import Store, json_object
 
 if TYPE_CHECKING:
-    from seglake._files import RemoteFile
-    from seglake._files.file import Connecting
+    from seglake.stores import RemoteFile
+    from seglake.stores.store import Connecting
 
     from .elsewhere import Target
 
@@ -353,7 +353,7 @@ class RemoteStore(Store):
 
     def _copy_through(self, source: Path, target: Path) -> None:
         """Copies what is larger than the store copies itself."""
-        from seglake._files import stream
+        from seglake.stores import stream
 
         with self.scratch(source.parent) as folder:
             local = folder / "content"

@@ -19,7 +19,7 @@ from . import durable
 if TYPE_CHECKING:
     from pyarrow import NativeFile
 
-    from seglake._files import RemoteFile
+    from seglake.stores import RemoteFile
 
 __all__ = ["LOCAL", "LocalStore", "LockTakenError", "Store", "json_object"]
 

@@ -182,8 +182,8 @@ def _file_bytes(destination: str) -> int:
     """Returns the size of what was written."""
     from pathlib import Path
 
-    from seglake._files import Stores
-    from seglake._files.patterns import mounted_path
+    from seglake.stores import Stores
+    from seglake.stores.patterns import mounted_path
 
     local = mounted_path(destination, "file")
     if local is not None:

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 import click
 
 from seglake import SeglakeError
-from seglake._files.patterns import without_kept
 from seglake._in_order import SMALL_BYTES, in_order
 from seglake._values import is_uri
+from seglake.stores.patterns import without_kept
 
 from .failure import Status, Trouble, describe, is_about_one_file, say, tell
 from .inputs import STANDARD_INPUT, Input, opened
@@ -23,9 +23,9 @@ from .render import count, printable
 from .terminal import Advance, file_progress
 
 if TYPE_CHECKING:
-    from seglake._files import FileListing, FoundLog
     from seglake._native import ListedSegment
     from seglake._types import LogUnread
+    from seglake.stores import FileListing, FoundLog
 
 _Found = TypeVar("_Found")
 
@@ -118,8 +118,8 @@ def segments_named(names: Sequence[str], key: str | None) -> dict[str, ListedSeg
 
     Of a log that cannot be listed, that is said, and its files are taken by themselves.
     """
-    from seglake._files import log_names
     from seglake._native import is_log_name, list_log
+    from seglake.stores import log_names
 
     found: dict[str, ListedSegment] = {}
     logs: dict[Path, dict[str, ListedSegment]] = {}
@@ -145,7 +145,7 @@ def _is_folder(name: str) -> bool:
         return False
     if not is_uri(name):
         return Path(name).is_dir()
-    from seglake._files import Stores
+    from seglake.stores import Stores
 
     try:
         store, path = Stores().connect(name)
@@ -161,7 +161,7 @@ def _within(folder: str, globs: Sequence[str], key: Sequence[str] | None) -> Fil
     Raises:
         Trouble: there are no files to read.
     """
-    from seglake._files import FileFilter, Stores, find_files
+    from seglake.stores import FileFilter, Stores, find_files
 
     chosen = FileFilter(recursive=True, name_pattern=globs or None, goes_on=True)
     listing = find_files([folder], chosen, Stores(), key=key)

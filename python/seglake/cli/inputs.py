@@ -24,8 +24,8 @@ from .terminal import Advance, byte_progress
 
 if TYPE_CHECKING:
     from seglake import Protected, Report
-    from seglake._files import RemoteFile
     from seglake._native import ListedSegment
+    from seglake.stores import RemoteFile
 
 STANDARD_INPUT = "-"
 _COPY_BYTES = 1 << 20
@@ -100,7 +100,7 @@ class Input:
         if not isinstance(self.source, str):
             yield self.source
         elif is_uri(self.source):
-            from seglake._files import stream
+            from seglake.stores import stream
 
             with stream(_open_uri(self.source)) as content:
                 yield content
@@ -184,7 +184,7 @@ def _open_uri(uri: str) -> RemoteFile:
     Raises:
         Trouble: it cannot be opened, by what the library that opens it says.
     """
-    from seglake._files import open_remote
+    from seglake.stores import open_remote
 
     try:
         return open_remote(uri)

@@ -14,10 +14,10 @@ import pyarrow as pa
 
 import seglake
 from seglake._by_sidecar import covered, listed_size
-from seglake._files import FileFilter, FileListing, SegmentFile, Stores, find_files
 from seglake._tasks import pack, task_bytes
 from seglake._text import error_text, path_text, printable_path
 from seglake._types import DialectName
+from seglake.stores import FileFilter, FileListing, SegmentFile, Stores, find_files
 
 from .engine import Engine, StartEngine
 from .log import CommitLog, DataFile, Entry, FileState, State, Sums, new_run_id

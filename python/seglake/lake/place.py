@@ -15,9 +15,9 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, Final, cast
 
-from seglake._files.patterns import mounted_path
 from seglake._publish import durable
 from seglake._text import printable_path
+from seglake.stores.patterns import mounted_path
 
 from .result import IngestError
 

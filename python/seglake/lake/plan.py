@@ -11,9 +11,9 @@ from typing import Final
 import msgspec
 
 import seglake
-from seglake._files import FileListing, SegmentFile
 from seglake._native import ListedSegment
 from seglake._text import path_text
+from seglake.stores import FileListing, SegmentFile
 
 from .log import FileState, State
 from .result import INGESTED

@@ -10,9 +10,9 @@ from typing import Any, Final, cast
 import pyarrow as pa
 
 import seglake
-from seglake._files import SegmentFile
 from seglake._tasks import After, Growth, Slice
 from seglake._text import path_text, printable_path
+from seglake.stores import SegmentFile
 
 from .arrow_types import arrow_schema
 from .notes import Notes

@@ -8,10 +8,10 @@ from dataclasses import dataclass, replace
 from typing import cast
 
 import seglake
-from seglake._files import FileFilter, SegmentFile
 from seglake._filters import FILTER_OPTIONS, Condition, conditions
 from seglake._formats import FormatOptions, UuidType, column_names, limit_options
 from seglake._text import printable_path
+from seglake.stores import FileFilter, SegmentFile
 
 from .formats import Uint64Type, has_uint64
 from .option_table import Mode, OnReplaced, OptionValues, Purpose, Secret, camel_case

@@ -7,8 +7,8 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from seglake import _values as values
-from seglake._files import RemoteFile, SegmentFile, Store, connect, has_password, library_of, scheme_of
 from seglake._text import printable_path
+from seglake.stores import RemoteFile, SegmentFile, Store, connect, has_password, library_of, scheme_of
 
 from .option_table import STORE_PREFIX as PREFIX
 

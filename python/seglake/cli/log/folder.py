@@ -62,7 +62,7 @@ def reading(path: str, key: str | None, *, on_damage: Literal["raise", "skip"] =
     Raises:
         Trouble: there is none in the folder.
     """
-    from seglake._files import log_names
+    from seglake.stores import log_names
 
     log = opened(path, key, readonly=True, on_damage=on_damage)
     if not log_names(Path(path)):

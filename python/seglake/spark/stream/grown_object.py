@@ -6,7 +6,7 @@ import hashlib
 import threading
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from seglake._files import RemoteFile
+from seglake.stores import RemoteFile
 
 if TYPE_CHECKING:
     from ..stores import Stores

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from uuid import UUID
 
 import seglake
-from seglake._files import FileFilter, SegmentFile, find_files
 from seglake._native import ListedSegment
 from seglake._tasks import After, Slice
 from seglake._text import printable_path
+from seglake.stores import FileFilter, SegmentFile, find_files
 
 from ..notes import Notes
 from .offset import NEW_CHECKPOINT, LogOffset

@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import seglake
 from seglake import Position
 from seglake._by_sidecar import listed_size
-from seglake._files import SegmentFile, find_files
 from seglake._formats import FormatOptions, column_names, grows
 from seglake._tasks import Growth
+from seglake.stores import SegmentFile, find_files
 
 from .grown_object import growing
 

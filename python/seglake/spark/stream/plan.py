@@ -25,7 +25,7 @@ from .offset import NEW_CHECKPOINT
 from .state import ReadSegment, SeenFile
 
 if TYPE_CHECKING:
-    from seglake._files import SegmentFile
+    from seglake.stores import SegmentFile
 
     from ..decode import Decoder
     from .log import Quota

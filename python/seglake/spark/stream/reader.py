@@ -14,8 +14,8 @@ from pyspark.sql.streaming.datasource import (
     SupportsTriggerAvailableNow,
 )
 
-from seglake._files import FileFilter
 from seglake._text import printable_path
+from seglake.stores import FileFilter
 
 from ..decode import Decoder
 from ..formats import FORMAT_OF_LOGS

@@ -12,10 +12,10 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 import seglake
-from seglake._files.patterns import is_hidden, owner_of
 from seglake._publish.manifest import MANIFEST, Manifest, left_over
 from seglake._publish.store import LOCAL, Store
 from seglake._text import printable_path
+from seglake.stores.patterns import is_hidden, owner_of
 
 from .options import extensions
 

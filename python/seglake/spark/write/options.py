@@ -9,10 +9,10 @@ from typing import Any, Final
 
 import seglake
 from seglake import _values as values
-from seglake._files.patterns import mounted_path
 from seglake._formats import FormatOptions
 from seglake._text import printable_path
 from seglake._types import DialectName
+from seglake.stores.patterns import mounted_path
 
 from ..formats import write_options
 from ..option_table import OptionValues, Secret, camel_case

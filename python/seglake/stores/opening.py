@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any, cast
 from urllib.parse import urlsplit
 
 from .arrow_store import ArrowStore
-from .file import RemoteFile, Store, with_advice, without_secrets
 from .fsspec_store import FsspecStore, is_fsspec
+from .store import RemoteFile, Store, with_advice, without_secrets
 
 if TYPE_CHECKING:
     from pyarrow.fs import FileSystem

@@ -1,10 +1,10 @@
 """Files wherever they lie: found on mounted file systems, and elsewhere through `pyarrow.fs` or `fsspec`."""
 
-from .file import Entry, RemoteFile, Store
 from .find import find_files
 from .listing import FileFilter, FileListing, FoundLog, SegmentFile
 from .local import log_names
 from .opening import Stores, connect, has_password, library_of, open_remote, scheme_of
+from .store import Entry, RemoteFile, Store
 from .stream import stream
 
 __all__ = [

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, cast
 
-from .file import Entry, RemoteFile, Store
+from .store import Entry, RemoteFile, Store
 
 if TYPE_CHECKING:
     from pyarrow import NativeFile

@@ -8,12 +8,12 @@ from seglake._errors import FormatError
 from seglake._native import ListedSegment, is_beside_segment, is_log_name
 from seglake._text import printable_path
 
-from .file import Entry, Store
 from .listing import IN_A_LOG, FileFilter, FileListing, SegmentFile
 from .patterns import alternatives, is_hidden, is_pattern, owner_of, passes_hidden
+from .store import Entry, Store
 
 if TYPE_CHECKING:
-    from .file import Connecting
+    from .store import Connecting
 
 __all__ = ["find_remote"]
 

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from functools import cache
 from typing import Final
 
-import seglake
+from seglake._native import formats
 from seglake._text import printable_path
 
 __all__ = ["alternatives", "is_hidden", "is_pattern", "mounted_path", "owner_of", "passes_hidden", "without_kept"]
@@ -85,8 +85,7 @@ def without_kept(paths: Sequence[str]) -> list[str]:
 @cache
 def _logs() -> dict[str, str]:
     """The extensions of logs that have an index beside them, by the extension of that."""
-    formats = seglake.formats().values()
-    return {own.index_extension: own.extension for own in formats if own.index_extension is not None}
+    return {own.index_extension: own.extension for own in formats().values() if own.index_extension is not None}
 
 
 def alternatives(pattern: str) -> Iterator[str]:

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from typing import Any
 
-from .file import Entry, RemoteFile, Store
+from .store import Entry, RemoteFile, Store
 
 __all__ = ["FsspecStore", "is_fsspec"]
 

@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING
 
 from seglake._text import printable_path
 
-from .file import Connecting
 from .listing import FileFilter, FileListing, SegmentFile
 from .local import find_local
 from .patterns import mounted_path
+from .store import Connecting
 
 if TYPE_CHECKING:
     from seglake._native import _Key  # pyright: ignore[reportPrivateUsage]

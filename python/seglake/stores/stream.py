@@ -6,7 +6,7 @@ import io
 import os
 from typing import TYPE_CHECKING
 
-from .file import RemoteFile
+from .store import RemoteFile
 
 if TYPE_CHECKING:
     from typing_extensions import Buffer
