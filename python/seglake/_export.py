@@ -78,11 +78,12 @@ def export(
     overwrite: bool = False,
     progress: Callable[[int, int], object] | None = None,
     filesystem: object | None = None,
+    storage_options: Mapping[str, str] | None = None,
 ) -> Exported:
     r"""Writes the records of a scan to one file, in flat memory. The file appears once it is complete and on the disk.
 
-    URIs (`s3://bucket/x.parquet`) are written to as they are read: through `pyarrow.fs`, or else `fsspec`. The file is
-    written to a local temporary file, and uploaded when it is complete.
+    URIs (`s3://bucket/x.parquet`) are written to as they are read. The file is written to a local temporary file, and
+    uploaded when it is complete.
 
     In Parquet, statistics and the page index tell readers which row groups they need. In CSV, an empty field is null
     and `""` empty text. In CSV and JSON lines, times are ISO 8601 in UTC, UUIDs are text, and types and tenant IDs are
@@ -100,10 +101,12 @@ def export(
         compression: the compression of Parquet, as `pyarrow.parquet.ParquetWriter` takes it; of Arrow "zstd", "lz4" or
             "none". CSV and JSON lines are not compressed.
         row_group_rows: a row group of Parquet ends when it has so many rows, or 128 MiB.
-        overwrite: replace existing files. Otherwise they raise FileExistsError. Stores of `pyarrow.fs` have no
-            condition for that: there a file that another process makes during the upload is replaced all the same.
+        overwrite: replace existing files. Otherwise they raise FileExistsError. A file that another process makes
+            during the upload may be replaced all the same: only files of up to 8 MiB are created with a condition.
         progress: called after each file with how many bytes of the scan's files are done, and how many there are.
         filesystem: a `pyarrow.fs.FileSystem` or an `fsspec` file system. `path` and `damage` are then within it.
+        storage_options: settings of URIs' stores by the keys of `object_store`, as delta-rs and polars take them; what
+            is not given comes from the environment.
 
     Raises:
         FileExistsError: a file exists.
@@ -128,7 +131,7 @@ def export(
     if damage is not None and scan.arguments["on_damage"] == "raise":
         raise ValueError('damage= needs a scan with on_damage="skip" or "repair": otherwise damage is an error')
     named = [each for each in (path, damage) if isinstance(each, str | os.PathLike)]
-    places = _places(named, filesystem)
+    places = _places(named, Stores(filesystem, storage_options))
     _check_written(scan, places, len(named))
     with ExitStack() as open_files:
         # What is entered last gets its name first: nobody finds records whose damage is not there yet.
@@ -191,23 +194,19 @@ class _Elsewhere(NamedTuple):
     name: str
 
 
-def _places(
-    named: Sequence[str | os.PathLike[str]], filesystem: object | None
-) -> dict[str | os.PathLike[str], Path | _Elsewhere]:
+def _places(named: Sequence[str | os.PathLike[str]], stores: Stores) -> dict[str | os.PathLike[str], Path | _Elsewhere]:
     """Returns where files are written: on mounted file systems, or elsewhere.
 
     Raises:
         ValueError, TypeError, OSError, ImportError: as `seglake.open` for URIs.
     """
     places: dict[str | os.PathLike[str], Path | _Elsewhere] = {}
-    stores: Stores | None = None
     for each in named:
         name = os.fspath(each)
-        local = mounted_path(name, "file") if filesystem is None else None
+        local = None if stores.hold_all else mounted_path(name, "file")
         if local is not None:
             places[each] = Path(local)
             continue
-        stores = stores or Stores(filesystem)
         store, path = stores.connect(name)
         places[each] = _Elsewhere(target_of(store), path, name)
     return places
@@ -220,7 +219,9 @@ def _check_written(scan: Scan, places: Mapping[str | os.PathLike[str], Path | _E
         ValueError: one file twice, a folder, a device or a pipe, or a file that is read.
     """
     own = [
-        (os.path.realpath(place.parent), place.name) if isinstance(place, Path) else ("", place.path)
+        (os.path.realpath(place.parent), place.name)
+        if isinstance(place, Path)
+        else (place.target.store.place, place.path)
         for place in places.values()
     ]
     if len(set(own)) < count:
@@ -245,8 +246,9 @@ def _check_written(scan: Scan, places: Mapping[str | os.PathLike[str], Path | _E
 
 
 def _is_source_elsewhere(scan: Scan, place: _Elsewhere) -> bool:
-    """Tells whether a file of a store is read. Two stores may have one path: then that is refused, too."""
-    return any(place.target.store.path_of(file.path) == place.path for file in scan.files())
+    """Tells whether a file of a store is read. Two file systems may have one path: then that is refused, too."""
+    store = place.target.store
+    return any(store.path_of(file.path) == place.path and store.holds(file.path) for file in scan.files())
 
 
 def _is_source(scan: Scan, status: os.stat_result) -> bool:

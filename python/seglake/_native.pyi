@@ -127,6 +127,7 @@ def open(
     batch_rows: int = 131072,
     limits: Limits | None = None,
     filesystem: _FileSystem | None = None,
+    storage_options: Mapping[str, str] | None = None,  # added by `seglake._stored`
 ) -> Reader:
     """Opens a file for reading. `source` is a path, a URI that `pyarrow.fs` or `fsspec` knows, a seekable binary
     file object, or a buffer.
@@ -207,6 +208,7 @@ def resume(
     batch_rows: int = 131072,
     limits: Limits | None = None,
     filesystem: _FileSystem | None = None,
+    storage_options: Mapping[str, str] | None = None,  # added by `seglake._stored`
 ) -> Reader:
     """Opens a file to read what it grew by since a position; all of it where that is None. Each pass of the reader,
     and its `ledger()` and `damage()`, are of that alone. Once a pass has read to the end, `Reader.position` says
@@ -253,6 +255,7 @@ def identity(
     parity: _Source | None = "auto",
     limits: Limits | None = None,
     filesystem: _FileSystem | None = None,
+    storage_options: Mapping[str, str] | None = None,  # added by `seglake._stored`
 ) -> str | None:
     """What identifies a file while it grows and when it is sealed, as text; None as long as it has no whole record
     that is sound. It is made of the first one: of the format's family ("segment" for active and sealed), the UUID
@@ -279,6 +282,7 @@ def verify(
     limits: Limits | None = None,
     progress: Callable[[int, int], object] | None = None,
     filesystem: _FileSystem | None = None,
+    storage_options: Mapping[str, str] | None = None,  # added by `seglake._stored`
 ) -> Report:
     """Reads a file to its end and checks every record; damage is in the report, not raised.
 
@@ -309,6 +313,7 @@ def verify_parity(
     parity: _Source | None = "auto",
     progress: Callable[[int, int], object] | None = None,
     filesystem: _FileSystem | None = None,
+    storage_options: Mapping[str, str] | None = None,  # added by `seglake._stored`
 ) -> ParityReport | None:
     """Verifies a file of any kind by its parity sidecar, and the sidecar by the file. Unlike `verify` it does not
     look at the format of the file, so it is for what was protected as "raw". None where there is no sidecar. The
@@ -382,6 +387,7 @@ def detect(
     dialect: DialectName | None = None,
     key: _Key | None = None,
     filesystem: _FileSystem | None = None,
+    storage_options: Mapping[str, str] | None = None,  # added by `seglake._stored`
 ) -> Detection:
     """Tells a file's format by its content, and by its extension where the content does not tell. Formats without a
     magic number (active, oplog, tfrecord) are told by their first records; an oplog's are decoded as `dialect`
@@ -403,6 +409,7 @@ def seal(
     overwrite: bool = False,
     progress: Callable[[int, int], object] | None = None,
     filesystem: _FileSystem | None = None,
+    storage_options: Mapping[str, str] | None = None,  # added by `seglake._stored`
 ) -> Report:
     """Makes a sealed segment of an active one, and returns what was found in the source. Each record keeps the
     checksum that it has, which is never computed anew; the new file is read back before it gets its name.
@@ -433,6 +440,7 @@ def recover(
     limits: Limits | None = None,
     progress: Callable[[int, int], object] | None = None,
     filesystem: _FileSystem | None = None,
+    storage_options: Mapping[str, str] | None = None,  # added by `seglake._stored`
 ) -> Recovered:
     """Writes the sound records of a damaged file to a new one of the same format, with the checksums that they had,
     and every other byte to a quarantine, with a manifest from which `undo_recover` makes the file again. The
@@ -468,6 +476,7 @@ def undo_recover(
     overwrite: bool = False,
     progress: Callable[[int, int], object] | None = None,
     filesystem: _FileSystem | None = None,
+    storage_options: Mapping[str, str] | None = None,  # added by `seglake._stored`
 ) -> int:
     """Writes the file again that `recover` made `recovered` of, bit for bit, and returns its length in bytes.
 
@@ -492,6 +501,7 @@ def coverage(
     *,
     parity: _Source | None = "auto",
     filesystem: _FileSystem | None = None,
+    storage_options: Mapping[str, str] | None = None,  # added by `seglake._stored`
 ) -> Coverage | None:
     """What the parity sidecar of a file covers, by the sidecar's heads alone: neither is verified, which `verify`
     does. None where there is no sidecar. `source` and `parity` are as there.
@@ -620,6 +630,7 @@ def convert(
     limits: Limits | None = None,
     progress: Callable[[int, int], object] | None = None,
     filesystem: _FileSystem | None = None,
+    storage_options: Mapping[str, str] | None = None,  # added by `seglake._stored`
 ) -> Report:
     """Writes the records of a file to a new one of any format, which appears under its name when it is complete, and
     returns what was found in the source.
@@ -653,6 +664,7 @@ def index(
     limits: Limits | None = None,
     progress: Callable[[int, int], object] | None = None,
     filesystem: _FileSystem | None = None,
+    storage_options: Mapping[str, str] | None = None,  # added by `seglake._stored`
 ) -> Index:
     """Builds the index of a chunked file anew, from its sound chunks, and returns it. It appears when it is
     complete: at `path`, or beside the file with the extension `index`.

@@ -120,6 +120,7 @@ def scan(
     batch_rows: int = 131072,
     limits: Limits | None = None,
     filesystem: object | None = None,
+    storage_options: Mapping[str, str] | None = None,
 ) -> Scan:
     """Finds files to read as one: in the order of their paths, side by side, with flat memory.
 
@@ -131,8 +132,8 @@ def scan(
     (UnreadWarning), and listed by `Scan.unread`.
 
     Args:
-        sources: a file, a folder, a pattern such as "logs/*.active" (`*`, `?`, `[abc]`, `{a,b}`), a URI that
-            `pyarrow.fs` or `fsspec` knows, or a list of these. In folders, and where a pattern matches, names that
+        sources: a file, a folder, a pattern such as "logs/*.active" (`*`, `?`, `[abc]`, `{a,b}`), the URI
+            of a store (`s3://bucket/logs`), or a list of these. In folders, and where a pattern matches, names that
             begin with "_" or "." are left out, and links to folders are not followed; so is the index of a chunked log,
             which is read with that. A file that is named twice is read once.
         format: the format's name; None tells it by content and extension. All files have to be of one format, but
@@ -160,6 +161,8 @@ def scan(
         batch_rows: a batch ends before it has more rows; it has at least one.
         limits: limits in bytes, as in `open`.
         filesystem: a `pyarrow.fs.FileSystem` or an `fsspec` file system. `sources` are then paths or URIs within it.
+        storage_options: settings of URIs' stores by the keys of `object_store`, as delta-rs and polars take them; what
+            is not given comes from the environment.
 
     Returns:
         The scan: an object of Arrow's stream interface, which pyarrow, polars and DuckDB take as it is.
@@ -204,7 +207,10 @@ def scan(
         "batch_rows": batch_rows,
         "limits": limits,
     }
-    files = _Files.find([os.fspath(name) for name in names], filesystem, recursive=recursive, glob=glob, key=key)
+    from .stores import Stores
+
+    stores = Stores(filesystem, storage_options)
+    files = _Files.find([os.fspath(name) for name in names], stores, recursive=recursive, glob=glob, key=key)
     found = Scan(files, arguments, None, threads)
     if include_path is None:
         return found
@@ -228,7 +234,7 @@ class _Files:
     def find(
         cls,
         names: list[str],
-        filesystem: object,
+        stores: Stores,
         *,
         recursive: bool,
         glob: str | Sequence[str] | None,
@@ -239,9 +245,8 @@ class _Files:
         Raises:
             FileNotFoundError: there are none.
         """
-        from .stores import FileFilter, Stores, find_files
+        from .stores import FileFilter, find_files
 
-        stores = Stores(filesystem)
         chosen = FileFilter(recursive=recursive, name_pattern=glob)
         listing = find_files(names, chosen, stores, all_elsewhere=stores.hold_all, key=key)
         if not listing.files:
@@ -258,14 +263,16 @@ class _Files:
     def __reduce__(self) -> tuple[Any, ...]:
         if self._stores.hold_all:
             raise TypeError("a scan with a file system cannot be pickled: give URIs without filesystem=")
-        return (_Files.again, (self.found, self.passed_over, self.unread))
+        return (_Files.again, (self.found, self.passed_over, self.unread, self._stores))
 
     @classmethod
-    def again(cls, found: Sequence[SegmentFile], passed_over: list[PassedOver], unread: list[LogUnread]) -> _Files:
+    def again(
+        cls, found: Sequence[SegmentFile], passed_over: list[PassedOver], unread: list[LogUnread], stores: Stores
+    ) -> _Files:
         """Makes what `__reduce__` gave: the same files, whatever their folders hold by now."""
-        from .stores import FileListing, Stores
+        from .stores import FileListing
 
-        files = cls(FileListing(), Stores())
+        files = cls(FileListing(), stores)
         files.found, files.passed_over, files.unread = found, passed_over, unread
         return files
 
@@ -604,6 +611,7 @@ class Scan:
         overwrite: bool = False,
         progress: Callable[[int, int], object] | None = None,
         filesystem: object | None = None,
+        storage_options: Mapping[str, str] | None = None,
     ) -> Exported:
         """Writes the records to a Parquet file: `export`, whose arguments these are, with to="parquet".
 
@@ -625,6 +633,7 @@ class Scan:
             overwrite=overwrite,
             progress=progress,
             filesystem=filesystem,
+            storage_options=storage_options,
         )
 
     def _pyarrow_schema(self) -> pyarrow.Schema:

@@ -66,15 +66,19 @@ class ObjectStore:
         }
         return pyarrow.fs.S3FileSystem(**(arguments | settings))
 
+    def storage_options(self, **settings: Any) -> dict[str, Any]:
+        """What reaches the store by URIs."""
+        return {
+            "access_key_id": ACCESS_KEY,
+            "secret_access_key": SECRET_KEY,
+            "endpoint": f"http://{self.endpoint}",
+            "allow_http": "true",
+            "region": REGION,
+        } | settings
+
     def options(self) -> dict[str, str]:
         """The same for Spark."""
-        return {
-            "fs.access_key": ACCESS_KEY,
-            "fs.secret_key": SECRET_KEY,
-            "fs.endpoint_override": self.endpoint,
-            "fs.scheme": "http",
-            "fs.region": REGION,
-        }
+        return {f"fs.{name}": value for name, value in self.storage_options().items()}
 
     def put(self, key: str, content: bytes, bucket: str = BUCKET) -> str:
         """Stores an object; returns its URI."""

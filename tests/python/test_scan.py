@@ -184,7 +184,7 @@ def test_files_elsewhere(logs: Path) -> None:
     assert scan.to_table()["file"][0].as_py() == "logs/0.chunks"
     memory = MemoryFileSystem()
     memory.put(str(logs), "/scan/logs", recursive=True)
-    assert seglake.scan("memory://scan/logs/*").to_table() == whole
+    assert seglake.scan("memory://scan/logs/*", filesystem=memory).to_table() == whole
     assert seglake.scan("/scan/logs", filesystem=memory).to_table() == whole
     with pytest.raises(ValueError, match="password"):
         seglake.scan("s3://somebody:secret@bucket/logs")

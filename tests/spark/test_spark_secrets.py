@@ -111,8 +111,8 @@ frame = read().load("s3://logs/in")
 explain(frame)
 assert frame.count() == 20
 fail(
-    lambda: read(**{"fs.secret_key": options["fs.secret_key"][::-1], "fs.access_key": "AKIAOTHER"}).load("s3://logs/in"),
-    lambda: read(**{"fs.secret_keys": options["fs.secret_key"]}).load("s3://logs/in"),
+    lambda: read(**{"fs.secret_access_key": options["fs.secret_access_key"][::-1], "fs.access_key_id": "AKIAOTHER"}).load("s3://logs/in"),
+    lambda: read(**{"fs.secret_keys": options["fs.secret_access_key"]}).load("s3://logs/in"),
     lambda: read(mode="x").load("s3://logs/in"),
     lambda: read().load("s3://logs/none"),
     lambda: read(mode="FAILFAST").schema("value binary").load("s3://logs/damaged").collect(),
@@ -238,7 +238,7 @@ def test_the_key_is_that_of_the_files(run: Run) -> None:
 
 def test_credentials_show_nowhere(run: Run) -> None:
     assert "check the credentials" in run.out
-    assert "unknown option 'fs.secret_keys'" in run.out
+    assert "'secret_keys' is not valid for store" in run.out
     assert "s3://logs/damaged/a.active" in run.out
     files = {path: path.read_bytes() for path in run.folder.rglob("*") if path.is_file()}
     assert any(b"SparkListenerSQLExecutionStart" in content for content in files.values())

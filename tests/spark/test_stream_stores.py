@@ -158,7 +158,7 @@ def _below(folder: str) -> Any:
 
 def test_a_state_that_cannot_be_written_is_no_end_of_a_batch(store: ObjectStore, tmp_path: Path) -> None:
     rows = Stored(store, tmp_path, "a").grow(2)
-    query = stream(store, "s3://logs/states", **{"fs.retry_max_attempts": "1"})
+    query = stream(store, "s3://logs/states", **{"fs.max_retries": "0"})
 
     def fails(request: Request) -> str | None:
         return "503" if request.method in ("PUT", "POST") and "/states/" in request.path else None
@@ -207,7 +207,7 @@ def test_tasks_get_no_secret_that_is_shown(store: ObjectStore, tmp_path: Path) -
     query = stream(store, "s3://logs/states")
     assert query.plan()
     (partition,) = query.reader.partitions(query.previous, query.start())
-    assert store.options()["fs.secret_key"] not in repr(partition)
+    assert store.options()["fs.secret_access_key"] not in repr(partition)
     assert pickle.loads(pickle.dumps(partition)) == partition
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import socket
 import subprocess
@@ -22,44 +23,34 @@ INSTALLED: Final = Path(__file__).parents[2] / "build/stores"
 # The account that Azurite has.
 ACCOUNT: Final = "devstoreaccount1"
 KEY: Final = "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw=="
-CLIENTS: Final = ("gcs", "azure", "obstore-azure", "webhdfs")
+CLIENTS: Final = ("gcs", "azure", "webhdfs")
 # Hadoop's classes, which PySpark has but for those of servers.
 JARS: Final = Path(pyspark.__file__).with_name("jars")
 IVY: Final = INSTALLED / "ivy"
 
 
 def root(name: str) -> str:
-    """The bucket, or the folder of HDFS that stands for it."""
-    return "/logs" if name == "webhdfs" else "logs"
+    """The URI of the bucket, or the folder of HDFS that stands for it."""
+    return {"gcs": "gs://logs", "azure": "az://logs", "webhdfs": "/logs"}[name]
 
 
-def client(name: str, port: int) -> Any:
-    """A file system of an emulator."""
+def within(uri: str) -> str:
+    """The path that a client takes for a URI."""
+    return uri.partition("://")[2] or uri
+
+
+def reaching(name: str, port: int) -> dict[str, Any]:
+    """The argument by which an emulator is reached."""
     if name == "gcs":
-        return pafs.GcsFileSystem(
-            anonymous=True,
-            scheme="http",
-            endpoint_override=f"127.0.0.1:{port}",
-            project_id="seglake",
-            retry_time_limit=timedelta(seconds=10),
-        )
+        of_no_one = dict.fromkeys(("client_email", "private_key", "private_key_id"), "")
+        account = json.dumps({"gcs_base_url": f"http://127.0.0.1:{port}", "disable_oauth": True, **of_no_one})
+        return {"storage_options": {"service_account_key": account, "allow_http": "true"}}
     if name == "azure":
-        return pafs.AzureFileSystem(
-            ACCOUNT,
-            account_key=KEY,
-            blob_storage_authority=f"127.0.0.1:{port}",
-            dfs_storage_authority=f"127.0.0.1:{port}",
-            blob_storage_scheme="http",
-            dfs_storage_scheme="http",
-        )
-    if name == "webhdfs":
-        return fsspec.filesystem("webhdfs", host="127.0.0.1", port=port, user="root", skip_instance_cache=True)
-    from obstore.fsspec import FsspecStore
-
-    endpoint = f"http://127.0.0.1:{port}/{ACCOUNT}"
-    return FsspecStore(
-        "az", account_name=ACCOUNT, account_key=KEY, endpoint=endpoint, client_options={"allow_http": True}
-    )
+        endpoint = f"http://127.0.0.1:{port}/{ACCOUNT}"
+        own = {"account_name": ACCOUNT, "account_key": KEY, "endpoint": endpoint, "allow_http": "true"}
+        return {"storage_options": own}
+    own = fsspec.filesystem("webhdfs", host="127.0.0.1", port=port, user="root", skip_instance_cache=True)
+    return {"filesystem": own}
 
 
 @contextmanager
@@ -79,8 +70,23 @@ def emulator(name: str, folder: Path) -> Generator[int]:
 def plain(name: str, port: int) -> pafs.FileSystem:
     """A client that shows what is there."""
     if name == "webhdfs":
-        return pafs.PyFileSystem(pafs.FSSpecHandler(client(name, port)))
-    return client("gcs" if name == "gcs" else "azure", port)
+        return pafs.PyFileSystem(pafs.FSSpecHandler(reaching(name, port)["filesystem"]))
+    if name == "gcs":
+        return pafs.GcsFileSystem(
+            anonymous=True,
+            scheme="http",
+            endpoint_override=f"127.0.0.1:{port}",
+            project_id="seglake",
+            retry_time_limit=timedelta(seconds=10),
+        )
+    return pafs.AzureFileSystem(
+        ACCOUNT,
+        account_key=KEY,
+        blob_storage_authority=f"127.0.0.1:{port}",
+        dfs_storage_authority=f"127.0.0.1:{port}",
+        blob_storage_scheme="http",
+        dfs_storage_scheme="http",
+    )
 
 
 def install_hdfs() -> None:
@@ -116,8 +122,8 @@ def _command(name: str, port: int) -> list[str]:
 
 def _begin(name: str, port: int) -> None:
     """Makes the bucket, and writes into it: the servers of HDFS that keep files start after the one of names."""
-    filesystem, first = plain(name, port), f"{root(name)}/first"
-    filesystem.create_dir(root(name))
+    filesystem, first = plain(name, port), f"{within(root(name))}/first"
+    filesystem.create_dir(within(root(name)))
     with filesystem.open_output_stream(first) as file:
         file.write(b"first")
     filesystem.delete_file(first)

@@ -11,13 +11,13 @@ import uuid
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Generator
 from contextlib import contextmanager, suppress
-from importlib import import_module
 from pathlib import Path
 from typing import Any, BinaryIO, Final, cast
 
 from seglake.stores import Entry, RemoteFile, Store
 from seglake.stores.arrow_store import ArrowStore
 from seglake.stores.fsspec_store import FsspecStore
+from seglake.stores.object_store import ObjectStore
 
 from .new_file import prefix_of
 
@@ -26,10 +26,11 @@ __all__ = ["Target", "new_object", "target_of"]
 # S3 copies no larger object in one request, and pyarrow.fs makes one.
 _MOST_COPIED: Final = 5 << 30
 _PIECE_BYTES: Final = 8 << 20
+_MOST_IN_ONE_REQUEST: Final = 8 << 20
 # How often a small file is read that is replaced while it is read.
 _TRIES: Final = 3
 # Where an object appears under its key when its upload is completed, never before.
-_ARROW_OBJECTS: Final = frozenset({"s3", "gcs", "abfs"})
+_ARROW_OBJECTS: Final = frozenset({"s3", "abfs"})
 _FSSPEC_OBJECTS: Final = frozenset({"s3", "s3a", "gs", "gcs", "abfs", "abfss", "adl", "az", "oss", "oci"})
 
 
@@ -41,7 +42,6 @@ class Target(ABC):
         is_objects: whether it is an object store: an upload shows when it is complete, and there are no renames.
         has_conditions: whether it refuses to create what is there in one step with creating it.
         most_copied: the most bytes of a file that it copies; None for any number.
-        replaces_in_one_step: whether a file that is replaced is there at any moment, as it was or as it is.
     """
 
     def __init__(self, store: Store, is_objects: bool, has_conditions: bool, most_copied: int | None = None) -> None:
@@ -49,7 +49,6 @@ class Target(ABC):
         self.is_objects = is_objects
         self.has_conditions = has_conditions
         self.most_copied = most_copied
-        self.replaces_in_one_step = is_objects
 
     def upload(self, local: Path, path: str, name: str, *, create: bool = False) -> None:
         """Stores a local file. It shows when it is complete, and not at all if that fails.
@@ -136,19 +135,19 @@ class Target(ABC):
 
     def copy(self, source: str, target: str, name: str) -> None:
         """Copies a file within the store, which shows when it is complete. An error leaves nothing new."""
-        with self._errors(name):
+        with self.store.errors(name):
             self._copy(source, target)
 
     def move(self, source: str, target: str, name: str) -> None:
         """Renames a file; its folder is made where it is missing. Only where that is one step."""
-        with self._errors(name):
+        with self.store.errors(name):
             self._make_folder(target.rpartition("/")[0])
             self._move(source, target)
 
     def remove(self, path: str, name: str) -> None:
         """Removes a file, if it is there. An error after which it is gone is none."""
         try:
-            with self._errors(name), suppress(FileNotFoundError):
+            with self.store.errors(name), suppress(FileNotFoundError):
                 self._remove(path)
         except OSError:
             if self.store.find(path, name) is not None:
@@ -157,12 +156,12 @@ class Target(ABC):
     def make_folder(self, path: str, name: str) -> None:
         """Makes a folder, where the store has such."""
         if not self.is_objects:
-            with self._errors(name):
+            with self.store.errors(name):
                 self._make_folder(path)
 
     def remove_tree(self, path: str, name: str) -> None:
         """Removes a folder with all below it, if it is there."""
-        with self._errors(name), suppress(FileNotFoundError):
+        with self.store.errors(name), suppress(FileNotFoundError):
             self._remove_tree(path)
 
     def children(self, path: str, name: str) -> list[Entry]:
@@ -172,13 +171,6 @@ class Target(ABC):
         except FileNotFoundError:
             return []
         return sorted(entry for entry in found if entry.path.rstrip("/") != path.rstrip("/"))
-
-    @contextmanager
-    def _errors(self, name: str) -> Generator[None]:
-        try:
-            yield
-        except Exception as error:
-            raise self.store.failure(name, error) from None
 
     def _rename_into(self, local: Path, path: str, name: str, *, create: bool) -> None:
         folder, _, file = path.rpartition("/")
@@ -289,12 +281,7 @@ class _ArrowTarget(Target):
         self._filesystem.delete_file(path)
 
     def _remove_tree(self, path: str) -> None:
-        try:
-            self._filesystem.delete_dir(path)
-        except OSError:
-            # Google Cloud Storage does not say that there is none.
-            if self.store.find(path, path) is not None:
-                raise
+        self._filesystem.delete_dir(path)
 
     def _make_folder(self, path: str) -> None:
         if path:
@@ -309,6 +296,8 @@ class _FsspecTarget(Target):
         named = store.filesystem.protocol
         protocols = {named} if isinstance(named, str) else set(named)
         is_objects = bool(protocols & _FSSPEC_OBJECTS)
+        if type(store.filesystem).__module__.partition(".")[0] == "obstore":
+            raise ValueError("obstore.fsspec is for reading: name URIs, with storage_options=, to write")
         # Older versions do not know what they are asked for, and would not say so.
         takes_mode = "mode" in inspect.signature(store.filesystem.pipe_file).parameters
         super().__init__(store, is_objects, is_objects and takes_mode)
@@ -351,50 +340,60 @@ class _FsspecTarget(Target):
             self._filesystem.makedirs(path, exist_ok=True)
 
 
-class _ObstoreTarget(_FsspecTarget):
-    """A store that `obstore` reaches as a file system of `fsspec`. Its files know no conditions, but its `put` does."""
+class _ObjectTarget(Target):
+    """A store of `obstore`, which takes conditions, and aborts uploads."""
 
-    def __init__(self, store: FsspecStore) -> None:
-        super().__init__(store)
-        self.replaces_in_one_step = True  # also those that are no object stores
+    def __init__(self, store: ObjectStore) -> None:
+        self._call = store.call
+        super().__init__(store, True, True, _MOST_COPIED if store.scheme == "s3" else None)
 
     def _send(self, local: Path, path: str, *, create: bool) -> None:
-        obstore: Any = import_module("obstore")
-        bucket, key = self._filesystem._split_path(path)
-        mode = "create" if create and self.has_conditions else "overwrite"
+        from obstore.exceptions import AlreadyExistsError
+
+        # What has a condition is sent in one request, out of memory.
+        in_one_step = create and local.stat().st_size <= _MOST_IN_ONE_REQUEST
         try:
-            obstore.put(self._filesystem._construct_store(bucket), key, local, mode=mode)
-        except obstore.exceptions.AlreadyExistsError:
+            self._call("put", path, local, mode="create" if in_one_step else "overwrite")
+        except AlreadyExistsError:
             raise FileExistsError(path) from None
 
     def replace_if(self, content: bytes, path: str, name: str, expected: Callable[[bytes], bool]) -> None:
         """Stores a few bytes in the place of others, in one step: if these are still the ones that were looked at."""
-        obstore: Any = import_module("obstore")
-        try:
-            bucket, key = self._filesystem._split_path(path)
-            store = self._filesystem._construct_store(bucket)
-            there = obstore.get(store, key)
+        from obstore.exceptions import PreconditionError
+
+        with self.store.errors(name), suppress(FileNotFoundError, PreconditionError):
+            there = self._call("get", path)
             version = {part: there.meta[part] for part in ("e_tag", "version") if there.meta[part] is not None}
             if expected(bytes(there.bytes())):
-                obstore.put(store, key, content, mode=version)
+                self._call("put", path, content, mode=version)
                 return
-        except (FileNotFoundError, obstore.exceptions.PreconditionError):
-            pass
-        except NotImplementedError:  # of a folder, which obstore has as a store too
-            super().replace_if(content, path, name, expected)
-            return
-        except Exception as error:
-            raise self.store.failure(name, error) from None
         raise _exists(name)
+
+    def _write(self, local: Path, path: str) -> None:
+        self._send(local, path, create=False)
+
+    def _copy(self, source: str, target: str) -> None:
+        self._call("copy", source, target)
+
+    def _move(self, source: str, target: str) -> None:
+        self._call("rename", source, target)
+
+    def _remove(self, path: str) -> None:
+        self._call("delete", path)
+
+    def _remove_tree(self, path: str) -> None:
+        for entries in self._call("list", path):
+            self._call("delete", [entry["path"] for entry in entries])
+
+    def _make_folder(self, path: str) -> None:
+        """Does nothing: folders are what names of objects begin with."""
 
 
 def target_of(store: Store) -> Target:
     """Returns what writes to a store."""
-    if isinstance(store, ArrowStore):
-        return _ArrowTarget(store)
-    own = cast("FsspecStore", store)
-    is_obstore = any(each.__module__.partition(".")[0] == "obstore" for each in type(own.filesystem).__mro__)
-    return _ObstoreTarget(own) if is_obstore else _FsspecTarget(own)
+    if isinstance(store, ObjectStore):
+        return _ObjectTarget(store)
+    return _ArrowTarget(store) if isinstance(store, ArrowStore) else _FsspecTarget(cast("FsspecStore", store))
 
 
 @contextmanager

@@ -342,7 +342,7 @@ class _FileLeases(Leases):
 
 def leases_of(target: Target, name: Callable[[Path], str], now: Callable[[Path], float | None]) -> Leases:
     """Returns how a store keeps locks; the arguments are those of `Leases`."""
-    return (_ObjectLeases if target.replaces_in_one_step else _FileLeases)(target, name, now)
+    return (_ObjectLeases if target.is_objects else _FileLeases)(target, name, now)
 
 
 def _owner_of(file: Path) -> str:

@@ -61,11 +61,6 @@ class RemoteStore(Store):
         return RemoteStore, (self._stores, self._uri)
 
     @property
-    def lists_all_below(self) -> bool:
-        """Whether finding the folders in a folder takes a list of all that is below it: better ask for known ones."""
-        return self._target.store.lists_all_below
-
-    @property
     def root(self) -> Path:
         """The path of the folder that is published to."""
         return self._connect()[1]
@@ -102,12 +97,6 @@ class RemoteStore(Store):
 
     def is_file(self, path: Path) -> bool:
         """Tells whether a file is there."""
-        if self.lists_all_below and len(path.parts) > 1:  # a bucket cannot be opened
-            # To find what may be a folder is to list the first 1,000 objects below it.
-            with contextlib.suppress(FileNotFoundError):
-                self.source(path)
-                return True
-            return False
         found = self._find(path)
         return found is not None and found.is_file
 
@@ -126,7 +115,11 @@ class RemoteStore(Store):
 
     def sizes_in(self, folder: Path) -> dict[str, int]:
         """Returns the names of the files in a folder, and their sizes in bytes; nothing where there is none."""
-        return {_name_of(entry): entry.size for entry in self._target.store.files(_key(folder), self.name(folder))}
+        return {
+            _name_of(entry): entry.size
+            for entry in self._target.children(_key(folder), self.name(folder))
+            if entry.is_file
+        }
 
     def source(self, path: Path) -> RemoteFile:
         """Opens a file for reading."""

@@ -40,11 +40,6 @@ class Store(Protocol):
     at_a_time: int
     """How many files are asked for, read or placed side by side."""
 
-    @property
-    def lists_all_below(self) -> bool:
-        """Whether finding the folders in a folder takes a list of all that is below it: better ask for known ones."""
-        ...
-
     def name(self, path: Path) -> str:
         """Returns what messages call a file or folder: its path, or its URI."""
         ...
@@ -211,11 +206,6 @@ class LocalStore(Store):
 
     def __reduce__(self) -> str:
         return "LOCAL"  # the one that there is, also in other processes
-
-    @property
-    def lists_all_below(self) -> bool:
-        """Tells that it does not."""
-        return False
 
     def name(self, path: Path) -> str:
         """Returns the path as it is."""

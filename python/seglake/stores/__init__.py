@@ -1,9 +1,9 @@
-"""Files wherever they lie: found on mounted file systems, and elsewhere through `pyarrow.fs` or `fsspec`."""
+"""Files wherever they lie: on mounted file systems, in stores, and in file systems that users hand over."""
 
 from .find import find_files
 from .listing import FileFilter, FileListing, FoundLog, SegmentFile
 from .local import log_names
-from .opening import Stores, connect, has_password, library_of, open_remote, scheme_of
+from .opening import Stores, has_password, open_remote, scheme_of
 from .store import Entry, RemoteFile, Store
 from .stream import stream
 
@@ -16,10 +16,8 @@ __all__ = [
     "SegmentFile",
     "Store",
     "Stores",
-    "connect",
     "find_files",
     "has_password",
-    "library_of",
     "log_names",
     "open_remote",
     "scheme_of",

@@ -1,4 +1,4 @@
-"""Stores that `fsspec` reaches."""
+"""File systems of `fsspec` that users hand over."""
 
 from __future__ import annotations
 
@@ -30,75 +30,57 @@ def is_fsspec(filesystem: object) -> bool:
 class FsspecStore(Store):
     """An `fsspec.AbstractFileSystem`."""
 
-    def __init__(self, filesystem: _FileSystem, secrets: tuple[str, ...] = ()) -> None:
-        super().__init__(secrets)
-        self.filesystem = filesystem
+    def __init__(self, filesystem: _FileSystem) -> None:
+        super().__init__()
+        self.filesystem: Any = filesystem
 
     def path_of(self, source: str) -> str:
-        """Returns the path within the store of a path or URI."""
+        """Returns the path within the file system of a path or URI."""
         path = str(self.filesystem._strip_protocol(source))
-        # Those of obstore leave it where it is.
+        # Those of obstore leave the scheme where it is.
         scheme, separator, rest = path.partition("://")
-        return rest if separator and scheme in _protocols(self.filesystem) else path
+        named = self.filesystem.protocol
+        return rest if separator and scheme in ({named} if isinstance(named, str) else named) else path
 
-    def open(self, path: str, name: str) -> RemoteFile:
-        """Opens a file for reading."""
-        try:
-            info = self._info(path)
-        except Exception as error:
-            raise self.failure(name, error) from None
+    def info(self, path: str) -> Mapping[str, Any]:
+        """Asks what is at a path."""
+        self.filesystem.invalidate_cache()  # what it remembers may be of yesterday
+        return self.filesystem.info(path)
+
+    def _opened(self, path: str, name: str) -> RemoteFile:
+        info = self.info(path)
         if info.get("type") == "directory":
             raise IsADirectoryError(errno.EISDIR, "Is a folder", name)
         if not isinstance(info.get("size"), int):
             raise OSError(errno.EINVAL, "the store does not tell how long it is: copy it here first", name)
         return FsspecFile(self, path, name, info)
 
-    def find(self, path: str, name: str) -> Entry | None:
-        """Tells what is at a path."""
-        try:
-            return _entry(self._info(path))
-        except FileNotFoundError:
-            return None
-        except Exception as error:
-            raise self.failure(name, error) from None
+    def _found(self, path: str) -> Entry | None:
+        return _entry(self.info(path))
 
-    def entries(self, folder: str, name: str, *, recursive: bool) -> Iterator[Entry]:
-        """Lists a folder."""
+    def _listed(self, folder: str, *, recursive: bool) -> Iterator[Entry]:
         self.filesystem.invalidate_cache()
-        try:
-            if recursive:
-                listed = self.filesystem.find(folder, detail=True).values()
-            else:
-                listed = self.filesystem.ls(folder, detail=True)
-        except Exception as error:
-            raise self.failure(name, error) from None
+        if recursive:
+            listed = self.filesystem.find(folder, detail=True).values()
+        else:
+            listed = self.filesystem.ls(folder, detail=True)
         # Some list a folder as a member of itself.
-        yield from (_entry(info) for info in listed if info["name"].rstrip("/") != folder.rstrip("/"))
-
-    def _info(self, path: str) -> Mapping[str, Any]:
-        self.filesystem.invalidate_cache()  # what it remembers may be of yesterday
-        return self.filesystem.info(path)
+        return (_entry(info) for info in listed if info["name"].rstrip("/") != folder.rstrip("/"))
 
 
 class FsspecFile(RemoteFile):
-    """A file of a store of `fsspec`. Nothing is held open: each read is a request of its own."""
+    """A file of `fsspec`. Nothing is held open: each read is a request of its own."""
 
     def __init__(self, store: FsspecStore, path: str, name: str, info: Mapping[str, Any]) -> None:
         super().__init__(store, path, name, info["size"], _modified(info))
-        self._filesystem = store.filesystem
+        self._store = store
         self._identity = _identity(info)
 
     def _read(self, offset: int, size: int) -> bytes:
-        return self._filesystem.cat_file(self.path, start=offset, end=offset + size)
+        return self._store.filesystem.cat_file(self.path, start=offset, end=offset + size)
 
     def _is_unchanged(self) -> bool:
-        self._filesystem.invalidate_cache()
-        return _identity(self._filesystem.info(self.path)) == self._identity
-
-
-def _protocols(filesystem: _FileSystem) -> tuple[str, ...]:
-    named = filesystem.protocol
-    return (named,) if isinstance(named, str) else tuple(named)
+        return _identity(self._store.info(self.path)) == self._identity
 
 
 def _identity(info: Mapping[str, Any]) -> list[object]:

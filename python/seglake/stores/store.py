@@ -6,24 +6,27 @@ import errno
 import json
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
-from contextlib import suppress
+from collections.abc import Generator, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import PurePosixPath
 from typing import NamedTuple, Protocol
 from urllib.parse import quote, quote_plus
 
-__all__ = ["Connecting", "Entry", "RemoteFile", "Store", "with_advice", "without_secrets"]
+__all__ = ["Connecting", "Entry", "RemoteFile", "Store", "without_secrets"]
 
 # What the stores' own words for "you may not" have in common. A name may have 403 in it, as a hash or a date.
 _REFUSED = re.compile(
-    "access_denied|access denied|invalid_access_key|signature_does_not_match|forbidden|(?<![0-9a-z])403(?![0-9a-z])"
+    "access_denied|access denied|permission denied|invalid_access_key|signature_does_not_match|forbidden|"
+    "401 unauthorized|(?<![0-9a-z])403(?![0-9a-z])"
 )
 # What is to be done about what stores say in their words.
 _ADVICE = {
-    ("no_such_bucket", "nosuchbucket", "bucket does not exist"): "create the bucket, or name another one",
-    ("could not connect", "could not resolve", "connection refused"): (
-        "check that the store runs, and its address (AWS_ENDPOINT_URL or a setting)"
+    ("could not connect", "could not resolve", "connection refused", "error sending request"): (
+        "check that the store runs, and its address (AWS_ENDPOINT_URL or the option endpoint)"
     ),
+    ("redirect",): "name the region of the bucket (AWS_REGION or the option region)",
+    ("builder error",): "addresses that begin with http:// take the option allow_http=true, or AWS_ALLOW_HTTP=true",
+    ("empty path segment",): "rename that object: its name has // in it, or begins or ends so",
 }
 _RETRIED = "the store's client tried again as often as it may: try later, or give it more attempts or a longer timeout"
 
@@ -41,14 +44,14 @@ class Store(ABC):
     """Files elsewhere, by their paths within the store. Every error is an OSError that names the file.
 
     Attributes:
-        lists_all_below: whether finding the folders in a folder takes a list of all that is below it.
+        place: what tells it from other stores that URIs name, as `s3://bucket`; "" of a file system that was given.
 
     Args:
         secrets: what no message shows.
         missing: what to say where nothing is.
     """
 
-    lists_all_below = False
+    place: str = ""
 
     def __init__(self, secrets: tuple[str, ...] = (), missing: str = "No such file or directory") -> None:
         self._secrets = secrets
@@ -58,34 +61,59 @@ class Store(ABC):
     def path_of(self, source: str) -> str:
         """Returns the path within the store of a path or URI, taken as it stands: `%` and blanks are good names."""
 
+    def holds(self, source: str) -> bool:
+        """Tells whether a path or URI may name something in this store."""
+        return True
+
     @abstractmethod
+    def _opened(self, path: str, name: str) -> RemoteFile: ...
+
+    @abstractmethod
+    def _found(self, path: str) -> Entry | None: ...
+
+    @abstractmethod
+    def _listed(self, folder: str, *, recursive: bool) -> Iterator[Entry]: ...
+
     def open(self, path: str, name: str) -> RemoteFile:
         """Opens a file for reading; errors call it `name`. Costs one request in most stores."""
+        with self.errors(name):
+            return self._opened(path, name)
 
-    @abstractmethod
     def find(self, path: str, name: str) -> Entry | None:
         """Tells what is at a path; None where nothing is."""
+        with suppress(FileNotFoundError), self.errors(name):
+            return self._found(path)
+        return None
 
-    @abstractmethod
     def entries(self, folder: str, name: str, *, recursive: bool) -> Iterator[Entry]:
         """Lists a folder, and those below it if asked to; with sizes and times, without a request for each file."""
+        with self.errors(name):
+            yield from self._listed(folder, recursive=recursive)
 
-    def files(self, folder: str, name: str) -> Iterator[Entry]:
-        """Lists the files that are directly in a folder; nothing where there is no such folder."""
-        with suppress(FileNotFoundError):
-            yield from (entry for entry in self.entries(folder, name, recursive=False) if entry.is_file)
+    @contextmanager
+    def errors(self, name: str) -> Generator[None]:
+        """Has what the store's client raises in the block be an OSError that names the file, without secrets."""
+        try:
+            yield
+        except Exception as error:
+            raise self.failure(name, error) from None
 
     def failure(self, name: str, error: Exception, *, advice: str = "") -> OSError:
-        """Makes an OSError that names the file of what the store's client raised, without secrets."""
+        """Makes that OSError."""
+        if isinstance(error, OSError) and error.filename == name:
+            return error
         # Errors of obstore go on with how they look in Rust.
         text = without_secrets(str(error).partition("\n\nDebug source:")[0].rstrip(), self._secrets)
         number = getattr(error, "errno", None)
-        if isinstance(error, FileNotFoundError):
+        if isinstance(error, FileNotFoundError) or "status code: 404 Not Found" in text:
             return FileNotFoundError(errno.ENOENT, self._missing, name)
         if isinstance(error, PermissionError) or _REFUSED.search(text.lower()):
             text += "; check the credentials, and what they allow"
             return PermissionError(errno.EACCES, text, name)
-        return OSError(number if isinstance(number, int) else errno.EIO, with_advice(text, advice), name)
+        known = (known for words, known in _ADVICE.items() if any(word in text.lower() for word in words))
+        if advice := advice or next(known, ""):
+            text += f"; {advice}"
+        return OSError(number if isinstance(number, int) else errno.EIO, text, name)
 
 
 class RemoteFile(ABC):
@@ -161,13 +189,6 @@ class RemoteFile(ABC):
             return self.store.open(path, name)
         except (FileNotFoundError, PermissionError):
             return None
-
-
-def with_advice(text: str, otherwise: str = "") -> str:
-    """Adds what to do next to what a store says: by its words, or else what the caller knows."""
-    found = [advice for words, advice in _ADVICE.items() if any(word in text.lower() for word in words)]
-    advice = found[-1] if found else otherwise
-    return f"{text}; {advice}" if advice else text
 
 
 def without_secrets(text: str, secrets: tuple[str, ...]) -> str:
