@@ -25,7 +25,7 @@ from seglake.stores import Stores
 
 OLD = ["old-1.active", "old-2.active"]
 URI = "s3://logs/out"
-LEASE_OF: Any = leases._lease_of  # pyright: ignore[reportPrivateUsage]
+LEASE_SECONDS = leases.LEASE_SECONDS
 PRIMITIVES = ("_send", "_write", "_copy", "_move", "_remove", "_remove_tree", "_make_folder")
 
 
@@ -77,12 +77,12 @@ def server() -> Generator[ObjectStore]:
 @pytest.fixture(autouse=True)
 def no_lease(monkeypatch: pytest.MonkeyPatch) -> None:
     """Has each lock that is found be that of a dead process."""
-    monkeypatch.setattr(leases, "_lease_of", lambda _: -1.0)
+    monkeypatch.setattr(leases, "LEASE_SECONDS", -1.0)
 
 
 @pytest.fixture
 def lease(no_lease: None, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(leases, "_lease_of", LEASE_OF)
+    monkeypatch.setattr(leases, "LEASE_SECONDS", LEASE_SECONDS)
 
 
 def connected(server: ObjectStore, uri: str = URI, **options: str) -> RemoteStore:

@@ -1,7 +1,7 @@
 """Locks in stores elsewhere. None ends with its process, so its holder renews it.
 
-Any process may take a lock that was not renewed for the time of its lease. A process that finds a lock asks the store
-how old it is, by the store's clock alone. From then on it measures by its own clock, until the lock changes.
+Any process may take a lock that was not renewed for ten minutes. A process that finds a lock asks the store how old it
+is, by the store's clock alone.
 """
 
 from __future__ import annotations
@@ -22,27 +22,21 @@ from .store import LockTakenError, json_object
 
 __all__ = ["GIVEN_UP", "LEASE_SECONDS", "Held", "Leases", "leases_of", "token_of"]
 
-# The holder of a lock counts as dead if it has not renewed the lock for so long, unless the lock says a shorter time.
+# The holder of a lock counts as dead if it has not renewed the lock for so long.
 LEASE_SECONDS: Final = 600.0
 GIVEN_UP: Final[set[str]] = set()
 """The tokens of locks that this process gave up, but could not remove, as the store could not be reached.
 
 This process does not wait for them.
 """
-# How often a lock that is waited for is looked at.
-_LOOK_SECONDS: Final = 2.0
 # How often a process tries again that began at the same moment as another, so that neither has the lock.
 _TRIES: Final = 5
 _PAUSE_SECONDS: Final = 0.2
-# For how long a lock may be one that is being written.
-_BEGUN_SECONDS: Final = 60.0
-
 # For how long a file of a lock may be one that is being written, and was not named yet. Its writer may stand still.
 _UNNAMED_SECONDS: Final = 86_400.0
 
 Found = Mapping[Path, bytes]
 """The files that a lock consists of at one moment, and what they say; nothing where it is free."""
-Waiting = Callable[[float], object]
 
 
 @dataclass
@@ -51,23 +45,19 @@ class Held:
 
     Attributes:
         token: tells it from all others.
-        holder: what it says of its holder.
-        lease_s: for how many seconds it is its holder's from each renewal on.
         renewed: when it was renewed, by the clock of this process.
         renewals: how often.
         file: the file that stands for it, where it has one of its own.
     """
 
     token: str
-    holder: str
-    lease_s: float
     renewed: float = 0.0
     renewals: int = 0
     file: Path = field(default_factory=Path)
 
     def content(self, **more: Any) -> bytes:
         """Returns what its file says. The text differs after each renewal: so others see that it was renewed."""
-        own = {"token": self.token, "holder": self.holder, "lease": self.lease_s, "renewals": self.renewals}
+        own = {"token": self.token, "renewals": self.renewals}
         return json.dumps(own | more).encode()
 
 
@@ -86,14 +76,14 @@ class Leases(ABC):
         self._name = name
         self._now = now
 
-    def take(self, path: Path, held: Held, waiting: Waiting | None) -> bool:
+    def take(self, path: Path, held: Held) -> bool:
         """Takes a lock, unless somebody else holds it who has renewed it lately.
 
         Raises:
             OSError: the store cannot be reached, or refuses.
         """
         for _ in range(_TRIES):
-            there = self._wait(path, waiting)
+            there = self._found_free(path)
             if there is None:
                 return False
             is_ours = self._enter(path, held, there)
@@ -101,16 +91,6 @@ class Leases(ABC):
                 return is_ours
             time.sleep(random.random() * _PAUSE_SECONDS)
         return False
-
-    def holder(self, path: Path) -> str:
-        """Returns what the holder of a lock says of itself.
-
-        Raises:
-            LookupError: nobody holds it.
-            ValueError: it says something else.
-        """
-        held = [content for content in self.look(path).values() if _is_held(content)]
-        return str(json_object(held[0])["holder"])
 
     @abstractmethod
     def look(self, path: Path) -> Found:
@@ -147,29 +127,14 @@ class Leases(ABC):
             errno.ESTALE, "expected the lock of this process, another has taken it for dead", self._name(path)
         )
 
-    def _wait(self, path: Path, waiting: Waiting | None) -> Found | None:
-        """Returns what is there of a lock as soon as nobody holds it; None if somebody does who is alive."""
-        there = found = self.look(path)
-        expires: float | None = None
-        while any(map(_is_held, there.values())):
-            if expires is None:
-                expires = time.monotonic() + self._left(path, there)
-            elif there != found:
-                return None  # its holder has renewed it, or another one has it
-            left = expires - time.monotonic()
-            if left < 0:
-                break
-            if waiting is None:
+    def _found_free(self, path: Path) -> Found | None:
+        """Returns what is there of a lock that nobody holds; None if somebody does who is alive."""
+        there = self.look(path)
+        if any(map(_is_held, there.values())):
+            now = self._now(path)
+            if any(self._age_of(file, now) <= LEASE_SECONDS for file in there):
                 return None
-            waiting(left)
-            time.sleep(min(left, _LOOK_SECONDS))
-            there = self.look(path)
         return there
-
-    def _left(self, path: Path, there: Found) -> float:
-        """Returns for how many seconds a lock is its holder's, at most."""
-        now = self._now(path)
-        return max(_lease_of(content) - self._age_of(file, now) for file, content in there.items())
 
     def _age_of(self, file: Path, now: float | None) -> float:
         """Returns for how many seconds at least a file was as it is, by the clock of the store."""
@@ -367,25 +332,6 @@ def token_of(content: bytes | None) -> str | None:
 
 
 def _is_held(content: bytes) -> bool:
-    """Tells whether a lock may be held: not one that this process gave up, nor what is left of a failed upload.
-
-    An empty one is being written: `pyarrow.fs` begins each object in Azure by an empty one.
-    """
-    if not content:
-        return True
+    """Tells whether a lock may be held: not one that this process gave up, nor what no holder has written."""
     token = token_of(content)
     return token is not None and token not in GIVEN_UP
-
-
-def _lease_of(content: bytes) -> float:
-    """Returns for how many seconds a lock is its holder's from its last renewal on.
-
-    A lock that says nothing of that, or what no holder writes, has the usual time: the object may be anybody's.
-    """
-    if not content:
-        return _BEGUN_SECONDS
-    try:
-        lease = float(json_object(content).get("lease", LEASE_SECONDS))
-    except (TypeError, ValueError, OverflowError):
-        return LEASE_SECONDS
-    return lease if 0 <= lease <= LEASE_SECONDS else LEASE_SECONDS

@@ -34,14 +34,11 @@ class Manifest:
         publisher: a name that no other has. The name of its staging folder, and part of the names of all its files.
         place: the files, in the order in which they get their names. All is committed once all of them have these.
         remove: the names of the files in the destination that are replaced, which are removed in the end.
-        after: what the publisher took the destination for, as the name of the last one before it; None if that does
-            not matter.
     """
 
     publisher: str
     place: Sequence[Move]
     remove: Sequence[str] = ()
-    after: str | None = None
 
     def carry_out(self, destination: Path, staging: Path, *, kind: str, store: Store = LOCAL) -> None:
         """Does it. The staging folder stays. Only for the holder of the publisher's lock.
@@ -110,7 +107,6 @@ class Manifest:
             publisher = str(content["publisher"])
             place = [(str(staged), str(final)) for staged, final in content["place"]]
             remove = [str(name) for name in content["remove"]]
-            after = None if content.get("after") is None else str(content["after"])
         except (LookupError, TypeError, ValueError):
             raise _foreign(path, kind, f"it does not name {_a(kind)} and its files", store) from None
         # Files are going to be removed by it, so that it has to be about nothing but this destination.
@@ -127,7 +123,7 @@ class Manifest:
                 )
         if publisher != staging.name:
             raise _foreign(path, kind, f"it is of {kind} {printable(publisher)}", store)
-        return cls(publisher, place, remove, after)
+        return cls(publisher, place, remove)
 
     def write_down(self, destination: Path, staging: Path, store: Store = LOCAL) -> Path | None:
         """Writes the manifest, unless a staged file is missing: returns that.
@@ -142,7 +138,6 @@ class Manifest:
             "publisher": self.publisher,
             "place": self.place,
             "remove": self.remove,
-            "after": self.after,
         }
         # Make the staged names durable before the manifest exists: settling takes a missing one as placed already.
         store.sync_names(destination, [staging / staged for staged, _ in self.place])

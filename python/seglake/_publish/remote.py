@@ -14,14 +14,14 @@ import tempfile
 import threading
 import time
 import uuid
-from collections.abc import Callable, Generator, Iterable
+from collections.abc import Generator, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from seglake.stores import Entry
 
 from .elsewhere import target_of
-from .leases import GIVEN_UP, LEASE_SECONDS, Held, Leases, leases_of
+from .leases import GIVEN_UP, Held, Leases, leases_of
 from .store import Store, json_object
 
 if TYPE_CHECKING:
@@ -46,8 +46,6 @@ class RemoteStore(Store):
         stores: what reaches the store.
         uri: the folder that is published to.
     """
-
-    at_a_time = 16
 
     def __init__(self, stores: Connecting, uri: str) -> None:
         self._stores = stores
@@ -95,11 +93,6 @@ class RemoteStore(Store):
         found = self._find(path)
         return found is not None and not found.is_file
 
-    def is_file(self, path: Path) -> bool:
-        """Tells whether a file is there."""
-        found = self._find(path)
-        return found is not None and found.is_file
-
     def is_link(self, path: Path) -> bool:
         """Tells that there are none."""
         return False
@@ -132,17 +125,6 @@ class RemoteStore(Store):
     def make_staging(self, folder: Path) -> None:
         """Puts an object into the folder, which says that it has begun."""
         self._put(folder / _BEGUN, b"")
-
-    def make_within(self, folder: Path) -> None:
-        """Makes a folder, where the store has such."""
-        self.make_folder(folder)
-
-    def age_s(self, folder: Path) -> float:
-        """Returns how many seconds ago anything below a folder was changed, by the clock of the store."""
-        found = list(self._target.store.entries(_key(folder), self.name(folder), recursive=True))
-        times = [entry.modified for entry in (self._find(folder), *found) if entry is not None and entry.modified]
-        now = self._now(folder.parent)
-        return now - max(times) if times and now is not None else 0.0
 
     def put_away(self, staging: Path, manifest: str) -> None:
         """Removes the manifest of a staging folder, and then all in it."""
@@ -221,18 +203,11 @@ class RemoteStore(Store):
                 self._target.remove_tree(_key(folder), self.name(folder))
 
     @contextlib.contextmanager
-    def lock(
-        self,
-        path: Path,
-        holder: bytes = b"",
-        *,
-        lease_s: float | None = None,
-        waiting: Callable[[float], object] | None = None,
-    ) -> Generator[bool]:
+    def lock(self, path: Path) -> Generator[bool]:
         """Holds a lock while the block runs, unless somebody else does who has renewed it lately."""
-        held = Held(uuid.uuid4().hex, holder.decode(), LEASE_SECONDS if lease_s is None else lease_s)
+        held = Held(uuid.uuid4().hex)
         try:
-            is_ours = self._leases.take(path, held, waiting)
+            is_ours = self._leases.take(path, held)
         except BaseException:
             # It may be there all the same.
             GIVEN_UP.add(held.token)
@@ -257,30 +232,6 @@ class RemoteStore(Store):
                 with contextlib.suppress(OSError):
                     self._leases.give_up(path, held)
                     GIVEN_UP.discard(held.token)
-
-    @contextlib.contextmanager
-    def renewing(self) -> Generator[None]:
-        """Renews the locks that this object holds in a thread, until the block ends."""
-        ended = threading.Event()
-
-        def renew() -> None:
-            while not ended.wait(_RENEWAL_SECONDS):
-                # Whoever changes something next learns that a lock was taken.
-                with contextlib.suppress(OSError):
-                    self._renew()
-
-        thread = threading.Thread(target=renew, name="seglake-lock", daemon=True)
-        thread.start()
-        try:
-            yield
-        finally:
-            # A lock that is written after it was given up would stand in the way of others.
-            ended.set()
-            thread.join()
-
-    def holder(self, path: Path) -> bytes:
-        """Returns what the holder of a lock gave `lock`."""
-        return self._leases.holder(path).encode()
 
     def confirm(self) -> None:
         """Makes sure that the locks that this object holds are still its own.

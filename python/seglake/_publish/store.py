@@ -6,9 +6,8 @@ import contextlib
 import json
 import os
 import shutil
-import time
 import uuid
-from collections.abc import Callable, Generator, Iterable
+from collections.abc import Generator, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Protocol, cast
 
@@ -17,8 +16,6 @@ from seglake._text import printable_path
 from . import durable
 
 if TYPE_CHECKING:
-    from pyarrow import NativeFile
-
     from seglake.stores import RemoteFile
 
 __all__ = ["LOCAL", "LocalStore", "LockTakenError", "Store", "json_object"]
@@ -37,9 +34,6 @@ class Store(Protocol):
     without renames may copy in `place`, if a copy that is not complete shows to nobody.
     """
 
-    at_a_time: int
-    """How many files are asked for, read or placed side by side."""
-
     def name(self, path: Path) -> str:
         """Returns what messages call a file or folder: its path, or its URI."""
         ...
@@ -50,10 +44,6 @@ class Store(Protocol):
 
     def is_folder(self, path: Path) -> bool:
         """Tells whether a folder is there."""
-        ...
-
-    def is_file(self, path: Path) -> bool:
-        """Tells whether a file is there, or anything else that is no folder."""
         ...
 
     def is_link(self, path: Path) -> bool:
@@ -82,14 +72,6 @@ class Store(Protocol):
 
     def make_staging(self, folder: Path) -> None:
         """Makes a publisher's staging folder, which is one from then on until it is put away."""
-        ...
-
-    def make_within(self, folder: Path) -> None:
-        """Makes a folder in one that is there, where the storage has such."""
-        ...
-
-    def age_s(self, folder: Path) -> float:
-        """Returns how many seconds ago a folder or something in it was changed, by the clock of the storage."""
         ...
 
     def put_away(self, staging: Path, manifest: str) -> None:
@@ -156,14 +138,7 @@ class Store(Protocol):
         """Removes a folder as far as that goes: a task of a publisher that died may still be writing into it."""
         ...
 
-    def lock(
-        self,
-        path: Path,
-        holder: bytes = b"",
-        *,
-        lease_s: float | None = None,
-        waiting: Callable[[float], object] | None = None,
-    ) -> contextlib.AbstractContextManager[bool]:
+    def lock(self, path: Path) -> contextlib.AbstractContextManager[bool]:
         """Holds a lock while the block runs, and tells whether it could be had: it may be somebody else's.
 
         The lock is free when the process that holds it has ended, however it ended. So none is ever left over.
@@ -171,23 +146,10 @@ class Store(Protocol):
         Args:
             path: a file that the lock is on. It stays: removing it would let two processes hold locks on two files of
                 the same name.
-            holder: what the file says while the lock is held; nothing is written where it is empty.
-            lease_s: for how many seconds the lock is its holder's from each renewal on, where locks do not end with
-                their process; None takes the usual time.
-            waiting: called every few seconds while it is not known whether the holder lives, with the seconds until
-                it counts as dead. None: do not wait, take the holder for alive.
 
         Raises:
             OSError: the file cannot be opened, or is a link: what it leads to would be written to.
         """
-        ...
-
-    def renewing(self) -> contextlib.AbstractContextManager[None]:
-        """Keeps the locks that this object holds while the block runs, whatever this thread is busy with."""
-        ...
-
-    def holder(self, path: Path) -> bytes:
-        """Returns what the holder of a lock gave `lock`."""
         ...
 
     def confirm(self) -> None:
@@ -201,8 +163,6 @@ class Store(Protocol):
 
 class LocalStore(Store):
     """The mounted file systems of this machine."""
-
-    at_a_time = 1
 
     def __reduce__(self) -> str:
         return "LOCAL"  # the one that there is, also in other processes
@@ -218,10 +178,6 @@ class LocalStore(Store):
     def is_folder(self, path: Path) -> bool:
         """Tells whether a folder is there."""
         return path.is_dir()
-
-    def is_file(self, path: Path) -> bool:
-        """Tells whether a file is there, or anything else that is no folder."""
-        return path.exists() and not path.is_dir()
 
     def is_link(self, path: Path) -> bool:
         """Tells whether something is a symbolic link."""
@@ -268,17 +224,6 @@ class LocalStore(Store):
                 return
         raise FileNotFoundError(f"{printable_path(folder)}: this folder cannot be made: those above it disappear")
 
-    def make_within(self, folder: Path) -> None:
-        """Makes a folder in one that is there."""
-        folder.mkdir()
-
-    def age_s(self, folder: Path) -> float:
-        """Returns how many seconds ago a folder or something directly in it was changed. A link is not entered."""
-        times = [folder.lstat().st_mtime]
-        if not folder.is_symlink() and folder.is_dir():
-            times.extend(each.lstat().st_mtime for each in folder.iterdir())
-        return time.time() - max(times)
-
     def put_away(self, staging: Path, manifest: str) -> None:
         """Gives a staging folder another name, in one step, and removes it."""
         # Under another name no task that is still running, its result not wanted any more, finds its way into it.
@@ -302,12 +247,6 @@ class LocalStore(Store):
     def stage(self, written: Path, staged: Path) -> None:
         """Lets those read and write a file who may do so with its folder. Some writers begin theirs as their own."""
         staged.chmod(staged.parent.stat().st_mode & 0o666)
-
-    def open_output(self, path: Path) -> NativeFile:
-        """Opens a new file for Arrow to write to."""
-        from pyarrow.fs import LocalFileSystem
-
-        return LocalFileSystem().open_output_stream(str(path))
 
     def sync_file(self, path: Path) -> None:
         """Syncs the content of a file to the disk."""
@@ -375,14 +314,7 @@ class LocalStore(Store):
         shutil.rmtree(folder, ignore_errors=True)
 
     @contextlib.contextmanager
-    def lock(
-        self,
-        path: Path,
-        holder: bytes = b"",
-        *,
-        lease_s: float | None = None,
-        waiting: Callable[[float], object] | None = None,
-    ) -> Generator[bool]:
+    def lock(self, path: Path) -> Generator[bool]:
         """Holds the operating system's lock on a file while the block runs, unless somebody else does."""
         import fcntl  # not on Windows, where this module is imported too
 
@@ -393,20 +325,9 @@ class LocalStore(Store):
                 fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
                 is_ours = False
-            if is_ours and holder:
-                os.truncate(descriptor, 0)
-                os.pwrite(descriptor, holder, 0)
             yield is_ours
         finally:
             os.close(descriptor)
-
-    def renewing(self) -> contextlib.AbstractContextManager[None]:
-        """Does nothing: the operating system keeps them."""
-        return contextlib.nullcontext()
-
-    def holder(self, path: Path) -> bytes:
-        """Returns what is in the file."""
-        return path.read_bytes()
 
     def confirm(self) -> None:
         """Does nothing: nobody takes a lock of the operating system away."""
