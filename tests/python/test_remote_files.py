@@ -546,7 +546,7 @@ def test_a_region_that_is_wrong_and_an_address_without_a_server_are_named() -> N
 @pytest.mark.skipif(os.name == "nt", reason="URIs of drives")
 def test_a_file_of_a_disk_is_opened_by_its_uri(path: Path) -> None:
     path = path.rename(path.with_name("a b%20c?d#e"))
-    file = open_remote(f"file://{path}")
+    file = open_remote(path.as_uri())
     assert (file.read_at(2, 3), file.read_at(10, 0), file.size, file.modified) == (b"234", b"", 10, 1.0)
     file.confirm()
     with pytest.raises(OSError, match="4 bytes came instead of 5"):
@@ -555,8 +555,8 @@ def test_a_file_of_a_disk_is_opened_by_its_uri(path: Path) -> None:
     with pytest.raises(OSError, match="was replaced or deleted"):
         file.confirm()
     with pytest.raises(FileNotFoundError) as caught:
-        open_remote(f"file://{path}.none")
-    assert caught.value.filename == f"file://{path}.none"
+        open_remote(f"{path.as_uri()}.none")
+    assert caught.value.filename == f"{path.as_uri()}.none"
 
 
 def test_a_server_of_http(tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from datetime import timedelta
 from itertools import chain
 from typing import Any, Final, cast
+from urllib.parse import unquote
 
 from .store import Entry, RemoteFile, Store, without_secrets
 
@@ -55,12 +56,14 @@ class ObjectStore(Store):
         scheme, _, authority = place.partition("://")
         self.scheme: str = SCHEMES[scheme.lower()]
         self.place: str = f"{self.scheme}://{authority}"
-        super().__init__(_secrets(options), "No such file or directory, or no such bucket")
+        bucket = "" if self.scheme in ("file", "http", "https") else ", or no such bucket"
+        super().__init__(_secrets(options), f"No such file or directory{bucket}")
         self._client = self._connected(options)
 
     def path_of(self, source: str) -> str:
-        """Returns the key of a URI."""
-        return source.partition("://")[2].partition("/")[2].strip("/")
+        """Returns the key of a URI; of `file://` the path, in which `%20` is a blank as `Path.as_uri` writes it."""
+        path = source.partition("://")[2].partition("/")[2].strip("/")
+        return unquote(path) if self.scheme == "file" else path
 
     def holds(self, source: str) -> bool:
         """Tells whether a URI names something in this store."""
