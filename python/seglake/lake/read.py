@@ -283,8 +283,8 @@ class FileReading:
             self._check_sum(report, position, at)
             if report.wrong_key and (before is None or not before.sums.records):
                 reason = (
-                    f"{path_text(file.path)}: no record checks although the structure is sound, so the key is probably "
-                    "not the one that it was written with"
+                    f"{printable_path(file.path)}: no record checks although the structure is sound, so the key is "
+                    "probably not the one that it was written with"
                 )
                 raise NotReadError("wrong_key", reason, reader.format)
             self._release()

@@ -14,7 +14,7 @@ import msgspec
 
 import seglake
 from seglake._by_sidecar import covered
-from seglake._text import path_text
+from seglake._text import path_text, printable_path
 
 from .keys import SourceKeys
 from .log import DataFile
@@ -183,8 +183,8 @@ class _GroupReading:
                 conflict = error
                 if not keyed_by_position(format):
                     reason = (
-                        f"{path_text(file.path)}: its record {error.key} has other content than the one of this key "
-                        f"that its source {source} has: nothing of it was added. Find out which one is right"
+                        f"{printable_path(file.path)}: its record {error.key} has other content than the one of this "
+                        f"key that its source {source} has: nothing of it was added. Find out which one is right"
                     )
                     raise NotReadError("conflict", reason, format) from None
         assert conflict is not None
@@ -254,7 +254,7 @@ class _GroupReading:
         except (OSError, seglake.SeglakeError) as error:
             raise NotReadError.of(error) from None
         if found.format is None:
-            raise NotReadError("not_a_segment", f"{path_text(file.path)}: cannot tell the format: {found.reason}")
+            raise NotReadError("not_a_segment", f"{printable_path(file.path)}: cannot tell the format: {found.reason}")
         return found.format
 
 
