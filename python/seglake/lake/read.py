@@ -276,7 +276,7 @@ class FileReading:
             if position is not None and reader.format != position.format:
                 raise NotContinuedError(f"it was {position.format}, and is {reader.format}")
             report, at, pending = self._pass(reader)
-            if file.now.inode is not None and _inode(file.path) != file.now.inode:
+            if file.segment is None and _is_another(file):
                 raise NotContinuedError("another file is at its path than when it was listed")
             if position is None and at.identity is not None and at.identity != file.identity:
                 raise NotContinuedError("it begins otherwise than when it was listed")
@@ -427,11 +427,12 @@ class FileReading:
             raise RuntimeError(f"{printable_path(self.file.path)}: of {expected} bytes {found} are accounted for")
 
 
-def _inode(path: str) -> int | None:
+def _is_another(file: PlannedFile) -> bool:
+    """Tells whether another file is at the path than when it was listed. What is gone was read all the same."""
     try:
-        return os.stat(path).st_ino  # noqa: PTH116 - no path is made
+        return file.now.inode not in (None, os.stat(file.path).st_ino)  # noqa: PTH116 - no path is made
     except OSError:
-        return None  # in a store
+        return False
 
 
 def _differ(before: FileState, now: FileState) -> bool:
