@@ -131,13 +131,12 @@ class _GroupReading:
         start = file.before.size if file.goes_on and file.before is not None else 0
         progress = TaskProgress(self._progress, start, file.size)
         try:
-            try:
-                row = self._go_on(file, progress) if file.goes_on else self._whole(file, progress)
-            except (NotContinuedError, ConflictError):
-                # It is not what it was when it was planned: the next round looks again.
+            row = self._go_on(file, progress) if file.goes_on else self._whole(file, progress)
+        except (NotContinuedError, ConflictError, NotReadError) as error:
+            if file.goes_on or not isinstance(error, NotReadError):
+                # It is not what it was when it was planned: the next round reads it whole.
                 self._outcome.again.append(file)
                 return
-        except NotReadError as error:
             state = msgspec.structs.replace(
                 file.now, status=error.status, format=error.format, error=path_text(str(error)), source=""
             )
