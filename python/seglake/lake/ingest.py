@@ -91,16 +91,13 @@ class Ingest:
         options = self.options
         tables = tables_of(options.table, self.place, options.catalog, options.storage_options)
         log = CommitLog(self.place)
-        state, listing = self._seen(log)
-        self._check_sidecar(listing)
+        state, listing = self._seen(log, tables)
         result = IngestResult(
             None,
             self.place.uri(),
             skipped=tuple((path_text(path), reason) for path, reason in listing.skipped),
             unread=tuple(listing.unread),
         )
-        if state.number or listing.files:
-            self._settle(log, tables, state)
         if not listing.files:
             return result
         plan = self._plan(listing, state, tables)
@@ -119,8 +116,7 @@ class Ingest:
                     again = run.again
                     if not again:
                         return replace(result, seconds=time.monotonic() - started)
-                state, listing = self._seen(log)
-                self._settle(log, tables, state)
+                state, listing = self._seen(log, tables)
                 plan = self._plan(listing, state, tables, again)
                 if result.run_id is None:
                     result = _unchanged(result, plan)
@@ -174,24 +170,36 @@ class Ingest:
                 "a file without any frame. Name its sidecar with `parity`, or leave that out"
             )
 
-    def _seen(self, log: CommitLog) -> tuple[State, FileListing]:
-        """Reads the state, and then lists the files: in the other order one that grew meanwhile would count as cut."""
-        state = log.load()
-        return state, self._listing()
+    def _seen(self, log: CommitLog, tables: Tables) -> tuple[State, FileListing]:
+        """Reads the state and lists the files, and makes visible what runs that were killed have committed.
 
-    def _settle(self, log: CommitLog, tables: Tables, state: State) -> None:
-        """Makes visible what runs that were killed have committed."""
+        They are listed after the state was read: in the other order one that grew meanwhile would count as cut.
+        """
+        state = log.load()
+        listing = self._listing()
+        self._check_sidecar(listing)
+        if not state.number and not listing.files:
+            return state, listing  # nothing is made
         if isinstance(self.place, LocalPlace):
             self.place.make()
-        if state.table_format is None:
-            tables.refuse_others()
-        elif state.table_format != self.options.table:
+        other = None if state.number else tables.other()
+        if other is not None:
+            # Of another lake, unless a run has begun this one since.
+            state = log.load()
+            listing = self._listing()
+            if not state.number:
+                raise IngestError(
+                    f"{printable_path(other)}: expected no table, as there is no log of a lake (_log). Ingest into an "
+                    "empty folder, with a catalog or namespace of its own"
+                )
+        if state.table_format not in (None, self.options.table):
             raise IngestError(
                 f"{printable_path(self.place.uri())}: its tables are of the kind {state.table_format}, and "
                 f"{self.options.table} is asked for. Ask for {state.table_format}, or ingest into another lake"
             )
         apply(self.place, log, tables, state)
         tables.remove_dead()  # after that: what a run has committed that died is not dead
+        return state, listing
 
     def _plan(self, listing: FileListing, state: State, tables: Tables, only: set[str] | None = None) -> Plan:
         parity = self.options.parity

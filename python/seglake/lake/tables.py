@@ -57,12 +57,8 @@ class Tables(ABC):
         """Returns the paths or URIs of the data files of a table of records that may have rows of a source."""
 
     @abstractmethod
-    def refuse_others(self) -> None:
-        """Sees to it that a lake without a log has no tables: they would be of another one.
-
-        Raises:
-            IngestError: there are some.
-        """
+    def other(self) -> str | None:
+        """Returns a table that is there, by its path or URI: without a log it is of another lake. None if none is."""
 
     def remove_dead(self) -> None:
         """Removes what runs have staged that died a day ago."""
@@ -115,12 +111,8 @@ class _ParquetTables(Tables):
             if file.least.get("source", "") <= source <= file.most.get("source", source)
         ]
 
-    def refuse_others(self) -> None:
-        if any(self._place.names("files")):
-            raise IngestError(
-                f"{self._place.uri('files')}: expected no table, as there is no log of a lake (_log). Ingest into an "
-                "empty folder"
-            )
+    def other(self) -> str | None:
+        return self._place.uri("files") if self._place.names("files") else None
 
     def remove_dead(self) -> None:
         for run in self._place.names(STAGING):
@@ -156,13 +148,9 @@ class _LakeTables(Tables):
     def files_with(self, table: str, source: str, state: State) -> list[str]:
         return self.table(table).files_with(source)
 
-    def refuse_others(self) -> None:
-        for name in [*seglake.formats(), *_LAST]:
-            if self.table(name).committed():
-                raise IngestError(
-                    f"{self._uri(name)}: expected no table, as there is no log of a lake (_log). Ingest into an empty "
-                    "folder, with a catalog or namespace of its own"
-                )
+    def other(self) -> str | None:
+        there = (name for name in [*seglake.formats(), *_LAST] if self.table(name).committed())
+        return next((self._uri(name) for name in there), None)
 
     def _own_log(self, name: str) -> dict[str, float]:
         """Returns the files in which a package keeps track of a table of a mounted file system, and their times."""
