@@ -138,7 +138,9 @@ class Ingest:
             raise IngestError("no sources are given: name files, folders or patterns")
         try:
             chosen = FileFilter(recursive=True)
-            listing = find_files(self.sources, chosen, Stores(), key=_list(self.options.key_files))
+            listing = find_files(
+                self.sources, chosen, Stores(None, self.options.storage_options), key=_list(self.options.key_files)
+            )
         except (OSError, ValueError, seglake.SeglakeError) as error:
             raise IngestError(error_text(error), may_pass=can_pass(error)) from error
         for folder in listing.folders:

@@ -13,22 +13,18 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any, Final, cast
+from typing import Any, Final
 
 from seglake._publish import durable
 from seglake._text import printable_path
+from seglake.stores import Stores
+from seglake.stores.object_store import ObjectStore
 from seglake.stores.patterns import mounted_path
 
 from .result import IngestError
 
-if TYPE_CHECKING:
-    from obstore.store import ObjectStore
-
 # What one library takes as it stands and another decodes, cuts off or takes for a slash, and bytes that are no text.
 _READ_OTHERWISE: Final = re.compile(r"[?#\\\x00-\x1f\x7f\udc80-\udcff]|%[0-9A-Fa-f]{2}")
-_PREFIX: Final = re.compile("^(aws|azure|google)_")
-# Which options are those of the client, and not of the store: `obstore` takes them apart from each other.
-_CLIENT: Final = frozenset({"allow_http", "allow_invalid_certificates", "connect_timeout", "proxy_url", "timeout"})
 
 __all__ = ["LocalPlace", "Place", "StorePlace", "check_path", "place_of"]
 
@@ -171,21 +167,28 @@ class StorePlace(Place):
 
     Attributes:
         address: its URI.
-        options: what `obstore` takes to reach it.
+        options: its settings, as in `storage_options`.
     """
 
     address: str
     options: Mapping[str, str] = field(default_factory=dict[str, str], repr=False)
 
     @cached_property
-    def _store(self) -> ObjectStore:
-        from obstore.store import from_url
+    def _reached(self) -> tuple[ObjectStore, str]:
+        """The store, and the key of the folder in it."""
+        store, key = Stores(None, self.options).connect(self.address)
+        if not isinstance(store, ObjectStore):
+            raise ValueError(f"{self.address}: expected a store that can put an object only if there is none")
+        return store, key
 
-        # Those of the client may have the store's name before their own, as in `aws_allow_http`.
-        bare = {name: _PREFIX.sub("", name.lower()) for name in self.options}
-        config = {name: value for name, value in self.options.items() if bare[name] not in _CLIENT}
-        client = {bare[name]: value for name, value in self.options.items() if name not in config}
-        return cast("Any", from_url)(self.address, config=config, client_options=client or None)
+    def check(self) -> None:
+        """Sees to it that there is such a store, as far as its URI and options tell.
+
+        Raises:
+            ImportError: `obstore` is not installed.
+            ValueError: there is none, or an option is wrong.
+        """
+        _ = self._reached
 
     def uri(self, name: str = "") -> str:
         """Returns the path or URI of a file."""
@@ -193,22 +196,19 @@ class StorePlace(Place):
 
     def read(self, name: str) -> bytes | None:
         """Reads a small file; None where there is none."""
-        import obstore
-
         with self._told(name):
             try:
-                return bytes(obstore.get(self._store, name).bytes())
+                return bytes(self._call("get", name).bytes())
             except FileNotFoundError:
                 return None
 
     def put_new(self, name: str, content: bytes) -> bool:
         """Writes a file if there is none of this name; returns whether it did."""
-        import obstore
         from obstore.exceptions import AlreadyExistsError
 
         with self._told(name):
             try:
-                obstore.put(self._store, name, content, mode="create")
+                self._call("put", name, content, mode="create")
             except (AlreadyExistsError, FileExistsError):
                 # An answer that was lost is one that came: what is there may be ours.
                 return self.read(name) == content
@@ -216,61 +216,48 @@ class StorePlace(Place):
 
     def put(self, name: str, content: bytes) -> None:
         """Writes a file, whether there is one or not."""
-        import obstore
-
         with self._told(name):
-            obstore.put(self._store, name, content)
+            self._call("put", name, content)
 
     def names(self, folder: str, after: str = "") -> list[str]:
         """Returns the names of the files in a folder that come after one."""
-        import obstore
-
-        found: list[str] = []
+        store, key = self._reached
+        prefix = f"{key}/{folder}/"
         with self._told(folder):
-            for chunk in obstore.list(self._store, f"{folder}/", offset=f"{folder}/{after}"):
-                found += [each["path"].removeprefix(f"{folder}/") for each in chunk]
+            chunks = store.call("list", prefix, offset=f"{prefix}{after}")
+            found = [each["path"].removeprefix(prefix) for chunk in chunks for each in chunk]
         return sorted(name for name in found if "/" not in name)
 
     @contextmanager
     def writing(self, name: str) -> Generator[Path]:
         """Gives a path to write a large file to."""
-        import obstore
-
         with TemporaryDirectory(prefix="seglake-") as folder:
             path = Path(folder) / "file"
             yield path
             with self._told(name):
-                obstore.put(self._store, name, path)
+                self._call("put", name, path)
 
     def remove(self, names: Iterable[str]) -> None:
         """Removes files, as far as they are there."""
-        import obstore
-
         for name in names:
             with contextlib.suppress(Exception):
-                obstore.delete(self._store, name)
+                self._call("delete", name)
 
     def open(self, path: str) -> Any:
         """Opens a Parquet file for Arrow."""
-        import obstore
         import pyarrow as pa
 
         name = path.removeprefix(self.address).strip("/")
         with self._told(name):
-            return pa.PythonFile(cast("Any", obstore.open_reader(self._store, name)), mode="r")
+            return pa.PythonFile(self._call("open_reader", name), mode="r")
 
-    @contextmanager
-    def _told(self, name: str) -> Generator[None]:
+    def _call(self, function: str, name: str, *arguments: Any, **options: Any) -> Any:
+        store, key = self._reached
+        return store.call(function, f"{key}/{name}", *arguments, **options)
+
+    def _told(self, name: str) -> contextlib.AbstractContextManager[None]:
         """Has errors of the store be OSErrors that name the file."""
-        from obstore.exceptions import BaseError
-
-        try:
-            yield
-        except (FileNotFoundError, BaseError) as error:
-            said = str(error).partition("\n\nDebug source:")[0].rstrip()
-            for secret in self.options.values():
-                said = said.replace(secret, "(hidden)") if len(secret) > 3 else said
-            raise OSError(5, said, self.uri(name)) from None
+        return self._reached[0].errors(self.uri(name))
 
     def __reduce__(self) -> tuple[object, ...]:
         return StorePlace, (self.address, dict(self.options))
@@ -293,7 +280,12 @@ def place_of(named: str, options: Mapping[str, str] | None = None) -> Place:
                 f"{printable_path(named)}: expected the folder of a lake: a path, or a URI such as "
                 f"{scheme or 's3'}://bucket/lake, without escapes (%20), queries (?) and fragments (#)"
             )
-        return StorePlace(named.rstrip("/"), dict(options or {}))
+        place = StorePlace(named.rstrip("/"), dict(options or {}))
+        try:
+            place.check()
+        except (ImportError, ValueError) as error:
+            raise IngestError(str(error)) from None
+        return place
     folder = Path(mounted).resolve()
     if _has_bytes(str(folder)):
         raise IngestError(f"{printable_path(named)}: expected a path of UTF-8, as readers of Parquet take no other")
