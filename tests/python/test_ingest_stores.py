@@ -201,8 +201,10 @@ def test_the_environment_says_how_a_store_is_reached(lake: Lake, monkeypatch: py
 
 
 @pytest.mark.parametrize("lake", ["delta"], indirect=True)
-def test_sources_in_a_store(lake: Lake, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for name, value in lake.options.items():
+@pytest.mark.parametrize("by", ["environment", "options"])
+def test_sources_in_a_store(lake: Lake, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, by: str) -> None:
+    how: Any = {"storage_options": lake.options} if by == "options" else {}
+    for name, value in lake.options.items() if by == "environment" else ():
         monkeypatch.setenv(name.upper().replace("AWS_ENDPOINT", "AWS_ENDPOINT_URL"), value)
     lake.add(20)
     content = (lake.logs / "001.active").read_bytes()
@@ -210,6 +212,6 @@ def test_sources_in_a_store(lake: Lake, tmp_path: Path, monkeypatch: pytest.Monk
         half = list(reader)[10].position
     for end, records in ((half, 10), (len(content), 10)):
         lake.store.put("src/a.active", content[:end])
-        assert seglake.ingest("s3://logs/src", tmp_path / "lake").records == records
+        assert seglake.ingest("s3://logs/src", tmp_path / "lake", **how).records == records
     lake.store.put("src/copy.active", content)
-    assert seglake.ingest("s3://logs/src", tmp_path / "lake").records == 0
+    assert seglake.ingest("s3://logs/src", tmp_path / "lake", **how).records == 0

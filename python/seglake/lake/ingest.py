@@ -223,7 +223,14 @@ class Ingest:
                 return seglake.identity(file.segment, key=_list(options.key_files))  # pyright: ignore
             size = listed_size(path, file.size, options.parity)
             key = _list(options.key_files)
-            return seglake.identity(path, size=size, key=key, parity=options.parity, **options.arguments(None))
+            return seglake.identity(
+                path,
+                size=size,
+                key=key,
+                parity=options.parity,
+                storage_options=options.storage_options,
+                **options.arguments(None),
+            )
         except (OSError, seglake.SeglakeError):
             return None
 

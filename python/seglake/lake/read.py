@@ -239,6 +239,7 @@ class FileReading:
                 parity=options.parity,
                 columns=[*column_names(self._format, options.format_options), "position"],
                 uuid_type="string",
+                storage_options=options.storage_options,
                 **options.format_options.arguments(self._format, record_bytes=options.record_bytes),
             )
         except seglake.ReplacedError as error:

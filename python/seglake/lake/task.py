@@ -241,7 +241,11 @@ class _GroupReading:
             return options.format
         if file.segment is not None:  # it says itself which format it has by now
             return file.segment.format
-        how: dict[str, Any] = {"dialect": options.format_options.dialect, "key": options.key_files}
+        how: dict[str, Any] = {
+            "dialect": options.format_options.dialect,
+            "key": options.key_files,
+            "storage_options": options.storage_options,
+        }
         try:
             if covered(file.path, options.parity) is not None:
                 try:
