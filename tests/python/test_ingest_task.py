@@ -22,9 +22,6 @@ from seglake.lake.plan import FileGroup, PlannedFile
 from seglake.lake.progress import Progress
 from seglake.lake.task import TaskOutcome, TaskRunner
 
-_OPTIONS: dict[str, Any] = dict.fromkeys(("format", "dialect", "key", "limits", "catalog", "storage_options"))
-_OPTIONS |= {"target_file_bytes": 1 << 30, "on_wrong_key": "record", "final": False, "on_damage": "repair"}
-
 
 def identity(path: Path) -> str | None:
     for key in (None, OTHER_KEY):
@@ -39,7 +36,7 @@ def run(lake: Path, paths: Sequence[Path], progress: Progress | None = None) -> 
         FileGroup([PlannedFile(str(path), FileState(path_text(str(path)), size), identity=identity(path))])
         for path, size in zip(paths, sizes, strict=True)
     ]
-    options = IngestOptions.of(**_OPTIONS, parity="auto", table="parquet")
+    options = IngestOptions.of(target_file_bytes=1 << 30)
     return TaskRunner(LocalPlace(lake), "run", options).run(0, groups, progress or Progress())
 
 

@@ -17,10 +17,10 @@ from pyiceberg.catalog.sql import SqlCatalog
 from pyiceberg.exceptions import CommitFailedException, CommitStateUnknownException
 from pyiceberg.table import Table
 
-from seglake._formats import FormatOptions
 from seglake.lake.delta import DeltaLakeTable
 from seglake.lake.iceberg import IcebergLakeTable
 from seglake.lake.log import DataFile
+from seglake.lake.options import IngestOptions
 from seglake.lake.parquet import DAMAGE_SCHEMA, FILES_SCHEMA, RUNS_SCHEMA, records_schema
 from seglake.lake.table import LakeTable, TableChangedError, lake_schema
 
@@ -234,7 +234,7 @@ def append_foreign(kind: Kind, file: DataFile) -> None:
 def test_tables_take_the_columns_of_all_formats(tmp_path: Path, format: str, dialect: Any) -> None:
     catalog = SqlCatalog("seglake", uri=f"sqlite:///{tmp_path / 'catalog.db'}", warehouse=tmp_path.as_uri())
     schemas = {
-        "records": records_schema(format, FormatOptions(dialect)),
+        "records": records_schema(format, IngestOptions.of(dialect=dialect)),
         "damage": DAMAGE_SCHEMA,
         "files": FILES_SCHEMA,
         "runs": RUNS_SCHEMA,

@@ -27,20 +27,7 @@ from seglake.stores import FileFilter, find_files
 pytestmark = pytest.mark.spark
 
 KEY = bytes(range(32))
-OPTIONS = IngestOptions.of(
-    format=None,
-    dialect=None,
-    key=None,
-    limits=None,
-    target_file_bytes=1 << 20,
-    on_wrong_key="record",
-    final=False,
-    parity=None,
-    on_damage="repair",
-    table="parquet",
-    catalog=None,
-    storage_options=None,
-)
+OPTIONS = IngestOptions.of(target_file_bytes=1 << 20, parity=None)
 
 
 def write(log: SegmentLog, first: int, end: int) -> None:

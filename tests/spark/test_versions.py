@@ -16,20 +16,7 @@ from seglake.spark.functions import MessageDecoder
 from seglake.spark.ingest_job import SentRunner
 from seglake.spark.source import SegmentDataSource
 
-OPTIONS = IngestOptions.of(
-    format=None,
-    dialect=None,
-    key=None,
-    limits=None,
-    target_file_bytes=1 << 20,
-    on_wrong_key="record",
-    final=False,
-    parity=None,
-    on_damage="repair",
-    table="parquet",
-    catalog=None,
-    storage_options=None,
-)
+OPTIONS = IngestOptions.of(target_file_bytes=1 << 20, parity=None)
 
 
 def reader(folder: Path) -> object:

@@ -86,8 +86,8 @@ def ingest(
         catalog: the catalog of Iceberg tables: the URI of an SQL database, or properties as `pyiceberg` takes them,
             with `namespace` for a namespace above those of the formats. By default the file `_catalog.db` in `dst`.
         progress: called now and then, in the calling thread, with how far the ingest is.
-        storage_options: how stores of sources and of `dst` are reached, as `obstore` and `deltalake` take it. By default that comes
-            from the environment.
+        storage_options: how stores of sources and of `dst` are reached, as `obstore` and `deltalake` take it. By
+            default that comes from the environment.
 
     Returns:
         What was read, written and found damaged.

@@ -9,7 +9,6 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any, Final, get_args
 
-import msgspec
 import pyarrow as pa
 
 import seglake
@@ -22,7 +21,7 @@ from seglake.stores import FileFilter, FileListing, SegmentFile, Stores, find_fi
 from .engine import Engine, StartEngine
 from .log import CommitLog, DataFile, Entry, FileState, State, Sums, new_run_id
 from .options import IngestOptions
-from .parquet import DAMAGE_SCHEMA, FILES_SCHEMA, RUNS_SCHEMA, Target, records_folder, records_schema, uint64_type_of
+from .parquet import DAMAGE_SCHEMA, FILES_SCHEMA, RUNS_SCHEMA, Target, records_folder, records_schema
 from .parquet import write_rows as write_table
 from .place import LocalPlace, Place, place_of
 from .plan import Plan, is_gone, moved_away, plan_files
@@ -36,6 +35,7 @@ from .result import (
     IngestError,
     IngestProgress,
     IngestResult,
+    add_damage,
     can_pass,
     no_files,
 )
@@ -139,7 +139,7 @@ class Ingest:
         try:
             chosen = FileFilter(recursive=True)
             listing = find_files(
-                self.sources, chosen, Stores(None, self.options.storage_options), key=_list(self.options.key_files)
+                self.sources, chosen, Stores(None, self.options.storage_options), key=self.options.key_files
             )
         except (OSError, ValueError, seglake.SeglakeError) as error:
             raise IngestError(error_text(error), may_pass=can_pass(error)) from error
@@ -220,13 +220,12 @@ class Ingest:
         options, path = self.options, file.real_path
         try:
             if file.segment is not None:
-                return seglake.identity(file.segment, key=_list(options.key_files))  # pyright: ignore
+                return seglake.identity(file.segment, key=options.key_files)
             size = listed_size(path, file.size, options.parity)
-            key = _list(options.key_files)
             return seglake.identity(
                 path,
                 size=size,
-                key=key,
+                key=options.key_files,
                 parity=options.parity,
                 storage_options=options.storage_options,
                 **options.arguments(None),
@@ -425,17 +424,16 @@ class _Run:
         options, state = self._options, self._state
         formats = {row.state.format for row in rows if row.state.format is not None}
         formats |= {name for name in data if name in seglake.formats()}
-        kind = uint64_type_of(options.table)
         schemas: dict[str, pa.Schema] = {}
         for format in sorted(formats):
-            schema = records_schema(format, options.format_options, kind)
+            schema = records_schema(format, options)
             before = state.tables.get(format)
             found = schema if before is None else pa.ipc.read_schema(pa.py_buffer(before))
             if found != schema:
                 dialects = [
                     dialect
                     for dialect in get_args(DialectName)
-                    if found == records_schema(format, replace(options.format_options, dialect=dialect), kind)
+                    if found == records_schema(format, options.with_dialect(dialect))
                 ]
                 raise IngestError(
                     f"{printable_path(self._place.uri(format))}: its records have other columns than those of dialect "
@@ -499,7 +497,7 @@ def _order(item: tuple[str, object]) -> tuple[int, str]:
 
 def _row(row: FileRow, run: str) -> dict[str, Any]:
     state, sums = row.state, row.row_sums
-    numbers: dict[str, Any] = {} if sums is None else msgspec.to_builtins(sums)
+    numbers: dict[str, Any] = {}
     if sums is not None:
         numbers = {name: getattr(sums, name) for name in Sums.__struct_fields__ if name != "ranges"}
         numbers |= {"nbytes": sums.nbytes + state.pending_bytes, "pending_bytes": state.pending_bytes}
@@ -528,9 +526,7 @@ def _result(run: str, place: Place, rows: Sequence[FileRow], gone: Mapping[str, 
     rows = [row for row in rows if row.state.status in INGESTED or row.has_row]
     for row in rows:
         statuses[row.state.status] += 1
-        for cause, (ranges, size) in row.damage.items():
-            before = damage.get(cause, DamageTotal(0, 0))
-            damage[cause] = DamageTotal(before.ranges + ranges, before.nbytes + size)
+        add_damage(damage, row.damage)
     states = [row.state for row in rows]
     return IngestResult(
         run,
@@ -563,9 +559,7 @@ def _unchanged(result: IngestResult, plan: Plan) -> IngestResult:
 def _sum(one: IngestResult, other: IngestResult) -> IngestResult:
     """Returns what two rounds did."""
     damage = dict(one.damage)
-    for cause, more in other.damage.items():
-        before = damage.get(cause, DamageTotal(0, 0))
-        damage[cause] = DamageTotal(before.ranges + more.ranges, before.nbytes + more.nbytes)
+    add_damage(damage, other.damage)
     return replace(
         one,
         run_id=other.run_id or one.run_id,
@@ -583,7 +577,3 @@ def _sum(one: IngestResult, other: IngestResult) -> IngestResult:
         refused_sidecars=one.refused_sidecars + other.refused_sidecars,
         skipped=one.skipped + other.skipped,
     )
-
-
-def _list(files: tuple[str, ...] | None) -> list[str] | None:
-    return None if files is None else list(files)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final, cast, get_args
 
@@ -41,7 +41,7 @@ class IngestOptions:
     format: str | None
     format_options: FormatOptions
     record_bytes: int | None
-    key_files: tuple[str, ...] | None
+    key_files: list[str] | None
     target_file_bytes: int
     on_wrong_key: OnWrongKey
     final: bool
@@ -55,18 +55,18 @@ class IngestOptions:
     def of(
         cls,
         *,
-        format: str | None,
-        dialect: DialectName | None,
-        key: object,
-        limits: Mapping[str, int] | None,
-        target_file_bytes: int,
-        on_wrong_key: OnWrongKey,
-        final: bool,
-        parity: str | os.PathLike[str] | None,
-        on_damage: OnDamage,
-        table: TableFormat,
-        catalog: str | Mapping[str, str] | None,
-        storage_options: Mapping[str, str] | None,
+        format: str | None = None,
+        dialect: DialectName | None = None,
+        key: object = None,
+        limits: Mapping[str, int] | None = None,
+        target_file_bytes: int = TARGET_FILE_BYTES,
+        on_wrong_key: OnWrongKey = "record",
+        final: bool = False,
+        parity: str | os.PathLike[str] | None = "auto",
+        on_damage: OnDamage = "repair",
+        table: TableFormat = "parquet",
+        catalog: str | Mapping[str, str] | None = None,
+        storage_options: Mapping[str, str] | None = None,
     ) -> IngestOptions:
         """Checks them.
 
@@ -117,6 +117,10 @@ class IngestOptions:
             storage_options,
         )
 
+    def with_dialect(self, dialect: DialectName) -> IngestOptions:
+        """Returns them for oplogs of another dialect."""
+        return replace(self, format_options=replace(self.format_options, dialect=dialect))
+
     def arguments(self, format: str | None) -> dict[str, Any]:
         """Returns what `seglake.open` and others take for files of a format; None is that of the run, or unknown."""
         format = format or self.format
@@ -137,8 +141,8 @@ def _check_format(format: str | None, options: FormatOptions) -> None:
         raise IngestError(f"{foreign[0]} does not concern {format} files")
 
 
-def _key_files(key: object) -> tuple[str, ...]:
+def _key_files(key: object) -> list[str]:
     several = list(cast("Sequence[object]", key)) if isinstance(key, Sequence) and not isinstance(key, str) else [key]
     if not all(isinstance(each, (str, os.PathLike)) for each in several):
         raise TypeError("key: expected the path of the file of a key, or a list of such paths, as tasks open them")
-    return tuple(str(Path(each).absolute()) for each in cast("list[str | os.PathLike[str]]", several))
+    return [str(Path(each).absolute()) for each in cast("list[str | os.PathLike[str]]", several)]

@@ -6,10 +6,9 @@ from typing import Any, Final
 
 import pyarrow as pa
 
-from seglake._formats import FormatOptions
-
 from .log import DataFile
-from .parquet import DAMAGE_SCHEMA, DamageWriter, DateWriter, RollingWriter, Target, Uint64Type, records_schema
+from .options import IngestOptions
+from .parquet import DAMAGE_SCHEMA, DamageWriter, DateWriter, RollingWriter, Target, records_schema
 
 __all__ = ["FileOutput", "Output"]
 
@@ -19,23 +18,21 @@ _HELD_BYTES: Final = 32 << 20
 class Output:
     """Output files: of all formats, and of damage."""
 
-    def __init__(self, target: Target, format_options: FormatOptions, uint64_type: Uint64Type) -> None:
+    def __init__(self, target: Target, options: IngestOptions) -> None:
         self._target = target
-        self._format_options = format_options
-        self._uint64_type: Uint64Type = uint64_type
+        self._options = options
         self._records: dict[str, DateWriter] = {}
         self._damage = DamageWriter(RollingWriter(target, "damage", DAMAGE_SCHEMA))
 
     def another(self) -> Output:
         """Returns an empty one like it."""
-        return Output(self._target, self._format_options, self._uint64_type)
+        return Output(self._target, self._options)
 
     def add_records(self, format: str, rows: pa.RecordBatch) -> None:
         """Adds rows of a format's records."""
         writer = self._records.get(format)
         if writer is None:
-            schema = records_schema(format, self._format_options, self._uint64_type)
-            writer = self._records[format] = DateWriter(self._target, format, schema)
+            writer = self._records[format] = DateWriter(self._target, format, records_schema(format, self._options))
         writer.append(rows)
 
     def add_damage(self, row: dict[str, Any]) -> None:

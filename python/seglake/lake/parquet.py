@@ -13,9 +13,10 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from pyarrow.fs import LocalFileSystem
 
-from seglake._formats import LOCATION_COLUMNS, FormatOptions, column_names, native_schema
+from seglake._formats import LOCATION_COLUMNS, column_names, native_schema
 
 from .log import DataFile
+from .options import IngestOptions
 from .place import Place
 from .result import TableFormat
 from .table import lake_schema
@@ -100,12 +101,13 @@ def uint64_type_of(table: TableFormat) -> Uint64Type:
     return "uint64" if table == "parquet" else "decimal"
 
 
-def records_schema(format: str, options: FormatOptions, uint64_type: Uint64Type = "uint64") -> pa.Schema:
-    """Returns the schema of `records`: the columns of the format, and the source and place of the record."""
-    native: Any = native_schema(format, [*column_names(format, options), *LOCATION_COLUMNS], "string", options)
+def records_schema(format: str, options: IngestOptions) -> pa.Schema:
+    """Returns the schema of a table of records: the columns of the format, and the source and place of the record."""
+    own = options.format_options
+    native: Any = native_schema(format, [*column_names(format, own), *LOCATION_COLUMNS], "string", own)
     # Nullable, as all columns of records are: readers find no reason to tell it from the others.
     schema = native.insert(native.get_field_index("path"), pa.field("source", pa.string()))
-    return lake_schema(schema) if uint64_type == "decimal" else schema
+    return lake_schema(schema) if uint64_type_of(options.table) == "decimal" else schema
 
 
 def is_dated(schema: pa.Schema) -> bool:

@@ -23,10 +23,10 @@ from .keys import SourceKeys
 from .log import FileState, Sums
 from .options import IngestOptions
 from .output import FileOutput
-from .parquet import RAW_PART_BYTES, Uint64Type, records_schema, uint64_type_of
+from .parquet import RAW_PART_BYTES, records_schema, uint64_type_of
 from .plan import PlannedFile
 from .progress import TaskProgress
-from .result import FileStatus
+from .result import DamageTotal, FileStatus, add_damage
 
 __all__ = [
     "ConflictError",
@@ -116,7 +116,7 @@ class FileRow(msgspec.Struct, omit_defaults=True):
     added: int = 0
     repaired_records: int = 0
     refused_sidecar: str | None = None
-    damage: dict[str, tuple[int, int]] = {}
+    damage: dict[str, DamageTotal] = {}
     is_known_damage: bool = False
 
 
@@ -154,7 +154,7 @@ def load_keys(
         OSError: a file cannot be read.
     """
     for format, paths in files.items():
-        schema: Any = records_schema(format, options.format_options, uint64_type_of(options.table))
+        schema: Any = records_schema(format, options)
         key, content = _key_column(format), _content(schema.names, format)
         columns = sorted({"source", key, *content})
         own_schema = pa.schema([schema.field(name) for name in columns])
@@ -196,7 +196,6 @@ class FileReading:
         file: the file.
         source: the source.
         options: how files are read.
-        uint64_type: how unsigned integers of 64 bits are written.
         run: the name of the run.
         progress: what hears how far it is.
         keys: which records the source has; None if it has none of this file, or what is read is new by itself.
@@ -206,7 +205,6 @@ class FileReading:
     file: PlannedFile
     source: str
     options: IngestOptions
-    uint64_type: Uint64Type
     run: str
     progress: TaskProgress
     output: FileOutput
@@ -214,7 +212,7 @@ class FileReading:
     noted: SourceKeys | None = None
     added: int = 0
     ranges: int = 0
-    damage: dict[str, tuple[int, int]] = field(default_factory=dict[str, tuple[int, int]])
+    damage: dict[str, DamageTotal] = field(default_factory=dict[str, DamageTotal])
     _format: str = ""
     _held: list[tuple[seglake.Reader, seglake.Span]] = field(default_factory=list[tuple[seglake.Reader, seglake.Span]])
 
@@ -234,7 +232,7 @@ class FileReading:
                 size=None if file.segment is not None else listed_size(file.path, file.now.size, options.parity),
                 final=final,
                 format=options.format if is_known else self._format,
-                key=None if options.key_files is None else list(options.key_files),
+                key=options.key_files,
                 on_damage=options.on_damage,
                 parity=options.parity,
                 columns=[*column_names(self._format, options.format_options), "position"],
@@ -252,7 +250,7 @@ class FileReading:
         self._format = format
         assert self.keys is not None
         with self.open(None, final=False) as reader, _told(reader):
-            for batch in reader.batches(warn=False, uint64_type=self.uint64_type):
+            for batch in reader.batches(warn=False, uint64_type=uint64_type_of(self.options.table)):
                 rows: Any = pa.record_batch(cast("Any", batch))
                 if rows.num_rows:
                     there, conflicts = self.keys.look(*self._keyed(rows))
@@ -346,7 +344,8 @@ class FileReading:
     def _pass(self, reader: seglake.Reader) -> tuple[seglake.Report, seglake.Position, int]:
         """Reads to the end; returns the report, where to go on, and the number of pending bytes."""
         last_record = -1
-        batches = reader.batches(warn=False, uint64_type=self.uint64_type)  # damage has a table of its own
+        # Damage has a table of its own.
+        batches = reader.batches(warn=False, uint64_type=uint64_type_of(self.options.table))
         for batch in batches:
             if batch.num_rows:
                 rows: Any = pa.record_batch(cast("Any", batch))
@@ -396,8 +395,7 @@ class FileReading:
 
     def _add_damage(self, reader: seglake.Reader, span: seglake.Span) -> None:
         cause = str(span.cause)
-        ranges, nbytes = self.damage.get(cause, (0, 0))
-        self.damage[cause] = (ranges + 1, nbytes + span.end - span.start)
+        add_damage(self.damage, {cause: DamageTotal(1, span.end - span.start)})
         # A range without bytes (a file that has none and must have some) is a row all the same.
         for part, first in enumerate(range(span.start, max(span.end, span.start + 1), RAW_PART_BYTES)):
             raw = bytes(reader.read_bytes(first, min(first + RAW_PART_BYTES, span.end)))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any, Final, Literal, NamedTuple, get_args
 
@@ -20,6 +21,7 @@ __all__ = [
     "OnDamage",
     "OnWrongKey",
     "TableFormat",
+    "add_damage",
     "can_pass",
     "no_files",
 ]
@@ -144,6 +146,13 @@ class DamageTotal:
 
     ranges: int
     nbytes: int
+
+
+def add_damage(damage: dict[str, DamageTotal], more: Mapping[str, DamageTotal]) -> None:
+    """Adds damage, by its cause, to other damage."""
+    for cause, total in more.items():
+        before = damage.get(cause, DamageTotal(0, 0))
+        damage[cause] = DamageTotal(before.ranges + total.ranges, before.nbytes + total.nbytes)
 
 
 @dataclass(frozen=True)

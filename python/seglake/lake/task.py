@@ -20,7 +20,7 @@ from .keys import SourceKeys
 from .log import DataFile
 from .options import IngestOptions
 from .output import FileOutput, Output
-from .parquet import Target, Uint64Type, uint64_type_of
+from .parquet import Target
 from .place import Place
 from .plan import FileGroup, PlannedFile, formats_of
 from .progress import Progress, TaskProgress
@@ -77,11 +77,10 @@ class TaskRunner:
         # Spark may run a task twice, also at the same time: the files of each attempt have other names.
         attempt = f"{task:05d}-{uuid.uuid4().hex[:8]}"
         target = Target(self.place, self.run_id, attempt, options.table == "parquet", options.target_file_bytes)
-        uint64_type = uint64_type_of(options.table)
-        output = Output(target, options.format_options, uint64_type)
+        output = Output(target, options)
         try:
             for group in groups:
-                with _GroupReading(self, group, output, outcome, progress, uint64_type) as reading:
+                with _GroupReading(self, group, output, outcome, progress) as reading:
                     for file in group.files:
                         reading.read(file)
             _extend(outcome.data, output.finish())
@@ -102,14 +101,12 @@ class _GroupReading:
         output: Output,
         outcome: TaskOutcome,
         progress: Progress,
-        uint64_type: Uint64Type,
     ) -> None:
         self._runner = runner
         self._group = group
         self._output = output
         self._outcome = outcome
         self._progress = progress
-        self._uint64_type: Uint64Type = uint64_type
         self._keys: dict[str, SourceKeys] = {}
         self._sources = list(group.sources)
         self._read_sources = set[str]()
@@ -194,7 +191,7 @@ class _GroupReading:
     def _reading(self, file: PlannedFile, source: str, progress: TaskProgress) -> FileReading:
         runner = self._runner
         output = FileOutput(self._output)
-        return FileReading(file, source, runner.options, self._uint64_type, runner.run_id, progress, output)
+        return FileReading(file, source, runner.options, runner.run_id, progress, output)
 
     def _read(
         self,

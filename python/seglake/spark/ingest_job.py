@@ -92,7 +92,7 @@ class SparkEngine:
         for outcome in job.outcomes:
             size = sum(group.size for group in tasks[outcome.task])
             records = sum(row.added for row in outcome.files)
-            ranges = sum(ranges for row in outcome.files for ranges, _ in row.damage.values())
+            ranges = sum(total.ranges for row in outcome.files for total in row.damage.values())
             progress.add(files=len(outcome.files), nbytes=size, records=records, damage=ranges)
         watch()
         return sorted(job.outcomes, key=lambda outcome: outcome.task)
