@@ -40,28 +40,26 @@ from ._native import (
     Uuids,
     Writer,
     __version__,
-    create,
-    formats,
-    protect,
-    repair,
-    uuid6,
-)
-from ._scan import Damaged, PassedOver, Scan, ScannedFile, scan
-from ._scrub import Scrubbed, scrub
-from ._stored import (
     convert,
     coverage,
+    create,
     detect,
+    formats,
     identity,
     index,
     open,
+    protect,
     recover,
+    repair,
     resume,
     seal,
     undo_recover,
+    uuid6,
     verify,
     verify_parity,
 )
+from ._scan import Damaged, PassedOver, Scan, ScannedFile, scan
+from ._scrub import Scrubbed, scrub
 from ._types import (
     Block,
     Column,

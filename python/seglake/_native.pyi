@@ -127,10 +127,10 @@ def open(
     batch_rows: int = 131072,
     limits: Limits | None = None,
     filesystem: _FileSystem | None = None,
-    storage_options: Mapping[str, str] | None = None,  # added by `seglake._stored`
+    storage_options: Mapping[str, str] | None = None,
 ) -> Reader:
-    """Opens a file for reading. `source` is a path, a URI that `pyarrow.fs` or `fsspec` knows, a seekable binary
-    file object, or a buffer.
+    """Opens a file for reading. `source` is a path, a URI of a store (`s3://`, `gs://`, `az://`, `https://`,
+    `hdfs://`), a seekable binary file object, or a buffer.
 
     format: the format's name; None tells it by content and extension.
     dialect: how an oplog's messages are laid out: "draft" (default), "draft-1.1" or "autobase".
@@ -179,6 +179,9 @@ def open(
         sealed files: `lookup_table_bytes` (16777216): the most memory for a table that makes `get` faster.
     filesystem: a `pyarrow.fs.FileSystem` or an `fsspec` file system. `source` is then a path or URI within it,
         and so is `index`.
+    storage_options: settings of the store of a URI by the keys of `object_store`, as delta-rs and polars take
+        them. What is not given comes from the environment. With them, `index` and `parity` are named by URIs,
+        too.
 
     Raises FileNotFoundError and other OSErrors, FormatError where the format cannot be told, ValueError (also for
     options that do not concern the format, where it is named), TypeError.
@@ -208,7 +211,7 @@ def resume(
     batch_rows: int = 131072,
     limits: Limits | None = None,
     filesystem: _FileSystem | None = None,
-    storage_options: Mapping[str, str] | None = None,  # added by `seglake._stored`
+    storage_options: Mapping[str, str] | None = None,
 ) -> Reader:
     """Opens a file to read what it grew by since a position; all of it where that is None. Each pass of the reader,
     and its `ledger()` and `damage()`, are of that alone. Once a pass has read to the end, `Reader.position` says
@@ -255,7 +258,7 @@ def identity(
     parity: _Source | None = "auto",
     limits: Limits | None = None,
     filesystem: _FileSystem | None = None,
-    storage_options: Mapping[str, str] | None = None,  # added by `seglake._stored`
+    storage_options: Mapping[str, str] | None = None,
 ) -> str | None:
     """What identifies a file while it grows and when it is sealed, as text; None as long as it has no whole record
     that is sound. It is made of the first one: of the format's family ("segment" for active and sealed), the UUID
@@ -282,7 +285,7 @@ def verify(
     limits: Limits | None = None,
     progress: Callable[[int, int], object] | None = None,
     filesystem: _FileSystem | None = None,
-    storage_options: Mapping[str, str] | None = None,  # added by `seglake._stored`
+    storage_options: Mapping[str, str] | None = None,
 ) -> Report:
     """Reads a file to its end and checks every record; damage is in the report, not raised.
 
@@ -313,7 +316,7 @@ def verify_parity(
     parity: _Source | None = "auto",
     progress: Callable[[int, int], object] | None = None,
     filesystem: _FileSystem | None = None,
-    storage_options: Mapping[str, str] | None = None,  # added by `seglake._stored`
+    storage_options: Mapping[str, str] | None = None,
 ) -> ParityReport | None:
     """Verifies a file of any kind by its parity sidecar, and the sidecar by the file. Unlike `verify` it does not
     look at the format of the file, so it is for what was protected as "raw". None where there is no sidecar. The
@@ -387,7 +390,7 @@ def detect(
     dialect: DialectName | None = None,
     key: _Key | None = None,
     filesystem: _FileSystem | None = None,
-    storage_options: Mapping[str, str] | None = None,  # added by `seglake._stored`
+    storage_options: Mapping[str, str] | None = None,
 ) -> Detection:
     """Tells a file's format by its content, and by its extension where the content does not tell. Formats without a
     magic number (active, oplog, tfrecord) are told by their first records; an oplog's are decoded as `dialect`
@@ -409,7 +412,7 @@ def seal(
     overwrite: bool = False,
     progress: Callable[[int, int], object] | None = None,
     filesystem: _FileSystem | None = None,
-    storage_options: Mapping[str, str] | None = None,  # added by `seglake._stored`
+    storage_options: Mapping[str, str] | None = None,
 ) -> Report:
     """Makes a sealed segment of an active one, and returns what was found in the source. Each record keeps the
     checksum that it has, which is never computed anew; the new file is read back before it gets its name.
@@ -440,7 +443,7 @@ def recover(
     limits: Limits | None = None,
     progress: Callable[[int, int], object] | None = None,
     filesystem: _FileSystem | None = None,
-    storage_options: Mapping[str, str] | None = None,  # added by `seglake._stored`
+    storage_options: Mapping[str, str] | None = None,
 ) -> Recovered:
     """Writes the sound records of a damaged file to a new one of the same format, with the checksums that they had,
     and every other byte to a quarantine, with a manifest from which `undo_recover` makes the file again. The
@@ -476,7 +479,7 @@ def undo_recover(
     overwrite: bool = False,
     progress: Callable[[int, int], object] | None = None,
     filesystem: _FileSystem | None = None,
-    storage_options: Mapping[str, str] | None = None,  # added by `seglake._stored`
+    storage_options: Mapping[str, str] | None = None,
 ) -> int:
     """Writes the file again that `recover` made `recovered` of, bit for bit, and returns its length in bytes.
 
@@ -486,7 +489,7 @@ def undo_recover(
         a recovered file that is elsewhere needs it.
     overwrite: replace an existing file. Otherwise it raises FileExistsError.
     progress: called as in `verify`, with the bytes that are read, twice.
-    filesystem: as in `open`; `recovered` is then within it.
+    filesystem, storage_options: as in `open`; `recovered` is then within it.
 
     Raises FormatError where the manifest is none, or the files are not those that it is about; ValueError;
     OSError.
@@ -501,7 +504,7 @@ def coverage(
     *,
     parity: _Source | None = "auto",
     filesystem: _FileSystem | None = None,
-    storage_options: Mapping[str, str] | None = None,  # added by `seglake._stored`
+    storage_options: Mapping[str, str] | None = None,
 ) -> Coverage | None:
     """What the parity sidecar of a file covers, by the sidecar's heads alone: neither is verified, which `verify`
     does. None where there is no sidecar. `source` and `parity` are as there.
@@ -630,7 +633,7 @@ def convert(
     limits: Limits | None = None,
     progress: Callable[[int, int], object] | None = None,
     filesystem: _FileSystem | None = None,
-    storage_options: Mapping[str, str] | None = None,  # added by `seglake._stored`
+    storage_options: Mapping[str, str] | None = None,
 ) -> Report:
     """Writes the records of a file to a new one of any format, which appears under its name when it is complete, and
     returns what was found in the source.
@@ -664,7 +667,7 @@ def index(
     limits: Limits | None = None,
     progress: Callable[[int, int], object] | None = None,
     filesystem: _FileSystem | None = None,
-    storage_options: Mapping[str, str] | None = None,  # added by `seglake._stored`
+    storage_options: Mapping[str, str] | None = None,
 ) -> Index:
     """Builds the index of a chunked file anew, from its sound chunks, and returns it. It appears when it is
     complete: at `path`, or beside the file with the extension `index`.
@@ -672,7 +675,7 @@ def index(
     if_exists: what is done with an index that exists already. "error" raises FileExistsError; "overwrite"
         replaces it once the new one is complete, unless it knows more than the file has (`Index.beyond`).
     progress: called as in `verify`.
-    format, limits, filesystem: as in `open`. The index of a file elsewhere needs a `path`.
+    format, limits, filesystem, storage_options: as in `open`. The index of a file elsewhere needs a `path`.
 
     Raises ValueError where the source is of another format, has no path on this machine and none is given, or
     would be replaced itself; and where an existing index knows more than the file has. OSError; LimitError.

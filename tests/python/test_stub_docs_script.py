@@ -38,8 +38,7 @@ def test_every_argument_is_told_of() -> None:
     for node, _ in stub_docs.definitions(ast.parse(STUB)):
         if node.name in ("open", "create"):
             text = ast.get_docstring(node) or ""
-            # `seglake._stored` adds `storage_options`, and tells of it.
-            for argument in (each for each in node.args.kwonlyargs if each.arg != "storage_options"):
+            for argument in node.args.kwonlyargs:
                 assert f"\n{argument.arg}: " in text, (node.name, argument.arg)
 
 

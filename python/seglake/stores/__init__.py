@@ -3,7 +3,7 @@
 from .find import find_files
 from .listing import FileFilter, FileListing, FoundLog, SegmentFile
 from .local import log_names
-from .opening import Stores, has_password, open_remote, scheme_of
+from .opening import Stores, has_password, open_remote, scheme_of, within
 from .store import Entry, RemoteFile, Store
 from .stream import stream
 
@@ -22,4 +22,5 @@ __all__ = [
     "open_remote",
     "scheme_of",
     "stream",
+    "within",
 ]

@@ -13,7 +13,7 @@ from .fsspec_store import FsspecStore, is_fsspec
 from .object_store import SCHEMES, ObjectStore
 from .store import RemoteFile, Store
 
-__all__ = ["Stores", "has_password", "open_remote", "scheme_of"]
+__all__ = ["Stores", "has_password", "open_remote", "scheme_of", "within"]
 
 _HADOOP = frozenset({"hdfs", "viewfs"})
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)(?:::[^/]*)?://")
@@ -122,6 +122,13 @@ class Stores:
             f"{uri}: expected a path, or a URI with // of {known} and their kin, as in s3://bucket/lake; what else "
             "pyarrow.fs or fsspec reaches can be given as filesystem="
         )
+
+
+def within(source: object, filesystem: object, storage_options: Mapping[str, Any]) -> object:
+    """Returns what a file is within: the store of its URI with these settings, or the file system that is given."""
+    if isinstance(source, str) and scheme_of(source) is not None:
+        return Stores(filesystem, storage_options)
+    return filesystem
 
 
 def _adapted(filesystem: object) -> Store:

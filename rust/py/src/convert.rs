@@ -19,6 +19,7 @@ use crate::names;
 use crate::open::is_strict;
 use crate::parity::{AUTO, ParityArgument};
 use crate::read_options::{Opened, ReadArguments};
+use crate::remote::within;
 use crate::report::Report;
 use crate::verify::teller;
 use crate::write_options::WriteArguments;
@@ -48,7 +49,7 @@ with_keywords! {
 /// 3
 /// >>> seglake.open("new.chunks").get(0).value
 /// b'{"order": 1}'
-#[pyo3(text_signature = "(source, path, *, to=None, drop=(), set=None, options=None, format=None, dialect=None, filters=None, on_damage=\"raise\", key=None, parity=\"auto\", overwrite=False, limits=None, progress=None, filesystem=None)")]
+#[pyo3(text_signature = "(source, path, *, to=None, drop=(), set=None, options=None, format=None, dialect=None, filters=None, on_damage=\"raise\", key=None, parity=\"auto\", overwrite=False, limits=None, progress=None, filesystem=None, storage_options=None)")]
 fn convert(source: &Bound<'_, PyAny>, path: Destination; ConvertArguments<'a> {
     to: Option<&'a str> = None,
     #[pyo3(from_py_with = names::drop)]
@@ -65,6 +66,7 @@ fn convert(source: &Bound<'_, PyAny>, path: Destination; ConvertArguments<'a> {
     limits: Option<Settings> = None,
     progress: Option<Py<PyAny>> = None,
     filesystem: Option<Py<PyAny>> = None,
+    storage_options: Option<Py<PyAny>> = None,
 }) -> Report;
 }
 
@@ -83,6 +85,11 @@ impl ConvertArguments<'_> {
             to,
             write.dialect.unwrap_or_default(),
         )?;
+        let within = within(
+            source,
+            self.filesystem.as_ref(),
+            self.storage_options.as_ref(),
+        )?;
         let arguments = ReadArguments {
             format: self.format,
             dialect: self.dialect,
@@ -90,7 +97,7 @@ impl ConvertArguments<'_> {
             limits: self.limits,
             parity: self.parity,
             general: &[General::RecordBytes],
-            filesystem: self.filesystem.as_ref().map(|own| own.bind(py)),
+            filesystem: within.as_ref(),
             ..ReadArguments::default()
         };
         let Opened {

@@ -14,6 +14,7 @@ use seglake::verbs;
 use crate::error::raise;
 use crate::interrupt::signals;
 use crate::parity::{AUTO, ParityArgument};
+use crate::remote::within;
 use crate::source::given_in;
 use crate::verify::teller;
 
@@ -28,16 +29,18 @@ use crate::verify::teller;
 /// >>> coverage.profile, coverage.state, coverage.covered_bytes == coverage.nbytes
 /// ('128+8', 'covered', True)
 #[pyfunction]
-#[pyo3(signature = (source, *, parity=AUTO, filesystem=None))]
-#[pyo3(text_signature = "(source, *, parity=\"auto\", filesystem=None)")]
+#[pyo3(signature = (source, *, parity=AUTO, filesystem=None, storage_options=None))]
+#[pyo3(text_signature = "(source, *, parity=\"auto\", filesystem=None, storage_options=None)")]
 pub(crate) fn coverage<'py>(
     source: &Bound<'py, PyAny>,
     parity: Option<ParityArgument>,
-    filesystem: Option<&Bound<'py, PyAny>>,
+    filesystem: Option<Py<PyAny>>,
+    storage_options: Option<Py<PyAny>>,
 ) -> PyResult<Option<Bound<'py, PyAny>>> {
     static CLASS: PyOnceLock<Py<PyType>> = PyOnceLock::new();
     let py = source.py();
-    let Some((file, sidecar)) = opened(source, parity, filesystem)? else {
+    let within = within(source, filesystem.as_ref(), storage_options.as_ref())?;
+    let Some((file, sidecar)) = opened(source, parity, within.as_ref())? else {
         return Ok(None);
     };
     let found = py
@@ -62,16 +65,20 @@ pub(crate) fn coverage<'py>(
 /// >>> seglake.verify_parity("orders.active").outcome
 /// 'sound'
 #[pyfunction]
-#[pyo3(signature = (source, *, parity=AUTO, progress=None, filesystem=None))]
-#[pyo3(text_signature = "(source, *, parity=\"auto\", progress=None, filesystem=None)")]
+#[pyo3(signature = (source, *, parity=AUTO, progress=None, filesystem=None, storage_options=None))]
+#[pyo3(
+    text_signature = "(source, *, parity=\"auto\", progress=None, filesystem=None, storage_options=None)"
+)]
 pub(crate) fn verify_parity<'py>(
     source: &Bound<'py, PyAny>,
     parity: Option<ParityArgument>,
     progress: Option<Py<PyAny>>,
-    filesystem: Option<&Bound<'py, PyAny>>,
+    filesystem: Option<Py<PyAny>>,
+    storage_options: Option<Py<PyAny>>,
 ) -> PyResult<Option<Bound<'py, PyAny>>> {
     let py = source.py();
-    let Some((file, sidecar)) = opened(source, parity, filesystem)? else {
+    let within = within(source, filesystem.as_ref(), storage_options.as_ref())?;
+    let Some((file, sidecar)) = opened(source, parity, within.as_ref())? else {
         return Ok(None);
     };
     let options = Options::default().interrupt(signals());

@@ -8,6 +8,7 @@ use crate::error::raise;
 use crate::json::hash_of;
 use crate::key::KeyArgument;
 use crate::read_options::ReadArguments;
+use crate::remote::within;
 use crate::source::given_in;
 
 /// What format a file seems to be of, and how sure that is.
@@ -110,21 +111,23 @@ impl Detection {
 /// >>> seglake.detect("orders.sealed").format
 /// 'sealed'
 #[pyfunction]
-#[pyo3(signature = (source, *, dialect=None, key=None, filesystem=None))]
+#[pyo3(signature = (source, *, dialect=None, key=None, filesystem=None, storage_options=None))]
 pub(crate) fn detect(
     source: &Bound<'_, PyAny>,
     dialect: Option<&str>,
     key: Option<KeyArgument>,
-    filesystem: Option<&Bound<'_, PyAny>>,
+    filesystem: Option<Py<PyAny>>,
+    storage_options: Option<Py<PyAny>>,
 ) -> PyResult<Detection> {
     let py = source.py();
+    let within = within(source, filesystem.as_ref(), storage_options.as_ref())?;
     let arguments = ReadArguments {
         dialect,
         key,
         ..ReadArguments::default()
     };
     let (options, ..) = arguments.options(py)?;
-    let source = given_in(source, filesystem)?.open(py, false)?;
+    let source = given_in(source, within.as_ref())?.open(py, false)?;
     py.detach(|| format::detect(&*source, &options))
         .map(Detection)
         .map_err(|error| raise(py, error))

@@ -21,6 +21,7 @@ use crate::passes::Passes;
 use crate::position::Position;
 use crate::read_options::{OpenSource, ReadArguments};
 use crate::reader::Reader;
+use crate::remote::within;
 use crate::reopening::Reopening;
 
 with_keywords! {
@@ -54,7 +55,7 @@ with_keywords! {
 /// (['order.created', 'order.paid'], 45)
 /// >>> [record.type for record in seglake.resume("orders.active", orders.position)]
 /// ['order.shipped']
-#[pyo3(text_signature = "(source, position, *, size=None, final=False, only_end=False, format=None, dialect=None, columns=None, filters=None, on_damage=\"raise\", key=None, parity=\"auto\", index=None, uuid_type=\"uuid\", batch_rows=131072, limits=None, filesystem=None)")]
+#[pyo3(text_signature = "(source, position, *, size=None, final=False, only_end=False, format=None, dialect=None, columns=None, filters=None, on_damage=\"raise\", key=None, parity=\"auto\", index=None, uuid_type=\"uuid\", batch_rows=131072, limits=None, filesystem=None, storage_options=None)")]
 fn resume(source: &Bound<'_, PyAny>, position: Option<Bound<'_, Position>>; ResumeArguments<'a> [keywords] {
     #[pyo3(from_py_with = numbers::size)]
     size: Option<u64> = None,
@@ -74,6 +75,7 @@ fn resume(source: &Bound<'_, PyAny>, position: Option<Bound<'_, Position>>; Resu
     batch_rows: usize = 131072,
     limits: Option<Settings> = None,
     filesystem: Option<Py<PyAny>> = None,
+    storage_options: Option<Py<PyAny>> = None,
 }) -> Reader;
 }
 
@@ -89,6 +91,11 @@ impl ResumeArguments<'_> {
         let uuids = uuids(self.uuid_type)?;
         let keywords = self.keywords(py)?;
         keywords.set_item("position", &position)?;
+        let within = within(
+            source,
+            self.filesystem.as_ref(),
+            self.storage_options.as_ref(),
+        )?;
         let arguments = ReadArguments {
             format: self.format,
             dialect: self.dialect,
@@ -97,7 +104,7 @@ impl ResumeArguments<'_> {
             limits: self.limits,
             general: &[General::RecordBytes, General::BatchBytes],
             parity: self.parity,
-            filesystem: self.filesystem.as_ref().map(|own| own.bind(py)),
+            filesystem: within.as_ref(),
             ..ReadArguments::default()
         };
         let since = position.as_ref().map(|position| &position.get().0);
@@ -161,7 +168,7 @@ with_keywords! {
 ///
 /// >>> seglake.identity("orders.active").split(":")[0], seglake.identity("orders.active", size=10)
 /// ('segment', None)
-#[pyo3(text_signature = "(source, *, size=None, format=None, dialect=None, key=None, parity=\"auto\", limits=None, filesystem=None)")]
+#[pyo3(text_signature = "(source, *, size=None, format=None, dialect=None, key=None, parity=\"auto\", limits=None, filesystem=None, storage_options=None)")]
 fn identity(source: &Bound<'_, PyAny>; IdentityArguments<'a> {
     #[pyo3(from_py_with = numbers::size)]
     size: Option<u64> = None,
@@ -171,19 +178,25 @@ fn identity(source: &Bound<'_, PyAny>; IdentityArguments<'a> {
     parity: Option<ParityArgument> = AUTO,
     limits: Option<Settings> = None,
     filesystem: Option<Py<PyAny>> = None,
+    storage_options: Option<Py<PyAny>> = None,
 }) -> Option<String>;
 }
 
 impl IdentityArguments<'_> {
     fn identity(self, source: &Bound<'_, PyAny>) -> PyResult<Option<String>> {
         let py = source.py();
+        let within = within(
+            source,
+            self.filesystem.as_ref(),
+            self.storage_options.as_ref(),
+        )?;
         let arguments = ReadArguments {
             format: self.format,
             dialect: self.dialect,
             key: self.key,
             limits: self.limits,
             parity: self.parity,
-            filesystem: self.filesystem.as_ref().map(|own| own.bind(py)),
+            filesystem: within.as_ref(),
             ..ReadArguments::default()
         };
         let OpenSource {

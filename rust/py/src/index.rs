@@ -20,6 +20,7 @@ use crate::ledger::Ledger;
 use crate::limits::Settings;
 use crate::passes::about;
 use crate::read_options::{Opened, ReadArguments};
+use crate::remote::within;
 use crate::verify::teller;
 
 /// The index of a chunked file, as it is on disk and as far as it agrees with the file.
@@ -160,7 +161,7 @@ fn index_item<'py>(py: Python<'py>, item: &chunked::Item) -> PyResult<Bound<'py,
 /// if_exists: what is done with an index that exists already. "error" raises FileExistsError; "overwrite" replaces it once the new
 ///     one is complete, unless it knows more than the file has (`Index.beyond`).
 /// progress: called as in `verify`.
-/// format, limits, filesystem: as in `open`. The index of a file elsewhere needs a `path`.
+/// format, limits, filesystem, storage_options: as in `open`. The index of a file elsewhere needs a `path`.
 ///
 /// Raises ValueError where the source is of another format, has no path on this machine and none is given, or would be replaced itself;
 /// and where an existing index knows more than the file has. OSError; LimitError. Damage of the file is no error: chunks that are
@@ -169,7 +170,8 @@ fn index_item<'py>(py: Python<'py>, item: &chunked::Item) -> PyResult<Bound<'py,
 /// >>> seglake.index("orders.chunks", "new.index").items
 /// [IndexItem(offset=0, position=0), IndexItem(offset=2, position=128)]
 #[pyfunction]
-#[pyo3(signature = (source, path=None, *, if_exists="error", format=None, limits=None, progress=None, filesystem=None))]
+#[pyo3(signature = (source, path=None, *, if_exists="error", format=None, limits=None, progress=None, filesystem=None, storage_options=None))]
+#[allow(clippy::too_many_arguments, reason = "keyword arguments")]
 pub(crate) fn index(
     source: &Bound<'_, PyAny>,
     path: Option<Destination>,
@@ -177,9 +179,11 @@ pub(crate) fn index(
     format: Option<&str>,
     limits: Option<Settings>,
     progress: Option<Py<PyAny>>,
-    filesystem: Option<&Bound<'_, PyAny>>,
+    filesystem: Option<Py<PyAny>>,
+    storage_options: Option<Py<PyAny>>,
 ) -> PyResult<Index> {
     let py = source.py();
+    let within = within(source, filesystem.as_ref(), storage_options.as_ref())?;
     let overwrite = match IfExists::by_name(if_exists).map_err(|error| raise(py, error))? {
         IfExists::Overwrite => true,
         IfExists::Error => false,
@@ -192,7 +196,7 @@ pub(crate) fn index(
     let arguments = ReadArguments {
         format: format.or(Some(chunked::FORMAT.name)),
         limits,
-        filesystem,
+        filesystem: within.as_ref(),
         ..ReadArguments::default()
     };
     let is_named = format.is_some();

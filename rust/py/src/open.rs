@@ -21,10 +21,11 @@ use crate::part::Part;
 use crate::passes::Passes;
 use crate::read_options::{ONE, Opened, ReadArguments, thread_count};
 use crate::reader::Reader;
+use crate::remote::within;
 use crate::reopening::Reopening;
 
 with_keywords! {
-/// Opens a file for reading. `source` is a path, a URI that `pyarrow.fs` or `fsspec` knows, a seekable binary file object, or a
+/// Opens a file for reading. `source` is a path, a URI of a store (`s3://`, `gs://`, `az://`, `https://`, `hdfs://`), a seekable binary file object, or a
 /// buffer.
 ///
 /// format: the format's name; None tells it by content and extension.
@@ -67,6 +68,8 @@ with_keywords! {
 ///     `chunk_bytes` (268435456): a chunk with more content raises LimitError. Of sealed files: `lookup_table_bytes` (16777216): the most memory
 ///     for a table that makes `get` faster.
 /// filesystem: a `pyarrow.fs.FileSystem` or an `fsspec` file system. `source` is then a path or URI within it, and so is `index`.
+/// storage_options: settings of the store of a URI by the keys of `object_store`, as delta-rs and polars take them. What is not given
+///     comes from the environment. With them, `index` and `parity` are named by URIs, too.
 ///
 /// Raises FileNotFoundError and other OSErrors, FormatError where the format cannot be told, ValueError (also for options that
 /// do not concern the format, where it is named), TypeError.
@@ -75,7 +78,7 @@ with_keywords! {
 /// >>> with seglake.open("orders.active", filters=filters) as orders:
 /// ...     [record.type for record in orders]
 /// ['order.paid', 'order.shipped']
-#[pyo3(text_signature = "(source, *, format=None, dialect=None, columns=None, filters=None, on_damage=\"raise\", key=None, threads=1, parity=\"auto\", mmap=False, copy=True, prune=False, part=None, index=None, uuid_type=\"uuid\", batch_rows=131072, limits=None, filesystem=None)")]
+#[pyo3(text_signature = "(source, *, format=None, dialect=None, columns=None, filters=None, on_damage=\"raise\", key=None, threads=1, parity=\"auto\", mmap=False, copy=True, prune=False, part=None, index=None, uuid_type=\"uuid\", batch_rows=131072, limits=None, filesystem=None, storage_options=None)")]
 fn open(source: &Bound<'_, PyAny>; OpenArguments<'a> [keywords] {
     format: Option<&'a str> = None,
     dialect: Option<&'a str> = None,
@@ -97,6 +100,7 @@ fn open(source: &Bound<'_, PyAny>; OpenArguments<'a> [keywords] {
     batch_rows: usize = 131072,
     limits: Option<Settings> = None,
     filesystem: Option<Py<PyAny>> = None,
+    storage_options: Option<Py<PyAny>> = None,
 }) -> Reader;
 }
 
@@ -107,6 +111,11 @@ impl OpenArguments<'_> {
         let uuids = uuids(self.uuid_type)?;
         let threads = thread_count(self.threads);
         let keywords = self.keywords(py)?;
+        let within = within(
+            source,
+            self.filesystem.as_ref(),
+            self.storage_options.as_ref(),
+        )?;
         let arguments = ReadArguments {
             format: self.format,
             dialect: self.dialect,
@@ -116,7 +125,7 @@ impl OpenArguments<'_> {
             general: &[General::RecordBytes, General::BatchBytes],
             mmap: self.mmap,
             parity: self.parity,
-            filesystem: self.filesystem.as_ref().map(|own| own.bind(py)),
+            filesystem: within.as_ref(),
             views: !self.copy,
         };
         let Opened {

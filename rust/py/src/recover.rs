@@ -18,6 +18,7 @@ use crate::keywords::with_keywords;
 use crate::limits::Settings;
 use crate::passes::about;
 use crate::read_options::{Opened, ReadArguments};
+use crate::remote::within;
 use crate::report::Report;
 use crate::source::given_in;
 use crate::verify::{teller, telling};
@@ -244,12 +245,18 @@ fn recover(source: &Bound<'_, PyAny>, path: Destination; RecoverArguments<'a> {
     limits: Option<Settings> = None,
     progress: Option<Py<PyAny>> = None,
     filesystem: Option<Py<PyAny>> = None,
+    storage_options: Option<Py<PyAny>> = None,
 }) -> Recovered;
 }
 
 impl RecoverArguments<'_> {
     fn recover(self, source: &Bound<'_, PyAny>, path: Destination) -> PyResult<Recovered> {
         let py = source.py();
+        let within = within(
+            source,
+            self.filesystem.as_ref(),
+            self.storage_options.as_ref(),
+        )?;
         let arguments = ReadArguments {
             format: self.format,
             dialect: self.dialect,
@@ -257,7 +264,7 @@ impl RecoverArguments<'_> {
             limits: self.limits,
             // Where the disk is failing a map would end the process.
             mmap: false,
-            filesystem: self.filesystem.as_ref().map(|own| own.bind(py)),
+            filesystem: within.as_ref(),
             ..ReadArguments::default()
         };
         let Opened {
@@ -284,7 +291,7 @@ impl RecoverArguments<'_> {
 ///     that is elsewhere needs it.
 /// overwrite: replace an existing file. Otherwise it raises FileExistsError.
 /// progress: called as in `verify`, with the bytes that are read, twice.
-/// filesystem: as in `open`; `recovered` is then within it.
+/// filesystem, storage_options: as in `open`; `recovered` is then within it.
 ///
 /// Raises FormatError where the manifest is none, or the files are not those that it is about; ValueError; OSError.
 ///
@@ -292,17 +299,19 @@ impl RecoverArguments<'_> {
 /// >>> seglake.undo_recover("sound.active", "as-it-was.active") == seglake.verify("damaged.active").nbytes
 /// True
 #[pyfunction]
-#[pyo3(signature = (recovered, path, *, quarantine=None, overwrite=false, progress=None, filesystem=None))]
+#[pyo3(signature = (recovered, path, *, quarantine=None, overwrite=false, progress=None, filesystem=None, storage_options=None))]
 pub(crate) fn undo_recover(
     recovered: &Bound<'_, PyAny>,
     path: Destination,
     quarantine: Option<PathBuf>,
     overwrite: bool,
     progress: Option<Py<PyAny>>,
-    filesystem: Option<&Bound<'_, PyAny>>,
+    filesystem: Option<Py<PyAny>>,
+    storage_options: Option<Py<PyAny>>,
 ) -> PyResult<u64> {
     let py = recovered.py();
-    let given = given_in(recovered, filesystem)?;
+    let within = within(recovered, filesystem.as_ref(), storage_options.as_ref())?;
+    let given = given_in(recovered, within.as_ref())?;
     if given.is_elsewhere() && quarantine.is_none() {
         return Err(PyValueError::new_err(
             "the recovered file is not on this machine: name its quarantine, which is",

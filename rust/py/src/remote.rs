@@ -1,4 +1,4 @@
-//! Files elsewhere: what `seglake._files` opens, read in ranges, ahead of who reads on and on.
+//! Files elsewhere: what `seglake.stores` opens, read in ranges, ahead of who reads on and on.
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -16,7 +16,7 @@ use crate::exclusive::forks;
 use crate::reading::{attached, copy, failed};
 
 /// The module that opens them. It imports nothing that is large.
-const REMOTE: &str = "seglake._files";
+const REMOTE: &str = "seglake.stores";
 
 /// How many reads go on now.
 static READS: AtomicUsize = AtomicUsize::new(0);
@@ -68,6 +68,22 @@ pub(crate) fn forked() {
 /// Whether a text that names a file is a URI and no path.
 pub(crate) fn is_uri(text: &str) -> bool {
     text.contains("://")
+}
+
+/// What the file is within: the file system that is given, or the store of its URI with the settings that are given.
+pub(crate) fn within<'py>(
+    source: &Bound<'py, PyAny>,
+    filesystem: Option<&Py<PyAny>>,
+    storage_options: Option<&Py<PyAny>>,
+) -> PyResult<Option<Bound<'py, PyAny>>> {
+    let py = source.py();
+    let Some(options) = storage_options else {
+        return Ok(filesystem.map(|own| own.bind(py).clone()));
+    };
+    let found = py
+        .import(REMOTE)?
+        .call_method1("within", (source, filesystem, options))?;
+    Ok((!found.is_none()).then_some(found))
 }
 
 /// Opens a file by its URI, or by its path or URI within `filesystem`.
@@ -171,7 +187,7 @@ fn cannot_look(extension: &str) -> String {
     format!("cannot look for the .{extension} beside it")
 }
 
-/// A `seglake._files.RemoteFile`. Any thread reads from it, several at a time.
+/// A `seglake.stores.RemoteFile`. Any thread reads from it, several at a time.
 struct RemoteObject {
     object: Py<PyAny>,
     name: PathBuf,

@@ -10,6 +10,7 @@ use crate::key::KeyArgument;
 use crate::keywords::with_keywords;
 use crate::open::is_strict;
 use crate::read_options::{OpenSource, ReadArguments};
+use crate::remote::within;
 use crate::report::Report;
 use crate::verify::teller;
 
@@ -33,6 +34,7 @@ fn seal(source: &Bound<'_, PyAny>, path: Destination; SealArguments<'a> {
     overwrite: bool = false,
     progress: Option<Py<PyAny>> = None,
     filesystem: Option<Py<PyAny>> = None,
+    storage_options: Option<Py<PyAny>> = None,
 }) -> Report;
 }
 
@@ -40,9 +42,14 @@ impl SealArguments<'_> {
     fn seal(self, source: &Bound<'_, PyAny>, path: Destination) -> PyResult<Report> {
         let py = source.py();
         let strict = is_strict(self.on_damage)?;
+        let within = within(
+            source,
+            self.filesystem.as_ref(),
+            self.storage_options.as_ref(),
+        )?;
         let arguments = ReadArguments {
             key: self.key,
-            filesystem: self.filesystem.as_ref().map(|own| own.bind(py)),
+            filesystem: within.as_ref(),
             ..ReadArguments::default()
         };
         let OpenSource {

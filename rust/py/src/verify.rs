@@ -14,6 +14,7 @@ use crate::limits::Settings;
 use crate::numbers;
 use crate::parity::{AUTO, ParityArgument};
 use crate::read_options::{ONE, Opened, ReadArguments, thread_count};
+use crate::remote::within;
 use crate::report::Report;
 
 /// How often progress is told.
@@ -38,7 +39,7 @@ with_keywords! {
 /// >>> report = seglake.verify("damaged.active")
 /// >>> report.ok, report.records, report.damage
 /// (False, 2, [Span(start=54, end=105, kind='corrupt', cause='checksum_mismatch')])
-#[pyo3(text_signature = "(source, *, format=None, dialect=None, key=None, explain=None, threads=1, parity=\"auto\", mmap=False, limits=None, progress=None, filesystem=None)")]
+#[pyo3(text_signature = "(source, *, format=None, dialect=None, key=None, explain=None, threads=1, parity=\"auto\", mmap=False, limits=None, progress=None, filesystem=None, storage_options=None)")]
 fn verify(source: &Bound<'_, PyAny>; VerifyArguments<'a> {
     format: Option<&'a str> = None,
     dialect: Option<&'a str> = None,
@@ -52,6 +53,7 @@ fn verify(source: &Bound<'_, PyAny>; VerifyArguments<'a> {
     limits: Option<Settings> = None,
     progress: Option<Py<PyAny>> = None,
     filesystem: Option<Py<PyAny>> = None,
+    storage_options: Option<Py<PyAny>> = None,
 }) -> Report;
 }
 
@@ -59,6 +61,11 @@ impl VerifyArguments<'_> {
     fn verify(self, source: &Bound<'_, PyAny>) -> PyResult<Report> {
         let py = source.py();
         let threads = thread_count(self.threads);
+        let within = within(
+            source,
+            self.filesystem.as_ref(),
+            self.storage_options.as_ref(),
+        )?;
         let arguments = ReadArguments {
             format: self.format,
             dialect: self.dialect,
@@ -66,7 +73,7 @@ impl VerifyArguments<'_> {
             limits: self.limits,
             mmap: self.mmap,
             parity: self.parity,
-            filesystem: self.filesystem.as_ref().map(|own| own.bind(py)),
+            filesystem: within.as_ref(),
             ..ReadArguments::default()
         };
         let Opened {
