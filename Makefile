@@ -37,7 +37,7 @@ MUTATED ?= $(addprefix rust/core/src/,output/*.rs disk/*.rs ledger/*.rs uuid6.rs
 	$(addprefix format/oplog/,walk.rs resync.rs message.rs draft.rs layout/compact.rs))
 MUTANTS_ARGS ?=
 MUTANTS_VERSION := 27.1.0
-# How many lives of a folder the ingest is held to, of each kind of tables.
+# Random lives of a folder between ingests, beside their model.
 LIVES ?= 10000
 PROPERTY_ROUNDS ?= 1
 BENCH_ARGS ?=
@@ -135,14 +135,14 @@ test-rust: $(VENV)/.requirements ## Run the Rust tests alone
 	CARGO_INCREMENTAL=0 $(CARGO) test --locked --workspace --all-features
 	$(CARGO) test --locked --manifest-path tests/shuttle/Cargo.toml
 
-properties: $(VENV)/.extension java ## Run the property tests with new cases, PROPERTY_ROUNDS (1) times
+properties: $(VENV)/.extension java ## Run the property tests with new cases, and LIVES (10000) lives of a folder, PROPERTY_ROUNDS (1) times
 	for round in $$(seq $(PROPERTY_ROUNDS)); do \
 		seed=$$(od -A n -N 4 -t u4 /dev/urandom | tr -d ' '); echo "PROPTEST_RNG_SEED=$$seed"; \
 		PROPTEST_RNG_SEED=$$seed $(CARGO) test --locked --workspace --all-features || exit 1; \
 		PROPTEST_RNG_SEED=$$seed PROPTEST_CASES=$(MODEL_CASES) $(CARGO) test --locked --manifest-path tests/shuttle/Cargo.toml model:: || exit 1; \
 		SEGLAKE_HYPOTHESIS=new $(BIN)/python -m pytest -m hypothesis $(PYTEST_ARGS) || exit 1; \
+		LIVES=$(LIVES) LIVES_SEED=$$seed $(BIN)/python -m pytest --numprocesses $(TEST_PROCESSES) tests/python/test_lives.py $(PYTEST_ARGS) || exit 1; \
 	done
-	LIVES=$(LIVES) $(BIN)/python -m pytest --timeout 0 tests/python/test_lives.py
 
 coverage: $(VENV)/.coverage ## Report which lines of Rust and Python the tests reach, in build/coverage/report (Linux)
 	CARGO="$(CARGO)" PYTHON=$(CURDIR)/$(BIN)/python scripts/coverage.sh

@@ -63,13 +63,13 @@ _MOST_RECORDS: Final = 14
 _OLD_NS: Final = 1_700_000_000_000_000_000
 _SETTLED_S: Final = 2.5
 _STUCK_S: Final = 60.0
-# What makes another source of a root: a number in the old code, a fingerprint in the new.
+# What makes another source of a root: a fingerprint.
 _OTHER: Final = re.compile(r"(?:[#-][0-9a-f]{8}|#[0-9]+)$")
 
 Key = Any
 
 
-# What is in files ------------------------------------------------------------------------------------------------------  # noqa: E501
+# What is in files
 
 
 @dataclass(frozen=True)
@@ -107,7 +107,7 @@ class Line:
         return {"uuid": name, "type": f"t/{number % 3}", "value": value}
 
 
-@dataclass
+@dataclass(eq=False)
 class File:
     """A file as the model knows it.
 
@@ -118,7 +118,6 @@ class File:
         ends: of a file that grows, where it may be cut: the end in bytes and the number of records there.
         torn: the bytes of a record that is not finished.
         format: its format.
-        left: the names that it had, and at which nothing is since.
         had: all names that it had.
     """
 
@@ -128,7 +127,6 @@ class File:
     ends: list[tuple[int, int]] = field(default_factory=lambda: [(0, 0)])
     torn: bytes = b""
     format: str = ""
-    left: set[Path] = field(default_factory=set[Path])
     had: list[str] = field(default_factory=list[str])
 
     @property
@@ -183,7 +181,7 @@ def _complete(line: Line, format: str, records: int) -> bytes:
     return _bytes_of(line, format, range(records))
 
 
-# What a reader gets of them --------------------------------------------------------------------------------------------  # noqa: E501
+# What a reader gets of them
 
 
 @dataclass(frozen=True)
@@ -330,7 +328,7 @@ def _key(format: str, record: Any) -> Key:
     return record.offset if format == "chunked" else record.position
 
 
-# What is in tables -----------------------------------------------------------------------------------------------------  # noqa: E501
+# What is in tables
 
 
 class Row(NamedTuple):
@@ -382,31 +380,24 @@ class Lake:
     def add(self, table: str, format: str, rows: Iterable[Mapping[str, Any]]) -> None:
         """Adds rows of a table as it is stored."""
         for row in rows:
-            source = row.get("source", row.get("segment"))
             if table == "files":
                 names = ("start", "end", "pending_bytes", "nbytes", "records")
                 numbers = [row[name] for name in names]
-                last = row.get("added"), row["size"], row["error"]
-                self.files.append(FileRow(row["run"], row["path"], str(source), row["status"], *numbers, *last))
+                last = row["added"], row["size"], row["error"]
+                self.files.append(FileRow(row["run"], row["path"], row["source"], row["status"], *numbers, *last))
             elif table == "damage":
                 if row["part"] == 0:
                     self.damage.append(DamageRow(*(row[name] for name in DamageRow._fields)))
             else:
                 key = row[_KEYS.get(format, "position")]
-                self.records.append(Row(str(source), key, row["value"] or b"", row["path"], row["position"]))
+                self.records.append(Row(row["source"], key, row["value"] or b"", row["path"], row["position"]))
 
 
 class Code:
-    """The ingest under test, whichever of both it is."""
-
-    is_new: bool = False
+    """The ingest under test: one table of records for each format, and `damage` and `files`."""
 
     def ingest(self, source: Path, lake: Path, table: str) -> Any:
         return seglake.ingest(source, lake, threads=1, table=table)  # pyright: ignore
-
-    def is_lock(self, error: Exception) -> bool:
-        """Whether an error says that another run is going on."""
-        return False
 
     def rows(self, lake: Path, table: str) -> Lake:
         found = Lake()
@@ -415,14 +406,25 @@ class Code:
         return found
 
     def _tables(self, lake: Path, table: str) -> Generator[tuple[str, str, list[dict[str, Any]]]]:
-        raise NotImplementedError
+        if table == "iceberg":
+            if (lake / "_catalog.db").exists():
+                catalog = _catalog(lake)
+                for space in catalog.list_namespaces():
+                    for names in catalog.list_tables(space):
+                        if names[-1] != "runs":
+                            name = names[-1] if names[-1] in ("damage", "files") else "records"
+                            yield name, names[-1], _iceberg_rows(catalog, names, name)
+            return
+        rows = _rows_in if table == "parquet" else _delta_rows
+        for format in (*EXTENSIONS, "damage", "files"):
+            yield (name := format if format in ("damage", "files") else "records"), format, rows(lake / format, name)
 
 
 _COLUMNS: Final = {
-    "records": ("source", "segment", "uuid", "offset", "position", "value", "path"),
+    "records": ("source", "uuid", "offset", "position", "value", "path"),
     "damage": (*DamageRow._fields, "part"),
     "files": (
-        *("run", "path", "source", "segment", "status", "start", "end", "pending_bytes", "nbytes", "records", "added"),
+        *("run", "path", "source", "status", "start", "end", "pending_bytes", "nbytes", "records", "added"),
         *("size", "error"),
     ),
 }
@@ -465,54 +467,7 @@ def _catalog(lake: Path) -> Any:
     return SqlCatalog("seglake", uri=f"sqlite:///{lake / '_catalog.db'}", warehouse=os.fspath(lake))
 
 
-class Old(Code):
-    """The ingest with segments, copies and replaced files: each format has tables of its own."""
-
-    def is_lock(self, error: Exception) -> bool:
-        return "another ingest is writing here" in str(error)
-
-    def _tables(self, lake: Path, table: str) -> Generator[tuple[str, str, list[dict[str, Any]]]]:
-        if table == "iceberg":
-            if (lake / "_catalog.db").exists():
-                catalog = _catalog(lake)
-                for space in catalog.list_namespaces():
-                    for names in catalog.list_tables(space):
-                        yield names[-1], names[-2], _iceberg_rows(catalog, names, names[-1])
-            return
-        rows = _rows_in if table == "parquet" else _delta_rows
-        for format in EXTENSIONS:
-            for name in ("records", "damage", "files"):
-                yield name, format, rows(lake / format / name, name)
-
-
-class New(Code):
-    """The ingest with sources and a log of commits: one table of records for each format, and `damage` and `files`."""
-
-    is_new = True
-
-    def _tables(self, lake: Path, table: str) -> Generator[tuple[str, str, list[dict[str, Any]]]]:
-        if table == "iceberg":
-            if (lake / "_catalog.db").exists():
-                catalog = _catalog(lake)
-                for space in catalog.list_namespaces():
-                    for names in catalog.list_tables(space):
-                        if names[-1] != "runs":
-                            name = names[-1] if names[-1] in ("damage", "files") else "records"
-                            yield name, names[-1], _iceberg_rows(catalog, names, name)
-            return
-        rows = _rows_in if table == "parquet" else _delta_rows
-        for format in (*EXTENSIONS, "damage", "files"):
-            yield (name := format if format in ("damage", "files") else "records"), format, rows(lake / format, name)
-
-
-def code() -> Code:
-    """The one that is installed."""
-    from importlib.util import find_spec
-
-    return Old() if find_spec("seglake._ingestion") else New()
-
-
-# Runs that die, or are met by something in the middle ------------------------------------------------------------------  # noqa: E501
+# Runs that die, or are met by something in the middle
 
 
 class Killed(BaseException):
@@ -560,14 +515,11 @@ class Calls:
 
     def _watched(self, name: str, function: Callable[..., Any], *, opens: bool = False) -> Callable[..., Any]:
         def call(*arguments: Any, **options: Any) -> Any:
-            try:
-                if not opens or _writes(*arguments, **options):
-                    self._before(name)
-            except Killed:
-                if name == "close":  # else it complains when it is collected
-                    with suppress(Exception):
-                        function(*arguments, **options)
-                raise
+            if name == "close" and self._is_dead:
+                # It changes nothing that counts, and complains when it is collected if it was not called.
+                return function(*arguments, **options)
+            if not opens or _writes(*arguments, **options):
+                self._before(name)
             return function(*arguments, **options)
 
         return call
@@ -577,7 +529,14 @@ class Calls:
         """Has them counted while the block runs."""
         from seglake._publish import durable
 
+        shown = sys.unraisablehook
+
+        def show(found: Any) -> None:
+            if not issubclass(found.exc_type, Killed):  # what is collected after a kill may try to clean up
+                shown(found)
+
         with ExitStack() as stack:
+            stack.enter_context(patch.object(sys, "unraisablehook", show))
             for name in ("rename", "replace", "link", "unlink", "remove", "mkdir", "rmdir"):
                 stack.enter_context(patch.object(os, name, self._watched(name, getattr(os, name))))
             for name in ("rename", "rename_new", "sync_file", "sync_folder"):
@@ -609,7 +568,7 @@ def _writes(_: object, mode: Any = "r", *__: Any, **options: Any) -> bool:
     return any(each in mode for each in "wax+")
 
 
-# The life --------------------------------------------------------------------------------------------------------------  # noqa: E501
+# The life
 
 
 class Step(NamedTuple):
@@ -655,6 +614,8 @@ class Life:
     _possible: dict[tuple[str, Key], set[bytes]] = field(default_factory=lambda: defaultdict(set[bytes]))
     _seen: dict[str, list[tuple[Facts, set[str]]]] = field(default_factory=lambda: defaultdict(list[Any]))
     _roots: dict[str, set[str]] = field(default_factory=lambda: defaultdict(set[str]))
+    # The file at each path when a run last came to its end, and its inode; None where another run was since.
+    _at: dict[str, tuple[File, int] | None] = field(default_factory=dict[str, Any])
     _before: Lake = field(default_factory=Lake)
     _has_died: bool = False
 
@@ -669,6 +630,11 @@ class Life:
         chance = Random(step.seed)
         self._clock += 1
         told = getattr(self, f"_{step.name}")(chance)
+        for file in self.files:
+            # It may have left its sidecar.
+            if file.format == "oplog" and not self._reads_only_what_was_written(file):
+                file.path.write_bytes(file.content)
+                told = f"{told}; {self._name(file)} is as it was, as its damage would be read"
         self.story.append(f"{step}  {told or '(not possible)'}")
 
     def _modified(self, path: Path, chance: Random, *, rot: bool = False) -> None:
@@ -730,16 +696,10 @@ class Life:
         else:
             records = max(records, 1)
             file.whole, file.ends = _complete(line, line.format, records), [(0, 0), (0, records)]
-        self._forget(path)
         self.files.append(file)
         self._write(file, chance)
         self._modified(path, chance)
         return file
-
-    def _forget(self, path: Path) -> None:
-        """A file is made where others were."""
-        for file in self.files:
-            file.left.discard(path)
 
     def _new(self, chance: Random) -> str:
         if len(self.files) >= _MOST_FILES:
@@ -779,12 +739,10 @@ class Life:
 
     def _move(self, file: File, path: Path, *, with_sidecar: bool) -> None:
         sidecar = file.sidecar
-        file.left.add(file.path)
         file.had.append(os.fspath(file.path))
         self.files[:] = [each for each in self.files if each is file or each.path != path]
         file.path.rename(path)
         file.path = path
-        self._forget(path)
         if with_sidecar and sidecar.exists():
             sidecar.rename(file.sidecar)
 
@@ -812,7 +770,7 @@ class Life:
         own = self._copy_of(file, Path(f"{file.path}.old{self._clock}"), chance)
         os.truncate(file.path, 0)
         line = self._line(file.format)
-        file.line, file.whole, file.torn, file.ends, file.left = line, b"", b"", [(0, 0)], set()
+        file.line, file.whole, file.torn, file.ends = line, b"", b"", [(0, 0)]
         if chance.random() < 0.6:
             file.path.write_bytes(self._extend(file, chance, chance.randint(1, 4)))
         self._modified(file.path, chance)
@@ -829,7 +787,6 @@ class Life:
     def _copy_of(self, file: File, path: Path, chance: Random) -> File:
         (shutil.copy2 if chance.random() < 0.5 else shutil.copy)(file.path, path)
         own = File(path, file.line, file.whole, list(file.ends), file.torn, file.format)
-        self._forget(path)
         self.files.append(own)
         if file.sidecar.exists() and chance.random() < 0.5:
             shutil.copy(file.sidecar, own.sidecar)
@@ -848,14 +805,12 @@ class Life:
         # Beside it, or under a name that was sealed before.
         path = file.path.with_name(f"{file.path.name.partition('.')[0]}.sealed")
         seglake.seal(file.path, path, overwrite=True)
-        self._forget(path)
         self.files[:] = [each for each in self.files if each.path != path]
         own = File(path, file.line, path.read_bytes(), [(0, 0), (0, file.count)], format="sealed")
         self.files.append(own)
         self._modified(path, chance)
         if deletes:
             self._remove(file)
-            own.left = {*file.left, file.path}
         return f"{self._name(file)} -> {self._name(own)}{', deleted' if deletes else ''}: {own.count} records"
 
     def _seal_and_delete(self, chance: Random) -> str | None:
@@ -894,15 +849,11 @@ class Life:
 
     def _reads_only_what_was_written(self, file: File) -> bool:
         """Whether what was damaged is missed: in files without checksums it may be read, as something else."""
-        found = _facts(file.path)
+        found = facts_of(file.path, file.format)
         if file.format != "oplog":
             return {value for _, value, _ in found.records} <= set(file.values())
-        content = file.path.read_bytes()
-        file.path.write_bytes(file.whole)
-        sound = _facts(file.path, file.format)
-        file.path.write_bytes(content)
         # What a reader gets is what comes first in the file, as it was.
-        return sound.fields.startswith(found.fields.removesuffix("]"))
+        return facts_of_bytes(file.whole, file.format).fields.startswith(found.fields.removesuffix("]"))
 
     def _repair(self, chance: Random) -> str | None:
         file = self._pick(chance, lambda each: not each.is_sound())
@@ -969,7 +920,6 @@ class Life:
             at, count = chance.randint(1, file.count), file.count + chance.randrange(3)
             own.line = self._line(file.format, file.line, at, same_keys)
             own.whole, own.ends = _complete(own.line, own.format, count), [(0, 0), (0, count)]
-        self._forget(own.path)
         self.files.append(own)
         self._write(own, chance)
         self._modified(own.path, chance)
@@ -1033,25 +983,31 @@ class Life:
     def _begin(self) -> dict[str, Facts]:
         """Notes what a run may find."""
         facts = {os.fspath(file.path): facts_of(file.path, file.format) for file in self.files}
+        for file in self.files:
+            before = self._at.get(path := os.fspath(file.path))
+            if before is None or before[0] is not file:
+                self._at[path] = None
         by_source: dict[str, set[tuple[Key, bytes]]] = defaultdict(set[tuple[Key, bytes]])
         for row in self._before.records:
             by_source[row.source].add((row.key, row.value))
         latest = _latest(self._before.files)
         for path, now in facts.items():
-            names, known = self._names_of(path), dict[str, str]()
+            names, known = self.names_of(path), dict[str, str]()
             for row in filter(None, map(latest.get, names)):
                 known[row.source] = _root(row.source)
             # What was there goes on, whatever became of its first record.
             own = {root for source, root in known.items() if by_source[source] & now.content.items()}
             # A file that moved may be found again, or not. Of a run that died nobody knows whether it is certain.
-            may_be_new = not own or len(names) > 1 or self._has_died or not self.code.is_new
+            may_be_new = not own or len(names) > 1 or self._has_died
+            # Where keys are positions, what differs there is another source.
+            pairs = {pair for source in known for pair in by_source[source]}
+            keys = {key for key, _ in pairs}
+            may_be_new |= any(key in keys and (key, value) not in pairs for key, value in now.content.items())
             if may_be_new and now.identity is not None:
                 own.add(now.identity)
             # What was read before it was damaged is not looked at again if it grows.
             sound = self._sound_facts(path)
             own |= {root for source, root in known.items() if by_source[source] & sound.content.items()}
-            if not self.code.is_new:
-                own.add(path)
             if self._has_died:
                 own.update(*(self._roots[name] for name in names))
             self._roots[path] = own
@@ -1071,9 +1027,10 @@ class Life:
 
     def seen_of(self, path: str) -> list[tuple[Facts, set[str]]]:
         """What runs may have found of a file, and its sources, the last first, also under the names that it had."""
-        return [each for name in self._names_of(path) for each in reversed(self._seen[name])]
+        return [each for name in self.names_of(path) for each in reversed(self._seen[name])]
 
-    def _names_of(self, path: str) -> list[str]:
+    def names_of(self, path: str) -> list[str]:
+        """The path of a file, and those that it had."""
         return [path, *(name for file in self.files if os.fspath(file.path) == path for name in file.had)]
 
     def _run(self, _: Random) -> str:
@@ -1169,10 +1126,9 @@ class Life:
         return self._after_two(facts, failed, "side by side")
 
     def _after_two(self, facts: Mapping[str, Facts], failed: Sequence[Exception], how: str) -> str:
-        errors = [error for error in failed if not self.code.is_lock(error)]
-        if errors and not self._may_refuse(facts):
-            raise FailedError([("error", f"two runs: {_said(errors[0])}")]) from errors[0]
-        if len(failed) > 1 or errors:
+        if failed and not self._may_refuse(facts):
+            raise FailedError([("error", f"two runs: {_said(failed[0])}")]) from failed[0]
+        if failed:
             return f"{how}, refused"
         self._check(facts)
         return f"{how}, checked"
@@ -1215,6 +1171,7 @@ class Life:
         if failures:
             raise FailedError(failures)
         self._before, self._has_died = lake, False
+        self._at.update((os.fspath(file.path), (file, file.path.stat().st_ino)) for file in self.files)
 
     def end(self) -> None:
         """Runs once more, and then again, when there can be nothing new."""
@@ -1228,7 +1185,7 @@ class Life:
             return
         self._run(chance)
         self.story.append("run again  checked")
-        new = self._before.files[len(before.files) :] if False else _new_rows(before.files, self._before.files)
+        new = _new_rows(before.files, self._before.files)
         if len(self._before.records) != len(before.records) or new:
             raise FailedError([("again", f"{Path(row.path).name}: {row.status} {row.error or ''}") for row in new[:3]])
 
@@ -1254,6 +1211,16 @@ def _latest(rows: Iterable[FileRow]) -> dict[str, FileRow]:
     return {row.path: row for row in sorted(rows, key=lambda row: row.run)}
 
 
+def _joined(damage: Iterable[tuple[int, int, str, str]]) -> set[tuple[int, int, str, str]]:
+    """Joins ranges of one cause that touch, as a pass that was split has two of them."""
+    found: list[tuple[int, int, str, str]] = []
+    for start, end, kind, cause in sorted(damage):
+        if found and found[-1][1:] == (start, kind, cause):
+            start = found.pop()[0]
+        found.append((start, end, kind, cause))
+    return set(found)
+
+
 class _Check:
     """Compares the tables with what a run has found in the folder."""
 
@@ -1261,7 +1228,6 @@ class _Check:
         self._life = life
         self._lake = lake
         self._facts = facts
-        self._is_new = life.code.is_new
         self._found: list[tuple[str, str]] = []
         self._latest = _latest(lake.files)
         self._sources: dict[str, dict[Key, bytes]] = defaultdict(dict[Key, bytes])
@@ -1271,9 +1237,8 @@ class _Check:
         self._check_sources()
         for path, now in self._facts.items():
             self._check_file(path, now)
-        if self._is_new:
-            self._check_added()
-            self._check_left()
+        self._check_added()
+        self._check_left()
         return self._found
 
     def _fail(self, kind: str, found: str) -> None:
@@ -1300,7 +1265,7 @@ class _Check:
         for source in self._sources:
             by_root[_root(source)].append(source)
         for root, sources in by_root.items():
-            if len(sources) > 1 and self._is_new and root.partition(":")[0] not in BY_POSITION:
+            if len(sources) > 1 and root.partition(":")[0] not in BY_POSITION:
                 self._fail("source", f"{root}: expected one source, found {sources}")
             for number, first in enumerate(sources):
                 for second in sources[number + 1 :]:
@@ -1316,14 +1281,25 @@ class _Check:
         # Nobody can see that a file changed which has its size and time.
         candidates = [(now, self._life._roots[path])]
         candidates += [each for each in self._life.seen_of(path) if may_be_taken_for(each[0], now)]
-        file = self._life.file_at(path)
-        if row.start and file.grows:
+        ordinary, file = len(candidates), self._life.file_at(path)
+        resumed = row
+        if row.start is None and file.had:
+            # It was only renamed: its numbers are those of the row before.
+            names = set(self._life.names_of(path))
+            before = [each for each in self._lake.files if each.path in names and each.run < row.run and each.end]
+            resumed = row._replace(start=max(before, key=lambda each: each.run).start) if before else row
+        if resumed.start and file.grows:
             # What was before was read by an earlier run.
-            view = facts_of_bytes(file.content[: row.start] + file.path.read_bytes()[row.start :], file.format)
-            candidates.append((_from(view, row.start, now.size), candidates[0][1]))
+            start = resumed.start
+            view = facts_of_bytes(file.content[:start] + file.path.read_bytes()[start:], file.format)
+            candidates.append((_from(view, start, now.size), candidates[0][1]))
         failed = [
-            [(kind, found) for kind, found in self._of_file(path, row, *each) if kind not in self._life.ignored]
-            for each in candidates
+            [
+                (kind, found)
+                for kind, found in self._of_file(path, row if number < ordinary else resumed, *each)
+                if kind not in self._life.ignored
+            ]
+            for number, each in enumerate(candidates)
         ]
         for kind, found in min(failed, key=len):
             self._fail(kind, f"{name}: {found}; {row}")
@@ -1335,12 +1311,8 @@ class _Check:
             return
         if row.status == "not_a_segment" and not now.is_clear:
             return
-        if row.status in ("replaced", "renamed"):
+        if row.status == "renamed":
             yield "refused", f"of {len(now.records)} records none is taken"
-            return
-        is_copy = not self._is_new and (row.status == "copy" or row.error is not None)
-        if is_copy:
-            yield from self._of_copy(now, roots)
             return
         content, own = now.content, self._sources.get(row.source, {})
         others = [key for key, value in content.items() if own.get(key, value) != value]
@@ -1356,18 +1328,14 @@ class _Check:
             yield "unnamed", f"expected a conflict: {others[0]} has other content in {row.source}"
         elif missing:
             yield "lost", f"{len(missing)} of {len(content)} records, as {missing[0]}"
-        if now.identity is not None and content and _root(row.source) not in roots:
+        # Another file of the same run may have added what its records are known by.
+        known = {_root(each.source) for each in self._lake.files if each.path == path and each.run < row.run}
+        is_known = _root(row.source) in roots or (row.added == 0 and _root(row.source) in known)
+        if now.identity is not None and content and not is_known:
             yield "source", f"expected one of {roots}"
-        if self._is_new and not content and row.source and row.source not in self._sources:
+        if not content and row.source and row.source not in self._sources:
             yield "nameless", "expected no source, as it has no record"
         yield from self._numbers(path, row, now)
-
-    def _of_copy(self, now: Facts, roots: set[str]) -> Generator[tuple[str, str]]:
-        content = now.content
-        sources = [own for source, own in self._sources.items() if _root(source) in roots]
-        if content and not any(all(own.get(key) == value for key, value in content.items()) for own in sources):
-            missing = min((sum(own.get(key) != value for key, value in content.items()) for own in sources), default=0)
-            yield "lost", f"{missing} of {len(content)} records of a copy"
 
     def _numbers(self, path: str, row: FileRow, now: Facts) -> Generator[tuple[str, str]]:
         """The row is of a whole reading of what is there, or of one of what was new and the row before it."""
@@ -1381,9 +1349,6 @@ class _Check:
         ):
             # What is damaged in what was read before is not looked at.
             statuses |= {"pending" if now.pending or not now.records else "sound"}
-        if not self._is_new:
-            statuses |= {"sound"} if "pending" in statuses else set[str]()
-            counts.add(len(self._sources.get(row.source, {})))
         if row.status not in statuses:
             is_empty = row.status == "sound" and not now.records
             yield "nameless" if is_empty else "untrue", f"expected {' or '.join(sorted(statuses))}, found {row.status}"
@@ -1396,9 +1361,10 @@ class _Check:
         if row.pending != now.pending:
             yield "untrue", f"expected {now.pending} bytes pending, found {row.pending}"
         if row.start == 0 and row.status == "damaged" and len(now.damage) < 1000:
-            listed = {tuple(each[2:]) for each in self._lake.damage if (each.run, each.path) == (row.run, path)}
-            if listed != set(now.damage):
-                yield "damage", f"expected {sorted(now.damage)[:3]}, found {sorted(listed)[:3]}"
+            listed = _joined(each[2:] for each in self._lake.damage if (each.run, each.path) == (row.run, path))
+            if listed != _joined(now.damage):
+                missing, more = _joined(now.damage) - listed, listed - _joined(now.damage)
+                yield "damage", f"missing {sorted(missing)[:3]}, and {sorted(more)[:3]} too many"
 
     def _check_added(self) -> None:
         added, rows = Counter[str](), Counter(row.source for row in self._lake.records)
@@ -1409,14 +1375,17 @@ class _Check:
                 self._fail("added", f"{source}: {added[source]} were added, {rows[source]} are there")
 
     def _check_left(self) -> None:
-        for file in self._life.files:
-            for path in file.left:
-                row = self._latest.get(os.fspath(path))
-                if row is not None and row.status != "renamed" and not path.exists():
-                    self._fail("ghost", f"{path.name}: it is at {file.path.name} now; {row}")
+        """Where a file was that is elsewhere now, its row says so."""
+        for path, found in self._life._at.items():
+            row = self._latest.get(path)
+            if found is None or row is None or row.status == "renamed" or os.path.lexists(path):
+                continue
+            file, inode = found
+            if file in self._life.files and file.path.stat().st_ino == inode:
+                self._fail("ghost", f"{Path(path).name}: it is at {file.path.name} now; {row}")
 
 
-# Lives -----------------------------------------------------------------------------------------------------------------  # noqa: E501
+# Lives
 
 _WEIGHTS: Final = {
     **{"new": 6, "grow": 12, "rotate": 2, "copytruncate": 2, "rename": 3, "copy": 3, "seal": 2, "seal_and_delete": 2},
@@ -1438,7 +1407,7 @@ def live(
     steps: Sequence[Step], table: str, folder: Path, ignored: frozenset[str] = frozenset()
 ) -> tuple[FailedError | None, list[str]]:
     """Lives a life; returns what failed, and what happened."""
-    life = Life(code(), table, folder, ignored)
+    life = Life(Code(), table, folder, ignored)
     step: Step | None = None
     try:
         for step in steps:
