@@ -43,7 +43,9 @@ def log(folder: Path, records: int = 40) -> bytearray:
     path = folder / "sound.active"
     with library.create(path, format="active") as writer:
         for number in range(records):
-            writer.write(type="note", value=bytes((number * 37 + place * 11) % 256 for place in range(97)))
+            value = bytes((number * 37 + place * 11) % 256 for place in range(97))
+            # One that the time makes may look like something else once its bytes are swapped.
+            writer.write(uuid=UUID(f"1eebfcba-d310-6000-8000-{number:012x}"), type="note", value=value)
     return bytearray(path.read_bytes())
 
 
