@@ -301,3 +301,12 @@ def test_a_run_fails_for_what_is_new(folder: Folder) -> None:
     assert [main(run), main([*run, "--fail-on", "all"])] == [0, 1]
     flip(folder.logs / "a.active", written[9].end - 9)
     assert [main(run), main(run)] == [1, 0]
+
+
+def test_a_run_that_learns_a_time_alone_has_nothing_to_say(folder: Folder) -> None:
+    path = folder.logs / "a.active"
+    write_segment(path, 5)
+    # Modified a moment ago: it may change without getting another time.
+    assert seglake.ingest(folder.logs, folder.lake).run_id is not None
+    folder.settle()
+    assert folder.run().run_id is None

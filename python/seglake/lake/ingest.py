@@ -304,10 +304,11 @@ class _Run:
             rows = [row for row in rows if row.state.path not in gone]
             self._refuse_wrong_key(rows)
             entry = self._entry(rows, data)
-            result = _result(self._id, self._place, rows, gone)
+            # One without rows tells the next run of a time alone.
+            result = _result(self._id if data else None, self._place, rows, gone)
             if entry is None:
                 self._discard(data)
-                return replace(result, run_id=None)
+                return result
         except BaseException:
             self._discard(data)
             raise
@@ -519,7 +520,7 @@ def _row(row: FileRow, run: str) -> dict[str, Any]:
     }
 
 
-def _result(run: str, place: Place, rows: Sequence[FileRow], gone: Mapping[str, str]) -> IngestResult:
+def _result(run: str | None, place: Place, rows: Sequence[FileRow], gone: Mapping[str, str]) -> IngestResult:
     damage: dict[str, DamageTotal] = {}
     statuses: dict[FileStatus, int] = no_files()
     known = [row for row in rows if row.state.status not in INGESTED and not row.has_row]
