@@ -321,6 +321,8 @@ class Soak:
             left = self.seconds - (time.monotonic() - began)
             if left <= 0:
                 break
+        # The last writer may have been killed: this takes in what it wrote behind its mark, so that the tails give it.
+        SegmentLog(path).close()
 
     def write(self, round: int, life: float, is_killed: bool) -> None:
         """Let a process write for so many seconds."""
