@@ -44,7 +44,8 @@ class LongLineError(RefusedError):
 class _Signals:
     """Notes the first SIGINT, SIGTERM or SIGHUP instead of ending. A second one does what it always does.
 
-    `received` is its number, 0 before. `descriptor` can be read from then on, to wait for it.
+    `received` is its number, 0 before. `descriptor` can be read from then on, to wait for it: the interpreter writes to
+    it when the signal comes, which may be after its last look at signals and before a wait.
     """
 
     def __init__(self) -> None:
@@ -57,6 +58,8 @@ class _Signals:
         if sys.platform == "win32" or threading.current_thread() is not threading.main_thread():
             return self
         self.descriptor, self._wake = os.pipe()
+        os.set_blocking(self._wake, False)
+        self._wake_before = signal.set_wakeup_fd(self._wake)
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
             # One that is ignored stays so: nohup, and what a shell runs in the background.
             if signal.getsignal(number) not in (signal.SIG_IGN, None):
@@ -66,13 +69,13 @@ class _Signals:
     def __exit__(self, *_: object) -> None:
         self._restore()
         if self.descriptor is not None:
+            signal.set_wakeup_fd(self._wake_before)
             os.close(self.descriptor)
             os.close(self._wake)
 
     def _note(self, number: int, _frame: FrameType | None) -> None:
         self._restore()
         self.received = number
-        os.write(self._wake, b"\0")
 
     def _restore(self) -> None:
         while self._before:
