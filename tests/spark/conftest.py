@@ -19,8 +19,8 @@ from cli_process import Argument, Finished
 from pyspark.sql import SparkSession
 from xdist.scheduler import LoadFileScheduling
 
+from java import java_home
 from seglake.cli import main
-from seglake.spark.java import ensure_java
 from seglake.spark.session import session
 
 HERE: Final = PurePath("tests/spark")
@@ -88,13 +88,13 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 @pytest.fixture(scope="session", autouse=True)
 def _spark_home(tmp_path_factory: pytest.TempPathFactory) -> None:
-    """Gives a home to Sparks that tests start themselves."""
+    """Gives a home and a Java to the session and to Sparks that tests start themselves."""
+    os.environ["JAVA_HOME"] = str(java_home())
     os.environ["SPARK_HOME"] = str(clusters.home(tmp_path_factory.mktemp("home")))
 
 
 @pytest.fixture(scope="session")
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
-    ensure_java()
     folder = tmp_path_factory.mktemp("spark")
     settings = {
         "spark.app.name": "seglake tests",

@@ -23,7 +23,6 @@ from samples import SAMPLES, autobase
 from segments import flip, write_segment
 
 import seglake
-from seglake.spark.java import ensure_java
 
 pytestmark = [pytest.mark.spark, pytest.mark.more]
 
@@ -144,7 +143,6 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @contextmanager
 def running(kind: str, folder: Path, python: Path) -> Generator[dict[str, str]]:
     """Starts a cluster, and gives the environment in which a script finds it."""
-    ensure_java()
     settings = {
         "spark.ui.enabled": "false",
         "spark.log.level": "ERROR",

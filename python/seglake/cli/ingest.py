@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, Any, TextIO
 import click
 
 from . import options
-from .failure import Trouble, describe, say
+from .failure import describe, say
 from .following import LONGEST_PAUSE_S, followed
 from .option_names import with_options
-from .render import count, json_text, printable, printable_lines, table
+from .render import count, json_text, printable, table
 from .report import meaning, refusal
 from .terminal import console, is_terminal
 
@@ -237,11 +237,9 @@ def _with_spark(
     """Run the ingest in one session of Spark.
 
     Raises:
-        Trouble: Java is missing, or Spark failed.
         SeglakeError: the ingest cannot start or had to stop.
     """
     from seglake.spark import ingest
-    from seglake.spark.java import JavaNotFoundError
     from seglake.spark.session import session
 
     with ExitStack() as stack:
@@ -254,10 +252,7 @@ def _with_spark(
             with _progress(sys.stderr, "starting Spark") as advance:
                 return ingest(sources, destination, spark=spark, **given, progress=advance)
 
-        try:
-            return _repeated(run, output, follow=follow)
-        except JavaNotFoundError as error:
-            raise Trouble(printable_lines(str(error))) from error
+        return _repeated(run, output, follow=follow)
 
 
 @contextmanager

@@ -86,8 +86,7 @@ def ingest(
     Raises:
         IngestError: it could not start, or had to stop; nothing of it is visible then, unless the message says so.
             Among the reasons: a source is missing, `dst` is below a source, its tables have other columns, an argument
-            does not concern `format`, the key is wrong for every segment, the job failed.
-        seglake.spark.java.JavaNotFoundError: there is no Java that Spark can use.
+            does not concern `format`, the key is wrong for every segment, Java cannot be started, the job failed.
         ValueError: a number of bytes is not positive.
         OSError: `dst` cannot be written to.
     """

@@ -8,7 +8,7 @@ from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from .java import ensure_java
+from seglake.lake.result import IngestError
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -27,8 +27,9 @@ def session(master: str, conf: Mapping[str, str]) -> Generator["SparkSession"]:
         conf: further settings; they go before the ones made here. Not for an active session.
 
     Raises:
-        seglake.spark.java.JavaNotFoundError: there is no Java that Spark can use.
+        IngestError: Java cannot be started.
     """
+    from pyspark.errors import PySparkRuntimeError
     from pyspark.sql import SparkSession
 
     active = SparkSession.getActiveSession()
@@ -39,14 +40,22 @@ def session(master: str, conf: Mapping[str, str]) -> Generator["SparkSession"]:
     if master.startswith("sc://"):
         builder = builder.remote(master)
     else:
-        ensure_java()
         # The executors' Python has to have what this one has; on this machine it can be this very one.
         os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
         builder = builder.master(master)
     with _settings(master, conf) as settings:
         for name, value in settings.items():
             builder = builder.config(name, value)
-        made = builder.getOrCreate()
+        try:
+            made = builder.getOrCreate()
+        except PySparkRuntimeError as error:
+            if error.getCondition() != "JAVA_GATEWAY_EXITED":
+                raise
+            home = os.environ.get("JAVA_HOME", "not set")
+            raise IngestError(
+                f"Spark cannot start Java: {error} Spark 4 needs Java 17 or newer, and JAVA_HOME names its folder: "
+                f"now it is {home}"
+            ) from error
         try:
             yield made
         finally:
