@@ -14,8 +14,10 @@ use crate::source::FileSource;
 use crate::verbs::repaired_name;
 use crate::walk::Options;
 
-/// How often a folder is listed before a gap is believed.
+/// How often a folder is listed before a gap is believed: each time it has to be the same one.
 const LISTINGS: usize = 10;
+/// How often it is listed at most while it changes all the time.
+const MOST_LISTINGS: usize = 1000;
 /// So many files are listed by one call of the system, also on file systems of the network: at one moment, then.
 const LISTED_AT_ONCE: usize = 32;
 /// How the names end of files that say why a segment is frozen.
@@ -73,14 +75,23 @@ impl Listing {
     /// [`Error::Io`]; [`Error::Format`] for a folder of other files, a segment that is missing, a place that is taken twice, and first
     /// UUIDs that do not ascend.
     pub(super) fn read(disk: &DiskRef, folder: &Path, reached: u64) -> Result<Self> {
-        let mut first = None;
-        for _ in 0..LISTINGS {
+        let (mut first, mut whole) = (None, 0);
+        let (mut wrong, mut alike) = (String::new(), 0);
+        for _ in 0..MOST_LISTINGS {
             let listing = Self::once(disk, folder)?;
-            if listing.check(folder, reached).is_err() {
+            if let Err(error) = listing.check(folder, reached) {
+                let found = error.to_string();
+                alike = if found == wrong { alike + 1 } else { 0 };
+                wrong = found;
+                if alike == LISTINGS {
+                    return Err(error);
+                }
                 continue;
             }
             // That the first segment is missing shows in nothing else than another listing.
-            if listing.files <= LISTED_AT_ONCE || first == Some(listing.first()) {
+            whole += 1;
+            let is_first = first == Some(listing.first());
+            if listing.files <= LISTED_AT_ONCE || is_first || whole == LISTINGS {
                 return Ok(listing);
             }
             first = Some(listing.first());
