@@ -239,7 +239,8 @@ def verify_all(path: Path) -> int:
     """Verify all segments of a log. Returns how many there were."""
     segments, _ = list_log(path)
     for segment in segments:
-        with contextlib.suppress(seglake.SegmentGoneError):
+        # One in which a writer died before its first record is removed by the next, and is no segment that was.
+        with contextlib.suppress(seglake.SegmentGoneError, FileNotFoundError):
             report = seglake.verify(segment, threads=2)
             assert report.ok, f"{segment.path}: {report.damage}"
     return len(segments)
