@@ -209,6 +209,7 @@ lint: $(VENV)/.extension ## Run the linters and type checks alone
 	$(BIN)/python scripts/stub_docs.py
 	$(BIN)/ruff check $(CHECKED_PYTHON)
 	$(BIN)/ruff format --check $(CHECKED_PYTHON)
+	$(BIN)/lint-imports
 	$(BIN)/pyright
 	$(BIN)/python -m mypy.stubtest seglake._native --mypy-config-file pyproject.toml
 	$(BIN)/check-jsonschema --builtin-schema vendor.github-workflows .github/workflows/*.yml

@@ -18,7 +18,6 @@ from ._errors import (
     UnreadWarning,
     WrongKeyError,
 )
-from ._export import Exported, export
 from ._native import (
     Batch,
     Batches,
@@ -58,8 +57,6 @@ from ._native import (
     verify,
     verify_parity,
 )
-from ._scan import Damaged, PassedOver, Scan, ScannedFile, scan
-from ._scrub import Scrubbed, scrub
 from ._types import (
     Block,
     Column,
@@ -80,6 +77,9 @@ from ._types import (
 )
 from .lake import ingest
 from .lake.result import DamageTotal, FileError, IngestError, IngestProgress, IngestResult
+from .parity.scrub import Scrubbed, scrub
+from .read.scan import Damaged, PassedOver, Scan, ScannedFile, scan
+from .write.export import Exported, export
 
 __all__ = [
     "Batch",

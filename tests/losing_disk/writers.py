@@ -26,8 +26,8 @@ from seglake.cli import main as command
 from seglake.lake import log as lake_log
 from seglake.lake.ingest import apply
 from seglake.lake.log import CommitLog
-from seglake.lake.place import LocalPlace
 from seglake.lake.tables import tables_of
+from seglake.tracking.place import LocalPlace
 from tests.log_kills import ACKNOWLEDGED, VALUE, Oracle, append
 
 from .journal import TOLD, State

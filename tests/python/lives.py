@@ -527,7 +527,7 @@ class Calls:
     @contextmanager
     def watching(self) -> Generator[Calls]:
         """Has them counted while the block runs."""
-        from seglake._publish import durable
+        from seglake.write import durable
 
         shown = sys.unraisablehook
 

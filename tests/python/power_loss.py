@@ -18,7 +18,7 @@ from typing import Any, Final
 
 import pytest
 
-from seglake._publish import durable
+from seglake.write import durable
 
 __all__ = ["Disk", "State", "lay_out"]
 

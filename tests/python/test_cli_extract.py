@@ -167,11 +167,11 @@ def failing(number: int, *expected: str) -> Callable[..., NoReturn]:
 @pytest.mark.parametrize(
     ("broken", "said"),
     [
-        ("seglake._publish.new_file._staged", "No space left on device"),
-        ("seglake._publish.durable.sync_file", "No space left on device"),
-        ("seglake._publish.durable.rename", "No space left on device"),
+        ("seglake.write.new_file._staged", "No space left on device"),
+        ("seglake.write.durable.sync_file", "No space left on device"),
+        ("seglake.write.durable.rename", "No space left on device"),
         (
-            "seglake._publish.durable.sync_folder",
+            "seglake.write.durable.sync_folder",
             "the new file is complete and in its place, but a loss of power may undo that: its folder cannot be "
             "synced: No space left on device",
         ),

@@ -19,8 +19,8 @@ import seglake
 from seglake import IngestError, IngestResult
 from seglake.cli.following import followed
 from seglake.cli.ingest import _Output  # pyright: ignore[reportPrivateUsage]
-from seglake.lake.place import LocalPlace
 from seglake.lake.result import can_pass
+from seglake.tracking.place import LocalPlace
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="the ingest runs on Linux and macOS")
 

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from seglake._publish import durable
 from seglake.cli import main
+from seglake.write import durable
 
 if sys.platform == "win32":
     pytest.skip("folders are not synced there", allow_module_level=True)

@@ -95,7 +95,7 @@ def interrupted_at(module: str, folder: Path, *command: str) -> subprocess.Compl
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="no process sends itself Ctrl-C there")
-@pytest.mark.parametrize("module", ["seglake._native", "seglake._export", "seglake.cli.application", "click"])
+@pytest.mark.parametrize("module", ["seglake._native", "seglake.write.export", "seglake.cli.application", "click"])
 @pytest.mark.parametrize("start", ["module", "script"])
 def test_an_interrupt_while_it_starts_ends_it_without_a_traceback(start: str, module: str, tmp_path: Path) -> None:
     script = tmp_path / "seglake"

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 import seglake
-from seglake import _by_sidecar
 from seglake.cli import main
+from seglake.parity import by_sidecar as _by_sidecar
 
 
 @pytest.fixture

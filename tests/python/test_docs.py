@@ -13,7 +13,7 @@ import pytest
 from documents import DOCUMENTS, ROOT, Block, anchors, blocks, links, table
 
 import seglake
-from seglake._filters import FILTER_OPTIONS, conditions
+from seglake.read.filters import FILTER_OPTIONS, conditions
 
 README = ROOT / "README.md"
 VECTORS = ROOT / "tests" / "vectors"

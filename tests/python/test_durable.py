@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from seglake._publish import durable
+from seglake.write import durable
 
 
 @pytest.mark.parametrize("call", [durable.rename, durable.rename_new])

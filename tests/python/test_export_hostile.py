@@ -71,7 +71,7 @@ class _Full(io.RawIOBase):
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_disk_that_is_full(logs: Path, tmp_path: Path, kind: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    from seglake._publish import new_file
+    from seglake.write import new_file
 
     random = os.urandom(1 << 20)
     write(logs / "large.active", 3, value=random)
@@ -296,7 +296,7 @@ def test_another_key_for_one_of_many(logs: Path, tmp_path: Path) -> None:
 
 
 def test_a_file_that_cannot_be_read(logs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from seglake import _scan
+    from seglake.read import scan as _scan
 
     opened = _scan.open
 

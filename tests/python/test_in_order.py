@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from seglake._in_order import in_order
+from seglake.read.in_order import in_order
 
 THREADS = 3
 
@@ -121,7 +121,7 @@ def test_an_interruption_ends_the_threads(tmp_path: Path) -> None:
     script = tmp_path / "work.py"
     script.write_text(
         "import threading, time\n"
-        "from seglake._in_order import in_order\n"
+        "from seglake.read.in_order import in_order\n"
         "def slowly(thing):\n"
         "    for number in range(10_000):\n"
         "        time.sleep(0.01)\n"

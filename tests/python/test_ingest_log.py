@@ -21,8 +21,8 @@ import seglake
 from seglake import IngestError
 from seglake.lake.compact import compact
 from seglake.lake.log import CommitLog, Entry, FileState
-from seglake.lake.place import LocalPlace
 from seglake.lake.task import TaskRunner
+from seglake.tracking.place import LocalPlace
 
 if sys.platform == "win32":
     pytest.skip("the ingest runs on Linux and macOS", allow_module_level=True)
@@ -146,10 +146,10 @@ import os, signal, sys
 from pathlib import Path
 import seglake
 from dying import print_deaths
-from seglake._publish import durable
+from seglake.write import durable
 from seglake.lake import delta, iceberg, tables
 from seglake.lake.compact import compact
-from seglake.lake.place import LocalPlace
+from seglake.tracking.place import LocalPlace
 root, kind, is_compacted = Path(sys.argv[1]), sys.argv[2], sys.argv[3] == "compact"
 owners = {
     durable: ("rename", "rename_new"),

@@ -17,7 +17,7 @@ from segments import write_segment
 import seglake
 from seglake import IngestError
 from seglake.lake.log import CommitLog, Entry
-from seglake.lake.place import StorePlace
+from seglake.tracking.place import StorePlace
 
 if sys.platform == "win32":
     pytest.skip("the ingest runs on Linux and macOS", allow_module_level=True)

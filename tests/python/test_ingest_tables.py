@@ -191,8 +191,8 @@ from deltalake import DeltaTable
 from pyiceberg.catalog.sql import SqlCatalog
 from pyiceberg.table import Table
 import seglake
-from seglake._publish import durable
-from seglake.lake.place import LocalPlace
+from seglake.write import durable
+from seglake.tracking.place import LocalPlace
 
 import seglake.lake.tables, seglake.lake.engine
 

@@ -17,10 +17,10 @@ from seglake.lake import read as read_module
 from seglake.lake.log import DataFile, FileState
 from seglake.lake.options import IngestOptions
 from seglake.lake.parquet import DAMAGE_SCHEMA, NULL_DATE, DamageWriter, DateWriter, RollingWriter, Target
-from seglake.lake.place import LocalPlace
 from seglake.lake.plan import FileGroup, PlannedFile
 from seglake.lake.progress import Progress
 from seglake.lake.task import TaskOutcome, TaskRunner
+from seglake.tracking.place import LocalPlace
 
 
 def identity(path: Path) -> str | None:

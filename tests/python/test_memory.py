@@ -86,7 +86,7 @@ MANY = {
 PRELUDE = """
 import io, sys, time
 import polars, pyarrow, pyarrow.ipc
-import seglake, seglake._export, seglake.stores, seglake._polars
+import seglake, seglake.write.export, seglake.stores, seglake.read.polars
 
 class Nowhere(io.RawIOBase):
     def writable(self):

@@ -18,7 +18,7 @@ from cli_process import here
 from cli_samples import sample
 
 import seglake
-from seglake._publish.new_file import new_file
+from seglake.write.new_file import new_file
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="permissions and links are of another kind there")
 

@@ -12,7 +12,7 @@ from cli_process import here
 from cli_samples import EXTENSIONS, RECORDS, damage, fields, sample
 
 import seglake
-from seglake._by_sidecar import listed_size
+from seglake.parity.by_sidecar import listed_size
 
 
 def flip(path: Path, *places: int) -> None:

@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 from dying import deadly, in_a_process
 
-from seglake._publish import durable
 from seglake._publish.manifest import MANIFEST, Manifest, left_over
 from seglake._publish.store import LocalStore
+from seglake.write import durable
 
 PUBLISHER = "p-1"
 PLACE = [("a", f"deep/{PUBLISHER}-a"), ("b", f"{PUBLISHER}-b")]

@@ -13,7 +13,7 @@ from golden import Case, every
 
 import seglake
 from seglake import Report
-from seglake._by_sidecar import is_sound, verified
+from seglake.parity.by_sidecar import is_sound, verified
 
 _EXTENSIONS = {"chunked": "chunks"}
 

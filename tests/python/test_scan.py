@@ -18,8 +18,8 @@ from fsspec.implementations.memory import MemoryFileSystem  # pyright: ignore[re
 from pyarrow.fs import LocalFileSystem, SubTreeFileSystem
 
 import seglake
-from seglake._in_order import in_order
-from seglake._polars import conditions
+from seglake.read.in_order import in_order
+from seglake.read.polars import conditions
 
 ROWS = 200
 FILES = 6
@@ -34,7 +34,7 @@ def write(path: Path, first: int, rows: int = ROWS) -> None:
 
 @pytest.fixture(autouse=True)
 def small_files_by_several_threads(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("seglake._scan.SMALL_BYTES", 0)
+    monkeypatch.setattr("seglake.read.scan.SMALL_BYTES", 0)
 
 
 @pytest.fixture
@@ -204,7 +204,7 @@ def test_every_format_as_one_by_one(vectors: Path, format: str) -> None:
 
 
 def test_large_files_are_read_by_all_threads(logs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("seglake._scan._LARGE_BYTES", (logs / "0.chunks").stat().st_size - 1)
+    monkeypatch.setattr("seglake.read.scan._LARGE_BYTES", (logs / "0.chunks").stat().st_size - 1)
     assert seglake.scan(logs, threads=3).count() == FILES * ROWS
     assert seglake.scan(logs, threads=3).to_table() == seglake.scan(logs, threads=1).to_table()
 
@@ -217,9 +217,9 @@ def test_small_files_are_read_by_one_thread(logs: Path, monkeypatch: pytest.Monk
         used.append(threads)
         return in_order(things, results, threads)
 
-    monkeypatch.setattr("seglake._scan.in_order", counted)
+    monkeypatch.setattr("seglake.read.scan.in_order", counted)
     assert seglake.scan(logs, threads=3).to_table() == whole
-    monkeypatch.setattr("seglake._scan.SMALL_BYTES", 1 << 20)
+    monkeypatch.setattr("seglake.read.scan.SMALL_BYTES", 1 << 20)
     assert seglake.scan(logs, threads=3).to_table() == whole
     assert seglake.scan("logs", threads=3, filesystem=SubTreeFileSystem(str(logs.parent), LocalFileSystem())).count()
     assert used == [3, 1, 3]

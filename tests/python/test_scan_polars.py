@@ -16,8 +16,8 @@ import polars as pl
 import pytest
 
 import seglake
-from seglake._polars import conditions
-from seglake._scan import Scan
+from seglake.read.polars import conditions
+from seglake.read.scan import Scan
 
 START = datetime(2024, 1, 10, tzinfo=UTC)
 MIDDLE = START + timedelta(seconds=70)

@@ -347,7 +347,7 @@ def test_a_killed_pass_loses_no_file(folder: Path, tmp_path: Path) -> None:
     state = tmp_path / "state"
     code = (
         "import sys, seglake\n"
-        "from seglake import _scrub\n"
+        "from seglake.parity import scrub as _scrub\n"
         "_scrub._NOTE_SECONDS = 0\n"
         f"folder, state = {os.fspath(folder)!r}, {os.fspath(state)!r}\n"
         "for found in seglake.scrub(folder, dialect='autobase', state=state, rate=2000):\n"
@@ -373,7 +373,7 @@ def test_the_rate_is_kept(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None
 
     # Only of this module: other threads of the process sleep, too.
     clock = SimpleNamespace(monotonic=lambda: now[0], sleep=sleep)
-    monkeypatch.setattr("seglake._scrub.time", clock)
+    monkeypatch.setattr("seglake.parity.scrub.time", clock)
     size = sum(each.report.nbytes for each in scrub(folder, dialect="autobase") if each.report is not None)
     assert now[0] == 0
     list(scrub(folder, dialect="autobase", rate=1000))

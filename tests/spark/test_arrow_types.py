@@ -11,7 +11,7 @@ from pyspark.sql.pandas import types as private
 from pyspark.sql.types import DateType, StructType
 
 import seglake
-from seglake._formats import FormatOptions, native_schema
+from seglake.read.formats import FormatOptions, native_schema
 from seglake.spark.arrow_types import arrow_schema, spark_schema, spark_type
 from seglake.spark.formats import contains_uint64
 from seglake.spark.functions import ERROR_TYPE

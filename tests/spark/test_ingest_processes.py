@@ -41,7 +41,7 @@ seglake.spark.ingest(sys.argv[1], sys.argv[2], master="local[2]", progress=progr
 KILLED_WHILE_RENAMING = """
 import os, signal, sys
 import seglake.spark
-from seglake._publish import durable
+from seglake.write import durable
 rename, calls = durable.rename, 0
 def deadly(*arguments):
     global calls

@@ -11,10 +11,10 @@ from samples import SAMPLES
 from test_spark_write_task import Write, records
 
 import seglake
-from seglake._publish import durable
 from seglake._publish.store import LOCAL
 from seglake.spark.option_table import camel_case
 from seglake.spark.write.job import Job, PartFile
+from seglake.write import durable
 
 OLD = ["old-1.chunks", "old-1.index", "old-2.active"]
 

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from seglake._tasks import pack, task_bytes
 from seglake.stores import FileFilter, FileListing, SegmentFile, find_files
+from seglake.tracking.tasks import pack, task_bytes
 
 RECURSIVE = FileFilter(recursive=True)
 

@@ -17,12 +17,12 @@ from seglake import SegmentLog
 from seglake.lake.log import State
 from seglake.lake.options import IngestOptions
 from seglake.lake.parquet import staged_name
-from seglake.lake.place import LocalPlace
 from seglake.lake.plan import plan_files
 from seglake.lake.progress import Progress
 from seglake.lake.task import TaskRunner
 from seglake.spark.source import SegmentDataSource
 from seglake.stores import FileFilter, find_files
+from seglake.tracking.place import LocalPlace
 
 pytestmark = pytest.mark.spark
 

@@ -11,10 +11,10 @@ from dying import deadly, in_a_process
 from samples import SAMPLES
 from segments import write_segment
 
-from seglake._publish import durable
 from seglake._publish.store import LOCAL
 from seglake.spark.write.job import Existing, Job, PartFile
 from seglake.spark.write.options import extensions
+from seglake.write import durable
 
 STEPS = ("write_durably", "place", "remove", "sync_names", "remove_tree")
 OLD = ["old-1.chunks", "old-1.index", "old-2.active"]

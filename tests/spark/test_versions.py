@@ -8,13 +8,13 @@ import pytest
 from pyspark.sql.types import BinaryType, StringType, StructField, StructType
 
 import seglake
-from seglake._formats import FormatOptions, native_schema
 from seglake.lake.options import IngestOptions
-from seglake.lake.place import LocalPlace
 from seglake.lake.task import TaskRunner
+from seglake.read.formats import FormatOptions, native_schema
 from seglake.spark.functions import MessageDecoder
 from seglake.spark.ingest_job import SentRunner
 from seglake.spark.source import SegmentDataSource
+from seglake.tracking.place import LocalPlace
 
 OPTIONS = IngestOptions.of(target_file_bytes=1 << 20, parity=None)
 

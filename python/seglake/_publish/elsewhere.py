@@ -18,8 +18,7 @@ from seglake.stores import Entry, RemoteFile, Store
 from seglake.stores.arrow_store import ArrowStore
 from seglake.stores.fsspec_store import FsspecStore
 from seglake.stores.object_store import ObjectStore
-
-from .new_file import prefix_of
+from seglake.write.new_file import prefix_of
 
 __all__ = ["Target", "new_object", "target_of"]
 

@@ -12,8 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Protocol, cast
 
 from seglake._text import printable_path
-
-from . import durable
+from seglake.write import durable
 
 if TYPE_CHECKING:
     from seglake.stores import RemoteFile

@@ -14,7 +14,7 @@ import click
 
 from seglake import DamageError
 from seglake import _values as values
-from seglake._filters import conditions
+from seglake.read.filters import conditions
 
 from . import folders, options
 from .failure import Status, Trouble, report_status, say

@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from seglake._publish.new_file import new_file
+from seglake.write.new_file import new_file
 
 from . import options
 from .failure import Status, Trouble, telling_of_existing

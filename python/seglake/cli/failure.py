@@ -147,7 +147,7 @@ def exit_status(error: BaseException) -> int:
 
 def report_status(report: Report) -> int:
     """The exit status that a report of a whole file deserves, by the same rule."""
-    from seglake._by_sidecar import is_sound
+    from seglake.parity.by_sidecar import is_sound
 
     if is_sound(report):
         return Status.SOUND

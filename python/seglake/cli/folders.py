@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 import click
 
 from seglake import SeglakeError
-from seglake._in_order import SMALL_BYTES, in_order
 from seglake._values import is_uri
+from seglake.read.in_order import SMALL_BYTES, in_order
 from seglake.stores.patterns import without_kept
 
 from .failure import Status, Trouble, describe, is_about_one_file, say, tell

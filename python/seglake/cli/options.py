@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar, get_args
 import click
 
 from seglake import _values as values
-from seglake._filters import FILTER_OPTIONS, MOST_OFFSET, MOST_PARTITION, conditions
 from seglake._types import ProfileName
+from seglake.read.filters import FILTER_OPTIONS, MOST_OFFSET, MOST_PARTITION, conditions
 
 from . import failure
 from .render import column_kinds, printable
 
 if TYPE_CHECKING:
-    from seglake._filters import Condition
+    from seglake.read.filters import Condition
 
     from .inputs import Input
 

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import click
 
 from seglake import ParityReport
-from seglake._by_sidecar import RAW
+from seglake.parity.by_sidecar import RAW
 
 from .render import exact_size, json_text, printable
 from .report import parity_in_words, parity_ranges

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import click
 
-from seglake._by_sidecar import NotASegmentError, verified
 from seglake._types import ParityReport
 from seglake._values import is_uri
+from seglake.parity.by_sidecar import NotASegmentError, verified
 
 from . import folders, options
 from .failure import Status, describe, report_status, tell

@@ -9,11 +9,12 @@ from typing import Any, cast
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from seglake.tracking.place import LocalPlace, place_of
+
 from .ingest import apply
 from .log import CommitLog, DataFile, Entry, State, new_run_id
 from .options import TARGET_FILE_BYTES
 from .parquet import RollingWriter, Target
-from .place import LocalPlace, place_of
 from .result import IngestError
 from .tables import tables_of
 
@@ -37,7 +38,10 @@ def compact(lake: str | os.PathLike[str], target_file_bytes: int = TARGET_FILE_B
         IngestError: it is no lake of plain Parquet, or another compaction came first.
         OSError: it cannot be read or written.
     """
-    place = place_of(os.fspath(lake))
+    try:
+        place = place_of(os.fspath(lake))
+    except ValueError as error:
+        raise IngestError(str(error)) from None
     log = CommitLog(place)
     state = log.load()
     if not isinstance(place, LocalPlace) or state.table_format != "parquet":

@@ -12,18 +12,18 @@ from typing import Any, Final, get_args
 import pyarrow as pa
 
 import seglake
-from seglake._by_sidecar import covered, listed_size
-from seglake._tasks import pack, task_bytes
 from seglake._text import error_text, path_text, printable_path
 from seglake._types import DialectName
+from seglake.parity.by_sidecar import covered, listed_size
 from seglake.stores import FileFilter, FileListing, SegmentFile, Stores, find_files
+from seglake.tracking.place import LocalPlace, Place, place_of
+from seglake.tracking.tasks import pack, task_bytes
 
 from .engine import Engine, StartEngine
 from .log import CommitLog, DataFile, Entry, FileState, State, Sums, new_run_id
 from .options import IngestOptions
 from .parquet import DAMAGE_SCHEMA, FILES_SCHEMA, RUNS_SCHEMA, Target, records_folder, records_schema
 from .parquet import write_rows as write_table
-from .place import LocalPlace, Place, place_of
 from .plan import Plan, is_gone, moved_away, plan_files
 from .progress import Progress
 from .read import FileRow
@@ -83,7 +83,11 @@ class Ingest:
         progress: Callable[[IngestProgress], object] | None,
     ) -> Ingest:
         """Makes it of what callers give."""
-        return cls(sources, place_of(os.fspath(lake), options.storage_options), options, progress)
+        try:
+            place = place_of(os.fspath(lake), options.storage_options)
+        except ValueError as error:
+            raise IngestError(str(error)) from None
+        return cls(sources, place, options, progress)
 
     def run(self, start: StartEngine) -> IngestResult:
         """Runs it on an engine."""

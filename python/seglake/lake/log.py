@@ -16,8 +16,8 @@ from typing import Any, Final
 import msgspec
 
 import seglake
+from seglake.tracking.place import Place
 
-from .place import Place
 from .result import FileStatus, IngestError, TableFormat
 
 __all__ = ["BYTE_COLUMNS", "CommitLog", "DataFile", "Entry", "FileState", "State", "Sums", "new_run_id"]

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any, Final, cast, get_args
 
 import seglake
-from seglake._formats import FormatOptions, column_names, limit_options
 from seglake._types import DialectName
+from seglake.read.formats import FormatOptions, column_names, limit_options
 
 from .result import IngestError, OnDamage, OnWrongKey, TableFormat, can_pass
 

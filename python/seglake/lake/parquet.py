@@ -13,11 +13,11 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from pyarrow.fs import LocalFileSystem
 
-from seglake._formats import LOCATION_COLUMNS, column_names, native_schema
+from seglake.read.formats import LOCATION_COLUMNS, column_names, native_schema
+from seglake.tracking.place import Place
 
 from .log import DataFile
 from .options import IngestOptions
-from .place import Place
 from .result import TableFormat
 from .table import lake_schema
 

@@ -14,10 +14,10 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 import seglake
-from seglake._by_sidecar import listed_size
-from seglake._formats import column_names, grows
 from seglake._native import row_hashes
 from seglake._text import error_text, path_text, printable_path
+from seglake.parity.by_sidecar import listed_size
+from seglake.read.formats import column_names, grows
 
 from .keys import SourceKeys
 from .log import FileState, Sums

@@ -12,11 +12,11 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final
 
 import seglake
-from seglake._publish import durable
+from seglake.tracking.place import LocalPlace, Place, check_path
+from seglake.write import durable
 
 from .log import Entry, State
 from .parquet import STAGING, staged_name
-from .place import LocalPlace, Place, check_path
 from .result import IngestError, TableFormat, can_pass
 
 if TYPE_CHECKING:
@@ -316,7 +316,10 @@ def tables_of(
             )
         return _ParquetTables(place)
     if isinstance(place, LocalPlace):
-        check_path(place.uri())
+        try:
+            check_path(place.uri())
+        except ValueError as error:
+            raise IngestError(str(error)) from None
     return (
         _DeltaTables(place, storage_options)
         if table_format == "delta"

@@ -13,15 +13,15 @@ from typing import Any
 import msgspec
 
 import seglake
-from seglake._by_sidecar import covered
 from seglake._text import path_text, printable_path
+from seglake.parity.by_sidecar import covered
+from seglake.tracking.place import Place
 
 from .keys import SourceKeys
 from .log import DataFile
 from .options import IngestOptions
 from .output import FileOutput, Output
 from .parquet import Target
-from .place import Place
 from .plan import FileGroup, PlannedFile, formats_of
 from .progress import Progress, TaskProgress
 from .read import ConflictError, FileReading, FileRow, NotContinuedError, NotReadError, keyed_by_position, load_keys

@@ -10,9 +10,9 @@ from typing import Any, Final, cast
 import pyarrow as pa
 
 import seglake
-from seglake._tasks import After, Growth, Slice
 from seglake._text import path_text, printable_path
 from seglake.stores import SegmentFile
+from seglake.tracking.tasks import After, Growth, Slice
 
 from .arrow_types import arrow_schema
 from .notes import Notes
@@ -324,7 +324,7 @@ class Decoder:
 
 
 def cause_of(error: Exception) -> str:
-    """Returns why nothing of a file can be read, in the words of `seglake._tasks.BadFile`."""
+    """Returns why nothing of a file can be read, in the words of `seglake.tracking.tasks.BadFile`."""
     if isinstance(error, seglake.WrongKeyError):
         return "wrong_key"
     return "not_a_segment" if isinstance(error, seglake.FormatError) else "unreadable"

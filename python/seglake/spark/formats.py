@@ -6,7 +6,7 @@ from typing import Any, Final, Literal
 import pyarrow as pa
 
 import seglake
-from seglake._formats import FormatOptions, format_named, native_schema
+from seglake.read.formats import FormatOptions, format_named, native_schema
 
 __all__ = ["FORMAT_OF_LOGS", "Uint64Type", "contains_uint64", "gives_out_damage", "has_uint64", "write_options"]
 

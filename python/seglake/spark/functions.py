@@ -8,8 +8,8 @@ import pyarrow as pa
 from pyspark.sql.types import StructField, StructType
 
 import seglake
-from seglake._formats import FormatOptions, column_names, native_schema
 from seglake._types import DialectName
+from seglake.read.formats import FormatOptions, column_names, native_schema
 
 from .arrow_types import arrow_schema, spark_type
 from .formats import Uint64Type

@@ -13,9 +13,9 @@ from zoneinfo import ZoneInfo
 
 import seglake
 from seglake import _values as values
-from seglake._filters import MOST_OFFSET, MOST_PARTITION
-from seglake._formats import LOCATION_COLUMNS, UuidType, column_names, limit_options
 from seglake._types import DialectName, FormatOption
+from seglake.read.filters import MOST_OFFSET, MOST_PARTITION
+from seglake.read.formats import LOCATION_COLUMNS, UuidType, column_names, limit_options
 
 from .formats import Uint64Type, write_options
 

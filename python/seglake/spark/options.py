@@ -8,9 +8,9 @@ from dataclasses import dataclass, replace
 from typing import cast
 
 import seglake
-from seglake._filters import FILTER_OPTIONS, Condition, conditions
-from seglake._formats import FormatOptions, UuidType, column_names, limit_options
 from seglake._text import printable_path
+from seglake.read.filters import FILTER_OPTIONS, Condition, conditions
+from seglake.read.formats import FormatOptions, UuidType, column_names, limit_options
 from seglake.stores import FileFilter, SegmentFile
 
 from .formats import Uint64Type, has_uint64

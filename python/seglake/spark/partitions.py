@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from pyspark.sql.datasource import InputPartition
 
-from seglake._tasks import Slice, pack, split, task_bytes
+from seglake.tracking.tasks import Slice, pack, split, task_bytes
 
 from .decode import Decoder
 

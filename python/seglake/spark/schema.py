@@ -9,7 +9,7 @@ from typing import Any, Final, NamedTuple, cast
 import pyarrow as pa
 from pyspark.sql.types import ArrayType, DataType, LongType, StringType, StructField, StructType
 
-from seglake._formats import LOCATION_COLUMNS, UuidType, column_names, native_schema
+from seglake.read.formats import LOCATION_COLUMNS, UuidType, column_names, native_schema
 
 from . import arrow_types
 from .formats import Uint64Type, contains_uint64, gives_out_damage

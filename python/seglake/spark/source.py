@@ -13,9 +13,9 @@ from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceWrite
 from pyspark.sql.types import StructType
 
 import seglake
-from seglake._tasks import Slice
 from seglake._text import printable_path
 from seglake.stores import FileListing, SegmentFile, find_files
+from seglake.tracking.tasks import Slice
 
 from .decode import Decoder, cause_of
 from .formats import FORMAT_OF_LOGS

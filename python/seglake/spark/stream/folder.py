@@ -8,11 +8,11 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from seglake._formats import format_named
-from seglake._tasks import Growth, Slice
 from seglake._text import printable_path
+from seglake.read.formats import format_named
 from seglake.stores import SegmentFile, find_files
 from seglake.stores.patterns import is_hidden
+from seglake.tracking.tasks import Growth, Slice
 
 from ..stores import is_elsewhere
 from .log import Quota

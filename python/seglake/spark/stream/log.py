@@ -10,9 +10,9 @@ from uuid import UUID
 
 import seglake
 from seglake._native import ListedSegment
-from seglake._tasks import After, Slice
 from seglake._text import printable_path
 from seglake.stores import FileFilter, SegmentFile, find_files
+from seglake.tracking.tasks import After, Slice
 
 from ..notes import Notes
 from .offset import NEW_CHECKPOINT, LogOffset

@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import seglake
 from seglake import Position
-from seglake._by_sidecar import listed_size
-from seglake._formats import FormatOptions, column_names, grows
-from seglake._tasks import Growth
+from seglake.parity.by_sidecar import listed_size
+from seglake.read.formats import FormatOptions, column_names, grows
 from seglake.stores import SegmentFile, find_files
+from seglake.tracking.tasks import Growth
 
 from .grown_object import growing
 

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 import seglake
 from seglake import Position
-from seglake._tasks import BadFile, Growth
 from seglake._text import printable_path
+from seglake.tracking.tasks import BadFile, Growth
 
 from ..decode import cause_of
 from ..notes import Notes

@@ -10,8 +10,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from seglake._tasks import BadFile, Growth
 from seglake._text import printable_path
+from seglake.tracking.tasks import BadFile, Growth
 
 from .offset import NEW_CHECKPOINT, StateOffset
 

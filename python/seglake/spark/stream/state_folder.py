@@ -5,10 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
-from seglake._publish import durable
-from seglake._publish.new_file import new_file
 from seglake._publish.remote import RemoteStore
 from seglake.stores.patterns import mounted_path
+from seglake.write import durable
+from seglake.write.new_file import new_file
 
 if TYPE_CHECKING:
     from ..stores import Stores

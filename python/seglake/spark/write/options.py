@@ -9,9 +9,9 @@ from typing import Any, Final
 
 import seglake
 from seglake import _values as values
-from seglake._formats import FormatOptions
 from seglake._text import printable_path
 from seglake._types import DialectName
+from seglake.read.formats import FormatOptions
 from seglake.stores.patterns import mounted_path
 
 from ..formats import write_options

@@ -29,7 +29,7 @@ from pyspark.sql.types import (
 )
 
 import seglake
-from seglake._formats import LOCATION_COLUMNS, column_names, format_named, native_schema
+from seglake.read.formats import LOCATION_COLUMNS, column_names, format_named, native_schema
 
 from ..schema import DAMAGE_TYPE, same_but_for_null, spark_schema
 from .options import WriteOptions

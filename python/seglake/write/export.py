@@ -11,20 +11,20 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, Final, Literal, NamedTuple, TypeAlias, cast
 from uuid import UUID
 
+from seglake._json_text import VALUE_FORMS, ValueForm, base64_text, is_json, json_text, json_value
 from seglake._publish.elsewhere import Target, new_object, target_of
+from seglake._text import printable_path
+from seglake._values import instant_us
 from seglake.stores import Stores
 from seglake.stores.patterns import mounted_path
 
-from ._json_text import VALUE_FORMS, ValueForm, base64_text, is_json, json_text, json_value
-from ._publish.new_file import new_file
-from ._text import printable_path
-from ._values import instant_us
+from .new_file import new_file
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from ._native import Report
-    from ._scan import Damaged, Scan
+    from seglake._native import Report
+    from seglake.read.scan import Damaged, Scan
 
 __all__ = ["FILE_KINDS", "Exported", "FileKind", "export", "kind_of"]
 
@@ -158,9 +158,9 @@ def _check_arguments(scan: object, path: object, damage: object, row_group_rows:
     Raises:
         TypeError: something is.
     """
-    from ._scan import Scan
+    import seglake
 
-    if not isinstance(scan, Scan):
+    if not isinstance(scan, seglake.Scan):
         raise TypeError(
             f"scan must be what seglake.scan returned, not {type(scan).__name__}: seglake.scan reads a path"
         )

@@ -15,12 +15,13 @@ from uuid import UUID
 import polars as pl
 from polars.io.plugins import register_io_source
 
-from ._native import Schema, arrow_stream, formats
+from seglake._native import Schema, arrow_stream, formats
 
 if TYPE_CHECKING:
-    from ._filters import Condition
-    from ._native import Batch
-    from ._scan import Scan
+    from seglake._native import Batch
+
+    from .filters import Condition
+    from .scan import Scan
 
 __all__ = ["lazy_frame"]
 

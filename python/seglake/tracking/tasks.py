@@ -6,7 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Final, NamedTuple, Protocol, TypeVar
 
 import seglake
-from seglake._formats import grows
+from seglake.read.formats import grows
 from seglake.stores import SegmentFile
 
 __all__ = ["After", "BadFile", "Growth", "Slice", "pack", "split", "task_bytes"]

@@ -9,25 +9,23 @@ from contextlib import closing
 from itertools import groupby
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, TypeAlias, TypeVar, cast
 
-from ._errors import FormatError, UnreadWarning
-from ._in_order import SMALL_BYTES, in_order
-from ._native import Batch, Reader, Report, Schema, arrow_stream, formats, open
-from ._text import printable_path
-from ._types import DialectName, Limits, LogUnread, Span
-from ._values import is_uri
+from seglake._errors import FormatError, UnreadWarning
+from seglake._native import Batch, Reader, Report, Schema, arrow_stream, formats, open
+from seglake._text import printable_path
+from seglake._types import DialectName, Limits, LogUnread, Span
+from seglake._values import is_uri
+
+from .in_order import SMALL_BYTES, in_order
 
 if TYPE_CHECKING:
     import polars
     import pyarrow
 
-    from ._export import Exported
-    from ._filters import Condition
-    from ._native import (
-        ListedSegment,
-        _Filters,  # pyright: ignore[reportPrivateUsage]
-        _Key,  # pyright: ignore[reportPrivateUsage]
-    )
-    from .stores import FileListing, RemoteFile, SegmentFile, Stores
+    from seglake._native import ListedSegment, _Filters, _Key  # pyright: ignore[reportPrivateUsage]
+    from seglake.stores import FileListing, RemoteFile, SegmentFile, Stores
+    from seglake.write.export import Exported
+
+    from .filters import Condition
 
 __all__ = ["Damaged", "PassedOver", "Scan", "ScannedFile", "scan"]
 
@@ -207,7 +205,7 @@ def scan(
         "batch_rows": batch_rows,
         "limits": limits,
     }
-    from .stores import Stores
+    from seglake.stores import Stores
 
     stores = Stores(filesystem, storage_options)
     files = _Files.find([os.fspath(name) for name in names], stores, recursive=recursive, glob=glob, key=key)
@@ -245,7 +243,7 @@ class _Files:
         Raises:
             FileNotFoundError: there are none.
         """
-        from .stores import FileFilter, find_files
+        from seglake.stores import FileFilter, find_files
 
         chosen = FileFilter(recursive=recursive, name_pattern=glob)
         listing = find_files(names, chosen, stores, all_elsewhere=stores.hold_all, key=key)
@@ -270,7 +268,7 @@ class _Files:
         cls, found: Sequence[SegmentFile], passed_over: list[PassedOver], unread: list[LogUnread], stores: Stores
     ) -> _Files:
         """Makes what `__reduce__` gave: the same files, whatever their folders hold by now."""
-        from .stores import FileListing
+        from seglake.stores import FileListing
 
         files = cls(FileListing(), stores)
         files.found, files.passed_over, files.unread = found, passed_over, unread
@@ -475,7 +473,7 @@ class Scan:
             >>> orders.to_polars().select("type").collect().height
             6
         """
-        from ._polars import lazy_frame
+        from .polars import lazy_frame
 
         return lazy_frame(self)
 
@@ -621,7 +619,7 @@ class Scan:
             >>> orders.write_parquet("orders.parquet").records
             6
         """
-        from ._export import export
+        from seglake.write.export import export
 
         return export(
             self,

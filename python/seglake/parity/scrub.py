@@ -13,16 +13,17 @@ from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
 
-from ._by_sidecar import RAW, NotASegmentError, is_sound, verified
-from ._errors import DamageError, FormatError, SeglakeError
-from ._native import Repaired, Report, repair, verify
-from ._publish.new_file import new_file
-from ._types import ParityReport
-from .stores import FileFilter, SegmentFile, Stores, find_files
-from .stores.patterns import owner_of, without_kept
+from seglake._errors import DamageError, FormatError, SeglakeError
+from seglake._native import Repaired, Report, repair, verify
+from seglake._types import ParityReport
+from seglake.stores import FileFilter, SegmentFile, Stores, find_files
+from seglake.stores.patterns import owner_of, without_kept
+from seglake.write.new_file import new_file
+
+from .by_sidecar import RAW, NotASegmentError, is_sound, verified
 
 if TYPE_CHECKING:
-    from ._types import DialectName, Limits
+    from seglake._types import DialectName, Limits
 
 __all__ = ["Scrubbed", "scrub"]
 

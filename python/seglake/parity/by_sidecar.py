@@ -7,9 +7,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from ._errors import FormatError
-from ._native import Report, coverage, detect, verify, verify_parity
-from ._types import Coverage, ParityReport
+from seglake._errors import FormatError
+from seglake._native import Report, coverage, detect, verify, verify_parity
+from seglake._types import Coverage, ParityReport
 
 __all__ = ["RAW", "NotASegmentError", "covered", "is_sound", "listed_size", "verified"]
 

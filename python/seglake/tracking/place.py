@@ -15,13 +15,11 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, Final
 
-from seglake._publish import durable
 from seglake._text import printable_path
 from seglake.stores import Stores
 from seglake.stores.object_store import ObjectStore
 from seglake.stores.patterns import mounted_path
-
-from .result import IngestError
+from seglake.write import durable
 
 # What one library takes as it stands and another decodes, cuts off or takes for a slash, and bytes that are no text.
 _READ_OTHERWISE: Final = re.compile(r"[?#\\\x00-\x1f\x7f\udc80-\udcff]|%[0-9A-Fa-f]{2}")
@@ -267,30 +265,27 @@ def place_of(named: str, options: Mapping[str, str] | None = None) -> Place:
     """Returns the place that a path or URI names.
 
     Raises:
-        IngestError: it cannot be one.
+        ValueError: it cannot be one.
     """
-    try:
-        mounted = mounted_path(named, "folder")
-    except ValueError as error:
-        raise IngestError(str(error)) from None
+    mounted = mounted_path(named, "folder")
     if not named or mounted is None:
         scheme, _, rest = named.partition("://")
         if not rest.strip("/") or _READ_OTHERWISE.search(rest) or ".." in rest.split("/"):
-            raise IngestError(
+            raise ValueError(
                 f"{printable_path(named)}: expected the folder of a lake: a path, or a URI such as "
                 f"{scheme or 's3'}://bucket/lake, without escapes (%20), queries (?) and fragments (#)"
             )
         place = StorePlace(named.rstrip("/"), dict(options or {}))
         try:
             place.check()
-        except (ImportError, ValueError) as error:
-            raise IngestError(str(error)) from None
+        except ImportError as error:
+            raise ValueError(str(error)) from None
         return place
     folder = Path(mounted).resolve()
     if _has_bytes(str(folder)):
-        raise IngestError(f"{printable_path(named)}: expected a path of UTF-8, as readers of Parquet take no other")
+        raise ValueError(f"{printable_path(named)}: expected a path of UTF-8, as readers of Parquet take no other")
     if folder.exists() and not folder.is_dir():
-        raise IngestError(f"{printable_path(named)}: expected a folder for the tables, or nothing yet; a file is there")
+        raise ValueError(f"{printable_path(named)}: expected a folder for the tables, or nothing yet; a file is there")
     return LocalPlace(folder)
 
 
@@ -306,11 +301,11 @@ def check_path(path: str) -> None:
     """Sees to it that a path means the same to all readers of Delta Lake and Iceberg.
 
     Raises:
-        IngestError: it does not.
+        ValueError: it does not.
     """
     found = _READ_OTHERWISE.search(path)
     if found is not None:
-        raise IngestError(
+        raise ValueError(
             f"{printable_path(path)}: expected a folder for tables of Delta Lake and Iceberg without "
             f"{printable_path(found[0])} in its path, which their readers take for something else. Choose another"
         )

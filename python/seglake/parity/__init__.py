@@ -1,0 +1,1 @@
+"""What parity sidecars say of files, and the scrub of folders by them."""

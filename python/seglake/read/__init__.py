@@ -1,0 +1,1 @@
+"""Reading many files as one: scans, their filters, and what formats have."""

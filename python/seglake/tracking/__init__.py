@@ -1,0 +1,1 @@
+"""What was read of which file: for the ingest and for streams."""
