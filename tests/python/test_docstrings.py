@@ -4,6 +4,7 @@ import ast
 import doctest
 import inspect
 import os
+import re
 import shutil
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
@@ -13,6 +14,7 @@ from typing import NamedTuple
 import pytest
 
 import seglake
+from seglake.lake.result import IngestArguments
 
 STUB = Path(seglake.__file__).with_name("_native.pyi")
 PURE = [
@@ -116,6 +118,11 @@ def test_what_is_public_is_documented(one: Documented) -> None:
     first = one.text.strip().split("\n\n")[0]
     assert first.rstrip().endswith((".", ":")), first
     assert ">>> " in one.text or not one.needs_example, "it has no example"
+
+
+def test_the_ingest_documents_the_arguments_that_its_signature_gathers() -> None:
+    described = re.findall(r"^        (\w+): ", seglake.ingest.__doc__ or "", re.MULTILINE)
+    assert sorted(IngestArguments.__annotations__.keys() - set(described)) == []
 
 
 @pytest.mark.filterwarnings("ignore::seglake.DamageWarning")

@@ -17,6 +17,7 @@ from segments import flip, write_segment
 
 import seglake
 from seglake import IngestError, IngestProgress
+from seglake.lake import EngineName
 from seglake.lake.parquet import RollingWriter
 
 
@@ -258,6 +259,14 @@ def test_wrong_arguments(tmp_path: Path, arguments: dict[str, Any], message: str
     with pytest.raises(ValueError, match=message):
         seglake.ingest(tmp_path / "a.active", tmp_path / "lake", **arguments)
     assert not (tmp_path / "lake").exists()
+
+
+@pytest.mark.parametrize("name", ["fromat", "key_files", "master"])
+@pytest.mark.parametrize("engine", ["local", "spark"])
+def test_an_argument_that_is_not_there(tmp_path: Path, engine: EngineName, name: Any) -> None:
+    write_segment(tmp_path / "a.active", 1)
+    with pytest.raises(TypeError, match=f"unexpected keyword argument '{name}'"):
+        seglake.ingest(tmp_path / "a.active", tmp_path / "lake", engine=engine, **{name: "draft"})
 
 
 def test_progress_is_told_to_the_end(tmp_path: Path) -> None:

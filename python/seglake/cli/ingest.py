@@ -121,15 +121,9 @@ def command(
     threads: int | None,
     master: str | None,
     settings: dict[str, str],
-    target_file_bytes: int | None,
-    on_wrong_key: str | None,
     follow: bool,
-    final: bool,
     compact: bool,
     sidecar: str | None,
-    on_damage: str | None,
-    table: str | None,
-    catalog: str | None,
     fail_on: str,
     as_json: bool,
     **how: Any,
@@ -147,26 +141,16 @@ def command(
     if compact:
         from seglake.lake.compact import compact as write_anew
 
-        made, removed = write_anew(destination, **options.given({"target_file_bytes": target_file_bytes}))
+        made, removed = write_anew(destination, **options.only(how, "target_file_bytes"))
         click.echo(json_text({"files": made, "removed": removed}) if as_json else f"{made:,} files for {removed:,}")
         return 0
-    given = options.given(
-        {
-            **how,
-            "target_file_bytes": target_file_bytes,
-            "on_wrong_key": on_wrong_key,
-            "table": table,
-            "catalog": catalog,
-            "final": final or None,
-            "on_damage": on_damage,
-        }
-    )
+    given = options.given(how)
     if sidecar is not None:
         given["parity"] = None if sidecar == options.NO_SIDECAR else sidecar
     of_spark = options.given({"master": master, "conf": settings or None})
     if engine == "local" and of_spark:
         raise click.UsageError("--master and --conf are for Spark: leave them out, or --engine local")
-    if follow and final:
+    if follow and how["final"]:
         raise click.UsageError("--follow waits for files to grow, and --final says that none does: leave one out")
     on_spark = engine == "spark" or bool(of_spark)
     if on_spark and threads is not None:

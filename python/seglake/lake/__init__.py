@@ -8,22 +8,19 @@ from __future__ import annotations
 import importlib.util
 import os
 import warnings
-from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Final, Literal, get_args
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Literal, Unpack, get_args
 
 from seglake._errors import UnreadWarning
 
-from .result import IngestError, IngestProgress, IngestResult, OnDamage, OnWrongKey, TableFormat
+from .result import IngestArguments, IngestError, IngestProgress, IngestResult
 
 if TYPE_CHECKING:
-    from seglake._types import DialectName
-
     from .engine import StartEngine
 
-__all__ = ["EngineName", "ingest", "require", "run"]
+__all__ = ["EngineName", "check_names", "ingest", "require", "run"]
 
 EngineName = Literal["auto", "local", "spark"]
-_TARGET_FILE_BYTES: Final = 128 << 20
 
 
 def ingest(
@@ -32,19 +29,8 @@ def ingest(
     *,
     engine: EngineName = "auto",
     threads: int | None = None,
-    format: str | None = None,
-    dialect: DialectName | None = None,
-    key: str | os.PathLike[str] | Sequence[str | os.PathLike[str]] | None = None,
-    limits: Mapping[str, int] | None = None,
-    target_file_bytes: int = _TARGET_FILE_BYTES,
-    on_wrong_key: OnWrongKey = "record",
-    final: bool = False,
-    parity: str | os.PathLike[str] | None = "auto",
-    on_damage: OnDamage = "repair",
-    table: TableFormat = "parquet",
-    catalog: str | Mapping[str, str] | None = None,
     progress: Callable[[IngestProgress], object] | None = None,
-    storage_options: Mapping[str, str] | None = None,
+    **options: Unpack[IngestArguments],
 ) -> IngestResult:
     """Reads segments, checks every record and writes tables below `dst`, a lake.
 
@@ -63,6 +49,7 @@ def ingest(
             All engines write the same rows.
         threads: how many files `local` reads at a time; by default as many as there are cores. Each holds at most
             128 MiB of rows back, beside the batch that it is reading.
+        progress: called now and then, in the calling thread, with how far the ingest is.
         format: the format of all files; by default found for each file.
         dialect: how the messages of oplogs are laid out: `draft` (the default), `draft-1.1` or `autobase`. All oplogs
             below one `dst` are of one dialect, unless their columns are the same.
@@ -71,21 +58,21 @@ def ingest(
             public default key.
         limits: limits in bytes, as in `seglake.open`. `record_bytes` (2^31-1): a file with a larger record has the
             status `limit`. `chunk_bytes` (256 MiB): so has one with a chunk of more content.
-        target_file_bytes: the size, in bytes, from which on an output file is not added to.
+        target_file_bytes: the size, in bytes, from which on an output file is not added to; by default 128 MiB.
         on_wrong_key: what is done about a file for which the key seems to be wrong, as no record checks although the
-            structure is sound. `record`: nothing of it is ingested, `files` says so, and the other files are. `stop`:
-            the run stops, and nothing is ingested. If every segment is such a file, the run stops in any case.
-        final: whether no file grows any more. Of a file to which records may still be appended, an unfinished tail is
-            `pending_bytes`, and the next run reads it again. With `final` it is damage.
-        parity: the parity sidecars that files are checked by: "auto" stands for those beside files, None for none. A
-            path is that of the only file.
-        on_damage: what becomes of records that a sidecar restores. `repair`: they are ingested, and `damage` has their
-            damaged bytes. `skip`: they are left out, also after the file is repaired.
-        table: what keeps track of the tables' files. `parquet`: their folders alone. `delta`: Delta Lake, which needs
-            deltalake. `iceberg`: Apache Iceberg, which needs pyiceberg.
+            structure is sound. `record` (the default): nothing of it is ingested, `files` says so, and the other files
+            are. `stop`: the run stops, and nothing is ingested. If every segment is such a file, the run stops in any
+            case.
+        final: whether no file grows any more, by default False. Of a file to which records may still be appended, an
+            unfinished tail is `pending_bytes`, and the next run reads it again. With `final` it is damage.
+        parity: the parity sidecars that files are checked by: "auto" (the default) stands for those beside files, None
+            for none. A path is that of the only file.
+        on_damage: what becomes of records that a sidecar restores. `repair` (the default): they are ingested, and
+            `damage` has their damaged bytes. `skip`: they are left out, also after the file is repaired.
+        table: what keeps track of the tables' files. `parquet` (the default): their folders alone. `delta`: Delta
+            Lake, which needs deltalake. `iceberg`: Apache Iceberg, which needs pyiceberg.
         catalog: the catalog of Iceberg tables: the URI of an SQL database, or properties as `pyiceberg` takes them,
             with `namespace` for a namespace above those of the formats. By default the file `_catalog.db` in `dst`.
-        progress: called now and then, in the calling thread, with how far the ingest is.
         storage_options: how stores of sources and of `dst` are reached, as `obstore` and `deltalake` take it. By
             default that comes from the environment.
 
@@ -105,48 +92,35 @@ def ingest(
         >>> result.formats, result.files, result.records
         (('active',), 2, 6)
     """
+    check_names(options)
     if engine not in get_args(EngineName):
         raise ValueError(f"engine is one of {', '.join(get_args(EngineName))}, not {engine!r}")
     if threads is not None and threads < 1:
         raise ValueError(f"threads is {threads}: expected at least 1")
-    given = {
-        "format": format,
-        "dialect": dialect,
-        "key": key,
-        "limits": limits,
-        "target_file_bytes": target_file_bytes,
-        "on_wrong_key": on_wrong_key,
-        "final": final,
-        "parity": parity,
-        "on_damage": on_damage,
-        "table": table,
-        "catalog": catalog,
-        "storage_options": storage_options,
-    }
     if engine == "spark":
         if threads is not None:
             raise ValueError('threads is for engine="local": Spark has its own setting, as in master="local[4]"')
         from seglake.spark import ingest as on_spark
 
-        return on_spark(sources, dst, progress=progress, **given)  # pyright: ignore[reportArgumentType]
+        return on_spark(sources, dst, progress=progress, **options)
     require(("pyarrow", "msgspec", "numpy"), "'seglake[lake]'")
     from .engine import thread_engine
 
-    return run(lambda: thread_engine(threads), sources, dst, given, progress)
+    return run(lambda: thread_engine(threads), sources, dst, options, progress)
 
 
 def run(
     start: StartEngine,
     sources: str | os.PathLike[str] | Sequence[str | os.PathLike[str]],
     dst: str | os.PathLike[str],
-    given: Mapping[str, Any],
+    arguments: IngestArguments,
     progress: Callable[[IngestProgress], object] | None,
 ) -> IngestResult:
     """Checks the arguments that all engines have, and ingests."""
     from .ingest import Ingest
     from .options import IngestOptions
 
-    options = IngestOptions.of(**given)
+    options = IngestOptions.of(**arguments)
     if options.table != "parquet":
         package, install = {
             "delta": ("deltalake", "'seglake[delta]'"),
@@ -158,6 +132,16 @@ def run(
     for unread in result.unread:
         warnings.warn(str(unread), UnreadWarning, stacklevel=3)
     return result
+
+
+def check_names(arguments: IngestArguments) -> None:
+    """Checks that there are arguments of these names.
+
+    Raises:
+        TypeError: there are not.
+    """
+    for name in arguments.keys() - IngestArguments.__annotations__.keys():
+        raise TypeError(f"ingest() got an unexpected keyword argument {name!r}")
 
 
 def require(packages: Sequence[str], extra: str) -> None:

@@ -6,13 +6,13 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Final, cast, get_args
+from typing import Any, Final, Unpack, cast, get_args
 
 import seglake
 from seglake._types import DialectName
 from seglake.read.formats import FormatOptions, column_names, limit_options
 
-from .result import IngestError, OnDamage, OnWrongKey, TableFormat, can_pass
+from .result import IngestArguments, IngestError, OnDamage, OnWrongKey, TableFormat, can_pass
 
 __all__ = ["TARGET_FILE_BYTES", "IngestOptions"]
 
@@ -24,98 +24,70 @@ class IngestOptions:
     """The arguments of `seglake.ingest`, checked. It goes to the tasks, on whatever machine, and holds no key.
 
     Attributes:
-        format: the format of all files; None finds it for each.
         format_options: what concerns files of some formats only.
         record_bytes: the largest record that is read, in bytes; None is the library's default.
         key_files: the files of the keys to try; None takes it from the environment of the process, or the default key.
-        target_file_bytes: the size from which on an output file is not added to.
-        on_wrong_key: what is done about a file for which the key seems to be wrong.
-        final: whether no file grows any more, so that an unfinished tail is damage.
-        parity: "auto" stands for the sidecars beside files, None for none; else the sidecar of the only file.
-        on_damage: what becomes of records that a sidecar restores.
-        table: what keeps track of the tables' files.
-        catalog: the catalog of Iceberg tables.
-        storage_options: how stores are reached.
     """
 
-    format: str | None
     format_options: FormatOptions
     record_bytes: int | None
     key_files: list[str] | None
-    target_file_bytes: int
-    on_wrong_key: OnWrongKey
-    final: bool
-    parity: str | None
-    on_damage: OnDamage
-    table: TableFormat
-    catalog: str | Mapping[str, str] | None
-    storage_options: Mapping[str, str] | None
+    format: str | None = None
+    target_file_bytes: int = TARGET_FILE_BYTES
+    on_wrong_key: OnWrongKey = "record"
+    final: bool = False
+    parity: str | None = "auto"
+    on_damage: OnDamage = "repair"
+    table: TableFormat = "parquet"
+    catalog: str | Mapping[str, str] | None = None
+    storage_options: Mapping[str, str] | None = None
 
     @classmethod
-    def of(
-        cls,
-        *,
-        format: str | None = None,
-        dialect: DialectName | None = None,
-        key: object = None,
-        limits: Mapping[str, int] | None = None,
-        target_file_bytes: int = TARGET_FILE_BYTES,
-        on_wrong_key: OnWrongKey = "record",
-        final: bool = False,
-        parity: str | os.PathLike[str] | None = "auto",
-        on_damage: OnDamage = "repair",
-        table: TableFormat = "parquet",
-        catalog: str | Mapping[str, str] | None = None,
-        storage_options: Mapping[str, str] | None = None,
-    ) -> IngestOptions:
+    def of(cls, **arguments: Unpack[IngestArguments]) -> IngestOptions:
         """Checks them.
 
         Raises:
             ValueError: one has no such value.
             IngestError: they do not fit each other, or the key cannot be read.
         """
+        given: dict[str, Any] = {**arguments}
+        dialect, key, limits = (given.pop(name, None) for name in ("dialect", "key", "limits"))
+        own: dict[str, int] = dict(limits or {})
+        record_bytes = own.pop("record_bytes", None)
+        if (parity := given.get("parity")) not in (None, "auto"):
+            given["parity"] = str(Path(parity).absolute())
+        key_files = None if key is None else _key_files(key)
+        options = cls(FormatOptions(dialect, None, tuple(own.items())), record_bytes, key_files, **given)
+        options._check()
+        return options
+
+    def _check(self) -> None:
         for name, value, values in (
-            ("table", table, get_args(TableFormat)),
-            ("on_damage", on_damage, get_args(OnDamage)),
-            ("on_wrong_key", on_wrong_key, get_args(OnWrongKey)),
+            ("table", self.table, get_args(TableFormat)),
+            ("on_damage", self.on_damage, get_args(OnDamage)),
+            ("on_wrong_key", self.on_wrong_key, get_args(OnWrongKey)),
         ):
             if value not in values:
                 raise ValueError(f"{name} is one of {', '.join(values)}, not {value!r}")
-        if table != "iceberg" and catalog is not None:
-            raise ValueError(f"`catalog` is for tables of Iceberg, and `table` is {table}")
-        own = dict(limits or {})
-        for name, number in (("target_file_bytes", target_file_bytes), *own.items()):
-            if number < 1:
+        if self.table != "iceberg" and self.catalog is not None:
+            raise ValueError(f"`catalog` is for tables of Iceberg, and `table` is {self.table}")
+        limits = dict(self.format_options.limits)
+        sizes = {"target_file_bytes": self.target_file_bytes, "record_bytes": self.record_bytes, **limits}
+        for name, number in sizes.items():
+            if number is not None and number < 1:
                 raise ValueError(f"{name} is {number}: expected at least 1")
-        record_bytes = own.pop("record_bytes", None)
-        unknown = [name for name in own if name not in limit_options()]
+        unknown = [name for name in limits if name not in limit_options()]
         if unknown:
             known = ", ".join(["record_bytes", *limit_options()])
             raise ValueError(f"limits has no {unknown[0]!r}: there are {known}")
-        dialects = get_args(DialectName)
+        dialect, dialects = self.format_options.dialect, get_args(DialectName)
         if dialect is not None and dialect not in dialects:
             raise IngestError(f"there is no dialect {dialect!r}: it is one of {', '.join(dialects)}")
-        format_options = FormatOptions(dialect, None, tuple(own.items()))
-        _check_format(format, format_options)
-        key_files = None if key is None else _key_files(key)
+        _check_format(self.format, self.format_options)
         try:
-            seglake.detect(b"", key=key_files)
+            seglake.detect(b"", key=self.key_files)
         except (OSError, ValueError) as error:
             raise IngestError(f"the key cannot be used: {error}", may_pass=can_pass(error)) from error
-        return cls(
-            format,
-            format_options,
-            record_bytes,
-            key_files,
-            target_file_bytes,
-            on_wrong_key,
-            final,
-            None if parity is None else "auto" if parity == "auto" else str(Path(parity).absolute()),
-            on_damage,
-            table,
-            catalog,
-            storage_options,
-        )
 
     def with_dialect(self, dialect: DialectName) -> IngestOptions:
         """Returns them for oplogs of another dialect."""

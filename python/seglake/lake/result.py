@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import errno
-from collections.abc import Mapping
+import os
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from typing import Any, Final, Literal, NamedTuple, get_args
+from typing import Any, Final, Literal, NamedTuple, TypedDict, get_args
 
 from seglake._errors import SeglakeError
-from seglake._types import LogUnread
+from seglake._types import DialectName, LogUnread
 
 __all__ = [
     "INGESTED",
     "DamageTotal",
     "FileError",
     "FileStatus",
+    "IngestArguments",
     "IngestError",
     "IngestProgress",
     "IngestResult",
@@ -42,6 +44,23 @@ OnDamage = Literal["repair", "skip"]
 
 OnWrongKey = Literal["record", "stop"]
 """What is done about a file for which the key seems to be wrong: it has its row in `files`, or the run stops."""
+
+
+class IngestArguments(TypedDict, total=False):
+    """The arguments that `seglake.ingest` has for all engines. Its docstring says what each means."""
+
+    format: str | None
+    dialect: DialectName | None
+    key: str | os.PathLike[str] | Sequence[str | os.PathLike[str]] | None
+    limits: Mapping[str, int] | None
+    target_file_bytes: int
+    on_wrong_key: OnWrongKey
+    final: bool
+    parity: str | os.PathLike[str] | None
+    on_damage: OnDamage
+    table: TableFormat
+    catalog: str | Mapping[str, str] | None
+    storage_options: Mapping[str, str] | None
 
 
 def no_files() -> dict[FileStatus, int]:
