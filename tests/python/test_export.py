@@ -259,7 +259,7 @@ def test_command_with_damage(logs: Path, tmp_path: Path) -> None:
     [
         (["nothing", "--to", "a.csv"], "nothing: there is no such file or folder"),
         (["logs", "--to", "a.txt"], "a.txt: the extension is none of"),
-        (["logs", "--to", "memory://u:p@bucket/a.csv"], "a password in it"),
+        (["logs", "--to", "s3://u:p@bucket/a.csv"], "a password in it"),
         (["logs", "--to", "a.csv", "--damage", "d.csv"], "--on-damage skip"),
         (["logs", "--to", "a.csv", "--on-damage", "skip", "--damage", "a.csv"], "is to be written twice"),
         (["-", "--to", "a.csv"], "standard input"),

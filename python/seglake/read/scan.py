@@ -608,7 +608,6 @@ class Scan:
         row_group_rows: int = 1_048_576,
         overwrite: bool = False,
         progress: Callable[[int, int], object] | None = None,
-        filesystem: object | None = None,
         storage_options: Mapping[str, str] | None = None,
     ) -> Exported:
         """Writes the records to a Parquet file: `export`, whose arguments these are, with to="parquet".
@@ -630,7 +629,6 @@ class Scan:
             row_group_rows=row_group_rows,
             overwrite=overwrite,
             progress=progress,
-            filesystem=filesystem,
             storage_options=storage_options,
         )
 

@@ -3,7 +3,7 @@
 from .find import find_files
 from .listing import FileFilter, FileListing, FoundLog, SegmentFile
 from .local import log_names
-from .opening import Stores, has_password, open_remote, scheme_of, within
+from .opening import Stores, check_writable, has_password, open_remote, scheme_of, within
 from .store import Entry, RemoteFile, Store
 from .stream import stream
 
@@ -16,6 +16,7 @@ __all__ = [
     "SegmentFile",
     "Store",
     "Stores",
+    "check_writable",
     "find_files",
     "has_password",
     "log_names",

@@ -6,8 +6,10 @@ import errno
 import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from datetime import timedelta
 from itertools import chain
+from pathlib import Path
 from typing import Any, Final, cast
 from urllib.parse import unquote
 
@@ -33,6 +35,8 @@ _CLIENT: Final = frozenset(
 _PREFIXES: Final = ("aws_", "azure_", "google_")
 _RETRIES: Final = frozenset({"max_retries", "retry_timeout"})
 _LISTED_AT_A_TIME: Final = 1000
+# What has a condition is sent in one request, out of memory.
+_MOST_IN_ONE_REQUEST: Final = 8 << 20
 # The values of options with such names are shown in no message.
 _SECRET: Final = re.compile(r"key|secret|token|pass|cred|sas|auth|proxy|header")
 # The process whose threads answer for `obstore`; in a fork of it nobody does, and each call would wait for ever.
@@ -83,6 +87,51 @@ class ObjectStore(Store):
                 "forkserver, as in multiprocessing.set_start_method",
             )
         return getattr(obstore, function)(self._client, *arguments, **options)
+
+    def read(self, path: str, name: str) -> bytes | None:
+        """Returns all bytes of a small object, with one request; None where there is none."""
+        with suppress(FileNotFoundError), self.errors(name):
+            return bytes(self.call("get", path).bytes())
+        return None
+
+    def put(self, content: bytes | Path, path: str, name: str, *, create: bool = False) -> None:
+        """Stores bytes or a local file. It shows when it is complete, and not at all if that fails.
+
+        Args:
+            content: the bytes, or the path of the file.
+            path: the key.
+            name: what errors call it.
+            create: refuse to replace an object. The store refuses that for up to 8 MiB. What is larger is sent in
+                parts, and looked for only before.
+
+        Raises:
+            FileExistsError: there is an object, and `create` is set.
+            OSError: the store cannot be reached, or refuses.
+        """
+        from obstore.exceptions import AlreadyExistsError
+
+        exists = FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), name)
+        size = len(content) if isinstance(content, bytes) else content.stat().st_size
+        in_one_step = create and size <= _MOST_IN_ONE_REQUEST
+        if create and not in_one_step and self.find(path, name) is not None:
+            raise exists
+        with self.errors(name):
+            try:
+                self.call("put", path, content, mode="create" if in_one_step else "overwrite")
+            except AlreadyExistsError:
+                # The client may have repeated a request whose answer was lost: then what is there is ours.
+                sent = content if isinstance(content, bytes) else content.read_bytes()
+                if self.read(path, name) != sent:
+                    raise exists from None
+
+    def remove(self, path: str, name: str) -> None:
+        """Removes an object, if it is there. An error after which it is gone is none."""
+        try:
+            with self.errors(name), suppress(FileNotFoundError):
+                self.call("delete", path)
+        except OSError:
+            if self.find(path, name) is not None:
+                raise
 
     def _opened(self, path: str, name: str) -> RemoteFile:
         return _ObjectFile(self, path, name)

@@ -8,12 +8,14 @@ import sys
 from collections.abc import Mapping
 from typing import Any, cast
 
+from seglake._text import printable_path
+
 from .arrow_store import ArrowStore
 from .fsspec_store import FsspecStore, is_fsspec
 from .object_store import SCHEMES, ObjectStore
 from .store import RemoteFile, Store
 
-__all__ = ["Stores", "has_password", "open_remote", "scheme_of", "within"]
+__all__ = ["Stores", "check_writable", "has_password", "open_remote", "scheme_of", "within"]
 
 _HADOOP = frozenset({"hdfs", "viewfs"})
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)(?:::[^/]*)?://")
@@ -30,6 +32,21 @@ def scheme_of(uri: str) -> str | None:
 def has_password(uri: str) -> bool:
     """Tells whether a URI has a password in it, which every message that names the file would show."""
     return _PASSWORD.search(uri) is not None
+
+
+def check_writable(uri: str) -> None:
+    """Refuses URIs of stores that are only read from.
+
+    Raises:
+        ValueError: it is one.
+    """
+    if scheme_of(uri) not in SCHEMES:
+        # Not all of the URI: there may be a password in it.
+        scheme = printable_path(uri.partition(":")[0])
+        raise ValueError(
+            f"{scheme}://: expected a path, or the URI of an object store (s3://, gs://, abfs://, az://): "
+            "others are only read from. Write to a path where that file system is mounted, or copy the result there"
+        )
 
 
 def open_remote(source: object, filesystem: object = None) -> RemoteFile:
@@ -107,6 +124,18 @@ class Stores:
             self._reached[place] = self._made(uri, place)
         store = self._reached[place]
         return store, store.path_of(uri)
+
+    def writable(self, uri: str) -> tuple[ObjectStore, str]:
+        """Returns the object store of a URI, and the key in it, to write to.
+
+        Raises:
+            ImportError, ValueError, OSError: as `connect`; also for a store that is only read from.
+        """
+        check_writable(uri)
+        store, path = self.connect(uri)
+        if not isinstance(store, ObjectStore):
+            raise ValueError(f"{uri}: a file system that is given as filesystem= is only read from")
+        return store, path
 
     def _made(self, uri: str, place: str) -> Store:
         scheme = scheme_of(uri)

@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
+import tempfile
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import AbstractContextManager, ExitStack, closing, nullcontext, suppress
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager, ExitStack, closing, contextmanager, nullcontext, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, Final, Literal, NamedTuple, TypeAlias, cast
 from uuid import UUID
 
 from seglake._json_text import VALUE_FORMS, ValueForm, base64_text, is_json, json_text, json_value
-from seglake._publish.elsewhere import Target, new_object, target_of
 from seglake._text import printable_path
 from seglake._values import instant_us
 from seglake.stores import Stores
+from seglake.stores.object_store import ObjectStore
 from seglake.stores.patterns import mounted_path
 
 from .new_file import new_file
@@ -77,13 +79,12 @@ def export(
     row_group_rows: int = 1_048_576,
     overwrite: bool = False,
     progress: Callable[[int, int], object] | None = None,
-    filesystem: object | None = None,
     storage_options: Mapping[str, str] | None = None,
 ) -> Exported:
     r"""Writes the records of a scan to one file, in flat memory. The file appears once it is complete and on the disk.
 
-    URIs (`s3://bucket/x.parquet`) are written to as they are read. The file is written to a local temporary file, and
-    uploaded when it is complete.
+    A path may be a URI of an object store (`s3://bucket/x.parquet`). The file is written to a local temporary file, and
+    uploaded when it is complete. For other file systems give a path of a mounted one, or a binary file that you opened.
 
     In Parquet, statistics and the page index tell readers which row groups they need. In CSV, an empty field is null
     and `""` empty text. In CSV and JSON lines, times are ISO 8601 in UTC, UUIDs are text, and types and tenant IDs are
@@ -101,10 +102,9 @@ def export(
         compression: the compression of Parquet, as `pyarrow.parquet.ParquetWriter` takes it; of Arrow "zstd", "lz4" or
             "none". CSV and JSON lines are not compressed.
         row_group_rows: a row group of Parquet ends when it has so many rows, or 128 MiB.
-        overwrite: replace existing files. Otherwise they raise FileExistsError. A file that another process makes
-            during the upload may be replaced all the same: only files of up to 8 MiB are created with a condition.
+        overwrite: replace existing files. Otherwise they raise FileExistsError. In a store, a file of more than 8 MiB
+            may replace one that another process makes during the upload.
         progress: called after each file with how many bytes of the scan's files are done, and how many there are.
-        filesystem: a `pyarrow.fs.FileSystem` or an `fsspec` file system. `path` and `damage` are then within it.
         storage_options: settings of URIs' stores by the keys of `object_store`, as delta-rs and polars take them; what
             is not given comes from the environment.
 
@@ -131,7 +131,7 @@ def export(
     if damage is not None and scan.arguments["on_damage"] == "raise":
         raise ValueError('damage= needs a scan with on_damage="skip" or "repair": otherwise damage is an error')
     named = [each for each in (path, damage) if isinstance(each, str | os.PathLike)]
-    places = _places(named, Stores(filesystem, storage_options))
+    places = _places(named, Stores(None, storage_options))
     _check_written(scan, places, len(named))
     with ExitStack() as open_files:
         # What is entered last gets its name first: nobody finds records whose damage is not there yet.
@@ -187,9 +187,9 @@ def kind_of(path: str | os.PathLike[str] | BinaryIO) -> FileKind:
 
 
 class _Elsewhere(NamedTuple):
-    """A file of a store to write: what messages call it, and its path within the store."""
+    """A file of a store to write: its path within the store, and what messages call it."""
 
-    target: Target
+    store: ObjectStore
     path: str
     name: str
 
@@ -203,12 +203,11 @@ def _places(named: Sequence[str | os.PathLike[str]], stores: Stores) -> dict[str
     places: dict[str | os.PathLike[str], Path | _Elsewhere] = {}
     for each in named:
         name = os.fspath(each)
-        local = None if stores.hold_all else mounted_path(name, "file")
+        local = mounted_path(name, "file")
         if local is not None:
             places[each] = Path(local)
             continue
-        store, path = stores.connect(name)
-        places[each] = _Elsewhere(target_of(store), path, name)
+        places[each] = _Elsewhere(*stores.writable(name), name)
     return places
 
 
@@ -219,9 +218,7 @@ def _check_written(scan: Scan, places: Mapping[str | os.PathLike[str], Path | _E
         ValueError: one file twice, a folder, a device or a pipe, or a file that is read.
     """
     own = [
-        (os.path.realpath(place.parent), place.name)
-        if isinstance(place, Path)
-        else (place.target.store.place, place.path)
+        (os.path.realpath(place.parent), place.name) if isinstance(place, Path) else (place.store.place, place.path)
         for place in places.values()
     ]
     if len(set(own)) < count:
@@ -246,8 +243,8 @@ def _check_written(scan: Scan, places: Mapping[str | os.PathLike[str], Path | _E
 
 
 def _is_source_elsewhere(scan: Scan, place: _Elsewhere) -> bool:
-    """Tells whether a file of a store is read. Two file systems may have one path: then that is refused, too."""
-    store = place.target.store
+    """Tells whether a file of a store is read."""
+    store = place.store
     return any(store.path_of(file.path) == place.path and store.holds(file.path) for file in scan.files())
 
 
@@ -271,7 +268,25 @@ def _opened(
     place = places[path]
     if isinstance(place, Path):
         return new_file(os.fspath(place), replace=overwrite)
-    return new_object(place.target, place.path, place.name, replace=overwrite)
+    return _new_object(place, replace=overwrite)
+
+
+@contextmanager
+def _new_object(place: _Elsewhere, *, replace: bool) -> Generator[BinaryIO]:
+    """A file that appears in a store when the block ends, and not at all if it raises.
+
+    It is written to a local temporary file first: no error that comes before the end reaches the store.
+    """
+    found = place.store.find(place.path, place.name)
+    if found is not None and not found.is_file:
+        raise IsADirectoryError(errno.EISDIR, "Is a folder: name the file to write", place.name)
+    if found is not None and not replace:
+        raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), place.name)
+    with tempfile.TemporaryDirectory(prefix="seglake-") as folder:
+        local = Path(folder) / "content"
+        with local.open("wb") as file:
+            yield file
+        place.store.put(local, place.path, place.name, create=not replace)
 
 
 def _write(scan: Scan, sheet: _Sheet, ranges: _Sheet | None, progress: Callable[[int, int], object] | None) -> Exported:
