@@ -11,9 +11,10 @@ from samples import SAMPLES
 from test_spark_write_task import Write, records
 
 import seglake
-from seglake._publish.store import LOCAL
+from seglake._publish import folders
 from seglake.spark.option_table import camel_case
-from seglake.spark.write.job import Job, PartFile
+from seglake.spark.write.existing import PartFile
+from seglake.spark.write.job import Job
 from seglake.write import durable
 
 OLD = ["old-1.chunks", "old-1.index", "old-2.active"]
@@ -88,12 +89,12 @@ def staged(job: Job) -> list[PartFile]:
     """What two tasks have put aside, one of them with an index; it is on the disk."""
     files: list[PartFile] = []
     for task, extension in enumerate(("active", "chunks")):
-        part = Path(f"part-{task:05d}-{job.id}-c000.{extension}")
+        part = Path(f"part-{task:05d}-{job.id}-{task}-c000.{extension}")
         names = [part, part.with_suffix(".index")] if extension == "chunks" else [part]
         for name in names:
-            (job.staging / f"{task}-{name}").write_text(str(name))
-            LOCAL.sync_file(job.staging / f"{task}-{name}")
-        files.append(PartFile(tuple((f"{task}-{name}", str(name)) for name in names), 1))
+            (job.staging / name).write_text(str(name))
+            durable.sync_file(job.staging / name)
+        files.append(PartFile(tuple(map(str, names)), 1))
     return files
 
 
@@ -118,7 +119,7 @@ def test_a_write_is_all_or_nothing(
         begun = disk.moment()
         job.commit(files)
         done = disk.moment()
-    new = {name: name.encode() for file in files for _, name in file.moves}
+    new = {name: name.encode() for file in files for name in file.names}
     whole = new if overwrites else old | new
     settled = Settled(tmp_path, monkeypatch, "out", next_write)
     outcomes: set[bool] = set()
@@ -164,7 +165,7 @@ def test_setting_a_write_right_may_lose_power_too(
         files = staged(job)
         begun = disk.moment()
         job.commit(files)
-    new = {name: name.encode() for file in files for _, name in file.moves}
+    new = {name: name.encode() for file in files for name in file.names}
     whole = new if overwrites else old | new
     settled = Settled(tmp_path, monkeypatch, "out", next_write)
     check_setting_right(disk, begun, settled, old, new, whole)
@@ -196,7 +197,7 @@ def test_taking_a_write_back_may_lose_power_too(
         failed = disk.moment()
         job.abort()
         aborted = disk.moment()
-    new = {name: name.encode() for file in files for _, name in file.moves}
+    new = {name: name.encode() for file in files for name in file.names}
     settled = Settled(tmp_path, monkeypatch, "out", next_write)
     for moment, state in disk.states(begun):
         shown = below(state, "out")
@@ -254,11 +255,11 @@ def test_what_a_task_has_told_of_is_on_the_disk(root: Path, monkeypatch: pytest.
 
 
 def test_a_folder_that_is_there_is_made_no_second_time(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    LOCAL.make_folder(root / "a" / "b" / "c")
+    folders.make(root / "a" / "b" / "c")
     disk = Disk(root)
     with monkeypatch.context() as patched:
         disk.watch(patched)
-        LOCAL.make_folder(root / "a" / "b" / "c")
-        LOCAL.make_folder(root / "a" / "d" / "e")
+        folders.make(root / "a" / "b" / "c")
+        folders.make(root / "a" / "d" / "e")
     states = [set(state) for _, state in disk.states(disk.moment())]
     assert states == [{"a", "a/b", "a/b/c", "a/d", "a/d/e"}]

@@ -11,9 +11,9 @@ from dying import deadly, in_a_process
 from samples import SAMPLES
 from segments import write_segment
 
-from seglake._publish.store import LOCAL
-from seglake.spark.write.job import Existing, Job, PartFile
-from seglake.spark.write.options import extensions
+from seglake._publish import folders
+from seglake.spark.write.existing import Existing, PartFile
+from seglake.spark.write.job import Job
 from seglake.write import durable
 
 STEPS = ("write_durably", "place", "remove", "sync_names", "remove_tree")
@@ -24,20 +24,20 @@ def begin(folder: Path, *, overwrites: bool = False) -> Job:
     return Job.begin(folder, overwrites=overwrites, success_file=True)
 
 
-def written(publisher: str, **content: Any) -> str:
-    return json.dumps({"publisher": publisher, "place": [], "records": [], "remove": [], **content})
+def written(**content: Any) -> str:
+    return json.dumps({"place": [], "remove": [], **content})
 
 
 def staged(job: Job) -> list[PartFile]:
     """What three tasks have put aside, one of them with an index, and what an attempt has that does not count."""
     files: list[PartFile] = []
     for task, extension in enumerate(("active", "chunks", "active")):
-        part = Path(f"part-{task:05d}-{job.id}-c000.{extension}")
+        part = Path(f"part-{task:05d}-{job.id}-{task}-c000.{extension}")
         names = [part, part.with_suffix(".index")] if extension == "chunks" else [part]
         for name in names:
-            (job.staging / f"{task}-{name}").write_text(str(name))
-        files.append(PartFile(tuple((f"{task}-{name}", str(name)) for name in names), 1))
-    (job.staging / f"7-part-00000-{job.id}-c000.active").write_text("lost")
+            (job.staging / name).write_text(str(name))
+        files.append(PartFile(tuple(map(str, names)), 1))
+    (job.staging / f"part-00000-{job.id}-7-c000.active").write_text("lost")
     return files
 
 
@@ -46,7 +46,7 @@ def visible(folder: Path) -> list[str]:
 
 
 def names(files: list[PartFile]) -> list[str]:
-    return sorted(name for file in files for _, name in file.moves)
+    return sorted(name for file in files for name in file.names)
 
 
 @pytest.fixture
@@ -97,7 +97,7 @@ def test_a_commit_that_dies_is_put_in_order_by_the_next_write(
         job = begin(folder, overwrites=overwrites)
         files = staged(job)
         with monkeypatch.context() as patched:
-            deadly(LOCAL, STEPS, fatal, patched.setattr)
+            deadly(folders, STEPS, fatal, patched.setattr)
             ended = in_a_process(lambda job=job, files=files: job.commit(files))
         if ended == 0:
             break
@@ -128,12 +128,12 @@ def test_a_commit_that_dies_is_put_in_order_by_the_next_write(
 def test_a_commit_at_work_is_left_alone(folder: Path) -> None:
     job = begin(folder)
     files = staged(job)
-    move = files[0].moves[0]
-    (job.staging / "manifest.json").write_text(written(job.id, place=[move]))
+    (name,) = files[0].names
+    (job.staging / "manifest.json").write_text(written(place=[name]))
     with (job.staging / "lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         begin(folder).abort()
-        assert (job.staging / move[0]).exists()
+        assert (job.staging / name).exists()
     begin(folder).abort()
     assert not job.staging.exists()
 
@@ -159,7 +159,7 @@ FULL = OSError(28, "No space left on device")
 
 
 def failing(monkeypatch: pytest.MonkeyPatch, name: str, step: int, error: BaseException = FULL) -> None:
-    function = getattr(LOCAL, name)
+    function = getattr(folders, name)
     calls: list[Any] = []
 
     def call(*arguments: Any) -> Any:
@@ -168,7 +168,7 @@ def failing(monkeypatch: pytest.MonkeyPatch, name: str, step: int, error: BaseEx
             raise error
         return function(*arguments)
 
-    monkeypatch.setattr(LOCAL, name, call)
+    monkeypatch.setattr(folders, name, call)
 
 
 @pytest.mark.parametrize("step", [1, 2, 3, 4])
@@ -227,8 +227,8 @@ def test_files_that_cannot_be_moved_back_are_finished_later(folder: Path, monkey
 def test_a_staged_file_that_is_gone_costs_nothing(folder: Path, gone: int) -> None:
     job = begin(folder, overwrites=True)
     files = staged(job)
-    for staged_name, _ in [move for file in files for move in file.moves][:gone]:
-        (job.staging / staged_name).unlink()
+    for name in [name for file in files for name in file.names][:gone]:
+        (job.staging / name).unlink()
     with pytest.raises(
         FileNotFoundError, match=r"expected the file that a task .* there is none\. Nothing was changed"
     ):
@@ -240,8 +240,7 @@ def test_a_staged_file_that_is_gone_costs_nothing(folder: Path, gone: int) -> No
 
 def test_a_manifest_of_files_that_are_nowhere_removes_nothing(folder: Path) -> None:
     job = begin(folder, overwrites=True)
-    move = ["0-gone", f"gone-{job.id}.active"]
-    (job.staging / "manifest.json").write_text(written(job.id, place=[move], remove=OLD))
+    (job.staging / "manifest.json").write_text(written(place=[f"gone-{job.id}.active"], remove=OLD))
     begin(folder).abort()
     assert visible(folder) == OLD
     assert not job.staging.exists()
@@ -275,6 +274,23 @@ def test_clearing_up_that_fails_takes_nothing_back(folder: Path, monkeypatch: py
     assert not (folder / "_temporary").exists()
 
 
+def test_two_writes_may_end_at_once(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    first, second = begin(folder), begin(folder)
+    files = staged(first), staged(second)
+    rename = durable.rename
+
+    def other_first(path: Path, target: Path) -> None:
+        if target.name == "_SUCCESS":
+            monkeypatch.setattr(durable, "rename", rename)
+            second.commit(files[1])
+        rename(path, target)
+
+    monkeypatch.setattr(durable, "rename", other_first)
+    first.commit(files[0])
+    assert visible(folder) == sorted([*OLD, *names(files[0]), *names(files[1])])
+    assert {path.name for path in folder.iterdir()} - set(visible(folder)) == {"_SUCCESS"}
+
+
 def test_a_folder_that_another_write_removes_meanwhile(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     job = begin(folder)
     is_dir, sync = Path.is_dir, durable.sync_folder
@@ -283,7 +299,7 @@ def test_a_folder_that_another_write_removes_meanwhile(folder: Path, monkeypatch
     def end_of_another(path: Path) -> None:
         # It begins and removes what the first has moved aside, and then the empty folder above.
         if path.name == "_temporary" and not removed and next(path.iterdir()).name.startswith("."):
-            LOCAL.remove_tree(path)
+            folders.remove_tree(path)
             removed.append(path)
 
     def looked(path: Path) -> bool:
@@ -308,7 +324,7 @@ def test_only_segments_are_overwritten(folder: Path) -> None:
         sample.write(folder / f"{name}.{sample.extension}", 2)
     SAMPLES["tenant"].write(folder / "without-extension", 2)
     (folder / "_hidden").write_text("hidden")
-    found = Existing.of(folder, extensions())
+    found = Existing.of_folder(folder)
     assert found.others == []
     assert set(found.segments) == set(visible(folder))
     # In front of its log, since an index alone would be taken for a segment.
@@ -349,14 +365,16 @@ def test_a_link_in_the_place_of_the_staging_folder(folder: Path, tmp_path: Path)
         pytest.param("[" * 100_000, "it is no JSON: ", id="deep"),
         ("null", "it is no JSON object"),
         ("[]", "it is no JSON object"),
-        ("{}", "it does not name a write and its files"),
-        (written("JOB", place=[["a", "../JOB"]]), r"\.\./JOB is no path below a folder"),
-        (written("JOB", remove=["/etc/passwd"]), "/etc/passwd is no path below a folder"),
-        (written("JOB", remove=["a/b"]), "a/b is no name of a file in a folder"),
-        (written("JOB", place=[["../a", "JOB"]]), r"\.\./a is no path below a folder"),
-        (written("JOB", place=[["a", "b"]]), "b is no file of write JOB"),
-        (written("JOB", place=[["a", "JOB/b"]]), "JOB/b is no file of write JOB"),
-        (written("other"), "it is of write other"),
+        ("{}", "it does not name the files of a write"),
+        (written(place=["../JOB"]), r"\.\./JOB is no name of a file in a folder"),
+        (written(place=[".."]), r"\.\. is no name of a file"),
+        (written(place=[["a", "JOB"]]), r"\['a', 'JOB'\] is no name of a file"),
+        (written(remove="abc"), "it does not name the files of a write"),
+        (written(remove=["/etc/passwd"]), "/etc/passwd is no name of a file in a folder"),
+        (written(remove=["a/b"]), "a/b is no name of a file in a folder"),
+        (written(remove=[""]), " is no name of a file in a folder"),
+        (written(place=["b"]), "b is no file of write JOB"),
+        (written(place=["JOB/b"]), "JOB/b is no name of a file in a folder"),
     ],
 )
 def test_a_manifest_that_no_commit_has_written(folder: Path, content: str, reason: str) -> None:

@@ -284,7 +284,7 @@ def test_of_two_attempts_at_a_task_only_one_counts(folder: Path) -> None:
 
     other: list[SegmentCommitMessage] = []
     own = tasks[0].write(interleaved())
-    assert {file.moves[0][0] for file in own.files}.isdisjoint(file.moves[0][0] for file in other[0].files)
+    assert {file.names for file in own.files}.isdisjoint(file.names for file in other[0].files)
     (path,) = write.commit(own)
     assert len(read(path)) == 5
     assert everything(folder) == [path.name]

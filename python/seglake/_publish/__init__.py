@@ -1,5 +1,4 @@
-"""Many files that appear at once, with a lock and a manifest.
+"""Many files of a mounted folder that appear together, by a manifest and a lock.
 
-`manifest` makes many visible together, and puts in order what a publisher that died has left; `store` is what it asks
-of the storage.
+`manifest` makes them visible, and puts in order what a write that died has left; `folders` has the steps.
 """

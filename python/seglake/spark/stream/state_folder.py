@@ -5,7 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
-from seglake._publish.remote import RemoteStore
 from seglake.stores.patterns import mounted_path
 from seglake.write import durable
 from seglake.write.new_file import new_file
@@ -98,7 +97,7 @@ class StoredFolders(StateFolders):
 
     def __init__(self, location: str, stores: Stores) -> None:
         self._location = location.rstrip("/")
-        self._store = RemoteStore(stores, self._location)
+        self._store, self._folder = stores.writable(self._location)
 
     @property
     def location(self) -> str:
@@ -111,24 +110,27 @@ class StoredFolders(StateFolders):
 
     def names(self, folder: str) -> list[str]:
         """Returns the names of the files in a folder; none where there is no such folder."""
-        return list(self._store.sizes_in(self._store.root / folder))
+        key = f"{self._folder}/{folder}"
+        try:
+            found = list(self._store.entries(key, f"{self._location}/{folder}", recursive=False))
+        except FileNotFoundError:
+            return []
+        return [entry.path.rpartition("/")[2] for entry in found if entry.is_file]
 
     def read(self, folder: str, file: str) -> bytes:
         """Reads a file; nothing where there is none."""
-        try:
-            opened = self._store.source(self._store.root / folder / file)
-        except FileNotFoundError:
-            return b""
-        return opened.read_at(0, opened.size)
+        return self._store.read(self._key(folder, file), self.name(folder, file)) or b""
 
     def write(self, folder: str, file: str, content: bytes) -> None:
         """Stores a file in one step."""
-        self._store.make_folder(self._store.root / folder)
-        self._store.write_durably(self._store.root, self._store.root / folder / file, content)
+        self._store.put(content, self._key(folder, file), self.name(folder, file))
 
     def remove(self, folder: str, file: str) -> None:
         """Removes a file, if it is there."""
-        self._store.remove(self._store.root / folder / file)
+        self._store.remove(self._key(folder, file), self.name(folder, file))
+
+    def _key(self, folder: str, file: str) -> str:
+        return f"{self._folder}/{folder}/{file}".strip("/")
 
 
 def state_folders(location: str, stores: Stores) -> StateFolders:

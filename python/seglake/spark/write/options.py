@@ -12,6 +12,7 @@ from seglake import _values as values
 from seglake._text import printable_path
 from seglake._types import DialectName
 from seglake.read.formats import FormatOptions
+from seglake.stores import check_writable
 from seglake.stores.patterns import mounted_path
 
 from ..formats import write_options
@@ -171,6 +172,7 @@ def _folder(given: Mapping[str, str]) -> str:
         path = named.partition("://")[2]
         if not path.strip("/") or {"", ".", ".."} & set(path.strip("/").split("/")[1:]):
             raise ValueError(f"{printable_path(named)}: expected a path, or the URI of a folder as in s3://bucket/logs")
+        check_writable(named)
         return named.rstrip("/")
     folder = Path(text).absolute()
     # Spark gives the Python of such a session a working folder of its own, which it removes with the session.

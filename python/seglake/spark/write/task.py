@@ -1,4 +1,4 @@
-"""What a task does: rows in, files in the hidden folder of its job out."""
+"""What a task does: rows in, files of its job out."""
 
 import contextlib
 from bisect import bisect_left, bisect_right
@@ -12,11 +12,13 @@ import pyarrow.compute as pc
 from pyspark.sql.datasource import WriterCommitMessage
 
 import seglake
-from seglake._text import printable, printable_path
+from seglake._text import printable
 
-from .job import Job, PartFile
+from .existing import PartFile
+from .job import Job
 from .options import WriteOptions
 from .schema import WriteSchema
+from .store_job import StoreJob
 
 __all__ = ["Rows", "SegmentCommitMessage", "Share", "TaskWriter", "refuse"]
 
@@ -38,12 +40,14 @@ class TaskWriter:
     Args:
         options: what the write was asked for.
         schema: what was found out about the columns.
-        job: where files are put aside.
+        job: where files are put.
         partition: the number of the partition.
         attempt: a number that no other attempt at any task has.
     """
 
-    def __init__(self, options: WriteOptions, schema: WriteSchema, job: Job, partition: int, attempt: int) -> None:
+    def __init__(
+        self, options: WriteOptions, schema: WriteSchema, job: Job | StoreJob, partition: int, attempt: int
+    ) -> None:
         self._options = options
         self._schema = schema
         self._job = job
@@ -53,7 +57,7 @@ class TaskWriter:
         self._writer: seglake.Writer | None = None
         self._files: list[PartFile] = []
         # Where files are until they are complete.
-        self._folder = job.staging
+        self._folder = Path()
 
     def write(self, batches: Iterable[pa.RecordBatch]) -> SegmentCommitMessage:
         """Writes all rows, and says what is where. If that fails nothing is left.
@@ -66,13 +70,7 @@ class TaskWriter:
                 which row, counted from 0 within the partition, and what to add to the frame.
             OSError: a file cannot be written, or the key's file not be read.
         """
-        staging, store = self._job.staging, self._job.store
-        if not store.is_folder(staging):
-            raise FileNotFoundError(
-                f"{printable_path(store.name(staging))}: the folder that the driver has made for this write is not "
-                "there. All machines have to see the destination under the same path; or the write has ended meanwhile"
-            )
-        with store.scratch(staging) as self._folder:
+        with self._job.writing() as self._folder:
             try:
                 first_row = 0
                 for batch in batches:
@@ -115,8 +113,9 @@ class TaskWriter:
             ) from None
 
     def _begin_file(self) -> seglake.Writer:
-        name = f"part-{self._partition:05d}-{self._job.id}-c{len(self._files):03d}.{self._options.facts.extension}"
-        self._writer = self._options.open(self._folder / f"{self._attempt}-{name}")
+        # Of two attempts at a task one counts, so that names are those of an attempt.
+        own = f"{self._partition:05d}-{self._job.id}-{self._attempt}-c{len(self._files):03d}"
+        self._writer = self._options.open(self._folder / f"part-{own}.{self._options.facts.extension}")
         return self._writer
 
     def _end_file(self) -> None:
@@ -132,24 +131,21 @@ class TaskWriter:
             raise ValueError(f"partition {self._partition}: {error}{advice}") from None
         self._writer = None
         written = [each for each in (path, path.with_suffix(_INDEX)) if each.exists()]
-        moves = tuple((each.name, each.name.removeprefix(f"{self._attempt}-")) for each in written)
-        # Before they are staged: what fails half way has to be removed.
-        self._files.append(PartFile(moves, self._share.records))
+        # Before they are put: what fails half way has to be removed.
+        self._files.append(PartFile(tuple(each.name for each in written), self._share.records))
         for each in written:
-            self._job.store.stage(each, self._job.staging / each.name)
+            self._job.put(each)
         self._share.records = self._share.bytes = 0
 
     def _abandon(self) -> None:
         """Leaves nothing, as far as that goes: the first error is the one to tell of."""
-        staged = [self._job.staging / name for file in self._files for name, _ in file.moves]
+        names = [name for file in self._files for name in file.names]
         if self._writer is not None:
-            path = self._job.staging / Path(self._writer.path).name
-            staged.extend((path, path.with_suffix(_INDEX)))
+            path = Path(self._writer.path)
+            names += [path.name, path.with_suffix(_INDEX).name]
             with contextlib.suppress(OSError, ValueError):
                 self._writer.abandon()
-        with contextlib.suppress(OSError):
-            for each in staged:
-                self._job.store.remove(each)
+        self._job.discard(names)
 
 
 def refuse(batch: pa.RecordBatch, schema: WriteSchema, first_row: int) -> pa.RecordBatch:

@@ -9,14 +9,12 @@ from pyspark import TaskContext
 from pyspark.sql.datasource import DataSourceArrowWriter, WriterCommitMessage
 from pyspark.sql.types import StructType
 
-from seglake._publish.remote import RemoteStore
-from seglake._publish.store import LOCAL
-
 from ..option_names import naming_options
 from ..versions import reduced
 from .job import Job
 from .options import WriteOptions
 from .schema import WriteSchema
+from .store_job import StoreJob
 from .task import SegmentCommitMessage, TaskWriter
 
 if TYPE_CHECKING:
@@ -28,7 +26,7 @@ __all__ = ["SegmentDataSourceWriter"]
 class SegmentDataSourceWriter(DataSourceArrowWriter):
     """Writes a frame into a folder of segments of one format. Made on the driver, sent to the executors."""
 
-    def __init__(self, options: WriteOptions, schema: WriteSchema, job: Job) -> None:
+    def __init__(self, options: WriteOptions, schema: WriteSchema, job: Job | StoreJob) -> None:
         self._options = options
         self._schema = schema
         self._job = job
@@ -45,11 +43,11 @@ class SegmentDataSourceWriter(DataSourceArrowWriter):
         if importlib.util.find_spec("fcntl") is None:
             raise OSError("writing segments with Spark needs Linux or macOS: this system lacks the file locks it takes")
         checked = WriteSchema.check(schema, options)
-        folder, store = Path(options.folder), LOCAL
-        if options.stores is not None:
-            store = RemoteStore(options.stores, options.folder)
-            folder = store.root
-        job = Job.begin(folder, overwrites=overwrite, success_file=options.success_file, store=store)
+        success_file = options.success_file
+        if options.stores is None:
+            job = Job.begin(Path(options.folder), overwrites=overwrite, success_file=success_file)
+        else:
+            job = StoreJob.begin(options.folder, options.stores, overwrites=overwrite, success_file=success_file)
         return cls(options, checked, job)
 
     def __reduce__(self) -> tuple[object, ...]:
