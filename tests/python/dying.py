@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import importlib
 import os
 import signal
 import sys
+import tempfile
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from typing import Any
 
 
@@ -22,11 +25,28 @@ def in_a_process(work: Callable[[], object]) -> int:
     return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
 
 
+def import_what_takes(work: Callable[[], object]) -> None:
+    """Runs something in a fork, and imports the modules that it imported. No thread of it is left in this process."""
+    with tempfile.TemporaryFile("w+") as names:
+
+        def noted() -> None:
+            work()
+            print(*sys.modules, file=names, flush=True)
+
+        if in_a_process(noted) == 0:
+            names.seek(0)
+            for name in names.read().split():
+                with suppress(ImportError):
+                    importlib.import_module(name)
+
+
 def print_deaths(work: Callable[[int], object], most: int, stride: int = 1) -> None:
     """Runs something in forks, each with the number of the step that it is to die at, and prints how each ended.
 
-    The numbers begin with 1 and are a stride apart. The last fork is the first that does not die.
+    The numbers begin with 1 and are a stride apart. The last fork is the first that does not die. Before them one with
+    the number 0, which does not die either, says what is imported, so that no other fork spends its time on that.
     """
+    import_what_takes(lambda: work(0))
     for fatal in range(1, most, stride):
         status = in_a_process(lambda fatal=fatal: work(fatal))
         print(status, flush=True)

@@ -186,7 +186,6 @@ def test_oplogs_of_one_dialect_are_in_a_table(tmp_path: Path, kind: Any) -> None
 SCRIPT = """
 import os, signal, sys
 from dying import print_deaths
-import pyarrow.parquet, pyiceberg.io.pyarrow
 from deltalake import DeltaTable
 from pyiceberg.catalog.sql import SqlCatalog
 from pyiceberg.table import Table
