@@ -12,7 +12,8 @@ from contextlib import suppress
 from pathlib import Path
 
 import pytest
-from cli_process import here
+from cli_process import Finished, here
+from cli_process import seglake as in_a_process
 from hostile import TEXTS, unsafe
 
 import seglake
@@ -20,9 +21,8 @@ import seglake
 COMMANDS = ("write", "tail", "info", "verify", "seal", "snapshot", "retain")
 
 
-def run(*arguments: str | Path, given: bytes = b"") -> subprocess.CompletedProcess[bytes]:
-    command = [sys.executable, "-m", "seglake", "log", *map(os.fspath, arguments)]
-    return subprocess.run(command, input=given, capture_output=True, check=False)
+def run(*arguments: str | Path, given: bytes = b"") -> Finished:
+    return here("log", *arguments, stdin=given)
 
 
 @pytest.fixture
@@ -50,25 +50,25 @@ def test_each_has_help_with_examples_that_parse(name: str) -> None:
 def test_lines_are_written_and_followed(tmp_path: Path) -> None:
     path = tmp_path / "logs"
     done = run("write", "--type", "line", path, given=b"first\n\nthird without an end")
-    assert (done.returncode, done.stdout) == (0, b"")
-    assert b"3 records written" in done.stderr
+    assert (done.status, done.out) == (0, "")
+    assert "3 records written" in done.err
     done = run("tail", "--from", "start", "--no-follow", "--json", "--value", "text", path)
-    assert done.returncode == 0
-    records = [json.loads(line) for line in done.stdout.splitlines()]
+    assert done.status == 0
+    records = [json.loads(line) for line in done.out.splitlines()]
     assert [record["value"] for record in records] == ["first", "", "third without an end"]
     assert {record["type"] for record in records} == {"line"}
-    assert run("tail", "--from", "start", "--limit", "0", path).stdout == b""  # and waits for nothing
+    assert run("tail", "--from", "start", "--limit", "0", path).out == ""  # and waits for nothing
     after = run("tail", "--from", records[1]["uuid"], "--no-follow", "--limit", "5", path)
-    assert after.stdout.count(b"\n") == 1
-    assert run("tail", "--no-follow", path).stdout == b""
-    assert run("tail", "--from", "yesterday", path).returncode == 2
+    assert after.out.count("\n") == 1
+    assert run("tail", "--no-follow", path).out == ""
+    assert run("tail", "--from", "yesterday", path).status == 2
 
 
 def test_json_that_tail_prints_is_what_write_takes(log: Path, tmp_path: Path) -> None:
-    shown = run("tail", "--from", "start", "--no-follow", "--json", log).stdout
+    shown = run("tail", "--from", "start", "--no-follow", "--json", log).out
     copy = tmp_path / "copy"
-    assert run("write", "--json", copy, given=shown).returncode == 0
-    assert run("tail", "--from", "start", "--no-follow", "--json", copy).stdout == shown
+    assert run("write", "--json", copy, given=shown.encode()).status == 0
+    assert run("tail", "--from", "start", "--no-follow", "--json", copy).out == shown
 
 
 @pytest.mark.parametrize(
@@ -88,9 +88,9 @@ def test_a_wrong_line_is_named_and_those_before_it_are_written(tmp_path: Path, l
     path = tmp_path / "logs"
     good = b'{"type": "a", "value": "1"}\n{"type": "a", "value": "2"}\n'
     done = run("write", "--json", path, given=good + line + b"\n" + good)
-    assert done.returncode == 2
-    assert words in done.stderr.decode()
-    assert "line 3" in done.stderr.decode()
+    assert done.status == 2
+    assert words in done.err
+    assert "line 3" in done.err
     with seglake.SegmentLog(path, readonly=True) as log:
         assert [record.value for record in log] == [b"1", b"2"]
 
@@ -124,8 +124,8 @@ def test_what_the_log_refuses_has_its_line(tmp_path: Path, record: object, words
     good = b'{"type": "a", "value": "1"}\n' * 3
     given = good + json.dumps(record).encode() + b"\n" + good
     done = run("write", "--json", "--durability", durability, path, given=given)
-    error = done.stderr.decode()
-    assert done.returncode == 2
+    error = done.err
+    assert done.status == 2
     assert "standard input: line 4: " in error
     assert words in error
     assert "row" not in error
@@ -142,14 +142,14 @@ def test_a_line_has_a_longest_length(tmp_path: Path, form: list[str], end: bytes
     good = b'{"type": "a", "value": "1"}'
     given = b"\n".join([good] * 5) + b"\n" + b" " * size + end
     done = run("write", *form, "--line-bytes", "1000", path, given=given)
-    assert done.returncode == 2
-    assert "standard input: line 6: " in done.stderr.decode()
-    assert "1,000 bytes" in done.stderr.decode()
-    assert "written   5 records" in done.stderr.decode()
-    assert "raise --line-bytes, and write from line 6 on" in done.stderr.decode()
+    assert done.status == 2
+    assert "standard input: line 6: " in done.err
+    assert "1,000 bytes" in done.err
+    assert "written   5 records" in done.err
+    assert "raise --line-bytes, and write from line 6 on" in done.err
     assert len(counted(path)) == 5
     longest = b"x" * 1000 + end
-    assert run("write", "--line-bytes", "1000", tmp_path / "other", given=longest).returncode == 0
+    assert run("write", "--line-bytes", "1000", tmp_path / "other", given=longest).status == 0
 
 
 def test_a_wrong_type_is_refused_before_anything_is_read(tmp_path: Path) -> None:
@@ -202,7 +202,7 @@ def test_after_a_full_disk_the_rest_can_be_written(tmp_path: Path, durability: s
     assert f"written   {len(written):,} record" in error
     assert "next " in error
     rest = b"\n".join(given[len(written) :])
-    assert run("write", path, given=rest).returncode == 0
+    assert run("write", path, given=rest).status == 0
     assert counted(path) == given
 
 
@@ -266,37 +266,37 @@ def test_a_closed_pipe_ends_following(log: Path) -> None:
 
 def test_no_log_is_named(tmp_path: Path) -> None:
     for name in ("tail", "info", "verify"):
-        assert b"does not exist" in run(name, tmp_path / "none").stderr
+        assert "does not exist" in run(name, tmp_path / "none").err
         done = run(name, tmp_path)
-        assert done.returncode == 2
-        assert b"expected a log, found a folder without segments" in done.stderr
-        assert b"seglake log write DIR" in done.stderr
+        assert done.status == 2
+        assert "expected a log, found a folder without segments" in done.err
+        assert "seglake log write DIR" in done.err
 
 
 def test_info_verify_seal_and_retain(log: Path) -> None:
     done = run("info", "--json", log)
-    facts = json.loads(done.stdout)
-    assert done.returncode == 0
+    facts = json.loads(done.out)
+    assert done.status == 0
     assert facts["segments"][-1]["kind"] == "active"
     assert facts["synced"]["sequence"] == len(facts["segments"])
     # What is filled with zeros ahead of the records is none of it.
     *sealed, active = facts["segments"]
     assert active["nbytes"] == facts["synced"]["byte_offset"]
     assert [own["nbytes"] for own in sealed] == [Path(own["path"]).stat().st_size for own in sealed]
-    assert b"synced up to offset" in run("info", log).stdout
+    assert "synced up to offset" in run("info", log).out
     done = run("verify", log)
-    *segments, folder, total = done.stdout.decode().splitlines()
-    assert (done.returncode, len(segments)) == (0, len(facts["segments"]))
+    *segments, folder, total = done.out.splitlines()
+    assert (done.status, len(segments)) == (0, len(facts["segments"]))
     assert f"a log of {len(segments)} segments" in folder
     assert f"{len(segments)} sound; 100 records" in total
     done = run("seal", log)
-    assert done.returncode == 0
+    assert done.status == 0
     assert all(path.suffix == ".sealed" for path in log.iterdir() if not path.name.startswith("_"))
     done = run("retain", "--bytes", "3000", log)
-    assert done.returncode == 0
-    assert done.stdout.count(b"removed ") >= 1
-    assert run("retain", log).returncode == 2
-    assert run("verify", log).returncode == 0
+    assert done.status == 0
+    assert done.out.count("removed ") >= 1
+    assert run("retain", log).status == 2
+    assert run("verify", log).status == 0
 
 
 def test_sealed_segments_are_protected_if_asked(log: Path, tmp_path: Path) -> None:
@@ -304,13 +304,13 @@ def test_sealed_segments_are_protected_if_asked(log: Path, tmp_path: Path) -> No
         return [path for path in log.glob("*.sealed") if not Path(f"{path}.par").exists()]
 
     assert len(bare()) > 1
-    assert run("seal", "--protect", "--profile", "128+4", log).returncode == 0
+    assert run("seal", "--protect", "--profile", "128+4", log).status == 0
     assert bare() == []
     assert seglake.protect(next(log.glob("*.sealed"))).profile == "128+4"
-    assert run("verify", log).returncode == 0
-    assert run("seal", "--profile", "128+4", log).returncode == 2
+    assert run("verify", log).status == 0
+    assert run("seal", "--profile", "128+4", log).status == 2
     path = tmp_path / "new"
-    assert run("write", "--protect", "--segment-bytes", "100", path, given=b"line\n" * 20).returncode == 0
+    assert run("write", "--protect", "--segment-bytes", "100", path, given=b"line\n" * 20).status == 0
     assert len(list(path.glob("*.sealed.par"))) == len(list(path.glob("*.sealed"))) > 1
     assert list(path.glob("*.active.par")) == []
 
@@ -324,39 +324,39 @@ def test_damage_is_found_and_named(log: Path) -> None:
         data[place] ^= 1
         path.write_bytes(data)
         done = run("verify", log)
-        assert done.returncode == 1
-        assert f"\n{path}: damaged\n" in f"\n{done.stdout.decode()}"
-        assert "flipped bit (proven)" in done.stdout.decode()
-        lines = [json.loads(line) for line in run("verify", "--json", log).stdout.splitlines()]
+        assert done.status == 1
+        assert f"\n{path}: damaged\n" in f"\n{done.out}"
+        assert "flipped bit (proven)" in done.out
+        lines = [json.loads(line) for line in run("verify", "--json", log).out.splitlines()]
         assert [line["path"] for line in lines if not line["ok"]] == [os.fspath(path)]
         data[place] ^= 1
         path.write_bytes(data)
     # What is after the mark is none.
-    offset = json.loads(run("info", "--json", log).stdout)["synced"]["byte_offset"]
+    offset = json.loads(run("info", "--json", log).out)["synced"]["byte_offset"]
     active.write_bytes(active.read_bytes()[:offset] + b"\x1e\xea half a record")
     done = run("verify", "--json", log)
-    assert done.returncode == 1  # but no writer is there that will write the rest
-    assert json.loads(done.stdout.splitlines()[-1])["nbytes"] == offset
+    assert done.status == 1  # but no writer is there that will write the rest
+    assert json.loads(done.out.splitlines()[-1])["nbytes"] == offset
 
 
 def test_keys(tmp_path: Path) -> None:
     path, key, other = tmp_path / "logs", tmp_path / "key", tmp_path / "other"
     key.write_bytes(bytes(range(32)))
     other.write_bytes(bytes(32))
-    assert run("write", "--key-file", key, path, given=b"a\n").returncode == 0
-    assert run("verify", "--key-file", key, path).returncode == 0
+    assert run("write", "--key-file", key, path, given=b"a\n").status == 0
+    assert run("verify", "--key-file", key, path).status == 0
     done = run("write", "--key-file", other, path, given=b"b\n")
-    assert done.returncode == 2
-    assert b"wrong key" in done.stderr
-    assert bytes(range(32)).hex().encode() not in done.stderr
-    assert b"1 record" in run("verify", "--key-file", key, path).stdout
+    assert done.status == 2
+    assert "wrong key" in done.err
+    assert bytes(range(32)).hex() not in done.err
+    assert "1 record" in run("verify", "--key-file", key, path).out
 
 
 def test_two_writers(log: Path) -> None:
     with seglake.SegmentLog(log):
-        done = run("write", log, given=b"a\n")
-    assert done.returncode == 2
-    assert f"process {os.getpid()}".encode() in done.stderr
+        done = in_a_process("log", "write", log, stdin=b"a\n")
+    assert done.status == 2
+    assert f"process {os.getpid()}" in done.err
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="signals")
@@ -366,7 +366,7 @@ def test_following_ends_with_ctrl_c(log: Path) -> None:
         assert follower.stdout is not None
         # It may begin after the first lines; then more come.
         while not select.select([follower.stdout], [], [], 0.2)[0]:
-            assert run("write", log, given=b"a\n").returncode == 0
+            assert in_a_process("log", "write", log, stdin=b"a\n").status == 0
         assert follower.stdout.readline().rstrip().endswith(b"a")
         follower.send_signal(signal.SIGINT)
         assert follower.wait() == 130
