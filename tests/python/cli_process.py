@@ -164,9 +164,16 @@ def _warnings_on_standard_error() -> Generator[None]:
 
 
 def on_terminal(
-    *arguments: Argument, columns: int = 100, env: Mapping[str, str] | None = None, only: str | None = None
+    *arguments: Argument,
+    columns: int = 100,
+    env: Mapping[str, str] | None = None,
+    only: str | None = None,
+    script: str | None = None,
 ) -> tuple[str, Finished]:
-    """Runs `seglake` with output and error on a pseudo-terminal, or `only` one of them; returns what that got first."""
+    """Runs `seglake` with output and error on a pseudo-terminal, or `only` one of them; returns what that got first.
+
+    With `script` it runs that text of Python instead.
+    """
     import fcntl
     import pty
     import struct
@@ -175,7 +182,7 @@ def on_terminal(
     ours, theirs = pty.openpty()
     fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 40, columns, 0, 0))
     process = subprocess.Popen(
-        command(*arguments),
+        command(*arguments) if script is None else [sys.executable, "-c", script, *map(os.fsdecode, arguments)],
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE if only == "error" else theirs,
         stderr=subprocess.PIPE if only == "output" else theirs,

@@ -86,10 +86,27 @@ def test_records_are_cut_to_the_width_of_the_terminal(columns: int, vectors: Pat
     assert any("…" in line for line in lines.splitlines()) is (columns < max(map(len, whole.splitlines())))
 
 
+# In one process: starting one for each width takes longer than all the rest.
+_EACH_WIDTH = """
+import fcntl, struct, sys, termios
+from seglake.cli import main
+for columns in range(60, 80):
+    fcntl.ioctl(1, termios.TIOCSWINSZ, struct.pack("HHHH", 40, columns, 0, 0))
+    assert main(["cat", sys.argv[1]]) == 0
+    print("end of", columns, flush=True)
+"""
+
+
 def test_a_cut_goes_through_no_escape(vectors: Path) -> None:
-    for columns in range(60, 80):
-        lines, _ = on_terminal("cat", vectors / "active" / "extremes.bin", columns=columns, env={"NO_COLOR": "1"})
+    segment = vectors / "active" / "extremes.bin"
+    seen, done = on_terminal(segment, script=_EACH_WIDTH, env={"NO_COLOR": "1"})
+    assert done.status == 0
+    *each_width, rest = re.split(r"end of \d+\n", seen)
+    assert (len(each_width), rest) == (20, "")
+    for columns, lines in zip(range(60, 80), each_width, strict=True):
         assert not re.search(r"\\x[0-9a-f]?…", lines)
+        if columns % 7 == 0:
+            assert lines == on_terminal("cat", segment, columns=columns, env={"NO_COLOR": "1"})[0]
 
 
 def test_standard_input_that_is_a_terminal_is_refused() -> None:
