@@ -9,7 +9,7 @@ import contextlib
 import errno
 import tempfile
 import uuid
-from collections.abc import Generator, Sequence
+from collections.abc import Generator, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -17,6 +17,7 @@ from typing import Final
 from seglake._text import printable_path
 from seglake.stores import RemoteFile
 from seglake.stores.object_store import ObjectStore
+from seglake.stores.patterns import owner_of
 
 from ..stores import Stores
 from .existing import SUCCESS, Existing, PartFile, shown_files
@@ -101,7 +102,7 @@ class StoreJob:
     def discard(self, names: Sequence[str]) -> None:
         """Removes files of a task that failed, as far as that goes."""
         with contextlib.suppress(OSError):
-            for name in names:
+            for name in reversed(names):  # an index before its log
                 self._remove(name)
 
     def commit(self, files: Sequence[PartFile]) -> None:
@@ -129,8 +130,10 @@ class StoreJob:
         left: list[str] = []
         try:
             names = self._names()
-            own = names if self.overwrites else {name: True for name in names if self.id in name}
-            left += [name for name in Existing.of(own, self._opened).segments if name not in set(shown)]
+            own = self._own(names)
+            old = {name: is_file for name, is_file in names.items() if self.overwrites and name not in own}
+            counts = set(shown)
+            left += [name for name in (*own, *Existing.of(old, self._opened).segments) if name not in counts]
             others = [name for name in names if name.startswith(_MARKER) and name != self._marker]
             left += [*(others if self.overwrites else ()), self._marker]
             while left:
@@ -206,10 +209,13 @@ class StoreJob:
         store, key, uri = self._at(name)
         store.remove(key, uri)
 
+    def _own(self, names: Iterable[str]) -> list[str]:
+        """Returns the files of this write, an index before its log: alone it would look like a file of its own."""
+        own = [name for name in names if self.id in name and name != self._marker]
+        return sorted(own, key=lambda name: (owner_of(name) is None, name))
+
     def _remove_own(self) -> None:
-        # An index before its log: alone it would look like a file of its own.
-        own = {name: True for name in self._names() if self.id in name}
-        for name in Existing.of(own, self._opened).segments:
+        for name in self._own(self._names()):
             self._remove(name)
 
     def _at(self, name: str) -> tuple[ObjectStore, str, str]:
