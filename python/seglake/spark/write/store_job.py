@@ -68,8 +68,8 @@ class StoreJob:
             Existing.of(names, job._opened).refuse_others(uri)
         try:
             job._put(job._marker, job._going_on)
-            if SUCCESS in names:
-                job._remove(SUCCESS)
+            # Also one that a write puts just now: it looks afterwards for this one.
+            job._remove(SUCCESS)
         except OSError:
             job.discard([job._marker])  # its answer may have been lost
             raise
@@ -134,14 +134,12 @@ class StoreJob:
             old = {name: is_file for name, is_file in names.items() if self.overwrites and name not in own}
             counts = set(shown)
             left += [name for name in (*own, *Existing.of(old, self._opened).segments) if name not in counts]
-            others = [name for name in names if name.startswith(_MARKER) and name != self._marker]
-            left += [*(others if self.overwrites else ()), self._marker]
+            left += [*(self._others(names) if self.overwrites else ()), self._marker]
             while left:
                 self._remove(left[0])
                 del left[0]
-            # Another write that goes on puts it; if it was killed, the folder is not complete.
-            if self.success_file and (self.overwrites or not others):
-                self._put(SUCCESS, b"")
+            if self.success_file:
+                self._put_success()
         except OSError as error:
             more = f" and {len(left) - _MOST_NAMED} more" if len(left) > _MOST_NAMED else ""
             todo = f"; remove {', '.join(map(printable_path, left[:_MOST_NAMED]))}{more}" if left else ""
@@ -162,8 +160,8 @@ class StoreJob:
         self._remove_own()
         self._remove(self._marker)
         self._remove_own()  # also those that came while the first were removed
-        if self.had_success and not any(name.startswith(_MARKER) for name in self._names()):
-            self._put(SUCCESS, b"")
+        if self.had_success:
+            self._put_success()
 
     @property
     def _marker(self) -> str:
@@ -208,6 +206,17 @@ class StoreJob:
     def _remove(self, name: str) -> None:
         store, key, uri = self._at(name)
         store.remove(key, uri)
+
+    def _put_success(self) -> None:
+        """Says that the folder is complete, unless another write goes on, which does that, or was killed."""
+        if not self._others(self._names()):
+            self._put(SUCCESS, b"")
+            if self._others(self._names()):  # it began meanwhile
+                self._remove(SUCCESS)
+
+    def _others(self, names: Iterable[str]) -> list[str]:
+        """Returns what other writes have put that go on or were killed."""
+        return [name for name in names if name.startswith(_MARKER) and name != self._marker]
 
     def _own(self, names: Iterable[str]) -> list[str]:
         """Returns the files of this write, an index before its log: alone it would look like a file of its own."""
