@@ -22,14 +22,14 @@ class ArrowStore(Store):
         inner = filesystem
         while inner.type_name == "subtree":
             inner = inner.base_fs
-        self.kind: str = str(inner.type_name)
-        if self.kind == "gcs":
+        kind = str(inner.type_name)
+        if kind == "gcs":
             raise ValueError(
                 "pyarrow.fs.GcsFileSystem lists only folders that have an object of their own: name URIs "
                 "(gs://bucket/path) without filesystem=, which takes storage_options="
             )
         # Some stores do not tell the one from the other.
-        bucket = ", or no such bucket" if self.kind in _BUCKETS else ""
+        bucket = ", or no such bucket" if kind in _BUCKETS else ""
         super().__init__(missing=f"No such file or directory{bucket}")
         self.filesystem: Any = filesystem
 

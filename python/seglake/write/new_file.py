@@ -16,7 +16,7 @@ from . import durable
 if TYPE_CHECKING:
     from typing_extensions import Buffer
 
-__all__ = ["new_file", "prefix_of"]
+__all__ = ["new_file"]
 
 _LONGEST_NAME_BYTES = 200
 # In the words of the library's own new files.
@@ -38,7 +38,7 @@ def new_file(path: str, *, replace: bool) -> Generator[BinaryIO]:
     # A link that leads nowhere is in the way too.
     if not replace and os.path.lexists(final):
         raise FileExistsError(errno.EEXIST, _EXISTS, path)
-    prefix = prefix_of(final.name)
+    prefix = _prefix_of(final.name)
     staged: Path | None = None
     try:
         # The name is known before there is a file of it: an interruption may come as soon as there is one.
@@ -65,7 +65,7 @@ def new_file(path: str, *, replace: bool) -> Generator[BinaryIO]:
             staged.unlink(missing_ok=True)
 
 
-def prefix_of(name: str) -> str:
+def _prefix_of(name: str) -> str:
     """Returns what the temporary name of a file begins with: the longest names have no room for more."""
     return name if len(os.fsencode(name)) <= _LONGEST_NAME_BYTES else "seglake"
 
