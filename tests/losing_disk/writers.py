@@ -23,9 +23,9 @@ import pyarrow.parquet as pq
 import seglake
 from seglake import SegmentLog
 from seglake.cli import main as command
-from seglake.lake import log as lake_log
+from seglake.lake import log as lake
 from seglake.lake.ingest import apply
-from seglake.lake.log import CommitLog
+from seglake.lake.log import lake_log
 from seglake.lake.tables import tables_of
 from seglake.tracking.place import LocalPlace
 from tests.log_kills import ACKNOWLEDGED, VALUE, Oracle, append
@@ -276,7 +276,7 @@ def prepare_sources(folder: Path) -> None:
 
 def ingest(folder: Path, _: random.Random) -> None:
     """Two ingests into one lake, of which the second writes a checkpoint of the first."""
-    lake_log._CHECKPOINT_EVERY = 1  # pyright: ignore
+    lake._CHECKPOINT_EVERY = 1  # pyright: ignore
     with telling(folder) as told:
         for name in ("a", "b"):
             seglake.ingest(folder / f"{name}.active", folder / "lake", engine="local")
@@ -289,10 +289,10 @@ def check_ingest(folder: Path, told: bytes, _: State) -> None:
     found: list[str] = []
     if lake.exists():
         place = LocalPlace(lake)
-        state = CommitLog(place).load()
-        apply(place, CommitLog(place), tables_of("parquet", place), state)
+        state = lake_log(place).load()
+        apply(place, lake_log(place), tables_of("parquet", place), state)
         (lake / "_log/_last_checkpoint").unlink(missing_ok=True)
-        assert CommitLog(place).load() == state, "the checkpoint is wrong"
+        assert lake_log(place).load() == state, "the checkpoint is wrong"
         tables = {path: pq.read_table(path, partitioning=None) for path in lake.rglob("*.parquet")}
         records = [each for path, each in tables.items() if "active" in path.parts]
         found = sorted(bytes(value.as_py()).decode() for each in records for value in each["value"])

@@ -20,9 +20,11 @@ from segments import write_segment
 import seglake
 from seglake import IngestError
 from seglake.lake.compact import compact
-from seglake.lake.log import CommitLog, Entry, FileState
+from seglake.lake.log import Entry, LakeLog, lake_log, save
 from seglake.lake.task import TaskRunner
+from seglake.tracking.log import CommitLog
 from seglake.tracking.place import LocalPlace
+from seglake.tracking.state import FileState
 
 if sys.platform == "win32":
     pytest.skip("the ingest runs on Linux and macOS", allow_module_level=True)
@@ -76,7 +78,7 @@ def meanwhile(monkeypatch: pytest.MonkeyPatch, work: Callable[[], object]) -> No
     """Has another run come first when a run commits."""
     put, is_first = CommitLog.put, [True]
 
-    def late(self: CommitLog, number: int, entry: Entry) -> bool:
+    def late(self: LakeLog, number: int, entry: Entry) -> bool:
         if is_first.pop() if is_first else False:
             work()
         return put(self, number, entry)
@@ -298,14 +300,14 @@ def test_another_kind_of_tables_is_refused(tmp_path: Path) -> None:
         seglake.ingest(source, lake, table="delta")
 
 
-def filled(folder: Path, entries: int) -> CommitLog:
-    log, state = CommitLog(LocalPlace(folder)), CommitLog(LocalPlace(folder)).load()
+def filled(folder: Path, entries: int) -> LakeLog:
+    log, state = lake_log(LocalPlace(folder)), lake_log(LocalPlace(folder)).load()
     for number in range(1, entries + 1):
         # Each second entry is of a file that is known.
         entry = Entry(f"run-{number:05}", "parquet", files=[FileState(f"/{number // 2}", number)])
         assert log.put(number, entry)
         state.add(number, entry)
-        log.save(state)
+        save(log, state)
     return log
 
 

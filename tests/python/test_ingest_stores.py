@@ -16,7 +16,7 @@ from segments import write_segment
 
 import seglake
 from seglake import IngestError
-from seglake.lake.log import CommitLog, Entry
+from seglake.lake.log import Entry, LakeLog, lake_log, save
 from seglake.tracking.place import StorePlace
 
 if sys.platform == "win32":
@@ -61,8 +61,8 @@ class Lake:
             found = SqlCatalog("seglake", **own).load_table(("seglake", table)).scan().to_arrow()
         return found.to_pylist()
 
-    def log(self) -> CommitLog:
-        return CommitLog(StorePlace(self.uri, self.options))
+    def log(self) -> LakeLog:
+        return lake_log(StorePlace(self.uri, self.options))
 
     def check(self) -> None:
         """Each record is there once, and the tables say what the log does."""
@@ -107,7 +107,7 @@ def test_a_run_that_finds_nothing_new_makes_few_requests(lake: Lake) -> None:
         entry = Entry(f"run-{number:05}", state.table_format or "parquet")
         assert log.put(number, entry)
         state.add(number, entry)
-        log.save(state)
+        save(log, state)
         if number in (2, 15, 16, 31):
             lake.run()  # says that they are applied
             with lake.store.counting() as made:

@@ -14,13 +14,14 @@ from segments import OTHER_KEY, flip, write_segment
 import seglake
 from seglake._text import path_text
 from seglake.lake import read as read_module
-from seglake.lake.log import DataFile, FileState
+from seglake.lake.log import DataFile
 from seglake.lake.options import IngestOptions
 from seglake.lake.parquet import DAMAGE_SCHEMA, NULL_DATE, DamageWriter, DateWriter, RollingWriter, Target
 from seglake.lake.plan import FileGroup, PlannedFile
 from seglake.lake.progress import Progress
 from seglake.lake.task import TaskOutcome, TaskRunner
 from seglake.tracking.place import LocalPlace
+from seglake.tracking.state import FileState
 
 
 def identity(path: Path) -> str | None:

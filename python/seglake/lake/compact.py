@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 from seglake.tracking.place import LocalPlace, place_of
 
 from .ingest import apply
-from .log import CommitLog, DataFile, Entry, State, new_run_id
+from .log import DataFile, Entry, State, lake_log, new_run_id
 from .options import TARGET_FILE_BYTES
 from .parquet import RollingWriter, Target
 from .result import IngestError
@@ -42,7 +42,7 @@ def compact(lake: str | os.PathLike[str], target_file_bytes: int = TARGET_FILE_B
         place = place_of(os.fspath(lake))
     except ValueError as error:
         raise IngestError(str(error)) from None
-    log = CommitLog(place)
+    log = lake_log(place)
     state = log.load()
     if not isinstance(place, LocalPlace) or state.table_format != "parquet":
         raise IngestError(

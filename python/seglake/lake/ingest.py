@@ -16,22 +16,23 @@ from seglake._text import error_text, path_text, printable_path
 from seglake._types import DialectName
 from seglake.parity.by_sidecar import covered, listed_size
 from seglake.stores import FileFilter, FileListing, SegmentFile, Stores, find_files
+from seglake.tracking.files import is_gone
 from seglake.tracking.place import LocalPlace, Place, place_of
+from seglake.tracking.state import FileState, Sums
+from seglake.tracking.status import INGESTED, FileStatus
 from seglake.tracking.tasks import pack, task_bytes
 
 from .engine import Engine, StartEngine
-from .log import CommitLog, DataFile, Entry, FileState, State, Sums, new_run_id
+from .log import DataFile, Entry, LakeLog, State, lake_log, new_run_id, save
 from .options import IngestOptions
 from .parquet import DAMAGE_SCHEMA, FILES_SCHEMA, RUNS_SCHEMA, Target, records_folder, records_schema
 from .parquet import write_rows as write_table
-from .plan import Plan, is_gone, moved_away, plan_files
+from .plan import Plan, moved_away, plan_files
 from .progress import Progress
 from .read import FileRow
 from .result import (
-    INGESTED,
     DamageTotal,
     FileError,
-    FileStatus,
     IngestError,
     IngestProgress,
     IngestResult,
@@ -94,7 +95,7 @@ class Ingest:
         started = time.monotonic()
         options = self.options
         tables = tables_of(options.table, self.place, options.catalog, options.storage_options)
-        log = CommitLog(self.place)
+        log = lake_log(self.place)
         state, listing = self._seen(log, tables)
         result = IngestResult(
             None,
@@ -176,7 +177,7 @@ class Ingest:
                 "a file without any frame. Name its sidecar with `parity`, or leave that out"
             )
 
-    def _seen(self, log: CommitLog, tables: Tables) -> tuple[State, FileListing]:
+    def _seen(self, log: LakeLog, tables: Tables) -> tuple[State, FileListing]:
         """Reads the state and lists the files, and makes visible what runs that were killed have committed.
 
         They are listed after the state was read: in the other order one that grew meanwhile would count as cut.
@@ -238,7 +239,7 @@ class Ingest:
             return None
 
 
-def apply(place: Place, log: CommitLog, tables: Tables, state: State) -> None:
+def apply(place: Place, log: LakeLog, tables: Tables, state: State) -> None:
     """Makes all entries of the log visible, in their order, as far as they are not.
 
     Raises:
@@ -269,7 +270,7 @@ class _Run:
         self,
         ingest: Ingest,
         engine: Engine,
-        log: CommitLog,
+        log: LakeLog,
         tables: Tables,
         state: State,
         plan: Plan,
@@ -329,7 +330,7 @@ class _Run:
                 may_pass=can_pass(error),
             ) from error
         apply(self._place, self._log, self._tables, self._state)
-        self._log.save(self._state)
+        save(self._log, self._state)
         if self._state.number == 1:
             self._place.put(VIEWS, views(self._place.uri(), self._options.table).encode())
         return result

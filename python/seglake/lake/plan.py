@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Final
@@ -12,13 +11,14 @@ import msgspec
 
 import seglake
 from seglake._native import ListedSegment
-from seglake._text import path_text
 from seglake.stores import FileListing, SegmentFile
+from seglake.tracking.files import is_gone, is_same, known_before, may_go_on, observed, renamed
+from seglake.tracking.state import FileState
+from seglake.tracking.status import INGESTED
 
-from .log import FileState, State
-from .result import INGESTED
+from .log import State
 
-__all__ = ["FileGroup", "Plan", "PlannedFile", "formats_of", "is_gone", "moved_away", "plan_files", "source_root"]
+__all__ = ["FileGroup", "Plan", "PlannedFile", "formats_of", "moved_away", "plan_files", "source_root"]
 
 # How many files are identified at a time: that is mostly waiting for their first bytes.
 _THREADS: Final = 16
@@ -126,7 +126,7 @@ def plan_files(
         only: read these paths alone, and whole; None decides for each file.
     """
     plan = Plan()
-    listed = [(file, _now(file, listing, sidecar)) for file in listing.files]
+    listed = [(file, observed(file, listing.listed_ns, sidecar)) for file in listing.files]
     here = {now.path: now for _, now in listed}
     inodes = {old.inode: old for old in state.files.values() if old.inode is not None and old.status != "renamed"}
     going_on: list[PlannedFile] = []
@@ -134,19 +134,19 @@ def plan_files(
     for file, now in listed:
         if only is not None and now.path not in only:
             continue
-        before = _before(now, state, here, inodes)
+        before = known_before(now, state.files, here, inodes)
         if before is not None and before.path != now.path:
             plan.moved.append(before)
         planned = PlannedFile(file.real_path, now, file.segment, before)
         if before is None or only is not None:
             whole.append((file, planned))
-        elif _is_same(before, now, final=final):
+        elif is_same(before, now, final=final):
             plan.unchanged += 1
             plan.unchanged_damaged += before.status == "damaged"
             plan.unchanged_refused += before.status == "conflict"
             if before.path != now.path:
-                plan.renamed.append(_renamed(before, now))
-        elif _may_go_on(before, now):
+                plan.renamed.append(renamed(before, now))
+        elif may_go_on(before, now):
             is_all = state.records.get(before.source, 0) == before.sums.records
             going_on.append(PlannedFile(file.real_path, now, file.segment, before, goes_on=True, is_all=is_all))
         else:
@@ -174,82 +174,6 @@ def moved_away(states: Sequence[FileState], plan: Plan, state: State, here: Iter
         and old.status != "renamed"
         and is_gone(old.path)
     ]
-
-
-def is_gone(path: str) -> bool:
-    """Tells whether a file is not there any more, by its path as text. In a store only the listing knows."""
-    return path.startswith("/") and "\\x" not in path and not os.path.lexists(path)
-
-
-def _now(file: SegmentFile, listing: FileListing, sidecar: Callable[[str], str | None]) -> FileState:
-    path = path_text(file.real_path)
-    try:
-        status = os.stat(file.real_path)  # noqa: PTH116 - no path is made
-    except OSError:
-        status = None  # in a store, or it has just been renamed or removed
-    beside = sidecar(file.real_path)
-    facts = None
-    if beside is not None:
-        try:
-            found = os.stat(beside)  # noqa: PTH116
-            facts = f"{found.st_size} {found.st_mtime_ns}"
-        except OSError:
-            facts = None
-    return FileState(
-        path,
-        file.size,
-        # A log never changes what was on the disk, so the size of its segments says all.
-        0 if file.segment is not None else file.settled_ns(listing.listed_ns),
-        None if status is None else status.st_ctime_ns,
-        None if status is None else status.st_ino,
-        facts,
-    )
-
-
-def _before(
-    now: FileState, state: State, here: dict[str, FileState], inodes: Mapping[int, FileState]
-) -> FileState | None:
-    """Returns what is known of a file: under its path, or under another where it is not any more."""
-    own = state.files.get(now.path)
-    if own is not None and (own.status == "renamed" or own.inode == now.inode):
-        return None if own.status == "renamed" else own
-    moved = None if now.inode is None else inodes.get(now.inode)
-    if moved is None or moved.path == now.path:
-        return own
-    there = here.get(moved.path)
-    is_there = not is_gone(moved.path) if there is None else there.inode == now.inode
-    return own if is_there else moved
-
-
-def _is_same(before: FileState, now: FileState, *, final: bool) -> bool:
-    """Tells whether a file is as it was when it was read."""
-    if before.status not in (*INGESTED, "conflict") or (final and before.pending_bytes):
-        return False
-    if before.modified is None or (before.size, before.modified, before.sidecar) != (
-        now.size,
-        now.modified,
-        now.sidecar,
-    ):
-        return False
-    # A repair may leave it its size and time.
-    return before.status != "damaged" or before.changed == now.changed
-
-
-def _may_go_on(before: FileState, now: FileState) -> bool:
-    """Tells whether a file may be what it was and more. Opening it tells whether it is."""
-    if before.position is None or before.size > now.size or before.sidecar != now.sidecar:
-        return False
-    if before.size == now.size:
-        # A repair may leave it its size and time.
-        is_as_it_was = before.modified in (None, now.modified)
-        return is_as_it_was and (before.status != "damaged" or before.changed == now.changed)
-    return before.status != "damaged" or before.inode == now.inode
-
-
-def _renamed(before: FileState, now: FileState) -> FileState:
-    return msgspec.structs.replace(
-        before, path=now.path, modified=now.modified, changed=now.changed, inode=now.inode, sidecar=now.sidecar
-    )
 
 
 def _grouped(

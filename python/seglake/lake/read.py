@@ -18,15 +18,16 @@ from seglake._native import row_hashes
 from seglake._text import error_text, path_text, printable_path
 from seglake.parity.by_sidecar import listed_size
 from seglake.read.formats import column_names, grows
+from seglake.tracking.state import FileState, Sums
+from seglake.tracking.status import FileStatus
 
 from .keys import SourceKeys
-from .log import FileState, Sums
 from .options import IngestOptions
 from .output import FileOutput
 from .parquet import RAW_PART_BYTES, records_schema, uint64_type_of
 from .plan import PlannedFile
 from .progress import TaskProgress
-from .result import DamageTotal, FileStatus, add_damage
+from .result import DamageTotal, add_damage
 
 __all__ = [
     "ConflictError",

@@ -10,12 +10,11 @@ from typing import Any, Final, Literal, NamedTuple, TypedDict, get_args
 
 from seglake._errors import SeglakeError
 from seglake._types import DialectName, LogUnread
+from seglake.tracking.status import FileStatus
 
 __all__ = [
-    "INGESTED",
     "DamageTotal",
     "FileError",
-    "FileStatus",
     "IngestArguments",
     "IngestError",
     "IngestProgress",
@@ -27,14 +26,6 @@ __all__ = [
     "can_pass",
     "no_files",
 ]
-
-FileStatus = Literal[
-    "sound", "damaged", "pending", "conflict", "wrong_key", "limit", "unreadable", "not_a_segment", "renamed"
-]
-"""What became of an input file."""
-
-INGESTED: Final[tuple[FileStatus, ...]] = ("sound", "damaged", "pending")
-"""The files that were read to their end. Their records and damage are in the tables."""
 
 TableFormat = Literal["parquet", "delta", "iceberg"]
 """What keeps track of a table's files: their folder alone, Delta Lake, or Apache Iceberg."""

@@ -31,6 +31,8 @@ class SegmentFile(NamedTuple):
         modified: when it was modified, in seconds since 1970, as far as its store says; None on mounted file systems.
         segment: of a segment of a log, that segment as it was listed, which is to be opened instead of the path.
         modified_ns: when it was modified, in nanoseconds since 1970, on mounted file systems; None of a log's segment.
+        changed_ns: when anything of it was changed, likewise, as no program can set it; None in a store.
+        inode: its number in its file system; None in a store.
     """
 
     path: str
@@ -39,6 +41,8 @@ class SegmentFile(NamedTuple):
     modified: float | None = None
     segment: "ListedSegment | None" = None
     modified_ns: int | None = None
+    changed_ns: int | None = None
+    inode: int | None = None
 
     def settled_ns(self, listed_ns: int) -> int | None:
         """Returns when it was modified; None if it may have changed at the same time since it was listed.

@@ -115,7 +115,7 @@ def _below(
         if not literal and _is_index(str(path)):
             return
         if chosen.accepts(path.name, status.st_mtime):
-            yield SegmentFile(str(path), str(path.resolve()), status.st_size, modified_ns=status.st_mtime_ns)
+            yield _listed(str(path), str(path.resolve()), status)
         else:
             listing.left_out += 1
     elif literal:
@@ -174,7 +174,7 @@ def _in_folder(top: Path, chosen: FileFilter, listing: FileListing, key: "_Key |
                 elif chosen.accepts(entry.name, status.st_mtime):
                     # Joined as texts: paths as objects take as long as all else here.
                     real = str(Path(entry.path).resolve()) if entry.is_symlink() else f"{real_folder}{entry.name}"
-                    file = SegmentFile(entry.path, real, status.st_size, modified_ns=status.st_mtime_ns)
+                    file = _listed(entry.path, real, status)
                     if is_beside_segment(entry.name):
                         beside.append(file)  # retention may have removed the segment a moment ago
                         continue
@@ -208,11 +208,26 @@ def _of_log(
         name = os.path.basename(segment.path)  # noqa: PTH119 - no path is made
         # What the log's own listing has not is looked up only if it is asked for.
         if chosen.accepts(name, _modified(segment.path) if chosen.is_by_time else 0.0):
-            yield SegmentFile(segment.path, f"{real_folder}{name}", segment.nbytes, None, segment)
+            path, (changed_ns, inode) = f"{real_folder}{name}", _facts(segment.path)
+            yield SegmentFile(segment.path, path, segment.nbytes, None, segment, None, changed_ns, inode)
             unread = segment.unread
         else:
             listing.left_out += 1
     listing.logs.append(FoundLog(str(folder), len(segments), synced, unread))
+
+
+def _listed(path: str, real_path: str, status: os.stat_result) -> SegmentFile:
+    times = status.st_mtime_ns, status.st_ctime_ns
+    return SegmentFile(path, real_path, status.st_size, None, None, *times, status.st_ino)
+
+
+def _facts(path: str) -> tuple[int | None, int | None]:
+    """Returns when a file was changed, in nanoseconds since 1970, and its number; None if it is gone."""
+    try:
+        status = os.stat(path)  # noqa: PTH116 - no path is made
+    except OSError:
+        return None, None  # just sealed, or removed
+    return status.st_ctime_ns, status.st_ino
 
 
 def _modified(path: str) -> float:
