@@ -105,7 +105,7 @@ class Life:
         self.folder = folder / "files"
         self.folder.mkdir()
         limits = self.chosen.choice([{}, {}, {"maxBytesPerTrigger": "700"}, {"maxFilesPerTrigger": "2"}])
-        own = {"stateLocation": str(folder / "states"), "segmentFormat": "chunked", "onReplaced": "skip", **limits}
+        own = {"stateLocation": str(folder / "states"), "segmentFormat": "chunked", **limits}
         self.query = Query(self.folder, **own)
         self.files: list[File] = []
         self.count = 0
@@ -161,7 +161,7 @@ class Life:
             for batch in query.reader.read(task):
                 rows += [value.decode() for value in batch.column("value").to_pylist() if value is not None]
                 for report in batch.column("_corrupt_record").to_pylist():
-                    if report is not None:
+                    if report is not None and report["kind"] != "file":
                         name = Path(report["path"]).stem.rpartition("-")[2]
                         damage.setdefault(name, []).append((report["start"], report["end"]))
         return rows, damage

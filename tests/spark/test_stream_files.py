@@ -1,7 +1,6 @@
 """Batches of a stream of files, without Spark: each record once, whatever grows, is renamed, sealed and restarted."""
 
 import itertools
-import json
 import os
 import random
 import re
@@ -153,10 +152,10 @@ def test_a_batch_is_read_again_after_its_file_was_rotated(folder: Path, grown: b
     assert query.batch() == new
 
 
-@pytest.mark.parametrize("on_replaced", ["error", "skip"])
+@pytest.mark.parametrize("ignored", ["false", "true"])
 @pytest.mark.parametrize("format", ["active", "chunked", "oplog", "sealed"])
 def test_a_file_of_a_batch_that_is_another_by_now(
-    folder: Path, format: str, on_replaced: str, caplog: pytest.LogCaptureFixture
+    folder: Path, format: str, ignored: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     """Of the same layout, so that only its content tells."""
 
@@ -173,10 +172,10 @@ def test_a_file_of_a_batch_that_is_another_by_now(
         (folder / "a.index").unlink(missing_ok=True)
 
     write(b"old")
-    query = stream(folder, segmentFormat=format, onReplaced=on_replaced)
+    query = stream(folder, segmentFormat=format, ignoreMissingFiles=ignored)
     assert query.plan()
     write(b"new")
-    if on_replaced == "error":
+    if ignored == "false":
         with pytest.raises(seglake.ReplacedError, match=r"/a: .*when the batch was planned"):
             query.read()
         return
@@ -335,19 +334,23 @@ def test_a_copy_is_read_once_and_what_it_has_more_too(folder: Path) -> None:
     assert query.batch() == []
 
 
-def test_two_files_that_only_begin_alike_are_an_error(folder: Path) -> None:
+def test_two_files_that_only_begin_alike_conflict(folder: Path) -> None:
     a = Segment(folder / "a.active")
     a.grow(2)
     short = a.path.read_bytes()
     a.grow(3)
     (folder / "b.active").write_bytes(short)
     Segment(folder / "b.active", "b").grow(1)
+    with pytest.raises(
+        seglake.ReplacedError, match=r"b\.active: .*a\.active, which begins with the same .*of its own$"
+    ):
+        stream(folder, mode="FAILFAST").batch()
     query = stream(folder)
-    with pytest.raises(seglake.ReplacedError, match=r"b\.active.*as .*a\.active, which .* read.*of its own$"):
-        query.batch()
-    query = stream(folder, onReplaced="skip")
     assert query.batch() == [f"a-{number}" for number in range(5)]
-    assert query.batch() == []
+    assert [(Path(report["path"]).name, report["cause"]) for report in query.damage] == [("b.active", "conflict")]
+    assert not query.plan()
+    query.restart()
+    assert not query.plan()
 
 
 def test_a_file_in_the_place_of_another(folder: Path) -> None:
@@ -363,24 +366,24 @@ def test_a_file_in_the_place_of_another(folder: Path) -> None:
     # It is gone.
     new.path.unlink()
     rows = Segment(folder / "a.active", "newer").grow(2)
-    with pytest.raises(seglake.ReplacedError, match=r"a\.active: the file was replaced or cut"):
-        query.batch()
-    query.options["onReplaced"] = "skip"
-    query.restart()
     assert query.batch() == rows
     assert query.batch() == []
 
 
-def test_a_file_that_was_cut_is_an_error(folder: Path) -> None:
+def test_a_file_that_was_cut_conflicts_until_it_is_back(folder: Path) -> None:
     a = Segment(folder / "a.active")
     query = stream(folder)
     a.grow(1)
     size = a.path.stat().st_size
     a.grow(2)
     query.batch()
+    whole = a.path.read_bytes()
     os.truncate(a.path, size)
-    with pytest.raises(seglake.ReplacedError, match=r"a\.active"):
-        query.batch()
+    assert query.batch() == []
+    assert [report["cause"] for report in query.damage] == ["conflict"]
+    a.path.write_bytes(whole)
+    rows = a.grow(1)
+    assert query.batch() == rows
 
 
 def test_a_change_that_keeps_size_and_time_is_seen_while_it_is_young(
@@ -440,8 +443,7 @@ def test_empty_files_take_no_room_of_a_batch(folder: Path) -> None:
 
 
 def test_threads_look_no_further_than_the_batch_may_reach(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("seglake.spark.stream.plan._LARGE_BYTES", 0)
-    monkeypatch.setattr("seglake.spark.stream.plan._AHEAD", 5)
+    monkeypatch.setattr("seglake.spark.stream.plan.SMALL_BYTES", 0)
     resume, threads = seglake.resume, set[str]()
     looked: list[str] = []
 
@@ -455,11 +457,12 @@ def test_threads_look_no_further_than_the_batch_may_reach(folder: Path, monkeypa
     query = stream(folder, maxFilesPerTrigger="2")
     assert query.plan()
     assert sorted(looked) == ["00", "01"]
-    assert not any(name == "MainThread" for name in threads)
     looked.clear()
+    threads.clear()
     query = stream(folder)
     assert query.plan()
     assert sorted(looked) == [row[:2] for row in rows]
+    assert "MainThread" not in threads
     looked.clear()
     # Where bytes have a limit, it depends on each file how much of the next one is looked at.
     query = stream(folder, maxBytesPerTrigger="50")
@@ -469,10 +472,10 @@ def test_threads_look_no_further_than_the_batch_may_reach(folder: Path, monkeypa
 
 
 def test_an_error_of_a_file_that_threads_look_at_is_raised(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("seglake.spark.stream.plan._LARGE_BYTES", 0)
+    monkeypatch.setattr("seglake.spark.stream.plan.SMALL_BYTES", 0)
     for name in "abc":
         Segment(folder / f"{name}.active").grow(2)
-    query = stream(folder)
+    query = stream(folder, mode="FAILFAST")
     query.batch()
     os.truncate(folder / "b.active", 40)
     with pytest.raises(seglake.ReplacedError, match=r"b\.active"):
@@ -550,7 +553,7 @@ def test_available_now_ends(folder: Path) -> None:
     assert sorted(query.batch() + query.batch()) == sorted(later)
 
 
-def test_a_batch_that_spark_did_not_note_is_planned_anew(folder: Path) -> None:
+def test_a_batch_that_spark_did_not_note_stays_as_it_was_planned(folder: Path) -> None:
     a = Segment(folder / "a.active")
     a.grow(2)
     query = stream(folder)
@@ -558,11 +561,12 @@ def test_a_batch_that_spark_did_not_note_is_planned_anew(folder: Path) -> None:
     rows = a.grow(1)
     assert query.plan()
     query.offsets.pop()
-    rows += a.grow(1)
+    later = a.grow(1)
     assert query.batch() == rows
     query.offsets.pop()
     query.restart()
     assert query.batch() == rows
+    assert query.batch() == later
 
 
 def test_damage_is_reported_once(folder: Path) -> None:
@@ -806,7 +810,6 @@ def test_a_file_that_is_no_segment_is_told_when_it_has_settled(folder: Path, mon
     [
         ({"startingFrom": "1eeafd69-9b8a-6cee-b9f1-1b8e6a30ade3"}, "a UUID is a place in a log"),
         ({"stateLocation": "file://host/states"}, "expected a folder of this machine"),
-        ({"onReplaced": "ask"}, "option onReplaced is 'ask': expected error or skip"),
         ({"minStatesToRetain": "1"}, "option minStatesToRetain"),
         ({"maxFilesPerTrigger": "0"}, "option maxFilesPerTrigger is '0': expected a whole number from 1"),
         ({"maxBytesPerTrigger": "0"}, "option maxBytesPerTrigger is '0': expected at least one byte"),
@@ -875,27 +878,16 @@ def test_an_offset_of_another_source_is_an_error(folder: Path, offset: Any) -> N
         stream(folder).reader.latestOffset(offset, ALL)
 
 
-def test_a_damaged_state_is_an_error(folder: Path) -> None:
-    Segment(folder / "a.active").grow(1)
-    query = stream(folder)
-    query.batch()
-    (state,) = (folder.parent / "states").glob("*/state-*")
-    flip(state, 30)
-    query.restart()
-    with pytest.raises(ValueError, match=r"state-0000000001-.*it is damaged or gone"):
-        query.batch()
-
-
 @pytest.mark.parametrize("size", [0, 30])
 def test_a_state_that_was_cut_is_an_error(folder: Path, size: int) -> None:
     Segment(folder / "a.active").grow(1)
     query = stream(folder)
     query.batch()
-    (state,) = (folder.parent / "states").glob("*/state-*")
+    (state,) = (folder.parent / "states").glob("*/_log/*")
     os.truncate(state, size)
     query.restart()
     for call in (query.batch, query.read):
-        with pytest.raises(ValueError, match=f"found {size} bytes with the hash .*it is damaged or gone"):
+        with pytest.raises(ValueError, match=r"_log/0+1\.json: expected an entry of the log: .*Restore it"):
             call()
 
 
@@ -935,23 +927,16 @@ def test_a_query_with_a_copy_of_a_checkpoint_goes_on_or_says_why_not(folder: Pat
         other.batch()
 
 
-def test_old_states_are_removed_and_few_files_tell_all(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("seglake.spark.stream.state._FEW", 5)
+def test_old_states_are_removed_and_few_files_tell_all(folder: Path) -> None:
     segments = [Segment(folder / f"{number}.active") for number in range(4)]
     query = stream(folder, minStatesToRetain="3")
     rows: list[str] = []
     for number in range(12):
         rows += segments[number % 4].grow(1)
         query.batch()
-        names = sorted(path.name for path in (folder.parent / "states").glob("*/*"))
-        states = [name for name in names if name.startswith("state-")]
-        assert len(states) == min(number + 1, 4)
-        bases = {
-            json.loads(path.read_bytes().partition(b"\n")[0])["base"][1]
-            for path in (folder.parent / "states").glob("*/state-*")
-        }
-        assert bases - {None} <= set(names)
-        assert len(names) - len(states) <= 4
+        names = [path.name for path in (folder.parent / "states").glob("*/_log/*")]
+        assert sum(name.endswith(".json") for name in names) in range(min(number + 1, 3), 7)
+        assert sum(name.endswith(".checkpoint") for name in names) <= 2
     assert query.rows == rows
     query.restart()
     assert query.batch() == []
@@ -962,7 +947,7 @@ def test_a_segment_that_is_not_listed_for_a_while_is_not_new(folder: Path) -> No
     rows = a.grow(1) + b.grow(1)
     query = stream(folder, minStatesToRetain="3")
     assert query.batch() == rows
-    for batches, read in ((3, []), (4, ["a-0"])):
+    for batches, read in ((3, []), (5, ["a-0"])):
         hidden = a.path.rename(folder / "_a")
         for _ in range(batches):
             rows = b.grow(1)
@@ -980,7 +965,7 @@ def test_a_segment_that_is_not_listed_for_a_while_is_not_new(folder: Path) -> No
 @pytest.mark.parametrize("seed", range(20))
 def test_each_record_once_whatever_happens_in_between(folder: Path, seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     if seed % 2:
-        monkeypatch.setattr("seglake.spark.stream.plan._LARGE_BYTES", 0)  # threads look at each file
+        monkeypatch.setattr("seglake.spark.stream.plan.SMALL_BYTES", 0)  # threads look at each file
     chosen = random.Random(seed)
     segments: list[Segment] = []
     rows: list[str] = []
@@ -1118,14 +1103,14 @@ def parted(folder: Path, count: int) -> list[Segment]:
 
 
 def test_two_thousand_files_that_come_late_move_are_cut_and_replaced(
-    folder: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     count, chosen, clock = 2_000, random.Random(1), Clock(monkeypatch)
     segments = parted(folder, count)
     for segment in segments:
         clock.stamp(segment.path)
     clock.seconds += 3600
-    query = stream(folder, onReplaced="skip")
+    query = stream(folder)
     assert query.plan()  # reading is like reading a few
     for step in range(4):
         # Minutes forward, and back before the files were written.
@@ -1159,8 +1144,6 @@ def test_two_thousand_files_that_come_late_move_are_cut_and_replaced(
             query.restart()
         assert sorted(query.batch()) == sorted(rows)
         assert query.batch() == []
-    replaced = [message for message in caplog.messages if "was replaced or cut" in message]
-    assert [message.endswith("(19 more files likewise)") for message in replaced] == [True] * 4
 
 
 def test_complete_files_are_read_by_their_sidecars(folder: Path) -> None:

@@ -80,8 +80,7 @@ class Decoder:
                     return
                 raise
             except seglake.ReplacedError as error:
-                stream = self.options.stream
-                if stream is None or stream.on_replaced != "skip":
+                if not self.options.ignore_missing_files:
                     raise
                 notes.add("replaced", f"{error}. It is left out")
                 return
@@ -327,6 +326,8 @@ def cause_of(error: Exception) -> str:
     """Returns why nothing of a file can be read, in the words of `seglake.tracking.tasks.BadFile`."""
     if isinstance(error, seglake.WrongKeyError):
         return "wrong_key"
+    if isinstance(error, seglake.ReplacedError):
+        return "conflict"
     return "not_a_segment" if isinstance(error, seglake.FormatError) else "unreadable"
 
 

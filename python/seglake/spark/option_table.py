@@ -22,7 +22,6 @@ from .formats import Uint64Type, write_options
 __all__ = [
     "STORE_PREFIX",
     "Mode",
-    "OnReplaced",
     "Option",
     "OptionValues",
     "Purpose",
@@ -37,9 +36,6 @@ Purpose = Literal["reading", "writing", "streaming"]
 """What the data source is used for."""
 Mode = Literal["PERMISSIVE", "DROPMALFORMED", "FAILFAST"]
 """What becomes of damage."""
-
-OnReplaced = Literal["error", "skip"]
-"""What becomes of a file of a stream that is not the one that was read."""
 
 _KEY_BYTES: Final = 32
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
@@ -367,12 +363,6 @@ def _streaming() -> Iterator[Option]:
         "this UUID. A query that has a checkpoint goes on where that says.",
         _starting_from,
         "start",
-    )
-    yield _one_of(
-        "onReplaced",
-        OnReplaced,
-        "What becomes of a file that is not the one that was read: see [below](#streams-of-files). For files.",
-        "error",
     )
     yield Option(
         "minStatesToRetain",

@@ -14,7 +14,7 @@ from seglake.read.formats import FormatOptions, UuidType, column_names, limit_op
 from seglake.stores import FileFilter, SegmentFile
 
 from .formats import Uint64Type, has_uint64
-from .option_table import Mode, OnReplaced, OptionValues, Purpose, Secret, camel_case
+from .option_table import Mode, OptionValues, Purpose, Secret, camel_case
 from .stores import Stores, is_elsewhere
 
 __all__ = ["ReadOptions", "is_about"]
@@ -29,7 +29,6 @@ class StreamOptions:
         most_files: the most files that a batch takes; None is no limit.
         most_bytes: the most bytes that a batch takes; None likewise.
         state_location: the folder of the states of a stream of files; None is a stream of a log.
-        on_replaced: what becomes of a file that is not the one that was read.
         retained: how many states stay.
     """
 
@@ -37,7 +36,6 @@ class StreamOptions:
     most_files: int | None
     most_bytes: int | None
     state_location: str | None
-    on_replaced: OnReplaced
     retained: int
 
     @classmethod
@@ -48,7 +46,6 @@ class StreamOptions:
             read.get("maxFilesPerTrigger"),
             read.get("maxBytesPerTrigger"),
             read.get("stateLocation"),
-            read.get("onReplaced"),
             read.get("minStatesToRetain"),
         )
 

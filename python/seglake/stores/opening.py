@@ -100,6 +100,11 @@ class Stores:
         return f"{type(self).__name__}({', '.join(sorted(self._options))})"
 
     @property
+    def storage_options(self) -> dict[str, Any]:
+        """The settings of URIs' stores. They may be secret."""
+        return dict(self._options)
+
+    @property
     def hold_all(self) -> bool:
         """Whether every path is within the one file system that was given."""
         return self._given is not None

@@ -56,43 +56,60 @@ class CommitLog(Generic[_Entry, _State]):
     error: type[Exception]
     advice: str
 
-    def load(self) -> _State:
-        """Reads the state.
+    def load(self, most: int | None = None) -> _State:
+        """Reads the state, or the one after the entry of a number.
 
         Raises:
             Exception: `error`: an entry is missing, or is not one.
         """
         hint = self.place.read(f"{LOG}/_last_checkpoint")
         after = int(hint) if hint is not None and hint.isdigit() else 0
+        if most is not None and after > most:
+            after = max((number for number in self._numbers("checkpoint") if number <= most), default=0)
         state = self.state()
         if after:
             content = self.place.read(f"{LOG}/{after:020}.checkpoint")
             state = self.state() if content is None else self._decoded(f"{after:020}.checkpoint", content, self.state)
-        self.add_new(state)
+        self.add_new(state, most)
         return state
 
-    def add_new(self, state: _State) -> list[tuple[int, _Entry]]:
-        """Adds to a state the entries that have come since; returns them."""
+    def add_new(self, state: _State, most: int | None = None) -> list[tuple[int, _Entry]]:
+        """Adds to a state the entries that have come since, up to the one of a number; returns them."""
         found: list[tuple[int, _Entry]] = []
-        for name in self.place.names(LOG, f"{state.number:020}.json"):
-            match = _NAME.fullmatch(name)
-            if match is None or match[2] != "json":
-                continue
-            number = int(match[1])
+        for number in self._numbers("json", f"{state.number:020}.json"):
+            if most is not None and number > most:
+                break
             if number != state.number + 1:
                 raise self.error(
-                    f"{self.place.uri(LOG)}: expected the entry {state.number + 1:020}.json, found {name} after "
-                    f"{state.number:020}.json: one was removed. {self.advice}"
+                    f"{self.place.uri(LOG)}: expected the entry {state.number + 1:020}.json, found {number:020}.json "
+                    f"after {state.number:020}.json: one was removed. {self.advice}"
                 )
             entry = self.read(number)
             state.add(number, entry)
             found.append((number, entry))
         return found
 
+    def forget(self, number: int) -> None:
+        """Removes the entries and checkpoints that nobody needs who loads the state of this number or a later one."""
+        needed = max((own for own in self._numbers("checkpoint") if own <= number), default=0)
+        for kind in ("json", "checkpoint"):
+            old = [own for own in self._numbers(kind) if own < needed]
+            self.place.remove(f"{LOG}/{own:020}.{kind}" for own in old)
+
+    def _numbers(self, kind: str, after: str = "") -> list[int]:
+        matches = (_NAME.fullmatch(name) for name in self.place.names(LOG, after))
+        return [int(match[1]) for match in matches if match is not None and match[2] == kind]
+
     def read(self, number: int) -> _Entry:
         """Reads an entry."""
+        entry = self.find(number)
+        return self._decoded(f"{number:020}.json", b"", self.entry) if entry is None else entry
+
+    def find(self, number: int) -> _Entry | None:
+        """Reads an entry; None if there is none of its number."""
         name = f"{number:020}.json"
-        return self._decoded(name, self.place.read(f"{LOG}/{name}") or b"", self.entry)
+        content = self.place.read(f"{LOG}/{name}")
+        return None if content is None else self._decoded(name, content, self.entry)
 
     def put(self, number: int, entry: _Entry) -> bool:
         """Commits an entry of a number; returns False if another one has that number."""

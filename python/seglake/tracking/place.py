@@ -154,8 +154,12 @@ class LocalPlace(Place):
         path = self.folder / name
         path.parent.mkdir(parents=True, exist_ok=True)
         new = path.with_name(f".{path.name}.{uuid.uuid4().hex}.tmp")
-        new.write_bytes(content)
-        durable.sync_file(new)
+        try:
+            new.write_bytes(content)
+            durable.sync_file(new)
+        except BaseException:
+            new.unlink(missing_ok=True)
+            raise
         return new
 
 

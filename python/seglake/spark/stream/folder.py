@@ -3,30 +3,35 @@
 from __future__ import annotations
 
 import gc
+import secrets
 from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, Final
 
 from seglake._text import printable_path
 from seglake.read.formats import format_named
-from seglake.stores import SegmentFile, find_files
+from seglake.stores import FileListing, SegmentFile, find_files
 from seglake.stores.patterns import is_hidden
+from seglake.tracking.log import CommitLog
+from seglake.tracking.place import place_of
 from seglake.tracking.tasks import Growth, Slice
 
 from ..stores import is_elsewhere
 from .log import Quota
 from .look import Look, alike
-from .offset import StateOffset
-from .plan import BatchPlan, Listed, Memory
-from .state import State, StateStore
-from .state_folder import state_folders
+from .offset import NEW_CHECKPOINT, StateOffset
+from .plan import BatchPlan, Memory
+from .state import Entry, State
 
 if TYPE_CHECKING:
     from ..decode import Decoder
     from ..options import ReadOptions, StreamOptions
 
 __all__ = ["FolderStream"]
+
+# A checkpoint of many files is large, and a restart reads the entries after one.
+_CHECKPOINT_EVERY: Final = 100
 
 
 class FolderStream:
@@ -48,29 +53,33 @@ class FolderStream:
                 f"option startingFrom is {own.starting_from!r}: expected start or now; a UUID is a place in a log, and "
                 "this is a stream of files"
             )
-        about = {
+        self._about: dict[str, Any] = {
             "path": [path if is_elsewhere(path) else str(Path(path).absolute()) for path in options.paths],
             "option segmentFormat": alike(format, options.format_options)[0],
             "option dialect": options.format_options.dialect
             if "dialect" in format_named(format).open_options
             else None,
         }
-        self._store = StateStore(state_folders(own.state_location or "", options.stores), about, own.retained)
+        self._location = place_of(own.state_location or "", options.stores.storage_options).uri()
         self._look = Look(options, format)
-        # The state that the last batch began with, and the one that it ends with.
-        self._states: dict[StateOffset, State] = {}
         self._memory = Memory()
-        self._available: _Available | None = None
+        # The files of a query that ends with them, and those that were read to their ends.
+        self._available: tuple[FileListing, set[str]] | None = None
+        # Where the last batch ended, with what was seen since, and what of it no entry has; and the entry after it, if
+        # that was planned before a restart.
+        self._last: tuple[StateOffset, State] | None = None
+        self._unsaved = Entry()
+        self._planned: Entry | None = None
 
     def stop_at_now(self) -> None:
         """Notes what there is now: nothing else is read from then on."""
-        self._available = _Available(self._listed(), set())
+        self._available = self._listed(), set()
 
     def next(self, start: StateOffset, quota: Quota) -> StateOffset:
-        """Returns the end of a batch that begins at `start`, with its state on the disk; `start` if there is nothing.
+        """Returns the end of a batch that begins at `start`, with its entry on the disk; `start` if there is nothing.
 
         Raises:
-            seglake.ReplacedError: a file is not the one that was read.
+            seglake.ReplacedError: the mode is FAILFAST, and a file conflicts with what was read.
             seglake.SeglakeError: a file cannot be read.
             ValueError: the state of `start` is not there, or was made with other options.
         """
@@ -78,31 +87,61 @@ class FolderStream:
             return self._next(start, quota)
 
     def _next(self, start: StateOffset, quota: Quota) -> StateOffset:
-        before = self._states.get(start) or self._store.load(start)
-        self._states = {start: before}
+        state = self._state(start)
+        if start.stream is not None and self._planned is not None:
+            # The query ended before Spark noted it.
+            return self._ended(start.stream, state, self._planned)
         skips = self._own.starting_from == "now" and start.number == 0
-        listed, done = self._available or _Available(self._listed(), set())
-        plan = BatchPlan(
-            self._look, self._decoder, before.copy(), Quota() if skips else quota, self._memory, self._listed
-        )
-        plan.make(listed, done)
-        if not skips and not plan.batch:
+        plan = BatchPlan(self._look, self._decoder, state, Quota() if skips else quota, self._memory)
+        entry = plan.make(*(self._available or (self._listed(), set[str]())))
+        if not skips and not entry.batch:
             # What was looked at is not looked at again, until a restart.
-            self._states = {start: plan.state}
+            state.see(entry)
+            self._unsaved.files |= entry.files
+            self._unsaved.ends |= entry.ends
+            self._unsaved.forgotten += entry.forgotten
             return start
-        # A stream from now on has a first batch of nothing: the checkpoint is to have where it began.
-        after = self._store.write(plan.state, [] if skips else plan.batch)
-        self._states[after.offset] = after
-        return after.offset
+        if skips:
+            # A stream from now on has a first batch of nothing: the checkpoint is to have where it began.
+            entry = plan.skipped()
+        plan.add(self._unsaved)
+        entry.about = {} if state.about else self._about
+        plan.forget(self._own.retained)
+        stream = start.stream or secrets.token_hex(8)
+        log = self._log(stream)
+        if not log.put(state.number + 1, entry):
+            # Another query with this checkpoint was first: its batch is this one's, too.
+            self._last = None
+            return self._next(start, quota)
+        return self._ended(stream, state, entry)
+
+    def _ended(self, stream: str, state: State, entry: Entry) -> StateOffset:
+        """Goes on to the end of a batch."""
+        state.add(state.number + 1, entry)
+        offset = StateOffset.of(stream, state)
+        self._last, self._unsaved, self._planned = (offset, state), Entry(), None
+        retained = max(self._own.retained, 1)
+        if state.number % min(_CHECKPOINT_EVERY, retained) == 0:
+            log = self._log(stream)
+            log.save(state)
+            log.forget(state.number - retained)
+        return offset
 
     def slices(self, end: StateOffset) -> list[Slice]:
         """Returns what the batch reads that ends at an offset."""
-        batch = self._store.batch(end)
+        if end.stream is None:
+            return []
+        self._state(end)
+        batch = [each.to_read() for each in self._log(end.stream).read(end.number).batch]
         files = [(SegmentFile(own.path, own.path, own.nbytes), own) for own in batch]
         return [
             Slice(file, file.size, growth=own) if isinstance(own, Growth) else Slice(file, 0, bad=own.cause)
             for file, own in files
         ]
+
+    def available(self) -> dict[str, Any] | None:
+        """Returns what Spark shows as the latest offset: where the last batch ended, and what has not been read."""
+        return None if self._last is None else self._last[0].to_json()
 
     @property
     def _own(self) -> StreamOptions:
@@ -110,7 +149,39 @@ class FolderStream:
         assert own is not None
         return own
 
-    def _listed(self) -> Listed:
+    def _log(self, stream: str) -> CommitLog[Entry, State]:
+        place = place_of(f"{self._location}/{stream}", self.options.stores.storage_options)
+        return CommitLog(place, Entry, State, ValueError, f"Restore it. {NEW_CHECKPOINT}")
+
+    def _state(self, offset: StateOffset) -> State:
+        """Returns the state at an offset, and begins there.
+
+        Raises:
+            ValueError: it is not there, or was made with other options.
+        """
+        if self._last is not None and self._last[0] == offset:
+            return self._last[1]
+        state, self._planned = State(), None
+        if offset.stream is not None:
+            log = self._log(offset.stream)
+            state, self._planned = log.load(offset.number), log.find(offset.number + 1)
+            if state.number != offset.number:
+                raise ValueError(
+                    f"option stateLocation: {printable_path(self._location)}: expected state {offset.number} of stream "
+                    f"{offset.stream}, which the checkpoint has, found {state.number or 'none'}. Give the query the "
+                    f"folder that it had when it began. If its states are lost, it cannot go on. {NEW_CHECKPOINT}"
+                )
+            for name, own in self._about.items():
+                before = state.about.get(name)
+                if before != own:
+                    raise ValueError(
+                        f"{name} is {own!r}: expected {before!r}, with which the checkpoint was made. Give the query "
+                        "what it had then, or another checkpoint"
+                    )
+        self._last, self._unsaved = (offset, state), Entry()
+        return state
+
+    def _listed(self) -> FileListing:
         options = self.options
         listing = find_files(options.paths, options.filter, options.stores)
         if listing.logs:
@@ -118,12 +189,10 @@ class FolderStream:
                 f"{printable_path(listing.logs[0].path)}: this is the folder of a log, and option stateLocation is for "
                 "other files. Stream the log alone, without that option"
             )
-        location = self._store.folders.location
+        location = self._location
         streamed = [str(folder) for folder in listing.folders]
         if is_elsewhere(location):
             streamed = [path.rstrip("/") for path in options.paths if is_elsewhere(path)]
-        else:
-            location = str(Path(location).resolve())
         for folder in streamed:
             below = location.removeprefix(folder)
             if below != location and below[:1] in ("", "/") and not any(map(is_hidden, below.split("/"))):
@@ -131,7 +200,7 @@ class FolderStream:
                     f"option stateLocation: {printable_path(location)}: expected a folder outside of those that are "
                     f"streamed, this is below {printable_path(folder)}"
                 )
-        return Listed({file.path: file for file in listing.files}, listing.listed_ns)
+        return listing
 
 
 @contextmanager
@@ -144,10 +213,3 @@ def _uncollected() -> Generator[None]:
     finally:
         if was:
             gc.enable()
-
-
-class _Available(NamedTuple):
-    """The files of a query that ends with them, and those that were read to their ends."""
-
-    listed: Listed
-    done: set[str]

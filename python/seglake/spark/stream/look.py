@@ -268,7 +268,7 @@ def open_growth(
             expected=error.expected,
             actual=error.actual,
             next="It was so when the batch was planned, and no file with its records is there now. Put it back and "
-            "start the query again; option onReplaced=skip leaves out what the batch was to read of it",
+            "start the query again; option ignoreMissingFiles leaves out what the batch was to read of it",
         ) from None
 
 
@@ -332,8 +332,8 @@ def replaced_while_read(growth: Growth, options: ReadOptions, format: str, error
         byte_offset=byte_offset,
         expected=expected,
         actual=actual,
-        next="It was replaced while the batch was read. Put it back, or set option onReplaced to skip, and start the "
-        "query again: it reads the batch anew",
+        next="It was replaced while the batch was read. Put it back, or set option ignoreMissingFiles, and start "
+        "the query again: it reads the batch anew",
     )
 
 

@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import math
 import uuid
-from dataclasses import dataclass, replace
-from typing import Any, Final, Self
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, Final, Self
+
+if TYPE_CHECKING:
+    from .state import State
 
 __all__ = ["NEW_CHECKPOINT", "LogOffset", "StateOffset"]
 
@@ -82,21 +86,28 @@ class LogOffset:
 
 @dataclass(frozen=True)
 class StateOffset:
-    """The number of a state in the option `stateLocation`.
+    """The number of a batch of a stream of files, and what Spark shows of it in the progress of the query.
 
     Attributes:
-        number: how many states of the stream were before it; 0 is the beginning, of which there is no file.
-        stream: the name of the stream's own folder there.
-        hash: that of the content of the state's file.
+        number: how many batches there were; 0 is the beginning.
+        stream: the name of the stream's own folder in the option `stateLocation`.
+        shown: how many files and bytes were read, how many have not been, and which file was modified last.
     """
 
     number: int = 0
     stream: str | None = None
-    hash: str | None = None
+    shown: Mapping[str, Any] = field(default_factory=dict[str, Any], compare=False)
+
+    @classmethod
+    def of(cls, stream: str, state: State) -> Self:
+        """Returns the one of a state."""
+        (files, nbytes), (waiting_files, waiting_bytes) = state.read, state.waiting
+        shown = {"files": files, "bytes": nbytes, "backlogFiles": waiting_files, "backlogBytes": waiting_bytes}
+        return cls(state.number, stream, {**shown, "newestFile": state.newest[0]})
 
     def to_json(self) -> dict[str, Any]:
         """Returns it in types that JSON has."""
-        return {"version": _VERSION, "state": self.number, "stream": self.stream, "hash": self.hash}
+        return {"version": _VERSION, "state": self.number, "stream": self.stream, **self.shown}
 
     @classmethod
     def from_json(cls, content: Any) -> Self:
@@ -106,13 +117,11 @@ class StateOffset:
             ValueError: it is no offset of a stream of files.
         """
         try:
-            number, stream, hash = content["state"], content["stream"], content["hash"]
+            number, stream = content["state"], content["stream"]
             if content["version"] != _VERSION:
                 raise _foreign(content, f"version {_VERSION}", _OF_FILES)
-            if type(number) is int and number >= 0:
-                named = (stream, hash) if number else ("", "")
-                if all(_is_hexadecimal(text) for text in named):
-                    return cls(number, stream, hash)
+            if type(number) is int and number >= 0 and (not number or _is_hexadecimal(stream)):
+                return cls(number, stream if number else None, content)
         except (LookupError, TypeError) as error:
             raise _foreign(content, f"the fields of one ({error!r})", _OF_FILES) from None
         raise _foreign(content, "a number and hexadecimal digits", _OF_FILES)

@@ -1,53 +1,54 @@
-"""Plans a batch of a stream of files: what is read of which file, and the state after it."""
+"""Plans a batch of a stream of files: what is read of which file, by the promise that the ingest keeps, too.
+
+A file that goes on where its source ended adds what is new. Any other is told by its first record: of a source that is
+known it adds what follows the source's end, wherever it lies and whatever it is called. Where it does not go on as what
+was read, nothing of it is read, and that is said; where records have no keys but their positions, it is another source.
+"""
 
 from __future__ import annotations
 
 import errno
+import json
 import logging
 import os
-from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import contextmanager
+from collections.abc import Iterator, Sequence
+from contextlib import closing
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, NamedTuple
+
+import msgspec
 
 import seglake
 from seglake import Position
 from seglake._text import printable_path
-from seglake.tracking.tasks import BadFile, Growth
+from seglake.read.in_order import SMALL_BYTES, in_order
+from seglake.tracking.files import is_same, known_before, observed, renamed
 
 from ..decode import cause_of
 from ..notes import Notes
 from ..option_names import in_options
 from ..options import is_about
+from ..stores import is_elsewhere
 from .look import NoRoomError
-from .offset import NEW_CHECKPOINT
-from .state import ReadSegment, SeenFile
+from .state import Entry, Planned, SourceEnd
 
 if TYPE_CHECKING:
-    from seglake.stores import SegmentFile
+    from seglake.stores import FileListing, SegmentFile
+    from seglake.tracking.state import FileState
 
     from ..decode import Decoder
     from .log import Quota
     from .look import Grown, Look
     from .state import State
 
-__all__ = ["BatchPlan", "Listed", "Memory"]
+__all__ = ["BatchPlan", "Memory"]
 
 _LOG: Final = logging.getLogger(__name__)
-# The key of a segment that has no identity yet; with the path of its file. A key is an identity otherwise.
-_UNKNOWN: Final = "path:"
-# To look at smaller files takes hardly longer than to hand them to a thread.
-_LARGE_BYTES: Final = 1 << 20
+# To verify an oplog takes nearly half as long as to read it, and elsewhere a look is mostly waiting.
 _THREADS: Final = os.cpu_count() or 1
-_AHEAD: Final = 2 * _THREADS
-
-
-class Listed(NamedTuple):
-    """The files that there were, by their paths, and when they were listed, in nanoseconds since 1970."""
-
-    files: Mapping[str, SegmentFile]
-    listed_ns: int
+_THREADS_ELSEWHERE: Final = 16
+# The beginnings of the identities of files whose records have keys. Those of others have their positions alone.
+_KEYED: Final = ("segment:", "chunked:")
 
 
 @dataclass
@@ -55,16 +56,30 @@ class Memory:
     """What one plan leaves to the next ones. None of it is needed.
 
     Attributes:
-        identities: those of files that no batch had room for yet, as they were listed.
-        unlisted: of segments of which no file is listed, the number of the state since when.
+        unlisted: of sources of which no file is listed, the number of the batch since when.
         notes: what the log said of files.
-        bad: files of which nothing could be read, as they were listed: they are tried again when they have changed.
+        bad: files of which nothing could be read, as they were then: they are tried again when they have changed.
     """
 
-    identities: dict[SegmentFile, str | None] = field(default_factory=dict["SegmentFile", str | None])
     unlisted: dict[str, int] = field(default_factory=dict[str, int])
     notes: Notes = field(default_factory=Notes)
-    bad: set[SegmentFile] = field(default_factory=set["SegmentFile"])
+    bad: dict[str, FileState] = field(default_factory=dict[str, "FileState"])
+
+
+class _Changed(NamedTuple):
+    """A file that may have something new: as it was listed, as it is kept, and what is known of it."""
+
+    file: SegmentFile
+    now: FileState
+    before: FileState | None
+
+
+class _Found(NamedTuple):
+    """What a file has: of which source, since where, and what; None of one that has not begun, or is a copy."""
+
+    source: str
+    start: SourceEnd | None
+    grown: Grown | None
 
 
 class BatchPlan:
@@ -73,261 +88,248 @@ class BatchPlan:
     Args:
         look: looks at files.
         decoder: reads them.
-        state: the state before it, which becomes the one after it.
+        state: the state before it.
         quota: the most that the batch takes.
         memory: what earlier plans have left.
-        listed: lists the files again.
-
-    Attributes:
-        state: as above.
-        batch: what is read.
     """
 
-    def __init__(
-        self,
-        look: Look,
-        decoder: Decoder,
-        state: State,
-        quota: Quota,
-        memory: Memory,
-        listed: Callable[[], Listed],
-    ) -> None:
-        self.state = state
-        self.batch: list[Growth | BadFile] = []
+    def __init__(self, look: Look, decoder: Decoder, state: State, quota: Quota, memory: Memory) -> None:
         self._look = look
         self._decoder = decoder
+        self._state = state
         self._quota = quota
         self._memory = memory
-        self._list_again = listed
+        self._entry = Entry()
         self._nbytes = 0
-        self._number = state.offset.number + 1
-        self._files: Mapping[str, SegmentFile] = {}
-        self._listed_ns = 0
-        # What was looked at ahead of time, by paths: since which position, and what there is.
-        self._ahead: dict[str, tuple[Position | None, Future[Grown | None]]] = {}
-        # The keys of new files, by their paths.
-        self._new: dict[str, str] = {}
-        # What is looked at in turn, and how far that has come.
-        self._order: Sequence[SegmentFile] = ()
-        self._at = 0
-        # Paths where another file is by now, and the keys of files that a listing has which was made after that.
-        self._moved: tuple[set[str], set[str]] = (set(), set())
-        stream = look.options.stream
-        assert stream is not None
-        self._skips_replaced = stream.on_replaced == "skip"
-        self._retained = stream.retained
+        self._files: dict[str, SegmentFile] = {}
+        self._done = set[str]()
+        # How far sources are read with this batch.
+        self._ends: dict[str, SourceEnd] = {}
+        # Sources that begin as others, where records have no keys.
+        self._others = [source for source in state.sources if "#" in source]
 
-    def make(self, listed: Listed, done: set[str]) -> None:
+    def make(self, listing: FileListing, done: set[str]) -> Entry:
         """Plans as much as the quota allows.
 
         Args:
-            listed: the files that there are.
-            done: files that are not looked at; takes those that are read to their ends now.
+            listing: the files that there are.
+            done: the paths of files that are not looked at; takes those that are read to their ends now.
 
         Raises:
-            seglake.ReplacedError: a file is not the one that was read.
+            seglake.ReplacedError: the mode is FAILFAST, and a file does not go on as what was read.
             seglake.SeglakeError: a file cannot be read.
         """
+        self._done = done
         with self._memory.notes.written(_LOG):
-            self._make(listed, done)
+            waiting = self._changed(listing)
+            # After the one that was looked at last, so that no file that grows fast keeps others waiting.
+            waiting.sort(key=lambda own: (own.now.path <= self._state.last, own.now.path))
+            taken = 0
+            with closing(in_order(waiting, self._finding, self._threads(waiting))) as all_found:
+                for changed, found in all_found:
+                    if not self._take_or_leave(changed, found):
+                        break
+                    taken += 1
+                    if self._is_full():
+                        break
+            left = waiting[taken:]
+            self._entry.last = waiting[taken - 1].now.path if taken else self._state.last
+            nbytes = (own.now.size - (own.before.size if own.before is not None else 0) for own in left)
+            self._entry.waiting = len(left), sum(max(0, size) for size in nbytes)
+        return self._entry
 
-    def _make(self, listed: Listed, done: set[str]) -> None:
-        files, self._listed_ns = listed
-        self._files = files
-        self._memory.bad = {file for file in self._memory.bad if files.get(file.path) == file}
-        self._forget()
-        # What was read longest ago comes first, so that no file that grows fast keeps others waiting.
-        waiting = [file for _, file in sorted(self._waiting(files, done), key=lambda each: (each[0], each[1].path))]
-        self._order = waiting
-        with self._looking_ahead(waiting) as look_ahead:
-            for number, file in enumerate(waiting):
-                if self._is_full():
-                    break
-                self._at = number
-                look_ahead(number)
-                try:
-                    if self._take(file, self._key(file)):
-                        done.add(file.path)
-                except NoRoomError:
-                    break
-                except (OSError, seglake.FormatError, seglake.DamageError) as error:
-                    if isinstance(error, OSError) and _is_gone(error, file):
-                        continue
-                    self._leave(file, error)
-                    done.add(file.path)
-        self._memory.identities = {
-            file: identity for file, identity in self._memory.identities.items() if file.path not in self.state.files
-        }
+    def skipped(self) -> Entry:
+        """Returns the batch without what it reads: all of that counts as read."""
+        self._entry.ends, self._entry.batch = self._ends, []
+        return self._entry
 
-    @contextmanager
-    def _looking_ahead(self, waiting: Sequence[SegmentFile]) -> Generator[Callable[[int], None]]:
-        """Gives a function that has threads look at the large ones of the next files, from a number on.
+    def add(self, unsaved: Entry) -> None:
+        """Adds what plans without a batch have seen since the last entry."""
+        entry = self._entry
+        entry.files = unsaved.files | entry.files
+        entry.ends = {source: end for source, end in unsaved.ends.items() if source not in self._ends} | entry.ends
+        entry.forgotten += (source for source in unsaved.forgotten if source not in self._ends)
 
-        To verify an oplog takes nearly half as long as to read it. How far to look is known ahead of time only where
-        the bytes of a batch have no limit.
-        """
-        large = [file for file in waiting if file.size >= _LARGE_BYTES]
-        if self._quota.nbytes is not None or len(large) < 2:
-            yield lambda _: None
-            return
-        reach = 0
-
-        def look_ahead(number: int) -> None:
-            nonlocal reach
-            files = self._quota.files
-            room = _AHEAD if files is None else min(_AHEAD, files - len(self.batch))
-            while reach < min(number + room, len(waiting)):
-                file = waiting[reach]
-                reach += 1
-                if file.size >= _LARGE_BYTES:
-                    seen = self.state.files.get(file.path)
-                    position = self._position(self._new[file.path] if seen is None else seen.segment)
-                    looked = threads.submit(self._look.grown, file, position, is_first=True)
-                    self._ahead[file.path] = (position, looked)
-
-        with ThreadPoolExecutor(_THREADS) as threads:
-            try:
-                yield look_ahead
-            finally:
-                threads.shutdown(cancel_futures=True)
-                self._ahead.clear()
-
-    def _position(self, key: str) -> Position | None:
-        known = self.state.segments.get(key)
-        return None if known is None or known.position is None else Position.from_json(known.position)
-
-    def _grown(self, file: SegmentFile, position: Position | None, most: int | None) -> Grown | None:
-        """Looks at a file, unless that was done ahead of time."""
-        before, looked = self._ahead.pop(file.path, (None, None))
-        if looked is not None and before == position:
-            return looked.result()
-        return self._look.grown(file, position, most, is_first=not self.batch)
-
-    def _waiting(self, files: Mapping[str, SegmentFile], done: set[str]) -> Iterator[tuple[int, SegmentFile]]:
-        """Yields the files that may have changed, and the state of the batch that has read of each last."""
-        known, segments = self.state.files, self.state.segments
-        for path, file in files.items():
-            seen = known.get(path)
-            # A clock that was put back may give a file the same time once more.
-            modified = file.settled_ns(self._listed_ns)
-            if seen is not None and modified is not None and seen.modified == modified and seen.size == file.size:
-                continue
-            if path in done or file in self._memory.bad:
-                continue
-            if seen is None:
-                try:
-                    self._new[path] = self._key(file)
-                except (OSError, seglake.FormatError) as error:
-                    if isinstance(error, OSError) and _is_gone(error, file):
-                        continue
-                    self._new[path] = f"{_UNKNOWN}{path}"  # it is raised again in its turn
-            segment = segments.get(self._new[path] if seen is None else seen.segment)
-            yield (0 if segment is None else segment.batch), file
-
-    def _leave(self, file: SegmentFile, error: Exception) -> None:
-        """Notes a file of which nothing can be read. What was read of it before stays so.
-
-        Raises:
-            Exception: the error, where one file stops all.
-        """
-        if not self._decoder.goes_on(error, file.path):
-            if not isinstance(error, seglake.FormatError) or not is_about(error, file.path):
-                raise error
-            raise seglake.FormatError(
-                error.reason,
-                path=error.path,
-                next="Leave the file out with option pathGlobFilter, or choose mode PERMISSIVE, which has a row for it",
-            ) from None
-        cause = cause_of(error)
-        seen = self.state.files.get(file.path)
-        if seen is None or seen.bad != cause:
-            if self._decoder.reports_bad_files:
-                self.batch.append(BadFile(file.path, file.size, cause))
-            text = in_options(str(error))
-            self._memory.notes.add(cause, f"{text}. Nothing of it is read; it is tried again when it has changed")
-        key = self._new[file.path] if seen is None else seen.segment
-        self.state.see(file.path, SeenFile(None, file.size, key, cause))
-        # Another sidecar, or a repair, leaves the file's size and time as they are.
-        is_settled = file.settled_ns(self._listed_ns) is not None
-        if is_settled and isinstance(error, (seglake.FormatError, seglake.WrongKeyError)):
-            self._memory.bad.add(file)
-
-    def _key(self, file: SegmentFile) -> str:
-        seen = self.state.files.get(file.path)
-        return self._own_key(file) if seen is None else seen.segment
-
-    def _own_key(self, file: SegmentFile) -> str:
-        """Returns the key by what the file has now."""
-        identities = self._memory.identities
-        identity = identities.get(file)
-        if identity is None:
-            identity = self._look.identity(file)
-            if file.settled_ns(self._listed_ns) is not None:
-                identities[file] = identity
-        return identity or f"{_UNKNOWN}{file.path}"
-
-    def _forget(self) -> None:
-        """Drops files that are not listed, and segments of which none was for as long as states stay.
+    def forget(self, retained: int) -> None:
+        """Drops files that are not listed, and sources of which none was for as long as entries stay.
 
         A listing may miss a file that is renamed meanwhile. It is not new when it is there again.
         """
-        for path in self.state.files.keys() - self._files.keys():
-            self.state.forget_file(path)
-        listed = {seen.segment for seen in self.state.files.values()}
-        unlisted = self._memory.unlisted
-        for key in unlisted.keys() & listed:
-            del unlisted[key]
-        for key in self.state.segments.keys() - listed:
-            since = unlisted.setdefault(key, self._number)
-            if self._number - since > self._retained:
-                del unlisted[key]
-                self.state.forget_segment(key)
+        entry, number, files = self._entry, self._state.number + 1, self._files
+        known, unlisted = self._state.files, self._memory.unlisted
+        listed = {own.source for path, own in known.items() if path in files and path not in entry.files}
+        listed |= {own.source for path, own in entry.files.items() if path in files}
+        for source in unlisted.keys() & listed:
+            del unlisted[source]
+        for source in self._state.sources.keys() - listed - self._ends.keys():
+            if number - unlisted.setdefault(source, number) > retained:
+                del unlisted[source]
+                entry.forgotten.append(source)
+        gone = listed.union(entry.forgotten, [""])
+        entry.gone = [path for path, own in known.items() if path not in files and own.source in gone]
+
+    def _changed(self, listing: FileListing) -> list[_Changed]:
+        """Returns the files that may have changed since they were read."""
+        known, bad = self._state.files, self._memory.bad
+        states = [observed(file, listing.listed_ns, _no_sidecar) for file in listing.files]
+        self._files = {now.path: file for file, now in zip(listing.files, states, strict=True)}
+        here = {now.path: now for now in states}
+        inodes = {old.inode: old for old in known.values() if old.inode is not None}
+        changed: list[_Changed] = []
+        for file, now in zip(listing.files, states, strict=True):
+            before = known_before(now, known, here, inodes)
+            if before is not None and is_same(before, now, final=False):
+                if before.path != now.path:
+                    self._entry.files[now.path] = renamed(before, now)
+            elif bad.get(now.path) != now and now.path not in self._done:
+                changed.append(_Changed(file, now, before))
+        self._memory.bad = {path: own for path, own in bad.items() if here.get(path) == own}
+        return changed
+
+    def _threads(self, waiting: Sequence[_Changed]) -> int:
+        if self._quota.nbytes is not None or len(waiting) < 2:
+            return 1  # what one takes decides how far the next is looked at
+        most = len(waiting) if self._quota.files is None else -(-self._quota.files // 2)
+        if is_elsewhere(waiting[0].file.path):
+            return max(1, min(_THREADS_ELSEWHERE, most))
+        is_small = sum(own.now.size for own in waiting) < SMALL_BYTES * len(waiting)
+        return 1 if is_small else max(1, min(_THREADS, most))
 
     def _is_full(self) -> bool:
         files, nbytes = self._quota
-        return (files is not None and len(self.batch) >= files) or (nbytes is not None and self._nbytes >= nbytes)
+        return (files is not None and len(self._entry.batch) >= files) or (
+            nbytes is not None and self._nbytes >= nbytes
+        )
 
-    def _take(self, file: SegmentFile, key: str) -> bool:
-        """Plans what a file of a segment grew by. Tells whether that is all that it has.
+    def _end(self, source: str) -> SourceEnd | None:
+        return self._ends.get(source) or self._state.sources.get(source)
+
+    def _finding(self, changed: _Changed) -> Iterator[_Found | Exception]:
+        """Looks at a file, in whatever thread. What that raises is for the file's turn."""
+        try:
+            yield self._find(changed)
+        except Exception as error:
+            yield error
+
+    def _find(self, changed: _Changed) -> _Found:
+        """Finds out what a file has that is new.
 
         Raises:
-            NoRoomError: the batch has no room for it.
+            NoRoomError: it is complete, and larger than the batch has room for.
+            seglake.ReplacedError: it begins as a source that was read, and does not go on as that.
+            seglake.SeglakeError, OSError: it cannot be read.
         """
-        known = self.state.segments.get(key)
-        position = self._position(key)
-        most = None if self._quota.nbytes is None else self._quota.nbytes - self._nbytes
-        try:
-            grown = self._grown(file, position, most)
-        except seglake.ReplacedError as error:
-            return self._take_other(file, key, error)
-        if grown is None:
-            self._see(file, key, is_all=True)
-            return True
-        identity = grown.position.identity
-        if identity is not None and identity != key and key.startswith(_UNKNOWN):
-            # Its first record is there by now.
-            if identity in self.state.segments and position is None:
-                return self._take(file, identity)
-            if identity in self.state.segments:
-                return self._refuse(file, key, _same_beginning(file, identity))
-            if known is not None:
-                self.state.forget_segment(key)
-            key = identity
-        if grown.pending_bytes:
-            self._check_pending(file, key, grown)
-        if identity is None and position is None and grown.found and self._has_told(file, key, grown):
-            return grown.is_all
-        self._note(file, key, known, position, grown)
-        self._see(file, key, is_all=grown.is_all)
-        return grown.is_all
+        file, now, before = changed
+        old = "" if before is None else before.source
+        if (found := self._continued(file, old)) is not None:
+            return found
+        identity = self._look.identity(file)
+        if identity is None:
+            return _Found(now.path, None, self._grown(file, None))
+        own = [identity, *(source for source in self._others if source.startswith(f"{identity}#"))]
+        for source in own:
+            if (found := self._continued(file, source)) is not None:
+                return found
+        if (found := self._continued(file, old, identity)) is not None:
+            return found  # its first record was repaired
+        first = self._end(identity)
+        if first is None:
+            return _Found(identity, None, self._grown(file, None))
+        read = self._files.get(first.path)
+        if read is not None and read.path != file.path and self._look.contains(file, read):
+            return _Found(identity, first, None)
+        if not identity.startswith(_KEYED):
+            return _Found(
+                f"{identity}#{self._state.number + 1}.{len(self._entry.batch)}", None, self._grown(file, None)
+            )
+        raise seglake.ReplacedError(
+            path=file.path,
+            byte_offset=Position.from_json(first.position).byte_offset,
+            expected=f"what was read of {printable_path(first.path)}, which begins with the same record",
+            actual="less, or other records",
+            next="Nothing of it is read. Find out which file is right, and stream one alone, in a folder of its own",
+        )
 
-    def _check_pending(self, file: SegmentFile, key: str, grown: Grown) -> None:
+    def _continued(self, file: SegmentFile, source: str, identity: str | None = None) -> _Found | None:
+        """Looks at a file as one that goes on where a source ended; None if it does not.
+
+        Args:
+            file: the file.
+            source: the source.
+            identity: what identifies the file, if another first record than the source had.
+        """
+        end = self._end(source)
+        if end is None:
+            return None
+        position = Position.from_json(end.position)
+        if identity is not None:
+            position = Position.from_json(json.dumps({**json.loads(end.position), "identity": identity}))
+        try:
+            return _Found(source, end, self._grown(file, position))
+        except seglake.ReplacedError:
+            return None
+
+    def _grown(self, file: SegmentFile, position: Position | None) -> Grown | None:
+        most = None if self._quota.nbytes is None else self._quota.nbytes - self._nbytes
+        return self._look.grown(file, position, most, is_first=not self._entry.batch)
+
+    def _take_or_leave(self, changed: _Changed, found: _Found | Exception) -> bool:
+        """Plans what a file has. Returns whether the batch has room for it."""
+        file = changed.file
+        try:
+            if isinstance(found, Exception):
+                raise found
+            if found.start != self._end(found.source):
+                found = self._find(changed)  # another file of its source was taken meanwhile
+            self._take(changed, found)
+        except NoRoomError:
+            return False
+        except (OSError, seglake.FormatError, seglake.DamageError, seglake.ReplacedError) as error:
+            if not (isinstance(error, OSError) and _is_gone(error, file)):
+                self._leave(changed, error)
+        return True
+
+    def _take(self, changed: _Changed, found: _Found) -> None:
+        file, now, _ = changed
+        source, start, grown = found
+        if grown is None:
+            self._see(now, source if start is not None else "", is_all=True)
+            return
+        end = grown.position
+        if end.identity is not None and source == now.path:
+            # Its first record is there by now. What was read before is damage.
+            self._entry.forgotten.append(source)
+            source = end.identity
+            if self._end(source) is not None:
+                return  # the next batch reads it as that
+        if grown.pending_bytes:
+            self._check_pending(file, source, grown)
+        known = SourceEnd(end.to_json(), now.path)
+        if grown.found:
+            before = None if start is None else start.position
+            self._entry.batch.append(Planned.of(file.path, source, grown.nbytes, before, known.position))
+            self._nbytes += grown.nbytes
+            self._ends[source] = known
+            modified = file.modified_ns or int((file.modified or 0) * 1_000_000_000)
+            self._entry.newest = max(self._entry.newest, (now.path, modified), key=lambda newest: newest[1])
+        elif end.byte_offset if start is None else _is_elsewhere_now(start, end, self._files):
+            self._entry.ends[source] = self._ends[source] = known
+        self._see(now, source, is_all=grown.is_all)
+
+    def _see(self, now: FileState, source: str, *, is_all: bool) -> None:
+        modified = None
+        if is_all:
+            modified = now.modified
+            self._done.add(now.path)
+        self._entry.files[now.path] = msgspec.structs.replace(now, source=source, modified=modified)
+
+    def _check_pending(self, file: SegmentFile, source: str, grown: Grown) -> None:
         """Says it where records follow what a file has not finished: it is damage, and they wait.
 
         Raises:
             seglake.DamageError: so it is, and the mode is FAILFAST.
         """
-        place = key, grown.position.byte_offset
+        place = source, grown.position.byte_offset
         if self._memory.notes.has_said(*place):
             return
         damage = self._look.waiting_damage(file, grown.position)
@@ -337,138 +339,42 @@ class BatchPlan:
             raise damage
         self._memory.notes.add("damage", str(damage), once=place)
 
-    def _has_told(self, file: SegmentFile, key: str, grown: Grown) -> bool:
-        """Tells whether a file without a sound record is one that was read under another name, which it has no more."""
-        text = grown.position.to_json()
-        for other in self._memory.unlisted:
-            known = self.state.segments.get(other)
-            if known is None or not other.startswith(_UNKNOWN) or known.path in self._files:
-                continue
-            if known.position == text:
-                self.state.forget_segment(other)
-                del self._memory.unlisted[other]
-                self.state.read(key, ReadSegment(text, file.path, known.batch))
-                self._see(file, key, is_all=grown.is_all)
-                return True
-        return False
+    def _leave(self, changed: _Changed, error: Exception) -> None:
+        """Notes a file of which nothing can be read. What was read of it before stays so.
 
-    def _note(
-        self, file: SegmentFile, key: str, known: ReadSegment | None, position: Position | None, grown: Grown
-    ) -> None:
-        end = grown.position
-        if grown.found:
-            text = end.to_json()
-            start = None if known is None else known.position
-            self.batch.append(Growth(file.path, start, text, grown.nbytes))
-            self._nbytes += grown.nbytes
-            self.state.read(key, ReadSegment(text, file.path, self._number))
-        elif known is None or position is None:
-            text = end.to_json() if end.byte_offset else None
-            self.state.read(key, ReadSegment(text, file.path, 0))
-        elif end.format != position.format or known.path not in self._files:
-            # It was sealed or renamed.
-            self.state.read(key, ReadSegment(end.to_json(), file.path, known.batch))
-
-    def _see(self, file: SegmentFile, key: str, *, is_all: bool) -> None:
-        self.state.see(file.path, SeenFile(file.settled_ns(self._listed_ns) if is_all else None, file.size, key))
-
-    def _take_other(self, file: SegmentFile, key: str, error: seglake.ReplacedError) -> bool:
-        """Plans what there is of a file that does not go on where its segment was read to."""
-        known = self.state.segments[key]
-        if key.startswith(_UNKNOWN) and file.path not in self.state.files:
-            # Nothing but its name was that of a file which has been gone since.
-            self.state.forget_segment(key)
-            self._memory.unlisted.pop(key, None)
-            return self._take(file, key)
-        read = self._files.get(known.path)
-        if read is not None and read.path != file.path and self._look.contains(file, read):
-            # A copy, or what the segment was sealed from: nothing in it was not read, or is not read from the other.
-            self._see(file, key, is_all=True)
-            return True
-        if file.path in self.state.files:
-            own = self._own_key(file)
-            if own != key:
-                others = [path for path, new in self._new.items() if new == key]
-                others += [path for path, seen in self.state.files.items() if seen.segment == key and path != file.path]
-                if not others and self._has_moved(file, key):
-                    return False  # the next listing has both
-                if others or self._skips_replaced:
-                    if not others:
-                        self._memory.notes.add(
-                            "another", f"{error}. Option onReplaced is skip: it is read as another file"
-                        )
-                    self.state.forget_file(file.path)
-                    self._new[file.path] = own
-                    return self._take(file, own)
-                return self._refuse(file, key, error, is_another=True)
-        return self._refuse(file, key, error)
-
-    def _has_moved(self, file: SegmentFile, key: str) -> bool:
-        """Tells whether a segment is in a file that was not listed: the listing was before it was renamed."""
-        paths, keys = self._moved
-        if file.path not in paths:
-            # One listing is for all files that are others by now, as there may be many.
-            paths = {file.path, *self._others()}
-            again = self._list_again().files.items()
-            unknown = [other for path, other in again if path not in self._files or path not in self.state.files]
-            keys = {own for other in unknown if (own := self._key_now(other)) is not None}
-            self._moved = paths, keys
-        return key in keys
-
-    def _others(self) -> Iterator[str]:
-        """Yields the paths, of those that are still to be looked at, where another file is by now."""
-        for file in self._order[self._at :]:
-            seen = self.state.files.get(file.path)
-            if seen is not None and self._key_now(file) != seen.segment:
-                yield file.path
-
-    def _key_now(self, file: SegmentFile) -> str | None:
-        """Returns the key by what a file has now; None if it is gone or no segment."""
-        try:
-            return self._own_key(file)
-        except seglake.FormatError:
-            return None
-        except OSError as error:
-            if not _is_gone(error, file):
-                raise
-            return None
-
-    def _refuse(self, file: SegmentFile, key: str, error: seglake.ReplacedError, *, is_another: bool = False) -> bool:
-        """Ends the query at a file that does not go on as its segment; with option onReplaced=skip, passes it by.
-
-        Args:
-            file: the file.
-            key: that of the segment.
-            error: how it differs.
-            is_another: whether it begins with another record, so that the option would have it read.
+        Raises:
+            Exception: the error, where one file stops all.
         """
-        if not self._skips_replaced:
-            known = self.state.segments.get(key)
-            if is_another:
-                advice = (
-                    "The stream has read another file with this name. Put that back, or set option onReplaced to "
-                    f"skip, which reads this one too. {NEW_CHECKPOINT}"
-                )
-            elif known is not None and known.path != file.path and known.path in self._files:
-                advice = (
-                    f"It begins with the same record as {printable_path(known.path)}, which the stream has read, and "
-                    "goes on otherwise. Move it into another folder, and stream that by a query of its own"
-                )
-            else:
-                advice = (
-                    "The stream has read a file that begins with the same record, and goes on otherwise. Put that "
-                    f"back, and move this one into another folder. {NEW_CHECKPOINT}"
-                )
-            raise seglake.ReplacedError(
-                path=error.path or file.path,
-                byte_offset=error.byte_offset,
-                expected=error.expected,
-                actual=error.actual,
-                next=advice,
+        file, now, before = changed
+        self._done.add(now.path)
+        if not self._decoder.goes_on(error, file.path):
+            if not isinstance(error, seglake.FormatError) or not is_about(error, file.path):
+                raise error
+            raise seglake.FormatError(
+                error.reason,
+                path=error.path,
+                next="Leave the file out with option pathGlobFilter, or choose mode PERMISSIVE, which has a row for it",
             ) from None
-        self._memory.notes.add("replaced", f"{error}. Option onReplaced is skip: what it has is not read")
-        self._see(file, key, is_all=True)
-        return True
+        cause = cause_of(error)
+        if before is None or before.error != cause:
+            source = "" if before is None else before.source
+            if self._decoder.reports_bad_files:
+                self._entry.batch.append(Planned.of(file.path, source, file.size, cause=cause))
+            text = in_options(str(error))
+            self._memory.notes.add(cause, f"{text}. Nothing of it is read; it is tried again when it has changed")
+            self._entry.files[now.path] = msgspec.structs.replace(now, modified=None, source=source, error=cause)
+        # Another sidecar, or a repair, leaves the file's size and time as they are.
+        if now.modified is not None and isinstance(error, seglake.SeglakeError):
+            self._memory.bad[now.path] = now
+
+
+def _no_sidecar(_: str) -> None:
+    return None
+
+
+def _is_elsewhere_now(start: SourceEnd, end: Position, files: dict[str, SegmentFile]) -> bool:
+    """Tells whether a source was sealed or renamed since it was read."""
+    return end.format != Position.from_json(start.position).format or start.path not in files
 
 
 def _is_gone(error: OSError, file: SegmentFile) -> bool:
@@ -476,12 +382,3 @@ def _is_gone(error: OSError, file: SegmentFile) -> bool:
     if isinstance(error, FileNotFoundError):
         return error.filename == file.path
     return error.errno == errno.ESTALE  # elsewhere
-
-
-def _same_beginning(file: SegmentFile, identity: str) -> seglake.ReplacedError:
-    return seglake.ReplacedError(
-        path=printable_path(file.path),
-        byte_offset=0,
-        expected="a file that begins with another record than those that were read",
-        actual=f"the beginning of {identity} after damage",
-    )

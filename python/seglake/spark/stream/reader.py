@@ -131,8 +131,8 @@ class FolderStreamReader(StreamReader):
         self._stream.stop_at_now()
 
     def reportLatestOffset(self) -> dict[str, Any] | None:
-        """Returns nothing: to know how far the files go they would have to be read."""
-        return None
+        """Returns where the last batch ended, and what has not been read, for the progress of the query."""
+        return self._stream.available()
 
     @naming_options()
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
