@@ -28,7 +28,6 @@ import duckdb
 import polars as pl
 
 import seglake
-from seglake.lake import EngineName
 from seglake.lake.parquet import STAGING
 from tests.killed import Processes
 
@@ -180,7 +179,7 @@ def compare(expected: Path, found: Path, differences: Callable[[Path, Path], lis
 
 
 def kill_and_compare(
-    kills: int, seed: int, folder: Path, *, masters: Sequence[str] = MASTERS, engine: EngineName = "spark"
+    kills: int, seed: int, folder: Path, *, masters: Sequence[str] = MASTERS, on_spark: bool = True
 ) -> dict[str, Any]:
     """Kills ingests, runs them again, and compares. Leaves the lakes `expected` and `found` in the folder.
 
@@ -189,7 +188,7 @@ def kill_and_compare(
         seed: what is written and killed depends on it.
         folder: an empty folder.
         masters: those of Spark.
-        engine: what runs an ingest again.
+        on_spark: whether Spark runs an ingest again, too.
 
     Raises:
         AssertionError: the tables differ, or an ingest that nobody killed failed.
@@ -224,10 +223,10 @@ def kill_and_compare(
                 ingest.end()
             elif kind == "jvm":
                 ended(process, ingest)
-            if engine == "spark":
+            if on_spark:
                 again(ingest, sources.folder, found, own / f"{number}-again")
             else:
-                seglake.ingest(sources.folder, found, engine=engine)
+                seglake.ingest(sources.folder, found)
             compare(expected, found, in_duckdb)
             compare(expected, found, in_polars)
     finally:

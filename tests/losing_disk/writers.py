@@ -279,7 +279,7 @@ def ingest(folder: Path, _: random.Random) -> None:
     lake._CHECKPOINT_EVERY = 1  # pyright: ignore
     with telling(folder) as told:
         for name in ("a", "b"):
-            seglake.ingest(folder / f"{name}.active", folder / "lake", engine="local")
+            seglake.ingest(folder / f"{name}.active", folder / "lake")
             os.write(told, name.encode())
 
 

@@ -512,7 +512,7 @@ def test_folders_in_that_of_a_log_are_passed_over(path: Path, tmp_path: Path) ->
         assert done.status == 0
         assert f"{path / 'backup'}: passed over: a folder in that of a log" in done.err
         assert "backup" not in done.out
-    assert seglake.ingest(path, tmp_path / "lake", engine="local").records == 30
+    assert seglake.ingest(path, tmp_path / "lake").records == 30
     # Named by itself it is a log as any other.
     assert seglake.scan(path / "backup").count() == 30
     filesystem = pytest.importorskip("pyarrow.fs").LocalFileSystem()
@@ -537,6 +537,6 @@ def test_what_is_left_of_a_segment_that_was_removed_is_no_input(tmp_path: Path) 
         done = run(command, path)
         assert (done.status, done.err) == (0, ""), (command, done.err)
     assert run("export", path, "--to", tmp_path / "out.csv").status == 0
-    assert seglake.ingest(path, tmp_path / "lake", engine="local").records == left
+    assert seglake.ingest(path, tmp_path / "lake").records == left
     filesystem = pytest.importorskip("pyarrow.fs").LocalFileSystem()
     assert seglake.scan(f"file://{path}", filesystem=filesystem).count() == left

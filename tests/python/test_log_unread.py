@@ -73,7 +73,7 @@ def test_python_warns_of_what_it_does_not_read(hidden: tuple[Path, int], tmp_pat
         with pytest.warns(seglake.UnreadWarning):
             log.snapshot(tmp_path / "taken")
     with pytest.warns(seglake.UnreadWarning):
-        result = seglake.ingest(path, tmp_path / "lake", engine="local")
+        result = seglake.ingest(path, tmp_path / "lake")
     assert (result.records, result.ok, result.exit_status) == (20 - count, False, 1)
     assert result.to_dict()["unread"] == [unread._asdict()]
     assert [found.error is not None for found in seglake.scrub(path)][:1] == [True]

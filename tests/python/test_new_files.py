@@ -123,7 +123,7 @@ def test_so_are_those_of_a_log(tmp_path: Path, expected: int) -> None:
 def test_and_those_of_tables(folder: Path, tmp_path: Path) -> None:
     before = os.umask(0o002)
     try:
-        seglake.ingest(folder / "sample.active", tmp_path / "lake", engine="local")
+        seglake.ingest(folder / "sample.active", tmp_path / "lake")
     finally:
         os.umask(before)
     found = [tmp_path / "lake", *(tmp_path / "lake").rglob("*")]

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from seglake._publish import folders
+from seglake.spark.write import folders
 from seglake.write import durable
 
 pytestmark = pytest.mark.skipif(os.name == "nt", reason="writes of Spark need the locks of Unix")

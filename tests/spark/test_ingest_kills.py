@@ -16,6 +16,6 @@ pytestmark = [
 
 def test_the_tables_are_those_of_whole_runs(spark: SparkSession, tmp_path: Path) -> None:
     # The ingest after a kill has no Spark, which would take most of the time.
-    found = kill_and_compare(2, 3, tmp_path, masters=["local[2]"], engine="local")
+    found = kill_and_compare(2, 3, tmp_path, masters=["local[2]"], on_spark=False)
     assert sum(found["killed"].values()) == 2
     compare(tmp_path / "expected", tmp_path / "found", in_spark(spark))

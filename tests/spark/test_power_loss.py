@@ -11,8 +11,8 @@ from samples import SAMPLES
 from test_spark_write_task import Write, records
 
 import seglake
-from seglake._publish import folders
 from seglake.spark.option_table import camel_case
+from seglake.spark.write import folders
 from seglake.spark.write.existing import PartFile
 from seglake.spark.write.job import Job
 from seglake.write import durable

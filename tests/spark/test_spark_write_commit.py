@@ -11,7 +11,7 @@ from dying import deadly, in_a_process
 from samples import SAMPLES
 from segments import write_segment
 
-from seglake._publish import folders
+from seglake.spark.write import folders
 from seglake.spark.write.existing import Existing, PartFile
 from seglake.spark.write.job import Job
 from seglake.write import durable

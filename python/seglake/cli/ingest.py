@@ -164,7 +164,7 @@ def command(
         from seglake import ingest
 
         with _progress(sys.stderr, "finding files") as advance:
-            return ingest(sources, destination, engine="local", **given, progress=advance)
+            return ingest(sources, destination, **given, progress=advance)
 
     return _repeated(run, output, follow=follow)
 

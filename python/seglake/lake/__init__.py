@@ -9,7 +9,7 @@ import importlib.util
 import os
 import warnings
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Literal, Unpack, get_args
+from typing import TYPE_CHECKING, Unpack
 
 from seglake._errors import UnreadWarning
 
@@ -18,16 +18,13 @@ from .result import IngestArguments, IngestError, IngestProgress, IngestResult
 if TYPE_CHECKING:
     from .engine import StartEngine
 
-__all__ = ["EngineName", "check_names", "ingest", "require", "run"]
-
-EngineName = Literal["auto", "local", "spark"]
+__all__ = ["check_names", "ingest", "require", "run"]
 
 
 def ingest(
     sources: str | os.PathLike[str] | Sequence[str | os.PathLike[str]],
     dst: str | os.PathLike[str],
     *,
-    engine: EngineName = "auto",
     threads: int | None = None,
     progress: Callable[[IngestProgress], object] | None = None,
     **options: Unpack[IngestArguments],
@@ -44,11 +41,8 @@ def ingest(
         sources: files, folders (with all below them) and patterns such as `/logs/*.active`.
         dst: the folder of the lake; made where it is missing. A path, or with Delta Lake and Iceberg the URI of a
             store: `s3://bucket/lake`.
-        engine: what reads the files. `local`: threads of this process. `spark`: a Spark session on this machine, the
-            active one or a new one, which needs pyspark and Java. `auto`: `local`, which is faster on one machine.
-            All engines write the same rows.
-        threads: how many files `local` reads at a time; by default as many as there are cores. Each holds at most
-            128 MiB of rows back, beside the batch that it is reading.
+        threads: how many files are read at a time; by default as many as there are cores. Each holds at most 128 MiB
+            of rows back, beside the batch that it is reading.
         progress: called now and then, in the calling thread, with how far the ingest is.
         format: the format of all files; by default found for each file.
         dialect: how the messages of oplogs are laid out: `draft` (the default), `draft-1.1` or `autobase`. All oplogs
@@ -83,7 +77,7 @@ def ingest(
         IngestError: it could not start, or had to stop; nothing of it is visible then, unless the message says so.
             Among the reasons: a source is missing, `dst` is below a source, its tables have other columns, an
             argument does not concern `format`, the key is wrong for every segment, a task failed, or the disk is full.
-        ValueError: `engine` has no such value, `threads` is given to Spark, or a number is not positive.
+        ValueError: a number is not positive.
         OSError: `dst` cannot be written to.
 
     Example:
@@ -93,16 +87,8 @@ def ingest(
         (('active',), 2, 6)
     """
     check_names(options)
-    if engine not in get_args(EngineName):
-        raise ValueError(f"engine is one of {', '.join(get_args(EngineName))}, not {engine!r}")
     if threads is not None and threads < 1:
         raise ValueError(f"threads is {threads}: expected at least 1")
-    if engine == "spark":
-        if threads is not None:
-            raise ValueError('threads is for engine="local": Spark has its own setting, as in master="local[4]"')
-        from seglake.spark import ingest as on_spark
-
-        return on_spark(sources, dst, progress=progress, **options)
     require(("pyarrow", "msgspec", "numpy"), "'seglake[lake]'")
     from .engine import thread_engine
 

@@ -82,7 +82,7 @@ class BadFile(NamedTuple):
     Attributes:
         path: the file.
         nbytes: its size in bytes.
-        cause: "wrong_key", "not_a_segment" or "unreadable".
+        cause: "wrong_key", "not_a_segment", "conflict" or "unreadable".
     """
 
     path: str

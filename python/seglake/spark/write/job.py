@@ -11,11 +11,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from seglake._publish import folders
-from seglake._publish.manifest import Manifest
 from seglake._text import printable_path
 
+from . import folders
 from .existing import SUCCESS, Existing, PartFile, shown_files
+from .manifest import Manifest
 
 __all__ = ["Job"]
 
