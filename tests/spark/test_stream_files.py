@@ -1170,3 +1170,28 @@ def test_complete_files_are_read_by_their_sidecars(folder: Path) -> None:
     query = stream(folder, segmentFormat="sealed", repair="true", stateLocation=states, mode="DROPMALFORMED")
     assert query.batch() == values
     assert query.batch() == []
+
+
+def test_offsets_say_what_was_read_and_what_waits(folder: Path) -> None:
+    segments = [Segment(folder / f"{name}.active") for name in "abc"]
+    for segment in segments:
+        segment.grow(2)
+    os.utime(segments[0].path, (2_000_000_000,) * 2)
+    sizes = [segment.path.stat().st_size for segment in segments]
+    query = stream(folder, maxFilesPerTrigger="2")
+    assert query.reader.reportLatestOffset() is None
+    assert query.plan()
+    offset = query.start()
+    assert offset == query.reader.reportLatestOffset()
+    shown = {name: offset[name] for name in ("files", "bytes", "backlogFiles", "backlogBytes", "newestFile")}
+    newest = str(segments[0].path.resolve())
+    assert shown == {
+        "files": 2,
+        "bytes": sum(sizes[:2]),
+        "backlogFiles": 1,
+        "backlogBytes": sizes[2],
+        "newestFile": newest,
+    }
+    assert query.plan()
+    offset = query.start()
+    assert (offset["files"], offset["bytes"], offset["backlogFiles"]) == (3, sum(sizes), 0)

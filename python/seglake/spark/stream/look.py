@@ -19,8 +19,6 @@ from seglake.read.formats import FormatOptions, column_names, grows
 from seglake.stores import SegmentFile, find_files
 from seglake.tracking.tasks import Growth
 
-from .grown_object import growing
-
 if TYPE_CHECKING:
     from ..options import ReadOptions
 
@@ -315,18 +313,16 @@ def replaced_while_read(growth: Growth, options: ReadOptions, format: str, error
         format: a format that has the columns of the stream.
         error: why reading failed.
     """
-    byte_offset, expected, actual = 0, "the object that was there when the task began", "another one, or none"
-    if error.errno != errno.ESTALE:
-        end = Position.from_json(growth.end)
-        try:
-            _prove(options, growth.path, end, arguments(options, format))
-            return error
-        except FileNotFoundError:
-            pass
-        except seglake.ReplacedError as found:
-            byte_offset, expected, actual = found.byte_offset, found.expected, found.actual
-        except (OSError, seglake.SeglakeError):
-            return error
+    byte_offset, expected, actual = 0, "the file that was there when the task began", "none"
+    try:
+        _prove(options, growth.path, Position.from_json(growth.end), arguments(options, format))
+        return error  # Spark tries the task again, which reads what is there by then
+    except FileNotFoundError:
+        pass
+    except seglake.ReplacedError as found:
+        byte_offset, expected, actual = found.byte_offset, found.expected, found.actual
+    except (OSError, seglake.SeglakeError):
+        return error
     return seglake.ReplacedError(
         path=growth.path,
         byte_offset=byte_offset,
@@ -371,9 +367,8 @@ def _opened(
     if grows(arguments["format"]) or not grows(end.format):
         _prove(options, path, end, arguments)
     if grows(arguments["format"]):
-        source = growing(options.stores, path, end.byte_offset)
-        return seglake.resume(source, start, size=end.byte_offset, **arguments)
-    source = growing(options.stores, path)
+        return seglake.resume(now(path), start, size=end.byte_offset, **arguments)
+    source = now(path)
     bound: dict[str, Any] = {"filters": [*arguments["filters"], ("uuid", "<=", end.uuid)]}
     if grows(end.format):
         # It has been sealed since.
