@@ -252,7 +252,7 @@ fn all_is_read_where_something_may_be_missed() {
     let sidecar = Arc::new(BytesSource::new(protected(&sound, sound.len() as u64, set)));
     let options = chunked::lenient().repair(true);
     let file = Arc::new(BytesSource::new(bytes.clone()));
-    let view = Arc::new(ProtectedSource::open(file, sidecar).unwrap());
+    let view = ProtectedSource::open(file, sidecar).unwrap();
     let growth = Growth::since(view, &options, None).unwrap().only_end(true);
     assert_eq!(read(&growth).unwrap().0.len(), usize::from(CHUNKS) * 3);
 }

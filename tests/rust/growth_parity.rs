@@ -140,7 +140,7 @@ impl Life {
             _ => *covered,
         };
         let sidecar = Arc::new(BytesSource::new(sidecar.clone()));
-        let view = Arc::new(ProtectedSource::open(file, sidecar)?);
+        let view = ProtectedSource::open(file, sidecar)?;
         let view = Arc::new(CappedSource::new(view, listed as u64));
         Growth::since(view, options, since)
     }
@@ -263,7 +263,7 @@ fn with_a_sidecar_of_another_file_only_what_is_new_is_read() {
     for records in [399, 400] {
         let file = Counting::new(bytes[..bytes.len() / 400 * records].to_vec());
         let since = position.as_ref();
-        let view = Arc::new(ProtectedSource::open(file.clone(), sidecar.clone()).unwrap());
+        let view = ProtectedSource::open(file.clone(), sidecar.clone()).unwrap();
         file.take();
         let growth = Growth::since(view, &options, since).unwrap();
         let rows = read(&growth).unwrap().0.len();

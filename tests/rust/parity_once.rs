@@ -158,7 +158,7 @@ proptest! {
             let Ok(source) = ProtectedSource::open(file, sidecar) else {
                 continue;
             };
-            let source: Arc<dyn Source> = Arc::new(source);
+            let source: Arc<dyn Source> = source;
             let (rows, error) = rows_of(&source, &options);
             for row in &rows {
                 prop_assert!(expected.contains(row), "{sample:?}: {row:?}");
@@ -237,7 +237,7 @@ fn a_block_that_was_proven_and_is_not_any_more_is_an_error() {
         reads: AtomicU32::new(0),
     });
     let sidecar = Arc::new(BytesSource::new(sidecar));
-    let source: Arc<dyn Source> = Arc::new(ProtectedSource::open(file, sidecar).unwrap());
+    let source: Arc<dyn Source> = ProtectedSource::open(file, sidecar).unwrap();
     assert!(rows_of(&source, &sample.options).1.is_none());
     let (_, error) = rows_of(&source, &sample.options);
     let error = error.unwrap();
@@ -296,7 +296,7 @@ fn a_sound_file_is_read_once_with_one_thread_and_with_several() {
             let mut source: Arc<dyn Source> = file.clone();
             if by_sidecar {
                 let sidecar = Arc::new(BytesSource::new(sidecar.clone()));
-                source = Arc::new(ProtectedSource::open(source, sidecar).unwrap());
+                source = ProtectedSource::open(source, sidecar).unwrap();
             }
             let report = match parts {
                 Some(bytes) => verbs::verify_in_parts(source, &options, 3, bytes, |_| Ok(())),
@@ -339,7 +339,7 @@ fn what_a_format_reads_again_it_compares_itself() {
         turns: u32::MAX << 1,
         reads: AtomicU32::new(0),
     });
-    let source: Arc<dyn Source> = Arc::new(ProtectedSource::open(file, sidecar).unwrap());
+    let source: Arc<dyn Source> = ProtectedSource::open(file, sidecar).unwrap();
     let (_, error) = rows_of(&source, &options);
     let text = error.unwrap().to_string();
     assert!(
@@ -358,8 +358,8 @@ fn what_is_read_again_is_as_it_was_protected() {
     let at = damaged.len() / 2;
     damaged[at..at + 6000].fill(0x55);
     let options = options.repair(true).strict(false);
-    let source = ProtectedSource::open(Arc::new(Windowed(damaged)), sidecar).unwrap();
-    let source: Arc<dyn Source> = Arc::new(source);
+    let file = Arc::new(Windowed(damaged));
+    let source: Arc<dyn Source> = ProtectedSource::open(file, sidecar).unwrap();
     let (rows, error) = rows_of(&source, &options);
     assert!(error.is_none(), "{error:?}");
     assert!(rows == expected);
@@ -376,7 +376,7 @@ fn a_file_by_the_sidecar_of_another_one_is_read_once_more() {
         verbs::verify(file.clone(), &options, |_| Ok(())).unwrap();
         let (without, _) = file.take();
         let sidecar = Arc::new(BytesSource::new(sidecar));
-        let source = Arc::new(ProtectedSource::open(file.clone(), sidecar).unwrap());
+        let source = ProtectedSource::open(file.clone(), sidecar).unwrap();
         let (opened, _) = file.take();
         let report = verbs::verify(source, &options, |_| Ok(())).unwrap();
         assert_eq!(
@@ -429,7 +429,7 @@ fn turning(bytes: &[u8], damaged: Vec<u8>, at: usize, turns: u32) -> Arc<dyn Sou
     });
     let sidecar = protected(bytes, bytes.len() as u64, set());
     let sidecar = Arc::new(BytesSource::new(sidecar));
-    Arc::new(ProtectedSource::open(file, sidecar).unwrap())
+    ProtectedSource::open(file, sidecar).unwrap()
 }
 
 fn some_bytes() -> Vec<u8> {
@@ -661,7 +661,7 @@ fn whoever_goes_on_after_an_error_gets_it_again() {
             let Ok(source) = ProtectedSource::open(file, sidecar) else {
                 continue;
             };
-            let Ok(mut walk) = open(Arc::new(source), &options, Start::Beginning) else {
+            let Ok(mut walk) = open(source, &options, Start::Beginning) else {
                 continue;
             };
             let (mut found, mut errors) = (Vec::new(), 0);

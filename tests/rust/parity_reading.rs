@@ -109,7 +109,7 @@ pub(crate) fn read_by(
     let source = Arc::new(BytesSource::new(bytes.to_vec()));
     let sidecar = Arc::new(BytesSource::new(sidecar.to_vec()));
     let source = ProtectedSource::open(source, sidecar).unwrap();
-    (Arc::new(source), options.clone())
+    (source, options.clone())
 }
 
 pub(crate) type Row = (u64, String);

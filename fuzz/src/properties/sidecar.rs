@@ -24,8 +24,7 @@ pub(super) fn check(format: &'static Format, bytes: &[u8]) {
     let (file, sidecar) = (source(&pair.file), source(&pair.sidecar));
     let whole = verify(Files::new(&*file, &*sidecar), parity::Options::default()).unwrap();
     for options in readings(format) {
-        let view = ProtectedSource::open(file.clone(), sidecar.clone()).unwrap();
-        let view: Arc<dyn Source> = Arc::new(view);
+        let view: Arc<dyn Source> = ProtectedSource::open(file.clone(), sidecar.clone()).unwrap();
         let report = verbs::verify(view.clone(), &options, |_| Ok(())).unwrap();
         let own = &report.parity.as_ref().unwrap().report;
         assert_eq!((own.outcome, own.refused), (whole.outcome, whole.refused));

@@ -124,7 +124,7 @@ impl ParityArgument {
             }
             match views {
                 true => without_copies(&protected),
-                false => Ok(Arc::new(protected) as Arc<dyn Source>),
+                false => Ok(protected as Arc<dyn Source>),
             }
         });
         opened.map_err(|error| raise(py, error))

@@ -8,6 +8,7 @@ mod tests;
 mod tiling;
 mod totals;
 
+pub(crate) use span::overlapping;
 pub use span::{Kind, RecordRun, Span};
 pub use summary::Summary;
 #[cfg(feature = "chunked")]

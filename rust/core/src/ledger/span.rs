@@ -1,5 +1,7 @@
 //! A range of a ledger and its kind.
 
+use std::ops::Range;
+
 use serde::{Deserialize, Serialize};
 
 use crate::cause::Cause;
@@ -72,6 +74,11 @@ impl Span {
         self.end.saturating_sub(self.start)
     }
 
+    /// Its bytes.
+    pub(crate) const fn range(&self) -> Range<u64> {
+        self.start..self.end
+    }
+
     /// Whether the range and the one that begins where it ends are one.
     pub(crate) fn goes_on_in(&self, next: &Self) -> bool {
         self.kind.joins()
@@ -83,6 +90,17 @@ impl Span {
     pub const fn is_damage(&self) -> bool {
         self.cause.is_some()
     }
+}
+
+/// Those of ascending ranges which do not overlap that have bytes of a range. An empty range is taken as a place.
+pub(crate) fn overlapping<'a, T>(
+    ranges: &'a [T],
+    bytes: impl Fn(&T) -> Range<u64>,
+    within: &Range<u64>,
+) -> &'a [T] {
+    let (_, rest) = ranges.split_at(ranges.partition_point(|own| bytes(own).end <= within.start));
+    rest.split_at(rest.partition_point(|own| bytes(own).start < within.end))
+        .0
 }
 
 /// Adjacent sound records, each of which is a range of its own.

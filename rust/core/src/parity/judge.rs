@@ -3,49 +3,20 @@
 use std::cmp::Reverse;
 use std::ops::Range;
 
-use serde::{Deserialize, Serialize};
-
 use super::bytes::{BlockHasher, Files, PIECE_BYTES};
 use super::frames::{Frame, Frames};
 use super::known::KnownBytes;
 use super::layout::{ENTRY_BYTES, Geometry, HEAD_BYTES, Head, Set};
+use super::ledger::{
+    Blocks, Cause, Content, FileKind, FileSpan, LostRange, SidecarKind, SidecarRange, SidecarSpan,
+    WorstGroup, push,
+};
 use crate::bug::OrBug;
 use crate::error::Result;
 use crate::saturating::saturating_usize;
 
 /// How many blocks are read first where one that verifies is enough. Most often that is the first one.
 const FIRST_BLOCKS: usize = 8;
-
-/// The group of blocks with the most damage.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[non_exhaustive]
-pub struct WorstGroup {
-    /// The band that it is in.
-    pub band: u64,
-    /// Its number in the band.
-    pub group: usize,
-    /// How many of its blocks do not verify, parity included: as many parity blocks it needs.
-    pub damaged: usize,
-    /// How many parity blocks it has.
-    pub parity: usize,
-}
-
-/// The worse of two groups.
-pub(super) trait Worse {
-    /// That of the two with more damage.
-    fn max_by_damage(self, other: Self) -> Self;
-}
-
-impl Worse for Option<WorstGroup> {
-    fn max_by_damage(self, other: Self) -> Self {
-        let damaged = |group: &Self| group.map(|group| group.damaged);
-        if damaged(&other) > damaged(&self) {
-            other
-        } else {
-            self
-        }
-    }
-}
 
 /// What is known of a data block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -58,14 +29,6 @@ pub(super) enum BlockProof {
     Equal,
     /// Superseded frames prove each of its bytes.
     Superseded,
-}
-
-/// What a frame is, by rule 10.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum FrameState {
-    Sound,
-    Repaired,
-    Lost,
 }
 
 /// A frame that is judged.
@@ -373,7 +336,8 @@ impl<'a> Judged<'a> {
 pub(super) struct JudgedBand<'a> {
     pub(super) current: Judged<'a>,
     pub(super) known: KnownBytes,
-    pub(super) state: FrameState,
+    /// What its frame is: sound, repaired or lost.
+    pub(super) kind: SidecarKind,
     /// How many blocks of each group do not verify.
     damaged: Vec<usize>,
 }
@@ -433,7 +397,7 @@ impl<'a> JudgedBand<'a> {
     /// Rule 10.
     fn with_state(current: Judged<'a>, known: KnownBytes, damaged: Vec<usize>) -> Result<Self> {
         let mut band = Self {
-            state: FrameState::Sound,
+            kind: SidecarKind::Sound,
             current,
             known,
             damaged,
@@ -441,16 +405,16 @@ impl<'a> JudgedBand<'a> {
         if !band.current.is_sound()? {
             let has_lost = band.current.has_open_data() && {
                 let mut lost = false;
-                band.runs(&mut |_, state| {
-                    lost |= state == BlockState::Lost;
+                band.runs(&mut |_, kind| {
+                    lost |= kind == FileKind::Lost;
                     Ok(())
                 })?;
                 lost
             };
-            band.state = if has_lost {
-                FrameState::Lost
+            band.kind = if has_lost {
+                SidecarKind::Lost
             } else {
-                FrameState::Repaired
+                SidecarKind::Repaired
             };
         }
         Ok(band)
@@ -487,18 +451,18 @@ impl<'a> JudgedBand<'a> {
     }
 
     /// Rule 8: gives the data blocks of the band in order, as ranges of bytes within the band that each are of one
-    /// state. A range of lost blocks may be as long as a head claims; it costs nothing.
+    /// kind: sound, repaired or lost. A range of lost blocks may be as long as a head claims; it costs nothing.
     pub(super) fn runs(
         &self,
-        give: &mut dyn FnMut(Range<usize>, BlockState) -> Result<()>,
+        give: &mut dyn FnMut(Range<usize>, FileKind) -> Result<()>,
     ) -> Result<()> {
         let geometry = &self.current.geometry;
         for (block, proof) in self.current.data.iter().enumerate() {
-            let state = match proof {
-                BlockProof::None => BlockState::Lost,
-                _ => self.state_of_known(block)?,
+            let kind = match proof {
+                BlockProof::None => FileKind::Lost,
+                _ => self.kind_of_known(block)?,
             };
-            give(geometry.block(block), state)?;
+            give(geometry.block(block), kind)?;
         }
         // After the last entry only superseded frames prove anything.
         let mut at = self.current.data.len();
@@ -512,46 +476,105 @@ impl<'a> JudgedBand<'a> {
             };
             if first < end && at < geometry.blocks {
                 if at < first {
-                    give(at * bytes..first * bytes, BlockState::Lost)?;
+                    give(at * bytes..first * bytes, FileKind::Lost)?;
                 }
                 for block in first..end {
-                    give(geometry.block(block), self.state_of_known(block)?)?;
+                    give(geometry.block(block), self.kind_of_known(block)?)?;
                 }
                 at = end;
             }
         }
         if at < geometry.blocks {
-            give(at * bytes..geometry.len, BlockState::Lost)?;
+            give(at * bytes..geometry.len, FileKind::Lost)?;
         }
         Ok(())
     }
 
-    fn state_of_known(&self, block: usize) -> Result<BlockState> {
+    /// The ranges of a band's data blocks.
+    pub(super) fn blocks(&self) -> Result<Blocks> {
+        let mut blocks = Blocks::default();
+        let current = &self.current;
+        self.runs(&mut |range, kind| {
+            let (start, end) = (range.start as u64, range.end as u64);
+            // Of many lost blocks, the first ones may be there and others not.
+            let bytes = current.geometry.block_bytes;
+            let there = (current.file_there / bytes * bytes).min(range.end);
+            let there = if current.file_there >= range.end {
+                end
+            } else {
+                (there as u64).max(start)
+            };
+            let parts = [
+                (start, there, Cause::ChecksumMismatch),
+                (there, end, Cause::Truncated),
+            ];
+            for (start, end, cause) in parts {
+                let span = FileSpan {
+                    start: current.band_start + start,
+                    end: current.band_start + end,
+                    kind,
+                    cause: (kind != FileKind::Sound).then_some(cause),
+                };
+                push(&mut blocks.spans, span);
+            }
+            if kind == FileKind::Lost {
+                blocks.lose(LostRange {
+                    start: current.band_start + start,
+                    end: current.band_start + end,
+                    worst: self.worst_of(&range),
+                });
+            }
+            Ok(())
+        })?;
+        Ok(blocks)
+    }
+
+    fn kind_of_known(&self, block: usize) -> Result<FileKind> {
         let range = self.current.geometry.block(block);
         if range.end > self.current.file_there {
-            return Ok(BlockState::Repaired);
+            return Ok(FileKind::Repaired);
         }
         if !self.known.has_patch(&range) {
-            return Ok(BlockState::Sound);
+            return Ok(FileKind::Sound);
         }
         let (files, start) = (self.current.files, self.current.band_start);
         let (mut old, mut new) = (vec![0; range.len()], vec![0; range.len()]);
         files.read_file(start + range.start as u64, &mut old)?;
         self.known.read(files, start, range.start, &mut new)?;
         Ok(if old == new {
-            BlockState::Sound
+            FileKind::Sound
         } else {
-            BlockState::Repaired
+            FileKind::Repaired
         })
     }
 }
 
-/// What a data block is, by rule 8.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum BlockState {
-    Sound,
-    Repaired,
-    Lost,
+impl SidecarRange {
+    /// Its place in the ledger. A current frame was judged.
+    pub(super) fn span(&self, judged: Option<&JudgedBand<'_>>) -> SidecarSpan {
+        let (kind, cause) = match (self.content, judged) {
+            (Content::Corrupt, _) => (SidecarKind::Corrupt, Some(Cause::Unreferenced)),
+            (Content::TornTail, _) => (SidecarKind::TornTail, Some(Cause::Unreferenced)),
+            (Content::Frame(_), None) => (SidecarKind::Superseded, None),
+            (Content::Frame(frame), Some(band)) => {
+                let current = &band.current;
+                let is_cut = frame.is_cut(&current.set, current.files.sidecar.len());
+                let cause = if is_cut {
+                    Cause::Truncated
+                } else {
+                    Cause::ChecksumMismatch
+                };
+                let is_sound = band.kind == SidecarKind::Sound;
+                (band.kind, (!is_sound).then_some(cause))
+            }
+        };
+        SidecarSpan {
+            start: self.start,
+            end: self.end,
+            kind,
+            cause,
+        }
+    }
 }
 
 /// The bytes of a frame, from and to offsets within it, as far as they are there.

@@ -4,9 +4,9 @@ use serde::{Deserialize, Serialize};
 
 use super::bytes::Files;
 use super::frames::{Frame, Frames};
-use super::judge::{BlockState, FrameState, JudgedBand, Worse as _, WorstGroup};
 use super::layout::HEAD_BYTES;
 use crate::error::Result;
+use crate::ledger::overlapping;
 use crate::words::words;
 
 words! {
@@ -68,6 +68,37 @@ pub struct FileSpan {
     pub cause: Option<Cause>,
 }
 
+/// The group of blocks with the most damage.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct WorstGroup {
+    /// The band that it is in.
+    pub band: u64,
+    /// Its number in the band.
+    pub group: usize,
+    /// How many of its blocks do not verify, parity included: as many parity blocks it needs.
+    pub damaged: usize,
+    /// How many parity blocks it has.
+    pub parity: usize,
+}
+
+/// The worse of two groups.
+pub(super) trait Worse {
+    /// That of the two with more damage.
+    fn max_by_damage(self, other: Self) -> Self;
+}
+
+impl Worse for Option<WorstGroup> {
+    fn max_by_damage(self, other: Self) -> Self {
+        let damaged = |group: &Self| group.map(|group| group.damaged);
+        if damaged(&other) > damaged(&self) {
+            other
+        } else {
+            self
+        }
+    }
+}
+
 /// A range of a file that is [`Lost`](FileKind::Lost): bytes `start` to `end`, half-open.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
@@ -94,7 +125,7 @@ pub struct SidecarSpan {
 }
 
 /// Adds a range. Touching ranges of the same kind and cause become one.
-fn push(spans: &mut Vec<FileSpan>, span: FileSpan) {
+pub(super) fn push(spans: &mut Vec<FileSpan>, span: FileSpan) {
     if span.start >= span.end {
         return;
     }
@@ -137,7 +168,7 @@ impl Blocks {
         self.lost.extend_from_slice(&other.lost);
     }
 
-    fn lose(&mut self, range: LostRange) {
+    pub(super) fn lose(&mut self, range: LostRange) {
         match self.lost.last_mut() {
             Some(last) if last.end == range.start => {
                 last.end = range.end;
@@ -148,59 +179,17 @@ impl Blocks {
     }
 }
 
-/// The ranges of a band's data blocks.
-pub(super) fn band_blocks(band: &JudgedBand<'_>) -> Result<Blocks> {
-    let mut blocks = Blocks::default();
-    let current = &band.current;
-    band.runs(&mut |range, state| {
-        let (start, end) = (range.start as u64, range.end as u64);
-        // Of many lost blocks, the first ones may be there and others not.
-        let bytes = current.geometry.block_bytes;
-        let there = (current.file_there / bytes * bytes).min(range.end);
-        let there = if current.file_there >= range.end {
-            end
-        } else {
-            (there as u64).max(start)
-        };
-        let kind = match state {
-            BlockState::Sound => FileKind::Sound,
-            BlockState::Repaired => FileKind::Repaired,
-            BlockState::Lost => FileKind::Lost,
-        };
-        let is_sound = state == BlockState::Sound;
-        let parts = [
-            (start, there, Cause::ChecksumMismatch),
-            (there, end, Cause::Truncated),
-        ];
-        for (start, end, cause) in parts {
-            let span = FileSpan {
-                start: current.band_start + start,
-                end: current.band_start + end,
-                kind,
-                cause: (!is_sound).then_some(cause),
-            };
-            push(&mut blocks.spans, span);
-        }
-        if state == BlockState::Lost {
-            blocks.lose(LostRange {
-                start: current.band_start + start,
-                end: current.band_start + end,
-                worst: band.worst_of(&range),
-            });
-        }
-        Ok(())
-    })?;
-    Ok(blocks)
-}
-
 /// The lost ranges of a ledger, each with the worst of the groups that it has blocks of.
 pub(super) fn lost_ranges(ledger: &[FileSpan], mut blocks: Vec<LostRange>) -> Vec<LostRange> {
     blocks.sort_by_key(|range| range.start);
     let lost = ledger.iter().filter(|span| span.kind == FileKind::Lost);
     let ranges = lost.map(|span| {
-        let first = blocks.partition_point(|range| range.end <= span.start);
-        let own = blocks.iter().skip(first);
-        let own = own.take_while(|range| range.start < span.end);
+        let own = overlapping(
+            &blocks,
+            |range| range.start..range.end,
+            &(span.start..span.end),
+        )
+        .iter();
         LostRange {
             start: span.start,
             end: span.end,
@@ -308,34 +297,5 @@ impl SidecarRange {
     /// Whether these are bytes of no frame that may be what is left of one.
     pub(super) fn is_corrupt(&self) -> bool {
         matches!(self.content, Content::Corrupt)
-    }
-
-    /// Its place in the ledger. A current frame was judged.
-    pub(super) fn span(&self, judged: Option<&JudgedBand<'_>>) -> SidecarSpan {
-        let (kind, cause) = match (self.content, judged) {
-            (Content::Corrupt, _) => (SidecarKind::Corrupt, Some(Cause::Unreferenced)),
-            (Content::TornTail, _) => (SidecarKind::TornTail, Some(Cause::Unreferenced)),
-            (Content::Frame(_), None) => (SidecarKind::Superseded, None),
-            (Content::Frame(frame), Some(band)) => {
-                let current = &band.current;
-                let is_cut = frame.is_cut(&current.set, current.files.sidecar.len());
-                let cause = if is_cut {
-                    Cause::Truncated
-                } else {
-                    Cause::ChecksumMismatch
-                };
-                match band.state {
-                    FrameState::Sound => (SidecarKind::Sound, None),
-                    FrameState::Repaired => (SidecarKind::Repaired, Some(cause)),
-                    FrameState::Lost => (SidecarKind::Lost, Some(cause)),
-                }
-            }
-        };
-        SidecarSpan {
-            start: self.start,
-            end: self.end,
-            kind,
-            cause,
-        }
     }
 }

@@ -29,7 +29,6 @@
 //! A hash has 64 bits, and the set's ID is in the sidecar. So this is for accidents: it does not stop somebody who can
 //! read the sidecar and write the file, or write the sidecar.
 
-mod bands;
 mod bytes;
 mod change;
 mod checks;
@@ -49,10 +48,11 @@ pub use bytes::Files;
 pub use change::Change;
 pub use encode::protect;
 pub use extend::{Coverage, Extended, Refusal, RefusedDamage, extend};
-pub use judge::WorstGroup;
+
 pub(crate) use layout::MAGIC;
 pub use layout::{Parameters, Set};
-pub use ledger::{Cause, FileKind, FileSpan, LostRange, SidecarKind, SidecarSpan};
+pub use ledger::{Cause, FileKind, FileSpan, LostRange, SidecarKind, SidecarSpan, WorstGroup};
+pub(crate) use protected::Differences;
 pub use protected::ProtectedSource;
 pub use repair::repair;
 pub use report::{FrameSpan, Options, Outcome, Refused, Report, verify};

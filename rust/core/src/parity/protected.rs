@@ -1,15 +1,36 @@
-//! A file that is read by its sidecar.
+//! A file that is read by its sidecar. Each block is proven whenever it is read. A band with a block that is not proven so is judged
+//! as a whole.
 
 use std::any::Any;
+use std::collections::VecDeque;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock, PoisonError, Weak};
 
-use super::bands::Bands;
-use super::ledger::{FileKind, FileSpan};
-use super::report::{Refused, Report};
+use super::bytes::{Files, PIECE_BYTES};
+use super::checks::{Checks, KeptBlocks, Proven};
+use super::frames::{Frame, Frames};
+use super::judge::{Judged, JudgedBand};
+use super::layout::{Geometry, Set};
+use super::ledger::{
+    Blocks, Cause, Content, FileKind, FileSpan, SidecarRange, SidecarSpan, Worse as _, WorstGroup,
+};
+use super::report::{Inspection, Options, Refused, Report};
+use crate::bug::OrBug;
 use crate::error::{Error, Result};
+use crate::ledger::{self, Kind, Span, overlapping};
+use crate::saturating::saturating_usize;
 use crate::source::{Bound, Source, check_within};
+use crate::sync::{Mutex, MutexGuard};
+
+/// Of how many bands the hashes and repaired blocks are kept, whatever their size. Walks read in up to three places of a file at
+/// once. Those of other bands are read or computed again.
+const KEPT_BANDS: usize = 4;
+/// Those of more bands are kept if they take no more than this.
+const KEPT_BYTES: usize = 1 << 20;
+/// A whole sidecar covers less than this many times its own bytes: a group has at most 255 data blocks for each parity block.
+const MOST_COVERED: u64 = 256;
 
 /// A file as its parity sidecar covered it: what differs and is restored has its former bytes, and bytes that are missing and lost
 /// are zeros. Whatever is read of it, by a walk, a look-up or in parts, is compared with the sidecar:
@@ -47,17 +68,135 @@ use crate::source::{Bound, Source, check_within};
 ///
 /// segment[100] ^= 1; // damage
 /// let (file, sidecar) = (Arc::new(BytesSource::new(segment)), Arc::new(BytesSource::new(sidecar)));
-/// let source = Arc::new(parity::ProtectedSource::open(file, sidecar)?);
+/// let source = parity::ProtectedSource::open(file, sidecar)?;
 /// let options = Options::default().format(&active::FORMAT).strict(false).repair(true);
 /// let mut records = Reader::new(source, options)?.records();
 /// assert_eq!(records.by_ref().count(), 3);
 /// assert_eq!(records.report().repaired, 1);
 /// # Ok::<(), seglake::Error>(())
 /// ```
-#[derive(Clone)]
 pub struct ProtectedSource {
-    bands: Arc<Bands>,
+    /// Itself, for sources that are parts of it.
+    own: Weak<Self>,
+    file: Arc<dyn Source>,
+    sidecar: Arc<dyn Source>,
+    frames: Arc<Frames>,
+    ranges: Arc<[SidecarRange]>,
+    refused: Option<Refused>,
+    /// How far the file is read.
     len: u64,
+    /// The ranges of the file that are in no block of a current frame.
+    gaps: Vec<FileSpan>,
+    /// The bands, ascending.
+    places: Vec<Band>,
+    /// Whether anything that was judged so far is damaged.
+    is_damaged: AtomicBool,
+    /// The first lost byte of the file, once all of it was judged.
+    first_lost: OnceLock<Option<u64>>,
+    state: Mutex<State>,
+    blocks: KeptBlocks,
+}
+
+/// A band that has a current frame.
+struct Band {
+    start: u64,
+    end: u64,
+    /// The number of its frame among the ranges of the sidecar.
+    range: usize,
+    set: Set,
+    frame: Frame,
+    geometry: Geometry,
+}
+
+impl Band {
+    /// The blocks that bytes of a range of the file are in.
+    fn blocks(&self, range: &Range<u64>) -> Range<usize> {
+        let within = |at: u64| saturating_usize(at.clamp(self.start, self.end) - self.start);
+        let bytes = self.geometry.block_bytes;
+        within(range.start) / bytes..within(range.end).div_ceil(bytes)
+    }
+
+    /// The bytes of the file that blocks have.
+    fn bytes(&self, blocks: &Range<usize>) -> Range<u64> {
+        let at = |block: usize| self.start + self.geometry.block(block).start as u64;
+        at(blocks.start)..at(blocks.end).min(self.end)
+    }
+}
+
+struct State {
+    /// What is known of each band.
+    known: Vec<BandState>,
+    recent: VecDeque<(usize, Arc<Recent>)>,
+}
+
+/// What was verified of a band.
+enum BandState {
+    /// None of its blocks was read.
+    None,
+    /// These blocks were proven.
+    Blocks(Proven),
+    /// All blocks were proven, or the band was judged.
+    Band(Arc<BandVerdict>),
+}
+
+/// What is known of a band that was judged, or all of whose blocks were proven.
+#[derive(Debug)]
+struct BandVerdict {
+    blocks: Blocks,
+    /// Where bytes of repaired blocks differ from the file's, or are missing there. Ascending, and they do not touch.
+    differing: Vec<Range<u64>>,
+    /// Whether its frame proves all blocks.
+    is_proven: bool,
+    /// What its frame is, and the worst of its groups, once it was asked for.
+    frame: OnceLock<(SidecarSpan, Option<WorstGroup>)>,
+}
+
+/// What it takes to read bytes of a band.
+struct Recent {
+    checks: Checks,
+    patches: Vec<Patch>,
+}
+
+impl BandVerdict {
+    /// A band whose blocks are all proven by its frame.
+    fn proven(place: &Band) -> Self {
+        Self {
+            blocks: Blocks::sound(place.start, place.end),
+            differing: Vec::new(),
+            is_proven: true,
+            frame: OnceLock::new(),
+        }
+    }
+
+    /// The offset of the first block that was proven or restored before, and no longer is.
+    fn first_lost_since(&self, before: &Self) -> Option<u64> {
+        let is_lost = |span: &&FileSpan| span.kind == FileKind::Lost;
+        let before: Vec<_> = before.spans().iter().filter(is_lost).collect();
+        let mut lost = self.spans().iter().filter(is_lost);
+        lost.find_map(|own| {
+            let at = own.start..own.start + 1;
+            let span = overlapping(&before, |span| span.start..span.end, &at).first();
+            let known = span.map_or(own.start, |span| span.end);
+            (known < own.end).then_some(known)
+        })
+    }
+
+    /// Whether all blocks that bytes of a range are in are sound.
+    fn is_sound(&self, range: &Range<u64>) -> bool {
+        let within = overlapping(self.spans(), |span| span.start..span.end, range);
+        within.iter().all(|span| span.kind == FileKind::Sound)
+    }
+
+    /// All ranges of its blocks.
+    fn spans(&self) -> &[FileSpan] {
+        &self.blocks.spans
+    }
+}
+
+/// Adjacent bytes of a repaired block.
+struct Patch {
+    start: u64,
+    bytes: Vec<u8>,
 }
 
 impl ProtectedSource {
@@ -65,13 +204,56 @@ impl ProtectedSource {
     ///
     /// # Errors
     /// [`Error::Io`].
-    pub fn open(file: Arc<dyn Source>, sidecar: Arc<dyn Source>) -> Result<Self> {
-        let bands = Arc::new(Bands::open(file, sidecar)?);
-        let len = match bands.refused() {
-            None => bands.viewed_len(),
-            Some(_) => bands.file().len(),
-        };
-        Ok(Self { bands, len })
+    pub fn open(file: Arc<dyn Source>, sidecar: Arc<dyn Source>) -> Result<Arc<Self>> {
+        let files = Files::new(&*file, &*sidecar);
+        let inspection = Inspection::new(&files, Options::default())?;
+        let gaps = inspection.gaps();
+        let Inspection {
+            frames,
+            ranges,
+            refused,
+            ..
+        } = inspection;
+        let mut places = Vec::new();
+        for (range, own) in ranges.iter().enumerate() {
+            if let (Content::Frame(frame), Some(set)) = (own.content, frames.set)
+                && frame.is_current
+            {
+                let start = set.band_start(frame.band);
+                let end = start + u64::from(frame.len);
+                places.push(Band {
+                    start,
+                    end,
+                    range,
+                    set,
+                    frame,
+                    geometry: frame.geometry(&set),
+                });
+            }
+        }
+        places.sort_by_key(|place| place.start);
+        let is_lost = |span: &FileSpan| span.kind == FileKind::Lost;
+        Ok(Arc::new_cyclic(|own| Self {
+            own: own.clone(),
+            len: match refused {
+                None => viewed_len(&files, &frames),
+                Some(_) => file.len(),
+            },
+            is_damaged: AtomicBool::new(gaps.iter().any(is_lost)),
+            gaps,
+            first_lost: OnceLock::new(),
+            state: Mutex::new(State {
+                known: places.iter().map(|_| BandState::None).collect(),
+                recent: VecDeque::new(),
+            }),
+            blocks: KeptBlocks::default(),
+            places,
+            frames,
+            ranges,
+            refused,
+            file: file.clone(),
+            sidecar: sidecar.clone(),
+        }))
     }
 
     /// The file that a source is, or is a part of, if that is read by its sidecar.
@@ -82,20 +264,20 @@ impl ProtectedSource {
 
     /// The file as it is.
     #[must_use]
-    pub fn file(&self) -> &Arc<dyn Source> {
-        self.bands.file()
+    pub const fn file(&self) -> &Arc<dyn Source> {
+        &self.file
     }
 
     /// The sidecar, if it has a name.
     #[must_use]
     pub fn sidecar(&self) -> Option<&Path> {
-        self.bands.sidecar().path()
+        self.sidecar.path()
     }
 
     /// Why the sidecar was refused, if it was: as what it is, or as that of another file.
     #[must_use]
-    pub fn refused(&self) -> Option<Refused> {
-        self.bands.refused()
+    pub const fn refused(&self) -> Option<Refused> {
+        self.refused
     }
 
     /// Refuses a sidecar without any frame: one that was named for a file is expected to have some.
@@ -103,7 +285,7 @@ impl ProtectedSource {
     /// # Errors
     /// [`Error::Format`].
     pub fn refuse_without_frames(&self) -> Result<()> {
-        if self.refused() != Some(Refused::NoFrame) {
+        if self.refused != Some(Refused::NoFrame) {
             return Ok(());
         }
         Err(Error::Format {
@@ -113,28 +295,19 @@ impl ProtectedSource {
         })
     }
 
-    /// What the sidecar says of the file and of itself. Reads what was not read yet of both. `poll` is called at intervals, and an error
-    /// that it returns ends this.
-    ///
-    /// # Errors
-    /// [`Error::Io`], and those of `poll`.
-    pub fn report(&self, poll: impl FnMut() -> Result<()>) -> Result<Report> {
-        self.bands.report(poll)
-    }
-
-    /// The ranges of the file that are covered, ascending.
-    pub(crate) fn covered(&self) -> impl Iterator<Item = Range<u64>> {
-        self.bands.covered()
+    /// Whether any block of a file is known.
+    pub(crate) fn has_blocks(&self) -> bool {
+        !self.places.is_empty() && self.refused.is_none()
     }
 
     /// Whether anything that was read or judged so far is damaged.
     pub(crate) fn is_damaged(&self) -> bool {
-        self.bands.is_damaged()
+        self.is_damaged.load(Ordering::Acquire)
     }
 
-    /// Whether any block of a file is known.
-    pub(crate) fn has_blocks(&self) -> bool {
-        self.bands.has_blocks() && self.refused().is_none()
+    /// The ranges of the file that are covered, ascending.
+    pub(crate) fn covered(&self) -> impl Iterator<Item = Range<u64>> {
+        self.places.iter().map(|place| place.start..place.end)
     }
 
     /// Judges a range, and says what of it differs. `poll` is called at intervals.
@@ -144,41 +317,375 @@ impl ProtectedSource {
     pub(crate) fn differences(
         &self,
         range: &Range<u64>,
-        poll: impl FnMut() -> Result<()>,
+        mut poll: impl FnMut() -> Result<()>,
     ) -> Result<Differences> {
-        self.bands.judge(range.clone(), poll)?;
+        self.places_of(range)
+            .try_for_each(|place| self.judge_range(place, range, &mut poll))?;
         let mut differences = Differences::default();
         if self.is_damaged() {
-            for found in self.bands.found_in(range) {
-                let restored = restored_in(&found.differing, range);
+            for found in self.found_in(range) {
+                let restored = overlapping(&found.differing, Range::clone, range);
+                let restored = restored.iter().map(|own| Span {
+                    start: own.start.max(range.start),
+                    end: own.end.min(range.end),
+                    kind: Kind::Repaired,
+                    cause: Some(ledger::Cause::ChecksumMismatch),
+                });
                 differences.restored.extend(restored);
                 differences.lost.extend(lost_in(found.spans(), range));
             }
-            differences.lost.extend(lost_in(self.bands.gaps(), range));
+            differences.lost.extend(lost_in(&self.gaps, range));
             differences.lost.sort_by_key(|span| span.start);
         }
         Ok(differences)
     }
 
+    /// What is known of each band, in order. `poll` is called at intervals.
+    ///
+    /// # Errors
+    /// As [`differences`](Self::differences).
+    fn all(&self, mut poll: impl FnMut() -> Result<()>) -> Result<Vec<Arc<BandVerdict>>> {
+        let all = self.places.iter().enumerate().map(|(place, own)| {
+            self.judge_range(place, &(own.start..own.end), &mut poll)?;
+            self.found(place).or_bug("a band that was judged")
+        });
+        all.collect()
+    }
+
     /// The first lost byte of the file, if there is one. Judges all of it, once.
     ///
     /// # Errors
-    /// As [`report`](Self::report).
+    /// As [`differences`](Self::differences).
     pub(crate) fn first_lost(&self, poll: impl FnMut() -> Result<()>) -> Result<Option<u64>> {
-        self.bands.first_lost(poll)
+        if let Some(first) = self.first_lost.get() {
+            return Ok(*first);
+        }
+        let all = self.all(poll)?;
+        let spans = all.iter().flat_map(|found| found.spans());
+        let lost = spans.chain(&self.gaps);
+        let lost = lost.filter(|span| span.kind == FileKind::Lost);
+        let first = lost.map(|span| span.start).min();
+        Ok(*self.first_lost.get_or_init(|| first))
     }
 
     /// The same, if it was asked for before.
     pub(crate) fn known_first_lost(&self) -> Option<u64> {
-        self.bands.known_first_lost()
+        self.first_lost.get().copied().flatten()
     }
 
-    /// What differs in all of the file.
+    /// Reads the file as it was covered: with its repaired blocks in their places, and zeros after its end. Bytes of bands are read by
+    /// a function that gets the number of the band.
     ///
     /// # Errors
-    /// As [`report`](Self::report).
-    pub(crate) fn all_differences(&self, poll: impl FnMut() -> Result<()>) -> Result<Differences> {
-        self.differences(&(0..u64::MAX), poll)
+    /// [`Error::Io`], also if a block was proven before and is not any more.
+    fn read_by(
+        &self,
+        offset: u64,
+        buffer: &mut [u8],
+        read_place: impl Fn(&Self, usize, u64, &mut [u8]) -> Result<()>,
+    ) -> Result<()> {
+        check_within(self, offset, buffer.len())?;
+        let (mut at, mut left) = (offset, buffer);
+        while !left.is_empty() {
+            let place = self.places.partition_point(|own| own.end <= at);
+            let (end, is_covered) = match self.places.get(place) {
+                Some(own) if own.start <= at => (own.end, true),
+                Some(next) => (next.start, false),
+                None => (u64::MAX, false),
+            };
+            let len = saturating_usize(end - at).min(left.len());
+            let (part, rest) = left.split_at_mut(len);
+            if is_covered {
+                read_place(self, place, at, part)?;
+            } else {
+                self.read_as_it_is(at, part)?;
+            }
+            (at, left) = (at + len as u64, rest);
+        }
+        Ok(())
+    }
+
+    /// Reads the file as it is, and zeros after its end.
+    fn read_as_it_is(&self, offset: u64, buffer: &mut [u8]) -> Result<()> {
+        self.files().read_file(offset, buffer)
+    }
+
+    /// What the sidecar says of the file and of itself. Reads what was not read yet of both. `poll` is called at intervals, and an error
+    /// that it returns ends this.
+    ///
+    /// # Errors
+    /// [`Error::Io`], and those of `poll`.
+    pub fn report(&self, mut poll: impl FnMut() -> Result<()>) -> Result<Report> {
+        let all = self.all(&mut poll)?;
+        let mut blocks = Blocks::default();
+        let mut worst: Option<WorstGroup> = None;
+        let mut sidecar: Vec<_> = self.ranges.iter().map(|own| own.span(None)).collect();
+        let mut frames = Vec::with_capacity(all.len());
+        for (place, found) in self.places.iter().zip(&all) {
+            poll()?;
+            blocks.add(&found.blocks);
+            let (span, group) = self.frame_of(place, found)?;
+            if let Some(own) = sidecar.get_mut(place.range) {
+                *own = span;
+            }
+            frames.push((place.range, group));
+        }
+        // In the order of the sidecar, as when it is judged at once.
+        frames.sort_by_key(|(range, _)| *range);
+        for (_, group) in frames {
+            worst = worst.max_by_damage(group);
+        }
+        self.inspect(|inspection| inspection.sum_up(blocks, sidecar, worst))
+    }
+
+    fn files(&self) -> Files<'_> {
+        Files::new(&*self.file, &*self.sidecar)
+    }
+
+    fn inspect<T>(&self, look: impl FnOnce(&Inspection<'_>) -> Result<T>) -> Result<T> {
+        look(&Inspection {
+            files: &self.files(),
+            frames: self.frames.clone(),
+            ranges: self.ranges.clone(),
+            refused: self.refused,
+        })
+    }
+
+    /// What is known of the bands that have bytes of a range, and were judged.
+    fn found_in(&self, range: &Range<u64>) -> Vec<Arc<BandVerdict>> {
+        let state = self.lock();
+        let known = state.known.get(self.places_of(range));
+        let known = known.or_bug_default("the bands of a range");
+        let found = known.iter().filter_map(|known| match known {
+            BandState::Band(found) => Some(found.clone()),
+            BandState::None | BandState::Blocks(_) => None,
+        });
+        found.collect()
+    }
+
+    /// The bands that have bytes of a range.
+    fn places_of(&self, range: &Range<u64>) -> Range<usize> {
+        let first = self.places.partition_point(|own| own.end <= range.start);
+        let end = self.places.partition_point(|own| own.start < range.end);
+        first..end.max(first)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn found(&self, place: usize) -> Option<Arc<BandVerdict>> {
+        match self.lock().known.get(place) {
+            Some(BandState::Band(found)) => Some(found.clone()),
+            _ => None,
+        }
+    }
+
+    /// Whether the blocks that bytes of a range are in were proven as they are in the file.
+    fn is_sound(&self, place: usize, range: &Range<u64>) -> bool {
+        match (self.lock().known.get(place), self.places.get(place)) {
+            (Some(BandState::Blocks(proven)), Some(own)) => {
+                let Range { start, end } = own.blocks(range);
+                proven.open(start, end).is_empty()
+            }
+            (Some(BandState::Band(found)), _) => found.is_sound(range),
+            _ => false,
+        }
+    }
+
+    /// What the frame of a band is, and the worst of its groups.
+    fn frame_of(
+        &self,
+        place: &Band,
+        found: &BandVerdict,
+    ) -> Result<(SidecarSpan, Option<WorstGroup>)> {
+        if let Some(frame) = found.frame.get() {
+            return Ok(*frame);
+        }
+        let files = self.files();
+        let band = JudgedBand::judge_proven(&files, place.set, place.frame)?;
+        let range = self.ranges.get(place.range);
+        let range = range.or_bug("the range of a frame")?;
+        let frame = (range.span(Some(&band)), band.worst());
+        Ok(*found.frame.get_or_init(|| frame))
+    }
+
+    /// Proves the blocks of a range that were not proven yet.
+    fn judge_range(
+        &self,
+        place: usize,
+        range: &Range<u64>,
+        poll: &mut impl FnMut() -> Result<()>,
+    ) -> Result<()> {
+        poll()?;
+        if self.refused.is_some() && self.found(place).is_none() {
+            return self.judge_place(place).map(drop);
+        }
+        let own = self.places.get(place).or_bug("a band of the file")?;
+        let Range { mut start, end } = own.blocks(range);
+        let most = (PIECE_BYTES / own.geometry.block_bytes).max(1);
+        let mut buffer = Vec::new();
+        while start < end {
+            let next = end.min(start + most);
+            let piece = match self.lock().known.get(place) {
+                Some(BandState::Blocks(proven)) => proven.open(start, next),
+                Some(BandState::Band(_)) => return Ok(()),
+                _ => start..next,
+            };
+            if !piece.is_empty() {
+                poll()?;
+                let bytes = own.bytes(&piece);
+                buffer.resize(saturating_usize(bytes.end - bytes.start), 0);
+                self.read_place(place, bytes.start, &mut buffer)?;
+            }
+            start = piece.end;
+        }
+        Ok(())
+    }
+
+    /// Reads bytes of a band.
+    fn read_place(&self, place: usize, at: u64, bytes: &mut [u8]) -> Result<()> {
+        let own = self.places.get(place).or_bug("a band of the file")?;
+        let range = at..at + bytes.len() as u64;
+        let files = self.files();
+        let read =
+            |recent: &Recent, bytes: &mut [u8]| recent.checks.read(&files, at, bytes, &self.blocks);
+        let changed =
+            |block: usize| self.changed(own.start + own.geometry.block(block).start as u64);
+        let mut recent = self.recent(place)?;
+        if let Some(block) = read(&recent, bytes)? {
+            let (was_proven, is_judged) = match self.lock().known.get(place) {
+                Some(BandState::Blocks(proven)) => (proven.has(block), false),
+                Some(BandState::Band(_)) => (false, true),
+                _ => (false, false),
+            };
+            if was_proven {
+                return Err(changed(block));
+            }
+            // Another thread may have judged it meanwhile.
+            recent = match is_judged {
+                true => self.recent(place)?,
+                false => self.judge_place(place)?,
+            };
+            if let Some(block) = read(&recent, bytes)? {
+                return Err(changed(block));
+            }
+        }
+        for patch in &recent.patches {
+            patch.apply(&range, bytes);
+        }
+        self.note(place, own.blocks(&range));
+        Ok(())
+    }
+
+    /// The error for a block that was verified before.
+    fn changed(&self, offset: u64) -> Error {
+        let source = std::io::Error::new(
+            std::io::ErrorKind::InvalidData,
+            "the file was changed, or its disk fails. Read it again",
+        );
+        let action = format!("the block at offset {offset} was verified, and has other bytes now");
+        Error::io(self.file.path(), action, source)
+    }
+
+    /// Notes that blocks were proven, unless the band was judged.
+    fn note(&self, place: usize, blocks: Range<usize>) {
+        let mut state = self.lock();
+        if let (Some(known), Some(own)) = (state.known.get_mut(place), self.places.get(place)) {
+            if matches!(known, BandState::None) {
+                *known = BandState::Blocks(Proven::none_of(own.geometry.blocks));
+            }
+            if let BandState::Blocks(proven) = known
+                && proven.add(blocks)
+            {
+                *known = BandState::Band(Arc::new(BandVerdict::proven(own)));
+            }
+        }
+    }
+
+    /// What it takes to read bytes of a band.
+    fn recent(&self, place: usize) -> Result<Arc<Recent>> {
+        let is_proven = {
+            let mut state = self.lock();
+            if let Some(at) = state.recent.iter().position(|(own, _)| *own == place) {
+                let (_, recent) = state.recent.get(at).or_bug("a band that was found")?;
+                let recent = recent.clone();
+                if at + 1 < state.recent.len() {
+                    state.recent.remove(at);
+                    state.recent.push_back((place, recent.clone()));
+                }
+                return Ok(recent);
+            }
+            match state.known.get(place) {
+                Some(BandState::Band(found)) => found.is_proven,
+                _ => self.refused.is_none(),
+            }
+        };
+        let own = self.places.get(place).or_bug("a band of the file")?;
+        if is_proven {
+            let files = self.files();
+            let mut judged = Judged::open(&files, own.set, own.frame)?;
+            if let Some(checks) = Checks::of_frame(&mut judged)? {
+                let patches = Vec::new();
+                return Ok(self.keep(place, Recent { checks, patches }, false));
+            }
+        }
+        self.judge_place(place)
+    }
+
+    /// Keeps what it takes to read a band, unless that is of its frame alone and another thread judged the band meanwhile.
+    fn keep(&self, place: usize, recent: Recent, is_judged: bool) -> Arc<Recent> {
+        let recent = Arc::new(recent);
+        let mut state = self.lock();
+        let known = state.known.get(place);
+        if !is_judged && matches!(known, Some(BandState::Band(found)) if !found.is_proven) {
+            return recent;
+        }
+        state.recent.retain(|(own, _)| *own != place);
+        state.recent.push_back((place, recent.clone()));
+        let mut bytes: usize = state.recent.iter().map(|(_, own)| own.bytes()).sum();
+        while bytes > KEPT_BYTES
+            && state.recent.len() > KEPT_BANDS
+            && let Some((_, first)) = state.recent.pop_front()
+        {
+            bytes -= first.bytes();
+        }
+        recent
+    }
+
+    /// Judges a band. No lock is held meanwhile: reading may wait for others.
+    fn judge_place(&self, place: usize) -> Result<Arc<Recent>> {
+        let own = self.places.get(place).or_bug("a band of the file")?;
+        let (found, checks, patches) = self.inspect(|inspection| {
+            let range = inspection.ranges.get(own.range);
+            let range = range.or_bug("the range of a frame")?;
+            let mut band = inspection.judge(range)?.or_bug("a current frame")?;
+            let blocks = band.blocks()?;
+            let (differing, patches) = repaired_bytes(&band, &blocks.spans)?;
+            let checks = Checks::of_judged(&mut band, &blocks.spans);
+            let found = BandVerdict {
+                blocks,
+                differing,
+                is_proven: false,
+                frame: OnceLock::from((range.span(Some(&band)), band.worst())),
+            };
+            Ok((found, checks, patches))
+        })?;
+        let is_sound = |span: &FileSpan| span.kind == FileKind::Sound;
+        if !found.spans().iter().all(is_sound) {
+            self.is_damaged.store(true, Ordering::Release);
+        }
+        if let Some(known) = self.lock().known.get_mut(place) {
+            let before = match known {
+                BandState::Band(before) => Some(&**before),
+                _ => None,
+            };
+            if let Some(offset) = before.and_then(|before| found.first_lost_since(before)) {
+                return Err(self.changed(offset));
+            }
+            *known = BandState::Band(Arc::new(found));
+        }
+        Ok(self.keep(place, Recent { checks, patches }, true))
     }
 }
 
@@ -186,35 +693,35 @@ impl ProtectedSource {
 #[derive(Debug, Default)]
 pub(crate) struct Differences {
     /// The bytes that differ, or are missing, and are restored.
-    pub(crate) restored: Vec<Range<u64>>,
+    pub(crate) restored: Vec<Span>,
     /// Those that nothing can verify or restore.
-    pub(crate) lost: Vec<FileSpan>,
+    pub(crate) lost: Vec<Span>,
+    /// From where on nothing is proven, if the format proves nothing itself.
+    pub(crate) first_lost: Option<u64>,
 }
 
-impl Differences {
-    pub(crate) const fn is_empty(&self) -> bool {
-        self.restored.is_empty() && self.lost.is_empty()
-    }
+/// How far the file is read: to where it was covered, or is now if that is longer.
+///
+/// That is bounded by the bytes of both files, whatever a head claims (rule 20). Where a file was cut and the sidecar lost most of
+/// its frames as well, the lost bytes after that are in the report alone.
+fn viewed_len(files: &Files<'_>, frames: &Frames) -> u64 {
+    let bytes = files.file_bytes.saturating_add(files.sidecar.len());
+    let most = bytes.saturating_mul(MOST_COVERED);
+    files.file_bytes.max(frames.greatest_covered().min(most))
 }
 
-fn restored_in(differing: &[Range<u64>], range: &Range<u64>) -> impl Iterator<Item = Range<u64>> {
-    let first = differing.partition_point(|own| own.end <= range.start);
-    let differing = differing.iter().skip(first);
-    let differing = differing.take_while(|own| own.start < range.end);
-    differing.map(|own| own.start.max(range.start)..own.end.min(range.end))
-}
-
-fn lost_in(spans: &[FileSpan], range: &Range<u64>) -> impl Iterator<Item = FileSpan> {
-    let first = spans.partition_point(|span| span.end <= range.start);
-    let spans = spans.iter().skip(first);
-    let spans = spans.take_while(|span| span.start < range.end);
-    spans
-        .filter(|span| span.kind == FileKind::Lost)
-        .map(|span| FileSpan {
-            start: span.start.max(range.start),
-            end: span.end.min(range.end),
-            ..*span
-        })
+fn lost_in(spans: &[FileSpan], range: &Range<u64>) -> impl Iterator<Item = Span> {
+    let spans = overlapping(spans, |span| span.start..span.end, range).iter();
+    let lost = spans.filter(|span| span.kind == FileKind::Lost);
+    lost.map(|span| Span {
+        start: span.start.max(range.start),
+        end: span.end.min(range.end),
+        kind: Kind::Corrupt,
+        cause: Some(match span.cause {
+            Some(Cause::Truncated) => ledger::Cause::LengthOutOfBounds,
+            _ => ledger::Cause::ChecksumMismatch,
+        }),
+    })
 }
 
 impl Source for ProtectedSource {
@@ -223,37 +730,326 @@ impl Source for ProtectedSource {
     }
 
     fn path(&self) -> Option<&Path> {
-        self.file().path()
+        self.file.path()
     }
 
     fn read_exact_at(&self, offset: u64, buffer: &mut [u8]) -> Result<()> {
-        check_within(self, offset, buffer.len())?;
-        self.bands.read(offset, buffer)
+        self.read_by(offset, buffer, Self::read_place)
     }
 
     fn read_again_at(&self, offset: u64, buffer: &mut [u8]) -> Result<()> {
-        check_within(self, offset, buffer.len())?;
-        self.bands.read_again(offset, buffer)
+        self.read_by(offset, buffer, |own, place, at, bytes| {
+            if own.is_sound(place, &(at..at + bytes.len() as u64)) {
+                return own.read_as_it_is(at, bytes);
+            }
+            own.read_place(place, at, bytes)
+        })
     }
 
     fn beside(&self, extension: &str) -> Result<Option<Arc<dyn Source>>> {
-        self.file().beside(extension)
+        self.file.beside(extension)
     }
 
     fn is_replaceable(&self) -> bool {
-        self.file().is_replaceable() || self.bands.sidecar().is_replaceable()
+        self.file.is_replaceable() || self.sidecar.is_replaceable()
     }
 
     fn confirm(&self) -> Result<()> {
-        self.file().confirm()?;
-        self.bands.sidecar().confirm()
+        self.file.confirm()?;
+        self.sidecar.confirm()
     }
 
     fn bound(&self) -> Option<Bound> {
-        self.file().bound()
+        self.file.bound()
     }
 
     fn by_sidecar(&self) -> Option<Arc<dyn Any + Send + Sync>> {
-        Some(Arc::new(self.clone()))
+        Some(self.own.upgrade()?)
+    }
+}
+
+impl Recent {
+    /// The bytes of memory that it takes.
+    fn bytes(&self) -> usize {
+        let patches = self.patches.iter().map(|patch| patch.bytes.len());
+        self.checks.bytes() + patches.sum::<usize>()
+    }
+}
+
+/// Where bytes of a band's repaired blocks differ from the file's, and these blocks.
+fn repaired_bytes(
+    band: &JudgedBand<'_>,
+    spans: &[FileSpan],
+) -> Result<(Vec<Range<u64>>, Vec<Patch>)> {
+    let (files, band_start) = (band.current.files, band.current.band_start);
+    let (mut differing, mut patches) = (Vec::<Range<u64>>::new(), Vec::new());
+    let mut old = Vec::new();
+    for span in spans.iter().filter(|span| span.kind == FileKind::Repaired) {
+        let len = saturating_usize(span.end - span.start);
+        let mut bytes = vec![0; len];
+        let within = saturating_usize(span.start - band_start);
+        band.known.read(files, band_start, within, &mut bytes)?;
+        old.resize(len, 0);
+        files.read_file(span.start, &mut old)?;
+        for ((old, new), at) in old.iter().zip(&bytes).zip(span.start..) {
+            if old == new && at < files.file_bytes {
+                continue;
+            }
+            match differing.last_mut() {
+                Some(last) if last.end == at => last.end += 1,
+                _ => differing.push(at..at + 1),
+            }
+        }
+        patches.push(Patch {
+            start: span.start,
+            bytes,
+        });
+    }
+    Ok((differing, patches))
+}
+
+impl Patch {
+    /// Puts its bytes into a buffer that has the bytes of a range.
+    fn apply(&self, range: &Range<u64>, buffer: &mut [u8]) {
+        let end = self.start + self.bytes.len() as u64;
+        let (first, last) = (self.start.max(range.start), end.min(range.end));
+        if first >= last {
+            return;
+        }
+        let place = |start| saturating_usize(first - start)..saturating_usize(last - start);
+        if let (Some(target), Some(own)) = (
+            buffer.get_mut(place(range.start)),
+            self.bytes.get(place(self.start)),
+        ) {
+            target.copy_from_slice(own);
+        }
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+    use crate::parity::{Cause, Parameters, protect};
+    use crate::source::BytesSource;
+
+    /// How many bytes a band of [`protected`] has: one group of four blocks, of which one can be restored.
+    const BAND: u64 = 256;
+
+    /// A file that may change.
+    struct Changing(Mutex<Vec<u8>>);
+
+    impl Changing {
+        fn flip(&self, at: usize) {
+            *self.0.lock().unwrap().get_mut(at).unwrap() ^= 1;
+        }
+    }
+
+    impl Source for Changing {
+        fn len(&self) -> u64 {
+            self.0.lock().unwrap().len() as u64
+        }
+
+        fn path(&self) -> Option<&std::path::Path> {
+            None
+        }
+
+        fn read_exact_at(&self, offset: u64, buffer: &mut [u8]) -> Result<()> {
+            let (bytes, start) = (self.0.lock().unwrap(), saturating_usize(offset));
+            buffer.copy_from_slice(bytes.get(start..start + buffer.len()).unwrap());
+            Ok(())
+        }
+    }
+
+    /// The sidecar of these bytes.
+    fn protected(bytes: &[u8]) -> Vec<u8> {
+        let set = Set {
+            id: [1; 8],
+            parameters: Parameters::new(64, 4, 1, 1).unwrap(),
+        };
+        let (file, mut sidecar) = (BytesSource::new(bytes.to_vec()), Vec::new());
+        let mut add = |own: &[u8]| {
+            sidecar.extend_from_slice(own);
+            Ok(())
+        };
+        protect(&file, file.len(), set, &mut add).unwrap();
+        sidecar
+    }
+
+    #[test]
+    fn what_was_restored_and_is_lost_when_it_is_judged_again_is_an_error() {
+        let bytes: Vec<u8> = (0..200).collect();
+        let file = Arc::new(Changing(Mutex::new(bytes.clone())));
+        file.flip(10);
+        let sidecar = Arc::new(BytesSource::new(protected(&bytes)));
+        let source = ProtectedSource::open(file.clone(), sidecar).unwrap();
+        let mut buffer = [0; 200];
+        source.read_exact_at(0, &mut buffer).unwrap();
+        assert_eq!(buffer, *bytes);
+        file.flip(100);
+        // As when many other source were read since.
+        source.lock().recent.clear();
+        let error = source
+            .read_exact_at(0, &mut buffer)
+            .unwrap_err()
+            .to_string();
+        assert!(
+            error.contains("the block at offset 0 was verified"),
+            "{error}"
+        );
+    }
+
+    /// The sidecar of a file that another thread judges while its tables are read.
+    struct Overtaken {
+        sidecar: BytesSource<Vec<u8>>,
+        source: OnceLock<std::sync::Weak<ProtectedSource>>,
+        is_judged: AtomicBool,
+    }
+
+    impl Source for Overtaken {
+        fn len(&self) -> u64 {
+            self.sidecar.len()
+        }
+
+        fn path(&self) -> Option<&std::path::Path> {
+            None
+        }
+
+        fn read_exact_at(&self, offset: u64, buffer: &mut [u8]) -> Result<()> {
+            if let Some(source) = self.source.get().and_then(std::sync::Weak::upgrade)
+                && !self.is_judged.swap(true, Ordering::AcqRel)
+            {
+                source.judge_place(0)?;
+            }
+            self.sidecar.read_exact_at(offset, buffer)
+        }
+    }
+
+    #[test]
+    fn a_band_that_is_judged_while_its_tables_are_read_stays_judged() {
+        let bytes: Vec<u8> = (0..200).collect();
+        let mut damaged = bytes.clone();
+        *damaged.get_mut(10).unwrap() ^= 1;
+        let sidecar = Arc::new(Overtaken {
+            sidecar: BytesSource::new(protected(&bytes)),
+            source: OnceLock::new(),
+            is_judged: AtomicBool::new(false),
+        });
+        let file = Arc::new(BytesSource::new(damaged));
+        let source = ProtectedSource::open(file, sidecar.clone()).unwrap();
+        sidecar.source.set(Arc::downgrade(&source)).unwrap();
+        let mut buffer = [0; 200];
+        // A sound block is read first, and then the damaged one.
+        for _ in 0..2 {
+            source.read_exact_at(64, &mut buffer[64..]).unwrap();
+            source.read_exact_at(0, &mut buffer).unwrap();
+            assert_eq!(buffer, *bytes);
+        }
+        assert!(sidecar.is_judged.load(Ordering::Acquire));
+    }
+
+    #[test]
+    fn judging_a_long_range_asks_at_intervals_whether_to_go_on() {
+        let bytes = vec![7; 3 * PIECE_BYTES];
+        let set = Set {
+            id: [1; 8],
+            parameters: Parameters::DEFAULT,
+        };
+        let (file, mut sidecar) = (BytesSource::new(bytes), Vec::new());
+        let mut add = |own: &[u8]| {
+            sidecar.extend_from_slice(own);
+            Ok(())
+        };
+        protect(&file, file.len(), set, &mut add).unwrap();
+        let source =
+            ProtectedSource::open(Arc::new(file), Arc::new(BytesSource::new(sidecar))).unwrap();
+        let mut asked = 0;
+        let ended = source.differences(&(0..u64::MAX), || {
+            asked += 1;
+            if asked < 3 {
+                return Ok(());
+            }
+            Err(Error::Interrupted)
+        });
+        assert!(matches!(ended, Err(Error::Interrupted)), "{ended:?}");
+    }
+
+    #[test]
+    fn a_range_has_the_bands_that_have_bytes_of_it() {
+        let bytes = vec![7; 1000];
+        let sidecar = Arc::new(BytesSource::new(protected(&bytes)));
+        let source = ProtectedSource::open(Arc::new(BytesSource::new(bytes)), sidecar).unwrap();
+        for (range, places) in [
+            (BAND..2 * BAND, 1..2),
+            (BAND - 1..2 * BAND, 0..2),
+            (BAND..2 * BAND + 1, 1..3),
+            (999..1000, 3..4),
+        ] {
+            assert_eq!(source.places_of(&range), places, "{range:?}");
+        }
+    }
+
+    /// Nothing of a band that has no frame is judged: that bytes of it are missing is known from the beginning.
+    #[test]
+    fn a_file_that_was_cut_in_a_band_without_a_frame_is_damaged() {
+        let bytes = vec![7; 1000];
+        let sidecar = protected(&bytes);
+        let frame = protected(&[7; 256]).len();
+        let mut without = sidecar.clone();
+        without.drain(2 * frame..3 * frame);
+        for (sidecar, len, is_damaged) in [
+            (&sidecar, 1000, false),
+            (&without, 1000, false),
+            (&without, 700, true),
+        ] {
+            let file = Arc::new(BytesSource::new(vec![7; len]));
+            let sidecar = Arc::new(BytesSource::new(sidecar.clone()));
+            let source = ProtectedSource::open(file, sidecar).unwrap();
+            assert_eq!(source.is_damaged(), is_damaged, "{len}");
+        }
+    }
+
+    /// A band with lost ranges.
+    fn found(lost: &[(u64, u64)]) -> BandVerdict {
+        let spans = lost.iter().map(|(start, end)| FileSpan {
+            start: *start,
+            end: *end,
+            kind: FileKind::Lost,
+            cause: Some(Cause::ChecksumMismatch),
+        });
+        BandVerdict {
+            blocks: Blocks {
+                spans: spans.collect(),
+                lost: Vec::new(),
+            },
+            differing: Vec::new(),
+            is_proven: false,
+            frame: OnceLock::new(),
+        }
+    }
+
+    #[test]
+    fn a_band_keeps_what_was_proven_if_no_more_is_lost() {
+        let before = found(&[(64, 128), (192, 320)]);
+        for kept in [
+            &[][..],
+            &[(64, 128)],
+            &[(256, 320)],
+            &[(64, 128), (192, 256)],
+        ] {
+            assert_eq!(found(kept).first_lost_since(&before), None, "{kept:?}");
+        }
+        for (more, first) in [
+            (&[(0, 64)][..], 0),
+            (&[(64, 192)], 128),
+            (&[(128, 192)], 128),
+            (&[(64, 128), (256, 384)], 320),
+        ] {
+            assert_eq!(
+                found(more).first_lost_since(&before),
+                Some(first),
+                "{more:?}"
+            );
+        }
     }
 }

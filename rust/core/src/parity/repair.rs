@@ -3,8 +3,8 @@
 use super::bytes::{Files, PIECE_BYTES};
 use super::change::Change;
 use super::encode::Encoding;
-use super::judge::{BlockState, FrameState, JudgedBand};
-use super::ledger::{Content, FileKind};
+use super::judge::JudgedBand;
+use super::ledger::{Content, FileKind, SidecarKind};
 use super::report::{Inspection, Options, Report};
 use crate::error::Result;
 
@@ -28,7 +28,7 @@ pub fn repair(
     inspection.report(&mut |range, band| {
         if let Some(band) = band {
             give_blocks(band, give)?;
-            if band.state == FrameState::Repaired {
+            if band.kind == SidecarKind::Repaired {
                 let encoding = encoding.get_or_insert_with(|| Encoding::new(band.current.set));
                 return give_frame(band, encoding, give);
             }
@@ -51,8 +51,8 @@ fn give_blocks(
 ) -> Result<()> {
     let current = &band.current;
     let mut buffer = Vec::with_capacity(current.geometry.block_bytes.min(PIECE_BYTES));
-    band.runs(&mut |range, state| {
-        if state != BlockState::Repaired {
+    band.runs(&mut |range, kind| {
+        if kind != FileKind::Repaired {
             return Ok(());
         }
         buffer.resize(range.len(), 0);

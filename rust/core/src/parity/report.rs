@@ -6,11 +6,11 @@ use serde::{Deserialize, Serialize};
 
 use super::bytes::Files;
 use super::frames::Frames;
-use super::judge::{BlockProof, Judged, JudgedBand, Worse as _, WorstGroup};
+use super::judge::{BlockProof, Judged, JudgedBand};
 use super::known::KnownBytes;
 use super::ledger::{
     Blocks, Content, FileKind, FileSpan, LostRange, SidecarKind, SidecarRange, SidecarSpan,
-    band_blocks, file_ledger, gaps, lost_ranges, sidecar_ranges,
+    Worse as _, WorstGroup, file_ledger, gaps, lost_ranges, sidecar_ranges,
 };
 use crate::error::Result;
 use crate::setters::setters;
@@ -181,7 +181,7 @@ impl<'a> Inspection<'a> {
         for range in self.ranges.iter() {
             let band = self.judge(range)?;
             if let Some(band) = &band {
-                blocks.add(&band_blocks(band)?);
+                blocks.add(&band.blocks()?);
                 worst = worst.max_by_damage(band.worst());
             }
             sidecar.push(range.span(band.as_ref()));

@@ -7,7 +7,7 @@ use super::Ledger;
 use crate::engine::{Format, Start};
 use crate::error::Result;
 use crate::format::open;
-use crate::ledger::Span;
+use crate::ledger::{Span, overlapping};
 use crate::record::Checked;
 use crate::saturating::saturating_usize;
 use crate::source::Source;
@@ -49,9 +49,7 @@ pub(super) fn proof(
         if !is_sound(&span) {
             continue;
         }
-        let first = changed.partition_point(|range| range.end <= span.start);
-        let ranges = changed.iter().skip(first);
-        let ranges = ranges.take_while(|range| range.start < span.end);
+        let ranges = overlapping(changed, Range::clone, &(span.start..span.end)).iter();
         let mut within = ranges.map(|own| own.start.max(span.start)..own.end.min(span.end));
         let differs = within.try_fold(false, |differs, own| {
             Result::Ok(differs || differ([file, restored], own)?)

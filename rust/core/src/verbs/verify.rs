@@ -94,9 +94,11 @@ fn by_sidecar(
         return Ok(report);
     };
     let mut parity = ParityReport::of(&protected, options)?;
-    let changed = protected.all_differences(|| options.poll())?.restored;
+    let differences = protected.differences(&(0..u64::MAX), || options.poll())?;
     let (file, format) = (protected.file(), by_name(report.format.name)?);
-    if !changed.is_empty() {
+    if !differences.restored.is_empty() {
+        let changed = differences.restored.iter().map(|own| own.start..own.end);
+        let changed: Vec<_> = changed.collect();
         let proof = proof([file, &uncompared(source)], &changed, format, options)?;
         parity.is_of_an_earlier_state = proof.against.is_some();
     }

@@ -8,8 +8,8 @@ use super::{
 };
 use crate::bug::OrBug;
 use crate::error::{Damage, Error, Finding, Result};
-use crate::ledger::{Cause, Kind, RecordRun, Span};
-use crate::parity::{self, FileSpan, ProtectedSource, Refused};
+use crate::ledger::{Cause, Kind, RecordRun, Span, overlapping};
+use crate::parity::{Differences, ProtectedSource, Refused};
 use crate::private::Sealed;
 use crate::record::{Checked, Rows};
 
@@ -62,28 +62,23 @@ impl Comparison {
     }
 
     /// Looks at a range, once all damage before it was met. `None` if nothing of it is to be told.
-    fn look(&self, checked: Checked, range: &Range<u64>) -> Result<Option<Differing>> {
-        let differences = self.protected.differences(range, || self.options.poll())?;
+    fn look(&self, checked: Checked, range: &Range<u64>) -> Result<Option<Differences>> {
+        let mut found = self.protected.differences(range, || self.options.poll())?;
         let is_foreign = self.protected.refused() == Some(Refused::AnotherFile);
         if !self.protected.is_damaged() || is_foreign && checked == Checked::Checksum {
             return Ok(None);
         }
-        let first_lost = match checked {
+        let is_empty = found.restored.is_empty() && found.lost.is_empty();
+        found.first_lost = match checked {
             Checked::Checksum => None,
             _ => self.protected.first_lost(|| self.options.poll())?,
-        };
-        let is_empty = differences.is_empty();
-        let found = Differing {
-            restored: differences.restored.into_iter().map(restored).collect(),
-            lost: differences.lost.iter().map(lost).collect(),
-            first_lost,
         };
         let is_past_lost = found.first_lost.is_some_and(|first| first < range.end);
         Ok((!is_empty || is_past_lost).then_some(found))
     }
 
     /// The first range that a strict reading stops at.
-    fn failure(&self, found: &Differing) -> Option<Span> {
+    fn failure(&self, found: &Differences) -> Option<Span> {
         let restored = found.restored.first().filter(|_| !self.reading.repairs);
         let unproven = found
             .lost
@@ -121,17 +116,9 @@ impl Comparison {
     }
 }
 
-/// What differs in a range.
-struct Differing {
-    restored: Vec<Span>,
-    lost: Vec<Span>,
-    /// From where on nothing is proven.
-    first_lost: Option<u64>,
-}
-
-impl Differing {
+impl Differences {
     fn restored_in(&self, start: u64, end: u64) -> &[Span] {
-        overlapping(&self.restored, start, end)
+        overlapping(&self.restored, Span::range, &(start..end))
     }
 
     /// What a record or unit without checksums becomes that nothing proves.
@@ -143,37 +130,6 @@ impl Differing {
             cause: Some(Cause::ChecksumMismatch),
         })
     }
-}
-
-const fn restored(range: Range<u64>) -> Span {
-    Span {
-        start: range.start,
-        end: range.end,
-        kind: Kind::Repaired,
-        cause: Some(Cause::ChecksumMismatch),
-    }
-}
-
-const fn lost(span: &FileSpan) -> Span {
-    let cause = match span.cause {
-        Some(parity::Cause::Truncated) => Cause::LengthOutOfBounds,
-        _ => Cause::ChecksumMismatch,
-    };
-    Span {
-        start: span.start,
-        end: span.end,
-        kind: Kind::Corrupt,
-        cause: Some(cause),
-    }
-}
-
-/// The ranges of a sorted list, which do not overlap, that overlap the bytes from `start` to `end`.
-fn overlapping(spans: &[Span], start: u64, end: u64) -> &[Span] {
-    let first = spans.partition_point(|own| own.end <= start);
-    let last = spans.partition_point(|own| own.start < end);
-    spans
-        .get(first..last.max(first))
-        .or_bug_default("ranges of the list")
 }
 
 /// A walk of the file as it was covered. Ranges that are restored are `repaired`, and lost ones `corrupt` unless a checksum of the format
@@ -276,7 +232,7 @@ impl SidecarWalk {
     /// Looks at the walk's last step.
     fn look(&mut self) -> Result<()> {
         let checked = self.walk.checked();
-        let mut all: Option<Differing> = None;
+        let mut all: Option<Differences> = None;
         for range in self.ranges() {
             let Some(found) = self.comparison.look(checked, &range)? else {
                 continue;
@@ -335,7 +291,7 @@ impl SidecarWalk {
     }
 
     /// Decides what becomes of the last step, of which this differs.
-    fn judge(&mut self, found: &Differing) -> Result<()> {
+    fn judge(&mut self, found: &Differences) -> Result<()> {
         if self.stops_at_unproven() {
             let mut units = self.walk.spans().iter().filter(|span| span.kind.is_unit());
             let unproven = units.find_map(|unit| found.unproven(unit.start, unit.end));
@@ -359,7 +315,7 @@ impl SidecarWalk {
     }
 
     /// Which rows are given.
-    fn rows_of(&mut self, found: &Differing) -> Seen {
+    fn rows_of(&mut self, found: &Differences) -> Seen {
         let (mut seen, reading) = (Seen::default(), self.comparison.reading);
         let rows = self.walk.rows();
         for row in 0..rows.len() {
@@ -385,7 +341,7 @@ impl SidecarWalk {
     fn divide(
         &self,
         span: &Span,
-        found: &Differing,
+        found: &Differences,
         spans: &mut Vec<Span>,
         failure: &mut Option<Span>,
     ) {
@@ -400,7 +356,7 @@ impl SidecarWalk {
             fail(&unit);
             parts = vec![unit];
         } else if span.cause.is_none() && !self.proves(span.kind) {
-            let lost = overlapping(&found.lost, span.start, span.end);
+            let lost = overlapping(&found.lost, Span::range, &span.range());
             parts = overlaid(&parts, lost);
             lost.iter().for_each(&mut fail);
         }
@@ -498,7 +454,7 @@ fn overlaid(parts: &[Span], with: &[Span]) -> Vec<Span> {
     let mut spans = Vec::with_capacity(parts.len());
     for part in parts {
         let mut at = part.start;
-        for own in overlapping(with, part.start, part.end) {
+        for own in overlapping(with, Span::range, &part.range()) {
             let (start, end) = (own.start.max(part.start), own.end.min(part.end));
             spans.push(Span {
                 start: at,
