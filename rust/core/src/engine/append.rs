@@ -167,8 +167,7 @@ pub(crate) fn reading(options: &WriteOptions) -> Options {
         .on_disk(options.on())
         .keys(vec![options.key.unwrap_or(Key::DEFAULT)])
         .dialect(options.dialect.unwrap_or_default())
-        .strict(false)
-        .values(false)
+        .for_ledger()
         .interrupt(options.interrupt.clone())
 }
 

@@ -9,7 +9,7 @@ use crate::error::Result;
 use crate::ledger::Span;
 use crate::record::Value;
 use crate::source::{Source, data_end_after, uncompared};
-use crate::spec::{Filter, Tail};
+use crate::spec::Tail;
 use crate::walk::layers::{EmptyWalk, Layered, WalkLayer};
 use crate::walk::{Begin, Carry, Eof, Opening, Options, Purpose, Step, UnprovenPolicy, Walk};
 
@@ -349,10 +349,7 @@ pub(crate) fn first_unit(
 ) -> Result<Option<(Extent, Identity)>> {
     let window_bytes = options.window_bytes.min(FIRST_WINDOW_BYTES);
     let options = options
-        .clone()
-        .strict(false)
-        .values(false)
-        .filter(Filter::default())
+        .for_ledger()
         .prune(false)
         .eof(Eof::Growing)
         .window_bytes(window_bytes);

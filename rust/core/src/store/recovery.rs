@@ -196,8 +196,7 @@ impl Recovering<'_> {
         Options::default()
             .on_disk(self.disk)
             .keys(vec![self.key])
-            .strict(false)
-            .values(false)
+            .for_ledger()
     }
 
     /// A segment's file, and the same as what has to reach what is known of it. It is read around what the disk cannot read.

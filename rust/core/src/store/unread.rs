@@ -10,7 +10,6 @@ use crate::error::Result;
 use crate::format::active::ActiveWalk;
 use crate::ledger::Kind;
 use crate::source::{FileSource, data_end_after};
-use crate::spec::Filter;
 use crate::walk::{Begin, Step, Walk as _};
 
 impl LogReader {
@@ -49,8 +48,7 @@ impl LogReader {
             Err(error) if error.is_not_found() => return Ok(None),
             file => Arc::new(file?.around_unreadable()),
         };
-        let options = self.options().clone().strict(false).values(false);
-        let options = options.filter(Filter::default());
+        let options = self.options().for_ledger();
         let (mut end, mut records) = (bound.offset, 0);
         if data_end_after(&*file, end, || options.poll())? > end {
             let mut walk = ActiveWalk::open(file, &options, Begin::Offset(end))?;

@@ -9,7 +9,6 @@ use crate::format::open;
 use crate::ledger::Span;
 use crate::record::Checked;
 use crate::source::Source;
-use crate::spec::Filter;
 use crate::walk::{Options, Step, Walk};
 
 /// Iterates over the ranges of a file, in file order, each once. Files with an index or table of contents are walked
@@ -40,11 +39,7 @@ impl Ledger {
     /// # Errors
     /// As [`new`](Self::new).
     pub fn starting(source: Arc<dyn Source>, options: &Options, start: Start<'_>) -> Result<Self> {
-        let options = options
-            .clone()
-            .strict(false)
-            .values(false)
-            .filter(Filter::default());
+        let options = options.for_ledger();
         let walk = open(source.clone(), &options, start)?;
         let front_end = walk.front_end();
         let second = match front_end {

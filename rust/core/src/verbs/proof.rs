@@ -11,7 +11,6 @@ use crate::ledger::{Span, overlapping};
 use crate::record::Checked;
 use crate::saturating::saturating_usize;
 use crate::source::Source;
-use crate::spec::Filter;
 use crate::walk::{Begin, Eof, Options, Step, Walk};
 
 /// How much of a unit is compared at once, in bytes.
@@ -37,8 +36,7 @@ pub(super) fn proof(
     format: &'static Format,
     options: &Options,
 ) -> Result<FileProof> {
-    let options = options.clone().format(format).strict(false).values(false);
-    let options = options.filter(Filter::default()).eof(Eof::Final);
+    let options = options.for_ledger().format(format).eof(Eof::Final);
     let mut proof = FileProof::default();
     let walk = open(file.clone(), &options, Start::Beginning)?;
     if walk.checked() != Checked::Checksum {

@@ -13,7 +13,6 @@ use crate::format::{by_name, open, resolve, split};
 use crate::limits::LIMITS;
 use crate::parity::ProtectedSource;
 use crate::source::{Source, uncompared};
-use crate::spec::Filter;
 use crate::sync::{self, Condvar, Mutex, MutexGuard};
 use crate::walk::{Interrupt, Options, Part, Step, part_bytes};
 
@@ -111,13 +110,7 @@ fn by_sidecar(
 
 fn for_verifying(source: &dyn Source, options: &Options) -> Result<(&'static Format, Options)> {
     let format = resolve(source, options)?;
-    let options = options
-        .clone()
-        .format(format)
-        .strict(false)
-        .values(false)
-        .filter(Filter::default());
-    Ok((format, options))
+    Ok((format, options.for_ledger().format(format)))
 }
 
 fn verify_whole(

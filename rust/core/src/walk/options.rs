@@ -136,6 +136,14 @@ impl Options {
         self
     }
 
+    /// These options for whom it is about the ledger: all records, without their values, and damage ends nothing.
+    pub(crate) fn for_ledger(&self) -> Self {
+        self.clone()
+            .strict(false)
+            .values(false)
+            .filter(Filter::default())
+    }
+
     pub(crate) fn bytes(&self, option: &FormatOption) -> u64 {
         self.settings.bytes(option)
     }

@@ -23,7 +23,6 @@ use crate::ledger::{Cause, Fate, Kind, Span, Summary, Tiling};
 use crate::output::{Appender, Spool};
 use crate::saturating::saturating_usize;
 use crate::source::{FileSource, Source, Window, data_end};
-use crate::spec::Filter;
 use crate::walk::stream::DataEnd;
 use crate::walk::{Begin, Eof, IndexSource, Options};
 
@@ -289,13 +288,7 @@ pub fn build_index(
     options: &Options,
     mut put: impl FnMut(Item) -> Result<()>,
 ) -> Result<Summary> {
-    let options = options
-        .clone()
-        .format(&FORMAT)
-        .strict(false)
-        .values(false)
-        .filter(Filter::default())
-        .eof(Eof::Final);
+    let options = options.for_ledger().format(&FORMAT).eof(Eof::Final);
     let mut found = Summary::new(FORMAT.checked, log.path(), log.len());
     let mut walk = ChunkedWalk::open(log, &options, Begin::Beginning)?;
     survey(&mut walk, &mut found, |walk| {

@@ -147,13 +147,8 @@ impl Segment {
         filter: Filter,
         mut is_sought: impl FnMut(&Message) -> bool,
     ) -> Result<Option<Message>> {
-        let options = self
-            .options
-            .clone()
-            .strict(false)
-            // Other messages may be larger than the limit for values.
-            .values(false)
-            .filter(filter);
+        // Without values: other messages may be larger than the limit for those.
+        let options = self.options.for_ledger().filter(filter);
         let mut walk = self.with(options).whole().into_walk();
         while walk.step()? == Step::More {
             let mut messages = walk.scan().messages.iter().copied();

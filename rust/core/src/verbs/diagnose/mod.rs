@@ -26,7 +26,6 @@ use crate::ledger::{Cause, Kind, Span};
 use crate::record::Checked;
 use crate::setters::setters;
 use crate::source::{PatchedSource, Source};
-use crate::spec::Filter;
 use crate::walk::Options;
 use budget::Budget;
 use excerpt::Excerpt;
@@ -79,12 +78,7 @@ pub fn diagnose(
     }
     // What is restored is known. What is not is diagnosed in the file that it would be part of.
     let source = &report.as_it_was_read(source);
-    let options = options
-        .clone()
-        .format(report.format)
-        .strict(false)
-        .values(false)
-        .filter(Filter::default());
+    let options = options.for_ledger().format(report.format);
     let around = neighbours::around(source, &options, &spans, progress)?;
     let mut case = Case {
         source,

@@ -12,7 +12,6 @@ use crate::ledger::{Kind, Span};
 use crate::parity::Coverage;
 use crate::record::Checked;
 use crate::source::{CappedSource, Source};
-use crate::spec::Filter;
 use crate::verbs::Report;
 use crate::verbs::verify::first_damage;
 use crate::walk::{Begin, Carry, Eof, OffsetNumbering, Opening, Options, Step};
@@ -59,12 +58,7 @@ impl VerifiedFile {
         let job = Walking {
             source: file.clone(),
             format,
-            options: options
-                .clone()
-                .format(format)
-                .strict(false)
-                .values(false)
-                .filter(Filter::default()),
+            options: options.for_ledger().format(format),
         };
         // A second pass begins again at 0, and progress does not go back.
         let mut most = 0;

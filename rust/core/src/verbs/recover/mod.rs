@@ -27,7 +27,6 @@ use crate::os_paths as paths;
 use crate::output::{NewFile, commit_together};
 use crate::setters::setters;
 use crate::source::{FileSource, Source};
-use crate::spec::Filter;
 use crate::walk::{Eof, Options};
 use manifest::{Header, How, Id, Manifest, write_line};
 use places::Places;
@@ -112,13 +111,7 @@ pub fn recover(
     mut progress: impl FnMut(u64) -> Result<()>,
 ) -> Result<Recovered> {
     let format = resolve(&*source, options)?;
-    let options = options
-        .clone()
-        .format(format)
-        .strict(false)
-        .values(false)
-        .filter(Filter::default())
-        .eof(Eof::Final);
+    let options = options.for_ledger().format(format).eof(Eof::Final);
     let places = Places::new(&*source, format, &options, destination, recovery)?;
     let mut files = Files::create(options.on(), &places, recovery.overwrite)?;
     let mut stages = Stages::new(source.len(), STAGES, &mut progress);

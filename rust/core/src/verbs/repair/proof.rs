@@ -8,7 +8,6 @@ use crate::format::{open, resolve};
 use crate::parity::{FileKind, Report};
 use crate::record::Checked;
 use crate::source::{FileSource, Source};
-use crate::spec::Filter;
 use crate::verbs::proof::{is_sound, proof};
 use crate::walk::{Eof, Options, Step};
 
@@ -40,12 +39,11 @@ impl Proofs {
             Err(Error::Format { .. }) => return Ok(None),
             format => format?,
         };
-        let options = options.clone().format(format).strict(false).values(false);
         Ok(Some(Self {
             file,
             repaired,
             format,
-            options: options.filter(Filter::default()).eof(Eof::Final),
+            options: options.for_ledger().format(format).eof(Eof::Final),
         }))
     }
 
