@@ -11,7 +11,7 @@ use crate::fault_samples;
 use crate::tenant_segments::{self, encode};
 use seglake::Error;
 use seglake::checksum::Key;
-use seglake::format::{self, Eof, FORMATS, Filter, Format, Options, Start, Step, open};
+use seglake::format::{self, FORMATS, Format, Options, Start, Step, open};
 use seglake::source::Source;
 
 /// The most records that a step of any format emits.
@@ -212,36 +212,4 @@ fn a_source_that_changes_does_not_keep_a_walk_from_ending() {
             assert!(is_right, "{ended:?}");
         }
     }
-}
-
-/// What wraps a walk passes on what that settles.
-#[test]
-fn a_walk_that_is_filtered_settles_its_end() {
-    let folder = tempfile::tempdir().unwrap();
-    let mut settled = 0;
-    for format in fault_samples::appended() {
-        let path = folder.path().join(format.name);
-        fault_samples::sample(&path, format, 12);
-        let whole = fs::read(&path).unwrap();
-        let first = whole.len().saturating_sub(400);
-        for end in (first + 1..=whole.len()).rev().step_by(17) {
-            for at in (first..end).step_by(19) {
-                let mut bytes = whole[..end].to_vec();
-                bytes[at] ^= 1;
-                let by = |filter: Filter| {
-                    let options = Options::default().format(format).strict(false);
-                    let options = options.eof(Eof::Growing).filter(filter);
-                    let mut walk = open(source(&bytes), &options, Start::Beginning).unwrap();
-                    while walk.step().unwrap() == Step::More {}
-                    let step = walk.settle().unwrap();
-                    (step, walk.rows().len(), walk.spans().to_vec())
-                };
-                let own = by(Filter::default());
-                let filtered = by(Filter::default().not_among("value", [""]));
-                assert_eq!(filtered, own, "{format:?}");
-                settled += usize::from(own.0 == Step::More);
-            }
-        }
-    }
-    assert!(settled > 0);
 }

@@ -512,8 +512,4 @@ impl WalkLayer for Tracking {
             step => self.end(step),
         }
     }
-
-    fn settle(&mut self) -> Result<Step> {
-        self.walk.settle()
-    }
 }

@@ -130,11 +130,6 @@ impl WalkLayer for Pending {
         }
     }
 
-    /// It never waits.
-    fn settle(&mut self) -> Result<Step> {
-        Ok(Step::Done)
-    }
-
     fn spans(&self) -> &[Span] {
         match &self.tail {
             Some(tail) => slice::from_ref(tail),

@@ -466,8 +466,4 @@ impl WalkLayer for LogWalk {
             self.next += 1;
         }
     }
-
-    fn settle(&mut self) -> Result<Step> {
-        self.walk.settle()
-    }
 }

@@ -153,16 +153,15 @@ mod tests {
     use crate::error::Result;
     use crate::format::sealed;
     use crate::ledger::{Cause, Kind, Span};
-    use crate::private::Sealed;
     use crate::record::{Checked, Rows};
     use crate::source::BytesSource;
     use crate::walk::layers::EmptyWalk;
-    use crate::walk::{Carry, Step};
+    use crate::walk::{Carry, Settle, Step};
 
     /// Emits these ranges. Its rows are those of a walk that has not begun.
     struct Ranges(Vec<Span>, EmptyWalk);
 
-    impl Sealed for Ranges {}
+    impl Settle for Ranges {}
 
     impl Walk for Ranges {
         fn step(&mut self) -> Result<Step> {

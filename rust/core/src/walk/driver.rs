@@ -1,9 +1,8 @@
 //! The one loop that turns a format's scan into steps.
 
-use super::{Carry, Eof, Options, Step, Walk};
+use super::{Carry, Eof, Options, Settle, Step, Walk};
 use crate::error::Result;
 use crate::ledger::{RecordRun, Span};
-use crate::private::Sealed;
 use crate::record::{Checked, Rows};
 
 /// The outcome of one advance of a [`Scan`].
@@ -125,7 +124,16 @@ impl<S: Scan> Driver<S> {
     }
 }
 
-impl<S: Scan> Sealed for Driver<S> {}
+impl<S: Scan> Settle for Driver<S> {
+    fn settle(&mut self) -> Result<Step> {
+        self.scan.begin_step()?;
+        self.scan.finish();
+        Ok(match self.scan.has_found() {
+            true => Step::More,
+            false => Step::Done,
+        })
+    }
+}
 
 impl<S: Scan> Walk for Driver<S> {
     fn step(&mut self) -> Result<Step> {
@@ -183,15 +191,6 @@ impl<S: Scan> Walk for Driver<S> {
 
     fn carry(&self) -> Option<Carry> {
         self.scan.carry(self.ended)
-    }
-
-    fn settle(&mut self) -> Result<Step> {
-        self.scan.begin_step()?;
-        self.scan.finish();
-        Ok(match self.scan.has_found() {
-            true => Step::More,
-            false => Step::Done,
-        })
     }
 
     fn suspects_key(&self) -> bool {

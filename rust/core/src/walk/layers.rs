@@ -4,7 +4,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use super::{Carry, Step, Walk};
+use super::{Carry, Settle, Step, Walk};
 use crate::cause::Cause;
 use crate::error::{Error, Result};
 use crate::ledger::{RecordRun, Span};
@@ -24,12 +24,6 @@ pub(crate) trait WalkLayer: Send {
     /// # Errors
     /// As there.
     fn step(&mut self) -> Result<Step>;
-
-    /// As [`Walk::settle`].
-    ///
-    /// # Errors
-    /// As there.
-    fn settle(&mut self) -> Result<Step>;
 
     /// As [`Walk::rows`].
     fn rows(&self) -> Box<dyn Rows + '_> {
@@ -51,15 +45,11 @@ pub(crate) trait WalkLayer: Send {
 /// default.
 pub(crate) struct Layered<C>(pub(crate) C);
 
-impl<C: WalkLayer> Sealed for Layered<C> {}
+impl<C: WalkLayer> Settle for Layered<C> {}
 
 impl<C: WalkLayer> Walk for Layered<C> {
     fn step(&mut self) -> Result<Step> {
         self.0.step()
-    }
-
-    fn settle(&mut self) -> Result<Step> {
-        self.0.settle()
     }
 
     fn rows(&self) -> Box<dyn Rows + '_> {
@@ -123,17 +113,6 @@ impl Filtering {
             selected: Some(Vec::new()),
         }))
     }
-
-    /// Selects the rows that the walk has after this.
-    fn after(&mut self, next: fn(&mut dyn Walk) -> Result<Step>) -> Result<Step> {
-        self.selected = Some(Vec::new());
-        let step = next(&mut *self.walk)?;
-        let rows = self.walk.rows();
-        let is_met = |row: &usize| self.filter.is_met(|column| rows.field(*row, column));
-        let selected: Vec<_> = (0..rows.len()).filter(is_met).collect();
-        self.selected = (selected.len() < rows.len()).then_some(selected);
-        Ok(step)
-    }
 }
 
 impl WalkLayer for Filtering {
@@ -142,11 +121,13 @@ impl WalkLayer for Filtering {
     }
 
     fn step(&mut self) -> Result<Step> {
-        self.after(|walk| walk.step())
-    }
-
-    fn settle(&mut self) -> Result<Step> {
-        self.after(|walk| walk.settle())
+        self.selected = Some(Vec::new());
+        let step = self.walk.step()?;
+        let rows = self.walk.rows();
+        let is_met = |row: &usize| self.filter.is_met(|column| rows.field(*row, column));
+        let selected: Vec<_> = (0..rows.len()).filter(is_met).collect();
+        self.selected = (selected.len() < rows.len()).then_some(selected);
+        Ok(step)
     }
 
     fn rows(&self) -> Box<dyn Rows + '_> {
@@ -240,14 +221,6 @@ impl Confirming {
     pub(crate) fn around(walk: Box<dyn Walk>, source: Arc<dyn Source>) -> Box<dyn Walk> {
         Box::new(Layered(Self { walk, source }))
     }
-
-    fn confirmed(&self, step: Result<Step>) -> Result<Step> {
-        let step = confirmed_damage(step, &*self.source)?;
-        if step != Step::More || self.walk.found_damage() {
-            self.source.confirm()?;
-        }
-        Ok(step)
-    }
 }
 
 impl WalkLayer for Confirming {
@@ -256,13 +229,11 @@ impl WalkLayer for Confirming {
     }
 
     fn step(&mut self) -> Result<Step> {
-        let step = self.walk.step();
-        self.confirmed(step)
-    }
-
-    fn settle(&mut self) -> Result<Step> {
-        let settled = self.walk.settle();
-        self.confirmed(settled)
+        let step = confirmed_damage(self.walk.step(), &*self.source)?;
+        if step != Step::More || self.walk.found_damage() {
+            self.source.confirm()?;
+        }
+        Ok(step)
     }
 }
 
@@ -286,15 +257,6 @@ impl Failing {
     pub(crate) fn around(walk: Box<dyn Walk>) -> Box<dyn Walk> {
         Box::new(Layered(Self { walk, failed: None }))
     }
-
-    fn go_on(&mut self, next: fn(&mut dyn Walk) -> Result<Step>) -> Result<Step> {
-        if let Some(error) = &self.failed {
-            return Err(error.again());
-        }
-        let step = next(&mut *self.walk);
-        self.failed = step.as_ref().err().map(Error::again);
-        step
-    }
 }
 
 impl WalkLayer for Failing {
@@ -303,11 +265,12 @@ impl WalkLayer for Failing {
     }
 
     fn step(&mut self) -> Result<Step> {
-        self.go_on(|walk| walk.step())
-    }
-
-    fn settle(&mut self) -> Result<Step> {
-        self.go_on(|walk| walk.settle())
+        if let Some(error) = &self.failed {
+            return Err(error.again());
+        }
+        let step = self.walk.step();
+        self.failed = step.as_ref().err().map(Error::again);
+        step
     }
 }
 
@@ -352,7 +315,7 @@ impl Rows for NoRows {
     }
 }
 
-impl Sealed for EmptyWalk {}
+impl Settle for EmptyWalk {}
 
 impl Walk for EmptyWalk {
     fn step(&mut self) -> Result<Step> {

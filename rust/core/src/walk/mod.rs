@@ -15,7 +15,6 @@ use serde::de::DeserializeOwned;
 
 use crate::error::{Error, Result};
 use crate::ledger::{RecordRun, Span, Summary};
-use crate::private::Sealed;
 use crate::record::{Checked, Rows};
 use crate::source::Source;
 
@@ -141,6 +140,19 @@ pub(crate) enum Purpose {
     End,
 }
 
+/// What only the openers of files do with a walk, before others are laid around it. It seals [`Walk`].
+#[allow(unreachable_pub, reason = "a public trait requires it")]
+pub trait Settle {
+    /// Ends a walk that [waits](Step::Wait): settles the ranges that more bytes might have extended. They are those of a
+    /// last step, if there are any, and [`carry`](Walk::carry) has none of them.
+    ///
+    /// # Errors
+    /// As [`Walk::step`].
+    fn settle(&mut self) -> Result<Step> {
+        Ok(Step::Done)
+    }
+}
+
 /// Reads one file, from its beginning or from a [`Carry`], to its end. Only walks parse and verify records.
 ///
 /// Ranges come in file order, with one exception. An index or table of contents can only be verified by the units that
@@ -149,7 +161,7 @@ pub(crate) enum Purpose {
 ///
 /// In strict mode, sound records before the first damage that the walk meets may be emitted before the error. The error
 /// is the damage that is first in the file.
-pub trait Walk: Sealed + Send {
+pub trait Walk: Settle + Send {
     /// Goes on until something is found. [`rows`](Self::rows) and [`spans`](Self::spans) are those of the latest step.
     ///
     /// # Errors
@@ -195,15 +207,6 @@ pub trait Walk: Sealed + Send {
 
     /// The point from which another walk can resume; `None` in a file of a format that does not grow.
     fn carry(&self) -> Option<Carry>;
-
-    /// Ends a walk that [waits](Step::Wait): settles the ranges that more bytes might have extended. They are those of a
-    /// last step, if there are any, and [`carry`](Self::carry) has none of them.
-    ///
-    /// # Errors
-    /// As [`step`](Self::step).
-    fn settle(&mut self) -> Result<Step> {
-        Ok(Step::Done)
-    }
 
     /// Whether no record was verified so far although the structure is sound to the end: the key is probably wrong.
     fn suspects_key(&self) -> bool {

@@ -4,13 +4,13 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use super::{
-    Begin, Carry, Hits, Opening, Options, SelectedRows, Step, Unproven, UnprovenPolicy, Walk,
+    Begin, Carry, Hits, Opening, Options, SelectedRows, Settle, Step, Unproven, UnprovenPolicy,
+    Walk,
 };
 use crate::bug::OrBug;
 use crate::error::{Damage, Error, Finding, Result};
 use crate::ledger::{Cause, Kind, RecordRun, Span, overlapping};
 use crate::parity::{Differences, ProtectedSource, Refused};
-use crate::private::Sealed;
 use crate::record::{Checked, Rows};
 
 /// How a file is read that is compared with its sidecar.
@@ -181,43 +181,6 @@ impl SidecarWalk {
             ended: None,
             failed: None,
         })
-    }
-
-    /// Goes on by this until there is something to give.
-    fn after(&mut self, next: fn(&mut dyn Walk) -> Result<Step>) -> Result<Step> {
-        self.seen = None;
-        self.repaired = 0;
-        self.fail()?;
-        if let Some(step) = self.ended {
-            return Ok(step);
-        }
-        loop {
-            let step = match next(&mut *self.walk) {
-                Ok(step) => step,
-                Err(error) => return Err(self.first_of(error)?),
-            };
-            if step == Step::More {
-                self.begin()?;
-                self.look()?;
-                let is_empty = |seen: &Seen| seen.spans.is_empty() && seen.rows.is_empty();
-                if self.seen.as_ref().is_some_and(is_empty) {
-                    self.seen = None;
-                    self.fail()?;
-                    continue;
-                }
-                return Ok(Step::More);
-            }
-            self.end()?;
-            let Some(last) = self.held.take() else {
-                return Ok(step);
-            };
-            self.ended = (step == Step::Done).then_some(step);
-            self.seen = Some(Seen {
-                spans: vec![last],
-                ..Seen::default()
-            });
-            return Ok(Step::More);
-        }
     }
 
     /// The walk reads an index as it goes. Bytes of it that are lost count from the first record on, if it has no checksums.
@@ -478,15 +441,43 @@ fn join(spans: &mut Vec<Span>, span: Span) {
     }
 }
 
-impl Sealed for SidecarWalk {}
+impl Settle for SidecarWalk {}
 
 impl Walk for SidecarWalk {
     fn step(&mut self) -> Result<Step> {
-        self.after(|walk| walk.step())
-    }
-
-    fn settle(&mut self) -> Result<Step> {
-        self.after(|walk| walk.settle())
+        self.seen = None;
+        self.repaired = 0;
+        self.fail()?;
+        if let Some(step) = self.ended {
+            return Ok(step);
+        }
+        loop {
+            let step = match self.walk.step() {
+                Ok(step) => step,
+                Err(error) => return Err(self.first_of(error)?),
+            };
+            if step == Step::More {
+                self.begin()?;
+                self.look()?;
+                let is_empty = |seen: &Seen| seen.spans.is_empty() && seen.rows.is_empty();
+                if self.seen.as_ref().is_some_and(is_empty) {
+                    self.seen = None;
+                    self.fail()?;
+                    continue;
+                }
+                return Ok(Step::More);
+            }
+            self.end()?;
+            let Some(last) = self.held.take() else {
+                return Ok(step);
+            };
+            self.ended = (step == Step::Done).then_some(step);
+            self.seen = Some(Seen {
+                spans: vec![last],
+                ..Seen::default()
+            });
+            return Ok(Step::More);
+        }
     }
 
     fn rows(&self) -> Box<dyn Rows + '_> {
