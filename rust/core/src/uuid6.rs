@@ -2,12 +2,12 @@
 //!
 //! The time is a count of 100 ns ticks since 1582-10-15 UTC, 60 bits of it, most significant first.
 
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 use std::time::Duration;
 
 use uuid::Uuid;
 
-use crate::sync;
+use crate::sync::{self, Unpoisoned as _};
 
 /// 100 ns ticks from 1582-10-15 to 1970-01-01 UTC.
 const UNIX_EPOCH_TICKS: u64 = 0x01b2_1dd2_1381_4000;
@@ -111,7 +111,7 @@ impl Generator {
     /// As [`now`](Self::now) and [`after`](Self::after), for a caller that has the generator to itself: it need not lock.
     pub(crate) fn next_alone(&mut self, last: Option<&[u8; 16]>) -> Option<Uuid> {
         let floor = last.map_or(0, |last| ticks(last) + 1);
-        let own = self.last.get_mut().unwrap_or_else(PoisonError::into_inner);
+        let own = self.last.get_mut().unpoisoned();
         *own = following(*own, present().max(floor));
         (floor <= MAX_TICKS).then(|| of(*own, self.tail))
     }
@@ -122,7 +122,7 @@ impl Generator {
     #[must_use]
     pub fn at(&self, micros: i64) -> Option<Uuid> {
         let ticks = gregorian(micros).filter(|ticks| *ticks > 0)?;
-        let mut given = self.given.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut given = self.given.lock().unpoisoned();
         let count = if given.0 == micros { given.1 + 1 } else { 0 };
         let tick_of_ten = count >> CLOCK_SEQUENCE_BITS;
         if tick_of_ten >= 10 || ticks + tick_of_ten > MAX_TICKS {
@@ -133,7 +133,7 @@ impl Generator {
     }
 
     fn at_or_behind(&self, ticks: u64) -> Uuid {
-        let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut last = self.last.lock().unpoisoned();
         *last = following(*last, ticks);
         of(*last, self.tail)
     }

@@ -2,8 +2,8 @@
 //! threads, bounded by bytes.
 
 use std::collections::VecDeque;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
 use super::selection::Selection;
@@ -13,7 +13,7 @@ use crate::error::{Error, Result};
 use crate::format::open;
 use crate::limits::LIMITS;
 use crate::source::Source;
-use crate::sync::{Builder, Condvar, Mutex, MutexGuard};
+use crate::sync::{Builder, Condvar, Mutex, MutexGuard, Unpoisoned as _};
 use crate::verbs::Report;
 use crate::walk::{Interrupt, Options, Part, Step, part_bytes};
 
@@ -49,7 +49,7 @@ struct Queue {
 
 impl Queue {
     fn lock(&self) -> MutexGuard<'_, (VecDeque<Waiting>, bool)> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock().unpoisoned()
     }
 
     /// Returns the next part when there is one; `None` if none is left.
@@ -57,7 +57,7 @@ impl Queue {
         let mut state = self.lock();
         while state.0.is_empty() && !state.1 {
             let waited = self.changed.wait(state);
-            state = waited.unwrap_or_else(PoisonError::into_inner);
+            state = waited.unpoisoned();
         }
         state.0.pop_front()
     }
@@ -324,7 +324,7 @@ struct State<T> {
 
 impl<T> Fifo<T> {
     fn lock(&self) -> MutexGuard<'_, State<T>> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock().unpoisoned()
     }
 
     fn close(&self) {
@@ -342,7 +342,7 @@ impl<T> Sender<T> {
         let mut state = self.0.lock();
         while state.is_open && state.items.len() >= self.0.least && state.bytes >= self.0.room {
             let waited = self.0.changed.wait(state);
-            state = waited.unwrap_or_else(PoisonError::into_inner);
+            state = waited.unpoisoned();
         }
         if !state.is_open {
             return None;
@@ -380,7 +380,7 @@ impl<T> Receiver<T> {
         let state = self.0.lock();
         let is_empty = |state: &mut State<T>| state.items.is_empty() && state.is_open;
         let waited = self.0.changed.wait_timeout_while(state, wait, is_empty);
-        let mut state = waited.unwrap_or_else(PoisonError::into_inner).0;
+        let mut state = waited.unpoisoned().0;
         let Some((item, bytes)) = state.items.pop_front() else {
             return match state.is_open {
                 true => Taken::Empty,

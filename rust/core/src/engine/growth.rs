@@ -1,7 +1,7 @@
 //! What a file grew by since it was read.
 
 use std::fmt;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use super::Format;
 use super::position::{CarryHead, Extent, FileEnd, Identity, Last, Numbered, Position};
@@ -10,6 +10,7 @@ use crate::ledger::Span;
 use crate::record::Value;
 use crate::source::{Source, data_end_after, uncompared};
 use crate::spec::Tail;
+use crate::sync::Unpoisoned as _;
 use crate::walk::layers::{EmptyWalk, Layered, WalkLayer};
 use crate::walk::{Begin, Carry, Eof, Opening, Options, Purpose, Step, UnprovenPolicy, Walk};
 
@@ -126,7 +127,7 @@ impl Growth {
 
     fn outcome(&self) -> Option<Outcome> {
         let outcome = self.outcome.lock();
-        outcome.unwrap_or_else(PoisonError::into_inner).clone()
+        outcome.unpoisoned().clone()
     }
 
     /// Opens a walk of what the file grew by.
@@ -476,7 +477,7 @@ impl Tracking {
 
     fn set(&self, outcome: Outcome) {
         let own = self.growth.outcome.lock();
-        *own.unwrap_or_else(PoisonError::into_inner) = Some(outcome);
+        *own.unpoisoned() = Some(outcome);
     }
 
     fn note_last(&mut self) {

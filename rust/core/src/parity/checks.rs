@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 use std::ops::Range;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 use super::bytes::{BlockHasher, Files, PIECE_BYTES};
 use super::judge::{Judged, JudgedBand};
@@ -11,6 +11,7 @@ use super::ledger::{FileKind, FileSpan};
 use crate::bug::OrBug;
 use crate::error::Result;
 use crate::saturating::saturating_usize;
+use crate::sync::Unpoisoned as _;
 
 /// Of how many blocks the bytes are kept, at most 4 KiB each. Reads begin and end inside of blocks, and the next read often has the
 /// rest of them.
@@ -166,7 +167,7 @@ pub(super) struct KeptBlocks {
 
 impl KeptBlocks {
     fn lock(&self) -> MutexGuard<'_, VecDeque<(u64, Arc<[u8]>)>> {
-        self.blocks.lock().unwrap_or_else(PoisonError::into_inner)
+        self.blocks.lock().unpoisoned()
     }
 
     fn get(&self, at: u64) -> Option<Arc<[u8]>> {

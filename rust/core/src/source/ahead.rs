@@ -2,13 +2,13 @@
 
 use std::collections::BTreeMap;
 use std::path::Path;
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
 
 use super::Source;
 use crate::bug::OrBug;
 use crate::error::{Error, Result};
 use crate::saturating::saturating_usize;
-use crate::sync::{Builder, Condvar, Mutex, MutexGuard};
+use crate::sync::{Builder, Condvar, Mutex, MutexGuard, Unpoisoned as _};
 
 /// How many pieces are read ahead of a stream at a time.
 const AHEAD_PIECES: usize = 2;
@@ -207,7 +207,7 @@ fn copy(from: &[u8], to: &mut [u8]) -> usize {
 
 impl Shared {
     fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock().unpoisoned()
     }
 
     /// The bytes in memory from `at` on, or where the next ones begin. Waits for a pending piece.
@@ -227,7 +227,7 @@ impl Shared {
                 Content::Here(bytes) => return Ok(At::Cached(start, bytes.clone())),
                 Content::Coming => {
                     let waited = self.arrived.wait(state);
-                    state = waited.unwrap_or_else(PoisonError::into_inner);
+                    state = waited.unpoisoned();
                 }
                 Content::Failed(_) => {
                     if let Some(Content::Failed(error)) =

@@ -1,11 +1,10 @@
 //! Reading around pages of a file that the disk cannot read.
 
 use std::io::{self, ErrorKind};
-use std::sync::PoisonError;
 
 use crate::error::{Error, Result};
 use crate::saturating::saturating_usize;
-use crate::sync::Mutex;
+use crate::sync::{Mutex, Unpoisoned as _};
 
 /// What the operating system reads from a disk at a time, and so what one bad sector takes along.
 const PAGE_BYTES: usize = 4096;
@@ -20,12 +19,12 @@ pub(super) struct Unreadable(Mutex<Option<(u64, String)>>);
 impl Unreadable {
     pub(super) fn first(&self) -> Option<(u64, String)> {
         let first = self.0.lock();
-        first.unwrap_or_else(PoisonError::into_inner).clone()
+        first.unpoisoned().clone()
     }
 
     fn note(&self, offset: u64, error: &io::Error) {
         let first = self.0.lock();
-        let mut first = first.unwrap_or_else(PoisonError::into_inner);
+        let mut first = first.unpoisoned();
         if first.as_ref().is_none_or(|(known, _)| offset < *known) {
             *first = Some((offset, error.to_string()));
         }

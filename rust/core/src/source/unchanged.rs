@@ -2,14 +2,14 @@
 
 use std::collections::HashMap;
 use std::path::Path;
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
 
 use super::{Source, check_within, passed_on};
 use crate::bug::OrBug;
 use crate::checksum::{Key, hash};
 use crate::error::{Error, Result};
 use crate::saturating::saturating_usize;
-use crate::sync::Mutex;
+use crate::sync::{Mutex, Unpoisoned as _};
 
 /// How many bytes have a hash. Of a file of 1 TiB the hashes take about 100 MiB.
 const PIECE_BYTES: u64 = 256 << 10;
@@ -40,7 +40,7 @@ impl<S: Source> Unchanged<S> {
     /// Fills `buffer` with as much as the piece has from `at` on, and returns how much that is.
     fn read_piece(&self, at: u64, buffer: &mut [u8]) -> Result<usize> {
         let start = at - at % PIECE_BYTES;
-        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut state = self.state.lock().unpoisoned();
         let (_, bytes) = match state.last.take() {
             Some(last) if last.0 == start => last,
             last => {

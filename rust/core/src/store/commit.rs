@@ -4,7 +4,7 @@
 //! the commit before it has ended. The others wait for the batch's outcome alone, so that the end of a commit wakes those whose
 //! records it covers, and the leader of the next.
 
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use uuid::Uuid;
@@ -16,7 +16,7 @@ use super::state::{Batch, Does, Guard, Outcome, SegmentEnd, Settled, State, agai
 use crate::disk::Handle;
 use crate::engine::Writer as _;
 use crate::error::{Error, Result};
-use crate::sync::Instant;
+use crate::sync::{Instant, Unpoisoned as _};
 
 /// The longest that a commit waits for as many writes as the last one had.
 const MOST_GATHERING: Duration = Duration::from_millis(1);
@@ -70,7 +70,7 @@ impl SegmentLog {
     /// Waits until a commit or a roll ends.
     pub(super) fn wait_committed<'a>(&self, state: Guard<'a>) -> Guard<'a> {
         let waited = self.committed.wait(state);
-        waited.unwrap_or_else(PoisonError::into_inner)
+        waited.unpoisoned()
     }
 
     /// Waits for what `durability` promises of records that were appended to this batch.
@@ -237,7 +237,7 @@ impl SegmentLog {
             }
             state.awaited = writes;
             let waited = self.appended.wait_timeout(state, left);
-            state = waited.unwrap_or_else(PoisonError::into_inner).0;
+            state = waited.unpoisoned().0;
         }
         state.awaited = 0;
         state

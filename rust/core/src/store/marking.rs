@@ -1,8 +1,8 @@
 //! The mark of a log that is being written. Readers see each one at once; a thread makes it survive a loss of power soon after.
 
 use std::path::Path;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
 use super::lock::Lock;
@@ -10,7 +10,7 @@ use super::mark::MarkFile;
 use super::state::again;
 use crate::disk::Owner;
 use crate::error::{Error, Result};
-use crate::sync::{self, Condvar, Instant, JoinHandle, Mutex, MutexGuard};
+use crate::sync::{self, Condvar, Instant, JoinHandle, Mutex, MutexGuard, Unpoisoned as _};
 
 /// What the thread and those who write marks share. Who has the log's state may wait for this lock, not the other way round.
 #[derive(Debug)]
@@ -93,13 +93,10 @@ impl Shared {
                     },
                 };
                 marks = match left {
-                    None => self
-                        .changed
-                        .wait(marks)
-                        .unwrap_or_else(PoisonError::into_inner),
+                    None => self.changed.wait(marks).unpoisoned(),
                     Some(left) => {
                         let waited = self.changed.wait_timeout(marks, left);
-                        waited.unwrap_or_else(PoisonError::into_inner).0
+                        waited.unpoisoned().0
                     }
                 };
             }
@@ -230,11 +227,7 @@ impl Marker {
         }
         self.shared.marks().is_stopped = true;
         self.shared.changed.notify_one();
-        let thread = self
-            .thread
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .take();
+        let thread = self.thread.lock().unpoisoned().take();
         if let Some(thread) = thread {
             let _ = thread.join(); // a panic of it was noticed
         }

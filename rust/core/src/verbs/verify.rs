@@ -1,8 +1,8 @@
 //! Verifies every record of a file.
 
 use std::path::Path;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
 use super::proof::proof;
@@ -13,7 +13,7 @@ use crate::format::{by_name, open, resolve, split};
 use crate::limits::LIMITS;
 use crate::parity::ProtectedSource;
 use crate::source::{Source, uncompared};
-use crate::sync::{self, Condvar, Mutex, MutexGuard};
+use crate::sync::{self, Condvar, Mutex, MutexGuard, Unpoisoned as _};
 use crate::walk::{Interrupt, Options, Part, Step, part_bytes};
 
 /// The largest part, in bytes, unless there would be too many.
@@ -248,7 +248,7 @@ impl<'a> Threads<'a> {
             self.wait(progress)
         })?;
         let results = self.results.into_inner();
-        let results = results.unwrap_or_else(PoisonError::into_inner);
+        let results = results.unpoisoned();
         match results.failed {
             Some((_, error)) => Err(error),
             None => Ok(results.report),
@@ -260,7 +260,7 @@ impl<'a> Threads<'a> {
     }
 
     fn lock(&self) -> MutexGuard<'_, Results> {
-        self.results.lock().unwrap_or_else(PoisonError::into_inner)
+        self.results.lock().unpoisoned()
     }
 
     /// Waits until the threads have ended.
@@ -271,7 +271,7 @@ impl<'a> Threads<'a> {
                 let waited = self
                     .changed
                     .wait_timeout_while(self.lock(), WAIT, are_going);
-                waited.unwrap_or_else(PoisonError::into_inner).0.threads
+                waited.unpoisoned().0.threads
             };
             self.caller.poll()?;
             progress(self.done.load(Ordering::Relaxed))?;

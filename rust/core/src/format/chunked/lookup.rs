@@ -6,7 +6,7 @@
 //! a scan ends. Headers hold no times, so a look-up by time without message offsets reads all chunks.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 use super::hop::{Gap, Hop, chunk_of};
 use super::judge::{self, Fault, Refusal};
@@ -19,6 +19,7 @@ use crate::private::Sealed;
 use crate::record::{OwnedRows, RecordId, Value};
 use crate::source::Source;
 use crate::spec::Filter;
+use crate::sync::Unpoisoned as _;
 use crate::walk::stream::DataEnd;
 use crate::walk::{Begin, Hits, Lookup, Options, Step, Unproven, Walk};
 
@@ -105,7 +106,7 @@ impl ChunkedLookup {
 
     fn known(&self) -> MutexGuard<'_, Known> {
         // Remembered gaps stay valid even if a thread panicked.
-        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+        self.known.lock().unpoisoned()
     }
 
     fn data_end(&self) -> Result<u64> {
