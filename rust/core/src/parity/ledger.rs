@@ -82,19 +82,13 @@ pub struct WorstGroup {
     pub parity: usize,
 }
 
-/// The worse of two groups.
-pub(super) trait Worse {
-    /// That of the two with more damage.
-    fn max_by_damage(self, other: Self) -> Self;
-}
-
-impl Worse for Option<WorstGroup> {
-    fn max_by_damage(self, other: Self) -> Self {
-        let damaged = |group: &Self| group.map(|group| group.damaged);
-        if damaged(&other) > damaged(&self) {
-            other
-        } else {
-            self
+impl WorstGroup {
+    /// The one of two with more damage.
+    pub(super) fn worse(one: Option<Self>, other: Option<Self>) -> Option<Self> {
+        let damaged = |group: Option<Self>| group.map(|group| group.damaged);
+        match damaged(other) > damaged(one) {
+            true => other,
+            false => one,
         }
     }
 }
@@ -172,7 +166,7 @@ impl Blocks {
         match self.lost.last_mut() {
             Some(last) if last.end == range.start => {
                 last.end = range.end;
-                last.worst = last.worst.max_by_damage(range.worst);
+                last.worst = WorstGroup::worse(last.worst, range.worst);
             }
             _ => self.lost.push(range),
         }
@@ -193,7 +187,7 @@ pub(super) fn lost_ranges(ledger: &[FileSpan], mut blocks: Vec<LostRange>) -> Ve
         LostRange {
             start: span.start,
             end: span.end,
-            worst: own.fold(None, |worst, range| worst.max_by_damage(range.worst)),
+            worst: own.fold(None, |worst, range| WorstGroup::worse(worst, range.worst)),
         }
     });
     ranges.collect()

@@ -6,7 +6,7 @@ use std::collections::VecDeque;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, OnceLock, PoisonError, Weak};
+use std::sync::{Arc, OnceLock, Weak};
 
 use super::bytes::{Files, PIECE_BYTES};
 use super::checks::{Checks, KeptBlocks, Proven};
@@ -14,7 +14,7 @@ use super::frames::{Frame, Frames};
 use super::judge::{Judged, JudgedBand};
 use super::layout::{Geometry, Set};
 use super::ledger::{
-    Blocks, Cause, Content, FileKind, FileSpan, SidecarRange, SidecarSpan, Worse as _, WorstGroup,
+    Blocks, Cause, Content, FileKind, FileSpan, SidecarRange, SidecarSpan, WorstGroup,
 };
 use super::report::{Inspection, Options, Refused, Report};
 use crate::bug::OrBug;
@@ -22,7 +22,7 @@ use crate::error::{Error, Result};
 use crate::ledger::{self, Kind, Span, overlapping};
 use crate::saturating::saturating_usize;
 use crate::source::{Bound, Source, check_within};
-use crate::sync::{Mutex, MutexGuard};
+use crate::sync::{Mutex, MutexGuard, Unpoisoned as _};
 
 /// Of how many bands the hashes and repaired blocks are kept, whatever their size. Walks read in up to three places of a file at
 /// once. Those of other bands are read or computed again.
@@ -433,7 +433,7 @@ impl ProtectedSource {
         // In the order of the sidecar, as when it is judged at once.
         frames.sort_by_key(|(range, _)| *range);
         for (_, group) in frames {
-            worst = worst.max_by_damage(group);
+            worst = WorstGroup::worse(worst, group);
         }
         self.inspect(|inspection| inspection.sum_up(blocks, sidecar, worst))
     }
@@ -471,7 +471,7 @@ impl ProtectedSource {
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock().unpoisoned()
     }
 
     fn found(&self, place: usize) -> Option<Arc<BandVerdict>> {

@@ -10,7 +10,7 @@ use super::judge::{BlockProof, Judged, JudgedBand};
 use super::known::KnownBytes;
 use super::ledger::{
     Blocks, Content, FileKind, FileSpan, LostRange, SidecarKind, SidecarRange, SidecarSpan,
-    Worse as _, WorstGroup, file_ledger, gaps, lost_ranges, sidecar_ranges,
+    WorstGroup, file_ledger, gaps, lost_ranges, sidecar_ranges,
 };
 use crate::error::Result;
 use crate::setters::setters;
@@ -182,7 +182,7 @@ impl<'a> Inspection<'a> {
             let band = self.judge(range)?;
             if let Some(band) = &band {
                 blocks.add(&band.blocks()?);
-                worst = worst.max_by_damage(band.worst());
+                worst = WorstGroup::worse(worst, band.worst());
             }
             sidecar.push(range.span(band.as_ref()));
             see(range, band.as_ref())?;
