@@ -18,7 +18,6 @@ mod mark;
 mod marking;
 mod name;
 mod options;
-mod protecting;
 mod reader;
 mod recovery;
 mod rolling;

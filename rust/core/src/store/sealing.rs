@@ -4,8 +4,8 @@
 use std::collections::VecDeque;
 use std::panic::{self, AssertUnwindSafe};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, PoisonError};
 use std::time::{Duration, UNIX_EPOCH};
 
 use super::end::forget_end;
@@ -14,15 +14,14 @@ use super::frozen::{freeze, remove_synced, unreadable_page};
 use super::mark::Mark;
 use super::name::{SegmentId, SegmentKind};
 use super::options::{LogOptions, Retention};
-use super::protecting::protect;
 use crate::checksum::Key;
 use crate::disk::{DiskRef, Owner, Stat};
 use crate::error::{Error, Result};
 use crate::parity::Parameters;
 use crate::source::{Bound, BoundSource, FileSource, SaidBy};
-use crate::sync::{self, Condvar, JoinHandle, Mutex, MutexGuard};
+use crate::sync::{self, Condvar, JoinHandle, Mutex, MutexGuard, Unpoisoned as _};
 use crate::uuid6;
-use crate::verbs::{self, SealOptions, kept_of};
+use crate::verbs::{self, Protection, SealOptions, kept_of};
 use crate::walk::{Interrupt, Options};
 
 /// How long a thread waits for sealing before it asks whether to go on.
@@ -192,7 +191,7 @@ struct Work {
 }
 
 fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+    mutex.lock().unpoisoned()
 }
 
 #[derive(Debug)]
@@ -216,9 +215,7 @@ impl Shared {
     }
 
     fn wait<'a>(&self, work: MutexGuard<'a, Work>) -> MutexGuard<'a, Work> {
-        self.changed
-            .wait(work)
-            .unwrap_or_else(PoisonError::into_inner)
+        self.changed.wait(work).unpoisoned()
     }
 
     fn run(&self) {
@@ -293,15 +290,23 @@ impl Shared {
         Ok(now)
     }
 
-    /// Makes the sidecar of a sealed segment, if segments have one.
+    /// Makes the parity sidecar of a sealed segment, if segments have one. docs/formats/log.md, "Sidecars". Nothing is done if there is no
+    /// such segment, as where old ones were removed meanwhile. What is damaged is not protected.
     fn protect(&self, id: SegmentId) -> Result<()> {
         let Some(parameters) = self.protect else {
             return Ok(());
         };
         let _alone = locked(&self.arranging);
-        let interrupt = Interrupt::once(&self.stopped);
-        let (disk, folder) = (&self.disk, &self.folder);
-        protect(disk, folder, id, self.key, parameters, interrupt)
+        let path = self.folder.join(id.file_name(SegmentKind::Sealed));
+        let options = Options::default()
+            .on_disk(&self.disk)
+            .keys(vec![self.key])
+            .interrupt(Some(Interrupt::once(&self.stopped)));
+        let how = Protection::default().parameters(parameters);
+        match verbs::protect(&path, &options, &how, |_| Ok(())) {
+            Err(error) if error.is_not_found() && !self.disk.is_taken(&path) => Ok(()),
+            protected => protected.map(drop),
+        }
     }
 
     /// Removes what is too old or too much, also where a segment was not sealed: that may have been for lack of room.
@@ -432,7 +437,7 @@ impl Sealer {
             };
             let changed = &self.shared.changed;
             let waited = changed.wait_timeout_while(work, INTERRUPT_INTERVAL, is_left);
-            drop(waited.unwrap_or_else(PoisonError::into_inner).0);
+            drop(waited.unpoisoned().0);
             // With nothing held: it may call anything.
             if interrupt.0() {
                 return Err(Error::Interrupted);
