@@ -8,6 +8,7 @@ use serde_json::Value;
 use uuid::Uuid;
 
 use super::{by_name, resolve};
+use crate::bug::OrBug;
 use crate::engine::growth::{MAX_CARRY_BYTES, Plan, first_unit};
 use crate::engine::position::{
     CarryHead, Extent, FIRST_BYTES, FileEnd, LAST_BYTES, Last, replaced,
@@ -99,8 +100,7 @@ impl Position {
             uuid: self.uuid.map(|uuid| Uuid::from_bytes(uuid).to_string()),
             carry: carry.and_then(|carry| serde_json::from_str(&carry.0).ok()),
         };
-        // Text, numbers and a value always have a JSON form.
-        serde_json::to_string(&json).unwrap_or_default()
+        serde_json::to_string(&json).or_bug_default("a position with a JSON form")
     }
 }
 

@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::{by_name, resolve};
+use crate::bug::OrBug;
 use crate::error::{Error, Result};
 use crate::source::Source;
 use crate::spec::Tail;
@@ -56,8 +57,7 @@ impl Part {
                 .as_deref()
                 .and_then(|text| serde_json::from_str(text).ok()),
         };
-        // Text, numbers and a value always have a JSON form.
-        serde_json::to_string(&json).unwrap_or_default()
+        serde_json::to_string(&json).or_bug_default("a part with a JSON form")
     }
 }
 

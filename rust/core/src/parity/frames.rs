@@ -4,6 +4,7 @@ use std::cmp::Reverse;
 
 use super::bytes::{Files, read};
 use super::layout::{Geometry, HEAD_BYTES, Head, MAGIC, Set};
+use crate::bug::OrBug;
 use crate::error::Result;
 use crate::saturating::saturating_usize;
 use crate::source::Source;
@@ -95,7 +96,7 @@ impl Frames {
             let frame = self.all.get(*index);
             frame.is_some_and(|frame| frame.band < band)
         });
-        let rest = self.order.get(first..).unwrap_or_default();
+        let rest = self.order.get(first..).or_bug_default("frames");
         rest.iter()
             .filter_map(|index| self.all.get(*index))
             .take_while(move |frame| frame.band == band)

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 
 use super::bytes::Files;
+use crate::bug::OrBug;
 use crate::error::Result;
 
 /// What is known of a band of the file. Offsets are within the band.
@@ -85,7 +86,7 @@ impl KnownBytes {
         }
         for gap in gaps {
             let part = bytes.get(gap.start - start..gap.end - start);
-            self.replace(gap.start, part.unwrap_or_default());
+            self.replace(gap.start, part.or_bug_default("bytes of the range"));
         }
         self.add(start..end);
     }

@@ -8,6 +8,7 @@ use uuid::Uuid;
 use super::log::SegmentLog;
 use super::options::Durability;
 use super::state::{Batch, NewRecord, Outcome, Settled};
+use crate::bug::OrBug;
 use crate::error::{Error, Result};
 
 /// Records that were appended, and what each part of them is committed with. Where a segment ends between two of them, they are
@@ -36,7 +37,8 @@ impl AppendedRecords {
     }
 
     fn of(&self, range: &Range<usize>) -> &[Uuid] {
-        self.uuids.get(range.clone()).unwrap_or_default()
+        let uuids = self.uuids.get(range.clone());
+        uuids.or_bug_default("UUIDs of the batch")
     }
 }
 

@@ -13,6 +13,7 @@ pub(crate) mod stream;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
+use crate::bug::OrBug;
 use crate::error::{Error, Result};
 use crate::ledger::{RecordRun, Span, Summary};
 use crate::record::{Checked, Rows};
@@ -53,10 +54,8 @@ pub struct Carry(pub String);
 
 impl Carry {
     /// The carry of a walk with this state.
-    ///
-    /// A state always has a JSON form.
     pub(crate) fn of(state: &impl Serialize) -> Self {
-        Self(serde_json::to_string(state).unwrap_or_default())
+        Self(serde_json::to_string(state).or_bug_default("a state with a JSON form"))
     }
 
     /// The same carry, with the members of its JSON in the order in which they are compared; `None` if it is empty.

@@ -15,6 +15,7 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use super::Budget;
+use crate::bug::OrBug;
 use crate::error::{Error, Result};
 use crate::limits::LIMITS;
 use crate::spec::Spec;
@@ -47,8 +48,7 @@ impl PlannedPart {
     pub(crate) fn new(bytes: u64, plan: impl Serialize) -> Self {
         Self {
             bytes,
-            // A struct of numbers always has a JSON form.
-            json: text(&serde_json::to_value(plan).unwrap_or_default()),
+            json: text(&serde_json::to_value(plan).or_bug_default("a plan with a JSON form")),
         }
     }
 }

@@ -3,6 +3,7 @@
 use std::cmp::Ordering;
 use std::sync::Arc;
 
+use crate::bug::OrBug;
 use crate::error::Result;
 use crate::limits::LIMITS;
 use crate::saturating::saturating_usize;
@@ -184,7 +185,7 @@ impl Decoder {
             let passed = saturating_usize(self.skip).min(rest.len());
             self.skip -= passed as u64;
             self.len += passed as u64;
-            rest = rest.get(passed..).unwrap_or_default();
+            rest = rest.get(passed..).or_bug_default("what is left");
             if self.skip > 0 || self.next == Field::None || rest.is_empty() {
                 return;
             }
@@ -205,7 +206,7 @@ impl Decoder {
             let taken = rest.len().min(4 - self.partial_len);
             self.partial_len += taken;
             self.len += taken as u64;
-            rest = rest.get(taken..).unwrap_or_default();
+            rest = rest.get(taken..).or_bug_default("what is left");
             if self.partial_len < 4 {
                 return;
             }

@@ -7,6 +7,7 @@ use super::block::Name;
 use super::judge::GoodPartition;
 use super::layout::TocEntry;
 use super::probe::Input;
+use crate::bug::OrBug;
 use crate::limits::LIMITS;
 use crate::private::Sealed;
 use crate::record::{ColumnBuffer, Rows, Value};
@@ -118,7 +119,8 @@ impl Rows for TenantRows<'_> {
     }
 
     fn fill(&self, rows: Range<usize>, column: usize, buffer: &mut ColumnBuffer) {
-        let messages = self.messages.get(rows.clone()).unwrap_or_default().iter();
+        let messages = self.messages.get(rows.clone());
+        let messages = messages.or_bug_default("rows of the step").iter();
         let tenants = rows.map(|row| self.message(row).1);
         match column {
             0 => buffer.extend_int64(tenants.map(|tenant| tenant.partition.into())),

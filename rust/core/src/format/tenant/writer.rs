@@ -257,7 +257,7 @@ fn write_block(
     head: &mut Vec<u8>,
 ) -> Result<TocEntry> {
     let offset = data.at();
-    let tenant_len = u32::try_from(group.tenant.len()).unwrap_or(u32::MAX);
+    let tenant_len = u32::try_from(group.tenant.len()).or_bug("a checked length")?;
     let mut crc = crc32fast::Hasher::new();
     crc.update(&group.partition.to_be_bytes());
     head.clear();

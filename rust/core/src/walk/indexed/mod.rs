@@ -5,7 +5,6 @@
 //! in which damaged entries are marked. A strict walk that meets damage goes on without records, since the first damage in the file may
 //! be a mark.
 
-mod marks;
 mod notes;
 mod ranges;
 

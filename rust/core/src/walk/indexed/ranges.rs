@@ -1,6 +1,6 @@
 //! The ranges of a walk: those of the data in file order, and those of the front after the walk has decided what they are.
 
-use super::marks::{Marks, Next};
+use super::notes::{Marks, Next};
 use crate::error::Result;
 use crate::ledger::{Cause, Kind, Span, Tiling, whole_kind};
 use crate::limits::LIMITS;
