@@ -18,7 +18,7 @@ use crate::limits::{General, Settings};
 use crate::names;
 use crate::open::is_strict;
 use crate::parity::{AUTO, ParityArgument};
-use crate::read_options::{Opened, ReadArguments};
+use crate::read_options::ReadArguments;
 use crate::remote::within;
 use crate::report::Report;
 use crate::verify::teller;
@@ -85,11 +85,7 @@ impl ConvertArguments<'_> {
             to,
             write.dialect.unwrap_or_default(),
         )?;
-        let within = within(
-            source,
-            self.filesystem.as_ref(),
-            self.storage_options.as_ref(),
-        )?;
+        let within = within(source, &self.filesystem, &self.storage_options)?;
         let arguments = ReadArguments {
             format: self.format,
             dialect: self.dialect,
@@ -100,12 +96,8 @@ impl ConvertArguments<'_> {
             filesystem: within.as_ref(),
             ..ReadArguments::default()
         };
-        let Opened {
-            source,
-            options,
-            format,
-            ..
-        } = arguments.open(source)?;
+        let (given, format) = arguments.open(source)?;
+        let (source, options) = (given.source, given.options);
         let filter = Filters::filter(self.filters.as_ref(), py, format, options.dialect)?;
         let options = options.strict(strict).filter(filter);
         let tell = teller(self.progress, source.len());

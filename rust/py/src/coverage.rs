@@ -39,7 +39,7 @@ pub(crate) fn coverage<'py>(
 ) -> PyResult<Option<Bound<'py, PyAny>>> {
     static CLASS: PyOnceLock<Py<PyType>> = PyOnceLock::new();
     let py = source.py();
-    let within = within(source, filesystem.as_ref(), storage_options.as_ref())?;
+    let within = within(source, &filesystem, &storage_options)?;
     let Some((file, sidecar)) = opened(source, parity, within.as_ref())? else {
         return Ok(None);
     };
@@ -77,7 +77,7 @@ pub(crate) fn verify_parity<'py>(
     storage_options: Option<Py<PyAny>>,
 ) -> PyResult<Option<Bound<'py, PyAny>>> {
     let py = source.py();
-    let within = within(source, filesystem.as_ref(), storage_options.as_ref())?;
+    let within = within(source, &filesystem, &storage_options)?;
     let Some((file, sidecar)) = opened(source, parity, within.as_ref())? else {
         return Ok(None);
     };

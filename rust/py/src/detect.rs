@@ -120,7 +120,7 @@ pub(crate) fn detect(
     storage_options: Option<Py<PyAny>>,
 ) -> PyResult<Detection> {
     let py = source.py();
-    let within = within(source, filesystem.as_ref(), storage_options.as_ref())?;
+    let within = within(source, &filesystem, &storage_options)?;
     let arguments = ReadArguments {
         dialect,
         key,

@@ -91,11 +91,7 @@ impl ResumeArguments<'_> {
         let uuids = uuids(self.uuid_type)?;
         let keywords = self.keywords(py)?;
         keywords.set_item("position", &position)?;
-        let within = within(
-            source,
-            self.filesystem.as_ref(),
-            self.storage_options.as_ref(),
-        )?;
+        let within = within(source, &self.filesystem, &self.storage_options)?;
         let arguments = ReadArguments {
             format: self.format,
             dialect: self.dialect,
@@ -185,11 +181,7 @@ fn identity(source: &Bound<'_, PyAny>; IdentityArguments<'a> {
 impl IdentityArguments<'_> {
     fn identity(self, source: &Bound<'_, PyAny>) -> PyResult<Option<String>> {
         let py = source.py();
-        let within = within(
-            source,
-            self.filesystem.as_ref(),
-            self.storage_options.as_ref(),
-        )?;
+        let within = within(source, &self.filesystem, &self.storage_options)?;
         let arguments = ReadArguments {
             format: self.format,
             dialect: self.dialect,

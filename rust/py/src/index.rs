@@ -19,7 +19,7 @@ use crate::error::{raise, raise_new};
 use crate::ledger::Ledger;
 use crate::limits::Settings;
 use crate::passes::about;
-use crate::read_options::{Opened, ReadArguments};
+use crate::read_options::ReadArguments;
 use crate::remote::within;
 use crate::verify::teller;
 
@@ -183,7 +183,7 @@ pub(crate) fn index(
     storage_options: Option<Py<PyAny>>,
 ) -> PyResult<Index> {
     let py = source.py();
-    let within = within(source, filesystem.as_ref(), storage_options.as_ref())?;
+    let within = within(source, &filesystem, &storage_options)?;
     let overwrite = match IfExists::by_name(if_exists).map_err(|error| raise(py, error))? {
         IfExists::Overwrite => true,
         IfExists::Error => false,
@@ -200,13 +200,8 @@ pub(crate) fn index(
         ..ReadArguments::default()
     };
     let is_named = format.is_some();
-    let Opened {
-        source,
-        options,
-        is_elsewhere,
-        format,
-        ..
-    } = arguments.open(source)?;
+    let (given, format) = arguments.open(source)?;
+    let (source, options) = (given.source, given.options);
     // One that cannot be told may be chunked: it is damaged at its beginning, or empty.
     let found = match is_named {
         true => Some(format),
@@ -224,7 +219,7 @@ pub(crate) fn index(
         )));
     }
     let path = path.map(|path| path.0);
-    if is_elsewhere && path.is_none() {
+    if given.is_elsewhere && path.is_none() {
         return Err(PyValueError::new_err(
             "the file is not on this machine, so its index cannot be written beside it: name a path for it",
         ));

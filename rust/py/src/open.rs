@@ -19,7 +19,7 @@ use crate::numbers;
 use crate::parity::{AUTO, ParityArgument};
 use crate::part::Part;
 use crate::passes::Passes;
-use crate::read_options::{ONE, Opened, ReadArguments, thread_count};
+use crate::read_options::{ONE, ReadArguments, thread_count};
 use crate::reader::Reader;
 use crate::remote::within;
 use crate::reopening::Reopening;
@@ -111,11 +111,7 @@ impl OpenArguments<'_> {
         let uuids = uuids(self.uuid_type)?;
         let threads = thread_count(self.threads);
         let keywords = self.keywords(py)?;
-        let within = within(
-            source,
-            self.filesystem.as_ref(),
-            self.storage_options.as_ref(),
-        )?;
+        let within = within(source, &self.filesystem, &self.storage_options)?;
         let arguments = ReadArguments {
             format: self.format,
             dialect: self.dialect,
@@ -128,15 +124,8 @@ impl OpenArguments<'_> {
             filesystem: within.as_ref(),
             views: !self.copy,
         };
-        let Opened {
-            source,
-            path,
-            format,
-            options,
-            origin,
-            limits,
-            ..
-        } = arguments.open(source)?;
+        let (given, format) = arguments.open(source)?;
+        let (source, options) = (given.source, given.options);
         let filter = Filters::filter(self.filters.as_ref(), py, format, options.dialect)?;
         let filter = options.filter.clone().both(&filter);
         let options = options.strict(strict).repair(repairs);
@@ -146,10 +135,10 @@ impl OpenArguments<'_> {
         if !self.copy {
             selection = viewed(selection, format, &source)?;
         }
-        let bounds = bounds(self.batch_rows, limits.batch_bytes);
+        let bounds = bounds(self.batch_rows, given.limits.batch_bytes);
         let reopening = Reopening {
-            path,
-            has_key: matches!(origin, Origin::Given),
+            path: given.path,
+            has_key: matches!(given.origin, Origin::Given),
             function: "open",
             keywords: keywords.unbind(),
         };

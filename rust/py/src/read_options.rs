@@ -37,25 +37,14 @@ pub(crate) struct ReadArguments<'a, 'py> {
     pub(crate) views: bool,
 }
 
-/// An open source of a known format.
-pub(crate) struct Opened {
+/// An open source.
+pub(crate) struct OpenSource {
     pub(crate) source: Arc<dyn Source>,
     /// The path to open it by again, if it has one.
     pub(crate) path: Option<PathBuf>,
     pub(crate) is_elsewhere: bool,
-    pub(crate) format: &'static Format,
-    /// Strict, and with the format set. Of a segment of a log the filter keeps what was not there when it was listed from being read.
-    pub(crate) options: Options,
-    pub(crate) origin: Origin,
-    pub(crate) limits: Limits,
-}
-
-/// A source whose format is not looked for yet.
-pub(crate) struct OpenSource {
-    pub(crate) source: Arc<dyn Source>,
-    pub(crate) path: Option<PathBuf>,
-    pub(crate) is_elsewhere: bool,
-    /// With the format as far as it is named or listed, and the filter of a segment that was listed.
+    /// With the format as far as it is named, listed or told. Of a segment of a log the filter keeps what was not there when it was
+    /// listed from being read.
     pub(crate) options: Options,
     pub(crate) origin: Origin,
     pub(crate) limits: Limits,
@@ -111,16 +100,17 @@ impl ReadArguments<'_, '_> {
         }
     }
 
-    /// The sidecar that the arguments name, or that is beside the source. It is opened before that.
-    fn sidecar(
-        &self,
-        object: &Bound<'_, PyAny>,
-    ) -> PyResult<Option<(&ParityArgument, Arc<dyn Source>)>> {
+    /// Opens a source, to be read by the sidecar that the arguments name or that is beside it. That is opened before it.
+    fn give_by_sidecar(&self, object: &Bound<'_, PyAny>) -> PyResult<OpenSource> {
         let Some(parity) = &self.parity else {
-            return Ok(None);
+            return self.give(object);
         };
         let sidecar = parity.open(object, self.filesystem)?;
-        Ok(sidecar.map(|sidecar| (parity, sidecar)))
+        let mut given = self.give(object)?;
+        if let Some(sidecar) = sidecar {
+            given.source = parity.apply(given.source, sidecar, self.views, object.py())?;
+        }
+        Ok(given)
     }
 
     /// Opens a source to read what it has since it was read: at most so many bytes.
@@ -129,37 +119,25 @@ impl ReadArguments<'_, '_> {
         object: &Bound<'_, PyAny>,
         size: Option<u64>,
     ) -> PyResult<OpenSource> {
-        let sidecar = self.sidecar(object)?;
-        let mut given = self.give(object)?;
-        if let Some((parity, sidecar)) = sidecar {
-            given.source = parity.apply(given.source, sidecar, false, object.py())?;
-        }
+        let mut given = self.give_by_sidecar(object)?;
         if let Some(size) = size {
             given.source = Arc::new(CappedSource::new(given.source, size));
         }
         Ok(given)
     }
 
-    /// Opens a source, and tells its format where it is not named.
-    pub(crate) fn open(&self, object: &Bound<'_, PyAny>) -> PyResult<Opened> {
+    /// Opens a source, and tells its format where it is not named. The options are strict, and have the format.
+    pub(crate) fn open(
+        &self,
+        object: &Bound<'_, PyAny>,
+    ) -> PyResult<(OpenSource, &'static Format)> {
         let py = object.py();
-        let sidecar = self.sidecar(object)?;
-        let mut given = self.give(object)?;
-        if let Some((parity, sidecar)) = sidecar {
-            given.source = parity.apply(given.source, sidecar, self.views, py)?;
-        }
+        let mut given = self.give_by_sidecar(object)?;
         let format = py
             .detach(|| resolve(&*given.source, &given.options))
             .map_err(|error| raise(py, error))?;
-        Ok(Opened {
-            source: given.source,
-            is_elsewhere: given.is_elsewhere,
-            path: given.path,
-            format,
-            options: given.options.format(format),
-            origin: given.origin,
-            limits: given.limits,
-        })
+        given.options = given.options.format(format);
+        Ok((given, format))
     }
 
     /// Opens a source.

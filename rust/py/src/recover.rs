@@ -17,7 +17,7 @@ use crate::key::KeyArgument;
 use crate::keywords::with_keywords;
 use crate::limits::Settings;
 use crate::passes::about;
-use crate::read_options::{Opened, ReadArguments};
+use crate::read_options::ReadArguments;
 use crate::remote::within;
 use crate::report::Report;
 use crate::source::given_in;
@@ -252,11 +252,7 @@ fn recover(source: &Bound<'_, PyAny>, path: Destination; RecoverArguments<'a> {
 impl RecoverArguments<'_> {
     fn recover(self, source: &Bound<'_, PyAny>, path: Destination) -> PyResult<Recovered> {
         let py = source.py();
-        let within = within(
-            source,
-            self.filesystem.as_ref(),
-            self.storage_options.as_ref(),
-        )?;
+        let within = within(source, &self.filesystem, &self.storage_options)?;
         let arguments = ReadArguments {
             format: self.format,
             dialect: self.dialect,
@@ -267,9 +263,8 @@ impl RecoverArguments<'_> {
             filesystem: within.as_ref(),
             ..ReadArguments::default()
         };
-        let Opened {
-            source, options, ..
-        } = arguments.open(source)?;
+        let (given, _) = arguments.open(source)?;
+        let (source, options) = (given.source, given.options);
         let recovery = Recovery::default()
             .quarantine(self.quarantine.map(|quarantine| quarantine.0))
             .overwrite(self.overwrite)
@@ -310,7 +305,7 @@ pub(crate) fn undo_recover(
     storage_options: Option<Py<PyAny>>,
 ) -> PyResult<u64> {
     let py = recovered.py();
-    let within = within(recovered, filesystem.as_ref(), storage_options.as_ref())?;
+    let within = within(recovered, &filesystem, &storage_options)?;
     let given = given_in(recovered, within.as_ref())?;
     if given.is_elsewhere() && quarantine.is_none() {
         return Err(PyValueError::new_err(

@@ -73,12 +73,12 @@ pub(crate) fn is_uri(text: &str) -> bool {
 /// What the file is within: the file system that is given, or the store of its URI with the settings that are given.
 pub(crate) fn within<'py>(
     source: &Bound<'py, PyAny>,
-    filesystem: Option<&Py<PyAny>>,
-    storage_options: Option<&Py<PyAny>>,
+    filesystem: &Option<Py<PyAny>>,
+    storage_options: &Option<Py<PyAny>>,
 ) -> PyResult<Option<Bound<'py, PyAny>>> {
     let py = source.py();
     let Some(options) = storage_options else {
-        return Ok(filesystem.map(|own| own.bind(py).clone()));
+        return Ok(filesystem.as_ref().map(|own| own.bind(py).clone()));
     };
     let found = py
         .import(REMOTE)?

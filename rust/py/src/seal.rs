@@ -42,11 +42,7 @@ impl SealArguments<'_> {
     fn seal(self, source: &Bound<'_, PyAny>, path: Destination) -> PyResult<Report> {
         let py = source.py();
         let strict = is_strict(self.on_damage)?;
-        let within = within(
-            source,
-            self.filesystem.as_ref(),
-            self.storage_options.as_ref(),
-        )?;
+        let within = within(source, &self.filesystem, &self.storage_options)?;
         let arguments = ReadArguments {
             key: self.key,
             filesystem: within.as_ref(),

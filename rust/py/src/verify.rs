@@ -13,7 +13,7 @@ use crate::keywords::with_keywords;
 use crate::limits::Settings;
 use crate::numbers;
 use crate::parity::{AUTO, ParityArgument};
-use crate::read_options::{ONE, Opened, ReadArguments, thread_count};
+use crate::read_options::{ONE, ReadArguments, thread_count};
 use crate::remote::within;
 use crate::report::Report;
 
@@ -61,11 +61,7 @@ impl VerifyArguments<'_> {
     fn verify(self, source: &Bound<'_, PyAny>) -> PyResult<Report> {
         let py = source.py();
         let threads = thread_count(self.threads);
-        let within = within(
-            source,
-            self.filesystem.as_ref(),
-            self.storage_options.as_ref(),
-        )?;
+        let within = within(source, &self.filesystem, &self.storage_options)?;
         let arguments = ReadArguments {
             format: self.format,
             dialect: self.dialect,
@@ -76,9 +72,8 @@ impl VerifyArguments<'_> {
             filesystem: within.as_ref(),
             ..ReadArguments::default()
         };
-        let Opened {
-            source, options, ..
-        } = arguments.open(source)?;
+        let (given, _) = arguments.open(source)?;
+        let (source, options) = (given.source, given.options);
         // Of a segment that was sealed since it was listed, all is verified: none of it can be taken back.
         let options = options.filter(Filter::default());
         let again = self
