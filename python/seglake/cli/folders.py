@@ -18,7 +18,6 @@ from seglake.stores.patterns import without_kept
 
 from .failure import Status, Trouble, describe, is_about_one_file, say, tell
 from .inputs import STANDARD_INPUT, Input, opened
-from .options import Command
 from .render import count, printable
 from .terminal import Advance, file_progress
 
@@ -64,15 +63,14 @@ class Named(NamedTuple):
         return Status.DAMAGED if any(log.unread is not None for log in self.logs) else Status.SOUND
 
 
-def glob(command: Command) -> Command:
-    """`--glob`: which files of folders."""
-    return click.option(
-        "--glob",
-        "globs",
-        metavar="PATTERN",
-        multiple=True,
-        help="Of folders, only files whose name matches, such as '*.active'; can be given again.",
-    )(command)
+glob = click.option(
+    "--glob",
+    "globs",
+    metavar="PATTERN",
+    multiple=True,
+    help="Of folders, only files whose name matches, such as '*.active'; can be given again.",
+)
+"""Which files of folders."""
 
 
 def files_named(names: Sequence[str], globs: Sequence[str], key: Sequence[str] | None) -> Named:

@@ -6,7 +6,7 @@ import os
 import re
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar, get_args
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypeVar, get_args
 
 import click
 
@@ -24,6 +24,26 @@ if TYPE_CHECKING:
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 """A function that click makes a command of."""
+
+
+class Option(Protocol):
+    """What adds an option to a command."""
+
+    def __call__(self, command: Command, /) -> Command:
+        """Add it."""
+        ...
+
+
+def together(*options: Option) -> Option:
+    """Several options as one, in their order."""
+
+    def add(command: Command) -> Command:
+        for option in reversed(options):
+            command = option(command)
+        return command
+
+    return add
+
 
 _KEY = re.compile(r"\s*[0-9a-fA-F]{64}\s*")
 
@@ -63,11 +83,12 @@ class _KeyFile(click.Path):
         return super().convert(value, param, ctx)
 
 
-def _given(_context: click.Context, _parameter: click.Parameter, given: Any) -> Any:
+def _or_none(_context: click.Context, _parameter: click.Parameter, given: Any) -> Any:
+    """All that an option was given with, None where it was not given."""
     return given or None
 
 
-def key_file(*, multiple: bool = False) -> Callable[[Command], Command]:
+def key_file(*, multiple: bool = False) -> Option:
     """`--key-file`: the only way to name a key on the command line, since arguments show in process lists.
 
     With `multiple` as often as there are keys to try.
@@ -79,7 +100,7 @@ def key_file(*, multiple: bool = False) -> Callable[[Command], Command]:
         metavar="FILE",
         type=_KeyFile(exists=True, dir_okay=False, allow_dash=False),
         multiple=multiple,
-        callback=_given,
+        callback=_or_none,
         help=f"The key: a file of 64 hex digits or 32 raw bytes. {several}Without it the environment variable "
         "SEGLAKE_KEY (64 hex digits) is used, and where that is not set the public default key.",
     )
@@ -97,58 +118,64 @@ def check_key(key: str | Sequence[str] | None) -> None:
     seglake.detect(b"", key=key)
 
 
-def segment_format(command: Command) -> Command:
-    """`--format`: names are the library's to judge."""
-    return click.option("--format", metavar="NAME", help="The segment's format. [default: detected from its bytes]")(
-        command
-    )
+segment_format = click.option(
+    "--format", metavar="NAME", help="The segment's format. [default: detected from its bytes]"
+)
+dialect = click.option(
+    "--dialect",
+    metavar="NAME",
+    help="How an oplog's messages are laid out, which its bytes do not tell: draft, draft-1.1 or autobase. "
+    "[default: draft]",
+)
+layout = together(segment_format, dialect, key_file(multiple=True))
+"""What it takes to make sense of a file's bytes."""
 
 
-def reading(command: Command) -> Command:
-    """What all that read a file take: its layout, `--limits`, `--spool-limit` and `--debug`."""
-    for option in (debug, spool_limit, limits, layout):
-        command = option(command)
-    return command
+def _limits(_context: click.Context, _parameter: click.Parameter, given: Sequence[str]) -> dict[str, int] | None:
+    limits = assigned("NAME=SIZE, such as record_bytes=64MiB")(_context, _parameter, given)
+    return {name: SIZE.convert(text, _parameter, _context) for name, text in limits.items()} or None
 
 
-def spool_limit(command: Command) -> Command:
-    """`--spool-limit`: how much of a pipe is copied to a temporary file."""
-    return click.option(
-        "--spool-limit",
-        metavar="SIZE",
-        type=SIZE,
-        default="4GiB",
-        show_default=True,
-        help="The most that is copied to a temporary file when reading a pipe.",
-    )(command)
+limits = click.option(
+    "--limits",
+    metavar="NAME=SIZE",
+    multiple=True,
+    callback=_limits,
+    help="A limit other than the default: record_bytes (2GiB); for chunked files chunk_bytes (256MiB); "
+    "can be given again.",
+)
+spool_limit = click.option(
+    "--spool-limit",
+    metavar="SIZE",
+    type=SIZE,
+    default="4GiB",
+    show_default=True,
+    help="The most that is copied to a temporary file when reading a pipe.",
+)
+overwrite = click.option(
+    "--overwrite", is_flag=True, help="Replace the file if it exists, once the new one is complete."
+)
 
 
-def overwrite(command: Command) -> Command:
-    """`--overwrite`."""
-    return click.option(
-        "--overwrite", is_flag=True, help="Replace the file if it exists, once the new one is complete."
-    )(command)
+def _show_tracebacks(_context: click.Context, _parameter: click.Parameter, value: bool) -> None:
+    if value:
+        failure.show_tracebacks()
 
 
-def debug(command: Command) -> Command:
-    """`--debug`: tracebacks for errors."""
-
-    def switch(_context: click.Context, _parameter: click.Parameter, value: bool) -> None:
-        if value:
-            failure.show_tracebacks()
-
-    return click.option(
-        "--debug",
-        is_flag=True,
-        envvar="SEGLAKE_DEBUG",
-        expose_value=False,
-        is_eager=True,
-        callback=switch,
-        help="Show where in the code an error came from. Also: SEGLAKE_DEBUG=1.",
-    )(command)
+debug = click.option(
+    "--debug",
+    is_flag=True,
+    envvar="SEGLAKE_DEBUG",
+    expose_value=False,
+    is_eager=True,
+    callback=_show_tracebacks,
+    help="Show where in the code an error came from. Also: SEGLAKE_DEBUG=1.",
+)
+reading = together(layout, limits, spool_limit, debug)
+"""What all that read a file take."""
 
 
-def as_json(text: str) -> Callable[[Command], Command]:
+def as_json(text: str) -> Option:
     """`--json`, with what one line of it holds."""
     return click.option("--json", "as_json", is_flag=True, help=text)
 
@@ -162,22 +189,16 @@ DEFAULT_PROFILE: ProfileName = "128+8"
 PROFILES: tuple[ProfileName, ...] = get_args(ProfileName)
 
 
-def protection(command: Command) -> Command:
-    """`--protect` and `--profile`: a parity sidecar beside each sealed segment that is written."""
-    for option in (
-        click.option(
-            "--profile",
-            type=click.Choice(PROFILES),
-            help="With --protect: data and parity blocks of a group. [default: 128+8]",
-        ),
-        click.option(
-            "--protect",
-            is_flag=True,
-            help="Write a parity sidecar beside each sealed segment, as `seglake protect` does.",
-        ),
-    ):
-        command = option(command)
-    return command
+protection = together(
+    click.option(
+        "--protect", is_flag=True, help="Write a parity sidecar beside each sealed segment, as `seglake protect` does."
+    ),
+    click.option(
+        "--profile",
+        type=click.Choice(PROFILES),
+        help="With --protect: data and parity blocks of a group. [default: 128+8]",
+    ),
+)
 
 
 def chosen_profile(*, protect: bool, profile: ProfileName | None) -> ProfileName | None:
@@ -201,43 +222,24 @@ def only(options: dict[str, Any], *names: str) -> dict[str, Any]:
     return {name: value for name, value in given(options).items() if name in names}
 
 
-def layout(command: Command) -> Command:
-    """`--format`, `--dialect` and `--key-file`: what it takes to make sense of a file's bytes."""
-    for option in (key_file(multiple=True), dialect, segment_format):
-        command = option(command)
-    return command
+def _index(_context: click.Context, _parameter: click.Parameter, text: str | None) -> str | bool | None:
+    return False if text == NO_INDEX else text
 
 
-def dialect(command: Command) -> Command:
-    """`--dialect`: names are the library's to judge."""
-    return click.option(
-        "--dialect",
-        metavar="NAME",
-        help="How an oplog's messages are laid out, which its bytes do not tell: draft, draft-1.1 or autobase. "
-        "[default: draft]",
-    )(command)
+index = click.option(
+    "--index",
+    metavar="PATH|none",
+    callback=_index,
+    help="The index of a chunked file. [default: the file beside it, if there is one]",
+)
+sidecar = click.option(
+    "--sidecar",
+    metavar="PATH|none",
+    help="The parity sidecar that the file is checked by. [default: FILE.par, if there is one]",
+)
 
 
-def index(command: Command) -> Command:
-    """`--index`: a path, or `none`."""
-    return click.option(
-        "--index",
-        metavar="PATH|none",
-        callback=_index,
-        help="The index of a chunked file. [default: the file beside it, if there is one]",
-    )(command)
-
-
-def sidecar(command: Command) -> Command:
-    """`--sidecar`: a path, or `none`."""
-    return click.option(
-        "--sidecar",
-        metavar="PATH|none",
-        help="The parity sidecar that the file is checked by. [default: FILE.par, if there is one]",
-    )(command)
-
-
-def needed_sidecar(text: str) -> Callable[[Command], Command]:
+def needed_sidecar(text: str) -> Option:
     """`--sidecar` of a command that cannot do without one: a path.
 
     Args:
@@ -288,97 +290,76 @@ def check_index(options: dict[str, Any], files: Sequence[str]) -> None:
         raise click.UsageError("--index is the index of one file: name one file, or use --index none")
 
 
-def limits(command: Command) -> Command:
-    """`--limits`: how much is read at once or at most."""
+def _on_damage(_context: click.Context, _parameter: click.Parameter, value: str) -> str:
+    """Return what the library calls it: a program raises where a command stops. Errors name the option from now on."""
+    failure.advise_on_damage("--on-damage skip goes on with what is sound")
+    return "raise" if value == "stop" else value
+
+
+def _damage_option(choices: Sequence[str], more: str) -> Option:
     return click.option(
-        "--limits",
-        metavar="NAME=SIZE",
+        "--on-damage",
+        type=click.Choice(choices),
+        default="stop",
+        callback=_on_damage,
+        show_default=True,
+        help=f"Stop at the first damage, or go on after it and list at the end what was skipped.{more}",
+    )
+
+
+on_damage = _damage_option(["stop", "skip"], "")
+on_damage_or_repair = _damage_option(
+    ["stop", "skip", "repair"],
+    " repair goes on, too, and reads what the parity sidecar restores; nothing is written.",
+)
+_OFFSET = Typed(values.whole_number, 0, MOST_OFFSET)
+wanted = together(
+    click.option(
+        "--since",
+        metavar="WHEN",
+        type=Typed(values.bound),
+        help="Only records from this time (ISO 8601, with zone) or UUID on.",
+    ),
+    click.option("--until", metavar="WHEN", type=Typed(values.bound), help="Only records before this time or UUID."),
+    click.option(
+        "--where",
+        metavar="'COLUMN OP VALUE'",
         multiple=True,
-        callback=_limits,
-        help="A limit other than the default: record_bytes (2GiB); for chunked files chunk_bytes (256MiB); "
-        "can be given again.",
-    )(command)
-
-
-def on_damage(command: Command) -> Command:
-    """`--on-damage`: stop or go on."""
-    return click.option(
-        "--on-damage",
-        type=click.Choice(["stop", "skip"]),
-        default="stop",
-        callback=_on_damage,
-        show_default=True,
-        help="Stop at the first damage, or go on after it and list at the end what was skipped.",
-    )(command)
-
-
-def on_damage_or_repair(command: Command) -> Command:
-    """`--on-damage`: stop, go on, or read what parity sidecars restore, too."""
-    return click.option(
-        "--on-damage",
-        type=click.Choice(["stop", "skip", "repair"]),
-        default="stop",
-        callback=_on_damage,
-        show_default=True,
-        help="Stop at the first damage, or go on after it and list at the end what was skipped. repair goes on, too, "
-        "and reads what the parity sidecar restores; nothing is written.",
-    )(command)
-
-
-def wanted(command: Command) -> Command:
-    """Which records: by time or UUID, by offset, by partition and tenant, by type."""
-    offset = Typed(values.whole_number, 0, MOST_OFFSET)
-    for option in (
-        click.option(
-            "--type",
-            "types",
-            metavar="TYPE",
-            multiple=True,
-            type=Typed(values.argument_text),
-            callback=_several,
-            help=r"Only records of this type, as cat shows it (\xNN is a byte); can be given again.",
-        ),
-        click.option(
-            "--tenant",
-            "tenants",
-            metavar="ID",
-            multiple=True,
-            type=Typed(values.argument_text),
-            callback=_several,
-            help=r"Only records of this tenant, as cat shows it (\xNN is a byte); can be given again.",
-        ),
-        click.option(
-            "--partition",
-            "partitions",
-            metavar="ID",
-            multiple=True,
-            type=Typed(values.whole_number, 0, MOST_PARTITION),
-            callback=_several,
-            help="Only records of this partition; can be given again.",
-        ),
-        click.option("--end-offset", metavar="N", type=offset, help="Only records before this message offset."),
-        click.option("--start-offset", metavar="N", type=offset, help="Only records from this message offset on."),
-        click.option(
-            "--where",
-            metavar="'COLUMN OP VALUE'",
-            multiple=True,
-            type=Typed(values.condition),
-            callback=_several,
-            help="Only records for which this is true, such as 'offset >= 500' (==, !=, <, <=, >, >=); "
-            "can be given again.",
-        ),
-        click.option(
-            "--until", metavar="WHEN", type=Typed(values.bound), help="Only records before this time or UUID."
-        ),
-        click.option(
-            "--since",
-            metavar="WHEN",
-            type=Typed(values.bound),
-            help="Only records from this time (ISO 8601, with zone) or UUID on.",
-        ),
-    ):
-        command = option(command)
-    return command
+        type=Typed(values.condition),
+        callback=_or_none,
+        help="Only records for which this is true, such as 'offset >= 500' (==, !=, <, <=, >, >=); can be given again.",
+    ),
+    click.option("--start-offset", metavar="N", type=_OFFSET, help="Only records from this message offset on."),
+    click.option("--end-offset", metavar="N", type=_OFFSET, help="Only records before this message offset."),
+    click.option(
+        "--partition",
+        "partitions",
+        metavar="ID",
+        multiple=True,
+        type=Typed(values.whole_number, 0, MOST_PARTITION),
+        callback=_or_none,
+        help="Only records of this partition; can be given again.",
+    ),
+    click.option(
+        "--tenant",
+        "tenants",
+        metavar="ID",
+        multiple=True,
+        type=Typed(values.argument_text),
+        callback=_or_none,
+        help=r"Only records of this tenant, as cat shows it (\xNN is a byte); can be given again.",
+    ),
+    click.option(
+        "--type",
+        "types",
+        metavar="TYPE",
+        multiple=True,
+        type=Typed(values.argument_text),
+        callback=_or_none,
+        help=r"Only records of this type, as cat shows it (\xNN is a byte); can be given again.",
+    ),
+)
+"""Which records: by time or UUID, by offset, by partition and tenant, by type."""
 
 
 def compared_as_written(given: Mapping[str, Any]) -> str | None:
@@ -409,26 +390,6 @@ def byte_range(context: click.Context, parameter: click.Parameter, text: str | N
     if end is not None and end < start:
         raise click.BadParameter(f"{text!r} ends before it starts")
     return start, end
-
-
-def _limits(_context: click.Context, _parameter: click.Parameter, given: Sequence[str]) -> dict[str, int] | None:
-    limits = assigned("NAME=SIZE, such as record_bytes=64MiB")(_context, _parameter, given)
-    return {name: SIZE.convert(text, _parameter, _context) for name, text in limits.items()} or None
-
-
-def _several(_context: click.Context, _parameter: click.Parameter, given: Sequence[Any]) -> list[Any] | None:
-    """All that an option was given with, None where it was not given."""
-    return list(given) or None
-
-
-def _on_damage(_context: click.Context, _parameter: click.Parameter, value: str) -> str:
-    """Return what the library calls it: a program raises where a command stops. Errors name the option from now on."""
-    failure.advise_on_damage("--on-damage skip goes on with what is sound")
-    return "raise" if value == "stop" else value
-
-
-def _index(_context: click.Context, _parameter: click.Parameter, text: str | None) -> str | bool | None:
-    return False if text == NO_INDEX else text
 
 
 _Assign: TypeAlias = Callable[[click.Context | None, click.Parameter | None, Sequence[str]], dict[str, str]]

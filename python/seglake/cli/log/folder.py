@@ -40,9 +40,8 @@ DURATION = options.Typed(_seconds)
 """A time such as `90s`, in seconds."""
 
 
-def folder(command: options.Command) -> options.Command:
-    """`DIR`: the folder of a log that is there."""
-    return click.argument("path", metavar="DIR", type=click.Path(exists=True, file_okay=False))(command)
+folder = click.argument("path", metavar="DIR", type=click.Path(exists=True, file_okay=False))
+"""`DIR`: the folder of a log that is there."""
 
 
 def opened(path: str, key: str | None, **how: Any) -> SegmentLog:

@@ -26,35 +26,6 @@ _MOST_TYPE_BYTES = 255
 _ESCAPE = re.compile(rb"\\x[0-9a-fA-F]{2}")
 
 
-def _segment_options(command: options.Command) -> options.Command:
-    for option in (
-        click.option(
-            "--segment-bytes",
-            metavar="SIZE",
-            type=options.SIZE,
-            default="64MiB",
-            show_default=True,
-            help="A segment ends before it is larger.",
-        ),
-        click.option(
-            "--segment-age",
-            metavar="TIME",
-            type=DURATION,
-            help="A segment ends before a record so much later than its first: 15m, 12h. [default: no limit]",
-        ),
-        click.option(
-            "--max-clock-ahead",
-            metavar="TIME",
-            type=DURATION,
-            default="1d",
-            show_default=True,
-            help="Refuse a record whose time is further ahead of the clock: all later ones would get its time.",
-        ),
-    ):
-        command = option(command)
-    return command
-
-
 _EXAMPLES = """
 \b
 Examples:
@@ -83,7 +54,28 @@ Examples:
     show_default=True,
     help="What is waited for before more lines are read: the disk, the operating system, or nothing.",
 )
-@_segment_options
+@click.option(
+    "--max-clock-ahead",
+    metavar="TIME",
+    type=DURATION,
+    default="1d",
+    show_default=True,
+    help="Refuse a record whose time is further ahead of the clock: all later ones would get its time.",
+)
+@click.option(
+    "--segment-age",
+    metavar="TIME",
+    type=DURATION,
+    help="A segment ends before a record so much later than its first: 15m, 12h. [default: no limit]",
+)
+@click.option(
+    "--segment-bytes",
+    metavar="SIZE",
+    type=options.SIZE,
+    default="64MiB",
+    show_default=True,
+    help="A segment ends before it is larger.",
+)
 @options.protection
 @click.option(
     "--line-bytes",
