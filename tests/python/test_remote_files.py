@@ -21,7 +21,7 @@ from object_store import ObjectStore as S3
 from pyarrow import fs
 
 import seglake
-from seglake.stores import Entry, RemoteFile, Stores, has_password, object_store, open_remote, scheme_of, stream
+from seglake.stores import Entry, RemoteFile, Stores, has_password, object_store, open_remote, scheme_of
 from seglake.stores.arrow_store import ArrowStore
 from seglake.stores.fsspec_store import FsspecStore, is_fsspec
 from seglake.stores.object_store import ObjectStore
@@ -184,24 +184,6 @@ def test_exactly_what_is_asked_for_is_read() -> None:
     memory.cat_file = lambda *_, **__: bytes(6)
     with pytest.raises(OSError, match="6 bytes came instead of 5"):
         file.read_at(0, 5)
-
-
-def test_a_stream_reads_to_the_end_and_no_further() -> None:
-    with stream(opened(Memory())) as content:
-        assert content.read() == bytes(range(100))
-        assert content.read() == b""
-        assert content.seek(-3, os.SEEK_END) == 97
-        assert content.read(10) == bytes(range(97, 100))
-        content.seek(10)
-        assert content.seek(5, os.SEEK_CUR) == 15
-        assert content.read(1) == b"\x0f"
-        assert content.tell() == 16
-        assert content.seek(200) == 200
-        assert content.read() == b""
-        assert content.seek(0) == 0
-        with pytest.raises(ValueError, match="negative position -1"):
-            content.seek(-1)
-        assert (content.readable(), content.seekable()) == (True, True)
 
 
 @pytest.mark.parametrize(

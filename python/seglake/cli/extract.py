@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import click
@@ -78,36 +78,19 @@ def _within(file: Input, wanted: tuple[int, int | None]) -> tuple[int, int]:
 
 
 def _copy(file: Input, start: int, end: int, write: Callable[[bytes], Any], *, as_hex: bool) -> None:
-    offset = start
-    for block in _blocks(file, start, end):
-        write(hexdump(block, offset).encode("ascii") if as_hex else block)
-        offset += len(block)
-
-
-def _blocks(file: Input, start: int, end: int) -> Iterator[bytes]:
-    """The bytes of a range, in blocks of which all but the last have the same size.
+    """Write the bytes of a range.
 
     Raises:
         Trouble: the file has become shorter.
     """
-    with file.bytes() as content:
-        content.seek(start)
-        left = end - start
-        while left:
-            block = _exactly(content.read, min(left, _BLOCK_BYTES))
+    offset = start
+    with file.bytes() as read_at:
+        while offset < end:
+            block = read_at(offset, min(end - offset, _BLOCK_BYTES))
             if not block:
-                raise Trouble(f"{printable(file.label)}: has become shorter: it ended at offset {end - left:,}")
-            left -= len(block)
-            yield block
-
-
-def _exactly(read: Callable[[int], bytes], size: int) -> bytes:
-    """So many bytes, of as many reads as it takes; fewer at the end of the file."""
-    parts: list[bytes] = []
-    while size and (part := read(size)):
-        parts.append(part)
-        size -= len(part)
-    return b"".join(parts)
+                raise Trouble(f"{printable(file.label)}: has become shorter: it ended at offset {offset:,}")
+            write(hexdump(block, offset).encode("ascii") if as_hex else block)
+            offset += len(block)
 
 
 _ROW_BYTES = 16

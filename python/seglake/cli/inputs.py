@@ -8,10 +8,10 @@ import stat
 import sys
 import tempfile
 from collections.abc import Callable, Generator, Iterable, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path, PurePath
-from typing import TYPE_CHECKING, Any, BinaryIO, Protocol
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 import click
 
@@ -31,18 +31,6 @@ STANDARD_INPUT = "-"
 _COPY_BYTES = 1 << 20
 # How long a signal may go unseen while a pipe is silent.
 _SIGNAL_MS = 250
-
-
-class Readable(Protocol):
-    """As much of a binary file as it takes to read bytes of it."""
-
-    def seek(self, position: int, whence: int = 0, /) -> int:
-        """Move to a position in bytes."""
-        ...
-
-    def read(self, size: int, /) -> bytes:
-        """Read up to so many bytes."""
-        ...
 
 
 def log_facts(segment: ListedSegment | None) -> dict[str, Any] | None:
@@ -76,10 +64,11 @@ class Input:
         """The file's size in bytes now, or how many bytes of a segment of a log are to be read."""
         if self.segment is not None:
             return self.segment.nbytes
-        if isinstance(self.source, str) and not is_uri(self.source):
-            return os.stat(self.source).st_size  # noqa: PTH116 - no path is made for each of many
-        with self.bytes() as content:
-            return content.seek(0, os.SEEK_END)
+        if not isinstance(self.source, str):
+            return self.source.seek(0, os.SEEK_END)
+        if is_uri(self.source):
+            return _open_uri(self.source).size
+        return os.stat(self.source).st_size  # noqa: PTH116 - no path is made for each of many
 
     @property
     def log(self) -> dict[str, Any] | None:
@@ -95,18 +84,18 @@ class Input:
         return self.source
 
     @contextmanager
-    def bytes(self) -> Generator[Readable]:
-        """The file's bytes, for what looks at no format."""
-        if not isinstance(self.source, str):
-            yield self.source
-        elif is_uri(self.source):
-            from seglake.stores import stream
+    def bytes(self) -> Generator[Callable[[int, int], bytes]]:
+        """What reads the file's bytes by offset and number, for what looks at no format; fewer at the end of a file."""
+        if isinstance(self.source, str) and is_uri(self.source):
+            yield _open_uri(self.source).read_at
+            return
+        with Path(self.source).open("rb") if isinstance(self.source, str) else nullcontext(self.source) as content:
 
-            with stream(_open_uri(self.source)) as content:
-                yield content
-        else:
-            with Path(self.source).open("rb") as content:
-                yield content
+            def read_at(offset: int, size: int) -> bytes:
+                content.seek(offset)
+                return content.read(size)
+
+            yield read_at
 
     def is_same_file(self, path: str) -> bool:
         """Whether a path on this machine leads to this very file."""

@@ -5,7 +5,6 @@ from .listing import FileFilter, FileListing, FoundLog, SegmentFile
 from .local import log_names
 from .opening import Stores, check_writable, has_password, open_remote, scheme_of, within
 from .store import Entry, RemoteFile, Store
-from .stream import stream
 
 __all__ = [
     "Entry",
@@ -22,6 +21,5 @@ __all__ = [
     "log_names",
     "open_remote",
     "scheme_of",
-    "stream",
     "within",
 ]
