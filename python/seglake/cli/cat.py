@@ -20,18 +20,8 @@ from . import folders, options
 from .failure import Status, Trouble, report_status, say
 from .inputs import Input, each
 from .options import given_for
-from .render import (
-    Fields,
-    JsonLines,
-    Lines,
-    PlainLines,
-    ValueForm,
-    column_kinds,
-    columns_for_people,
-    number_columns,
-    printable,
-)
-from .report import refused_in_words, skipped
+from .render import JsonLines, PlainLines, ValueForm, column_kinds, columns_for_people, printable
+from .report import PARITY_REFUSED, skipped
 
 if TYPE_CHECKING:
     from seglake import Format, Reader, Record
@@ -147,13 +137,20 @@ def command(
             # What was skipped is said once, at the end, from the report.
             warnings.simplefilter("ignore", seglake.DamageWarning)
             format = formats[reader.format]
-            lines = _lines(reader, format, file, _checked(columns, reader), as_json=as_json, form=form)
+            _check_columns(columns or (), reader)
+            if as_json:
+                line = JsonLines(columns or ["position", *reader.schema.names], form or "base64", file.path).line
+            else:
+                shown, nbytes = columns or ["position", *columns_for_people(format)], reader.nbytes
+                line = PlainLines(
+                    shown, form or "text", file.path, format=format, stream=sys.stdout, file_bytes=nbytes
+                ).line
             try:
                 if ids:
                     records: Iterable[Record] = wanted.found_in(reader, [identifier(format, text) for text in ids])
                 else:
                     records = iter(reader) if at is None else reader.records_from(at)
-                printed = _print(records, lines, left)
+                printed = _print(records, line, left)
             except seglake.DamageError as error:
                 if error.byte_offset == at:
                     error.add_note("no record begins at --at, or the one there is damaged")
@@ -166,7 +163,7 @@ def command(
             say(skipped(report, file.label))
         if refused is None:
             return report_status(report)
-        say(refused_in_words(printable(sidecar or f"the sidecar of {file.label}"), refused))
+        say(f"{printable(sidecar or f'the sidecar of {file.label}')}: refused: {PARITY_REFUSED[refused]}.")
         return Status.DAMAGED
 
     status = max(named.status, each(named.files, spool_limit=spool_limit, action=show, segments=named.segments))
@@ -178,40 +175,21 @@ def command(
     return max(status, Status.DAMAGED)
 
 
-def _checked(chosen: Sequence[str] | None, reader: Reader) -> Sequence[str] | None:
-    """The columns that were asked for, if a file has them."""
+def _check_columns(chosen: Sequence[str], reader: Reader) -> None:
+    """Refuse columns that a file does not have."""
     names = reader.schema.names
-    for name in chosen or ():
+    for name in chosen:
         if name not in names and name not in _EVERYWHERE:
             known = ", ".join([*names, *_EVERYWHERE])
             raise click.UsageError(f"{reader.format} records have no column {name!r}: there are {known}")
-    return chosen
 
 
-def _lines(
-    reader: Reader, format: Format, file: Input, chosen: Sequence[str] | None, *, as_json: bool, form: ValueForm | None
-) -> Lines:
-    fields = Fields(file.path)
-    if as_json:
-        return JsonLines(chosen or ["position", *reader.schema.names], form or "base64", fields)
-    if chosen is None:
-        chosen = ["position", *columns_for_people(format)]
-    return PlainLines(
-        chosen,
-        form or "text",
-        fields,
-        numbers=number_columns(format),
-        stream=sys.stdout,
-        file_bytes=reader.nbytes,
-    )
-
-
-def _print(records: Iterable[Record], lines: Lines, limit: int | None) -> int:
+def _print(records: Iterable[Record], line: Callable[[Record], str], limit: int | None) -> int:
     """Print up to `limit` records and return how many."""
     write = sys.stdout.write
     printed = 0
     for record in islice(records, limit):
-        write(lines.line(record) + "\n")
+        write(line(record) + "\n")
         printed += 1
     return printed
 

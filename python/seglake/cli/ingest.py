@@ -18,7 +18,7 @@ from .failure import describe, say
 from .following import LONGEST_PAUSE_S, followed
 from .option_names import with_options
 from .render import count, json_text, printable, table
-from .report import meaning, refusal
+from .report import PARITY_REFUSED, meaning
 from .terminal import console, is_terminal
 
 if TYPE_CHECKING:
@@ -291,7 +291,7 @@ def show(result: IngestResult, stream: TextIO) -> None:
         for path, status, reason in result.errors
     ]
     _paths(out, "not ingested", refused)
-    _paths(out, "sidecars ignored", [(path, refusal(refused)) for path, refused in result.refused_sidecars])
+    _paths(out, "sidecars ignored", [(path, PARITY_REFUSED[why]) for path, why in result.refused_sidecars])
     _paths(out, "skipped", result.skipped)
     _paths(out, "not read", [(unread.path, unread.reason) for unread in result.unread])
     out.print()

@@ -10,9 +10,9 @@ from __future__ import annotations
 import re
 import shutil
 import uuid
-from collections.abc import Callable, Container, Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, Protocol, TextIO, cast
+from typing import TYPE_CHECKING, Any, TextIO, cast
 
 import click
 
@@ -95,24 +95,6 @@ def plain(value: Any, of_bytes: Callable[[bytes], str] = base64_text) -> Any:
     return value
 
 
-class Fields:
-    """The fields of a file's records by column name, among them the `path` that every file has."""
-
-    def __init__(self, path: str | None) -> None:
-        """Name the file."""
-        self._path = path
-
-    def of(self, record: Record, name: str) -> Any:
-        """The field of a record."""
-        return self._path if name == "path" else getattr(record, name)
-
-
-def instant_shown(record: Record) -> str:
-    """A record's time for people."""
-    moment = record.timestamp
-    return instant(moment) if moment is not None else instant_us(record.timestamp_us)
-
-
 def shown(value: Any, form: ValueForm) -> str:
     """A field other than the value as printable text on one line: structures as JSON, bytes as hex or base64."""
     if value is None:
@@ -155,19 +137,6 @@ def columns_for_people(format: Format) -> list[str]:
     return [name for name, kind in column_kinds(format).items() if is_shown(name, kind)]
 
 
-def number_columns(format: Format) -> frozenset[str]:
-    """The columns that hold one number each, which stand flush right."""
-    return frozenset(name for name, kind in column_kinds(format).items() if kind in _NUMBERS)
-
-
-class Lines(Protocol):
-    """Makes a line of a record."""
-
-    def line(self, record: Record) -> str:
-        """The record as one line, without the line break."""
-        ...
-
-
 class JsonLines:
     """One JSON object of each record; its keys are the column names.
 
@@ -175,19 +144,19 @@ class JsonLines:
     `value_base64` for a value that is not UTF-8 or not JSON, `timestamp_us` for an instant outside the years 1 to 9999.
     """
 
-    def __init__(self, columns: Sequence[str], form: ValueForm, fields: Fields) -> None:
+    def __init__(self, columns: Sequence[str], form: ValueForm, path: str | None) -> None:
         self._columns = tuple((name, json_text(name)) for name in columns)
         self._form: ValueForm = form
-        self._fields = fields
+        self._path = path
 
     def line(self, record: Record) -> str:
         """The record as one line of plain ASCII, without the line break."""
         return "{" + ", ".join([self._field(record, name, key) for name, key in self._columns]) + "}"
 
     def _field(self, record: Record, name: str, key: str) -> str:
-        value = self._fields.of(record, name)
         if name == "value":
-            return json_value(value, self._form)
+            return json_value(record.value, self._form)
+        value = self._path if name == "path" else getattr(record, name)
         if name == "timestamp" and value is None:
             return f'"timestamp_us": {record.timestamp_us}'
         return f"{key}: {json_text(plain(value))}"
@@ -200,21 +169,21 @@ class PlainLines:
         self,
         columns: Sequence[str],
         form: ValueForm,
-        fields: Fields,
+        path: str | None,
         *,
-        numbers: Container[str],
+        format: Format,
         stream: TextIO,
         file_bytes: int,
     ) -> None:
         self._columns = tuple(columns)
         self._form: ValueForm = form
-        self._fields = fields
+        self._path = path
         self._columns_wide = shutil.get_terminal_size().columns if is_terminal(stream) else None
         self._coloured = is_coloured(stream)
         self._ellipsis = "…" if is_unicode(stream) else "..."
         # Columns line up as far as the widest field so far; positions from the start.
-        self._numbers = numbers
-        self._widths = {name: _FEWEST_DIGITS if name in numbers else _FEWEST_CELLS for name in columns}
+        self._numbers = {name for name, kind in column_kinds(format).items() if kind in _NUMBERS}
+        self._widths = {name: _FEWEST_DIGITS if name in self._numbers else _FEWEST_CELLS for name in columns}
         self._position_digits = len(str(file_bytes))
 
     def line(self, record: Record) -> str:
@@ -234,8 +203,11 @@ class PlainLines:
     def _field(self, record: Record, name: str) -> str:
         if name == "position":
             return str(record.position).rjust(self._position_digits)
-        field = self._fields.of(record, name)
-        text = instant_shown(record) if name == "timestamp" else shown(field, self._form)
+        if name == "timestamp":
+            moment = record.timestamp
+            text = instant(moment) if moment is not None else instant_us(record.timestamp_us)
+        else:
+            text = shown(self._path if name == "path" else getattr(record, name), self._form)
         if self._columns_wide is not None and _cells(text) > _FIELD_CELLS:
             text = self._cut(text, _FIELD_CELLS, "")
         width = self._widths[name] = max(self._widths[name], min(_cells(text), _PADDED_CELLS))

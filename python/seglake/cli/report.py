@@ -5,10 +5,10 @@ from __future__ import annotations
 import shlex
 import textwrap
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import cache
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from seglake._values import instant_us, is_uri
 
@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from rich.text import Text
 
     from seglake import Diagnosis, Index, Neighbour, ParityReport, Reader, Repair, Repaired, Report, Span
+
+_Item = TypeVar("_Item")
 
 KEY_NEXT = "give the key that it was written with: --key-file FILE, or SEGLAKE_KEY"
 
@@ -76,13 +78,6 @@ _TORN_OTHERWISE = (
 _COPY_REASONS = {"interrupted_write", "truncated", "consequence", "unknown"}
 
 
-def _grows(report: Report) -> bool:
-    """Whether files of its format grow by appending."""
-    from seglake import formats
-
-    return "append" in formats()[report.format].create_options["if_exists"].choices
-
-
 def advice(report: Report) -> list[str]:
     """What to do about the damage in a report, a sentence or two for each sort of it; nothing for a sound file.
 
@@ -94,12 +89,14 @@ def advice(report: Report) -> list[str]:
             "No checksum matches, but the structure is sound. The file is probably "
             f"intact and the key is not its own: {KEY_NEXT}. Change nothing in the file."
         ]
+    from seglake import formats
+
     kinds = {span.kind for span in report.totals if span.cause is not None}
     causes = {span.cause for span in report.totals}
     found: list[str] = []
-    torn = {own.reason for own in report.diagnoses if own.kind == "torn_tail"}
     if "torn_tail" in kinds:
-        if _grows(report):
+        torn = {own.reason for own in report.diagnoses if own.kind == "torn_tail"}
+        if "append" in formats()[report.format].create_options["if_exists"].choices:
             found.append(_TORN_LOG if torn == {"interrupted_write"} else _TORN_OTHERWISE)
         else:
             found.append(_TORN_OTHERWISE if torn - _COPY_REASONS else _TORN_COPY)
@@ -193,30 +190,29 @@ def explained(report: Report, width: int) -> Iterator[Text]:
 
 def joined(spans: Sequence[Span]) -> list[list[Span]]:
     """Damaged ranges as people are shown them: a burst is one, though some bytes in it are right by chance."""
-    groups: list[list[Span]] = []
-    for span in spans:
-        last = groups[-1][-1] if groups else None
-        if last is not None and (last.kind, last.cause) == (span.kind, span.cause) and _is_one_burst(last, span):
-            groups[-1].append(span)
+    return _grouped(spans, lambda last, next: last.cause == next.cause and _is_one_burst(last, next))
+
+
+def _blocks(diagnoses: Sequence[Diagnosis]) -> list[list[Diagnosis]]:
+    def is_one(last: Diagnosis, next: Diagnosis) -> bool:
+        return last.reason == next.reason and (last.evidence == next.evidence or _is_one_burst(last, next))
+
+    return _grouped(diagnoses, is_one)
+
+
+def _grouped(items: Sequence[_Item], is_one: Callable[[_Item, _Item], bool]) -> list[list[_Item]]:
+    """The items in their order, each with the one before it where they are one."""
+    groups: list[list[_Item]] = []
+    for item in items:
+        if groups and is_one(groups[-1][-1], item):
+            groups[-1].append(item)
         else:
-            groups.append([span])
+            groups.append([item])
     return groups
 
 
 def _is_one_burst(last: Span | Diagnosis, next: Span | Diagnosis) -> bool:
     return last.kind == next.kind == "repaired" and next.start - last.end <= _BURST_GAP_BYTES
-
-
-def _blocks(diagnoses: list[Diagnosis]) -> list[list[Diagnosis]]:
-    blocks: list[list[Diagnosis]] = []
-    for own in diagnoses:
-        last = blocks[-1][-1] if blocks else None
-        is_same = last is not None and last.reason == own.reason
-        if last is not None and is_same and (last.evidence == own.evidence or _is_one_burst(last, own)):
-            blocks[-1].append(own)
-        else:
-            blocks.append([own])
-    return blocks
 
 
 def _others(diagnoses: list[Diagnosis]) -> Text:
@@ -321,23 +317,14 @@ _MOST_PARITY_RANGES = 40
 # The same in a sentence.
 _MOST_LOST_RANGES = 3
 
-_PARITY_REFUSED = {
+PARITY_REFUSED = {
     "no_frame": "it is not one, or nothing of it is left: `seglake protect --as-it-is` begins a new one",
     "another_file": "no block of the file is as it was covered: it is probably that of another file. If the file "
     "is small or mostly gone, `seglake repair --force --to COPY FILE` restores what it can; verify COPY then",
     "earlier_state": "it has other bytes for records that their own checksums prove: it is probably of an earlier "
     "state of the file, or of another one. If the file is right, `seglake protect --as-it-is` begins a new one",
 }
-
-
-def refused_in_words(sidecar: str, refused: str) -> str:
-    """Why a parity sidecar counts for nothing."""
-    return f"{sidecar}: refused: {refusal(refused)}."
-
-
-def refusal(refused: str) -> str:
-    """What `ParityReport.refused` means."""
-    return _PARITY_REFUSED[refused]
+"""What `ParityReport.refused` means."""
 
 
 def parity_in_words(parity: ParityReport | None, label: str) -> str:
@@ -346,7 +333,7 @@ def parity_in_words(parity: ParityReport | None, label: str) -> str:
         return ""
     where = printable(parity.sidecar or f"the sidecar of {label}")
     if parity.outcome == "refused":
-        return refused_in_words(where, parity.refused or "no_frame")
+        return f"{where}: refused: {PARITY_REFUSED[parity.refused or 'no_frame']}."
     said = {
         "sound": "sound",
         "repaired": "`seglake repair` can restore all damage of the file and of the sidecar",

@@ -15,16 +15,7 @@ import click
 from .. import options
 from ..failure import OutputClosedError, Status, Trouble, describe, say
 from ..folders import tell_unread
-from ..render import (
-    Fields,
-    JsonLines,
-    Lines,
-    PlainLines,
-    ValueForm,
-    columns_for_people,
-    number_columns,
-    printable,
-)
+from ..render import JsonLines, PlainLines, ValueForm, columns_for_people, printable
 from .folder import reading
 
 if TYPE_CHECKING:
@@ -112,11 +103,17 @@ def command(
             raise
         except ValueError as error:
             raise click.UsageError(f"--from is now, start or a UUID: {printable(str(error))}") from error
-        lines = _lines(path, as_json=as_json, form=form)
+        format = seglake.formats()["active"]
+        if as_json:
+            # What `log write --json` takes.
+            line = JsonLines([column.name for column in format.columns], form or "text", path).line
+        else:
+            shown = columns_for_people(format)
+            line = PlainLines(shown, form or "text", path, format=format, stream=sys.stdout, file_bytes=0).line
         try:
             # With a limit of 0 nothing is waited for.
             for number, record in enumerate(_followed(follower, waits=not no_follow) if limit != 0 else (), start=1):
-                sys.stdout.write(lines.line(record) + "\n")
+                sys.stdout.write(line(record) + "\n")
                 if number == limit:
                     break
         except KeyboardInterrupt:
@@ -166,16 +163,3 @@ def _is_output_closed() -> bool:
     poll = select.poll()
     poll.register(output, 0)
     return any(event & select.POLLERR for _, event in poll.poll(0))
-
-
-def _lines(path: str, *, as_json: bool, form: ValueForm | None) -> Lines:
-    import seglake
-
-    format = seglake.formats()["active"]
-    names = [column.name for column in format.columns]
-    fields = Fields(path)
-    if as_json:
-        # What `log write --json` takes.
-        return JsonLines(names, form or "text", fields)
-    shown = columns_for_people(format)
-    return PlainLines(shown, form or "text", fields, numbers=number_columns(format), stream=sys.stdout, file_bytes=0)
