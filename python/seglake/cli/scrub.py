@@ -165,7 +165,7 @@ def _tell(found: Scrubbed, *, as_json: bool) -> None:
     if (found.ok and not covers_nothing) or (found.report is None and found.parity is None):
         return
     if found.report is not None:
-        line = one_line(found.report, None, found.path)
+        line = one_line(found.report, found.path, None, None)
     else:
         assert found.parity is not None
         line = other_line(found.parity, found.path)

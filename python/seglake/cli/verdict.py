@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import textwrap
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, TextIO
+from typing import TYPE_CHECKING, Any, TextIO
 
 from seglake import ParityReport
 from seglake._values import instant_us
@@ -12,7 +12,7 @@ from seglake._values import instant_us
 from .failure import Status, report_status
 from .picture import bar, cells, legend
 from .render import count, exact_size, printable, size, table
-from .report import advice, bytes_of, explained, joined, meaning, parity_in_words
+from .report import advice, bytes_of, explained, index_in_words, joined, meaning, parity_in_words
 from .terminal import console, is_unicode
 
 if TYPE_CHECKING:
@@ -21,23 +21,12 @@ if TYPE_CHECKING:
 
     from seglake import Report
 
-__all__ = ["IndexVerdict", "Tally", "one_line", "show_in_full"]
+__all__ = ["Tally", "one_line", "show_in_full"]
 
 # What a person can take in; --json lists them all.
 _MOST_RANGES = 40
 _BAR_CELLS = 72
 _TEXT_CELLS = 88
-
-
-@dataclass(frozen=True)
-class IndexVerdict:
-    """What was found of a log's index."""
-
-    ok: bool
-    text: str
-    """The same in words."""
-    rebuilding: str | None
-    """The command that builds it anew, if it is to be."""
 
 
 @dataclass
@@ -87,8 +76,8 @@ class Tally:
         return f"{count(sum(sorts.values()), 'file')}: {found}; {count(self.records, 'record')}, {size(self.bytes)}"
 
 
-def one_line(report: Report, index: IndexVerdict | None, label: str) -> str:
-    """A file in one line, in two more what is wrong with its index."""
+def one_line(report: Report, label: str, index: dict[str, Any] | None, rebuilding: str | None) -> str:
+    """A file in one line, in two more what is wrong with its index, and the command that builds it anew."""
     structure = {"checksum": "", "parity": ", checked by parity"}.get(report.checked, ", structure only")
     unproven = bytes_of(report, "unproven")
     structure += f", {size(unproven)} that no reader was promised" if unproven else ""
@@ -104,10 +93,10 @@ def one_line(report: Report, index: IndexVerdict | None, label: str) -> str:
     sidecar = parity_in_words(report.parity, label)
     if report.parity is not None and (report.parity.outcome != "sound" or report.parity.covers_nothing):
         line = f"{line}\n    {sidecar}"
-    if index is None or index.ok:
+    if index is None or index["ok"]:
         return line
-    line = f"{line}\n    index {index.text}"
-    return line if index.rebuilding is None else f"{line}; to rebuild it:\n    {index.rebuilding}"
+    line = f"{line}\n    index {index_in_words(index)}"
+    return line if rebuilding is None else f"{line}; to rebuild it:\n    {rebuilding}"
 
 
 def _damage_in_short(report: Report) -> str:
@@ -116,7 +105,9 @@ def _damage_in_short(report: Report) -> str:
     return ", ".join(f"{total.kind} ({total.cause}): {size(total.nbytes)}" for total in damaged)
 
 
-def show_in_full(report: Report, index: IndexVerdict | None, label: str, stream: TextIO) -> None:
+def show_in_full(
+    report: Report, label: str, index: dict[str, Any] | None, rebuilding: str | None, stream: TextIO
+) -> None:
     """Totals, a picture of the file, its damaged ranges and what to do about them, and the state of its index."""
     out = console(stream)
     out.print(_headline(report, label), soft_wrap=True)
@@ -139,10 +130,10 @@ def show_in_full(report: Report, index: IndexVerdict | None, label: str, stream:
             _print_text(out, sentence)
     if index is not None:
         out.print()
-        _print_text(out, f"Index {index.text}" + ("." if index.rebuilding is None else ". To rebuild it:"))
-        if index.rebuilding is not None:
+        _print_text(out, f"Index {index_in_words(index)}" + ("." if rebuilding is None else ". To rebuild it:"))
+        if rebuilding is not None:
             # On a line of its own: to be copied.
-            out.print(f"  {index.rebuilding}", soft_wrap=True)
+            out.print(f"  {rebuilding}", soft_wrap=True)
 
 
 def _print_text(out: Console, text: str) -> None:

@@ -8,7 +8,7 @@ from collections.abc import Collection, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import PurePath
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
@@ -21,9 +21,9 @@ from .failure import Status, describe, report_status, tell
 from .inputs import Input, each, log_facts
 from .other import Other, tell_other
 from .render import json_text
-from .report import index_facts, index_in_words, index_of, index_rebuilding
+from .report import index_facts, index_of, index_rebuilding
 from .terminal import Advance, byte_progress
-from .verdict import IndexVerdict, Tally, one_line, show_in_full
+from .verdict import Tally, one_line, show_in_full
 
 if TYPE_CHECKING:
     from seglake import Report
@@ -123,10 +123,6 @@ def command(
     return worst
 
 
-Log: TypeAlias = "dict[str, Any] | None"
-"""The segment of a log that a file is."""
-
-
 class Checked(NamedTuple):
     """What was found in a file, and of its index."""
 
@@ -137,10 +133,6 @@ class Checked(NamedTuple):
     def is_ok(self) -> bool:
         """Whether the file is sound."""
         return self.report.ok
-
-
-def _of_index(index: dict[str, Any], log: str | None, named: str | None) -> IndexVerdict:
-    return IndexVerdict(index["ok"], index_in_words(index), index_rebuilding(index, log, named))
 
 
 @dataclass
@@ -166,8 +158,7 @@ class _Verifying:
         def check(file: Input) -> int:
             with byte_progress(PurePath(file.label).name) as advance:
                 found = self._checked(file, self.cores, self.explain, advance)
-            in_one_line = len(files) > 1 and found.is_ok
-            return self._tell_of(found, file.label, file.path, file.log, in_one_line=in_one_line)
+            return self._tell_of(found, file.label, file.path, in_one_line=len(files) > 1 and found.is_ok)
 
         spool_limit, segments = self.spool_limit, self.named.segments
         return each(files, spool_limit=spool_limit, action=check, failed=self._failed, segments=segments)
@@ -185,9 +176,8 @@ class _Verifying:
                     self._failed(name, found)
                     worst = max(worst, tell(found, label=name))
                 else:
-                    log = log_facts(self.named.segments.get(name))
-                    is_short = log is None or found.is_ok
-                    worst = max(worst, self._tell_of(found, name, name, log, in_one_line=is_short))
+                    is_short = name not in self.named.segments or found.is_ok
+                    worst = max(worst, self._tell_of(found, name, name, in_one_line=is_short))
         return worst
 
     def sum_up(self, worst: int, *, many: bool) -> None:
@@ -234,21 +224,21 @@ class _Verifying:
             found = index_of(reader)
         return Checked(report, None if found is None else index_facts(found))
 
-    def _tell_of(self, found: Checked | Other, label: str, path: str | None, log: Log, *, in_one_line: bool) -> int:
+    def _tell_of(self, found: Checked | Other, label: str, path: str | None, *, in_one_line: bool) -> int:
         if isinstance(found, Other):
             return self._tell_of_other(found, label, path, in_one_line=in_one_line)
         report, index = found
         self.tally.add(report)
         if self.quiet and report_status(report) == Status.SOUND and (index is None or index["ok"]):
             return Status.SOUND
-        verdict = None if index is None else _of_index(index, path, self.how["index"])
+        rebuilding = None if index is None else index_rebuilding(index, path, self.how["index"])
         if self.as_json:
             # The path as it was given: the report's own has lost what is not UTF-8.
-            click.echo(json_text({**report.to_dict(), "path": path, "log": log, "index": index}))
+            click.echo(json_text({**report.to_dict(), "path": path, "log": self._log(path), "index": index}))
         elif in_one_line:
-            click.echo(one_line(report, verdict, label))
+            click.echo(one_line(report, label, index, rebuilding))
         else:
-            show_in_full(report, verdict, label, sys.stdout)
+            show_in_full(report, label, index, rebuilding, sys.stdout)
         return report_status(report)
 
     def _tell_of_other(self, found: Other, label: str, path: str | None, *, in_one_line: bool) -> int:
@@ -260,5 +250,8 @@ class _Verifying:
     def _failed(self, name: str, error: Exception) -> None:
         self.tally.unreadable += 1
         if self.as_json:
-            log = log_facts(self.named.segments.get(name))
-            click.echo(json_text({"ok": False, "path": name, "log": log, "error": describe(error)}))
+            click.echo(json_text({"ok": False, "path": name, "log": self._log(name), "error": describe(error)}))
+
+    def _log(self, path: str | None) -> dict[str, Any] | None:
+        """The segment of a log that a file is."""
+        return log_facts(self.named.segments.get(path or ""))
