@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 from typing import TYPE_CHECKING, Any, cast
 
@@ -34,11 +35,8 @@ def write_json(log: SegmentLog, block: bytes, *, line_bytes: int) -> tuple[int, 
             if len(line) > line_bytes:
                 raise LongLineError(line_bytes)
             records.append(_json_record(line))
-        except RefusedError as error:
-            refused = error
-            break
         except ValueError as error:
-            refused = RefusedError(str(error))
+            refused = error if isinstance(error, RefusedError) else RefusedError(str(error))
             break
     try:
         uuids = log.write_batch(records)
@@ -68,7 +66,6 @@ def _json_record(line: bytes) -> dict[str, Any]:
         raise ValueError("expected a key type with a text")
     if ("value" in fields) == ("value_base64" in fields):
         raise ValueError("expected one of the keys value and value_base64")
-    kinds = {"type": "text", "value": "binary", "uuid": "uuid", "timestamp": "timestamp"}
     out: dict[str, Any] = {}
     for name, value in fields.items():
         if not isinstance(value, str):
@@ -76,15 +73,10 @@ def _json_record(line: bytes) -> dict[str, Any]:
         if name == "value":
             out["value"] = value.encode()
         elif name == "value_base64":
-            out["value"] = _from_base64(value)
+            out["value"] = base64.b64decode(value, validate=True)
         elif name == "type":
             out["type"] = value
         else:
-            out[name] = values.column_value(kinds[name], value)
+            # uuid and timestamp are called as their kinds.
+            out[name] = values.column_value(name, value)
     return out
-
-
-def _from_base64(text: str) -> bytes:
-    import base64
-
-    return base64.b64decode(text, validate=True)
