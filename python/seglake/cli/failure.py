@@ -20,8 +20,10 @@ from .standard_output import OutputError
 if TYPE_CHECKING:
     from seglake import DamageError, Report
 
-_tracebacks = ContextVar("tracebacks", default=False)
-_damage_next = ContextVar("damage_next", default="`seglake cat --on-damage skip` reads all that still checks")
+tracebacks = ContextVar("tracebacks", default=False)
+"""Whether it is shown where in the code an error came from, too (`--debug`)."""
+damage_next = ContextVar("damage_next", default="`seglake cat --on-damage skip` reads all that still checks")
+"""What errors about damage say last: how to go on with the command that runs."""
 
 
 class Status(IntEnum):
@@ -44,21 +46,6 @@ class Trouble(click.ClickException):
 
 class OutputClosedError(Exception):
     """Whoever read the output went away: what comes of a BrokenPipeError, to which click has an answer of its own."""
-
-
-def show_tracebacks() -> None:
-    """From here on show where in the code an error came from, too (`--debug`)."""
-    _tracebacks.set(True)
-
-
-def shows_tracebacks() -> bool:
-    """Whether `--debug` is on."""
-    return _tracebacks.get()
-
-
-def advise_on_damage(text: str) -> None:
-    """Set what errors about damage say last, from here on: how to go on with the command that runs."""
-    _damage_next.set(text)
 
 
 def is_about_one_file(error: Exception) -> bool:
@@ -91,7 +78,7 @@ def tell(error: BaseException, *, label: str | None = None) -> int:
         message, status = "interrupted", Status.INTERRUPTED
     else:
         message, status = describe(error, label=label), exit_status(error)
-    if shows_tracebacks():
+    if tracebacks.get():
         message = f"{message}\n{''.join(traceback.format_exception(error)).rstrip()}"
     if isinstance(error, OutputError):
         _discard(sys.stdout)
@@ -195,7 +182,7 @@ def _damage(error: DamageError, label: str | None) -> str:
 
     wrong_key = isinstance(error, WrongKeyError)
     where = printable(label or error.path or "the input")
-    next = KEY_NEXT if wrong_key else f"`seglake verify` lists every damaged range; {_damage_next.get()}"
+    next = KEY_NEXT if wrong_key else f"`seglake verify` lists every damaged range; {damage_next.get()}"
     if error.next is not None and "seglake repair" in error.next:
         next = error.next  # it differs from what a parity sidecar covers
     headline = "nothing checks, but the structure is sound: probably the wrong key" if wrong_key else "damaged"

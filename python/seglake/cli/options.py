@@ -159,7 +159,7 @@ overwrite = click.option(
 
 def _show_tracebacks(_context: click.Context, _parameter: click.Parameter, value: bool) -> None:
     if value:
-        failure.show_tracebacks()
+        failure.tracebacks.set(True)
 
 
 debug = click.option(
@@ -292,7 +292,7 @@ def check_index(options: dict[str, Any], files: Sequence[str]) -> None:
 
 def _on_damage(_context: click.Context, _parameter: click.Parameter, value: str) -> str:
     """Return what the library calls it: a program raises where a command stops. Errors name the option from now on."""
-    failure.advise_on_damage("--on-damage skip goes on with what is sound")
+    failure.damage_next.set("--on-damage skip goes on with what is sound")
     return "raise" if value == "stop" else value
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from . import folders, options
-from .failure import advise_on_damage, describe, is_about_one_file, tell
+from .failure import damage_next, describe, is_about_one_file, tell
 from .render import count, exact_size, json_text, printable
 from .terminal import byte_progress
 
@@ -77,7 +77,7 @@ def command(
     if sidecar is not None and len(named.files) != 1:
         raise click.UsageError("--sidecar is the sidecar of one file: name one file")
     options.check_key(how["key"])
-    advise_on_damage("`seglake recover` saves what is sound; --as-it-is protects the file as it is")
+    damage_next.set("`seglake recover` saves what is sound; --as-it-is protects the file as it is")
     status = named.status
     for name in named.files:
         try:
