@@ -9,7 +9,7 @@ import click
 from seglake import ParityReport
 from seglake.parity.by_sidecar import RAW
 
-from .render import exact_size, json_text, printable
+from .render import exact_size, json_text, named_lines, printable
 from .report import parity_in_words, parity_ranges
 
 
@@ -46,7 +46,8 @@ def _show(found: Other, label: str) -> None:
     verdict = "sound" if found.is_ok else "damaged"
     click.echo(f"{printable(label)}: {verdict}\n{exact_size(found.nbytes)}, {_how_checked(parity)}")
     ranges = parity_ranges(parity)
-    click.echo("\n".join(["", *(f"  {kind:<11} {text}" for kind, text in ranges)]) if ranges else "", nl=bool(ranges))
+    if ranges:
+        click.echo("\n".join(["", *named_lines(ranges)]))
     click.echo(f"\n{parity_in_words(parity, label)}")
 
 

@@ -11,7 +11,7 @@ import click
 from . import options
 from .failure import Status, describe, say
 from .inputs import Input, opened_to_rewrite
-from .render import count, exact_size, json_text, printable
+from .render import count, exact_size, json_text, named_lines, printable
 from .report import meaning
 
 if TYPE_CHECKING:
@@ -134,40 +134,37 @@ def _tell_of_sidecar(file: Input) -> bool:
 def _summary(recovered: Recovered, file: Input, destination: str, quarantine: str | None) -> str:
     """What is where now, for people."""
     report, source = recovered.report, printable(file.label)
-    lines: list[str] = []
-
-    def line(name: str, text: str) -> None:
-        lines.append(f"  {name:<11} {text}")
+    lines: list[tuple[str, str]] = []
 
     if report.ok:
         headline = f"a copy of {source}, which is sound"
     else:
         headline = f"recovered from {source}"
         carried = f"{recovered.carried_bytes:,} of {exact_size(report.nbytes)}"
-        line("kept", f"{count(recovered.records, 'record')}, {carried}")
+        lines.append(("kept", f"{count(recovered.records, 'record')}, {carried}"))
     damaged = [total for total in report.totals if total.cause is not None]
     for total in damaged:
         what = f"{total.cause}: {meaning(total.cause or '')}"
         if total.kind == "record":
-            line("incomplete", f"{count(total.ranges, 'record')} of those: {what}")
+            lines.append(("incomplete", f"{count(total.ranges, 'record')} of those: {what}"))
         else:
             where = f"{exact_size(total.nbytes)} in {count(total.ranges, 'range')}"
-            line("lost", f"{where}: {total.kind}, {what}")
+            lines.append(("lost", f"{where}: {total.kind}, {what}"))
     lost = sum(total.nbytes for total in damaged if total.kind != "record")
     anew = recovered.quarantined_bytes - lost
     if anew > 0:
-        line("replaced", f"{exact_size(anew)} of index, counts or numbers, which are written anew")
+        lines.append(("replaced", f"{exact_size(anew)} of index, counts or numbers, which are written anew"))
     if recovered.index is not None:
-        line("index", printable(recovered.index))
+        lines.append(("index", printable(recovered.index)))
     if recovered.quarantine is not None and recovered.manifest is not None:
-        line("quarantine", f"{printable(recovered.quarantine)}: {exact_size(recovered.quarantined_bytes)}")
-        line("manifest", f"{printable(recovered.manifest)}: where each byte is now")
+        lines.append(("quarantine", f"{printable(recovered.quarantine)}: {exact_size(recovered.quarantined_bytes)}"))
+        lines.append(("manifest", f"{printable(recovered.manifest)}: where each byte is now"))
         undo = ["seglake", "recover", "--undo", destination, "ORIGINAL"]
         if quarantine is not None:
             undo += ["--quarantine", quarantine]
-        line("to undo", printable(shlex.join(undo)))
+        lines.append(("to undo", printable(shlex.join(undo))))
     what = f"{count(recovered.records, 'record')}, {exact_size(recovered.nbytes)}"
-    return "\n".join([f"{printable(destination)}: {what}, {headline}", *lines])
+    return "\n".join([f"{printable(destination)}: {what}, {headline}", *named_lines(lines)])
 
 
 def _undo(

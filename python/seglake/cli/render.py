@@ -80,6 +80,11 @@ def exact_size(number: int) -> str:
     return exact if number < 1024 else f"{exact} ({size(number)})"
 
 
+def named_lines(lines: Iterable[tuple[str, str]]) -> list[str]:
+    """Lines below a headline, each with a name in front."""
+    return [f"  {name:<11} {text}" for name, text in lines]
+
+
 def plain(value: Any, of_bytes: Callable[[bytes], str] = base64_text) -> Any:
     """A field as JSON knows it: instants as ISO 8601 in UTC, UUIDs as text, bytes in base64, also within lists."""
     if isinstance(value, datetime):

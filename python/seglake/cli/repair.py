@@ -9,7 +9,7 @@ import click
 
 from . import options
 from .failure import Status, report_status, telling_of_existing
-from .render import count, exact_size, json_text, printable
+from .render import count, exact_size, json_text, named_lines, printable
 from .report import how_to_undo, left_by_format, parity_ranges
 from .terminal import byte_progress
 
@@ -88,33 +88,27 @@ def command(
 
 def _summary(repaired: Repaired, file: str) -> str:
     """What was found and done, for people."""
-    lines: list[str] = []
-
-    def line(name: str, text: str) -> None:
-        lines.append(f"  {name:<11} {text}")
-
-    for kind, text in parity_ranges(repaired):
-        line(kind, text)
+    lines = parity_ranges(repaired)
     worst = repaired.worst
     if worst is not None:
         where = f"group {worst['group']} of band {worst['band']}"
-        line("worst group", f"needs {count(worst['needs'], 'block')} of {worst['of']} ({where})")
+        lines.append(("worst group", f"needs {count(worst['needs'], 'block')} of {worst['of']} ({where})"))
     left = left_by_format(repaired)
     if left is not None:
-        line(*left)
+        lines.append(left)
     if repaired.lost:
-        line("next", printable(f"seglake recover writes what is sound of {file} to a new file"))
+        lines.append(("next", printable(f"seglake recover writes what is sound of {file} to a new file")))
     if repaired.damaged is not None:
-        line("kept", f"{printable(repaired.damaged)}: the file as it was")
+        lines.append(("kept", f"{printable(repaired.damaged)}: the file as it was"))
     if repaired.damaged_sidecar is not None:
-        line("kept", f"{printable(repaired.damaged_sidecar)}: its sidecar as it was")
+        lines.append(("kept", f"{printable(repaired.damaged_sidecar)}: its sidecar as it was"))
     undo = how_to_undo(repaired)
     if undo is not None:
-        line("to undo", undo)
+        lines.append(("to undo", undo))
     done = {
         "sound": "sound",
         "repaired": "repaired, as it was protected",
         "lost": "not all of it could be repaired",
     }[repaired.outcome]
     changed = f"{exact_size(repaired.changed_bytes)} changed"
-    return "\n".join([f"{printable(repaired.path)}: {done}; {changed}", *lines])
+    return "\n".join([f"{printable(repaired.path)}: {done}; {changed}", *named_lines(lines)])
