@@ -323,7 +323,7 @@ class Decoder:
 
 
 def cause_of(error: Exception) -> str:
-    """Returns why nothing of a file can be read, in the words of `seglake.tracking.tasks.BadFile`."""
+    """Returns why nothing of a file can be read, as `Slice.bad` says it."""
     if isinstance(error, seglake.WrongKeyError):
         return "wrong_key"
     if isinstance(error, seglake.ReplacedError):

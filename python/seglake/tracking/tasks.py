@@ -9,7 +9,7 @@ import seglake
 from seglake.read.formats import grows
 from seglake.stores import SegmentFile
 
-__all__ = ["After", "BadFile", "Growth", "Slice", "pack", "split", "task_bytes"]
+__all__ = ["After", "Growth", "Slice", "pack", "split", "task_bytes"]
 
 
 class _Sized(Protocol):
@@ -76,20 +76,6 @@ class Growth(NamedTuple):
     nbytes: int
 
 
-class BadFile(NamedTuple):
-    """A file of which nothing can be read, as it is listed once.
-
-    Attributes:
-        path: the file.
-        nbytes: its size in bytes.
-        cause: "wrong_key", "not_a_segment", "conflict" or "unreadable".
-    """
-
-    path: str
-    nbytes: int
-    cause: str
-
-
 class Slice(NamedTuple):
     """What is read of a file.
 
@@ -99,7 +85,8 @@ class Slice(NamedTuple):
         part: the part of the file; None is the whole file.
         after: of a segment of a log, only what comes after this.
         growth: of a stream of files, only this, and in the file that has it by now.
-        bad: why nothing of the file can be read, in the words of `BadFile`; None if it is to be read.
+        bad: why nothing of the file can be read: `wrong_key`, `not_a_segment`, `conflict` or `unreadable`; None if it
+            is to be read.
     """
 
     file: SegmentFile

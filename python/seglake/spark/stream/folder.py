@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Any, Final
 
 from seglake._text import printable_path
 from seglake.read.formats import format_named
-from seglake.stores import FileListing, SegmentFile, find_files
+from seglake.stores import FileListing, find_files
 from seglake.stores.patterns import is_hidden
 from seglake.tracking.log import CommitLog
 from seglake.tracking.place import place_of
-from seglake.tracking.tasks import Growth, Slice
+from seglake.tracking.tasks import Slice
 
 from ..stores import is_elsewhere
 from .log import Quota
@@ -132,12 +132,7 @@ class FolderStream:
         if end.stream is None:
             return []
         self._state(end)
-        batch = [each.to_read() for each in self._log(end.stream).read(end.number).batch]
-        files = [(SegmentFile(own.path, own.path, own.nbytes), own) for own in batch]
-        return [
-            Slice(file, file.size, growth=own) if isinstance(own, Growth) else Slice(file, 0, bad=own.cause)
-            for file, own in files
-        ]
+        return [each.to_slice() for each in self._log(end.stream).read(end.number).batch]
 
     def available(self) -> dict[str, Any] | None:
         """Returns what Spark shows as the latest offset: where the last batch ended, and what has not been read."""

@@ -12,8 +12,9 @@ from typing import Any
 import msgspec
 
 from seglake._text import path_text
+from seglake.stores import SegmentFile
 from seglake.tracking.state import FileState
-from seglake.tracking.tasks import BadFile, Growth
+from seglake.tracking.tasks import Growth, Slice
 
 __all__ = ["Entry", "Planned", "SourceEnd", "State"]
 
@@ -59,12 +60,13 @@ class Planned(msgspec.Struct, frozen=True, omit_defaults=True):
         text = path_text(path)
         return cls(text, source, nbytes, start, end, cause, b"" if text == path else os.fsencode(path))
 
-    def to_read(self) -> Growth | BadFile:
+    def to_slice(self) -> Slice:
         """Returns it as tasks take it."""
         path = os.fsdecode(self.name) if self.name else self.path
+        file = SegmentFile(path, path, self.nbytes)
         if self.end is None:
-            return BadFile(path, self.nbytes, self.cause)
-        return Growth(path, self.start, self.end, self.nbytes)
+            return Slice(file, 0, bad=self.cause)
+        return Slice(file, self.nbytes, growth=Growth(path, self.start, self.end, self.nbytes))
 
 
 class Entry(msgspec.Struct, omit_defaults=True):

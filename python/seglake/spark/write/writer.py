@@ -40,7 +40,8 @@ class SegmentDataSourceWriter(DataSourceArrowWriter):
                 overwritten.
             OSError: the folder cannot be made or written to, or this system has no file locks.
         """
-        if importlib.util.find_spec("fcntl") is None:
+        is_mounted = options.stores is None
+        if is_mounted and importlib.util.find_spec("fcntl") is None:
             raise OSError("writing segments with Spark needs Linux or macOS: this system lacks the file locks it takes")
         checked = WriteSchema.check(schema, options)
         success_file = options.success_file
