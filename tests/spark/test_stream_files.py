@@ -990,7 +990,7 @@ def test_each_record_once_whatever_happens_in_between(folder: Path, seed: int, m
     def rename() -> None:
         if segments:
             segment = chosen.choice(segments)
-            segment.path = segment.path.rename(folder / f"{chosen.randint(0, 999):03}-{segment.name}.active")
+            segment.path = segment.path.rename(folder / f"{chosen.randint(0, 999):03}-{next(names)}.active")
 
     def seal() -> None:
         if segments:
@@ -998,6 +998,21 @@ def test_each_record_once_whatever_happens_in_between(folder: Path, seed: int, m
             seglake.seal(segment.path, segment.path.with_suffix(".sealed"))
             if chosen.random() < 0.7:
                 segment.path.unlink()
+
+    def rotate() -> None:
+        if segments:
+            segment = segments[chosen.randrange(len(segments))]
+            path, name = segment.path, f"s{next(names)}"
+            segment.path = path.rename(folder / f"{chosen.randint(0, 999):03}-{next(names)}.active")
+            segments.append(Segment(path, name))
+            rows.extend(segments[-1].grow(chosen.randint(1, 3)))
+
+    def copy() -> None:
+        if segments:
+            content = chosen.choice(segments).path.read_bytes()
+            records = [record.position for record in seglake.open(content)] + [len(content)]
+            end = chosen.choice(records[1:])  # as it is, or as a backup has it
+            (folder / f"{chosen.randint(0, 99):02}-copy-{next(names)}.active").write_bytes(content[:end])
 
     def batch() -> None:
         nonlocal last
@@ -1009,7 +1024,19 @@ def test_each_record_once_whatever_happens_in_between(folder: Path, seed: int, m
         if query.offsets:
             assert sorted(query.read()) == sorted(last)
 
-    steps: list[Callable[[], object]] = [create, grow, grow, rename, seal, batch, batch, query.restart, again]
+    steps: list[Callable[[], object]] = [
+        create,
+        grow,
+        grow,
+        rename,
+        rotate,
+        copy,
+        seal,
+        batch,
+        batch,
+        query.restart,
+        again,
+    ]
     for _ in range(60):
         chosen.choice(steps)()
     while query.batch():
@@ -1195,3 +1222,77 @@ def test_offsets_say_what_was_read_and_what_waits(folder: Path) -> None:
     assert query.plan()
     offset = query.start()
     assert (offset["files"], offset["bytes"], offset["backlogFiles"]) == (3, sum(sizes), 0)
+
+
+def test_a_sealed_copy_of_a_file_that_goes_on_moves_nothing(folder: Path) -> None:
+    a = Segment(folder / "a.active")
+    query = stream(folder)
+    rows = a.grow(3)
+    older = a.path.read_bytes()
+    assert query.batch() == rows
+    seglake.seal(a.path, folder / "z.sealed")
+    assert query.batch() == []
+    rows = a.grow(2)
+    assert query.batch() == rows
+    (folder / "z.sealed").unlink()
+    (folder.parent / "older.active").write_bytes(older)
+    seglake.seal(folder.parent / "older.active", folder / "b.sealed")  # of a backup
+    assert query.batch() == []
+    rows = a.grow(1)
+    assert query.batch() == rows
+    a.path.unlink()
+    query.restart()
+    assert query.batch() == []
+
+
+def test_a_renamed_file_and_a_copy_with_more_come_once(folder: Path) -> None:
+    a = Segment(folder / "a.active")
+    a.grow(3)
+    query = stream(folder)
+    query.batch()
+    a.path = a.path.rename(folder / "b.active")
+    more = Segment(folder / "c.active", "a")
+    more.number = a.number
+    more.path.write_bytes(a.path.read_bytes())
+    rows = more.grow(2)
+    assert query.batch() == rows
+    query.restart()
+    assert query.batch() == []
+
+
+def test_a_file_that_is_rotated_after_the_listing_loses_nothing(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    a = Segment(folder / "a.active")
+    rows = a.grow(3)
+    os.utime(a.path, (1_600_000_000,) * 2)
+    find, is_first = find_files, [True]
+
+    def rotated(*given: Any) -> Any:
+        listing = find(*given)
+        if is_first.pop() if is_first else False:
+            a.path = a.path.rename(folder / "a.1.active")
+            rows.extend(Segment(folder / "a.active", "b").grow(2))
+        return listing
+
+    monkeypatch.setattr("seglake.spark.stream.folder.find_files", rotated)
+    query = stream(folder)
+    is_first[:] = [True]
+    query.batch()
+    query.batch()
+    assert sorted(query.rows) == sorted(rows)
+
+
+@pytest.mark.parametrize("format", ["oplog", "tfrecord"])
+def test_another_file_that_ends_alike_is_another(folder: Path, format: str) -> None:
+    def write(values: list[bytes]) -> None:
+        fields: dict[str, Any] = {"version": 1, "clock": [], "batch": 0, "checkpointer": 1, "abi": 0}
+        with seglake.create(folder / "new", format=format) as writer:
+            for value in values:
+                writer.write(value=value, **(fields if format == "oplog" else {}))
+        (folder / "new").rename(folder / "a")
+
+    write([b"x1", b"same"])
+    query = stream(folder, segmentFormat=format)
+    assert query.batch() == ["x1", "same"]
+    write([b"y1", b"same", b"z1"])
+    assert query.batch() == ["y1", "same", "z1"]
+    assert query.batch() == []

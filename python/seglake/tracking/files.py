@@ -67,11 +67,8 @@ def is_same(before: FileState, now: FileState, *, final: bool) -> bool:
     """Tells whether a file is as it was when it was read."""
     if before.status not in (*INGESTED, "conflict") or (final and before.pending_bytes):
         return False
-    if before.modified is None or (before.size, before.modified, before.sidecar) != (
-        now.size,
-        now.modified,
-        now.sidecar,
-    ):
+    found = (before.size, before.modified, before.sidecar, before.inode)
+    if before.modified is None or found != (now.size, now.modified, now.sidecar, now.inode):
         return False
     # A repair may leave it its size and time.
     return before.status != "damaged" or before.changed == now.changed

@@ -96,8 +96,12 @@ class FolderStream:
         entry = plan.make(*(self._available or (self._listed(), set[str]())))
         if not skips and not entry.batch:
             # What was looked at is not looked at again, until a restart.
+            plan.forget(self._own.retained, self._unsaved)
             state.see(entry)
             self._unsaved.files |= entry.files
+            for path in entry.gone:
+                self._unsaved.files.pop(path, None)
+            self._unsaved.gone = entry.gone
             self._unsaved.ends |= entry.ends
             self._unsaved.forgotten += entry.forgotten
             return start
@@ -106,12 +110,14 @@ class FolderStream:
             entry = plan.skipped()
         plan.add(self._unsaved)
         entry.about = {} if state.about else self._about
-        plan.forget(self._own.retained)
+        plan.forget(self._own.retained, self._unsaved)
         stream = start.stream or secrets.token_hex(8)
         log = self._log(stream)
         if not log.put(state.number + 1, entry):
             # Another query with this checkpoint was first: its batch is this one's, too.
             self._last = None
+            if self._available is not None:
+                self._available = self._available[0], set()
             return self._next(start, quota)
         return self._ended(stream, state, entry)
 

@@ -126,7 +126,7 @@ class Look:
                 reader.close()
                 reader = self._resumed(file.path, position, most)
             grown = self._passed(file, reader, start, is_all=most >= file.size)
-            if grown.is_all or grown.position.byte_offset > start:
+            if grown.is_all or grown.found:
                 return grown
             most = min(file.size, start + 2 * (most - start))
             is_opened = False
@@ -167,7 +167,23 @@ class Look:
         columns: Any = {"columns": ["position"], "on_damage": "skip", "parity": self.options.parity}
         source = self.options.stores.now(path)
         own = self._arguments()
-        return seglake.resume(source, position, size=size, final=final, only_end=not final, **columns, **own)
+        reader = seglake.resume(source, position, size=size, final=final, only_end=not final, **columns, **own)
+        is_sealed_now = position is not None and grows(position.format) and not grows(reader.format)
+        if position is not None and is_sealed_now and not self._has(source, reader.format, position):
+            # It goes on by the UUID, which says nothing of a file that has less.
+            reader.close()
+            raise _no_record(path, position)
+        return reader
+
+    def has_record(self, file: SegmentFile, position: Position) -> bool:
+        """Tells whether a file has the last record that was read up to a position, wherever that is in it."""
+        source = self.options.stores.now(file.path)
+        return self._has(source, self.options.segment_format, position)
+
+    def _has(self, source: Any, format: str | None, position: Position) -> bool:
+        return _has_record(
+            source, position, {"key": self.options.read_key, "format": format, "parity": self.options.parity}
+        )
 
     def _passed(self, file: SegmentFile, reader: seglake.Reader, start: int, *, is_all: bool) -> Grown:
         with reader:
@@ -373,9 +389,7 @@ def _opened(
     if grows(end.format):
         # It has been sealed since.
         if not _has_record(now(path), end, {name: arguments[name] for name in ("key", "format", "parity")}):
-            raise seglake.ReplacedError(
-                path=path, byte_offset=0, expected=f"a record with the UUID {end.uuid}", actual="none"
-            )
+            raise _no_record(path, end)
         return seglake.resume(source, start, **(arguments | bound))
     whole: dict[str, Any] = {"part": part, "prune": True}
 
@@ -387,6 +401,12 @@ def _opened(
         return reader
     reader.close()
     return opened(**(arguments | bound))
+
+
+def _no_record(path: str, position: Position) -> seglake.ReplacedError:
+    return seglake.ReplacedError(
+        path=path, byte_offset=0, expected=f"a record with the UUID {position.uuid}", actual="none"
+    )
 
 
 def _has_more(reader: seglake.Reader, end: Position) -> bool:

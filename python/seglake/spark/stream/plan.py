@@ -47,6 +47,8 @@ _LOG: Final = logging.getLogger(__name__)
 # To verify an oplog takes nearly half as long as to read it, and elsewhere a look is mostly waiting.
 _THREADS: Final = os.cpu_count() or 1
 _THREADS_ELSEWHERE: Final = 16
+# With how many files of its source one is compared that does not go on as that.
+_COMPARED: Final = 3
 # The beginnings of the identities of files whose records have keys. Those of others have their positions alone.
 _KEYED: Final = ("segment:", "chunked:")
 
@@ -82,6 +84,10 @@ class _Found(NamedTuple):
     grown: Grown | None
 
 
+class _UndecidedError(Exception):
+    """A file begins as a source and does not go on as that: what it is, the files that are left may tell."""
+
+
 class BatchPlan:
     """A batch in the making.
 
@@ -103,6 +109,7 @@ class BatchPlan:
         self._nbytes = 0
         self._files: dict[str, SegmentFile] = {}
         self._done = set[str]()
+        self._is_last = False
         # How far sources are read with this batch.
         self._ends: dict[str, SourceEnd] = {}
         # Sources that begin as others, where records have no keys.
@@ -124,15 +131,23 @@ class BatchPlan:
             waiting = self._changed(listing)
             # After the one that was looked at last, so that no file that grows fast keeps others waiting.
             waiting.sort(key=lambda own: (own.now.path <= self._state.last, own.now.path))
-            taken = 0
+            taken, undecided = 0, list[_Changed]()
             with closing(in_order(waiting, self._finding, self._threads(waiting))) as all_found:
                 for changed, found in all_found:
-                    if not self._take_or_leave(changed, found):
-                        break
+                    try:
+                        if not self._take_or_leave(changed, found):
+                            break
+                    except _UndecidedError:
+                        undecided.append(changed)
                     taken += 1
                     if self._is_full():
                         break
-            left = waiting[taken:]
+            if taken == len(waiting):
+                self._is_last = True
+                while undecided and not self._is_full():
+                    changed = undecided.pop(0)
+                    self._take_or_leave(changed, next(self._finding(changed)))
+            left = [*waiting[taken:], *undecided]
             self._entry.last = waiting[taken - 1].now.path if taken else self._state.last
             nbytes = (own.now.size - (own.before.size if own.before is not None else 0) for own in left)
             self._entry.waiting = len(left), sum(max(0, size) for size in nbytes)
@@ -150,7 +165,7 @@ class BatchPlan:
         entry.ends = {source: end for source, end in unsaved.ends.items() if source not in self._ends} | entry.ends
         entry.forgotten += (source for source in unsaved.forgotten if source not in self._ends)
 
-    def forget(self, retained: int) -> None:
+    def forget(self, retained: int, unsaved: Entry) -> None:
         """Drops files that are not listed, and sources of which none was for as long as entries stay.
 
         A listing may miss a file that is renamed meanwhile. It is not new when it is there again.
@@ -167,6 +182,7 @@ class BatchPlan:
                 entry.forgotten.append(source)
         gone = listed.union(entry.forgotten, [""])
         entry.gone = [path for path, own in known.items() if path not in files and own.source in gone]
+        entry.gone += (path for path in unsaved.gone if path not in files)
 
     def _changed(self, listing: FileListing) -> list[_Changed]:
         """Returns the files that may have changed since they were read."""
@@ -219,6 +235,12 @@ class BatchPlan:
             seglake.ReplacedError: it begins as a source that was read, and does not go on as that.
             seglake.SeglakeError, OSError: it cannot be read.
         """
+        found = self._looked(changed)
+        if _is_another(changed):
+            raise FileNotFoundError(errno.ENOENT, "another file is there than was listed", changed.file.path)
+        return found
+
+    def _looked(self, changed: _Changed) -> _Found:
         file, now, before = changed
         old = "" if before is None else before.source
         if (found := self._continued(file, old)) is not None:
@@ -230,25 +252,32 @@ class BatchPlan:
         for source in own:
             if (found := self._continued(file, source)) is not None:
                 return found
-        if (found := self._continued(file, old, identity)) is not None:
+        is_keyed = identity.startswith(_KEYED)
+        is_the_same = before is not None and before.inode is not None and before.inode == now.inode
+        if is_keyed and is_the_same and (found := self._continued(file, old, identity)) is not None:
             return found  # its first record was repaired
         first = self._end(identity)
+        if first is None and is_keyed and is_the_same:
+            end = self._end(old)
+            if end is not None and self._look.has_record(file, Position.from_json(end.position)):
+                raise _conflict(file, end, "what was read of it", "what was read, and another first record")
         if first is None:
-            return _Found(identity, None, self._grown(file, None))
-        read = self._files.get(first.path)
-        if read is not None and read.path != file.path and self._look.contains(file, read):
+            return _Found(identity, None, self._grown(file, None, identity))
+        if not self._is_last:
+            raise _UndecidedError
+        if any(self._look.contains(file, read) for read in self._read_of(own, now.path)):
             return _Found(identity, first, None)
-        if not identity.startswith(_KEYED):
-            return _Found(
-                f"{identity}#{self._state.number + 1}.{len(self._entry.batch)}", None, self._grown(file, None)
-            )
-        raise seglake.ReplacedError(
-            path=file.path,
-            byte_offset=Position.from_json(first.position).byte_offset,
-            expected=f"what was read of {printable_path(first.path)}, which begins with the same record",
-            actual="less, or other records",
-            next="Nothing of it is read. Find out which file is right, and stream one alone, in a folder of its own",
-        )
+        if not is_keyed:
+            other = f"{identity}#{self._state.number + 1}.{len(self._entry.batch)}"
+            return _Found(other, None, self._grown(file, None, identity))
+        which = f"what was read of {printable_path(first.path)}, which begins with the same record"
+        raise _conflict(file, first, which, "less, or other records")
+
+    def _read_of(self, sources: Sequence[str], path: str) -> list[SegmentFile]:
+        """Returns some files that sources were read from, but for the one of a path."""
+        known = {**self._state.files, **self._entry.files}
+        paths = [own.path for own in known.values() if own.source in sources and own.path != path and not own.error]
+        return [self._files[own] for own in paths if own in self._files][:_COMPARED]
 
     def _continued(self, file: SegmentFile, source: str, identity: str | None = None) -> _Found | None:
         """Looks at a file as one that goes on where a source ended; None if it does not.
@@ -269,9 +298,12 @@ class BatchPlan:
         except seglake.ReplacedError:
             return None
 
-    def _grown(self, file: SegmentFile, position: Position | None) -> Grown | None:
+    def _grown(self, file: SegmentFile, position: Position | None, identity: str | None = None) -> Grown | None:
         most = None if self._quota.nbytes is None else self._quota.nbytes - self._nbytes
-        return self._look.grown(file, position, most, is_first=not self._entry.batch)
+        grown = self._look.grown(file, position, most, is_first=not self._entry.batch)
+        if identity is not None and grown is not None and grown.position.identity not in (None, identity):
+            raise FileNotFoundError(errno.ENOENT, "another file is there than was identified", file.path)
+        return grown
 
     def _take_or_leave(self, changed: _Changed, found: _Found | Exception) -> bool:
         """Plans what a file has. Returns whether the batch has room for it."""
@@ -296,8 +328,9 @@ class BatchPlan:
             self._see(now, source if start is not None else "", is_all=True)
             return
         end = grown.position
-        if end.identity is not None and source == now.path:
-            # Its first record is there by now. What was read before is damage.
+        is_moved = end.identity is not None and source != end.identity and not source.startswith(f"{end.identity}#")
+        if is_moved and end.identity is not None:
+            # Its first record is there by now, or was repaired.
             self._entry.forgotten.append(source)
             source = end.identity
             if self._end(source) is not None:
@@ -310,10 +343,14 @@ class BatchPlan:
             self._entry.batch.append(Planned.of(file.path, source, grown.nbytes, before, known.position))
             self._nbytes += grown.nbytes
             self._ends[source] = known
+            self._entry.ends.pop(source, None)
             modified = file.modified_ns or int((file.modified or 0) * 1_000_000_000)
             self._entry.newest = max(self._entry.newest, (now.path, modified), key=lambda newest: newest[1])
-        elif end.byte_offset if start is None else _is_elsewhere_now(start, end, self._files):
+        elif is_moved or (start is None and end.byte_offset):
             self._entry.ends[source] = self._ends[source] = known
+        elif start is not None and start.path not in self._files:
+            # It was renamed. The position stays that of the file that it was read from: another one may go on there.
+            self._entry.ends[source] = self._ends[source] = SourceEnd(start.position, now.path)
         self._see(now, source, is_all=grown.is_all)
 
     def _see(self, now: FileState, source: str, *, is_all: bool) -> None:
@@ -356,13 +393,13 @@ class BatchPlan:
                 next="Leave the file out with option pathGlobFilter, or choose mode PERMISSIVE, which has a row for it",
             ) from None
         cause = cause_of(error)
+        source = "" if before is None else before.source
         if before is None or before.error != cause:
-            source = "" if before is None else before.source
             if self._decoder.reports_bad_files:
                 self._entry.batch.append(Planned.of(file.path, source, file.size, cause=cause))
             text = in_options(str(error))
             self._memory.notes.add(cause, f"{text}. Nothing of it is read; it is tried again when it has changed")
-            self._entry.files[now.path] = msgspec.structs.replace(now, modified=None, source=source, error=cause)
+        self._entry.files[now.path] = msgspec.structs.replace(now, modified=None, source=source, error=cause)
         # Another sidecar, or a repair, leaves the file's size and time as they are.
         if now.modified is not None and isinstance(error, seglake.SeglakeError):
             self._memory.bad[now.path] = now
@@ -372,9 +409,24 @@ def _no_sidecar(_: str) -> None:
     return None
 
 
-def _is_elsewhere_now(start: SourceEnd, end: Position, files: dict[str, SegmentFile]) -> bool:
-    """Tells whether a source was sealed or renamed since it was read."""
-    return end.format != Position.from_json(start.position).format or start.path not in files
+def _is_another(changed: _Changed) -> bool:
+    """Tells whether another file is at the path than when it was listed. The next listing has both."""
+    if changed.now.inode is None:
+        return False
+    try:
+        return os.stat(changed.file.path).st_ino != changed.now.inode  # noqa: PTH116 - no path is made
+    except OSError:
+        return True
+
+
+def _conflict(file: SegmentFile, end: SourceEnd, expected: str, actual: str) -> seglake.ReplacedError:
+    return seglake.ReplacedError(
+        path=file.path,
+        byte_offset=Position.from_json(end.position).byte_offset,
+        expected=expected,
+        actual=actual,
+        next="Find out which file is right, and stream one alone, in a folder of its own",
+    )
 
 
 def _is_gone(error: OSError, file: SegmentFile) -> bool:
