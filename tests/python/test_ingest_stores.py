@@ -96,6 +96,16 @@ def test_only_what_is_new_is_added(lake: Lake) -> None:
     assert lake.log().load().number == 2
 
 
+def test_a_file_of_any_size_is_put_by_one_request_that_fails_if_there_is_one(lake: Lake) -> None:
+    place, large = StorePlace(lake.uri, lake.options), bytes(9 << 20)
+    with lake.store.counting() as requests:
+        assert place.put_new("_log/1", large)
+    assert [request.method for request in requests] == ["PUT"]
+    assert not place.put_new("_log/1", large[1:])
+    assert place.put_new("_log/1", large)  # as after an answer that was lost
+    assert place.read("_log/1") == large
+
+
 def test_a_run_that_finds_nothing_new_makes_few_requests(lake: Lake) -> None:
     lake.add()
     lake.run()

@@ -35,7 +35,7 @@ _CLIENT: Final = frozenset(
 _PREFIXES: Final = ("aws_", "azure_", "google_")
 _RETRIES: Final = frozenset({"max_retries", "retry_timeout"})
 _LISTED_AT_A_TIME: Final = 1000
-# What has a condition is sent in one request, out of memory.
+# A file of up to so many bytes is sent in one request, out of memory, where that has a condition.
 _MOST_IN_ONE_REQUEST: Final = 8 << 20
 # The values of options with such names are shown in no message.
 _SECRET: Final = re.compile(r"key|secret|token|pass|cred|sas|auth|proxy|header")
@@ -101,8 +101,8 @@ class ObjectStore(Store):
             content: the bytes, or the path of the file.
             path: the key.
             name: what errors call it.
-            create: refuse to replace an object. The store refuses that for up to 8 MiB. What is larger is sent in
-                parts, and looked for only before.
+            create: refuse to replace an object. The store refuses that for bytes, and for a local file of up to 8 MiB.
+                A larger one is sent in parts, and looked for only before.
 
         Raises:
             FileExistsError: there is an object, and `create` is set.
@@ -111,14 +111,13 @@ class ObjectStore(Store):
         from obstore.exceptions import AlreadyExistsError
 
         exists = FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), name)
-        size = len(content) if isinstance(content, bytes) else content.stat().st_size
-        in_one_step = create and size <= _MOST_IN_ONE_REQUEST
+        in_one_step = create and (isinstance(content, bytes) or content.stat().st_size <= _MOST_IN_ONE_REQUEST)
         if create and not in_one_step and self.find(path, name) is not None:
             raise exists
         with self.errors(name):
             try:
                 self.call("put", path, content, mode="create" if in_one_step else "overwrite")
-            except AlreadyExistsError:
+            except (AlreadyExistsError, FileExistsError):
                 # The client may have repeated a request whose answer was lost: then what is there is ours.
                 sent = content if isinstance(content, bytes) else content.read_bytes()
                 if self.read(path, name) != sent:

@@ -6,14 +6,13 @@ import contextlib
 import os
 import re
 import uuid
-from abc import ABC, abstractmethod
 from collections.abc import Generator, Iterable, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 from seglake._text import printable_path
 from seglake.stores import Stores
@@ -27,53 +26,14 @@ _READ_OTHERWISE: Final = re.compile(r"[?#\\\x00-\x1f\x7f\udc80-\udcff]|%[0-9A-Fa
 __all__ = ["LocalPlace", "Place", "StorePlace", "check_path", "place_of"]
 
 
-class Place(ABC):
-    """The folder of a lake. It goes to the tasks, on whatever machine."""
-
-    @abstractmethod
-    def uri(self, name: str = "") -> str:
-        """Returns the path or URI of a file, as `deltalake`, `pyiceberg` and users take it."""
-
-    @abstractmethod
-    def read(self, name: str) -> bytes | None:
-        """Reads a small file; None where there is none."""
-
-    @abstractmethod
-    def put_new(self, name: str, content: bytes) -> bool:
-        """Writes a file if there is none of this name, in one step and durably; returns whether it did."""
-
-    @abstractmethod
-    def put(self, name: str, content: bytes) -> None:
-        """Writes a file in one step, whether there is one or not."""
-
-    @abstractmethod
-    def names(self, folder: str, after: str = "") -> list[str]:
-        """Returns the names of the files in a folder that come after one, in their order."""
-
-    @abstractmethod
-    def writing(self, name: str) -> contextlib.AbstractContextManager[Path]:
-        """Gives a path of this machine to write a large file to; at the end of the block it is in its place, durably.
-
-        Nothing is there if the block fails.
-        """
-
-    @abstractmethod
-    def remove(self, names: Iterable[str]) -> None:
-        """Removes files, as far as they are there."""
-
-    @abstractmethod
-    def open(self, path: str) -> Any:
-        """Opens a Parquet file, by its path or URI, for Arrow."""
-
-
 @dataclass(frozen=True)
-class LocalPlace(Place):
-    """A folder of a mounted file system."""
+class LocalPlace:
+    """A folder of a mounted file system. It goes to the tasks, on whatever machine."""
 
     folder: Path
 
     def uri(self, name: str = "") -> str:
-        """Returns the path or URI of a file."""
+        """Returns the path or URI of a file, as `deltalake`, `pyiceberg` and users take it."""
         return str(self.folder / name)
 
     def read(self, name: str) -> bytes | None:
@@ -84,7 +44,7 @@ class LocalPlace(Place):
             return None
 
     def put_new(self, name: str, content: bytes) -> bool:
-        """Writes a file if there is none of this name; returns whether it did."""
+        """Writes a file if there is none of this name, in one step and durably; returns whether it did."""
         new = self._written(name, content)
         try:
             try:
@@ -101,11 +61,11 @@ class LocalPlace(Place):
         return True
 
     def put(self, name: str, content: bytes) -> None:
-        """Writes a file, whether there is one or not."""
+        """Writes a file in one step, whether there is one or not."""
         durable.rename(self._written(name, content), self.folder / name)
 
     def names(self, folder: str, after: str = "") -> list[str]:
-        """Returns the names of the files in a folder that come after one."""
+        """Returns the names of the files in a folder that come after one, in their order."""
         try:
             return sorted(name for name in os.listdir(self.folder / folder) if name > after)  # noqa: PTH208
         except FileNotFoundError:
@@ -113,7 +73,10 @@ class LocalPlace(Place):
 
     @contextmanager
     def writing(self, name: str) -> Generator[Path]:
-        """Gives a path to write a large file to."""
+        """Gives a path of this machine to write a large file to; at the end of the block it is in its place, durably.
+
+        Nothing is there if the block fails.
+        """
         path = self.folder / name
         path.parent.mkdir(parents=True, exist_ok=True)
         try:
@@ -130,7 +93,7 @@ class LocalPlace(Place):
                 (self.folder / name).unlink()
 
     def open(self, path: str) -> Any:
-        """Opens a Parquet file for Arrow."""
+        """Opens a Parquet file, by its path or URI, for Arrow."""
         return path.removeprefix("file://")
 
     def make(self) -> None:
@@ -164,7 +127,7 @@ class LocalPlace(Place):
 
 
 @dataclass(frozen=True)
-class StorePlace(Place):
+class StorePlace:
     """A folder in an object store, by `obstore`.
 
     Attributes:
@@ -198,34 +161,26 @@ class StorePlace(Place):
 
     def read(self, name: str) -> bytes | None:
         """Reads a small file; None where there is none."""
-        with self._told(name):
-            try:
-                return bytes(self._call("get", name).bytes())
-            except FileNotFoundError:
-                return None
+        store, key = self._reached
+        return store.read(f"{key}/{name}", self.uri(name))
 
     def put_new(self, name: str, content: bytes) -> bool:
         """Writes a file if there is none of this name; returns whether it did."""
-        from obstore.exceptions import AlreadyExistsError
-
-        with self._told(name):
-            try:
-                self._call("put", name, content, mode="create")
-            except (AlreadyExistsError, FileExistsError):
-                # An answer that was lost is one that came: what is there may be ours.
-                return self.read(name) == content
+        try:
+            self._put(name, content, create=True)
+        except FileExistsError:
+            return False
         return True
 
     def put(self, name: str, content: bytes) -> None:
         """Writes a file, whether there is one or not."""
-        with self._told(name):
-            self._call("put", name, content)
+        self._put(name, content)
 
     def names(self, folder: str, after: str = "") -> list[str]:
         """Returns the names of the files in a folder that come after one."""
         store, key = self._reached
         prefix = f"{key}/{folder}/"
-        with self._told(folder):
+        with store.errors(self.uri(folder)):
             chunks = store.call("list", prefix, offset=f"{prefix}{after}")
             found = [each["path"].removeprefix(prefix) for chunk in chunks for each in chunk]
         return sorted(name for name in found if "/" not in name)
@@ -236,33 +191,34 @@ class StorePlace(Place):
         with TemporaryDirectory(prefix="seglake-") as folder:
             path = Path(folder) / "file"
             yield path
-            with self._told(name):
-                self._call("put", name, path)
+            self._put(name, path)
 
     def remove(self, names: Iterable[str]) -> None:
         """Removes files, as far as they are there."""
+        store, key = self._reached
         for name in names:
-            with contextlib.suppress(Exception):
-                self._call("delete", name)
+            with contextlib.suppress(OSError):
+                store.remove(f"{key}/{name}", self.uri(name))
 
     def open(self, path: str) -> Any:
         """Opens a Parquet file for Arrow."""
         import pyarrow as pa
 
-        name = path.removeprefix(self.address).strip("/")
-        with self._told(name):
-            return pa.PythonFile(self._call("open_reader", name), mode="r")
-
-    def _call(self, function: str, name: str, *arguments: Any, **options: Any) -> Any:
         store, key = self._reached
-        return store.call(function, f"{key}/{name}", *arguments, **options)
+        name = path.removeprefix(self.address).strip("/")
+        with store.errors(self.uri(name)):
+            return pa.PythonFile(store.call("open_reader", f"{key}/{name}"), mode="r")
 
-    def _told(self, name: str) -> contextlib.AbstractContextManager[None]:
-        """Has errors of the store be OSErrors that name the file."""
-        return self._reached[0].errors(self.uri(name))
+    def _put(self, name: str, content: bytes | Path, *, create: bool = False) -> None:
+        store, key = self._reached
+        store.put(content, f"{key}/{name}", self.uri(name), create=create)
 
     def __reduce__(self) -> tuple[object, ...]:
         return StorePlace, (self.address, dict(self.options))
+
+
+Place: TypeAlias = LocalPlace | StorePlace
+"""Where a lake or the state of a stream is."""
 
 
 def place_of(named: str, options: Mapping[str, str] | None = None) -> Place:
