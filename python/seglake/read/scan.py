@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     import pyarrow
 
     from seglake._native import ListedSegment, _Filters, _Key  # pyright: ignore[reportPrivateUsage]
-    from seglake.stores import FileListing, RemoteFile, SegmentFile, Stores
+    from seglake.stores import RemoteFile, SegmentFile, Stores
     from seglake.write.export import Exported
 
     from .filters import Condition
@@ -208,7 +208,7 @@ def scan(
     from seglake.stores import Stores
 
     stores = Stores(filesystem, storage_options)
-    files = _Files.find([os.fspath(name) for name in names], stores, recursive=recursive, glob=glob, key=key)
+    files = _Files([os.fspath(name) for name in names], stores, recursive=recursive, glob=glob, key=key)
     found = Scan(files, arguments, None, threads)
     if include_path is None:
         return found
@@ -220,33 +220,25 @@ def scan(
 
 
 class _Files:
-    """The files that were found, and how they are opened."""
+    """The files that were found, and how they are opened.
 
-    def __init__(self, listing: FileListing, stores: Stores) -> None:
-        self.found: Sequence[SegmentFile] = listing.files
-        self.passed_over: list[PassedOver] = [PassedOver(path, reason) for path, reason in listing.skipped]
-        self.unread: list[LogUnread] = listing.unread
-        self._stores = stores
+    Raises:
+        FileNotFoundError: there are none.
+    """
 
-    @classmethod
-    def find(
-        cls,
+    def __init__(
+        self,
         names: list[str],
         stores: Stores,
         *,
         recursive: bool,
         glob: str | Sequence[str] | None,
         key: _Key | None,
-    ) -> _Files:
-        """Finds files.
-
-        Raises:
-            FileNotFoundError: there are none.
-        """
+    ) -> None:
         from seglake.stores import FileFilter, find_files
 
         chosen = FileFilter(recursive=recursive, name_pattern=glob)
-        listing = find_files(names, chosen, stores, all_elsewhere=stores.hold_all, key=key)
+        listing = find_files(names, chosen, stores, key=key)
         if not listing.files:
             text = f"no files to read in {', '.join(map(printable_path, names)) or 'an empty list of sources'}"
             if listing.left_out:
@@ -256,23 +248,16 @@ class _Files:
             raise FileNotFoundError(text)
         for unread in listing.unread:
             warnings.warn(str(unread), UnreadWarning, stacklevel=3)
-        return cls(listing, stores)
+        self.found: Sequence[SegmentFile] = listing.files
+        self.passed_over: list[PassedOver] = [PassedOver(path, reason) for path, reason in listing.skipped]
+        self.unread: list[LogUnread] = listing.unread
+        self._stores = stores
 
-    def __reduce__(self) -> tuple[Any, ...]:
+    def __getstate__(self) -> dict[str, Any]:
+        """Pickling keeps the list of the files, whatever their folders hold by then."""
         if self._stores.hold_all:
             raise TypeError("a scan with a file system cannot be pickled: give URIs without filesystem=")
-        return (_Files.again, (self.found, self.passed_over, self.unread, self._stores))
-
-    @classmethod
-    def again(
-        cls, found: Sequence[SegmentFile], passed_over: list[PassedOver], unread: list[LogUnread], stores: Stores
-    ) -> _Files:
-        """Makes what `__reduce__` gave: the same files, whatever their folders hold by now."""
-        from seglake.stores import FileListing
-
-        files = cls(FileListing(), stores)
-        files.found, files.passed_over, files.unread = found, passed_over, unread
-        return files
+        return self.__dict__
 
     @property
     def are_small(self) -> bool:
@@ -661,9 +646,6 @@ class Scan:
             return True
         return file.segment is not None and self._formats[format].columns == self._formats[own].columns
 
-    def _threads_for(self, file: SegmentFile) -> int:
-        return self._threads if self._is_large(file) else 1
-
     def _is_large(self, file: SegmentFile) -> bool:
         """Tells whether a file is read by several threads itself."""
         if file.size <= _LARGE_BYTES or self._arguments["prune"]:
@@ -679,7 +661,7 @@ class Scan:
 
     def _batches(self, read: Callable[[str, Report], object] | None = None) -> Generator[tuple[SegmentFile, Batch]]:
         def batches(file: SegmentFile) -> Generator[Batch]:
-            with self._opened(file, threads=self._threads_for(file)) as reader:
+            with self._opened(file, threads=self._threads if self._is_large(file) else 1) as reader:
                 yield from reader.batches()
                 if read is not None:
                     read(file.path, reader.report)

@@ -9,10 +9,11 @@ from seglake._text import printable_path
 from .listing import FileFilter, FileListing, SegmentFile
 from .local import find_local
 from .patterns import mounted_path
-from .store import Connecting
 
 if TYPE_CHECKING:
     from seglake._native import _Key  # pyright: ignore[reportPrivateUsage]
+
+    from .opening import Stores
 
 __all__ = ["find_files"]
 
@@ -20,9 +21,8 @@ __all__ = ["find_files"]
 def find_files(
     paths: Sequence[str],
     chosen: FileFilter,
-    stores: Connecting | None = None,
+    stores: "Stores | None" = None,
     *,
-    all_elsewhere: bool = False,
     key: "_Key | None" = None,
 ) -> FileListing:
     """Finds the files that `paths` name: files, folders and patterns (`*`, `?`, `[abc]`, `{a,b}`).
@@ -36,8 +36,7 @@ def find_files(
     Args:
         paths: as the user wrote them.
         chosen: which files of folders are wanted.
-        stores: reaches files elsewhere; None refuses them.
-        all_elsewhere: whether `stores` holds what has no scheme, too.
+        stores: reaches files elsewhere, or holds all of them; None refuses files elsewhere.
         key: the key of logs, as in `open`.
 
     Raises:
@@ -50,11 +49,12 @@ def find_files(
     listing = FileListing()
     found: dict[str, SegmentFile] = {}
     for named in paths:
-        local = None if all_elsewhere else _local_path(named, allow_others=stores is not None)
+        holds_all = stores is not None and stores.hold_all
+        local = None if holds_all else _local_path(named, allow_others=stores is not None)
         if local is not None:
             files = find_local(local, chosen, listing, key)
         else:
-            # Imported here: the ingest, which reads no files elsewhere, has no use for it.
+            # Imported here: most have no files elsewhere.
             from .remote import find_remote
 
             assert stores is not None

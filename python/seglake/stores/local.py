@@ -181,21 +181,20 @@ def _in_folder(top: Path, chosen: FileFilter, listing: FileListing, key: "_Key |
                     yield file
                 else:
                     listing.left_out += 1
-        if not is_log:
-            yield from beside
         if is_log:
             listing.skipped += [(str(path), IN_A_LOG) for path in below]
-        elif chosen.recursive:
-            pending += below
-        else:
-            listing.folders_not_entered += len(below)
-        if is_log:
             try:
                 yield from _of_log(folder, real_folder, chosen, listing, key)
             except (SeglakeError, OSError) as error:
                 if not chosen.goes_on:
                     raise
                 listing.not_listed.append(error)
+            continue
+        yield from beside
+        if chosen.recursive:
+            pending += below
+        else:
+            listing.folders_not_entered += len(below)
 
 
 def _of_log(

@@ -13,7 +13,7 @@ from .patterns import alternatives, is_hidden, is_pattern, owner_of, passes_hidd
 from .store import Entry, Store
 
 if TYPE_CHECKING:
-    from .store import Connecting
+    from .opening import Stores
 
 __all__ = ["find_remote"]
 
@@ -43,7 +43,7 @@ class _Found(NamedTuple):
     entry: Entry
 
 
-def find_remote(named: str, chosen: FileFilter, listing: FileListing, stores: "Connecting") -> Iterator[SegmentFile]:
+def find_remote(named: str, chosen: FileFilter, listing: FileListing, stores: "Stores") -> Iterator[SegmentFile]:
     """Yields the files that a URI or a pattern of URIs names; sizes and times come with the listing.
 
     A folder is listed whole where it is read with those below it: stores answer that by thousands of files at a time.

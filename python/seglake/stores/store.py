@@ -9,10 +9,10 @@ from abc import ABC, abstractmethod
 from collections.abc import Generator, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import PurePosixPath
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 from urllib.parse import quote, quote_plus
 
-__all__ = ["Connecting", "Entry", "RemoteFile", "Store", "without_secrets"]
+__all__ = ["Entry", "RemoteFile", "Store", "without_secrets"]
 
 # What the stores' own words for "you may not" have in common. A name may have 403 in it, as a hash or a date.
 _REFUSED = re.compile(
@@ -215,11 +215,3 @@ def _with_extension(path: str, extension: str) -> str | None:
         return None
     other = PurePosixPath(file).with_suffix(f".{extension}").name
     return None if other == file else f"{folder}{slash}{other}"
-
-
-class Connecting(Protocol):
-    """What reaches files elsewhere."""
-
-    def connect(self, uri: str) -> tuple[Store, str]:
-        """Returns the store of a URI, and the path within it."""
-        ...
