@@ -69,7 +69,7 @@ class IcebergLakeTable(LakeTable[Table]):
         return table
 
     def _refuse_other_folder(self, table: Table) -> None:
-        """Sees to it that two destinations do not share a table: each has its own lock and its own runs.
+        """Sees to it that two destinations do not share a table: each has its own log and its own runs.
 
         Raises:
             IngestError: the catalog has a table of this name whose files are elsewhere.

@@ -1,4 +1,4 @@
-"""The three tables as Parquet: their schemas, and writers that keep memory and the number of open files bounded."""
+"""The tables as Parquet: their schemas, and writers that keep memory and the number of open files bounded."""
 
 import contextlib
 import itertools

@@ -72,7 +72,7 @@ class Sums(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class FileState(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What the last run that read a file found.
+    """What was found of a file when it was read last.
 
     Attributes:
         path: its path without links, as text.
@@ -84,10 +84,10 @@ class FileState(msgspec.Struct, frozen=True, omit_defaults=True):
         status: what became of it.
         format: its format, if that is known.
         source: the source of its records; the path as long as it has none.
-        position: where the next run goes on, as JSON; None if it is to be read whole.
+        position: where reading goes on, as JSON; None if it is to be read whole.
         sums: what was read up to the position.
         pending_bytes: the unfinished tail after it.
-        error: why nothing of it was ingested.
+        error: why nothing of it was read.
     """
 
     path: str
