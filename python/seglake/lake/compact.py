@@ -16,7 +16,7 @@ from .log import DataFile, Entry, State, lake_log, new_run_id
 from .options import TARGET_FILE_BYTES
 from .parquet import RollingWriter, Target
 from .result import IngestError
-from .tables import tables_of
+from .tables import commit, tables_of
 
 __all__ = ["compact"]
 
@@ -62,14 +62,11 @@ def compact(lake: str | os.PathLike[str], target_file_bytes: int = TARGET_FILE_B
         if not removed:
             return 0, 0
         entry = Entry(run, "parquet", data=data, removed=removed)
-        tables.sync(entry)
-        while not log.put(state.number + 1, entry):
-            if any(other.removed for _, other in log.add_new(state)):
-                raise IngestError(f"{place.uri()}: another compaction came first", may_pass=True)
+        if not commit(log, tables, state, entry, lambda other: bool(other.removed)):
+            raise IngestError(f"{place.uri()}: another compaction came first", may_pass=True)
     except BaseException:
         tables.remove(run)
         raise
-    state.add(state.number + 1, entry)
     apply(place, log, tables, state)
     log.save(state)
     return sum(map(len, data.values())), sum(map(len, removed.values()))

@@ -41,7 +41,7 @@ from .result import (
     no_files,
 )
 from .table import TableChangedError
-from .tables import Tables, tables_of
+from .tables import Tables, commit, tables_of
 from .task import TaskOutcome, TaskRunner
 from .views import VIEWS, views
 
@@ -419,7 +419,7 @@ class _Run:
         for row in rows:
             if row.added:
                 added[row.state.source] = added.get(row.state.source, 0) + row.added
-        return Entry(self._id, self._options.table, columns, dict(sorted(data.items(), key=_order)), states, added)
+        return Entry(self._id, self._options.table, columns, data, states, added)
 
     def _schemas(self, rows: Sequence[FileRow], data: Mapping[str, object]) -> dict[str, pa.Schema]:
         """Returns the schemas of the tables that the run adds to, and of those that are to be there.
@@ -471,16 +471,16 @@ class _Run:
         Raises:
             _LostRaceError: another run has committed something that this one was planned on.
         """
-        self._tables.sync(entry)
         paths = {file.path for file in entry.files}
         sources = {file.source for file in entry.files if file.source}
         state = self._state
-        while not self._log.put(state.number + 1, entry):
-            for _, other in self._log.add_new(state):
-                is_same = any(file.path in paths or file.source in sources for file in other.files)
-                if is_same or any(state.tables.get(name, columns) != columns for name, columns in entry.tables.items()):
-                    raise _LostRaceError
-        state.add(state.number + 1, entry)
+
+        def is_lost(other: Entry) -> bool:
+            is_same = any(file.path in paths or file.source in sources for file in other.files)
+            return is_same or any(state.tables.get(name, own) != own for name, own in entry.tables.items())
+
+        if not commit(self._log, self._tables, state, entry, is_lost):
+            raise _LostRaceError
 
     def _discard(self, data: Mapping[str, Sequence[DataFile]]) -> None:
         """Removes the files of a run that is not to be."""
@@ -494,11 +494,6 @@ def _sums(state: FileState) -> Sums | None:
     if state.status not in INGESTED:
         return None
     return state.sums.plus(Sums(unused_bytes=max(0, state.size - state.sums.nbytes - state.pending_bytes)))
-
-
-def _order(item: tuple[str, object]) -> tuple[int, str]:
-    last = ("damage", "files", "runs")
-    return (last.index(item[0]) if item[0] in last else -1, item[0])
 
 
 def _row(row: FileRow, run: str) -> dict[str, Any]:
@@ -562,24 +557,22 @@ def _unchanged(result: IngestResult, plan: Plan) -> IngestResult:
     )
 
 
+_ADDED: Final = (
+    *("known_damaged", "unchanged", "unchanged_refused", "pending_bytes", "records", "repaired_records", "nbytes"),
+    *("errors", "refused_sidecars", "skipped"),
+)
+
+
 def _sum(one: IngestResult, other: IngestResult) -> IngestResult:
     """Returns what two rounds did."""
     damage = dict(one.damage)
     add_damage(damage, other.damage)
+    added: dict[str, Any] = {name: getattr(one, name) + getattr(other, name) for name in _ADDED}
     return replace(
         one,
         run_id=other.run_id or one.run_id,
         formats=tuple(sorted({*one.formats, *other.formats})),
         statuses={name: number + other.statuses[name] for name, number in one.statuses.items()},
-        known_damaged=one.known_damaged + other.known_damaged,
-        unchanged=one.unchanged + other.unchanged,
-        unchanged_refused=one.unchanged_refused + other.unchanged_refused,
-        pending_bytes=one.pending_bytes + other.pending_bytes,
-        records=one.records + other.records,
-        repaired_records=one.repaired_records + other.repaired_records,
-        nbytes=one.nbytes + other.nbytes,
         damage=damage,
-        errors=one.errors + other.errors,
-        refused_sidecars=one.refused_sidecars + other.refused_sidecars,
-        skipped=one.skipped + other.skipped,
+        **added,
     )

@@ -27,7 +27,7 @@ _Table = TypeVar("_Table")
 
 
 class LakeTable(ABC, Generic[_Table]):
-    """A table of an ingest. One ingest at a time appends to it, while others may read it and rewrite its files.
+    """A table of an ingest. Several ingests may append to it at a time, and others read it and rewrite its files.
 
     Args:
         name: what errors call it.
@@ -97,11 +97,10 @@ class LakeTable(ABC, Generic[_Table]):
     def _commit(self, table: _Table, run: int, files: Sequence[DataFile]) -> bool:
         """Commits a run on top of the state that was opened, without retries; returns False if others changed it."""
 
-    def _failed(self, what: str, error: Exception, advice: str = "") -> OSError:
+    def _failed(self, what: str, error: Exception) -> OSError:
         # Some write in colours, and over several lines.
         words = _COLOUR.sub("", str(error)).split()
-        text = f"the table {what}: {' '.join(words)}"
-        return OSError(errno.EIO, f"{text.removesuffix('.')}. {advice}" if advice else text, self._name)
+        return OSError(errno.EIO, f"the table {what}: {' '.join(words)}", self._name)
 
 
 def lake_schema(schema: pa.Schema) -> pa.Schema:

@@ -7,7 +7,7 @@ import os
 import shutil
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Container, Mapping
+from collections.abc import Callable, Container, Mapping
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final
 
@@ -15,7 +15,7 @@ import seglake
 from seglake.tracking.place import LocalPlace, Place, check_path
 from seglake.write import durable
 
-from .log import Entry, State
+from .log import DataFile, Entry, LakeLog, State
 from .parquet import STAGING, staged_name
 from .result import IngestError, TableFormat, can_pass
 
@@ -24,11 +24,12 @@ if TYPE_CHECKING:
 
     from .table import LakeTable
 
-__all__ = ["Tables", "tables_of"]
+__all__ = ["Tables", "commit", "tables_of"]
 
 _KEPT_S: Final = 24 * 60 * 60
 _MOST_SYNCED: Final = 16
-_LAST: Final = ("damage", "files", "runs")
+_OWN: Final = ("damage", "files", "runs")
+"""The tables that are not of records, in the order in which they become visible after these."""
 
 
 class Tables(ABC):
@@ -69,6 +70,11 @@ class Tables(ABC):
         return
 
 
+def _in_order(data: Mapping[str, list[DataFile]]) -> dict[str, list[DataFile]]:
+    """Returns tables in the order in which they become visible: who reads `files` finds what it lists in the others."""
+    return dict(sorted(data.items(), key=lambda item: (_OWN.index(item[0]) if item[0] in _OWN else -1, item[0])))
+
+
 class _ParquetTables(Tables):
     """Plain Parquet: what is in a folder is in the table. So files get their names once the run is certain."""
 
@@ -79,9 +85,8 @@ class _ParquetTables(Tables):
         self._place.sync(staged_name(entry.run, file.path) for files in entry.data.values() for file in files)
 
     def apply(self, number: int, entry: Entry, schemas: Mapping[str, Any], gone: Container[str] = ()) -> None:
-        # A reader of `files` finds all that it lists in the others.
-        for table in sorted(entry.data, key=lambda name: (_LAST.index(name) if name in _LAST else -1, name)):
-            names = [file.path for file in entry.data[table]]
+        for files in _in_order(entry.data).values():
+            names = [file.path for file in files]
             names = [name for name in names if self._place_file(entry.run, name, gone)]
             self._place.sync(names)
         for names in entry.removed.values():
@@ -140,7 +145,7 @@ class _LakeTables(Tables):
             self._place.sync(file.path for files in entry.data.values() for file in files)
 
     def apply(self, number: int, entry: Entry, schemas: Mapping[str, Any], gone: Container[str] = ()) -> None:
-        for name, files in entry.data.items():
+        for name, files in _in_order(entry.data).items():
             before = self._own_log(name)
             self.table(name).append(number, schemas[name], [file for file in files if file.rows])
             self._sync_log(name, before)
@@ -149,7 +154,7 @@ class _LakeTables(Tables):
         return self.table(table).files_with(source)
 
     def other(self) -> str | None:
-        there = (name for name in [*seglake.formats(), *_LAST] if self.table(name).committed())
+        there = (name for name in [*seglake.formats(), *_OWN] if self.table(name).committed())
         return next((self._uri(name) for name in there), None)
 
     def _own_log(self, name: str) -> dict[str, float]:
@@ -295,6 +300,19 @@ def _of_options(options: Mapping[str, str]) -> dict[str, str]:
     names = ("endpoint", "region", "access_key_id", "secret_access_key", "session_token")
     given = {known.get(name, name): value for name, value in bare.items()}
     return {f"s3.{name.replace('_', '-')}": given[name] for name in names if name in given}
+
+
+def commit(log: LakeLog, tables: Tables, state: State, entry: Entry, is_lost: Callable[[Entry], bool]) -> bool:
+    """Puts an entry after those that others have put meanwhile, and adds all to the state. From then on it is certain.
+
+    Returns False, with nothing put, if it is lost by one of the others.
+    """
+    tables.sync(entry)
+    while not log.put(state.number + 1, entry):
+        if any(is_lost(other) for _, other in log.add_new(state)):
+            return False
+    state.add(state.number + 1, entry)
+    return True
 
 
 def tables_of(

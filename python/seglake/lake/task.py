@@ -154,8 +154,7 @@ class _GroupReading:
         assert file.before is not None
         source = file.before.source
         keys = None if file.is_all and source not in self._read_sources else self._known(source)
-        noted = self._known(source) if len(self._group.files) > 1 else None
-        return self._read(file, source, progress, keys, noted, str(file.before.format))
+        return self._read(file, source, progress, keys, str(file.before.format))
 
     def _whole(self, file: PlannedFile, progress: TaskProgress) -> FileRow:
         format = self._format_of(file)
@@ -172,9 +171,8 @@ class _GroupReading:
         for source in own or [identity]:
             is_new = source not in self._sources
             keys = None if is_new else self._known(source)
-            noted = self._known(source) if len(self._group.files) > 1 else None
             try:
-                return self._read(file, source, progress, keys, noted, format)
+                return self._read(file, source, progress, keys, format)
             except ConflictError as error:
                 conflict = error
                 if not keyed_by_position(format):
@@ -185,13 +183,11 @@ class _GroupReading:
                     raise NotReadError("conflict", reason, format) from None
         assert conflict is not None
         source = f"{identity}#{conflict.fingerprint & 0xFFFFFFFF:08x}"
-        noted = self._known(source) if len(self._group.files) > 1 else None
-        return self._read(file, source, progress, None, noted, format)
+        return self._read(file, source, progress, None, format)
 
     def _reading(self, file: PlannedFile, source: str, progress: TaskProgress) -> FileReading:
         runner = self._runner
-        output = FileOutput(self._output)
-        return FileReading(file, source, runner.options, runner.run_id, progress, output)
+        return FileReading(file, source, runner.options, runner.run_id, progress, FileOutput(self._output))
 
     def _read(
         self,
@@ -199,9 +195,9 @@ class _GroupReading:
         source: str,
         progress: TaskProgress,
         keys: SourceKeys | None,
-        noted: SourceKeys | None,
         format: str,
     ) -> FileRow:
+        noted = self._known(source) if len(self._group.files) > 1 else None
         reading = self._reading(file, source, progress)
         reading.keys, reading.noted = keys, noted
         try:
@@ -222,9 +218,8 @@ class _GroupReading:
         if keys is None:
             folder = self._stack.enter_context(TemporaryDirectory(prefix="seglake-"))
             keys = self._keys[source] = self._stack.enter_context(SourceKeys(Path(folder)))
-            runner = self._runner
             files = self._group.sources.get(source, {})
-            load_keys(keys, source, files, runner.options, runner.place.open)
+            load_keys(keys, source, files, self._runner.options, self._runner.place.open)
         return keys
 
     def _format_of(self, file: PlannedFile) -> str:
