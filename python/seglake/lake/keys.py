@@ -7,7 +7,7 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Final, NamedTuple, Self, cast
+from typing import Any, Final, NamedTuple, Self
 
 import numpy as np
 import pyarrow as pa
@@ -19,8 +19,9 @@ _Words = NDArray[np.uint64]
 _Flags = NDArray[np.bool_]
 _Places = NDArray[np.intp]
 
-_types: Final = cast("Any", pa.types)  # typed in part only
+_KINDS: Final = ("string", "int64", "uint64")
 _UUID: Final = re.compile(r"[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
+_UUID_CHARACTERS: Final = 36
 _DASHES: Final = (8, 13, 18, 23)
 _HEX: Final = ((0, 8), (9, 13), (14, 18), (19, 23), (24, 36))
 
@@ -78,8 +79,7 @@ class SourceKeys:
         """Adds records.
 
         Args:
-            keys: an Arrow array of UUIDs (text of 36 characters, 16 bytes, or `arrow.uuid`), of int64 or of uint64.
-                It is of one of these three kinds in each call.
+            keys: an Arrow array of UUIDs as text of 36 characters, of int64 or of uint64: of one kind in each call.
             hashes: an Arrow array of uint64, one for each key.
 
         Raises:
@@ -147,19 +147,19 @@ class SourceKeys:
         """Returns the columns of a run, in the rows' own order; nothing of Arrow's memory is in them."""
         if self._is_closed:
             raise ValueError("the keys are closed")
-        if not _types.is_uint64(hashes.type):
+        if hashes.type != pa.uint64():
             raise TypeError(f"expected hashes of type uint64, found {hashes.type}")
         if len(keys) != len(hashes) or keys.null_count or hashes.null_count:
             raise ValueError(
                 f"expected a key and a hash in each row, found {len(keys)} keys ({keys.null_count} of them null) and "
                 f"{len(hashes)} hashes ({hashes.null_count} of them null)"
             )
-        if isinstance(keys, pa.ExtensionArray):
-            keys = cast("Any", keys).storage
-        kind = str(keys.type) if _types.is_int64(keys.type) or _types.is_uint64(keys.type) else "uuid"
+        kind = str(keys.type)
+        if kind not in _KINDS:
+            raise TypeError(f"expected keys of type {', '.join(_KINDS)}, found {kind}")
         if self._kind not in (None, kind):
-            raise TypeError(f"expected keys of type {self._kind}, as before, found {keys.type}")
-        if kind == "uuid":
+            raise TypeError(f"expected keys of type {self._kind}, as before, found {kind}")
+        if kind == "string":
             whole = _uuid_bytes(keys).view(">u8").astype(np.uint64)
             columns = (np.ascontiguousarray(whole[0::2]), np.ascontiguousarray(whole[1::2]))
         else:
@@ -239,24 +239,14 @@ def _bound(column: _Words, words: _Words, left: _Places, right: _Places, goes_on
 
 
 def _uuid_bytes(keys: Any) -> NDArray[np.uint8]:
-    """Returns the bytes of UUIDs, 16 each."""
-    if _types.is_fixed_size_binary(keys.type) and keys.type.byte_width == 16:
-        return _content(keys, 16, keys.offset * 16) if len(keys) else np.empty(0, np.uint8)
-    is_text = _types.is_string(keys.type) or _types.is_large_string(keys.type) or _types.is_string_view(keys.type)
-    is_binary = _types.is_binary(keys.type) or _types.is_large_binary(keys.type) or _types.is_binary_view(keys.type)
-    if not is_text and not is_binary:
-        raise TypeError(f"expected keys that are UUIDs, int64 or uint64, found {keys.type}")
+    """Returns the bytes of UUIDs that are text, 16 each."""
     if len(keys) == 0:
         return np.empty(0, np.uint8)
-    width = 36 if is_text else 16
-    whole = keys.cast(pa.large_binary())
-    offsets = np.frombuffer(whole.buffers()[1], np.int64)[whole.offset : whole.offset + len(whole) + 1]
-    if not (np.diff(offsets) == width).all():
+    _, offsets, content = keys.buffers()
+    bounds = np.frombuffer(offsets, np.int32)[keys.offset : keys.offset + len(keys) + 1]
+    if not (np.diff(bounds) == _UUID_CHARACTERS).all():
         raise _not_a_uuid(keys)
-    content = _content(whole, width, int(offsets[0]))
-    if is_binary:
-        return content
-    text = content.reshape(-1, width)
+    text = np.frombuffer(content, np.uint8)[bounds[0] : bounds[-1]].reshape(-1, _UUID_CHARACTERS)
     try:
         if not (text[:, _DASHES] == ord("-")).all():
             raise _not_a_uuid(keys)
@@ -266,15 +256,7 @@ def _uuid_bytes(keys: Any) -> NDArray[np.uint8]:
         raise _not_a_uuid(keys) from None
 
 
-def _content(keys: Any, width: int, start: int) -> NDArray[np.uint8]:
-    """Returns the bytes of values that have the same number of them, from an offset of the array's last buffer on."""
-    return np.frombuffer(keys.buffers()[-1], np.uint8, len(keys) * width, start)
-
-
 def _not_a_uuid(keys: Any) -> ValueError:
     """Returns the error for the first value that is not a UUID."""
-    for row, key in enumerate(keys.to_pylist()):
-        is_uuid = len(key) == 16 if isinstance(key, bytes) else _UUID.fullmatch(key)
-        if not is_uuid:
-            return ValueError(f"row {row}: expected a UUID as 36 characters or 16 bytes, found {key!r}")
-    raise RuntimeError("all are UUIDs")
+    row, key = next((row, key) for row, key in enumerate(keys.to_pylist()) if not _UUID.fullmatch(key))
+    return ValueError(f"row {row}: expected a UUID as 36 characters, found {key!r}")
