@@ -16,7 +16,7 @@ from seglake._text import path_text
 from seglake.lake import read as read_module
 from seglake.lake.log import DataFile
 from seglake.lake.options import IngestOptions
-from seglake.lake.parquet import DAMAGE_SCHEMA, NULL_DATE, DamageWriter, DateWriter, RollingWriter, Target
+from seglake.lake.parquet import DAMAGE_SCHEMA, NULL_DATE, DateWriter, RollingWriter, Target
 from seglake.lake.plan import FileGroup, PlannedFile
 from seglake.lake.progress import Progress
 from seglake.lake.task import TaskOutcome, TaskRunner
@@ -269,10 +269,11 @@ def test_buffered_rows_and_open_files_are_bounded(tmp_path: Path) -> None:
 
 
 def test_damage_is_written_many_rows_at_a_time(tmp_path: Path) -> None:
-    writer = DamageWriter(RollingWriter(target(tmp_path), "damage", DAMAGE_SCHEMA))
+    writer = DateWriter(target(tmp_path), "damage", DAMAGE_SCHEMA)
     for number in range(5000):
         place = {"source": "/a", "run": "r", "path": "/a", "start": number, "end": number + 1}
-        writer.append({**place, "kind": "corrupt", "cause": "x", "part": 0, "raw": b"r"})
+        row = {**place, "kind": "corrupt", "cause": "x", "part": 0, "raw": b"r"}
+        writer.append(pa.RecordBatch.from_pylist([row], DAMAGE_SCHEMA))
     (file,) = writer.finish()
     metadata = pq.read_metadata(tmp_path / file.path)
     assert (metadata.num_rows, metadata.num_row_groups) == (5000, 1)

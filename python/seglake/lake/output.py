@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Final
 
 import pyarrow as pa
 
 from .log import DataFile
 from .options import IngestOptions
-from .parquet import DAMAGE_SCHEMA, DamageWriter, DateWriter, RollingWriter, Target, records_schema
+from .parquet import DAMAGE_SCHEMA, DateWriter, Target, records_schema
 
 __all__ = ["FileOutput", "Output"]
 
@@ -21,33 +21,28 @@ class Output:
     def __init__(self, target: Target, options: IngestOptions) -> None:
         self._target = target
         self._options = options
-        self._records: dict[str, DateWriter] = {}
-        self._damage = DamageWriter(RollingWriter(target, "damage", DAMAGE_SCHEMA))
+        self._tables: dict[str, DateWriter] = {}
 
     def another(self) -> Output:
         """Returns an empty one like it."""
         return Output(self._target, self._options)
 
-    def add_records(self, format: str, rows: pa.RecordBatch) -> None:
-        """Adds rows of a format's records."""
-        writer = self._records.get(format)
+    def add(self, table: str, rows: pa.RecordBatch) -> None:
+        """Adds rows of a table: the records of a format, or `damage`."""
+        writer = self._tables.get(table)
         if writer is None:
-            writer = self._records[format] = DateWriter(self._target, format, records_schema(format, self._options))
+            schema = DAMAGE_SCHEMA if table == "damage" else records_schema(table, self._options)
+            writer = self._tables[table] = DateWriter(self._target, table, schema)
         writer.append(rows)
-
-    def add_damage(self, row: dict[str, Any]) -> None:
-        """Adds a row of `damage`."""
-        self._damage.append(row)
 
     def finish(self) -> dict[str, list[DataFile]]:
         """Closes all files; returns them by their tables."""
-        found = {format: writer.finish() for format, writer in self._records.items()}
-        found["damage"] = self._damage.finish()
+        found = {table: writer.finish() for table, writer in self._tables.items()}
         return {table: files for table, files in found.items() if files}
 
     def discard(self) -> None:
         """Forgets everything, and removes what was written."""
-        for writer in (*self._records.values(), self._damage):
+        for writer in self._tables.values():
             writer.discard()
 
 
@@ -60,25 +55,19 @@ class FileOutput:
     def __init__(self, shared: Output) -> None:
         self._shared = shared
         self._own: Output | None = None
-        self._records: list[tuple[str, pa.RecordBatch]] = []
-        self._damage: list[dict[str, Any]] = []
+        self._held: list[tuple[str, pa.RecordBatch]] = []
         self._bytes = 0
 
-    def add_records(self, format: str, rows: pa.RecordBatch) -> None:
-        """Adds rows of a format's records."""
+    def add(self, table: str, rows: pa.RecordBatch) -> None:
+        """Adds rows of a table: the records of a format, or `damage`."""
         if self._own is not None:
-            self._own.add_records(format, rows)
+            self._own.add(table, rows)
             return
-        self._records.append((format, rows))
-        self._held(rows.nbytes)
-
-    def add_damage(self, row: dict[str, Any]) -> None:
-        """Adds a row of `damage`."""
-        if self._own is not None:
-            self._own.add_damage(row)
-            return
-        self._damage.append(row)
-        self._held(len(row["raw"]) + 256)
+        self._held.append((table, rows))
+        self._bytes += rows.nbytes
+        if self._bytes > _HELD_BYTES:
+            self._own = self._shared.another()
+            self._pass_on(self._own)
 
     def finish(self) -> dict[str, list[DataFile]]:
         """Ends the file; returns the output files that are its own."""
@@ -89,21 +78,11 @@ class FileOutput:
 
     def discard(self) -> None:
         """Forgets all rows of the file."""
-        self._records.clear()
-        self._damage.clear()
+        self._held.clear()
         if self._own is not None:
             self._own.discard()
 
-    def _held(self, nbytes: int) -> None:
-        self._bytes += nbytes
-        if self._bytes > _HELD_BYTES:
-            self._own = self._shared.another()
-            self._pass_on(self._own)
-
     def _pass_on(self, output: Output) -> None:
-        for format, rows in self._records:
-            output.add_records(format, rows)
-        for row in self._damage:
-            output.add_damage(row)
-        self._records.clear()
-        self._damage.clear()
+        for table, rows in self._held:
+            output.add(table, rows)
+        self._held.clear()

@@ -27,7 +27,6 @@ __all__ = [
     "RAW_PART_BYTES",
     "RUNS_SCHEMA",
     "STAGING",
-    "DamageWriter",
     "DateWriter",
     "RollingWriter",
     "Target",
@@ -55,7 +54,6 @@ _ROW_GROUP_BYTES: Final = 32 << 20
 _BUFFERED_BYTES: Final = 128 << 20
 _OPEN_FILES: Final = 32
 _DATES: Final = 1024
-_DAMAGE_ROWS: Final = 1024
 _DAY_US: Final = 86_400_000_000
 _EPOCH: Final = date(1970, 1, 1)
 _FIRST_DAY: Final = (date.min - _EPOCH).days
@@ -270,37 +268,6 @@ def write_rows(target: Target, folder: str, table: pa.Table) -> DataFile:
         nbytes = stream.tell()
         stream.close()
     return _data_file(name, nbytes, found[0])
-
-
-@dataclass
-class DamageWriter:
-    """Writes rows of `damage`, many at a time: hostile files have millions of damaged ranges."""
-
-    rolling: RollingWriter
-    _rows: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])
-    _raw_bytes: int = 0
-
-    def append(self, row: dict[str, Any]) -> None:
-        """Adds a row: a value for each column of `DAMAGE_SCHEMA`."""
-        self._rows.append(row)
-        self._raw_bytes += len(row["raw"])
-        if len(self._rows) >= _DAMAGE_ROWS or self._raw_bytes >= RAW_PART_BYTES:
-            self._pass_on()
-
-    def finish(self) -> list[DataFile]:
-        """Writes what is held back; returns all finished files."""
-        self._pass_on()
-        return self.rolling.finish()
-
-    def discard(self) -> None:
-        """Forgets everything."""
-        self._rows.clear()
-        self.rolling.discard()
-
-    def _pass_on(self) -> None:
-        self.rolling.append(pa.RecordBatch.from_pylist(self._rows, DAMAGE_SCHEMA))
-        self._rows.clear()
-        self._raw_bytes = 0
 
 
 @dataclass

@@ -24,7 +24,7 @@ from seglake.tracking.status import FileStatus
 from .keys import SourceKeys
 from .options import IngestOptions
 from .output import FileOutput
-from .parquet import RAW_PART_BYTES, records_schema, uint64_type_of
+from .parquet import DAMAGE_SCHEMA, RAW_PART_BYTES, records_schema, uint64_type_of
 from .plan import PlannedFile
 from .progress import TaskProgress
 from .result import DamageTotal, add_damage
@@ -44,6 +44,8 @@ _BATCH_ROWS: Final = 8192
 _COUNTED: Final = ("seq", "index")
 # Of a file that no key fits all is damage: it is no reason to write what may be taken back.
 _HELD_SPANS: Final = 1000
+# Hostile files have millions of damaged ranges: their rows are made many at a time.
+_DAMAGE_ROWS: Final = 1024
 
 
 class NotReadError(Exception):
@@ -215,6 +217,8 @@ class FileReading:
     ranges: int = 0
     damage: dict[str, DamageTotal] = field(default_factory=dict[str, DamageTotal])
     _format: str = ""
+    _damage_rows: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])
+    _damage_bytes: int = 0
     _held: list[tuple[seglake.Reader, seglake.Span]] = field(default_factory=list[tuple[seglake.Reader, seglake.Span]])
 
     def open(self, position: seglake.Position | None, *, final: bool) -> seglake.Reader:
@@ -308,6 +312,7 @@ class FileReading:
                 is_hidden = pending > 0 and self._has_records(at)
                 # The zeros after the last record are not read as long as the file may grow into them.
                 row_sums = sums.plus(Sums(unused_bytes=max(0, size - end - pending)))
+            self._pass_on_damage()
             refused = reader.parity_refused
             # A file that has no whole record yet has nothing but a tail, if anything.
             status: FileStatus = "pending" if pending or (goes_on and at.identity is None) else "sound"
@@ -384,7 +389,7 @@ class FileReading:
         self.added += rows.num_rows
         for name, value in (("source", self.source), ("path", path_text(self.file.path))):
             rows = rows.add_column(rows.num_columns - 1, name, pa.repeat(pa.scalar(value), rows.num_rows))
-        self.output.add_records(format, rows)
+        self.output.add(format, rows)
 
     def _keyed(self, rows: Any) -> tuple[Any, Any]:
         return rows.column(_key_column(self._format)), _hashes(rows, _content(rows.schema.names, self._format))
@@ -400,19 +405,17 @@ class FileReading:
         # A range without bytes (a file that has none and must have some) is a row all the same.
         for part, first in enumerate(range(span.start, max(span.end, span.start + 1), RAW_PART_BYTES)):
             raw = bytes(reader.read_bytes(first, min(first + RAW_PART_BYTES, span.end)))
-            self.output.add_damage(
-                {
-                    "source": self.source,
-                    "run": self.run,
-                    "path": path_text(self.file.path),
-                    "start": span.start,
-                    "end": span.end,
-                    "kind": span.kind,
-                    "cause": cause,
-                    "part": part,
-                    "raw": raw,
-                }
-            )
+            place = (self.source, self.run, path_text(self.file.path))
+            row = (*place, span.start, span.end, span.kind, cause, part, raw)
+            self._damage_rows.append(dict(zip(DAMAGE_SCHEMA.names, row, strict=True)))
+            self._damage_bytes += len(raw)
+            if len(self._damage_rows) >= _DAMAGE_ROWS or self._damage_bytes >= RAW_PART_BYTES:
+                self._pass_on_damage()
+
+    def _pass_on_damage(self) -> None:
+        if self._damage_rows:
+            self.output.add("damage", pa.RecordBatch.from_pylist(self._damage_rows, DAMAGE_SCHEMA))
+        self._damage_rows, self._damage_bytes = [], 0
 
     def _check_sum(self, report: seglake.Report, before: seglake.Position | None, at: seglake.Position) -> None:
         """Sees to it that each byte is accounted for.
