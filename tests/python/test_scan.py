@@ -2,6 +2,7 @@
 
 import gc
 import random
+import shutil
 import threading
 import time
 import warnings
@@ -188,6 +189,21 @@ def test_files_elsewhere(logs: Path) -> None:
     assert seglake.scan("/scan/logs", filesystem=memory).to_table() == whole
     with pytest.raises(ValueError, match="password"):
         seglake.scan("s3://somebody:secret@bucket/logs")
+
+
+def test_a_file_uri_is_read_as_path_as_uri_writes_it(logs: Path, tmp_path: Path) -> None:
+    folder, lake = tmp_path / "a b%20ü", tmp_path / "the lake"
+    shutil.copytree(logs, folder)
+    uri = folder.as_uri()
+    assert "%20b%2520%C3%BC" in uri
+    scan = seglake.scan(uri)
+    assert scan.files() == seglake.scan(folder).files()
+    with seglake.open(Path(scan.files()[0].path).as_uri()) as reader:
+        assert reader.count() == seglake.scan(scan.files()[0].path).count()
+    result = seglake.ingest(uri, lake.as_uri())
+    assert (result.destination, result.records) == (str(lake), scan.count())
+    seglake.export(scan, f"{uri}/all.arrow")
+    assert (folder / "all.arrow").exists()
 
 
 @pytest.mark.parametrize("format", ["active", "sealed", "tenant", "chunked", "oplog", "tfrecord"])

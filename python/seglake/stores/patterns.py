@@ -1,9 +1,11 @@
 """Names: which ones patterns stand for, and which are skipped; the same on mounted file systems and elsewhere."""
 
+import os
 import re
 from collections.abc import Iterator, Sequence
 from functools import cache
 from typing import Final
+from urllib.parse import unquote_to_bytes
 
 from seglake._native import formats
 from seglake._text import printable_path
@@ -43,6 +45,8 @@ def passes_hidden(asked: Sequence[str], found: Sequence[str]) -> bool:
 def mounted_path(named: str, what: str) -> str | None:
     """Returns the path on a mounted file system that a path or URI names; None for a URI of another kind.
 
+    In a `file:` URI `%20` is a blank, as `Path.as_uri` writes it. A path stands as it is.
+
     Args:
         named: the path or URI, as the user wrote it.
         what: what it is to name, for the error: "file" or "folder".
@@ -59,7 +63,8 @@ def mounted_path(named: str, what: str) -> str | None:
     rest = named[scheme.end() :]
     if rest.startswith("//") and not rest.startswith("///"):
         raise ValueError(f"{printable_path(named)}: expected a {what} of this machine, as in file:///logs")
-    return rest[2:] if rest.startswith("///") else rest
+    path = rest[2:] if rest.startswith("///") else rest
+    return os.fsdecode(unquote_to_bytes(os.fsencode(path)))
 
 
 def owner_of(path: str) -> str | None:
