@@ -30,7 +30,7 @@ needs_pyspark = pytest.mark.skipif(find_spec("pyspark") is None, reason="without
         (["--to", "lake", "--engine", "spark", "--follow", "--threads", "2"], "--threads is for --engine local"),
         (["--to", "lake", "--follow", "--final"], "leave one out"),
         pytest.param(["--to", "lake", "--format", "parchment"], "parchment", marks=needs_pyspark),
-        pytest.param(["--to", ""], "expected the folder of a lake", marks=needs_pyspark),
+        pytest.param(["--to", ""], "expected a folder: a path", marks=needs_pyspark),
         pytest.param(["--to", "lake", "missing.active"], "missing.active", marks=needs_pyspark),
     ],
 )

@@ -361,7 +361,7 @@ def test_a_key_that_cannot_be_used_stops_everything(tmp_path: Path) -> None:
         (["src"], "link/lake", None, "the destination is in .*src, which is to be ingested"),
         (["sr*"], "src/lake", None, "the destination is in .*src, which is to be ingested"),
         (["src"], "file", None, "file: expected a folder"),
-        (["src"], "", None, "expected the folder of a lake"),
+        (["src"], "", None, "expected a folder: a path"),
         (["src"], "s3://bucket/lake", None, "plain Parquet .* takes a mounted file system"),
         (["src"], "lake", "parquet", "parquet.*active"),
     ],

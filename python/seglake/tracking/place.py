@@ -1,4 +1,7 @@
-"""Where a lake is: a folder of a mounted file system, or one in an object store. Names below it have `/`."""
+"""Where a lake, or the state of a stream, is: a folder of a mounted file system, or one in an object store.
+
+Names below it have `/`.
+"""
 
 from __future__ import annotations
 
@@ -232,8 +235,8 @@ def place_of(named: str, options: Mapping[str, str] | None = None) -> Place:
         scheme, _, rest = named.partition("://")
         if not rest.strip("/") or _READ_OTHERWISE.search(rest) or ".." in rest.split("/"):
             raise ValueError(
-                f"{printable_path(named)}: expected the folder of a lake: a path, or a URI such as "
-                f"{scheme or 's3'}://bucket/lake, without escapes (%20), queries (?) and fragments (#)"
+                f"{printable_path(named)}: expected a folder: a path, or a URI such as "
+                f"{scheme or 's3'}://bucket/folder, without escapes (%20), queries (?) and fragments (#)"
             )
         place = StorePlace(named.rstrip("/"), dict(options or {}))
         try:
@@ -243,9 +246,9 @@ def place_of(named: str, options: Mapping[str, str] | None = None) -> Place:
         return place
     folder = Path(mounted).resolve()
     if _has_bytes(str(folder)):
-        raise ValueError(f"{printable_path(named)}: expected a path of UTF-8, as readers of Parquet take no other")
+        raise ValueError(f"{printable_path(named)}: expected a path of UTF-8")
     if folder.exists() and not folder.is_dir():
-        raise ValueError(f"{printable_path(named)}: expected a folder for the tables, or nothing yet; a file is there")
+        raise ValueError(f"{printable_path(named)}: expected a folder, or nothing yet; a file is there")
     return LocalPlace(folder)
 
 
