@@ -198,13 +198,12 @@ _WRITTEN: dict[tuple[str, ...], str] = {
     ("uuid",): "UUID, such as 1eeafd69-9b8a-6cee-b9f1-1b8e6a30ade3",
     ("partition", "tenant", "index"): "PARTITION/TENANT/INDEX, such as 3/acme/0",
 }
-# How the values of identifiers are written. Texts may have slashes.
-_PATTERNS = {"uuid": "([^/]*)", "text": "(.*)", "int64": "([0-9]{1,20})", "uint64": "([0-9]{1,20})"}
-_PARSERS: dict[str, Callable[[str], Any]] = {
-    "uuid": uuid.UUID,
-    "text": values.argument_text,
-    "int64": int,
-    "uint64": int,
+# How the values of identifiers are written, and what reads them. Texts may have slashes.
+_IDENTIFIERS: dict[str, tuple[str, Callable[[str], Any]]] = {
+    "uuid": ("([^/]*)", uuid.UUID),
+    "text": ("(.*)", values.argument_text),
+    "int64": ("([0-9]{1,20})", int),
+    "uint64": ("([0-9]{1,20})", int),
 }
 
 
@@ -215,11 +214,11 @@ def identifier(format: Format, text: str) -> tuple[Any, ...]:
         click.UsageError: records of this format are not found by anything of the kind.
     """
     by_name = {"position": "int64", **column_kinds(format)}
-    own = [by_name[name] for name in format.identifier]
-    match = re.fullmatch("/".join(_PATTERNS[kind] for kind in own), text, re.DOTALL)
+    own = [_IDENTIFIERS[by_name[name]] for name in format.identifier]
+    match = re.fullmatch("/".join(pattern for pattern, _ in own), text, re.DOTALL)
     if match:
         try:
-            return tuple(_PARSERS[kind](part) for kind, part in zip(own, match.groups(), strict=True))
+            return tuple(read(part) for (_, read), part in zip(own, match.groups(), strict=True))
         except ValueError:
             pass
     names = format.identifier
