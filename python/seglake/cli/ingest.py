@@ -146,7 +146,7 @@ def command(
         return 0
     given = options.given(how)
     if sidecar is not None:
-        given["parity"] = None if sidecar == options.NO_SIDECAR else sidecar
+        given["parity"] = None if sidecar == options.NONE else sidecar
     of_spark = options.given({"master": master, "conf": settings or None})
     if engine == "local" and of_spark:
         raise click.UsageError("--master and --conf are for Spark: leave them out, or --engine local")

@@ -180,10 +180,8 @@ def as_json(text: str) -> Option:
     return click.option("--json", "as_json", is_flag=True, help=text)
 
 
-NO_INDEX = "none"
-NO_SIDECAR = "none"
-NOW = "now"
-NULL = "null"
+NONE = "none"
+"""What is given instead of a path for no index or sidecar."""
 DEFAULT_DIALECT = "draft"
 DEFAULT_PROFILE: ProfileName = "128+8"
 PROFILES: tuple[ProfileName, ...] = get_args(ProfileName)
@@ -223,7 +221,7 @@ def only(options: dict[str, Any], *names: str) -> dict[str, Any]:
 
 
 def _index(_context: click.Context, _parameter: click.Parameter, text: str | None) -> str | bool | None:
-    return False if text == NO_INDEX else text
+    return False if text == NONE else text
 
 
 index = click.option(
@@ -248,22 +246,18 @@ def needed_sidecar(text: str) -> Option:
 
     def path(_context: click.Context, _parameter: click.Parameter, given: str | None) -> str | None:
         # Other commands take it for "without the sidecar": a file of this name would be found by none of them.
-        if given == NO_SIDECAR:
-            raise click.BadParameter(f"{given!r}: expected a path. A file of this name is ./{NO_SIDECAR}")
+        if given == NONE:
+            raise click.BadParameter(f"{given!r}: expected a path. A file of this name is ./{NONE}")
         return given
 
     return click.option("--sidecar", metavar="PATH", type=PATH, callback=path, help=f"{text} [default: FILE.par]")
 
 
 def parity(sidecar: str | None, files: Sequence[str]) -> dict[str, Any]:
-    """The library's argument for what `--sidecar` names.
-
-    Raises:
-        click.UsageError: a sidecar is named and there is more than one file.
-    """
+    """The library's argument for what `--sidecar` names: a sidecar is that of one file."""
     if sidecar is None:
         return {}
-    if sidecar == NO_SIDECAR:
+    if sidecar == NONE:
         return {"parity": None}
     if len(files) != 1:
         raise click.UsageError("--sidecar is the sidecar of one file: name one file, or use --sidecar none")
@@ -271,21 +265,13 @@ def parity(sidecar: str | None, files: Sequence[str]) -> dict[str, Any]:
 
 
 def refuse_standard_input(files: Sequence[str]) -> None:
-    """Refuse `-` where a file has a sidecar beside it.
-
-    Raises:
-        click.UsageError: it is among the files.
-    """
+    """Refuse `-` where a file has a sidecar beside it."""
     if "-" in files:
         raise click.UsageError("standard input has no sidecar beside it: name a file; one of the name - is ./-")
 
 
 def check_index(options: dict[str, Any], files: Sequence[str]) -> None:
-    """Refuse one index for several files.
-
-    Raises:
-        click.UsageError: an index is named and there is more than one file.
-    """
+    """Refuse one index for several files."""
     if options["index"] and len(files) > 1:
         raise click.UsageError("--index is the index of one file: name one file, or use --index none")
 
@@ -425,11 +411,11 @@ def typed(settings: Mapping[str, str], kinds: Mapping[str, str]) -> dict[str, An
 
 
 def _typed(name: str, text: str, kind: str | None) -> Any:
-    if kind in ("uuid", "timestamp") and text == NOW:
+    if kind in ("uuid", "timestamp") and text == "now":
         # What the library makes values of the present of.
         return None
     # In text and bytes the letters are what they say.
-    if kind not in ("text", "binary") and text == NULL:
+    if kind not in ("text", "binary") and text == "null":
         return None
     return typed_value(name, text, kind, hint="--set", more=", or `now`" if kind in ("uuid", "timestamp") else "")
 
