@@ -15,7 +15,7 @@ from seglake._values import instant_us
 
 from . import folders, options
 from .failure import Status, exit_status, report_status, tell
-from .inputs import Input, each
+from .inputs import Input, each, log_facts
 from .render import count, exact_size, json_text, plain, printable, size
 from .report import KEY_NEXT, index_facts, index_in_words, index_of, index_rebuilding, meaning, reads_with
 from .terminal import Advance, byte_progress
@@ -23,7 +23,7 @@ from .terminal import Advance, byte_progress
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from seglake import Reader
+    from seglake import Reader, Record
 
 _CHECKED = {
     "checksum": "by checksums",
@@ -148,20 +148,14 @@ def _facts(
     format, confidence, reason = _format(file, how, parity, is_covered=coverage is not None)
     facts: dict[str, Any] = {
         "path": file.path,
-        "log": file.log,
+        "log": log_facts(file.segment),
         "nbytes": file.size,
         "format": format,
         "confidence": confidence,
         "reason": reason,
         "sidecar": None if coverage is None else coverage.to_dict(),
-        "dialect": None,
-        "checked": None,
-        "columns": None,
-        "partitions": None,
-        "tenants": None,
-        "index": None,
-        "first_record": None,
-        "damage": None,
+        # Where the format is known, some of these are told below.
+        **dict.fromkeys(("dialect", "checked", "columns", "partitions", "tenants", "index", "first_record", "damage")),
         "wrong_key": False,
         "report": None,
     }
@@ -186,8 +180,7 @@ def _facts(
             facts["damage"] = {"byte_offset": error.byte_offset, "cause": error.cause}
             status = max(status, exit_status(error))
         else:
-            names = ("position", *schema.names)
-            facts["first_record"] = first and _without_value({name: getattr(first, name) for name in names})
+            facts["first_record"] = first and _record_facts(first, ("position", *schema.names))
         facts["checked"] = reader.report.checked
     if whole:
         report = seglake.verify(
@@ -210,14 +203,15 @@ def _count_parts(reader: Reader, facts: dict[str, Any]) -> None:
         facts["tenants"] = len(reader.tenants())
 
 
-def _without_value(fields: dict[str, Any]) -> dict[str, Any]:
+def _record_facts(record: Record, names: Sequence[str]) -> dict[str, Any]:
     """A record's fields ready for JSON, a length in place of a value that may be gigabytes: `value_bytes`."""
-    return {
-        f"{name}_bytes" if name == "value" else name: (len(field) if field is not None else None)
-        if name == "value"
-        else plain(field)
-        for name, field in fields.items()
-    }
+    facts: dict[str, Any] = {}
+    for name in names:
+        if name == "value":
+            facts["value_bytes"] = None if record.value is None else len(record.value)
+        else:
+            facts[name] = plain(getattr(record, name))
+    return facts
 
 
 def paragraph(label: str, facts: dict[str, Any], how: dict[str, Any]) -> str:

@@ -70,11 +70,6 @@ class Input:
             return _open_uri(self.source).size
         return os.stat(self.source).st_size  # noqa: PTH116 - no path is made for each of many
 
-    @property
-    def log(self) -> dict[str, Any] | None:
-        """Of a segment of a log: which it is, ready for JSON."""
-        return log_facts(self.segment)
-
     def from_start(self) -> str | BinaryIO | ListedSegment:
         """What to hand to the library, a stream wound back to its beginning."""
         if self.segment is not None:

@@ -18,7 +18,7 @@ from .render import count, exact_size, printable
 if TYPE_CHECKING:
     from rich.text import Text
 
-    from seglake import Diagnosis, Index, Neighbour, ParityReport, Reader, Repair, Repaired, Report, Span
+    from seglake import Diagnosis, Index, Neighbour, ParityReport, Reader, Repair, Repaired, Report, Span, Total
 
 _Item = TypeVar("_Item")
 
@@ -288,17 +288,15 @@ def skipped(report: Report, label: str) -> str:
     said: list[str] = []
     repaired = [total for total in damaged if total.kind == "repaired"]
     if repaired:
-        ranges, volume = sum(total.ranges for total in repaired), sum(total.nbytes for total in repaired)
+        ranges, volume = _summed(repaired, "range")
         records = count(report.repaired_records, "record")
         said.append(
-            f"{where}: the parity sidecar differs in {exact_size(volume)} in {count(ranges, 'range')}, of {records}: "
+            f"{where}: the parity sidecar differs in {volume} in {ranges}, of {records}: "
             "`--on-damage repair` reads what it restores, `seglake repair` restores the file"
         )
     if left_out:
-        ranges, volume = sum(total.ranges for total in left_out), sum(total.nbytes for total in left_out)
-        said.append(
-            f"{where}: skipped {count(ranges, 'damaged range')}, {exact_size(volume)}: `seglake verify` shows where"
-        )
+        ranges, volume = _summed(left_out, "damaged range")
+        said.append(f"{where}: skipped {ranges}, {volume}: `seglake verify` shows where")
     said.extend(
         f"{where}: {count(total.ranges, 'record')} with something missing: {total.cause}: "
         f"{meaning(total.cause or '')}: `seglake cat --columns position,cause` marks them"
@@ -306,6 +304,11 @@ def skipped(report: Report, label: str) -> str:
         if total.kind == "record"
     )
     return "\n".join(said)
+
+
+def _summed(totals: Sequence[Total], noun: str) -> tuple[str, str]:
+    """How many ranges and bytes there are in all."""
+    return count(sum(total.ranges for total in totals), noun), exact_size(sum(total.nbytes for total in totals))
 
 
 # Of a run of random bytes one in 256 is the right one: such ranges are shown as one.

@@ -226,7 +226,10 @@ class _Verifying:
 
     def _tell_of(self, found: Checked | Other, label: str, path: str | None, *, in_one_line: bool) -> int:
         if isinstance(found, Other):
-            return self._tell_of_other(found, label, path, in_one_line=in_one_line)
+            self.tally.add_other(found.parity)
+            if not (self.quiet and found.is_ok):
+                tell_other(found, label, path, as_json=self.as_json, in_one_line=in_one_line)
+            return Status.SOUND if found.is_ok else Status.DAMAGED
         report, index = found
         self.tally.add(report)
         if self.quiet and report_status(report) == Status.SOUND and (index is None or index["ok"]):
@@ -240,12 +243,6 @@ class _Verifying:
         else:
             show_in_full(report, label, index, rebuilding, sys.stdout)
         return report_status(report)
-
-    def _tell_of_other(self, found: Other, label: str, path: str | None, *, in_one_line: bool) -> int:
-        self.tally.add_other(found.parity)
-        if not (self.quiet and found.is_ok):
-            tell_other(found, label, path, as_json=self.as_json, in_one_line=in_one_line)
-        return Status.SOUND if found.is_ok else Status.DAMAGED
 
     def _failed(self, name: str, error: Exception) -> None:
         self.tally.unreadable += 1
