@@ -124,7 +124,9 @@ class SegmentDataSource(DataSource):
         """Plans a stream: checks the schema against the format, and what there is against what can be streamed."""
         try:
             from .stream.reader import plan
-        except ImportError:
+        except ImportError as error:
+            if not (error.name or "").startswith("pyspark"):
+                raise
             raise NotImplementedError(
                 f"streams need PySpark 4.2 or newer, this is {pyspark.__version__}: load the files instead, or run "
                 "`seglake ingest`"
