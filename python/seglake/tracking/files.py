@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 
 import msgspec
 
@@ -29,14 +30,11 @@ def observed(file: SegmentFile, listed_ns: int, sidecar: Callable[[str], str | N
         listed_ns: when the listing began, in nanoseconds since 1970.
         sidecar: returns the parity sidecar that it is read by.
     """
-    beside = sidecar(file.real_path)
-    facts = None
+    beside, facts = sidecar(file.real_path), None
     if beside is not None:
-        try:
+        with suppress(OSError):
             found = os.stat(beside)  # noqa: PTH116
             facts = f"{found.st_size} {found.st_mtime_ns}"
-        except OSError:
-            facts = None
     return FileState(
         path_text(file.real_path),
         file.size,

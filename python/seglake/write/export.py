@@ -7,7 +7,7 @@ import json
 import os
 import tempfile
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, closing, contextmanager, nullcontext, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, Final, Literal, NamedTuple, TypeAlias, cast
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from seglake._native import Report
-    from seglake.read.scan import Damaged, Scan
+    from seglake.read.scan import Scan
 
 __all__ = ["FILE_KINDS", "Exported", "FileKind", "export", "kind_of"]
 
@@ -318,7 +318,8 @@ def _write(scan: Scan, sheet: _Sheet, ranges: _Sheet | None, progress: Callable[
                 damaged_ranges += len(damage)
                 damaged_bytes += sum(span.nbytes for span in damage)
                 if ranges is not None:
-                    ranges.write(_damage_batch([(path, *span) for span in damage]))
+                    rows = [{"path": path, **span._asdict()} for span in damage]
+                    ranges.write(pa.RecordBatch.from_pylist(rows, _damage_schema()))
     if progress is not None:
         progress(total, total)
     return Exported(records, damaged_ranges, damaged_bytes, tuple(sorted(wrong_key)))
@@ -330,13 +331,6 @@ def _damage_schema() -> pa.Schema:
     number, text = pa.int64(), pa.string()
     fields = [("path", text), ("start", number), ("end", number), ("kind", text), ("cause", text)]
     return pa.schema([pa.field(name, kind, nullable=name == "cause") for name, kind in fields])
-
-
-def _damage_batch(ranges: Iterable[Damaged | tuple[Any, ...]]) -> pa.RecordBatch:
-    import pyarrow as pa
-
-    schema = _damage_schema()
-    return pa.RecordBatch.from_pylist([dict(zip(schema.names, each, strict=True)) for each in ranges], schema)
 
 
 class _Sheet(ABC):
