@@ -572,26 +572,26 @@ def test_a_server_of_http(tmp_path: Path) -> None:
 
 
 def test_folders_of_an_object_store(store: S3) -> None:
-    for key in ("tree/a", "tree/2026/b", "tree/2026/c", "tree2/e"):
+    for key in ("wood/a", "wood/2026/b", "wood/2026/c", "wood2/e"):
         store.put(key, b"x")
-    for key in ("tree/empty", "tree/marked/", "tree/"):
+    for key in ("wood/empty", "wood/marked/", "wood/"):
         store.put(key, b"")
-    own, path = connected("s3://logs/tree", **store.storage_options())
+    own, path = connected("s3://logs/wood", **store.storage_options())
 
     def listed(folder: str, *, recursive: bool) -> list[tuple[str, bool]]:
         return sorted((entry.path, entry.is_file) for entry in own.entries(folder, "name", recursive=recursive))
 
-    top = [("tree/2026", False), ("tree/a", True), ("tree/empty", True), ("tree/marked", False)]
+    top = [("wood/2026", False), ("wood/a", True), ("wood/empty", True), ("wood/marked", False)]
     assert listed(path, recursive=False) == top
-    below = [(f"tree/{name}", True) for name in ("2026/b", "2026/c", "a", "empty")]
+    below = [(f"wood/{name}", True) for name in ("2026/b", "2026/c", "a", "empty")]
     assert listed(path, recursive=True) == below
-    assert own.find(path, "name") == Entry("tree", False, 0, None)
+    assert own.find(path, "name") == Entry("wood", False, 0, None)
     assert own.find("", "name") == Entry("", False, 0, None)
-    assert own.find("tree/x", "name") is None
+    assert own.find("wood/x", "name") is None
     for recursive in (False, True):
         with pytest.raises(FileNotFoundError):
-            listed("tre", recursive=recursive)
-        assert ("tree", False) in listed("", recursive=False)
+            listed("woo", recursive=recursive)
+        assert ("wood", False) in listed("", recursive=False)
     store.put("doubled//name", b"x")
     with pytest.raises(OSError, match="rename that object: its name has // in it"):
         listed("doubled", recursive=True)

@@ -340,7 +340,8 @@ def test_other_files_in_the_folder_are_an_error(path: Path) -> None:
 
 def test_an_older_pyspark_is_an_error(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     SegmentLog(path).close()
-    monkeypatch.setitem(sys.modules, "seglake.spark.stream.reader", None)
+    monkeypatch.delitem(sys.modules, "seglake.spark.stream.reader", raising=False)
+    monkeypatch.setitem(sys.modules, "pyspark.sql.streaming.datasource", None)
     with pytest.raises(NotImplementedError, match=r"streams need PySpark 4.2 or newer, this is 4\."):
         Query(path)
 

@@ -20,9 +20,11 @@ from .standard_output import OutputError
 if TYPE_CHECKING:
     from seglake import DamageError, Report
 
-tracebacks = ContextVar("tracebacks", default=False)
+tracebacks: ContextVar[bool] = ContextVar("tracebacks", default=False)
 """Whether it is shown where in the code an error came from, too (`--debug`)."""
-damage_next = ContextVar("damage_next", default="`seglake cat --on-damage skip` reads all that still checks")
+damage_next: ContextVar[str] = ContextVar(
+    "damage_next", default="`seglake cat --on-damage skip` reads all that still checks"
+)
 """What errors about damage say last: how to go on with the command that runs."""
 
 

@@ -18,6 +18,7 @@ from seglake.stores.patterns import without_kept
 
 from .failure import Status, Trouble, describe, is_about_one_file, say, tell
 from .inputs import STANDARD_INPUT, Input, opened
+from .options import Option
 from .render import count, printable
 from .terminal import Advance, file_progress
 
@@ -63,7 +64,7 @@ class Named(NamedTuple):
         return Status.DAMAGED if any(log.unread is not None for log in self.logs) else Status.SOUND
 
 
-glob = click.option(
+glob: Option = click.option(
     "--glob",
     "globs",
     metavar="PATTERN",

@@ -118,16 +118,16 @@ def check_key(key: str | Sequence[str] | None) -> None:
     seglake.detect(b"", key=key)
 
 
-segment_format = click.option(
+segment_format: Option = click.option(
     "--format", metavar="NAME", help="The segment's format. [default: detected from its bytes]"
 )
-dialect = click.option(
+dialect: Option = click.option(
     "--dialect",
     metavar="NAME",
     help="How an oplog's messages are laid out, which its bytes do not tell: draft, draft-1.1 or autobase. "
     "[default: draft]",
 )
-layout = together(segment_format, dialect, key_file(multiple=True))
+layout: Option = together(segment_format, dialect, key_file(multiple=True))
 """What it takes to make sense of a file's bytes."""
 
 
@@ -136,7 +136,7 @@ def _limits(_context: click.Context, _parameter: click.Parameter, given: Sequenc
     return {name: SIZE.convert(text, _parameter, _context) for name, text in limits.items()} or None
 
 
-limits = click.option(
+limits: Option = click.option(
     "--limits",
     metavar="NAME=SIZE",
     multiple=True,
@@ -144,7 +144,7 @@ limits = click.option(
     help="A limit other than the default: record_bytes (2GiB); for chunked files chunk_bytes (256MiB); "
     "can be given again.",
 )
-spool_limit = click.option(
+spool_limit: Option = click.option(
     "--spool-limit",
     metavar="SIZE",
     type=SIZE,
@@ -152,7 +152,7 @@ spool_limit = click.option(
     show_default=True,
     help="The most that is copied to a temporary file when reading a pipe.",
 )
-overwrite = click.option(
+overwrite: Option = click.option(
     "--overwrite", is_flag=True, help="Replace the file if it exists, once the new one is complete."
 )
 
@@ -162,7 +162,7 @@ def _show_tracebacks(_context: click.Context, _parameter: click.Parameter, value
         failure.tracebacks.set(True)
 
 
-debug = click.option(
+debug: Option = click.option(
     "--debug",
     is_flag=True,
     envvar="SEGLAKE_DEBUG",
@@ -171,7 +171,7 @@ debug = click.option(
     callback=_show_tracebacks,
     help="Show where in the code an error came from. Also: SEGLAKE_DEBUG=1.",
 )
-reading = together(layout, limits, spool_limit, debug)
+reading: Option = together(layout, limits, spool_limit, debug)
 """What all that read a file take."""
 
 
@@ -187,7 +187,7 @@ DEFAULT_PROFILE: ProfileName = "128+8"
 PROFILES: tuple[ProfileName, ...] = get_args(ProfileName)
 
 
-protection = together(
+protection: Option = together(
     click.option(
         "--protect", is_flag=True, help="Write a parity sidecar beside each sealed segment, as `seglake protect` does."
     ),
@@ -224,13 +224,13 @@ def _index(_context: click.Context, _parameter: click.Parameter, text: str | Non
     return False if text == NONE else text
 
 
-index = click.option(
+index: Option = click.option(
     "--index",
     metavar="PATH|none",
     callback=_index,
     help="The index of a chunked file. [default: the file beside it, if there is one]",
 )
-sidecar = click.option(
+sidecar: Option = click.option(
     "--sidecar",
     metavar="PATH|none",
     help="The parity sidecar that the file is checked by. [default: FILE.par, if there is one]",
@@ -293,13 +293,13 @@ def _damage_option(choices: Sequence[str], more: str) -> Option:
     )
 
 
-on_damage = _damage_option(["stop", "skip"], "")
-on_damage_or_repair = _damage_option(
+on_damage: Option = _damage_option(["stop", "skip"], "")
+on_damage_or_repair: Option = _damage_option(
     ["stop", "skip", "repair"],
     " repair goes on, too, and reads what the parity sidecar restores; nothing is written.",
 )
 _OFFSET = Typed(values.whole_number, 0, MOST_OFFSET)
-wanted = together(
+wanted: Option = together(
     click.option(
         "--since",
         metavar="WHEN",

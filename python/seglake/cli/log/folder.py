@@ -40,7 +40,7 @@ DURATION = options.Typed(_seconds)
 """A time such as `90s`, in seconds."""
 
 
-folder = click.argument("path", metavar="DIR", type=click.Path(exists=True, file_okay=False))
+folder: options.Option = click.argument("path", metavar="DIR", type=click.Path(exists=True, file_okay=False))
 """`DIR`: the folder of a log that is there."""
 
 
