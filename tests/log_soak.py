@@ -138,13 +138,15 @@ def write(path: Path, round: int, seed: int, retained: int, told: int, stop: int
     is_over.set()
     for each in threads:
         each.join()
+    # Not before: where segments roll faster than they are sealed, there is no end to wait for.
+    log.wait_sealed()
     log.close()
 
 
 def keep_house(log: SegmentLog, choice: random.Random, retained: int) -> None:
     """Do something that is not writing in the process that writes."""
     with contextlib.suppress(seglake.SegmentGoneError):
-        match choice.randrange(6):
+        match choice.randrange(5):
             case 0:
                 log.sync()
             case 1:
@@ -152,8 +154,6 @@ def keep_house(log: SegmentLog, choice: random.Random, retained: int) -> None:
             case 2:
                 log.retain(bytes=retained * 3 // 4)
             case 3:
-                log.wait_sealed()
-            case 4:
                 synced = log.synced
                 assert synced is None or log.get(synced.last) is not None, f"{synced} is not there"
             case _:
@@ -239,8 +239,8 @@ def verify_all(path: Path) -> int:
     """Verify all segments of a log. Returns how many there were."""
     segments, _ = list_log(path)
     for segment in segments:
-        # One in which a writer died before its first record is removed by the next, and is no segment that was.
-        with contextlib.suppress(seglake.SegmentGoneError, FileNotFoundError):
+        # The next writer removes one in which a writer died before its first record, and cuts off what is torn.
+        with contextlib.suppress(seglake.SegmentGoneError, OSError):
             report = seglake.verify(segment, threads=2)
             assert report.ok, f"{segment.path}: {report.damage}"
     return len(segments)
