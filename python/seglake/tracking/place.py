@@ -123,8 +123,10 @@ class LocalPlace:
         try:
             new.write_bytes(content)
             durable.sync_file(new)
-        except BaseException:
+        except BaseException as error:
             new.unlink(missing_ok=True)
+            if isinstance(error, OSError) and error.filename is None:
+                error.filename = str(path)
             raise
         return new
 
