@@ -173,7 +173,7 @@ def test_few_states_stay(store: ObjectStore, tmp_path: Path) -> None:
         a.grow(1)
         query.batch()
     left = [each for each in store.filesystem().get_file_info(_below("logs/states")) if each.is_file]
-    assert len(left) <= 8
+    assert len(left) == 7
 
 
 @pytest.mark.parametrize("seed", range(3))
