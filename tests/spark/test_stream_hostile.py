@@ -84,7 +84,7 @@ def test_a_full_disk_of_states(folder: Path, small_disk: Path) -> None:
     rows = sorted(row for segment in segments for row in segment.grow(3))
     before = sorted(small_disk.rglob("*"))
     for _ in range(2):
-        with pytest.raises(OSError, match=r"No space left on device.*/_log/\.0+2\.json"):
+        with pytest.raises(OSError, match=r"No space left on device.*/_log/0+2\.json"):
             query.batch()
         assert sorted(small_disk.rglob("*")) == before
     filler.unlink()
