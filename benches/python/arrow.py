@@ -80,7 +80,7 @@ def write_array_record(path: Path, messages: Sequence[bytes], *, compress: bool)
 def read_array_record(path: Path) -> list[bytes]:
     """All at once and in this thread, which is the package's fastest way."""
     reader = ArrayRecordReader(str(path), "readahead_buffer_size:0,max_parallelism:0")
-    found = reader.read_all()
+    found = reader.to_table()
     reader.close()
     return found
 

@@ -57,13 +57,13 @@ def run(suite: Suite, format: str, name: str, files: int, records: int) -> None:
             assert found == rows
 
         def count() -> None:
-            assert seglake.scan(folder, format=format).count() == rows
+            assert seglake.scan(folder, format=format).count_rows() == rows
 
         def count_one_by_one() -> None:
             found = 0
             for path in sorted(Path(folder).glob(pattern)):
                 with seglake.open(path, format=format) as reader:
-                    found += reader.count()
+                    found += reader.count_rows()
             assert found == rows
 
         for task, ours, theirs in (("Arrow", scan, one_by_one), ("count", count, count_one_by_one)):

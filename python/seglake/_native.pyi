@@ -825,7 +825,7 @@ class Reader:
     """An open segment. It can be read more than once, and by several threads: each iteration is a pass of its own.
 
     >>> orders = seglake.open("orders.active")
-    >>> orders.count(), orders.format
+    >>> orders.count_rows(), orders.format
     (3, 'active')
     """
     @property
@@ -877,7 +877,7 @@ class Reader:
         >>> seglake.protect("orders.active").change
         'created'
         >>> orders = seglake.open("orders.active")
-        >>> orders.count(), orders.parity_refused
+        >>> orders.count_rows(), orders.parity_refused
         (3, None)
         """
     @property
@@ -885,7 +885,7 @@ class Reader:
         """What the latest pass has read so far. Before the first, it says what the records will be checked by.
 
         >>> orders = seglake.open("orders.active")
-        >>> orders.count(), orders.report.ok
+        >>> orders.count_rows(), orders.report.ok
         (3, True)
         """
     @property
@@ -894,7 +894,7 @@ class Reader:
         other readers.
 
         >>> orders = seglake.resume("orders.active", None)
-        >>> orders.count(), orders.position.byte_offset
+        >>> orders.count_rows(), orders.position.byte_offset
         (3, 159)
         """
     @property
@@ -903,7 +903,7 @@ class Reader:
         read to there. They are read when it is finished. None before that, and for other readers.
 
         >>> orders = seglake.resume("orders.active", None, size=150)
-        >>> orders.count(), orders.pending_bytes
+        >>> orders.count_rows(), orders.pending_bytes
         (2, 45)
         """
     def position_after_all(self) -> Position | None:
@@ -949,11 +949,11 @@ class Reader:
         >>> sum(batch.num_rows for batch in orders.batches())
         3
         """
-    def read_all(self) -> Table:
+    def to_table(self) -> Table:
         """The records as a `pyarrow.Table`, which takes as much memory as they do. Needs pyarrow.
 
         >>> orders = seglake.open("orders.active")
-        >>> orders.read_all().column("type").to_pylist()
+        >>> orders.to_table().column("type").to_pylist()
         ['order.created', 'order.paid', 'order.shipped']
         """
     def head(self, rows: int = 5) -> Table:
@@ -967,12 +967,12 @@ class Reader:
         >>> orders.head(1).num_rows
         1
         """
-    def count(self) -> int:
+    def count_rows(self) -> int:
         """The number of records: those of `filters`, where there are some. Every record is checked, and none is
         copied.
 
         >>> orders = seglake.open("orders.active")
-        >>> orders.count()
+        >>> orders.count_rows()
         3
         """
     def split(self, max_bytes: int = 134217728) -> list[Part]:
@@ -987,7 +987,7 @@ class Reader:
         `max_bytes` is not positive.
 
         >>> parts = seglake.open("orders.sealed").split(64)
-        >>> sum(seglake.open("orders.sealed", part=part).count() for part in parts)
+        >>> sum(seglake.open("orders.sealed", part=part).count_rows() for part in parts)
         3
         """
     def get(self, *id: Any, **fields: Any) -> Record | None:
@@ -1116,7 +1116,7 @@ class ListedSegment:
 
     >>> from seglake._native import list_log
     >>> segments, synced = list_log("log")
-    >>> seglake.open(segments[0]).count()
+    >>> seglake.open(segments[0]).count_rows()
     2
     """
     def __new__(
@@ -1282,7 +1282,7 @@ class Part:
     and no key, and pickles as the JSON that `to_json` gives.
 
     >>> [part] = seglake.open("orders.sealed").split()
-    >>> seglake.open("orders.sealed", part=part).count()
+    >>> seglake.open("orders.sealed", part=part).count_rows()
     3
     """
     @staticmethod
@@ -1326,7 +1326,7 @@ class Position:
     holds no key and no value of a record, and pickles as the JSON that `to_json` gives.
 
     >>> orders = seglake.resume("orders.active", None)
-    >>> orders.count(), orders.position.byte_offset
+    >>> orders.count_rows(), orders.position.byte_offset
     (3, 159)
     """
     @staticmethod
@@ -1335,7 +1335,7 @@ class Position:
         it is none.
 
         >>> orders = seglake.resume("orders.active", None)
-        >>> orders.count()
+        >>> orders.count_rows()
         3
         >>> seglake.Position.from_json(orders.position.to_json()) == orders.position
         True
@@ -1345,7 +1345,7 @@ class Position:
         500 bytes.
 
         >>> orders = seglake.resume("orders.active", None)
-        >>> orders.count(), type(orders.position.to_json())
+        >>> orders.count_rows(), type(orders.position.to_json())
         (3, <class 'str'>)
         """
     @property
@@ -1353,7 +1353,7 @@ class Position:
         """The name of the format that the file had.
 
         >>> orders = seglake.resume("orders.active", None)
-        >>> orders.count(), orders.position.format
+        >>> orders.count_rows(), orders.position.format
         (3, 'active')
         """
     @property
@@ -1361,7 +1361,7 @@ class Position:
         """What identifies the file, as `identity` gives it; None as long as it had no whole record that is sound.
 
         >>> orders = seglake.resume("orders.active", None)
-        >>> orders.count(), orders.position.identity == seglake.identity("orders.active")
+        >>> orders.count_rows(), orders.position.identity == seglake.identity("orders.active")
         (3, True)
         """
     @property
@@ -1370,7 +1370,7 @@ class Position:
         see `uuid`.
 
         >>> orders = seglake.resume("orders.active", None)
-        >>> orders.count(), orders.position.byte_offset
+        >>> orders.count_rows(), orders.position.byte_offset
         (3, 159)
         """
     @property
@@ -1379,7 +1379,7 @@ class Position:
         have none.
 
         >>> orders = seglake.resume("orders.active", None)
-        >>> orders.count(), orders.position.uuid == list(seglake.open("orders.active"))[-1].uuid
+        >>> orders.count_rows(), orders.position.uuid == list(seglake.open("orders.active"))[-1].uuid
         (3, True)
         """
     def __eq__(self, other: object, /) -> bool: ...

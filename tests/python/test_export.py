@@ -166,7 +166,7 @@ def test_what_is_no_scan_is_said(logs: Path, tmp_path: Path) -> None:
 
 def row_count(path: Path, format: str) -> int:
     with seglake.open(path, format=format) as reader:
-        return reader.count()
+        return reader.count_rows()
 
 
 def test_a_time_that_no_calendar_has(tmp_path: Path) -> None:

@@ -192,7 +192,7 @@ def wrong_pass(_: object, reader: seglake.Reader) -> Any:
         nbytes = 415
         totals = (seglake.Total("record", None, 414, 5),)
 
-    reader.count()
+    reader.count_rows()
     return Report(), reader.position, 0
 
 

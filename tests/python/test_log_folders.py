@@ -61,12 +61,12 @@ def unsynced(path: Path, count: int = 5) -> Path:
 def test_a_folder_of_a_log_is_its_records_each_once(path: Path) -> None:
     scan = seglake.scan(path)
     assert values(scan) == list(range(30))
-    assert scan.count() == 30
+    assert scan.count_rows() == 30
     assert scan.head(25)["value"].to_pylist() == [str(number).encode() for number in range(25)]
     assert [Path(file.path) for file in scan.files()] == segments(path)
     assert [Path(file.path).suffix for file in scan.files()] == [".sealed", ".sealed", ".active"]
     paid = seglake.scan(path, filters=[("type", "==", "order.paid")], include_path="file")
-    assert paid.count() == 15
+    assert paid.count_rows() == 15
     assert set(paid.to_table()["file"].to_pylist()) == set(map(str, segments(path)))
     assert list(scan.damage()) == []
     pl = pytest.importorskip("polars")
@@ -109,10 +109,10 @@ def test_a_segment_that_is_sealed_after_the_listing_gives_what_was_listed(path: 
         log.wait_sealed()
     assert not segments(path, "active")
     assert values(scan) == list(range(30))
-    assert scan.count() == 30
+    assert scan.count_rows() == 30
     assert values(seglake.scan(path)) == [*range(30), *range(1000, 1005), *range(30, 40)]
     # Also by the index, with more conditions, and counted.
-    assert scan.filter([("type", "==", "order.paid")]).count() == 15
+    assert scan.filter([("type", "==", "order.paid")]).count_rows() == 15
     with SegmentLog(path) as log:
         log.retain(bytes=0)
         write(log, 50, 51)
@@ -120,7 +120,7 @@ def test_a_segment_that_is_sealed_after_the_listing_gives_what_was_listed(path: 
         log.wait_sealed()
         log.retain(bytes=0)
     with pytest.raises(seglake.SegmentGoneError, match="segment 1 was removed"):
-        scan.count()
+        scan.count_rows()
 
 
 def test_of_two_files_of_one_segment_one_is_read(path: Path) -> None:
@@ -150,7 +150,7 @@ def damaged(path: Path, at: int, what: bytes) -> Path:
 def test_damage_in_front_of_the_mark_is_damage(path: Path) -> None:
     damaged(path, 30, b"\xff")
     with pytest.raises(seglake.DamageError):
-        seglake.scan(path).count()
+        seglake.scan(path).count_rows()
     skipped = seglake.scan(path, on_damage="skip")
     with pytest.warns(seglake.DamageWarning):
         assert values(skipped) == [*range(20), *range(21, 30)]
@@ -178,7 +178,7 @@ def test_what_the_mark_says_and_the_file_lacks_is_damage(path: Path, how: str) -
         else:
             file.truncate(0)
     with pytest.raises(seglake.DamageError) as raised:
-        seglake.scan(path).count()
+        seglake.scan(path).count_rows()
     with pytest.raises(seglake.DamageError) as read:
         list(SegmentLog(path, readonly=True))
     assert str(raised.value) == str(read.value)
@@ -267,7 +267,7 @@ def test_a_frozen_segment_gives_what_is_valid_and_is_read_up_to_where_it_was_syn
         file.seek(30)
         file.write(b"\xff")
     with pytest.raises(seglake.DamageError):
-        scan.count()
+        scan.count_rows()
     assert len(list(scan.damage())) == 1
     alike(path, 1)
 
@@ -283,7 +283,7 @@ def test_a_lost_mark_proves_nothing_of_the_newest_segment(path: Path) -> None:
     # Recovery removes a file without a record: nothing of it was listed.
     scan = seglake.scan(path)
     segments(path)[0].unlink()
-    assert scan.count() == 0
+    assert scan.count_rows() == 0
 
 
 def test_missing_segments_are_named(path: Path) -> None:
@@ -329,7 +329,7 @@ def test_glob_and_format_choose_among_the_segments(path: Path) -> None:
     assert values(seglake.scan(path, glob="*.active")) == list(range(20, 30))
     assert values(seglake.scan(path, glob="*.sealed", format="sealed")) == list(range(20))
     with pytest.raises(seglake.FormatError, match="is active by now, not sealed"):
-        seglake.scan(path, format="sealed").count()
+        seglake.scan(path, format="sealed").count_rows()
 
 
 def test_segments_are_looked_up_again_only_for_their_times(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -363,14 +363,14 @@ def test_logs_and_files_below_a_folder_are_read_together(path: Path, tmp_path: P
     assert values(seglake.scan([newest, path])) == list(range(30))
     (path / "note.txt").write_text("x")
     with pytest.raises(seglake.FormatError, match=r"note\.txt"):
-        seglake.scan(path).count()
+        seglake.scan(path).count_rows()
     (path / "note.txt").unlink()
     assert (seglake.scan(path).format, seglake.scan(tmp_path).format) == ("sealed", "active")
     with seglake.create(tmp_path / "one.sealed", format="sealed") as segment:
         segment.write(type="a", value=b"78")
     for sources in ([tmp_path / "plain.active", tmp_path / "one.sealed"], [tmp_path]):
         with pytest.raises(seglake.FormatError, match="a scan is of one format"):
-            seglake.scan(sources).count()
+            seglake.scan(sources).count_rows()
 
 
 def test_the_command_line_takes_a_log(path: Path, tmp_path: Path) -> None:
@@ -481,7 +481,7 @@ def test_beside_a_writer_each_result_is_a_prefix(writing: tuple[Path, Any], tmp_
         found = values(scan)
         assert found == list(range(len(found)))
         assert len(found) >= least
-        assert scan.count() == len(found)
+        assert scan.count_rows() == len(found)
         sealed_between += not all(map(os.path.exists, files))
         if rounds % 5 == 0:
             out = tmp_path / f"{rounds}.parquet"
@@ -505,7 +505,7 @@ def test_folders_in_that_of_a_log_are_passed_over(path: Path, tmp_path: Path) ->
     shutil.copytree(path, path / "backup")  # as other tools may
     (path / "backup" / "more").mkdir()
     scan = seglake.scan(path)
-    assert scan.count() == 30
+    assert scan.count_rows() == 30
     assert list(scan.passed_over()) == [(str(path / "backup"), "a folder in that of a log")]
     for command in ("verify", "cat", "info"):
         done = run(command, path)
@@ -514,10 +514,10 @@ def test_folders_in_that_of_a_log_are_passed_over(path: Path, tmp_path: Path) ->
         assert "backup" not in done.out
     assert seglake.ingest(path, tmp_path / "lake").records == 30
     # Named by itself it is a log as any other.
-    assert seglake.scan(path / "backup").count() == 30
+    assert seglake.scan(path / "backup").count_rows() == 30
     filesystem = pytest.importorskip("pyarrow.fs").LocalFileSystem()
     elsewhere = seglake.scan(f"file://{path}", filesystem=filesystem, glob="*.sealed")
-    assert elsewhere.count() == 20
+    assert elsewhere.count_rows() == 20
     assert [skipped.path.endswith("backup") for skipped in elsewhere.passed_over()] == [True]
 
 
@@ -531,7 +531,7 @@ def test_what_is_left_of_a_segment_that_was_removed_is_no_input(tmp_path: Path) 
     for name in (".damaged", ".par.damaged", ".quarantine", ".quarantine.manifest.jsonl"):
         Path(f"{first}{name}").write_text("kept")
     first.unlink()  # what retention does first
-    left = seglake.scan(path).count()
+    left = seglake.scan(path).count_rows()
     assert 0 < left < 40
     for command in ("verify", "info", "cat", "protect", "scrub"):
         done = run(command, path)
@@ -539,4 +539,4 @@ def test_what_is_left_of_a_segment_that_was_removed_is_no_input(tmp_path: Path) 
     assert run("export", path, "--to", tmp_path / "out.csv").status == 0
     assert seglake.ingest(path, tmp_path / "lake").records == left
     filesystem = pytest.importorskip("pyarrow.fs").LocalFileSystem()
-    assert seglake.scan(f"file://{path}", filesystem=filesystem).count() == left
+    assert seglake.scan(f"file://{path}", filesystem=filesystem).count_rows() == left

@@ -48,7 +48,7 @@ def test_python_warns_of_what_it_does_not_read(hidden: tuple[Path, int], tmp_pat
     words = f"{count} records are not read, in .* bytes of segment 2 .*no writer has the log open"
     with pytest.warns(seglake.UnreadWarning, match=words) as warned:
         scan = seglake.scan(path)
-    assert scan.count() == 20 - count
+    assert scan.count_rows() == 20 - count
     [unread] = scan.unread()
     log = SegmentLog(path, readonly=True)
     assert log.unread == unread

@@ -78,7 +78,7 @@ MANY = {
     "batches": "for _ in scan.batches(): pass",
     # Whatever is read ahead of who takes it waits for that.
     "slowly": "for number, _ in enumerate(scan.to_batches()): number < 40 and time.sleep(0.02)",
-    "count": "scan.count()",
+    "count": "scan.count_rows()",
     "damage": "for _ in scan.damage(): pass",
     "arrow": "seglake.export(scan, NOWHERE, to='arrow', compression='none')",
     "polars": "scan.to_polars().select(polars.col('value').bin.size().sum()).collect()",

@@ -115,17 +115,17 @@ def test_sidecars_that_are_none(folder: Path) -> None:
 
 def test_a_scan_says_how_to_leave_out_what_is_not_a_segment(folder: Path) -> None:
     with pytest.raises(seglake.FormatError, match=r"notes\.txt: cannot tell the format") as raised:
-        seglake.scan(folder).count()
+        seglake.scan(folder).count_rows()
     assert raised.value.next == (
         "if it is not a segment, leave it out with `glob`; if it is one, name its format with `format`"
     )
-    assert seglake.scan(folder, glob="*.active").count() == 1
+    assert seglake.scan(folder, glob="*.active").count_rows() == 1
     done = here("export", folder, "--to", "all.csv")
     assert done.status == 2
     assert "leave it out with --glob; if it is one, name its format with --format" in done.err
     # Of one file there is nothing to leave out.
     with pytest.raises(seglake.FormatError, match="name it with `format`, or by the file's extension"):
-        seglake.scan(folder / "notes.txt").count()
+        seglake.scan(folder / "notes.txt").count_rows()
 
 
 def test_only_chunked_files_have_an_index(folder: Path) -> None:

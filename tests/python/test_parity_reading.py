@@ -188,30 +188,30 @@ def test_reading_restores_records_on_request_alone(tmp_path: Path, format: str) 
         assert list(reader.damage()) == report.damage
     warnings.simplefilter("ignore", seglake.DamageWarning)
     with pickle.loads(pickle.dumps(seglake.open(path, on_damage="repair"))) as again:
-        assert again.count() == len(whole)
+        assert again.count_rows() == len(whole)
     with seglake.open(path, on_damage="repair", threads=2, batch_rows=2) as reader:
         assert sum(batch.num_rows for batch in reader.batches(warn=False)) == len(whole)
     assert path.read_bytes() == damaged
-    scanned = [seglake.scan(path, on_damage=how).count() for how in ("skip", "repair")]
+    scanned = [seglake.scan(path, on_damage=how).count_rows() for how in ("skip", "repair")]
     assert scanned == [len(left), len(whole)]
     with pytest.raises(seglake.DamageError, match="parity sidecar"):
-        seglake.scan(path).count()
+        seglake.scan(path).count_rows()
     if format == "oplog":
         assert len(records_of(path, parity=None)) == len(whole)
-        assert seglake.scan(path, parity=None).count() == len(whole)
+        assert seglake.scan(path, parity=None).count_rows() == len(whole)
 
 
 def test_values_are_viewed_only_where_nothing_differs(tmp_path: Path) -> None:
     path = protected(tmp_path, "active")
     with seglake.open(path, mmap=True, copy=False) as reader:
-        assert reader.count() == RECORDS
+        assert reader.count_rows() == RECORDS
         assert next(iter(reader.batches())).num_rows == RECORDS
     flip(path, 100)
     with pytest.raises(ValueError, match="copy=False reads a file as it is"):
         seglake.open(path, mmap=True, copy=False)
     warnings.simplefilter("ignore", seglake.DamageWarning)
     with seglake.open(path, mmap=True, copy=False, parity=None, on_damage="skip") as reader:
-        assert reader.count() == RECORDS - 1
+        assert reader.count_rows() == RECORDS - 1
     with pytest.raises(ValueError, match='"raise", "skip" or "repair"'):
         seglake.open(path, on_damage=cast("Any", "mend"))
 
@@ -256,17 +256,17 @@ def test_sealed_segments_of_a_log_are_read_by_their_sidecars(tmp_path: Path) -> 
     content[content.index(b"value ")] ^= 1
     sealed.write_bytes(content)
     with pytest.raises(seglake.DamageError):
-        seglake.scan(path).count()
-    assert seglake.scan(path, on_damage="skip").count() == 19
-    assert seglake.scan(path, on_damage="repair").count() == 20
+        seglake.scan(path).count_rows()
+    assert seglake.scan(path, on_damage="skip").count_rows() == 19
+    assert seglake.scan(path, on_damage="repair").count_rows() == 20
     done = here("verify", "--json", path)
     [report] = [found for line in done.out.splitlines() if not (found := json.loads(line))["ok"]]
     assert (report["path"], report["repaired_records"]) == (str(sealed), 1)
     assert report["parity"]["outcome"] == "repaired"
     # Without the sidecar it is plain damage.
-    assert seglake.scan(path, on_damage="skip", parity=None).count() == 19
+    assert seglake.scan(path, on_damage="skip", parity=None).count_rows() == 19
     Path(f"{sealed}.par").unlink()
-    assert seglake.scan(path, on_damage="skip").count() == 19
+    assert seglake.scan(path, on_damage="skip").count_rows() == 19
 
 
 @pytest.mark.parametrize("format", ["active", "chunked", "sealed"])
@@ -288,10 +288,10 @@ def test_what_a_sidecar_claims_does_not_make_reading_slow(tmp_path: Path, format
     # The missing bytes are damage, but not more of them are gone through than both files have by far.
     assert size < report.nbytes <= 256 * (size + len(content))
     with pytest.raises(seglake.DamageError):
-        seglake.open(path).count()
+        seglake.open(path).count_rows()
     # In a sealed file the last message ends where the trailer begins, which is not found from the end then.
     with pytest.warns(seglake.DamageWarning, match="skipped"):
-        assert seglake.open(path, on_damage="skip").count() >= RECORDS - (format == "sealed")
+        assert seglake.open(path, on_damage="skip").count_rows() >= RECORDS - (format == "sealed")
 
 
 def test_a_burst_is_shown_as_one_range_though_some_of_its_bytes_are_right(tmp_path: Path) -> None:
@@ -382,7 +382,7 @@ def test_cat_tells_of_a_sidecar_that_counts_for_nothing(tmp_path: Path) -> None:
     assert (beside.status, beside.out) == (1, sound.out)
     assert "the sidecar of" in beside.err
     with seglake.open(path) as reader:
-        assert (reader.count(), reader.parity_refused) == (RECORDS, "another_file")
+        assert (reader.count_rows(), reader.parity_refused) == (RECORDS, "another_file")
     seglake.protect(path, as_it_is=True)
     content = path.read_bytes()
     rewritten = tmp_path / "rewritten"

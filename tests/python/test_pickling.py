@@ -159,7 +159,7 @@ def test_scans(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     data = pickle.dumps(scan)
     SAMPLES["active"].write(tmp_path / "later.active")
     for again in (pickle.loads(data), copy.deepcopy(scan)):
-        assert (again.count(), again.files()) == (40, scan.files())
+        assert (again.count_rows(), again.files()) == (40, scan.files())
         assert again.schema.names == ["type", "file"]
         assert again.passed_over() == scan.passed_over()
 
@@ -176,7 +176,7 @@ def test_no_pickle_of_a_scan_holds_a_key(tmp_path: Path) -> None:
         assert key.hex() not in str(caught.value)
     data = pickle.dumps(seglake.scan(path, key=file))
     assert key not in data
-    assert pickle.loads(data).count() == 1
+    assert pickle.loads(data).count_rows() == 1
 
 
 def test_a_scan_of_a_file_system_that_was_given_does_not_pickle(tmp_path: Path) -> None:

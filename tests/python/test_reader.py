@@ -603,31 +603,31 @@ def test_keys(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_tables(segment: Path) -> None:
     with seglake.open(segment, columns=["value", "position"], batch_rows=3) as reader:
-        assert reader.read_all().equals(pa.table(reader))
+        assert reader.to_table().equals(pa.table(reader))
         assert reader.report.records == 10
         for rows in (0, 1, 3, 4, 10, 11, 1 << 40):
             assert reader.head(rows).equals(pa.table(reader).slice(0, rows)), rows
         assert reader.head().num_rows == 5
         with pytest.raises(ValueError, match="rows is -1: it is at least 0"):
             reader.head(-1)
-        assert reader.count() == 10
+        assert reader.count_rows() == 10
     assert repr(reader).endswith(", closed)")
-    for use in (reader.read_all, reader.head, reader.count):
+    for use in (reader.to_table, reader.head, reader.count_rows):
         with pytest.raises(ValueError, match="closed"):
             use()
     late: list[Any] = [("timestamp", ">=", START + timedelta(seconds=8))]
-    assert seglake.open(segment, filters=late, prune=True).count() == 2
+    assert seglake.open(segment, filters=late, prune=True).count_rows() == 2
 
 
 def test_tables_of_damaged_files(damaged: Path) -> None:
     with seglake.open(damaged) as reader:
-        for use in (reader.read_all, reader.count):
+        for use in (reader.to_table, reader.count_rows):
             with pytest.raises(seglake.DamageError):
                 use()
-    for name in ("read_all", "count"):
+    for name in ("to_table", "count_rows"):
         with pytest.warns(seglake.DamageWarning), seglake.open(damaged, on_damage="skip") as reader:
             found = getattr(reader, name)()
-            assert (found if name == "count" else found.num_rows) == 9
+            assert (found if name == "count_rows" else found.num_rows) == 9
             assert not reader.report.ok
 
 
@@ -650,11 +650,11 @@ def test_all_is_read_with_threads_and_interrupts(segment: Path, tmp_path: Path) 
     with seglake.create(path, format="sealed") as writer:
         for number in range(20_000):
             writer.write(type="t", value=b"%d" % number)
-    one = seglake.open(path, columns=["value"]).read_all()
+    one = seglake.open(path, columns=["value"]).to_table()
     assert one["value"].to_pylist() == [b"%d" % number for number in range(20_000)]
     with seglake.open(path, columns=["value"], threads=3, batch_rows=500) as reader:
-        assert reader.read_all().equals(one)
-        assert reader.count() == 20_000
+        assert reader.to_table().equals(one)
+        assert reader.count_rows() == 20_000
 
 
 def test_uuids_as_arrows_own_type(segment: Path) -> None:
@@ -662,7 +662,7 @@ def test_uuids_as_arrows_own_type(segment: Path) -> None:
     ids = [record.uuid for record in seglake.open(segment)]
     reader = seglake.open(segment, uuid_type="arrow.uuid", columns=["uuid", "value"])
     assert pa.schema(reader.schema).field("uuid").type == pa.uuid()
-    table = reader.read_all()
+    table = reader.to_table()
     assert table.schema == pa.schema(reader.schema)
     assert table["uuid"].to_pylist() == ids
     assert list(table.to_pandas()["uuid"]) == ids
@@ -672,9 +672,9 @@ def test_uuids_as_arrows_own_type(segment: Path) -> None:
     found = pa.record_batch(reader.get_many(pa.array([each.bytes for each in ids[:2]], pa.binary(16))))
     assert found["uuid"].to_pylist() == ids[:2]
     viewed = seglake.open(segment, mmap=True, copy=False, uuid_type="arrow.uuid")
-    assert viewed.read_all()["uuid"].to_pylist() == ids
+    assert viewed.to_table()["uuid"].to_pylist() == ids
     again = pickle.loads(pickle.dumps(reader))
-    assert again.read_all().equals(table)
+    assert again.to_table().equals(table)
     with pytest.raises(ValueError, match=r'uuid_type is "uuid", .* not "fixed"'):
         seglake.open(segment, uuid_type="fixed")  # pyright: ignore[reportArgumentType]
 

@@ -52,7 +52,7 @@ def test_every_pass_is_of_what_was_added(tmp_path: Path) -> None:
     segment(path, 5)
     size = path.stat().st_size
     first = seglake.resume(path, None, size=size // 2)
-    assert first.count() == 2
+    assert first.count_rows() == 2
     rest = seglake.resume(path, first.position)
     assert pa.table(rest).num_rows == 3
     assert rest.report.records == 3
@@ -61,12 +61,12 @@ def test_every_pass_is_of_what_was_added(tmp_path: Path) -> None:
     assert rest.position is not None
     assert rest.position.byte_offset == size
     again = pickle.loads(pickle.dumps(rest))
-    assert (again.count(), again.position) == (3, rest.position)
+    assert (again.count_rows(), again.position) == (3, rest.position)
     with path.open("rb") as file:
-        assert seglake.resume(file, first.position).count() == 3
-    assert seglake.resume(io.BytesIO(path.read_bytes()), first.position).count() == 3
+        assert seglake.resume(file, first.position).count_rows() == 3
+    assert seglake.resume(io.BytesIO(path.read_bytes()), first.position).count_rows() == 3
     types = seglake.resume(path, first.position, filters=[("type", "==", "none")])
-    assert types.count() == 0
+    assert types.count_rows() == 0
     assert types.position is not None
     assert types.position.byte_offset == size
 
@@ -79,22 +79,22 @@ def test_an_unfinished_record_is_damage_where_the_file_is_final(tmp_path: Path) 
     reader = seglake.resume(path, None)
     # A part of a checksum may end with zeros, which are nothing that waits.
     unfinished = whole[len(whole) // 3 * 2 : -3].rstrip(b"\0")
-    assert (reader.count(), reader.pending_bytes) == (2, len(unfinished))
+    assert (reader.count_rows(), reader.pending_bytes) == (2, len(unfinished))
     assert list(reader.damage()) == []
     with pytest.raises(seglake.DamageError):
-        seglake.resume(path, None, final=True).count()
+        seglake.resume(path, None, final=True).count_rows()
     final = seglake.resume(path, None, final=True, on_damage="skip")
     batches = list(final.batches(warn=False))
     assert [span.kind for batch in batches for span in batch.damage] == ["torn_tail"]
     path.write_bytes(whole)
-    assert seglake.resume(path, final.position).count() == 1
+    assert seglake.resume(path, final.position).count_rows() == 1
 
 
 def test_a_replaced_file_is_told(tmp_path: Path) -> None:
     path = tmp_path / "orders.active"
     segment(path, 3)
     reader = seglake.resume(path, None)
-    reader.count()
+    reader.count_rows()
     whole = path.read_bytes()
     path.unlink()
     segment(path, 4)
@@ -114,9 +114,9 @@ def test_a_wrong_key_is_told(tmp_path: Path) -> None:
     path = tmp_path / "orders.active"
     segment(path, 3)
     with pytest.raises(seglake.WrongKeyError):
-        seglake.resume(path, None, key=b"k" * 32).count()
+        seglake.resume(path, None, key=b"k" * 32).count_rows()
     reader = seglake.resume(path, None, key=b"k" * 32, on_damage="skip")
-    assert (reader.count(), reader.report.wrong_key) == (0, True)
+    assert (reader.count_rows(), reader.report.wrong_key) == (0, True)
     # A checksum may end with zeros, which no key tells from unused space.
     assert reader.pending_bytes == len(path.read_bytes().rstrip(b"\0"))
 
@@ -133,7 +133,7 @@ def test_a_segment_that_is_sealed_goes_on(tmp_path: Path) -> None:
     found += [record.value for record in rest]
     assert found == values
     assert rest.position is not None
-    assert seglake.resume(sealed, rest.position).count() == 0
+    assert seglake.resume(sealed, rest.position).count_rows() == 0
 
 
 def test_a_log_is_read_on_across_its_seals(tmp_path: Path) -> None:
@@ -173,7 +173,7 @@ def test_the_position_after_all_of_a_complete_file(tmp_path: Path, format: str) 
     reader = seglake.resume(path, None)
     position = reader.position_after_all()
     assert reader.position is None
-    assert reader.count() == 1
+    assert reader.count_rows() == 1
     assert position == reader.position
     assert seglake.resume(path, position).position_after_all() is None
     assert seglake.open(path).position_after_all() is None
@@ -195,14 +195,14 @@ def test_a_pass_for_the_end_alone_leaves_chunks_out(tmp_path: Path) -> None:
     whole = seglake.resume(path, None, size=size, on_damage="skip")
     end = seglake.resume(path, None, size=size, on_damage="skip", only_end=True)
     with pytest.warns(seglake.DamageWarning):
-        assert whole.count() == 80
-    assert end.count() == 10
+        assert whole.count_rows() == 80
+    assert end.count_rows() == 10
     assert end.report.damage == []
     assert (end.position, end.pending_bytes) == (whole.position, whole.pending_bytes)
-    assert pickle.loads(pickle.dumps(end)).count() == 10
+    assert pickle.loads(pickle.dumps(end)).count_rows() == 10
     # Reading strictly, it changes nothing.
     with pytest.raises(seglake.DamageError):
-        seglake.resume(path, None, size=size, only_end=True).count()
+        seglake.resume(path, None, size=size, only_end=True).count_rows()
 
 
 def test_the_position_after_all_of_a_file_that_may_grow_takes_a_pass(tmp_path: Path) -> None:
@@ -214,7 +214,7 @@ def test_a_position_is_checked(tmp_path: Path) -> None:
     path = tmp_path / "orders.active"
     segment(path, 3)
     reader = seglake.resume(path, None)
-    reader.count()
+    reader.count_rows()
     assert reader.position is not None
     fields = json.loads(reader.position.to_json())
     for change in ({"version": 2}, {"offset": 1}, {"format": "none"}, {"more": 1}):

@@ -59,13 +59,13 @@ def damage(path: Path) -> seglake.Span:
 def test_records_in_the_order_of_paths(logs: Path, threads: int) -> None:
     scan = seglake.scan(logs, threads=threads)
     paths = sorted([*logs.glob("*.chunks"), *logs.glob("below/*.chunks")])
-    alone = pa.concat_tables([seglake.open(path).read_all() for path in paths])
+    alone = pa.concat_tables([seglake.open(path).to_table() for path in paths])
     assert [Path(file.path) for file in scan.files()] == paths
     assert [file.nbytes for file in scan.files()] == [path.stat().st_size for path in paths]
     assert scan.to_table() == alone
     assert pa.table(scan) == alone
     assert pa.table(scan) == alone  # again and again
-    assert scan.count() == FILES * ROWS
+    assert scan.count_rows() == FILES * ROWS
     assert scan.head(ROWS + 7) == alone.slice(0, ROWS + 7)
     assert scan.head(0).num_rows == 0
     total = duckdb.sql('SELECT count(*), sum("offset") FROM scan').fetchall()
@@ -82,7 +82,7 @@ def test_what_is_read_of_folders(logs: Path) -> None:
     assert len(seglake.scan([logs / "0.chunks", logs, logs / "0.chunks"]).files()) == FILES
     (logs / "_temporary.chunks").write_bytes(b"half")
     (logs / ".hidden.chunks").write_bytes(b"half")
-    assert seglake.scan(logs).count() == FILES * ROWS
+    assert seglake.scan(logs).count_rows() == FILES * ROWS
 
 
 def test_columns_filters_and_paths(logs: Path) -> None:
@@ -92,10 +92,10 @@ def test_columns_filters_and_paths(logs: Path) -> None:
     assert sorted(table["offset"].to_pylist()) == list(range(3 * ROWS - 1, FILES * ROWS))
     assert {Path(path).name for path in table["file"].to_pylist()} == {f"{n}.chunks" for n in range(2, FILES)}
     assert pa.table(scan) == table
-    assert scan.count() == table.num_rows
-    assert seglake.scan(logs, filters=[("offset", "<", 5)], prune=True).count() == 5
+    assert scan.count_rows() == table.num_rows
+    assert seglake.scan(logs, filters=[("offset", "<", 5)], prune=True).count_rows() == 5
     assert scan.select(["file"]).head(1).column_names == ["file"]
-    assert scan.filter([("offset", "<", 3 * ROWS)]).count() == 1
+    assert scan.filter([("offset", "<", 3 * ROWS)]).count_rows() == 1
     with pytest.raises(ValueError, match='no column "path"'):
         scan.select(["path"])
 
@@ -112,11 +112,11 @@ def test_damage_is_raised_in_its_place_or_skipped_and_told(logs: Path) -> None:
     # Those of the files before it, and of the chunks before the damage.
     assert rows == ROWS + 100
     with pytest.raises(seglake.DamageError):
-        scan.count()
+        scan.count_rows()
     with pytest.raises(pa.ArrowInvalid, match=r"2\.chunks"):
         pa.table(scan)
     with pytest.warns(seglake.DamageWarning, match=r"2\.chunks"):
-        assert seglake.scan(logs, on_damage="skip", threads=3).count() == FILES * ROWS - 50
+        assert seglake.scan(logs, on_damage="skip", threads=3).count_rows() == FILES * ROWS - 50
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         [damaged] = scan.damage()
@@ -130,11 +130,11 @@ def test_files_that_do_not_belong(logs: Path) -> None:
     with seglake.create(other, format="active") as writer:
         writer.write(type="a", value=b"1")
     with pytest.raises(seglake.FormatError, match=r"7\.active: is active, while .*0\.chunks is\s+chunked.*`glob`"):
-        seglake.scan(logs).count()
-    assert seglake.scan(logs, glob="*.chunks").count() == FILES * ROWS
+        seglake.scan(logs).count_rows()
+    assert seglake.scan(logs, glob="*.chunks").count_rows() == FILES * ROWS
     (logs / "README.txt").write_text("not a segment")
     with pytest.raises(seglake.FormatError, match=r"README\.txt"):
-        seglake.scan(logs, glob="*.{chunks,txt}").count()
+        seglake.scan(logs, glob="*.{chunks,txt}").count_rows()
 
 
 def test_a_file_that_goes_away_is_an_error(logs: Path) -> None:
@@ -199,9 +199,9 @@ def test_a_file_uri_is_read_as_path_as_uri_writes_it(logs: Path, tmp_path: Path)
     scan = seglake.scan(uri)
     assert scan.files() == seglake.scan(folder).files()
     with seglake.open(Path(scan.files()[0].path).as_uri()) as reader:
-        assert reader.count() == seglake.scan(scan.files()[0].path).count()
+        assert reader.count_rows() == seglake.scan(scan.files()[0].path).count_rows()
     result = seglake.ingest(uri, lake.as_uri())
-    assert (result.destination, result.records) == (str(lake), scan.count())
+    assert (result.destination, result.records) == (str(lake), scan.count_rows())
     seglake.export(scan, f"{uri}/all.arrow")
     assert (folder / "all.arrow").exists()
 
@@ -211,17 +211,17 @@ def test_every_format_as_one_by_one(vectors: Path, format: str) -> None:
     paths = sorted(path for path in (vectors / format).glob("*.bin") if path.stat().st_size)[:12]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", seglake.DamageWarning)
-        alone = [seglake.open(path, format=format, on_damage="skip").read_all() for path in paths]
+        alone = [seglake.open(path, format=format, on_damage="skip").to_table() for path in paths]
         scan = seglake.scan(paths, format=format, on_damage="skip", threads=4)
         assert scan.to_table() == pa.concat_tables(alone)
-        assert scan.count() == sum(table.num_rows for table in alone)
+        assert scan.count_rows() == sum(table.num_rows for table in alone)
     damaged = [(str(path), *span) for path in paths for span in seglake.verify(path, format=format).damage]
     assert [tuple(each) for each in scan.damage()] == damaged
 
 
 def test_large_files_are_read_by_all_threads(logs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("seglake.read.scan._LARGE_BYTES", (logs / "0.chunks").stat().st_size - 1)
-    assert seglake.scan(logs, threads=3).count() == FILES * ROWS
+    assert seglake.scan(logs, threads=3).count_rows() == FILES * ROWS
     assert seglake.scan(logs, threads=3).to_table() == seglake.scan(logs, threads=1).to_table()
 
 
@@ -237,7 +237,8 @@ def test_small_files_are_read_by_one_thread(logs: Path, monkeypatch: pytest.Monk
     assert seglake.scan(logs, threads=3).to_table() == whole
     monkeypatch.setattr("seglake.read.scan.SMALL_BYTES", 1 << 20)
     assert seglake.scan(logs, threads=3).to_table() == whole
-    assert seglake.scan("logs", threads=3, filesystem=SubTreeFileSystem(str(logs.parent), LocalFileSystem())).count()
+    filesystem = SubTreeFileSystem(str(logs.parent), LocalFileSystem())
+    assert seglake.scan("logs", threads=3, filesystem=filesystem).count_rows()
     assert used == [3, 1, 3]
 
 

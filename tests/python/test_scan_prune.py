@@ -82,9 +82,9 @@ def bytes_read(scan: seglake.Scan) -> tuple[int, int]:
         lines = Path("/proc/self/io").read_text(encoding="ascii").splitlines()
         return next(int(line.split()[1]) for line in lines if line.startswith("rchar"))
 
-    scan.count()  # what is imported first
+    scan.count_rows()  # what is imported first
     before = so_far()
-    return scan.count(), so_far() - before
+    return scan.count_rows(), so_far() - before
 
 
 needs_proc = pytest.mark.skipif(sys.platform != "linux", reason="what was read is asked of /proc")
@@ -124,7 +124,7 @@ def test_what_pruning_reads(
     scan = seglake.scan(folder / extension, filters=[condition], prune=True, threads=1)
     whole = sum(file.nbytes for file in scan.files())
     count, nbytes = bytes_read(scan)
-    assert count == found == seglake.scan(folder / extension, filters=[condition]).count()
+    assert count == found == seglake.scan(folder / extension, filters=[condition]).count_rows()
     assert (nbytes < 3 * LITTLE) is little, nbytes
     assert (nbytes < whole) is little
 
@@ -132,7 +132,7 @@ def test_what_pruning_reads(
 def test_files_are_those_that_were_found(folder: Path) -> None:
     scan = seglake.scan(folder / "sealed", filters=[("timestamp", "<", EARLIER)], prune=True)
     assert [Path(file.path).name for file in scan.files()] == ["0.sealed", "1.sealed", "2.sealed"]
-    assert scan.count() == 0
+    assert scan.count_rows() == 0
 
 
 @pytest.mark.parametrize("extension", ["active", "sealed", "chunks", "tenant"])
@@ -149,7 +149,8 @@ def test_damage_where_nothing_is_wanted(folder: Path, tmp_path: Path, extension:
     path.write_bytes(content)
     [span] = seglake.verify(path).damage
     scan = seglake.scan(tmp_path, glob=f"*.{extension}", filters=[conditions[extension]], prune=True)
-    assert scan.count() == seglake.scan(folder / extension / f"0.{extension}", filters=[conditions[extension]]).count()
+    alone = seglake.scan(folder / extension / f"0.{extension}", filters=[conditions[extension]])
+    assert scan.count_rows() == alone.count_rows()
     assert list(scan.damage()) == [(str(path), *span)]
 
 
@@ -181,4 +182,4 @@ def test_damage_at_the_ends_loses_no_record(folder: Path, tmp_path: Path, extens
         }
         scan = seglake.scan(tmp_path, filters=[condition], on_damage="skip", prune=True)
         assert read[True] == read[False]
-        assert scan.count() == len(read[False])
+        assert scan.count_rows() == len(read[False])

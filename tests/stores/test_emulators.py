@@ -63,7 +63,7 @@ def test_folders_are_found_and_read(store: Emulated, tmp_path: Path) -> None:
     for folder, files in {"src": 4, "src/year": 3, "src/*": 4, "src/*/*.active": 1, "src/year/month": 2}.items():
         scan = seglake.scan(f"{store.root}/{folder}", **given)
         assert (folder, len(scan.files())) == (folder, files)
-        assert scan.count() == 12 * files
+        assert scan.count_rows() == 12 * files
     with pytest.raises(FileNotFoundError, match="no such file or folder"):
         seglake.scan(f"{store.root}/yea", **given).files()
 

@@ -177,7 +177,7 @@ def scan(
     Example:
         >>> import seglake
         >>> orders = seglake.scan("logs", glob="*.active")
-        >>> orders.count(), len(orders.files())
+        >>> orders.count_rows(), len(orders.files())
         (6, 2)
     """
     names = list(sources) if isinstance(sources, Sequence) and not isinstance(sources, str | bytes) else [sources]
@@ -363,7 +363,7 @@ class Scan:
         """
         return list(self._files.unread)
 
-    def count(self) -> int:
+    def count_rows(self) -> int:
         """Returns the number of records: those of `filters`, where there are some. Every record is checked.
 
         Raises:
@@ -374,10 +374,10 @@ class Scan:
         Example:
             >>> import seglake
             >>> orders = seglake.scan("logs", glob="*.active")
-            >>> orders.count()
+            >>> orders.count_rows()
             6
         """
-        # Not by `Reader.count`: between batches, which have no columns, what counts can be stopped.
+        # Not by `Reader.count_rows`: between batches, which have no columns, what counts can be stopped.
         batches = Scan(self._files, {**self._arguments, "columns": []}, None, self._threads).batches()
         with closing(batches):
             return sum(batch.num_rows for _, batch in batches)
@@ -387,7 +387,7 @@ class Scan:
 
         Raises:
             ValueError: `rows` is negative.
-            DamageError, FormatError, OSError: as `count`, for what is read.
+            DamageError, FormatError, OSError: as `count_rows`, for what is read.
 
         Example:
             >>> import seglake
@@ -414,7 +414,7 @@ class Scan:
         """Returns all records as a `pyarrow.Table`, which takes as much memory as they do. Needs pyarrow.
 
         Raises:
-            DamageError, FormatError, OSError: as `count`.
+            DamageError, FormatError, OSError: as `count_rows`.
 
         Example:
             >>> import seglake
@@ -430,7 +430,7 @@ class Scan:
         """Yields the records as `pyarrow.RecordBatch`es, none of them empty, in flat memory. Needs pyarrow.
 
         Raises:
-            DamageError, FormatError, OSError: as `count`, after the batches before it.
+            DamageError, FormatError, OSError: as `count_rows`, after the batches before it.
 
         Example:
             >>> import seglake
@@ -466,7 +466,7 @@ class Scan:
         """Yields every damaged range of the files, whatever `on_damage`, `filters` and `prune` say. Checks all records.
 
         Raises:
-            FormatError, OSError: as `count`.
+            FormatError, OSError: as `count_rows`.
 
         Example:
             >>> import seglake
@@ -557,7 +557,7 @@ class Scan:
         Example:
             >>> import seglake
             >>> orders = seglake.scan("logs", glob="*.active")
-            >>> orders.filter([("type", "==", "order.paid")]).count()
+            >>> orders.filter([("type", "==", "order.paid")]).count_rows()
             2
         """
         both = [*(self._arguments["filters"] or ()), *filters]
@@ -572,7 +572,7 @@ class Scan:
             read: called with the path and the report of each file that was read to its end, by the thread that did it.
 
         Raises:
-            DamageError, FormatError, OSError: as `count`, after the batches before it.
+            DamageError, FormatError, OSError: as `count_rows`, after the batches before it.
 
         Example:
             >>> import seglake

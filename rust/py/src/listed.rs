@@ -25,7 +25,7 @@ use crate::value::uuid_to_python;
 ///
 /// >>> from seglake._native import list_log
 /// >>> segments, synced = list_log("log")
-/// >>> seglake.open(segments[0]).count()
+/// >>> seglake.open(segments[0]).count_rows()
 /// 2
 #[pyclass(frozen, eq, module = "seglake._native")]
 #[derive(Clone)]

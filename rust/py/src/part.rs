@@ -10,7 +10,7 @@ use crate::json::{Reduced, hash_of, reduced};
 /// pickles as the JSON that `to_json` gives.
 ///
 /// >>> [part] = seglake.open("orders.sealed").split()
-/// >>> seglake.open("orders.sealed", part=part).count()
+/// >>> seglake.open("orders.sealed", part=part).count_rows()
 /// 3
 #[pyclass(frozen, eq, module = "seglake")]
 #[derive(Clone, Debug, PartialEq)]

@@ -11,7 +11,7 @@ use crate::value::uuid_to_python;
 /// and no value of a record, and pickles as the JSON that `to_json` gives.
 ///
 /// >>> orders = seglake.resume("orders.active", None)
-/// >>> orders.count(), orders.position.byte_offset
+/// >>> orders.count_rows(), orders.position.byte_offset
 /// (3, 159)
 #[pyclass(frozen, eq, module = "seglake")]
 #[derive(Clone, Debug, PartialEq)]
@@ -22,7 +22,7 @@ impl Position {
     /// A position from what `to_json` gave, which may come from anywhere: it is checked. Raises ValueError where it is none.
     ///
     /// >>> orders = seglake.resume("orders.active", None)
-    /// >>> orders.count()
+    /// >>> orders.count_rows()
     /// 3
     /// >>> seglake.Position.from_json(orders.position.to_json()) == orders.position
     /// True
@@ -35,7 +35,7 @@ impl Position {
     /// The position as JSON, which is opaque but for its member `version`. It has at most 52 KiB, most often some 500 bytes.
     ///
     /// >>> orders = seglake.resume("orders.active", None)
-    /// >>> orders.count(), type(orders.position.to_json())
+    /// >>> orders.count_rows(), type(orders.position.to_json())
     /// (3, <class 'str'>)
     fn to_json(&self) -> String {
         self.0.to_json()
@@ -44,7 +44,7 @@ impl Position {
     /// The name of the format that the file had.
     ///
     /// >>> orders = seglake.resume("orders.active", None)
-    /// >>> orders.count(), orders.position.format
+    /// >>> orders.count_rows(), orders.position.format
     /// (3, 'active')
     #[getter]
     fn format(&self) -> &'static str {
@@ -54,7 +54,7 @@ impl Position {
     /// What identifies the file, as `identity` gives it; None as long as it had no whole record that is sound.
     ///
     /// >>> orders = seglake.resume("orders.active", None)
-    /// >>> orders.count(), orders.position.identity == seglake.identity("orders.active")
+    /// >>> orders.count_rows(), orders.position.identity == seglake.identity("orders.active")
     /// (3, True)
     #[getter]
     fn identity(&self) -> Option<String> {
@@ -64,7 +64,7 @@ impl Position {
     /// The offset up to which the file was read. 0 for a segment of a log that was sealed since it was listed: see `uuid`.
     ///
     /// >>> orders = seglake.resume("orders.active", None)
-    /// >>> orders.count(), orders.position.byte_offset
+    /// >>> orders.count_rows(), orders.position.byte_offset
     /// (3, 159)
     #[getter]
     const fn byte_offset(&self) -> u64 {
@@ -74,7 +74,7 @@ impl Position {
     /// The UUID of the last sound record that was read; None if that is not known, and for formats whose records have none.
     ///
     /// >>> orders = seglake.resume("orders.active", None)
-    /// >>> orders.count(), orders.position.uuid == list(seglake.open("orders.active"))[-1].uuid
+    /// >>> orders.count_rows(), orders.position.uuid == list(seglake.open("orders.active"))[-1].uuid
     /// (3, True)
     #[getter]
     fn uuid<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {

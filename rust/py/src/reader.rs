@@ -37,7 +37,7 @@ use crate::report::Report;
 /// An open segment. It can be read more than once, and by several threads: each iteration is a pass of its own.
 ///
 /// >>> orders = seglake.open("orders.active")
-/// >>> orders.count(), orders.format
+/// >>> orders.count_rows(), orders.format
 /// (3, 'active')
 #[pyclass(frozen, module = "seglake")]
 pub(crate) struct Reader {
@@ -140,7 +140,7 @@ impl Reader {
     /// >>> seglake.protect("orders.active").change
     /// 'created'
     /// >>> orders = seglake.open("orders.active")
-    /// >>> orders.count(), orders.parity_refused
+    /// >>> orders.count_rows(), orders.parity_refused
     /// (3, None)
     #[getter]
     fn parity_refused(&self) -> Option<&'static str> {
@@ -150,7 +150,7 @@ impl Reader {
     /// What the latest pass has read so far. Before the first, it says what the records will be checked by.
     ///
     /// >>> orders = seglake.open("orders.active")
-    /// >>> orders.count(), orders.report.ok
+    /// >>> orders.count_rows(), orders.report.ok
     /// (3, True)
     #[getter]
     fn report(&self, py: Python<'_>) -> PyResult<Report> {
@@ -172,7 +172,7 @@ impl Reader {
     /// Of a reader that `resume` gave: where to go on, once a pass has read to the end. None before that, and for other readers.
     ///
     /// >>> orders = seglake.resume("orders.active", None)
-    /// >>> orders.count(), orders.position.byte_offset
+    /// >>> orders.count_rows(), orders.position.byte_offset
     /// (3, 159)
     #[getter]
     fn position(&self) -> Option<Position> {
@@ -183,7 +183,7 @@ impl Reader {
     /// are read when it is finished. None before that, and for other readers.
     ///
     /// >>> orders = seglake.resume("orders.active", None, size=150)
-    /// >>> orders.count(), orders.pending_bytes
+    /// >>> orders.count_rows(), orders.pending_bytes
     /// (2, 45)
     #[getter]
     fn pending_bytes(&self) -> Option<u64> {
@@ -269,9 +269,9 @@ impl Reader {
     /// The records as a `pyarrow.Table`, which takes as much memory as they do. Needs pyarrow.
     ///
     /// >>> orders = seglake.open("orders.active")
-    /// >>> orders.read_all().column("type").to_pylist()
+    /// >>> orders.to_table().column("type").to_pylist()
     /// ['order.created', 'order.paid', 'order.shipped']
-    fn read_all<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+    fn to_table<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         self.table(py, self.own_batches(py)?, usize::MAX)
     }
 
@@ -296,9 +296,9 @@ impl Reader {
     /// The number of records: those of `filters`, where there are some. Every record is checked, and none is copied.
     ///
     /// >>> orders = seglake.open("orders.active")
-    /// >>> orders.count()
+    /// >>> orders.count_rows()
     /// 3
-    fn count(&self, py: Python<'_>) -> PyResult<u64> {
+    fn count_rows(&self, py: Python<'_>) -> PyResult<u64> {
         self.counted(py)
     }
 
@@ -311,7 +311,7 @@ impl Reader {
     /// torn tail. Reads no records. Raises ValueError where `max_bytes` is not positive.
     ///
     /// >>> parts = seglake.open("orders.sealed").split(64)
-    /// >>> sum(seglake.open("orders.sealed", part=part).count() for part in parts)
+    /// >>> sum(seglake.open("orders.sealed", part=part).count_rows() for part in parts)
     /// 3
     #[pyo3(signature = (max_bytes=134_217_728))]
     fn split(
