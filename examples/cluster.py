@@ -1,7 +1,7 @@
 """Reads segments on a cluster, writes them as Parquet, and reports what is damaged in them.
 
-    spark-submit --master spark://host:7077 examples/cluster.py /logs/2024-06-15 --to /lake/2024-06-15
-    python examples/cluster.py /logs/2024-06-15 --to /lake/2024-06-15      # on this machine, or where SPARK_REMOTE says
+    spark-submit --master spark://host:7077 examples/cluster.py /logs/2024-06-15 /lake/2024-06-15
+    python examples/cluster.py /logs/2024-06-15 /lake/2024-06-15      # on this machine, or where SPARK_REMOTE says
 
 The table has the records, and below `damage=true` a row for each damaged range. Nothing is read twice. The executors
 need the package `seglake`, and the paths have to be the same on all of them; docs/spark.md says how.
@@ -27,7 +27,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Returns the exit status: 0, 1 where --fail-on-damage finds damage, 2 where it failed."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("paths", nargs="+", help="files, folders and patterns, all of one format")
-    parser.add_argument("--to", required=True, help="the folder of the Parquet table, replaced if it is there")
+    parser.add_argument("destination", help="the folder of the Parquet table, replaced if it is there")
     parser.add_argument("--format", help="the format of the files; found from each of them where it is not given")
     parser.add_argument("--option", action="append", default=[], metavar="NAME=VALUE", help="an option of the source")
     parser.add_argument("--fail-on-damage", action="store_true", help="exit with 1 where anything is damaged")
@@ -39,10 +39,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     spark = SparkSession.builder.appName("segments to Parquet").getOrCreate()
     register(spark)  # Spark also finds it by itself; with this, a package that is missing here is told here
     try:
-        written = convert(spark, given.paths, given.to, options)
-        damaged = report(written, given.to)
+        written = convert(spark, given.paths, given.destination, options)
+        damaged = report(written, given.destination)
     except PySparkException as error:
-        print(f"failed, {given.to} is not complete: {error}", file=sys.stderr)
+        print(f"failed, {given.destination} is not complete: {error}", file=sys.stderr)
         return 2
     return 1 if damaged and given.fail_on_damage else 0
 

@@ -101,7 +101,7 @@ def next_commands(folder: Path, segments: Sequence[Segment]) -> list[str]:
         f"{cat} --dialect {DIALECT} --columns seq,clock,value {path['LGA.oplog']}",
         f"{seglake} seal {path['2013-01.active']} {folder / '2013-01.sealed'}",
         f"{seglake} convert {path['2013-01.active']} {folder / '2013-01.chunks'} --drop uuid,type",
-        f"{seglake} ingest {folder / 'segments'} --dialect {DIALECT} --to {folder / 'another-lake'}",
+        f"{seglake} ingest --dialect {DIALECT} {folder / 'segments'} {folder / 'another-lake'}",
     ]
 
 

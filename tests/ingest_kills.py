@@ -105,7 +105,7 @@ class Ingest(Processes):
 
     def run(self, master: str) -> subprocess.Popen[bytes]:
         """Starts it."""
-        command = [sys.executable, "-m", "seglake", "ingest", str(self._sources), "--to", str(self.lake)]
+        command = [sys.executable, "-m", "seglake", "ingest", str(self._sources), str(self.lake)]
         command += ["--engine", "spark", "--master", master]
         for name, value in {**clusters.QUICK, **clusters.EXECUTOR_OPTIONS}.items():
             command += ["--conf", f"{name}={value}"]

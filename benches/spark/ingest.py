@@ -48,7 +48,7 @@ def write(folder: Path, files: int, nbytes: int) -> None:
 
 def seconds(engine: str, source: Path, destination: Path) -> float:
     """Ingests in a process of its own; returns the seconds that it took."""
-    command = [sys.executable, "-m", "seglake", "ingest", source, "--to", destination, "--engine", engine, "--json"]
+    command = [sys.executable, "-m", "seglake", "ingest", source, destination, "--engine", engine, "--json"]
     started = time.perf_counter()
     subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
     return time.perf_counter() - started

@@ -205,8 +205,8 @@ _COMMANDS: Mapping[str, list[str]] = {
     "convert": ["convert", "b.chunks", "--to", "chunked", "c.chunks"],
     "recover": ["recover", "damaged.active", "r.active"],
     "index": ["index", "b.chunks"],
-    "export": ["export", "a.active", "--to", "e.parquet"],
-    "extract": ["extract", "a.active", "--range", "0:50", "--output", "x.bin"],
+    "export": ["export", "a.active", "e.parquet"],
+    "extract": ["extract", "a.active", "--range", "0:50", "x.bin"],
 }
 
 

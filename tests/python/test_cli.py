@@ -255,13 +255,13 @@ _ON_A_FULL_DISK = (
     ("convert", "segment.active", "converted.sealed"),
     ("seal", "segment.active", "segment.sealed"),
     ("index", "--overwrite", "chunks.chunks"),
-    ("export", "segment.active", "--to", "-"),
-    ("export", "segment.active", "--to", "segment.csv"),
+    ("export", "segment.active", "-"),
+    ("export", "segment.active", "segment.csv"),
     ("log", "info", "log"),
     ("log", "verify", "log"),
     ("log", "tail", "log", "--from", "start", "--no-follow"),
     ("log", "snapshot", "log", "snapshot"),
-    ("ingest", "segment.active", "--to", "lake"),
+    ("ingest", "segment.active", "lake"),
 )
 
 

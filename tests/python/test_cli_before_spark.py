@@ -15,23 +15,23 @@ needs_pyspark = pytest.mark.skipif(find_spec("pyspark") is None, reason="without
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        ([], "--to"),
-        (["--to", "lake", "--conf", "spark.driver.memory"], "expected KEY=VALUE"),
-        (["--to", "lake", "--conf", "=4g"], "expected KEY=VALUE"),
-        (["--to", "lake", "--target-file-bytes", "0"], "at least one byte"),
-        (["--to", "lake", "--target-file-bytes", "many"], "expected a number of bytes"),
-        (["--to", "lake", "--key-file", "absent"], "absent"),
-        (["--to", "lake", "--engine", "hadoop"], "'auto', 'local', 'spark'"),
-        (["--to", "lake", "--engine", "local", "--master", "local[2]"], "--master and --conf are for Spark"),
-        (["--to", "lake", "--engine", "local", "--conf", "spark.app.name=x"], "--master and --conf are for Spark"),
-        (["--to", "lake", "--engine", "spark", "--threads", "2"], "--threads is for --engine local"),
-        (["--to", "lake", "--master", "local[2]", "--threads", "2"], "--threads is for --engine local"),
-        (["--to", "lake", "--threads", "0"], "--threads"),
-        (["--to", "lake", "--engine", "spark", "--follow", "--threads", "2"], "--threads is for --engine local"),
-        (["--to", "lake", "--follow", "--final"], "leave one out"),
-        pytest.param(["--to", "lake", "--format", "parchment"], "parchment", marks=needs_pyspark),
-        pytest.param(["--to", ""], "expected a folder: a path", marks=needs_pyspark),
-        pytest.param(["--to", "lake", "missing.active"], "missing.active", marks=needs_pyspark),
+        ([], "expected SRC... DST, found one argument: "),
+        (["lake", "--conf", "spark.driver.memory"], "expected KEY=VALUE"),
+        (["lake", "--conf", "=4g"], "expected KEY=VALUE"),
+        (["lake", "--target-file-bytes", "0"], "at least one byte"),
+        (["lake", "--target-file-bytes", "many"], "expected a number of bytes"),
+        (["lake", "--key-file", "absent"], "absent"),
+        (["lake", "--engine", "hadoop"], "'auto', 'local', 'spark'"),
+        (["lake", "--engine", "local", "--master", "local[2]"], "--master and --conf are for Spark"),
+        (["lake", "--engine", "local", "--conf", "spark.app.name=x"], "--master and --conf are for Spark"),
+        (["lake", "--engine", "spark", "--threads", "2"], "--threads is for --engine local"),
+        (["lake", "--master", "local[2]", "--threads", "2"], "--threads is for --engine local"),
+        (["lake", "--threads", "0"], "--threads"),
+        (["lake", "--engine", "spark", "--follow", "--threads", "2"], "--threads is for --engine local"),
+        (["lake", "--follow", "--final"], "leave one out"),
+        pytest.param(["lake", "--format", "parchment"], "parchment", marks=needs_pyspark),
+        pytest.param([""], "expected a folder: a path", marks=needs_pyspark),
+        pytest.param(["missing.active", "lake"], "missing.active", marks=needs_pyspark),
     ],
 )
 def test_what_is_wrong_with_an_argument_is_said_before_spark_starts(
@@ -49,14 +49,16 @@ def test_what_is_wrong_with_an_argument_is_said_before_spark_starts(
 
 
 def test_no_sources_is_a_usage_error() -> None:
-    done = seglake("ingest", "--to", "lake")
+    done = seglake("ingest", "lake")
     assert done.status == 2
-    assert "SRC" in done.err
+    assert "expected SRC... DST, found one argument: lake" in done.err
+    done = seglake("ingest", "--compact", "logs", "lake")
+    assert (done.status, done.err.splitlines()[0]) == (2, "seglake: --compact takes no SRC, only DST")
 
 
 @needs_pyspark
 def test_a_java_that_does_not_start_is_told_with_what_is_needed(vectors: Path, tmp_path: Path) -> None:
-    arguments = (vectors / "active" / "typical.bin", "--to", tmp_path / "lake", "--engine", "spark")
+    arguments = (vectors / "active" / "typical.bin", tmp_path / "lake", "--engine", "spark")
     done = seglake("ingest", *arguments, env={"JAVA_HOME": "/nonexistent"})
     assert (done.status, done.out) == (2, "")
     [said] = [line for line in done.err.splitlines() if line.startswith("seglake: ")]
@@ -85,7 +87,6 @@ def test_missing_packages_are_told_with_what_to_install(
     done = seglake(
         "ingest",
         vectors / "active" / "typical.bin",
-        "--to",
         tmp_path / "lake",
         "--engine",
         engine,

@@ -330,8 +330,8 @@ def test_the_value_of_a_condition_may_have_quotes(quote: str, tmp_path: Path) ->
 def test_that_nothing_matched_is_said_of_what_looks_like_a_pattern(arguments: tuple[str, str], tmp_path: Path) -> None:
     with library.create(tmp_path / "a.active", format="active") as writer:
         writer.write(type="order.paid", value="")
-    for words in (("cat",), ("export", "--to", "-")):
-        done = here(*words, *arguments, tmp_path / "a.active")
+    for name, *more in (("cat",), ("export", "-")):
+        done = here(name, *arguments, tmp_path / "a.active", *more)
         assert (done.status, done.out) == (0, "")
         assert done.err.startswith("seglake: no record matched: ")
         assert "is compared as it is written" in done.err

@@ -34,7 +34,7 @@ def source(tmp_path: Path) -> Path:
 )
 def test_bytes_are_copied_as_they_are(given: str, start: int, end: int, source: Path, tmp_path: Path) -> None:
     output = tmp_path / "part"
-    done = here("extract", source, "--range", given, "--output", output)
+    done = here("extract", source, "--range", given, output)
     assert (done.status, done.out) == (0, "")
     assert output.read_bytes() == CONTENT[start:end]
     assert f"from offset {start:,}" in done.err
@@ -45,7 +45,7 @@ def test_more_than_one_block_is_copied(tmp_path: Path) -> None:
     source, output = tmp_path / "source", tmp_path / "part"
     content = bytes(range(251)) * 10_000
     source.write_bytes(content)
-    assert here("extract", source, "--range", "3:", "--output", output).status == 0
+    assert here("extract", source, "--range", "3:", output).status == 0
     assert output.read_bytes() == content[3:]
     dump = here("extract", source, "--range", "3:", "--hex").out.splitlines()
     assert bytes.fromhex("".join(line[10:58] for line in dump)) == content[3:]
@@ -87,10 +87,10 @@ def test_a_terminal_never_gets_raw_bytes(source: Path) -> None:
         (["--range", "9:5"], "ends before it starts"),
         (["--range", "0:1281"], "expected a range within its 1,280 bytes, found 0 to 1,281"),
         (["--range", "1281:"], "1,280 bytes"),
-        (["--range", "0:1", "--output", "."], "is a folder"),
-        (["--range", "0:1", "--output", "absent/part"], "No such file"),
-        (["--range", "0:1", "--output", "s3://bucket/part"], "only files on this machine"),
-        (["--range", "0:1", "--output", "-"], "a file of this name is ./-"),
+        (["--range", "0:1", "."], "is a folder"),
+        (["--range", "0:1", "absent/part"], "No such file"),
+        (["--range", "0:1", "s3://bucket/part"], "only files on this machine"),
+        (["--range", "0:1", "-"], "a file of this name is ./-"),
     ],
 )
 def test_what_is_wrong_is_said(
@@ -106,12 +106,12 @@ def test_what_is_wrong_is_said(
 def test_nothing_is_overwritten_unless_asked(source: Path, tmp_path: Path) -> None:
     output = tmp_path / "part"
     output.write_bytes(b"precious")
-    done = here("extract", source, "--range", "0:4", "--output", output)
+    done = here("extract", source, "--range", "0:4", output)
     assert done.status == 2
     assert "--overwrite" in done.err
     assert str(output) in done.err
     assert output.read_bytes() == b"precious"
-    assert here("extract", source, "--range", "0:4", "--output", output, "--overwrite").status == 0
+    assert here("extract", source, "--range", "0:4", output, "--overwrite").status == 0
     assert output.read_bytes() == CONTENT[:4]
 
 
@@ -119,7 +119,7 @@ def test_the_source_is_not_overwritten_even_if_asked(source: Path, tmp_path: Pat
     other_name = tmp_path / "link"
     other_name.symlink_to(source)
     for output in (source, other_name):
-        done = here("extract", source, "--range", "0:4", "--output", output, "--overwrite")
+        done = here("extract", source, "--range", "0:4", output, "--overwrite")
         assert done.status == 2
         assert "is the file that is being read" in done.err
     assert source.read_bytes() == CONTENT
@@ -136,7 +136,7 @@ def test_damage_that_verify_names_is_what_comes_out(vectors: Path) -> None:
 def test_a_link_that_leads_nowhere_is_in_the_way(source: Path, tmp_path: Path) -> None:
     output = tmp_path / "part"
     output.symlink_to("nowhere")
-    done = here("extract", source, "--range", "0:4", "--output", output)
+    done = here("extract", source, "--range", "0:4", output)
     assert (done.status, done.err.splitlines()[0]) == (2, f"seglake: {output}: exists already: nothing was written")
     assert output.is_symlink()
     assert sorted(path.name for path in tmp_path.iterdir()) == ["part", "source"]
@@ -147,7 +147,7 @@ def test_a_link_that_leads_nowhere_is_in_the_way(source: Path, tmp_path: Path) -
 def test_no_device_or_pipe_is_replaced(command: str, vectors: Path, tmp_path: Path) -> None:
     pipe, segment = tmp_path / "pipe", vectors / "active" / "typical.bin"
     os.mkfifo(pipe)
-    arguments = ["--range", ":", "--output"] if command == "extract" else ["--to", "oplog"]
+    arguments = ["--range", ":"] if command == "extract" else ["--to", "oplog"]
     for more in ([], ["--overwrite"]):
         done = here(command, segment, *arguments, pipe, *more)
         assert done.status == 2
@@ -183,7 +183,7 @@ def test_errors_name_the_file_that_was_to_be(
     output = tmp_path / "part"
     with monkeypatch.context() as patched:
         patched.setattr(broken, failing(errno.ENOSPC, *([] if "sync" in broken else [str(tmp_path / ".part.x")])))
-        done = here("extract", source, "--range", "0:4", "--output", output, "--overwrite")
+        done = here("extract", source, "--range", "0:4", output, "--overwrite")
     assert (done.status, done.err) == (2, f"seglake: {output}: {said}\n")
     assert output.exists() == ("in its place" in said)
     assert len(list(tmp_path.iterdir())) == 1 + output.exists()
@@ -192,6 +192,6 @@ def test_errors_name_the_file_that_was_to_be(
 def test_a_full_disk_leaves_nothing_and_is_said_of_the_file(small_disk: Path, tmp_path: Path) -> None:
     large, output = tmp_path / "large", small_disk / "part"
     large.write_bytes(bytes(4 << 20))
-    done = here("extract", large, "--range", ":", "--output", output)
+    done = here("extract", large, "--range", ":", output)
     assert (done.status, done.err) == (2, f"seglake: {output}: No space left on device\n")
     assert list(small_disk.iterdir()) == []

@@ -134,7 +134,7 @@ def test_a_disk_that_is_full_may_pass(tmp_path: Path, monkeypatch: pytest.Monkey
 
 def test_it_runs_again_until_it_is_interrupted(tmp_path: Path) -> None:
     write_segment(tmp_path / "src/a.active", 5)
-    words = command("ingest", tmp_path / "src", "--to", tmp_path / "lake", "--follow", "--json")
+    words = command("ingest", tmp_path / "src", tmp_path / "lake", "--follow", "--json")
     with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment()) as process:
         assert process.stdout is not None
         assert process.stderr is not None

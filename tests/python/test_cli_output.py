@@ -37,7 +37,7 @@ COMMANDS: tuple[tuple[str, ...], ...] = (
     ("extract", "big.active", "--range", "1000:180000"),
     ("info", "--json", "big.active"),
     ("verify", "--json", "big.active"),
-    ("export", "big.active", "--to", "-"),
+    ("export", "big.active", "-"),
     ("--help",),
     ("cat", "--help"),
 )

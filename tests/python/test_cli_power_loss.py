@@ -23,7 +23,7 @@ def disk(tmp_path: Path) -> Disk:
 
 
 def extract(folder: Path, *more: str) -> int:
-    return main(["extract", str(folder / "source"), "--range", "0:150", "--output", str(folder / "new"), *more])
+    return main(["extract", str(folder / "source"), "--range", "0:150", str(folder / "new"), *more])
 
 
 @pytest.mark.parametrize("links", [True, False], ids=["links", "no links"])

@@ -20,7 +20,7 @@ COMMANDS: dict[str, tuple[Argument, ...]] = {
     "extract": ("FILE", "--range", "0:40", "--hex"),
     "convert": ("FILE", "new.sealed"),
     "seal": ("--on-damage", "skip", "FILE", "new.sealed"),
-    "index": ("sample.chunks", "--output", "new.index"),
+    "index": ("sample.chunks", "new.index"),
 }
 
 

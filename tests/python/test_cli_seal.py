@@ -153,11 +153,11 @@ def test_a_damaged_index_is_no_damage_of_the_log_but_is_said(tmp_path: Path) -> 
     # The command that is said is the one that mends it, wherever log and index are.
     elsewhere = tmp_path / "else where"
     index.rename(elsewhere)
-    assert f"{command} --output '{elsewhere}'" in here("verify", "--index", elsewhere, path).out
+    assert f"{command} '{elsewhere}'" in here("verify", "--index", elsewhere, path).out
     by_uri = here("verify", "--index", elsewhere.as_uri(), path.as_uri()).out
-    assert f"seglake index --overwrite {path.as_uri()} --output PATH" in by_uri
+    assert f"seglake index --overwrite {path.as_uri()} DST" in by_uri
     by_pipe = here("verify", "--index", elsewhere, "-", stdin=path.read_bytes()).out
-    assert f"seglake index --overwrite - --output '{elsewhere}'" in by_pipe
+    assert f"seglake index --overwrite - '{elsewhere}'" in by_pipe
     elsewhere.rename(index)
     # And records are found all the same.
     done = here("cat", "--get", "13", "--columns", "offset,value", path)
@@ -213,7 +213,7 @@ def test_an_index_is_not_appended_to_by_name(tmp_path: Path) -> None:
 
 def test_an_index_goes_where_it_is_asked_to(tmp_path: Path) -> None:
     path, index = sample(tmp_path, "chunked"), tmp_path / "elsewhere"
-    done = here("index", "--json", path, "--output", index)
+    done = here("index", "--json", path, index)
     assert done.status == 0
     assert done.json_lines() == [
         {"path": str(index), "nbytes": 100, "ok": True, "items": 5, "beyond": None, "damage": []}
@@ -222,12 +222,12 @@ def test_an_index_goes_where_it_is_asked_to(tmp_path: Path) -> None:
     path.with_suffix(".index").unlink()
     [report] = here("verify", "--json", "--index", index, path).json_lines()
     assert report["index"]["path"] == str(index)
-    assert here("index", "-", "--overwrite", "--output", index, stdin=path.read_bytes()).status == 0
+    assert here("index", "-", "--overwrite", index, stdin=path.read_bytes()).status == 0
 
 
 @pytest.mark.parametrize(
     ("arguments", "said"),
-    [(["-"], "--output"), (["absent.chunks"], "No such file"), (["sample.active"], "active")],
+    [(["-"], "as DST"), (["absent.chunks"], "No such file"), (["sample.active"], "active")],
 )
 def test_what_cannot_be_indexed_is_said(
     arguments: list[str], said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -243,7 +243,7 @@ def test_what_cannot_be_indexed_is_said(
 def test_the_log_is_not_written_over_by_its_index(tmp_path: Path) -> None:
     path = sample(tmp_path, "chunked")
     before = path.read_bytes()
-    done = here("index", path, "--output", path)
+    done = here("index", path, path)
     assert done.status == 2
     assert "is the file that is being read" in done.err
     assert path.read_bytes() == before

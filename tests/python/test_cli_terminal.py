@@ -60,7 +60,7 @@ def test_progress_is_on_standard_error_of_a_terminal(vectors: Path) -> None:
 @pytest.mark.parametrize("columns", [32, 40, 80])
 def test_the_progress_of_an_ingest_fits_the_terminal(columns: int, vectors: Path, tmp_path: Path) -> None:
     segment = vectors / "active" / "flip_message.bin"
-    seen, _ = on_terminal("ingest", segment, "--to", tmp_path / "lake", columns=columns, only="error")
+    seen, _ = on_terminal("ingest", segment, tmp_path / "lake", columns=columns, only="error")
     # Colours are within a line; what moves the cursor begins another one.
     lines = re.split(r"[\r\n]+", re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "\n", COLOUR.sub("", seen)))
     assert max(len(line) for line in lines) <= columns

@@ -105,7 +105,7 @@ def texts(tmp_path: Path) -> Path:
 def test_values_in_csv(texts: Path, tmp_path: Path, form: str | None) -> None:
     new = tmp_path / "all.csv"
     arguments = () if form is None else ("--value", form)
-    assert here("export", texts, "--columns", "type,value", "--to", new, *arguments).status == 0
+    assert here("export", texts, "--columns", "type,value", new, *arguments).status == 0
     rows = list(csv.DictReader(io.StringIO(new.read_text(encoding="utf-8"), newline="")))
     assert {row["type"] for row in rows} == {"a\\x5cb\\xff"}
     if form in ("base64", "hex"):
@@ -122,10 +122,10 @@ def test_values_in_csv(texts: Path, tmp_path: Path, form: str | None) -> None:
 @pytest.mark.parametrize("form", ["text", "json", "base64", "hex"])
 def test_values_in_json_lines_are_as_cat_shows_them(texts: Path, tmp_path: Path, form: str) -> None:
     new = tmp_path / "all.jsonl"
-    assert here("export", texts, "--columns", "type,value", "--value", form, "--to", new).status == 0
+    assert here("export", texts, "--columns", "type,value", "--value", form, new).status == 0
     shown = here("cat", "--json", "--columns", "type,value", "--value", form, texts).out
     assert new.read_text(encoding="ascii") == shown
-    assert here("export", texts, "--columns", "type,value", "--value", form, "--to", "-").out == shown
+    assert here("export", texts, "--columns", "type,value", "--value", form, "-").out == shown
 
 
 @pytest.mark.parametrize("format", ["active", "sealed", "tenant", "chunked", "oplog", "tfrecord"])
@@ -214,14 +214,14 @@ def test_wrong_arguments(logs: Path, tmp_path: Path, name: str, arguments: dict[
 
 def test_command(logs: Path, tmp_path: Path) -> None:
     new = tmp_path / "all.parquet"
-    done = here("export", logs, "--to", new, "--include-path", "file", "--glob", "*.chunks", "--glob", "x*")
+    done = here("export", logs, new, "--include-path", "file", "--glob", "*.chunks", "--glob", "x*")
     assert (done.status, done.err) == (0, "")
     assert done.out.startswith(f"{new}: 600 records of 3 files, ")
     assert parquet.read_table(new).column_names == ["offset", "timestamp", "value", "file"]
-    again = here("export", logs, "--to", new)
+    again = here("export", logs, new)
     assert (again.status, again.out) == (2, "")
     assert "exists already: nothing was written\n  next      --overwrite replaces it" in again.err
-    done = here("export", "--json", logs, "--to", new, "--overwrite", "--where", "offset >= 590", "--end-offset", "595")
+    done = here("export", "--json", logs, new, "--overwrite", "--where", "offset >= 590", "--end-offset", "595")
     assert done.json_lines() == [
         {
             "path": str(new),
@@ -236,18 +236,18 @@ def test_command(logs: Path, tmp_path: Path) -> None:
 
 
 def test_command_to_standard_output(logs: Path) -> None:
-    done = here("export", logs / "0.chunks", "--to", "-", "--columns", "offset", "--end-offset", "2")
+    done = here("export", logs / "0.chunks", "-", "--columns", "offset", "--end-offset", "2")
     assert done.out == '{"offset": 0}\n{"offset": 1}\n'
 
 
 def test_command_with_damage(logs: Path, tmp_path: Path) -> None:
     damage(logs / "1.chunks")
     new = tmp_path / "all.csv"
-    done = here("export", logs, "--to", new)
+    done = here("export", logs, new)
     assert done.status == 1
     assert "1.chunks: damaged" in done.err
     assert not new.exists()
-    done = here("export", logs, "--to", new, "--on-damage", "skip", "--damage", tmp_path / "damage.csv")
+    done = here("export", logs, new, "--on-damage", "skip", "--damage", tmp_path / "damage.csv")
     assert done.status == 1
     assert "skipped 1 damaged range, " in done.err
     assert len(new.read_text().splitlines()) == 551
@@ -257,15 +257,15 @@ def test_command_with_damage(logs: Path, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["nothing", "--to", "a.csv"], "nothing: there is no such file or folder"),
-        (["logs", "--to", "a.txt"], "a.txt: the extension is none of"),
-        (["logs", "--to", "s3://u:p@bucket/a.csv"], "a password in it"),
-        (["logs", "--to", "a.csv", "--damage", "d.csv"], "--on-damage skip"),
-        (["logs", "--to", "a.csv", "--on-damage", "skip", "--damage", "a.csv"], "is to be written twice"),
-        (["-", "--to", "a.csv"], "standard input"),
-        (["logs", "--to", "a.csv", "--columns", "nope"], 'no column "nope"'),
-        (["logs", "--to", "a.csv", "--where", "nope == 1"], "no column nope"),
-        (["logs", "--to", "folder/a.csv"], "folder/a.csv: No such file or directory"),
+        (["nothing", "a.csv"], "nothing: there is no such file or folder"),
+        (["logs", "a.txt"], "a.txt: the extension is none of"),
+        (["logs", "s3://u:p@bucket/a.csv"], "a password in it"),
+        (["logs", "a.csv", "--damage", "d.csv"], "--on-damage skip"),
+        (["logs", "a.csv", "--on-damage", "skip", "--damage", "a.csv"], "is to be written twice"),
+        (["-", "a.csv"], "standard input"),
+        (["logs", "a.csv", "--columns", "nope"], 'no column "nope"'),
+        (["logs", "a.csv", "--where", "nope == 1"], "no column nope"),
+        (["logs", "folder/a.csv"], "folder/a.csv: No such file or directory"),
     ],
 )
 def test_wrong_commands(
@@ -285,10 +285,10 @@ def test_arrow_types_of_uuids(vectors: Path, tmp_path: Path) -> None:
     types = {"string": pa.string(), "uuid": pa.binary(16), "arrow.uuid": pa.uuid(), "binary": pa.binary()}
     for name, kind in types.items():
         new = tmp_path / f"{name}.arrow"
-        assert here("export", path, "--to", new, "--uuid-type", name).status == 0
+        assert here("export", path, new, "--uuid-type", name).status == 0
         assert ipc.open_file(str(new)).schema.field("uuid").type == kind
-        assert here("export", path, "--to", tmp_path / f"{name}.parquet", "--uuid-type", name).status == 0
+        assert here("export", path, tmp_path / f"{name}.parquet", "--uuid-type", name).status == 0
         if name != "binary":
-            assert here("export", path, "--to", tmp_path / f"{name}.csv", "--uuid-type", name).status == 0
+            assert here("export", path, tmp_path / f"{name}.csv", "--uuid-type", name).status == 0
             first = (tmp_path / f"{name}.csv").read_text(encoding="utf-8").splitlines()[1]
             assert first.startswith(f'"{next(iter(seglake.open(path, format="active"))).uuid}"')

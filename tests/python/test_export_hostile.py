@@ -86,7 +86,7 @@ def test_a_disk_that_is_full(logs: Path, tmp_path: Path, kind: Any, monkeypatch:
         return full(file, content)
 
     monkeypatch.setattr(new_file._Named, "write", fails)  # pyright: ignore[reportPrivateUsage]
-    done = here("export", logs, "--to", tmp_path / f"all.{kind}", "--compression", "none")
+    done = here("export", logs, tmp_path / f"all.{kind}", "--compression", "none")
     assert (done.status, done.out) == (2, "")
     assert "No space left on device" in done.err
     assert "unexpected" not in done.err
@@ -101,7 +101,7 @@ def test_stopped_midway(logs: Path, tmp_path: Path, kind: str, number: signal.Si
     for more in range(10):
         (logs / f"more{more}.active").hardlink_to(large)
     new = tmp_path / f"all.{kind}"
-    words = [sys.executable, "-m", "seglake", "export", str(logs), "--to", str(new)]
+    words = [sys.executable, "-m", "seglake", "export", str(logs), str(new)]
     with subprocess.Popen(words, stderr=subprocess.PIPE, text=True) as process:
         deadline = time.monotonic() + 60
         while names(tmp_path) == {"logs"} and time.monotonic() < deadline:
@@ -115,7 +115,7 @@ def test_stopped_midway(logs: Path, tmp_path: Path, kind: str, number: signal.Si
         assert names(tmp_path) == {"logs"}
     # What is left has a hidden name: it is neither read nor in the way.
     assert all(name.startswith(".") for name in names(tmp_path) - {"logs"})
-    done = here("export", logs, "--to", new)
+    done = here("export", logs, new)
     assert done.status == 0
     assert " of 14 files, " in done.out
 
@@ -123,7 +123,7 @@ def test_stopped_midway(logs: Path, tmp_path: Path, kind: str, number: signal.Si
 @pytest.mark.skipif(os.name == "nt", reason="where pipes close in another way")
 def test_a_closed_pipe_is_quiet(logs: Path) -> None:
     write(logs / "large.active", 5000)
-    words = [sys.executable, "-m", "seglake", "export", str(logs), "--to", "-"]
+    words = [sys.executable, "-m", "seglake", "export", str(logs), "-"]
     with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
         assert process.stdout is not None
         assert process.stderr is not None
@@ -135,16 +135,16 @@ def test_a_closed_pipe_is_quiet(logs: Path) -> None:
 
 def test_the_new_file_in_the_folder_that_is_read(logs: Path) -> None:
     new = logs / "all.parquet"
-    assert here("export", logs, "--to", new).status == 0
+    assert here("export", logs, new).status == 0
     assert parquet.read_table(new).num_rows == 150
     before = new.read_bytes()
-    again = here("export", logs, "--to", new, "--overwrite")
+    again = here("export", logs, new, "--overwrite")
     assert again.status == 2
     assert "all.parquet: is among the files that are read: name another one" in again.err
-    elsewhere = here("export", logs, "--to", logs.parent / "all.csv")
+    elsewhere = here("export", logs, logs.parent / "all.csv")
     assert elsewhere.status == 2
     assert "all.parquet: cannot tell the format" in elsewhere.err
-    assert here("export", logs, "--glob", "*.active", "--to", new, "--overwrite").status == 0
+    assert here("export", logs, "--glob", "*.active", new, "--overwrite").status == 0
     assert parquet.read_table(io.BytesIO(before)) == parquet.read_table(new)
 
 
@@ -183,7 +183,7 @@ def test_what_is_no_file_is_not_replaced(logs: Path, tmp_path: Path) -> None:
     (tmp_path / "folder.csv").mkdir()
     os.mkfifo(tmp_path / "pipe.csv")
     for name, said in (("folder", "is a folder"), ("pipe", "is a device or a pipe")):
-        done = here("export", logs, "--to", tmp_path / f"{name}.csv", "--overwrite")
+        done = here("export", logs, tmp_path / f"{name}.csv", "--overwrite")
         assert done.status == 2
         assert f"{name}.csv: {said}: name the file to write" in done.err
     assert names(tmp_path) == {"logs", "folder.csv", "pipe.csv"}
@@ -198,7 +198,7 @@ def test_what_is_passed_over_is_said(logs: Path, tmp_path: Path, monkeypatch: py
     monkeypatch.chdir(logs)  # a socket's path is short
     with socket.socket(socket.AF_UNIX) as bound:
         bound.bind("socket")
-        done = here("export", logs, "--to", tmp_path / "all.csv")
+        done = here("export", logs, tmp_path / "all.csv")
     assert done.status == 0
     assert " 150 records of 3 files, " in done.out  # each once
     reasons = {
@@ -216,7 +216,7 @@ def test_what_is_passed_over_is_said(logs: Path, tmp_path: Path, monkeypatch: py
 def test_no_records_at_all(tmp_path: Path, kind: str) -> None:
     (tmp_path / "empty.active").write_bytes(b"")
     new = tmp_path / f"all.{kind}"
-    assert here("export", tmp_path / "empty.active", "--to", new).status == 0
+    assert here("export", tmp_path / "empty.active", new).status == 0
     columns = ["uuid", "timestamp", "type", "value"]
     if kind == "parquet":
         assert parquet.read_table(new).column_names == columns
@@ -227,7 +227,7 @@ def test_no_records_at_all(tmp_path: Path, kind: str) -> None:
         assert new.read_text() == ('"uuid","timestamp","type","value","value_base64"\n' if kind == "csv" else "")
     nothing = tmp_path / "nothing"
     nothing.mkdir()
-    done = here("export", nothing, "--to", tmp_path / f"none.{kind}")
+    done = here("export", nothing, tmp_path / f"none.{kind}")
     assert done.status == 2
     assert "no files to read" in done.err
 
@@ -281,11 +281,11 @@ def test_a_file_that_grows_midway(logs: Path, tmp_path: Path) -> None:
 
 def test_another_key_for_one_of_many(logs: Path, tmp_path: Path) -> None:
     write(logs / "1a.active", key=b"k" * 32)
-    done = here("export", logs, "--to", tmp_path / "all.csv")
+    done = here("export", logs, tmp_path / "all.csv")
     assert done.status == 2
     assert "1a.active: nothing checks, but the structure is sound: probably the wrong key" in done.err
     assert names(tmp_path) == {"logs"}
-    done = here("export", logs, "--to", tmp_path / "all.csv", "--on-damage", "skip")
+    done = here("export", logs, tmp_path / "all.csv", "--on-damage", "skip")
     assert done.status == 2  # no damage, but not all records
     assert "1a.active: skipped: nothing is verified, but the structure is sound: probably the wrong key" in done.err
     with pytest.warns(seglake.DamageWarning):
@@ -306,7 +306,7 @@ def test_a_file_that_cannot_be_read(logs: Path, tmp_path: Path, monkeypatch: pyt
         return opened(source, **arguments)
 
     monkeypatch.setattr(_scan, "open", refused)
-    done = here("export", logs, "--to", tmp_path / "all.csv")
+    done = here("export", logs, tmp_path / "all.csv")
     assert (done.status, done.out) == (2, "")
     assert "1.active: Permission denied" in done.err
     assert names(tmp_path) == {"logs"}
@@ -315,7 +315,7 @@ def test_a_file_that_cannot_be_read(logs: Path, tmp_path: Path, monkeypatch: pyt
 def test_oplogs_of_two_dialects(vectors: Path, tmp_path: Path) -> None:
     for name in ("typical.bin", "typical_11.bin"):
         (tmp_path / f"{name[:-4]}.oplog").write_bytes((vectors / "oplog" / name).read_bytes())
-    done = here("export", tmp_path, "--glob", "*.oplog", "--to", tmp_path / "all.jsonl")
+    done = here("export", tmp_path, "--glob", "*.oplog", tmp_path / "all.jsonl")
     assert done.status in (1, 2)
     assert "typical_11.oplog: " in done.err
     assert not (tmp_path / "all.jsonl").exists()
@@ -346,7 +346,7 @@ def test_row_groups_by_which_duckdb_skips(tmp_path: Path) -> None:
                 moment = START + timedelta(days=day, seconds=second)
                 writer.write(uuid=seglake.uuid6(moment), type=f"type.{day}", value=b"x" * 100)
     new = tmp_path / "all.parquet"
-    assert here("export", tmp_path, "--glob", "*.active", "--row-group-rows", "100", "--to", new).status == 0
+    assert here("export", tmp_path, "--glob", "*.active", "--row-group-rows", "100", new).status == 0
     metadata = duckdb.sql(
         "SELECT row_group_id, stats_min_value, stats_max_value, stats_null_count"
         f" FROM parquet_metadata('{new}') WHERE path_in_schema = 'type'"

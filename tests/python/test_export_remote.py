@@ -232,10 +232,10 @@ def test_command(scan: seglake.Scan, store: ObjectStore, tmp_path: Path, monkeyp
         "AWS_ALLOW_HTTP": "true",
     }.items():
         monkeypatch.setenv(name, value)
-    done = here("export", tmp_path / "logs", "--to", "s3://logs/x.parquet")
+    done = here("export", tmp_path / "logs", "s3://logs/x.parquet")
     assert (done.status, done.err) == (0, "")
     assert done.out.startswith("s3://logs/x.parquet: 100 records of 2 files, ")
-    again = here("export", tmp_path / "logs", "--to", "s3://logs/x.parquet")
+    again = here("export", tmp_path / "logs", "s3://logs/x.parquet")
     assert again.status == 2
     assert "s3://logs/x.parquet" in again.err
     assert "--overwrite replaces it" in again.err

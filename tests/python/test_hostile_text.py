@@ -73,7 +73,7 @@ FOR_PEOPLE: dict[str, list[list[str]]] = {
     ],
     "verify": [["FILE"], ["FILE", "MISSING"]],
     "protect": [["FILE"], ["--as-it-is", "FILE", "MISSING"]],
-    "repair": [["FILE"], ["--to", "NEW", "FILE"], ["MISSING"]],
+    "repair": [["FILE"], ["FILE", "NEW"], ["MISSING"]],
     "scrub": [["FILE"], ["--repair", "--state", "NEW", "FILE"], ["MISSING"], ["--subset", "\x1b[5;45m/\n", "FILE"]],
     "recover": [
         ["FILE", "NEW"],
@@ -81,7 +81,7 @@ FOR_PEOPLE: dict[str, list[list[str]]] = {
         ["--undo", "FILE", "NEW"],
         ["MISSING", "NEW"],
     ],
-    "extract": [["--range", "0:99", "--hex", "FILE"], ["--range", "0:99", "--output", "NEW", "FILE"]],
+    "extract": [["--range", "0:99", "--hex", "FILE"], ["--range", "0:99", "FILE", "NEW"]],
     "convert": [
         ["FILE", "NEW"],
         ["--on-damage", "skip", "FILE", "NEW"],
@@ -90,18 +90,18 @@ FOR_PEOPLE: dict[str, list[list[str]]] = {
         ["--set", "\x1b[5;45m=\n", "FILE", "NEW"],
     ],
     "seal": [["FILE", "NEW"], ["--on-damage", "skip", "FILE", "NEW"]],
-    "index": [["FILE", "--output", "NEW"], ["MISSING"]],
+    "index": [["FILE", "NEW"], ["MISSING"]],
     "export": [
-        ["--on-damage", "skip", "--to", "-", "FILE"],
-        ["--include-path", "file", "--to", "NEW.csv", "FILE"],
-        ["--on-damage", "skip", "--damage", "NEW.csv", "--to", "NEW.jsonl", "FILE"],
-        ["--columns", "\x1b[5;45m", "--to", "NEW.csv", "FILE"],
-        ["--to", "NEW.csv", "MISSING"],
+        ["--on-damage", "skip", "FILE", "-"],
+        ["--include-path", "file", "FILE", "NEW.csv"],
+        ["--on-damage", "skip", "--damage", "NEW.csv", "FILE", "NEW.jsonl"],
+        ["--columns", "\x1b[5;45m", "FILE", "NEW.csv"],
+        ["MISSING", "NEW.csv"],
     ],
     # Its folders are not written by others: test_cli_log.py has hostile records.
     "log": [["info", "FILE"], ["tail", "MISSING"], ["verify", "FILE"]],
     # What it does has a test of its own, with Spark.
-    "ingest": [["MISSING", "--to", "NEW"]],
+    "ingest": [["MISSING", "NEW"]],
 }
 FOR_PROGRAMS: dict[str, list[list[str]]] = {
     "info": [["--json", "--count", "FILE"]],
@@ -116,8 +116,8 @@ FOR_PROGRAMS: dict[str, list[list[str]]] = {
     "recover": [["--json", "FILE", "NEW"], ["--json", "FILE", "NEW", "--quarantine", "QUARANTINE"]],
     "convert": [["--json", "--on-damage", "skip", "FILE", "NEW"]],
     "seal": [["--json", "FILE", "NEW"]],
-    "index": [["--json", "FILE", "--output", "NEW"]],
-    "export": [["--json", "--on-damage", "skip", "--to", "NEW.csv", "FILE"]],
+    "index": [["--json", "FILE", "NEW"]],
+    "export": [["--json", "--on-damage", "skip", "FILE", "NEW.csv"]],
 }
 
 

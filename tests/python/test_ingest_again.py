@@ -292,7 +292,7 @@ def test_a_run_fails_for_what_is_new(folder: Folder) -> None:
     written = write_segment(folder.logs / "a.active", 20)
     flip(folder.logs / "a.active", written[7].end - 9)
     folder.settle()
-    run = ["ingest", str(folder.logs), "--to", str(folder.lake), "--engine", "local"]
+    run = ["ingest", str(folder.logs), str(folder.lake), "--engine", "local"]
     statuses = [main([*run, *how]) for how in ([], [], ["--fail-on", "all"], ["--fail-on", "never"])]
     assert statuses == [1, 0, 1, 0]
     # What is known is not said again where the file grows, or is read again; what is new is.

@@ -57,7 +57,7 @@ import seglake
 from seglake.cli import main
 
 print(seglake.ingest(sys.argv[1], sys.argv[2]).records)
-sys.exit(main(["ingest", sys.argv[1], "--to", sys.argv[3], "--json"]))
+sys.exit(main(["ingest", sys.argv[1], sys.argv[3], "--json"]))
 """
 
 
@@ -195,7 +195,7 @@ def resume(source, position, **options):
     return reader
 
 seglake.resume = resume
-sys.exit(main(["ingest", sys.argv[1], "--to", sys.argv[2]]))
+sys.exit(main(["ingest", sys.argv[1], sys.argv[2]]))
 """
 
 
@@ -236,7 +236,7 @@ def test_a_full_disk(small_disk: Path, tmp_path: Path) -> None:
     with seglake.create(large, format="active") as writer:
         for _ in range(60):
             writer.write(type="noise", value=os.urandom(100_000))
-    done = command("ingest", large, "--to", lake)
+    done = command("ingest", large, lake)
     assert (done.status, done.out) == (2, "")
     assert "No space left on device" in done.err
     assert "Traceback" not in done.err
@@ -280,7 +280,7 @@ def test_the_command_prints_a_table(tmp_path: Path) -> None:
     flip(tmp_path / "a.active", written[3].end - 9)
     (tmp_path / "notes.txt").write_text("some text")
     names = ["a.active", "notes.txt"]
-    done = command("ingest", *(tmp_path / name for name in names), "--to", tmp_path / "lake", "--threads", "1")
+    done = command("ingest", *(tmp_path / name for name in names), tmp_path / "lake", "--threads", "1")
     assert (done.status, done.err) == (1, "")
     assert "checksum_mismatch" in done.out
     assert "`seglake verify` of the same files and folders says which are damaged" in done.out

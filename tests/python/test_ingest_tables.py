@@ -262,7 +262,7 @@ def test_killed_in_front_of_any_step_it_is_completed(tmp_path: Path, kind: Any, 
 @pytest.mark.parametrize("kind", KINDS)
 def test_on_the_command_line(tmp_path: Path, kind: str) -> None:
     write_segment(tmp_path / "src/a.active", 5)
-    done = command("ingest", tmp_path / "src", "--to", tmp_path / "lake", "--table", kind, "--json")
+    done = command("ingest", tmp_path / "src", tmp_path / "lake", "--table", kind, "--json")
     assert (done.status, json.loads(done.out)["records"], done.err) == (0, 5, "")
     assert sum(rows(tmp_path / "lake", kind, "active").values()) == 5
 

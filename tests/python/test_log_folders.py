@@ -383,7 +383,7 @@ def test_the_command_line_takes_a_log(path: Path, tmp_path: Path) -> None:
     done = run("info", "--count", path)
     assert "10 records" in done.out
     out = tmp_path / "out.parquet"
-    done = run("export", path, "--to", out)
+    done = run("export", path, out)
     assert "5 records are not read" in done.err
     assert pq.read_table(out).num_rows == 30
     summary = run("verify", path).out
@@ -536,7 +536,7 @@ def test_what_is_left_of_a_segment_that_was_removed_is_no_input(tmp_path: Path) 
     for command in ("verify", "info", "cat", "protect", "scrub"):
         done = run(command, path)
         assert (done.status, done.err) == (0, ""), (command, done.err)
-    assert run("export", path, "--to", tmp_path / "out.csv").status == 0
+    assert run("export", path, tmp_path / "out.csv").status == 0
     assert seglake.ingest(path, tmp_path / "lake").records == left
     filesystem = pytest.importorskip("pyarrow.fs").LocalFileSystem()
     assert seglake.scan(f"file://{path}", filesystem=filesystem).count_rows() == left

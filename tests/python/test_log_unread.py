@@ -87,7 +87,7 @@ def test_the_command_line_says_what_it_does_not_read(hidden: tuple[Path, int], t
         ("info", path),
         ("verify", path),
         ("verify", newest),
-        ("export", path, "--to", tmp_path / "out.jsonl"),
+        ("export", path, tmp_path / "out.jsonl"),
         ("log", "tail", "--from", "start", "--no-follow", path),
         ("log", "info", path),
         ("log", "verify", path),
@@ -105,9 +105,9 @@ def test_the_command_line_says_what_it_does_not_read(hidden: tuple[Path, int], t
     assert run("verify", newest).status == 1
     alone = shutil.copy(newest, tmp_path)
     assert run("verify", alone).err == ""
-    done = run("export", path, "--to", tmp_path / "again.jsonl", "--json")
+    done = run("export", path, tmp_path / "again.jsonl", "--json")
     assert json.loads(done.out)["unread"][0]["records"] == count
-    done = run("ingest", path, "--to", tmp_path / "lake", "--engine", "local", "--json")
+    done = run("ingest", path, tmp_path / "lake", "--engine", "local", "--json")
     assert (done.status, json.loads(done.out)["unread"][0]["records"]) == (1, count)
     # As the message says.
     subprocess.run([sys.executable, "-m", "seglake", "log", "write", path], stdin=subprocess.DEVNULL, check=True)

@@ -120,7 +120,7 @@ def test_a_scan_says_how_to_leave_out_what_is_not_a_segment(folder: Path) -> Non
         "if it is not a segment, leave it out with `glob`; if it is one, name its format with `format`"
     )
     assert seglake.scan(folder, glob="*.active").count_rows() == 1
-    done = here("export", folder, "--to", "all.csv")
+    done = here("export", folder, "all.csv")
     assert done.status == 2
     assert "leave it out with --glob; if it is one, name its format with --format" in done.err
     # Of one file there is nothing to leave out.
@@ -140,7 +140,7 @@ def test_only_options_of_the_command_are_named(folder: Path) -> None:
     assert "next      only an active segment is sealed" in done.err
     assert "--format" not in done.err
     assert "name it with --format, or" in here("convert", folder / "notes.txt", "notes.active").err
-    assert "`" not in here("ingest", folder, "--to", "lake", "--catalog", "sqlite:///a.db").err
+    assert "`" not in here("ingest", folder, "lake", "--catalog", "sqlite:///a.db").err
 
 
 def test_commands_that_change_a_log_make_none(folder: Path) -> None:

@@ -62,7 +62,7 @@ def mode(path: Path) -> int:
 
 
 def extract(folder: Path, new: Path, *more: str) -> int:
-    return here("extract", folder / "sample.active", "--range", "0:9", "--output", new, *more).status
+    return here("extract", folder / "sample.active", "--range", "0:9", new, *more).status
 
 
 @pytest.fixture(params=[0o027, 0o077], ids=oct)

@@ -234,7 +234,7 @@ def test_cat_prints_restored_records_on_request(tmp_path: Path) -> None:
 
 def test_a_sidecar_that_is_missing_is_named(tmp_path: Path) -> None:
     path = sample(tmp_path, "active")
-    for more in ([], ["--to", str(tmp_path / "new")]):
+    for more in ([], [str(tmp_path / "new")]):
         found = here("repair", str(path), *more)
         assert found.status == 2
         assert f"{path}.par: expected the parity sidecar of {path}" in found.err

@@ -339,11 +339,11 @@ COMMANDS: dict[str, list[list[str]]] = {
     "repair": [["a.active"], ["--json", "damaged.active"], ["foreign.active"]],
     "scrub": [["a.active", "foreign.active"], ["--json", "--repair", "damaged.active"]],
     "export": [
-        ["a.active", "a.sealed", "--to", "new.csv"],
-        ["--json", "a.sealed", "--to", "new.jsonl"],
-        ["damaged.active", "--to", "new-damaged.csv"],
-        ["--on-damage", "skip", "--damage", "new-ranges.csv", "damaged.active", "--to", "new-kept.csv"],
-        ["foreign.active", "--to", "new-foreign.parquet"],
+        ["a.active", "a.sealed", "new.csv"],
+        ["--json", "a.sealed", "new.jsonl"],
+        ["damaged.active", "new-damaged.csv"],
+        ["--on-damage", "skip", "--damage", "new-ranges.csv", "damaged.active", "new-kept.csv"],
+        ["foreign.active", "new-foreign.parquet"],
     ],
     # Keys of logs are tried in test_cli_log.py.
     "log": [],

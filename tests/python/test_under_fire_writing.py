@@ -64,7 +64,7 @@ def test_commands_on_a_full_disk(small_disk: Path, tmp_path: Path) -> None:
         ["seal", path, small_disk / "new.sealed"],
         ["convert", path, small_disk / "new.active"],
         ["recover", path, small_disk / "new.active"],
-        ["index", chunks, "--output", small_disk / "new.index"],
+        ["index", chunks, small_disk / "new.index"],
     ]
     for words in commands:
         done = subprocess.run(command(*words), capture_output=True, text=True, env=environment(), check=False)

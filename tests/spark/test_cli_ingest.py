@@ -46,7 +46,7 @@ def said(error: str) -> list[str]:
 
 def test_json_is_all_that_a_pipe_gets(temporary: Path, tmp_path: Path) -> None:
     stems = ["typical", "flip_message", "torn_in_body_preallocated"]
-    done = run(temporary, *(VECTORS / f"{stem}.bin" for stem in stems), "--to", tmp_path / "lake", "--final", "--json")
+    done = run(temporary, *(VECTORS / f"{stem}.bin" for stem in stems), tmp_path / "lake", "--final", "--json")
     assert (done.status, said(done.err)) == (1, [])
     result = json.loads(done.out)
     truths = [truth(stem) for stem in stems]
@@ -95,7 +95,7 @@ def test_a_person_gets_progress_and_a_table(
     on_session: Callable[..., Finished], temporary: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with terminal_for_errors(monkeypatch, 120) as blocks:
-        done = on_session(VECTORS / "typical.bin", "--to", tmp_path / "lake")
+        done = on_session(VECTORS / "typical.bin", tmp_path / "lake")
     seen = b"".join(blocks).decode()
     assert done.status == 0
     assert "starting Spark" in seen
@@ -111,7 +111,7 @@ def test_a_person_gets_progress_and_a_table(
 def test_a_wrong_key_is_trouble_and_is_not_shown(on_session: Callable[..., Finished], tmp_path: Path) -> None:
     key = "5e" * 32
     (tmp_path / "key").write_text(key)
-    done = on_session(VECTORS / "typical.bin", "--to", tmp_path / "lake", "--key-file", tmp_path / "key")
+    done = on_session(VECTORS / "typical.bin", tmp_path / "lake", "--key-file", tmp_path / "key")
     assert (done.status, done.out) == (2, "")
     assert str(VECTORS / "typical.bin") in done.err
     assert "key" in done.err
@@ -124,7 +124,7 @@ def test_follow_goes_on_with_one_session(temporary: Path, tmp_path: Path) -> Non
     source, out = tmp_path / "src", tmp_path / "lake"
     source.mkdir()
     shutil.copyfile(VECTORS / "typical.bin", source / "a.active")
-    words = command("ingest", source, "--to", out, "--follow", "--json", "--master", "local[1]")
+    words = command("ingest", source, out, "--follow", "--json", "--master", "local[1]")
     own = environment({"TMPDIR": str(temporary)})
     with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=own) as process:
         assert process.stdout is not None
@@ -150,9 +150,7 @@ def children(pid: int) -> list[str]:
 
 @pytest.mark.more
 def test_a_failure_of_spark_is_one_line(temporary: Path, tmp_path: Path) -> None:
-    done = run(
-        temporary, VECTORS / "typical.bin", "--to", tmp_path / "lake", "--conf", "spark.python.worker.reuse=maybe"
-    )
+    done = run(temporary, VECTORS / "typical.bin", tmp_path / "lake", "--conf", "spark.python.worker.reuse=maybe")
     assert (done.status, done.out) == (2, "")
     [line] = said(done.err)
     assert line.startswith("seglake: the Spark job failed, nothing was ingested: ")

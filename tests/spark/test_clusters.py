@@ -176,7 +176,7 @@ def run(environment: dict[str, str], *command: str | Path) -> subprocess.Complet
 
 def look(folder: Path, lake: Path) -> list[str | Path]:
     """The arguments of the script that has executors read segments, by themselves and in an example."""
-    example = (ROOT / "examples" / "cluster.py", folder, "--to", lake, "--fail-on-damage")
+    example = (ROOT / "examples" / "cluster.py", folder, lake, "--fail-on-damage")
     return [folder / "a.active", *example, "--option", "segmentFormat=active"]
 
 

@@ -24,7 +24,7 @@ def test_a_full_disk(
     with seglake.create(large, format="active") as writer, Path("/dev/urandom").open("rb") as noise:
         for _ in range(60):
             writer.write(type="noise", value=noise.read(100_000))
-    done = on_session(large, "--to", lake)
+    done = on_session(large, lake)
     assert done.status == 2, done
     assert "No space left on device" in done.err, done
     assert "Traceback" not in done.err, done

@@ -22,26 +22,19 @@ _STANDARD_OUTPUT = "-"
 _EXAMPLES = """
 \b
 Examples:
-  seglake export logs --to flights.parquet
-  seglake export 'logs/2024-*/*.active' --since 2024-06-01T00:00:00Z --to june.parquet
-  seglake export logs --glob '*.sealed' --on-damage skip --damage damage.csv --to all.parquet
-  seglake export orders.active --columns timestamp,type --to orders.csv
-  seglake export s3://bucket/logs --include-path file --to all.arrow
-  seglake export logs --to s3://bucket/flights.parquet
-  seglake export orders.active --value json --to - | jq .value.id
+  seglake export logs flights.parquet
+  seglake export --since 2024-06-01T00:00:00Z 'logs/2024-*/*.active' june.parquet
+  seglake export --glob '*.sealed' --on-damage skip --damage damage.csv logs all.parquet
+  seglake export --columns timestamp,type orders.active orders.csv
+  seglake export --include-path file s3://bucket/logs all.arrow
+  seglake export logs s3://bucket/flights.parquet
+  seglake export --value json orders.active - | jq .value.id
 """
 
 
 @click.command(epilog=_EXAMPLES)
-@click.argument("sources", metavar="SRC...", nargs=-1, required=True, type=options.PATH)
-@click.option(
-    "--to",
-    "destination",
-    metavar="DST",
-    required=True,
-    type=options.PATH,
-    help="The file to write: .parquet, .arrow, .csv or .jsonl; a path or URI. - for JSON lines to standard output.",
-)
+@options.sources
+@options.destination
 @folders.glob
 @click.option(
     "--columns",
@@ -102,11 +95,12 @@ def command(
     as_json: bool,
     **given: Any,
 ) -> int:
-    """Write records to one Parquet, Arrow, CSV or JSON lines file.
+    """Write records to DST, one Parquet, Arrow, CSV or JSON lines file.
 
     Records are in the order of the files' paths. SRC is a file, a folder with all below it, a pattern such as
     'logs/*.active', or a URI of these. All files are of one format. In folders, names that begin with _ or . are
-    left out. Needs pyarrow: pip install pyarrow.
+    left out. DST is a path or URI that ends in .parquet, .arrow, .csv or .jsonl, or - for JSON lines to standard
+    output. Needs pyarrow: pip install pyarrow.
 
     Nothing is written unless all is: damage stops the export, or with --on-damage skip is left out and counted, and
     written to --damage.
@@ -117,6 +111,7 @@ def command(
 
     import seglake
 
+    options.check_sources(sources, destination)
     options.check_key(given["key"])
     if STANDARD_INPUT in sources:
         raise click.UsageError("standard input is no file to export: name one")

@@ -21,15 +21,16 @@ _BLOCK_BYTES = 1 << 20
 _EXAMPLES = """
 \b
 Examples:
-  seglake extract damaged.active --range 308:411 --hex
-  seglake extract damaged.active --range 0x134:0x19b --output part.bin
-  seglake extract s3://bucket/january.sealed --range :4096 | xxd | head
-  seglake extract damaged.active --range 308: > rest.bin
+  seglake extract --range 308:411 --hex damaged.active
+  seglake extract --range 0x134:0x19b damaged.active part.bin
+  seglake extract --range :4096 s3://bucket/january.sealed | xxd | head
+  seglake extract --range 308: damaged.active > rest.bin
 """
 
 
 @click.command(epilog=_EXAMPLES, short_help="Copy bytes out of a file, whatever its state.")
 @click.argument("source", metavar="SRC", type=options.PATH)
+@click.argument("destination", metavar="[DST]", required=False, type=options.PATH)
 @click.option(
     "--range",
     "wanted",
@@ -38,15 +39,19 @@ Examples:
     callback=options.byte_range,
     help="From offset START up to END, without it; decimal or 0x hexadecimal; the file's ends where left out.",
 )
-@click.option("--output", metavar="FILE", type=options.PATH, help="Where to write them. [default: standard output]")
 @click.option("--hex", "as_hex", is_flag=True, help="Write a hexdump with the offsets in SRC; on a terminal always.")
 @options.overwrite
 @options.spool_limit
 @options.debug
 def command(
-    source: str, wanted: tuple[int, int | None], output: str | None, as_hex: bool, overwrite: bool, spool_limit: int
+    source: str,
+    wanted: tuple[int, int | None],
+    destination: str | None,
+    as_hex: bool,
+    overwrite: bool,
+    spool_limit: int,
 ) -> int:
-    """Copy bytes out of SRC, as they are, whatever its format and state.
+    """Copy bytes out of SRC to DST or standard output, as they are, whatever its format and state.
 
     `seglake verify` tells the offsets of what is damaged. SRC is a path, a URI such as s3://bucket/key, of which no
     more than the range is read, or - for standard input.
@@ -55,14 +60,14 @@ def command(
     """
     with opened(source, spool_limit=spool_limit) as file:
         start, end = _within(file, wanted)
-        if output is None:
+        if destination is None:
             as_hex = as_hex or is_terminal(sys.stdout)
             _copy(file, start, end, sys.stdout.buffer.write, as_hex=as_hex)
             return Status.SOUND
-        check_destination(file, output)
-        with telling_of_existing(), new_file(output, replace=overwrite) as new:
+        check_destination(file, destination)
+        with telling_of_existing(), new_file(destination, replace=overwrite) as new:
             _copy(file, start, end, new.write, as_hex=as_hex)
-    click.echo(f"{printable(output)}: {count(end - start, 'byte')} from offset {start:,}", err=True)
+    click.echo(f"{printable(destination)}: {count(end - start, 'byte')} from offset {start:,}", err=True)
     return Status.SOUND
 
 

@@ -18,15 +18,15 @@ _EXAMPLES = """
 \b
 Examples:
   seglake index events.chunks                      writes events.index
-  seglake index events.chunks --overwrite          replaces a damaged one
-  seglake index events.chunks --output /tmp/events.index
-  seglake index - --output events.index < events.chunks
+  seglake index --overwrite events.chunks          replaces a damaged one
+  seglake index events.chunks /tmp/events.index
+  seglake index - events.index < events.chunks
 """
 
 
 @click.command(epilog=_EXAMPLES)
 @click.argument("file", metavar="FILE", type=options.PATH)
-@click.option("--output", metavar="PATH", type=options.PATH, help="Where to write it. [default: beside FILE]")
+@click.argument("destination", metavar="[DST]", required=False, type=options.PATH)
 @options.overwrite
 @options.as_json("One JSON object: where the index is and how much is in it.")
 @options.limits
@@ -34,26 +34,27 @@ Examples:
 @options.spool_limit
 @options.debug
 def command(
-    file: str, output: str | None, overwrite: bool, as_json: bool, format: str | None, spool_limit: int, **how: Any
+    file: str, destination: str | None, overwrite: bool, as_json: bool, format: str | None, spool_limit: int, **how: Any
 ) -> int:
     """Build or rebuild the index of FILE, a chunked log.
 
-    The index makes looking up by offset faster. Only sound chunks are indexed. An existing index is replaced with
-    --overwrite, but never one that knows more than FILE has: it lists what is missing of a FILE that was cut off.
+    It is written beside FILE, or to DST. It makes looking up by offset faster. Only sound chunks are indexed. An
+    existing index is replaced with --overwrite, but never one that knows more than FILE has: it lists what is missing
+    of a FILE that was cut off.
 
     Exit status: 0 written, 2 error.
     """
     import seglake
 
-    with opened_to_rewrite(file, output, spool_limit=spool_limit) as (log, advance):
-        if output is None and (log.path is None or is_uri(log.path)):
+    with opened_to_rewrite(file, destination, spool_limit=spool_limit) as (log, advance):
+        if destination is None and (log.path is None or is_uri(log.path)):
             raise click.UsageError(
-                f"nothing can be written beside {printable(log.label)}: name the index with --output"
+                f"nothing can be written beside {printable(log.label)}: name the index to write as DST"
             )
         _check(log, format)
         if_exists = "overwrite" if overwrite else "error"
         index = seglake.index(
-            log.from_start(), output, if_exists=if_exists, format=format, progress=advance, **options.given(how)
+            log.from_start(), destination, if_exists=if_exists, format=format, progress=advance, **options.given(how)
         )
     facts = index_facts(index)
     if as_json:

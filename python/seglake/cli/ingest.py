@@ -30,24 +30,18 @@ if TYPE_CHECKING:
 _EXAMPLES = """
 \b
 Examples:
-  seglake ingest /var/log/segments --to /data/lake
-  seglake ingest 'logs/2024-01-*.active' --to /data/lake --json
-  seglake ingest logs --to s3://bucket/lake
-  seglake ingest logs --to /data/lake --key-file secret.hex --target-file-bytes 256MiB --threads 4
-  seglake ingest logs --to /data/lake --master 'local[8]' --conf spark.driver.memory=4g
+  seglake ingest /var/log/segments /data/lake
+  seglake ingest --json 'logs/2024-01-*.active' /data/lake
+  seglake ingest --table delta logs s3://bucket/lake
+  seglake ingest --key-file secret.hex --target-file-bytes 256MiB --threads 4 logs /data/lake
+  seglake ingest --master 'local[8]' --conf spark.driver.memory=4g logs /data/lake
+  seglake ingest --compact /data/lake
 """
 
 
 @click.command(epilog=_EXAMPLES, short_help="Write the verified records of segments to Parquet tables.")
-@click.argument("sources", metavar="SRC...", nargs=-1, type=options.PATH)
-@click.option(
-    "--to",
-    "destination",
-    metavar="DST",
-    required=True,
-    type=options.PATH,
-    help="The folder of the tables, by path or URI.",
-)
+@options.sources
+@options.destination
 @click.option(
     "--engine",
     type=click.Choice(["auto", "local", "spark"]),
@@ -136,14 +130,15 @@ def command(
 
     Exit status: 0 nothing new is wrong, 1 something new is damaged or could not be read, 2 error: nothing was ingested.
     """
-    if bool(sources) == compact:
-        raise click.UsageError("--compact takes no SRC" if compact else "Missing argument 'SRC...'.")
     if compact:
+        if sources:
+            raise click.UsageError("--compact takes no SRC, only DST")
         from seglake.lake.compact import compact as write_anew
 
         made, removed = write_anew(destination, **options.only(how, "target_file_bytes"))
         click.echo(json_text({"files": made, "removed": removed}) if as_json else f"{made:,} files for {removed:,}")
         return 0
+    options.check_sources(sources, destination)
     given = options.given(how)
     if sidecar is not None:
         given["parity"] = None if sidecar == options.NONE else sidecar

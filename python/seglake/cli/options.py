@@ -73,6 +73,17 @@ SIZE = Typed(values.size, 1)
 PATH = click.Path(readable=False)
 """A path or URI. Whether it may be read is for the command to find: of several files it reads the others."""
 
+sources: Option = click.argument("sources", metavar="SRC...", nargs=-1, type=PATH)
+"""What is read, of a command that writes one thing of several."""
+destination: Option = click.argument("destination", metavar="DST", type=PATH)
+"""What is written: the last argument, as of `cp`."""
+
+
+def check_sources(sources: Sequence[str], destination: str) -> None:
+    """Refuse one argument where it takes two."""
+    if not sources:
+        raise click.UsageError(f"expected SRC... DST, found one argument: {printable(destination)}")
+
 
 class _KeyFile(click.Path):
     """The path of a key file. A key in its place is refused without being repeated."""

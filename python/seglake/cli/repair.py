@@ -20,15 +20,17 @@ _EXAMPLES = """
 \b
 Examples:
   seglake repair today.active
-  seglake repair --to /other/disk/today.active today.active
+  seglake repair today.active /other/disk/today.active
   seglake repair --format raw photo.jpg
 """
 
 
 @click.command(epilog=_EXAMPLES, short_help="Restore a file and its parity sidecar, bit for bit.")
 @click.argument("file", metavar="FILE", type=options.PATH)
-@click.option("--to", metavar="PATH", type=options.PATH, help="Write the repaired file here, and PATH.par beside it.")
-@click.option("--overwrite", is_flag=True, help="Replace files at PATH that exist, once the new ones are complete.")
+@click.argument("destination", metavar="[DST]", required=False, type=options.PATH)
+@click.option(
+    "--overwrite", is_flag=True, help="Replace DST and DST.par if they exist, once the new ones are complete."
+)
 @options.needed_sidecar("Where the sidecar is.")
 @click.option(
     "--force",
@@ -42,7 +44,7 @@ Examples:
 @options.debug
 def command(
     file: str,
-    to: str | None,
+    destination: str | None,
     overwrite: bool,
     sidecar: str | None,
     force: bool,
@@ -57,6 +59,8 @@ def command(
     Remove it when it is not needed any more: the next repair refuses to replace it. Run an interrupted repair again.
     Nothing is written if nothing changes.
 
+    With DST nothing of that changes: the repaired file is written to DST, and its sidecar to DST.par.
+
     What cannot be repaired stays as it is and is listed: `seglake recover` writes what is sound of such a file to a
     new one. The repaired file is verified by its own format: bytes that were never covered may be damaged, too.
 
@@ -70,7 +74,7 @@ def command(
     with telling_of_existing(), byte_progress(PurePath(file).name) as advance:
         repaired = seglake.repair(
             file,
-            to=to,
+            to=destination,
             overwrite=overwrite,
             force=force,
             sidecar=sidecar,
@@ -78,9 +82,9 @@ def command(
             **options.given(how),
         )
     if as_json:
-        click.echo(json_text({**repaired.to_dict(), "path": to or file}))
+        click.echo(json_text({**repaired.to_dict(), "path": destination or file}))
     else:
-        click.echo(_summary(repaired, to or file))
+        click.echo(_summary(repaired, destination or file))
     if repaired.lost:
         return Status.DAMAGED
     return Status.SOUND if repaired.report is None else report_status(repaired.report)

@@ -103,7 +103,7 @@ def advice(report: Report) -> list[str]:
     if "repaired" in kinds:
         found.append(
             "Repaired: bytes that are not as they were protected, and that the parity sidecar has. Nothing was "
-            "changed: `seglake repair` restores them in the file, or with --to in a copy."
+            "changed: `seglake repair FILE` restores them in the file, `seglake repair FILE COPY` in a copy."
         )
     if "corrupt" in kinds:
         found.append(
@@ -323,7 +323,7 @@ _MOST_LOST_RANGES = 3
 PARITY_REFUSED = {
     "no_frame": "it is not one, or nothing of it is left: `seglake protect --as-it-is` begins a new one",
     "another_file": "no block of the file is as it was covered: it is probably that of another file. If the file "
-    "is small or mostly gone, `seglake repair --force --to COPY FILE` restores what it can; verify COPY then",
+    "is small or mostly gone, `seglake repair --force FILE COPY` restores what it can; verify COPY then",
     "earlier_state": "it has other bytes for records that their own checksums prove: it is probably of an earlier "
     "state of the file, or of another one. If the file is right, `seglake protect --as-it-is` begins a new one",
 }
@@ -456,7 +456,7 @@ def index_rebuilding(facts: dict[str, Any], log: str | None, index: str | None) 
         return None
     words = ["seglake", "index", "--overwrite", log or "-"]
     if index is not None and not is_uri(index):
-        words += ["--output", index]
+        words.append(index)
     elif index is not None or log is None or is_uri(log):
-        words += ["--output", "PATH"]
+        words.append("DST")
     return printable(shlex.join(words))

@@ -191,7 +191,7 @@ fn of_either(new: Option<&NewFile>, old: &FileSource) -> Result<FileSource> {
 fn unwritten(new: &NewFile, error: std::io::Error) -> Error {
     let action = match error.kind() {
         ErrorKind::StorageFull | ErrorKind::QuotaExceeded => {
-            "cannot write the repaired file, which needs as much space as the damaged one: free some, or write it to another disk with `to`. Nothing was changed"
+            "cannot write the repaired file, which needs as much space as the damaged one: free some, or name a destination on another disk. Nothing was changed"
         }
         _ => "cannot write the repaired file",
     };
