@@ -135,7 +135,7 @@ def with_and_without(suite: Suite, folder: Path) -> None:
         path = folder / f"{value_bytes}.{seglake.formats()[format].extension}"
         write(path, format, value_bytes)
         gigabytes = path.stat().st_size / 1e9
-        without = (partial(seglake.verify, path, parity=None), gigabytes)
+        without = (partial(seglake.verify, path, sidecar=None), gigabytes)
         protecting = (partial(seglake.protect, path, as_it_is=True), gigabytes)
         name = f"protect {format}, {length}, verified first"
         suite.compare(name, "verify it", protecting, without, None, "GB/s", "itself")

@@ -1,6 +1,6 @@
 """The names of arguments in messages, for those who type other names.
 
-Messages name the arguments of functions in backticks, as `force` and `parity=None`.
+Messages name the arguments of functions in backticks, as `force` and `sidecar=None`.
 """
 
 from __future__ import annotations

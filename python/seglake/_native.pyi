@@ -117,7 +117,7 @@ def open(
     on_damage: Literal["raise", "skip", "repair"] = "raise",
     key: _Key | None = None,
     threads: int | None = 1,
-    parity: _Source | None = "auto",
+    sidecar: _Source | None = "auto",
     mmap: bool = False,
     copy: bool = True,
     prune: bool = False,
@@ -143,9 +143,9 @@ def open(
     on_damage: "raise" raises DamageError at damage, "skip" reads on after it and warns once (DamageWarning).
         "repair" is as "skip", and gives records that the parity sidecar restores: nothing is written, and
         `report` has their damaged bytes as "repaired" all the same.
-    parity: the parity sidecar of the file, as in `verify`. What differs from what it covers is damage. Each block
-        that is read (4 KiB or less) is verified, so a look-up verifies only where it reads. A band (16 MiB) is
-        judged as a whole if one of its blocks is damaged, and then the whole file is.
+    sidecar: the parity sidecar of the file, as in `verify`. What differs from what it covers is damage. Each
+        block that is read (4 KiB or less) is verified, so a look-up verifies only where it reads. A band (16 MiB)
+        is judged as a whole if one of its blocks is damaged, and then the whole file is.
     key: the key of the checksums: 32 bytes, the path of a file that holds one (32 raw bytes or 64 hexadecimal
         digits), or a list of these to try in order. None: the environment variable SEGLAKE_KEY where it is set,
         else the public default key.
@@ -180,7 +180,7 @@ def open(
     filesystem: a `pyarrow.fs.FileSystem` or an `fsspec` file system. `source` is then a path or URI within it,
         and so is `index`.
     storage_options: settings of the store of a URI by the keys of `object_store`, as delta-rs and polars take
-        them. What is not given comes from the environment. With them, `index` and `parity` are named by URIs,
+        them. What is not given comes from the environment. With them, `index` and `sidecar` are named by URIs,
         too.
 
     Raises FileNotFoundError and other OSErrors, FormatError where the format cannot be told, ValueError (also for
@@ -205,7 +205,7 @@ def resume(
     filters: _Filters | None = None,
     on_damage: Literal["raise", "skip", "repair"] = "raise",
     key: _Key | None = None,
-    parity: _Source | None = "auto",
+    sidecar: _Source | None = "auto",
     index: _Index | None = None,
     uuid_type: Literal["uuid", "arrow.uuid", "binary", "string"] = "uuid",
     batch_rows: int = 131072,
@@ -255,7 +255,7 @@ def identity(
     format: str | None = None,
     dialect: DialectName | None = None,
     key: _Key | None = None,
-    parity: _Source | None = "auto",
+    sidecar: _Source | None = "auto",
     limits: Limits | None = None,
     filesystem: _FileSystem | None = None,
     storage_options: Mapping[str, str] | None = None,
@@ -280,7 +280,7 @@ def verify(
     key: _Key | None = None,
     explain: bool | int | None = None,
     threads: int | None = 1,
-    parity: _Source | None = "auto",
+    sidecar: _Source | None = "auto",
     mmap: bool = False,
     limits: Limits | None = None,
     progress: Callable[[int, int], object] | None = None,
@@ -297,7 +297,7 @@ def verify(
     threads: how many threads read, 1 by default, None for one for each core: files that `Reader.split` can split.
         The report is the same. Where only one reading of the whole can tell what is damaged, that follows, and
         `progress` begins anew.
-    parity: the parity sidecar of the file: "auto" is the one beside a path of this machine, if there is one, as
+    sidecar: the parity sidecar of the file: "auto" is the one beside a path of this machine, if there is one, as
         `protect` writes it; None is to read without; else a path, URI, file object or buffer. What differs from
         what it covers is damage, also in files without checksums (`checked` is then "parity"): of the kind
         "repaired" if `repair` can restore it. `report.parity` has the rest. The others are as in `open`.
@@ -313,7 +313,7 @@ def verify(
 def verify_parity(
     source: _Source,
     *,
-    parity: _Source | None = "auto",
+    sidecar: _Source | None = "auto",
     progress: Callable[[int, int], object] | None = None,
     filesystem: _FileSystem | None = None,
     storage_options: Mapping[str, str] | None = None,
@@ -502,12 +502,12 @@ def undo_recover(
 def coverage(
     source: _Source,
     *,
-    parity: _Source | None = "auto",
+    sidecar: _Source | None = "auto",
     filesystem: _FileSystem | None = None,
     storage_options: Mapping[str, str] | None = None,
 ) -> Coverage | None:
     """What the parity sidecar of a file covers, by the sidecar's heads alone: neither is verified, which `verify`
-    does. None where there is no sidecar. `source` and `parity` are as there.
+    does. None where there is no sidecar. `source` and `sidecar` are as there.
 
     Raises OSError where the file cannot be read, or the sidecar may not be.
 
@@ -524,7 +524,7 @@ def protect(
     profile: ProfileName | None = None,
     as_it_is: bool = False,
     lazy: bool = False,
-    sidecar: str | PathLike[str] | None = None,
+    sidecar: str | PathLike[str] = "auto",
     format: str | None = None,
     dialect: DialectName | None = None,
     key: _Key | None = None,
@@ -543,8 +543,8 @@ def protect(
         existing sidecar, "128+8" for a new one.
     as_it_is: begin a new sidecar for the file as it is, damaged or not. An existing one is replaced.
     lazy: leave the last 16 MiB as they are until what is not covered of them is 1/16 of what is.
-    sidecar: where the sidecar is: a path that is written, while `parity` of what reads is a choice. None: `path`
-        with `.par` appended; for a link without one, that of the file that it leads to.
+    sidecar: the path of the sidecar. "auto": `path` with `.par` appended; for a link without one, that of the
+        file that it leads to.
     format: as in `verify`, or "raw" for a file of any other kind: it is not verified, and covered whole.
     progress: called as in `verify`. The other arguments are as there.
 
@@ -564,7 +564,7 @@ def repair(
     to: str | PathLike[str] | None = None,
     overwrite: bool = False,
     force: bool = False,
-    sidecar: str | PathLike[str] | None = None,
+    sidecar: str | PathLike[str] = "auto",
     format: str | None = None,
     dialect: DialectName | None = None,
     key: _Key | None = None,
@@ -628,7 +628,7 @@ def convert(
     filters: _Filters | None = None,
     on_damage: Literal["raise", "skip"] = "raise",
     key: _Key | None = None,
-    parity: _Source | None = "auto",
+    sidecar: _Source | None = "auto",
     overwrite: bool = False,
     limits: Limits | None = None,
     progress: Callable[[int, int], object] | None = None,
@@ -646,7 +646,7 @@ def convert(
     options: options of `create` for the new file, for example {"dialect": "draft-1.1"}: all but `if_exists`.
     overwrite: replace an existing file once the new one is complete. Otherwise it raises FileExistsError.
     on_damage: "raise" converts nothing of a damaged file, "skip" what is sound of it.
-    parity: the parity sidecar of the source, as in `verify`. What differs from what it covers is damage.
+    sidecar: the parity sidecar of the source, as in `verify`. What differs from what it covers is damage.
     progress: called as in `verify`, with bytes of the source. The other arguments are as in `open`.
 
     Raises what `open` and `create` raise; ValueError for a record that the new format cannot hold, and for a key

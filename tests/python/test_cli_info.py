@@ -156,7 +156,7 @@ def test_the_sidecar_of_a_file_is_told(tmp_path: Path) -> None:
     assert here("info", "--json", path).json_lines()[0]["sidecar"] is None
     facts = here("info", "--json", "--sidecar", elsewhere, path).json_lines()[0]["sidecar"]
     assert (facts["sidecar"], facts["state"]) == (str(elsewhere), "covered")
-    assert library.coverage(path.read_bytes(), parity=elsewhere.read_bytes()) == (None, *coverage[1:])
+    assert library.coverage(path.read_bytes(), sidecar=elsewhere.read_bytes()) == (None, *coverage[1:])
     elsewhere.write_bytes(b"no sidecar")
     elsewhere.rename(f"{path}.par")
     done = here("info", path)

@@ -38,7 +38,7 @@ def test_it_may_be_left_out(folder: Folder) -> None:
     damaged(folder)
     result = folder.run(on_damage="skip")
     assert (result.records, result.repaired_records) == (59, 0)
-    result = folder.run(parity=None)
+    result = folder.run(sidecar=None)
     assert result.records == 0
 
 
@@ -76,13 +76,13 @@ def test_a_file_that_grows_behind_its_sidecar(folder: Folder, tmp_path: Path) ->
 def test_a_sidecar_elsewhere_is_named_for_one_file(folder: Folder, tmp_path: Path) -> None:
     path = damaged(folder)
     shutil.move(path.with_name("a.active.par"), tmp_path / "else.par")
-    assert folder.run(parity=tmp_path / "else.par").records == 60
+    assert folder.run(sidecar=tmp_path / "else.par").records == 60
     write_segment(folder.logs / "b.active", 3)
     with pytest.raises(IngestError, match=r"else\.par: expected one file .* found 2 in the sources"):
-        folder.run(parity=tmp_path / "else.par")
+        folder.run(sidecar=tmp_path / "else.par")
     (tmp_path / "empty.par").write_bytes(bytes(100))
     with pytest.raises(IngestError, match=r"empty\.par: expected the parity sidecar of .*, found a file without any"):
-        seglake.ingest(path, folder.lake, parity=tmp_path / "empty.par")
+        seglake.ingest(path, folder.lake, sidecar=tmp_path / "empty.par")
 
 
 def test_a_sidecar_of_another_file_is_said_to_be_ignored(folder: Folder) -> None:

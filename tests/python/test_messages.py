@@ -105,12 +105,12 @@ def test_a_file_that_exists_is_said_with_what_replaces_it(folder: Path) -> None:
 def test_sidecars_that_are_none(folder: Path) -> None:
     path = folder / "a.active"
     for wrong in (False, True, 3):
-        with pytest.raises(TypeError, match=r'^parity must be "auto", None or a sidecar, not (bool|int)'):
-            seglake.open(path, parity=wrong)  # pyright: ignore[reportArgumentType]
+        with pytest.raises(TypeError, match=r'^sidecar must be "auto", None or a sidecar, not (bool|int)'):
+            seglake.open(path, sidecar=wrong)  # pyright: ignore[reportArgumentType]
     with pytest.raises(FileNotFoundError, match="cannot open the parity sidecar"):
-        seglake.open(path, parity="none")
-    with pytest.raises(ValueError, match=r"^parity='a\.par': it is \"auto\" or None here"):
-        seglake.scan(path, parity="a.par")  # pyright: ignore[reportArgumentType]
+        seglake.open(path, sidecar="none")
+    with pytest.raises(ValueError, match=r"^sidecar='a\.par': it is \"auto\" or None here"):
+        seglake.scan(path, sidecar="a.par")  # pyright: ignore[reportArgumentType]
 
 
 def test_a_scan_says_how_to_leave_out_what_is_not_a_segment(folder: Path) -> None:
@@ -154,7 +154,7 @@ def test_commands_that_change_a_log_make_none(folder: Path) -> None:
 def test_arguments_are_options_on_the_command_line() -> None:
     assert with_options("begin with `as_it_is`, or `sidecar`") == "begin with --as-it-is, or --sidecar"
     assert with_options("with the format `raw` it is") == "with --format raw it is"
-    assert with_options("`parity=None`, `seglake repair` and `unknown`") == (
+    assert with_options("`sidecar=None`, `seglake repair` and `unknown`") == (
         "--sidecar none, `seglake repair` and `unknown`"
     )
 

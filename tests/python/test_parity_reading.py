@@ -1,4 +1,4 @@
-"""Files that are read by their parity sidecars: `parity=` and `--sidecar`."""
+"""Files that are read by their parity sidecars: `sidecar=` and `--sidecar`."""
 
 import json
 import os
@@ -80,22 +80,22 @@ def test_each_byte_that_differs_is_told_in_every_format(tmp_path: Path, format: 
     assert parity.damage[0].kind == "repaired"
     assert parity.sidecar_damage == []
     assert json.loads(json.dumps(report.to_dict()))["parity"]["worst"] == parity.worst
-    without = seglake.verify(path, parity=None)
+    without = seglake.verify(path, sidecar=None)
     assert without.parity is None
     assert without.ok == (format == "oplog")
     elsewhere = path.with_name("elsewhere")
     Path(f"{path}.par").rename(elsewhere)
     assert seglake.verify(path).parity is None
-    assert seglake.verify(path, parity=elsewhere).damage == report.damage
-    assert seglake.verify(path.read_bytes(), parity=elsewhere.read_bytes(), format=format).damage == report.damage
+    assert seglake.verify(path, sidecar=elsewhere).damage == report.damage
+    assert seglake.verify(path.read_bytes(), sidecar=elsewhere.read_bytes(), format=format).damage == report.damage
 
 
 def test_a_sidecar_that_is_wrong_is_told(tmp_path: Path) -> None:
     path = protected(tmp_path, "active")
     with pytest.raises(FileNotFoundError, match=r"cannot open|No such file"):
-        seglake.verify(path, parity=tmp_path / "none")
+        seglake.verify(path, sidecar=tmp_path / "none")
     with pytest.raises(seglake.FormatError, match="expected a frame"):
-        seglake.verify(path, parity=path)
+        seglake.verify(path, sidecar=path)
     sidecar = Path(f"{path}.par")
     sidecar.write_bytes(b"no sidecar")
     report = seglake.verify(path)
@@ -197,8 +197,8 @@ def test_reading_restores_records_on_request_alone(tmp_path: Path, format: str) 
     with pytest.raises(seglake.DamageError, match="parity sidecar"):
         seglake.scan(path).count_rows()
     if format == "oplog":
-        assert len(records_of(path, parity=None)) == len(whole)
-        assert seglake.scan(path, parity=None).count_rows() == len(whole)
+        assert len(records_of(path, sidecar=None)) == len(whole)
+        assert seglake.scan(path, sidecar=None).count_rows() == len(whole)
 
 
 def test_values_are_viewed_only_where_nothing_differs(tmp_path: Path) -> None:
@@ -210,7 +210,7 @@ def test_values_are_viewed_only_where_nothing_differs(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="copy=False reads a file as it is"):
         seglake.open(path, mmap=True, copy=False)
     warnings.simplefilter("ignore", seglake.DamageWarning)
-    with seglake.open(path, mmap=True, copy=False, parity=None, on_damage="skip") as reader:
+    with seglake.open(path, mmap=True, copy=False, sidecar=None, on_damage="skip") as reader:
         assert reader.count_rows() == RECORDS - 1
     with pytest.raises(ValueError, match='"raise", "skip" or "repair"'):
         seglake.open(path, on_damage=cast("Any", "mend"))
@@ -264,7 +264,7 @@ def test_sealed_segments_of_a_log_are_read_by_their_sidecars(tmp_path: Path) -> 
     assert (report["path"], report["repaired_records"]) == (str(sealed), 1)
     assert report["parity"]["outcome"] == "repaired"
     # Without the sidecar it is plain damage.
-    assert seglake.scan(path, on_damage="skip", parity=None).count_rows() == 19
+    assert seglake.scan(path, on_damage="skip", sidecar=None).count_rows() == 19
     Path(f"{sealed}.par").unlink()
     assert seglake.scan(path, on_damage="skip").count_rows() == 19
 
@@ -341,7 +341,7 @@ def test_changed_bytes_are_not_converted(tmp_path: Path) -> None:
         seglake.convert(path, tmp_path / "new.oplog")
     report = seglake.convert(path, tmp_path / "skipped.oplog", on_damage="skip", drop=["seq"])
     assert (report.ok, report.records) == (False, RECORDS - 1)
-    assert seglake.convert(path, tmp_path / "blind.oplog", parity=None).records == RECORDS
+    assert seglake.convert(path, tmp_path / "blind.oplog", sidecar=None).records == RECORDS
     assert here("convert", str(path), str(tmp_path / "a.oplog")).status == 1
     assert here("convert", "--sidecar", "none", str(path), str(tmp_path / "b.oplog")).status == 0
 

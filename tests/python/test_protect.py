@@ -221,7 +221,7 @@ def test_a_file_whose_checksums_were_cut_off_is_repaired_whenever_it_was_modifie
     whole = path.read_bytes()
     seglake.protect(path)
     modify(path, whole[:-left_out])  # the trailer is not whole
-    assert seglake.verify(path, parity=None).checked == checked
+    assert seglake.verify(path, sidecar=None).checked == checked
     assert seglake.repair(path).outcome == "repaired"
     assert path.read_bytes() == whole
 
@@ -438,7 +438,7 @@ def test_a_sidecar_that_may_not_be_read_is_not_told_to_be_none() -> None:
                     assert done.status == 2
                     assert UNREADABLE.replace("\\", "") in done.err
         with another_user(Path(f"{active}.par")):
-            assert seglake.verify(active, parity=None).ok
+            assert seglake.verify(active, sidecar=None).ok
             assert here("cat", "--sidecar", "none", active).status == 0
             for read in (
                 lambda: listed_size(str(active), 10),

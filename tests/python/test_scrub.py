@@ -437,7 +437,7 @@ def test_the_hint_about_what_is_no_sidecar_names_commands_that_have_the_option(t
     (tmp_path / "a.active").write_bytes((vectors / "active" / "minimal.bin").read_bytes())
     (tmp_path / "a.active.par").mkdir()
     [found] = [found for found in seglake.scrub(tmp_path) if found.path.endswith("a.active")]
-    assert "found a folder. Move it, or read the file without it (`parity` none)" in str(found.error)
+    assert "found a folder. Move it, or read the file without it (`sidecar` none)" in str(found.error)
     done = here("scrub", tmp_path / "a.active")
     assert (done.status, "without it (--sidecar none)" in done.err + done.out) == (2, True)
 

@@ -32,17 +32,17 @@ def test_a_sidecar_that_cannot_be_opened(segment: Path) -> None:
     with pytest.raises(IsADirectoryError, match=r"found a folder\. Move it, or read the file without it \(") as raised:
         read(segment)
     assert raised.value.strerror is not None
-    assert raised.value.strerror.endswith("without it (option parity none)")
-    assert read(segment, parity="none") == 3
+    assert raised.value.strerror.endswith("without it (option sidecar none)")
+    assert read(segment, sidecar="none") == 3
 
 
 def test_sidecars_that_are_none(segment: Path) -> None:
     Path("text.par").write_bytes(b"text" * 99)
-    with pytest.raises(seglake.FormatError, match=r"name another with option parity$") as raised:
-        read(segment, parity="text.par")
-    assert raised.value.next == "it is none, or nothing of it is left: name another with option parity"
-    with pytest.raises(FileNotFoundError, match=r"^option parity: gone\.par: there is no such file on "):
-        read(segment, parity="gone.par")
+    with pytest.raises(seglake.FormatError, match=r"name another with option sidecar$") as raised:
+        read(segment, sidecar="text.par")
+    assert raised.value.next == "it is none, or nothing of it is left: name another with option sidecar"
+    with pytest.raises(FileNotFoundError, match=r"^option sidecar: gone\.par: there is no such file on "):
+        read(segment, sidecar="gone.par")
     with pytest.raises(FileNotFoundError, match=r"^option checksumSecretFile: gone\.key: there is no such file on "):
         read(segment, checksumSecretFile="gone.key")
 

@@ -54,13 +54,13 @@ UNCHECKED: list[tuple[str, dict[str, Any]]] = [
 @pytest.mark.parametrize(("format", "how"), UNCHECKED)
 def test_changed_bytes_of_a_file_without_checksums_are_damage(tmp_path: Path, format: str, how: dict[str, Any]) -> None:
     path, at = struck(tmp_path, format, **how)
-    wrong, nothing = rows(path, parity="none")
+    wrong, nothing = rows(path, sidecar="none")
     assert (len(wrong), nothing) == (RECORDS, [])
     values, reports = rows(path)
     assert len(values) == RECORDS - 1
     assert set(values) < {b"%d" % number for number in range(RECORDS)}
     assert reports == [(at, at + 1, "repaired", "checksum_mismatch")]
-    assert rows(path, parity="auto") == (values, reports)
+    assert rows(path, sidecar="auto") == (values, reports)
     assert rows(path, mode="DROPMALFORMED") == (values, [])
     with pytest.raises(seglake.DamageError, match="parity sidecar") as raised:
         rows(path, mode="FAILFAST")
@@ -100,11 +100,11 @@ def test_the_sidecar_of_one_file_may_be_elsewhere(tmp_path: Path) -> None:
     elsewhere.mkdir()
     Path(f"{path}.par").rename(elsewhere / "x.par")
     assert rows(path)[1] == []
-    assert rows(path, parity=str(elsewhere / "x.par"))[1] == [(at, at + 1, "repaired", "checksum_mismatch")]
+    assert rows(path, sidecar=str(elsewhere / "x.par"))[1] == [(at, at + 1, "repaired", "checksum_mismatch")]
     shutil.copy(path, tmp_path / "second.oplog")
-    with pytest.raises(ValueError, match="option parity names the sidecar of one file, and there are 2"):
-        rows(tmp_path, parity=str(elsewhere / "x.par"), pathGlobFilter="*.oplog")
-    stream = SegmentDataSource({"path": str(tmp_path), "parity": "x.par", "segmentFormat": "active"})
+    with pytest.raises(ValueError, match="option sidecar names the sidecar of one file, and there are 2"):
+        rows(tmp_path, sidecar=str(elsewhere / "x.par"), pathGlobFilter="*.oplog")
+    stream = SegmentDataSource({"path": str(tmp_path), "sidecar": "x.par", "segmentFormat": "active"})
     with pytest.raises(ValueError, match="and this is a stream"):
         stream.streamReader(stream.schema()).initialOffset()  # pyright: ignore[reportUnknownMemberType]
 
@@ -129,7 +129,7 @@ def test_a_format_that_the_file_does_not_tell_any_more_is_told_by_the_sidecar(tm
     assert seglake.detect(unnamed).format != format
     assert len(rows(unnamed, repair="true")[0]) == RECORDS
     with pytest.raises(seglake.FormatError, match="cannot tell the format"):
-        rows(unnamed, parity="none")
+        rows(unnamed, sidecar="none")
 
 
 def test_a_link_is_read_by_the_sidecar_of_what_it_leads_to(tmp_path: Path) -> None:
@@ -144,9 +144,9 @@ def test_a_link_is_read_by_the_sidecar_of_what_it_leads_to(tmp_path: Path) -> No
     ("options", "message"),
     [
         ({"repair": "true", "mode": "FAILFAST"}, "option repair does not go with mode FAILFAST"),
-        ({"repair": "true", "parity": "none"}, "option repair needs sidecars"),
+        ({"repair": "true", "sidecar": "none"}, "option repair needs sidecars"),
         ({"repair": "perhaps"}, "option repair is 'perhaps'"),
-        ({"parity": ""}, "option parity is ''"),
+        ({"sidecar": ""}, "option sidecar is ''"),
     ],
 )
 def test_wrong_options_are_named(options: dict[str, str], message: str) -> None:
@@ -155,10 +155,10 @@ def test_wrong_options_are_named(options: dict[str, str], message: str) -> None:
 
 
 def test_options_without_case() -> None:
-    assert ReadOptions.parse({"path": "/x"}).parity == "auto"
-    assert ReadOptions.parse({"path": "/x", "PARITY": "AUTO"}).parity == "auto"
-    assert ReadOptions.parse({"path": "/x", "parity": "None"}).parity is None
-    assert ReadOptions.parse({"path": "/x", "parity": "/Disk/X.par"}).parity == "/Disk/X.par"
+    assert ReadOptions.parse({"path": "/x"}).sidecar == "auto"
+    assert ReadOptions.parse({"path": "/x", "SIDECAR": "AUTO"}).sidecar == "auto"
+    assert ReadOptions.parse({"path": "/x", "sidecar": "None"}).sidecar is None
+    assert ReadOptions.parse({"path": "/x", "sidecar": "/Disk/X.par"}).sidecar == "/Disk/X.par"
 
 
 @pytest.mark.spark
@@ -191,5 +191,5 @@ def test_the_ingest_reads_by_sidecars_on_every_engine(tmp_path: Path, spark: Spa
         assert found[0] == found[1]
         [(row,), _] = found[0]
         assert (row["start"], row["kind"], row["raw"]) == (at, "repaired", path.read_bytes()[at : at + 1])
-    as_it_is = seglake.spark.ingest(path, tmp_path / "none", spark=spark, parity=None)
+    as_it_is = seglake.spark.ingest(path, tmp_path / "none", spark=spark, sidecar=None)
     assert (as_it_is.records, as_it_is.exit_status) == (RECORDS, 0)

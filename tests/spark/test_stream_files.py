@@ -1190,7 +1190,7 @@ def test_complete_files_are_read_by_their_sidecars(folder: Path) -> None:
     for parity, found in expected.items():
         states = str(folder.parent / f"states-{parity}")
         assert (
-            stream(folder, segmentFormat="sealed", parity=parity, stateLocation=states, mode="DROPMALFORMED").batch()
+            stream(folder, segmentFormat="sealed", sidecar=parity, stateLocation=states, mode="DROPMALFORMED").batch()
             == found
         )
     states = str(folder.parent / "states-repair")

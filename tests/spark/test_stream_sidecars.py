@@ -76,7 +76,7 @@ def test_a_changed_record_is_noticed_in_every_mode(path: Path) -> None:
     flip(path, "value 0007")
     left = [value for value in values(0, 20) if value != "value 0007"]
     assert stream(path.parent).batch() == left
-    wrong: Any = stream(path.parent, parity="none", stateLocation=str(path.parent.parent / "others")).batch()
+    wrong: Any = stream(path.parent, sidecar="none", stateLocation=str(path.parent.parent / "others")).batch()
     assert len(wrong) == 20
     assert wrong != values(0, 20)
     strict = {"mode": "FAILFAST", "stateLocation": str(path.parent.parent / "strict")}

@@ -141,7 +141,7 @@ def command(
     options.check_sources(sources, destination)
     given = options.given(how)
     if sidecar is not None:
-        given["parity"] = None if sidecar == options.NONE else sidecar
+        given["sidecar"] = None if sidecar == options.NONE else sidecar
     of_spark = options.given({"master": master, "conf": settings or None})
     if engine == "local" and of_spark:
         raise click.UsageError("--master and --conf are for Spark: leave them out, or --engine local")

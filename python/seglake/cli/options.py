@@ -269,10 +269,10 @@ def parity(sidecar: str | None, files: Sequence[str]) -> dict[str, Any]:
     if sidecar is None:
         return {}
     if sidecar == NONE:
-        return {"parity": None}
+        return {"sidecar": None}
     if len(files) != 1:
         raise click.UsageError("--sidecar is the sidecar of one file: name one file, or use --sidecar none")
-    return {"parity": sidecar}
+    return {"sidecar": sidecar}
 
 
 def refuse_standard_input(files: Sequence[str]) -> None:

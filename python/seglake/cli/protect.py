@@ -82,7 +82,7 @@ def command(
     for name in named.files:
         try:
             with byte_progress(PurePath(name).name) as advance:
-                protected = seglake.protect(name, sidecar=sidecar, progress=advance, **options.given(how))
+                protected = seglake.protect(name, sidecar=sidecar or "auto", progress=advance, **options.given(how))
         except Exception as error:
             if not (is_about_one_file(error) or isinstance(error, ValueError)):
                 raise

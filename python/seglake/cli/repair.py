@@ -77,7 +77,7 @@ def command(
             to=destination,
             overwrite=overwrite,
             force=force,
-            sidecar=sidecar,
+            sidecar=sidecar or "auto",
             progress=advance,
             **options.given(how),
         )

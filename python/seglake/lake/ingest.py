@@ -157,24 +157,24 @@ class Ingest:
         return listing
 
     def _check_sidecar(self, listing: FileListing) -> None:
-        parity = self.options.parity
-        if parity in ("auto", None):
+        sidecar = self.options.sidecar
+        if sidecar in ("auto", None):
             return
         files = listing.files
         if len(files) != 1 or files[0].segment is not None:
             raise IngestError(
-                f"{printable_path(parity)}: expected one file that is not of a log, as `parity` names "
+                f"{printable_path(sidecar)}: expected one file that is not of a log, as `sidecar` names "
                 f"the sidecar of one file; found {len(files)} in the sources. Name one file, or leave it out: then "
                 "the sidecars beside the files are used"
             )
         try:
-            found = covered(files[0].real_path, parity)
+            found = covered(files[0].real_path, sidecar)
         except (OSError, seglake.SeglakeError):
             found = None  # reading the file raises the error
         if found is not None and found.state == "no_frame":
             raise IngestError(
-                f"{printable_path(parity)}: expected the parity sidecar of {printable_path(files[0].path)}, found "
-                "a file without any frame. Name its sidecar with `parity`, or leave that out"
+                f"{printable_path(sidecar)}: expected the parity sidecar of {printable_path(files[0].path)}, found "
+                "a file without any frame. Name its sidecar with `sidecar`, or leave that out"
             )
 
     def _seen(self, log: LakeLog, tables: Tables) -> tuple[State, FileListing]:
@@ -209,13 +209,13 @@ class Ingest:
         return state, listing
 
     def _plan(self, listing: FileListing, state: State, tables: Tables, only: set[str] | None = None) -> Plan:
-        parity = self.options.parity
+        sidecar = self.options.sidecar
         return plan_files(
             listing,
             state,
             final=self.options.final,
             identify=self._identity,
-            sidecar=lambda path: None if parity is None else f"{path}.par" if parity == "auto" else parity,
+            sidecar=lambda path: None if sidecar is None else f"{path}.par" if sidecar == "auto" else sidecar,
             files_with=lambda format, source: tables.files_with(format, source, state),
             only=only,
         )
@@ -226,12 +226,12 @@ class Ingest:
         try:
             if file.segment is not None:
                 return seglake.identity(file.segment, key=options.key_files)
-            size = listed_size(path, file.size, options.parity)
+            size = listed_size(path, file.size, options.sidecar)
             return seglake.identity(
                 path,
                 size=size,
                 key=options.key_files,
-                parity=options.parity,
+                sidecar=options.sidecar,
                 storage_options=options.storage_options,
                 **options.arguments(None),
             )

@@ -36,7 +36,7 @@ class IngestOptions:
     target_file_bytes: int = TARGET_FILE_BYTES
     on_wrong_key: OnWrongKey = "record"
     final: bool = False
-    parity: str | None = "auto"
+    sidecar: str | None = "auto"
     on_damage: OnDamage = "repair"
     table: TableFormat = "parquet"
     catalog: str | Mapping[str, str] | None = None
@@ -54,8 +54,8 @@ class IngestOptions:
         dialect, key, limits = (given.pop(name, None) for name in ("dialect", "key", "limits"))
         own: dict[str, int] = dict(limits or {})
         record_bytes = own.pop("record_bytes", None)
-        if (parity := given.get("parity")) not in (None, "auto"):
-            given["parity"] = str(Path(parity).absolute())
+        if (sidecar := given.get("sidecar")) not in (None, "auto"):
+            given["sidecar"] = str(Path(sidecar).absolute())
         key_files = None if key is None else _key_files(key)
         options = cls(FormatOptions(dialect, None, tuple(own.items())), record_bytes, key_files, **given)
         options._check()

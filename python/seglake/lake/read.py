@@ -69,7 +69,7 @@ class NotReadError(Exception):
         elif isinstance(error, seglake.DamageError):
             advice = (
                 "The file has no checksums, and its parity sidecar does not prove it. Restore the file; if the sidecar "
-                "is of another one, remove it; or have the file read as it is: `parity=None`"
+                "is of another one, remove it; or have the file read as it is: `sidecar=None`"
             )
             return cls(status, f"{error}. {advice}", format)
         return cls(status, error_text(error), format)
@@ -234,12 +234,12 @@ class FileReading:
             return seglake.resume(
                 file.segment or file.path,
                 position,
-                size=None if file.segment is not None else listed_size(file.path, file.now.size, options.parity),
+                size=None if file.segment is not None else listed_size(file.path, file.now.size, options.sidecar),
                 final=final,
                 format=options.format if is_known else self._format,
                 key=options.key_files,
                 on_damage=options.on_damage,
-                parity=options.parity,
+                sidecar=options.sidecar,
                 columns=[*column_names(self._format, options.format_options), "position"],
                 uuid_type="string",
                 storage_options=options.storage_options,

@@ -47,7 +47,7 @@ class IngestArguments(TypedDict, total=False):
     target_file_bytes: int
     on_wrong_key: OnWrongKey
     final: bool
-    parity: str | os.PathLike[str] | None
+    sidecar: str | os.PathLike[str] | None
     on_damage: OnDamage
     table: TableFormat
     catalog: str | Mapping[str, str] | None

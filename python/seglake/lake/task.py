@@ -239,9 +239,9 @@ class _GroupReading:
             "storage_options": options.storage_options,
         }
         try:
-            if covered(file.path, options.parity) is not None:
+            if covered(file.path, options.sidecar) is not None:
                 try:
-                    with seglake.open(file.path, parity=options.parity, **how) as reader:
+                    with seglake.open(file.path, sidecar=options.sidecar, **how) as reader:
                         return reader.format
                 except seglake.FormatError:
                     pass

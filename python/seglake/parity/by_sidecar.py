@@ -22,23 +22,23 @@ def is_sound(report: Report) -> bool:
     return report.ok and (report.parity is None or report.parity.outcome == "sound")
 
 
-def covered(path: str, parity: Any = "auto") -> Coverage | None:
+def covered(path: str, sidecar: Any = "auto") -> Coverage | None:
     """Returns what `coverage` does, and sooner for a path that has no sidecar, as most have none.
 
     Raises:
         SeglakeError, OSError: as `coverage`.
     """
-    may_have = parity != "auto" or os.path.lexists(f"{path}.par") or Path(path).is_symlink()
-    return coverage(path, parity=parity) if may_have and parity is not None else None
+    may_have = sidecar != "auto" or os.path.lexists(f"{path}.par") or Path(path).is_symlink()
+    return coverage(path, sidecar=sidecar) if may_have and sidecar is not None else None
 
 
-def listed_size(path: str, size: int, parity: Any = "auto") -> int:
+def listed_size(path: str, size: int, sidecar: Any = "auto") -> int:
     """Returns up to where a file is read that had a size when it was listed: what was cut off of it counts as listed.
 
     Raises:
         SeglakeError, OSError: as `coverage`.
     """
-    found = covered(path, parity)
+    found = covered(path, sidecar)
     if found is None or found.covered_bytes is None or size < found.nbytes:
         return size
     return max(size, found.covered_bytes)
@@ -56,7 +56,7 @@ def verified(
     source: Callable[[], Any],
     *,
     format: str | None = None,
-    parity: Any = "auto",
+    sidecar: Any = "auto",
     progress: Callable[[int, int], object] | None = None,
     **how: Any,
 ) -> Report | ParityReport:
@@ -65,7 +65,7 @@ def verified(
     Args:
         source: gives what to read, from its start.
         format: as in `verify`; "raw" is not a segment.
-        parity: as in `verify`.
+        sidecar: as in `verify`.
         progress: likewise.
         how: other arguments of `verify`.
 
@@ -76,16 +76,16 @@ def verified(
     unknown = FormatError(
         "expected a parity sidecar to verify the file by, found none",
         path=None,
-        next="`seglake protect --format raw` writes one; `parity` names one that is elsewhere",
+        next="`seglake protect --format raw` writes one; `sidecar` names one that is elsewhere",
     )
     if format != RAW:
         try:
-            return verify(source(), format=format, parity=parity, progress=progress, **how)
+            return verify(source(), format=format, sidecar=sidecar, progress=progress, **how)
         except FormatError as error:
             if format is not None or detect(source(), **_named(how, "dialect", "key")).format is not None:
                 raise
             unknown = error
-    found = verify_parity(source(), parity=parity, progress=progress)
+    found = verify_parity(source(), sidecar=sidecar, progress=progress)
     if found is None:
         raise NotASegmentError(unknown)
     return found

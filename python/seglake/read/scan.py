@@ -108,7 +108,7 @@ def scan(
     filters: _Filters | None = None,
     on_damage: Literal["raise", "skip", "repair"] = "raise",
     key: _Key | None = None,
-    parity: Literal["auto"] | None = "auto",
+    sidecar: Literal["auto"] | None = "auto",
     recursive: bool = True,
     glob: str | Sequence[str] | None = None,
     include_path: str | None = None,
@@ -184,9 +184,9 @@ def scan(
     for name in names:
         if not isinstance(name, str | os.PathLike):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise TypeError(f"sources are paths, patterns and URIs, not {type(name).__qualname__}: open() reads that")
-    if parity not in ("auto", None):
+    if sidecar not in ("auto", None):
         raise ValueError(
-            f'parity={parity!r}: it is "auto" or None here, as a sidecar is that of one file: open() reads one by it'
+            f'sidecar={sidecar!r}: it is "auto" or None here, as a sidecar is that of one file: open() reads one by it'
         )
     if threads is None:
         threads = min(os.cpu_count() or 1, _MOST_THREADS)
@@ -199,7 +199,7 @@ def scan(
         "filters": filters,
         "on_damage": on_damage,
         "key": key,
-        "parity": parity,
+        "sidecar": sidecar,
         "prune": prune,
         "uuid_type": uuid_type,
         "batch_rows": batch_rows,

@@ -88,8 +88,8 @@ class Decoder:
                 if growth is not None and error.filename == path and not self.options.ignore_missing_files:
                     raise
                 if error.filename != path:  # the other files that are opened are those that options name
-                    is_sidecar = error.filename == self.options.parity
-                    option = "parity" if is_sidecar else self.options.key_option
+                    is_sidecar = error.filename == self.options.sidecar
+                    option = "sidecar" if is_sidecar else self.options.key_option
                     raise FileNotFoundError(
                         f"option {option}: {printable_path(error.filename or '')}: there is no such file on "
                         f"{socket.gethostname()}, where {printable_path(path)} is to be read"
@@ -191,7 +191,7 @@ class Decoder:
             self.options.stores.source(file),
             format=format,
             key=key,
-            parity=self.options.parity,
+            sidecar=self.options.sidecar,
             **self.options.format_options.arguments(self.format, record_bytes=record_bytes),
             **more,
         )

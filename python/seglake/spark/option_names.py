@@ -17,8 +17,8 @@ _OPTIONS: Final = {
     "format": "option segmentFormat",
     "glob": "option pathGlobFilter",
     "key": "option checksumSecretFile",
-    "parity": "option parity",
-    "parity=None": "option parity=none",
+    "sidecar": "option sidecar",
+    "sidecar=None": "option sidecar=none",
 }
 _DECIMAL: Final = "option uint64Type=decimal reads such numbers as decimal(20,0)"
 

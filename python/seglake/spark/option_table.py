@@ -51,7 +51,6 @@ _ELSEWHERE: Final = {
     "key": "checksumSecretFile",
     "keyfile": "checksumSecretFile",
     "format": "segmentFormat",
-    "sidecar": "parity",
     "ondamage": "mode",
     "glob": "pathGlobFilter",
     "recursive": "recursiveFileLookup",
@@ -135,7 +134,7 @@ def _starting_from(text: str) -> str:
         raise values.WrongValueError(text, "start, now, or a UUID") from None
 
 
-def _parity(text: str) -> str | None:
+def _sidecar(text: str) -> str | None:
     beside = text.lower()
     return values.not_empty(text) if beside not in ("auto", "none") else None if beside == "none" else beside
 
@@ -305,11 +304,11 @@ def _reading() -> Iterator[Option]:
         otherwise="`beside`",
     )
     yield Option(
-        "parity",
+        "sidecar",
         "`auto`, `none`, or a path",
         "The [parity sidecars](parity.md#reading-with-a-sidecar) that files are checked by: those beside files that "
         "are mounted, none, or that of the only file.",
-        _parity,
+        _sidecar,
         "auto",
     )
     yield Option(

@@ -60,7 +60,7 @@ class ReadOptions:
         format_options: what concerns files of some formats only.
         conditions: which records are read, by the names of the options that say so.
         mode: what becomes of damage.
-        parity: the sidecar of the only file, "auto" for those beside files, or None.
+        sidecar: the sidecar of the only file, "auto" for those beside files, or None.
         repair: whether records that sidecars restore are given.
         corrupt_column: the name of the column that reports damage.
         metadata_columns: which columns that say where a record is the schema has, beside the format's own.
@@ -84,7 +84,7 @@ class ReadOptions:
     format_options: FormatOptions
     conditions: Mapping[str, Condition]
     mode: Mode
-    parity: str | None
+    sidecar: str | None
     repair: bool
     corrupt_column: str
     metadata_columns: tuple[str, ...]
@@ -124,7 +124,7 @@ class ReadOptions:
             format_options=_format_options(read),
             conditions=_conditions(read),
             mode=read.get("mode"),
-            parity=read.get("parity"),
+            sidecar=read.get("sidecar"),
             repair=_repair(read),
             corrupt_column=read.get("columnNameOfCorruptRecord"),
             metadata_columns=read.get("metadataColumns") or (),
@@ -173,7 +173,7 @@ class ReadOptions:
         """What `seglake.open` takes as the key. Only for who may open the files of keys."""
         return self.key.reveal() if self.key is not None else self.key_files or None
 
-    def check_parity(self, files: Sequence[SegmentFile] | None = None) -> None:
+    def check_sidecar(self, files: Sequence[SegmentFile] | None = None) -> None:
         """Refuses a sidecar that is named for anything but one file: it is that of one.
 
         Args:
@@ -182,11 +182,11 @@ class ReadOptions:
         Raises:
             ValueError: there are several files, or a stream.
         """
-        if self.parity in (None, "auto") or (files is not None and len(files) < 2):
+        if self.sidecar in (None, "auto") or (files is not None and len(files) < 2):
             return
         found = "this is a stream" if files is None else f"there are {len(files):,} to read"
         raise ValueError(
-            f"option parity names the sidecar of one file, and {found}: load one file, or give auto, for the sidecars "
+            f"option sidecar names the sidecar of one file, and {found}: load one file, or give auto, for the sidecars "
             "beside files, or none"
         )
 
@@ -248,8 +248,8 @@ def _repair(read: OptionValues) -> bool:
             "option repair does not go with mode FAILFAST, which also fails at what a sidecar restores: give mode "
             "PERMISSIVE or DROPMALFORMED"
         )
-    if repair and read.get("parity") is None:
-        raise ValueError("option repair needs sidecars, and option parity is none: leave one of them out")
+    if repair and read.get("sidecar") is None:
+        raise ValueError("option repair needs sidecars, and option sidecar is none: leave one of them out")
     return repair
 
 

@@ -109,7 +109,7 @@ class SegmentDataSource(DataSource):
         if self._options.stream is not None:
             raise ValueError("options of streams were given, and this is a load: leave them out, or use readStream")
         files = self._find().files
-        self._options.check_parity(files)
+        self._options.check_sidecar(files)
         format, bad = self._options.segment_format, dict[str, str]()
         if format is None:
             format, bad = _common_format(files, self._options)
@@ -318,7 +318,7 @@ def _detect(file: SegmentFile, options: ReadOptions) -> str:
         key=key.reveal() if key is not None else None,
     )
     if found.format is None:
-        if options.parity is not None and (by_sidecar := _restored_format(file, options)) is not None:
+        if options.sidecar is not None and (by_sidecar := _restored_format(file, options)) is not None:
             return by_sidecar
         raise seglake.FormatError(
             f"cannot tell the format: {found.reason}",
@@ -336,7 +336,7 @@ def _restored_format(file: SegmentFile, options: ReadOptions) -> str | None:
             options.stores.source(file),
             dialect=options.format_options.dialect,
             key=key.reveal() if key is not None else None,
-            parity=options.parity,
+            sidecar=options.sidecar,
         ) as reader:
             return reader.format
     except seglake.FormatError:

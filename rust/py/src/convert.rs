@@ -17,7 +17,7 @@ use crate::keywords::with_keywords;
 use crate::limits::{General, Settings};
 use crate::names;
 use crate::open::is_strict;
-use crate::parity::{AUTO, ParityArgument};
+use crate::parity::{AUTO, SidecarArgument};
 use crate::read_options::ReadArguments;
 use crate::remote::within;
 use crate::report::Report;
@@ -39,7 +39,7 @@ with_keywords! {
 /// options: options of `create` for the new file, for example {"dialect": "draft-1.1"}: all but `if_exists`.
 /// overwrite: replace an existing file once the new one is complete. Otherwise it raises FileExistsError.
 /// on_damage: "raise" converts nothing of a damaged file, "skip" what is sound of it.
-/// parity: the parity sidecar of the source, as in `verify`. What differs from what it covers is damage.
+/// sidecar: the parity sidecar of the source, as in `verify`. What differs from what it covers is damage.
 /// progress: called as in `verify`, with bytes of the source. The other arguments are as in `open`.
 ///
 /// Raises what `open` and `create` raise; ValueError for a record that the new format cannot hold, and for a key that is
@@ -49,7 +49,7 @@ with_keywords! {
 /// 3
 /// >>> seglake.open("new.chunks").get(0).value
 /// b'{"order": 1}'
-#[pyo3(text_signature = "(source, path, *, to=None, drop=(), set=None, options=None, format=None, dialect=None, filters=None, on_damage=\"raise\", key=None, parity=\"auto\", overwrite=False, limits=None, progress=None, filesystem=None, storage_options=None)")]
+#[pyo3(text_signature = "(source, path, *, to=None, drop=(), set=None, options=None, format=None, dialect=None, filters=None, on_damage=\"raise\", key=None, sidecar=\"auto\", overwrite=False, limits=None, progress=None, filesystem=None, storage_options=None)")]
 fn convert(source: &Bound<'_, PyAny>, path: Destination; ConvertArguments<'a> {
     to: Option<&'a str> = None,
     #[pyo3(from_py_with = names::drop)]
@@ -61,7 +61,7 @@ fn convert(source: &Bound<'_, PyAny>, path: Destination; ConvertArguments<'a> {
     filters: Option<Filters> = None,
     on_damage: &'a str = "raise",
     key: Option<KeyArgument> = None,
-    parity: Option<ParityArgument> = AUTO,
+    sidecar: Option<SidecarArgument> = AUTO,
     overwrite: bool = false,
     limits: Option<Settings> = None,
     progress: Option<Py<PyAny>> = None,
@@ -91,7 +91,7 @@ impl ConvertArguments<'_> {
             dialect: self.dialect,
             key: self.key,
             limits: self.limits,
-            parity: self.parity,
+            sidecar: self.sidecar,
             general: &[General::RecordBytes],
             filesystem: within.as_ref(),
             ..ReadArguments::default()

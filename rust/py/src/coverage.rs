@@ -13,13 +13,13 @@ use seglake::verbs;
 
 use crate::error::raise;
 use crate::interrupt::signals;
-use crate::parity::{AUTO, ParityArgument};
+use crate::parity::{AUTO, SidecarArgument};
 use crate::remote::within;
 use crate::source::given_in;
 use crate::verify::teller;
 
 /// What the parity sidecar of a file covers, by the sidecar's heads alone: neither is verified, which `verify` does. None where
-/// there is no sidecar. `source` and `parity` are as there.
+/// there is no sidecar. `source` and `sidecar` are as there.
 ///
 /// Raises OSError where the file cannot be read, or the sidecar may not be.
 ///
@@ -29,18 +29,18 @@ use crate::verify::teller;
 /// >>> coverage.profile, coverage.state, coverage.covered_bytes == coverage.nbytes
 /// ('128+8', 'covered', True)
 #[pyfunction]
-#[pyo3(signature = (source, *, parity=AUTO, filesystem=None, storage_options=None))]
-#[pyo3(text_signature = "(source, *, parity=\"auto\", filesystem=None, storage_options=None)")]
+#[pyo3(signature = (source, *, sidecar=AUTO, filesystem=None, storage_options=None))]
+#[pyo3(text_signature = "(source, *, sidecar=\"auto\", filesystem=None, storage_options=None)")]
 pub(crate) fn coverage<'py>(
     source: &Bound<'py, PyAny>,
-    parity: Option<ParityArgument>,
+    sidecar: Option<SidecarArgument>,
     filesystem: Option<Py<PyAny>>,
     storage_options: Option<Py<PyAny>>,
 ) -> PyResult<Option<Bound<'py, PyAny>>> {
     static CLASS: PyOnceLock<Py<PyType>> = PyOnceLock::new();
     let py = source.py();
     let within = within(source, &filesystem, &storage_options)?;
-    let Some((file, sidecar)) = opened(source, parity, within.as_ref())? else {
+    let Some((file, sidecar)) = opened(source, sidecar, within.as_ref())? else {
         return Ok(None);
     };
     let found = py
@@ -65,20 +65,20 @@ pub(crate) fn coverage<'py>(
 /// >>> seglake.verify_parity("orders.active").outcome
 /// 'sound'
 #[pyfunction]
-#[pyo3(signature = (source, *, parity=AUTO, progress=None, filesystem=None, storage_options=None))]
+#[pyo3(signature = (source, *, sidecar=AUTO, progress=None, filesystem=None, storage_options=None))]
 #[pyo3(
-    text_signature = "(source, *, parity=\"auto\", progress=None, filesystem=None, storage_options=None)"
+    text_signature = "(source, *, sidecar=\"auto\", progress=None, filesystem=None, storage_options=None)"
 )]
 pub(crate) fn verify_parity<'py>(
     source: &Bound<'py, PyAny>,
-    parity: Option<ParityArgument>,
+    sidecar: Option<SidecarArgument>,
     progress: Option<Py<PyAny>>,
     filesystem: Option<Py<PyAny>>,
     storage_options: Option<Py<PyAny>>,
 ) -> PyResult<Option<Bound<'py, PyAny>>> {
     let py = source.py();
     let within = within(source, &filesystem, &storage_options)?;
-    let Some((file, sidecar)) = opened(source, parity, within.as_ref())? else {
+    let Some((file, sidecar)) = opened(source, sidecar, within.as_ref())? else {
         return Ok(None);
     };
     let options = Options::default().interrupt(signals());
@@ -94,12 +94,12 @@ type Pair = (Arc<dyn Source>, Arc<dyn Source>);
 /// A file and its sidecar, if it has one.
 fn opened(
     source: &Bound<'_, PyAny>,
-    parity: Option<ParityArgument>,
+    sidecar: Option<SidecarArgument>,
     filesystem: Option<&Bound<'_, PyAny>>,
 ) -> PyResult<Option<Pair>> {
     // A file that is not there has no sidecar either, and that is an error.
     let file = given_in(source, filesystem)?.open(source.py(), false)?;
-    let sidecar = parity.map(|parity| parity.open(source, filesystem));
+    let sidecar = sidecar.map(|sidecar| sidecar.open(source, filesystem));
     let sidecar = sidecar.transpose()?.flatten();
     Ok(sidecar.map(|sidecar| (file, sidecar)))
 }

@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
+use pyo3::types::PyString;
 
 use crate::remote::is_uri;
 
@@ -22,6 +23,22 @@ impl<'py> FromPyObject<'_, 'py> for Destination {
             )));
         }
         Ok(Self(path))
+    }
+}
+
+/// The sidecar that is written: the one beside its file, or a path.
+pub(crate) struct SidecarPath(pub(crate) Option<PathBuf>);
+
+/// The default of `sidecar`.
+pub(crate) const BESIDE: SidecarPath = SidecarPath(None);
+
+impl<'py> FromPyObject<'_, 'py> for SidecarPath {
+    type Error = PyErr;
+
+    fn extract(object: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
+        let is_beside = object.cast::<PyString>().is_ok_and(|text| *text == "auto");
+        let path = (!is_beside).then(|| object.extract::<Destination>());
+        Ok(Self(path.transpose()?.map(|path| path.0)))
     }
 }
 

@@ -16,7 +16,7 @@ use crate::listed::ListedSegment;
 use crate::names;
 use crate::numbers;
 use crate::open::{bounds, on_damage, uuids};
-use crate::parity::{AUTO, ParityArgument};
+use crate::parity::{AUTO, SidecarArgument};
 use crate::passes::Passes;
 use crate::position::Position;
 use crate::read_options::{OpenSource, ReadArguments};
@@ -55,7 +55,7 @@ with_keywords! {
 /// (['order.created', 'order.paid'], 45)
 /// >>> [record.type for record in seglake.resume("orders.active", orders.position)]
 /// ['order.shipped']
-#[pyo3(text_signature = "(source, position, *, size=None, final=False, only_end=False, format=None, dialect=None, columns=None, filters=None, on_damage=\"raise\", key=None, parity=\"auto\", index=None, uuid_type=\"uuid\", batch_rows=131072, limits=None, filesystem=None, storage_options=None)")]
+#[pyo3(text_signature = "(source, position, *, size=None, final=False, only_end=False, format=None, dialect=None, columns=None, filters=None, on_damage=\"raise\", key=None, sidecar=\"auto\", index=None, uuid_type=\"uuid\", batch_rows=131072, limits=None, filesystem=None, storage_options=None)")]
 fn resume(source: &Bound<'_, PyAny>, position: Option<Bound<'_, Position>>; ResumeArguments<'a> [keywords] {
     #[pyo3(from_py_with = numbers::size)]
     size: Option<u64> = None,
@@ -68,7 +68,7 @@ fn resume(source: &Bound<'_, PyAny>, position: Option<Bound<'_, Position>>; Resu
     filters: Option<Filters> = None,
     on_damage: &'a str = "raise",
     key: Option<KeyArgument> = None,
-    parity: Option<ParityArgument> = AUTO,
+    sidecar: Option<SidecarArgument> = AUTO,
     index: Option<Py<PyAny>> = None,
     uuid_type: &'a str = "uuid",
     #[pyo3(from_py_with = numbers::batch_rows)]
@@ -99,7 +99,7 @@ impl ResumeArguments<'_> {
             key: self.key,
             limits: self.limits,
             general: &[General::RecordBytes, General::BatchBytes],
-            parity: self.parity,
+            sidecar: self.sidecar,
             filesystem: within.as_ref(),
             ..ReadArguments::default()
         };
@@ -164,14 +164,14 @@ with_keywords! {
 ///
 /// >>> seglake.identity("orders.active").split(":")[0], seglake.identity("orders.active", size=10)
 /// ('segment', None)
-#[pyo3(text_signature = "(source, *, size=None, format=None, dialect=None, key=None, parity=\"auto\", limits=None, filesystem=None, storage_options=None)")]
+#[pyo3(text_signature = "(source, *, size=None, format=None, dialect=None, key=None, sidecar=\"auto\", limits=None, filesystem=None, storage_options=None)")]
 fn identity(source: &Bound<'_, PyAny>; IdentityArguments<'a> {
     #[pyo3(from_py_with = numbers::size)]
     size: Option<u64> = None,
     format: Option<&'a str> = None,
     dialect: Option<&'a str> = None,
     key: Option<KeyArgument> = None,
-    parity: Option<ParityArgument> = AUTO,
+    sidecar: Option<SidecarArgument> = AUTO,
     limits: Option<Settings> = None,
     filesystem: Option<Py<PyAny>> = None,
     storage_options: Option<Py<PyAny>> = None,
@@ -187,7 +187,7 @@ impl IdentityArguments<'_> {
             dialect: self.dialect,
             key: self.key,
             limits: self.limits,
-            parity: self.parity,
+            sidecar: self.sidecar,
             filesystem: within.as_ref(),
             ..ReadArguments::default()
         };

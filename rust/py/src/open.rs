@@ -16,7 +16,7 @@ use crate::keywords::with_keywords;
 use crate::limits::{General, Settings};
 use crate::names;
 use crate::numbers;
-use crate::parity::{AUTO, ParityArgument};
+use crate::parity::{AUTO, SidecarArgument};
 use crate::part::Part;
 use crate::passes::Passes;
 use crate::read_options::{ONE, ReadArguments, thread_count};
@@ -38,7 +38,7 @@ with_keywords! {
 /// on_damage: "raise" raises DamageError at damage, "skip" reads on after it and warns once (DamageWarning). "repair" is
 ///     as "skip", and gives records that the parity sidecar restores: nothing is written, and `report` has their damaged bytes as
 ///     "repaired" all the same.
-/// parity: the parity sidecar of the file, as in `verify`. What differs from what it covers is damage. Each block that is read (4 KiB or
+/// sidecar: the parity sidecar of the file, as in `verify`. What differs from what it covers is damage. Each block that is read (4 KiB or
 ///     less) is verified, so a look-up verifies only where it reads. A band (16 MiB) is judged as a whole if one of its blocks is damaged,
 ///     and then the whole file is.
 /// key: the key of the checksums: 32 bytes, the path of a file that holds one (32 raw bytes or 64 hexadecimal digits), or a list
@@ -69,7 +69,7 @@ with_keywords! {
 ///     for a table that makes `get` faster.
 /// filesystem: a `pyarrow.fs.FileSystem` or an `fsspec` file system. `source` is then a path or URI within it, and so is `index`.
 /// storage_options: settings of the store of a URI by the keys of `object_store`, as delta-rs and polars take them. What is not given
-///     comes from the environment. With them, `index` and `parity` are named by URIs, too.
+///     comes from the environment. With them, `index` and `sidecar` are named by URIs, too.
 ///
 /// Raises FileNotFoundError and other OSErrors, FormatError where the format cannot be told, ValueError (also for options that
 /// do not concern the format, where it is named), TypeError.
@@ -78,7 +78,7 @@ with_keywords! {
 /// >>> with seglake.open("orders.active", filters=filters) as orders:
 /// ...     [record.type for record in orders]
 /// ['order.paid', 'order.shipped']
-#[pyo3(text_signature = "(source, *, format=None, dialect=None, columns=None, filters=None, on_damage=\"raise\", key=None, threads=1, parity=\"auto\", mmap=False, copy=True, prune=False, part=None, index=None, uuid_type=\"uuid\", batch_rows=131072, limits=None, filesystem=None, storage_options=None)")]
+#[pyo3(text_signature = "(source, *, format=None, dialect=None, columns=None, filters=None, on_damage=\"raise\", key=None, threads=1, sidecar=\"auto\", mmap=False, copy=True, prune=False, part=None, index=None, uuid_type=\"uuid\", batch_rows=131072, limits=None, filesystem=None, storage_options=None)")]
 fn open(source: &Bound<'_, PyAny>; OpenArguments<'a> [keywords] {
     format: Option<&'a str> = None,
     dialect: Option<&'a str> = None,
@@ -89,7 +89,7 @@ fn open(source: &Bound<'_, PyAny>; OpenArguments<'a> [keywords] {
     key: Option<KeyArgument> = None,
     #[pyo3(from_py_with = numbers::threads)]
     threads: Option<usize> = ONE,
-    parity: Option<ParityArgument> = AUTO,
+    sidecar: Option<SidecarArgument> = AUTO,
     mmap: bool = false,
     copy: bool = true,
     prune: bool = false,
@@ -120,7 +120,7 @@ impl OpenArguments<'_> {
             limits: self.limits,
             general: &[General::RecordBytes, General::BatchBytes],
             mmap: self.mmap,
-            parity: self.parity,
+            sidecar: self.sidecar,
             filesystem: within.as_ref(),
             views: !self.copy,
         };

@@ -22,23 +22,27 @@ use crate::source::{Given, given_in, local_path};
 const BESIDE: &str = "auto";
 
 /// Where the sidecar of a file is.
-pub(crate) enum ParityArgument {
+pub(crate) enum SidecarArgument {
     /// Beside the file, if that is on this machine and there is one: elsewhere each look costs a request.
     Auto,
     /// What is named: a path, a URI, a file object or a buffer.
     Named(Py<PyAny>),
 }
 
-/// The default of `parity`.
-pub(crate) const AUTO: Option<ParityArgument> = Some(ParityArgument::Auto);
+/// The default of `sidecar`.
+pub(crate) const AUTO: Option<SidecarArgument> = Some(SidecarArgument::Auto);
 
-impl<'py> FromPyObject<'_, 'py> for ParityArgument {
+impl<'py> FromPyObject<'_, 'py> for SidecarArgument {
     type Error = PyErr;
 
     fn extract(object: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
         // Python would take a number for an open file.
         if object.is_instance_of::<PyInt>() {
-            return Err(wrong_type("parity", "\"auto\", None or a sidecar", &object));
+            return Err(wrong_type(
+                "sidecar",
+                "\"auto\", None or a sidecar",
+                &object,
+            ));
         }
         let is_auto = object.cast::<PyString>().is_ok_and(|text| *text == BESIDE);
         Ok(match is_auto {
@@ -48,15 +52,15 @@ impl<'py> FromPyObject<'_, 'py> for ParityArgument {
     }
 }
 
-impl<'py> IntoPyObject<'py> for &ParityArgument {
+impl<'py> IntoPyObject<'py> for &SidecarArgument {
     type Target = PyAny;
     type Output = Bound<'py, PyAny>;
     type Error = PyErr;
 
     fn into_pyobject(self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         Ok(match self {
-            ParityArgument::Auto => PyString::new(py, BESIDE).into_any(),
-            ParityArgument::Named(named) => named.bind(py).clone(),
+            SidecarArgument::Auto => PyString::new(py, BESIDE).into_any(),
+            SidecarArgument::Named(named) => named.bind(py).clone(),
         })
     }
 }
@@ -78,7 +82,7 @@ fn named_sidecar(py: Python<'_>, path: &Path) -> PyResult<Arc<dyn Source>> {
     }
 }
 
-impl ParityArgument {
+impl SidecarArgument {
     /// Opens the sidecar of what is to be read, if there is one. It is opened before the file: so the file has all that it covers, also
     /// where it grows and is protected at this moment.
     pub(crate) fn open(

@@ -9,7 +9,7 @@ use seglake::format::Options;
 use seglake::parity::Parameters;
 use seglake::verbs::{self, Protection};
 
-use crate::destination::Destination;
+use crate::destination::{BESIDE, Destination, SidecarPath};
 use crate::error::raise;
 use crate::json::{Reduced, hash_of, reduced, restored, written};
 use crate::key::KeyArgument;
@@ -240,8 +240,7 @@ with_keywords! {
 ///     "128+8" for a new one.
 /// as_it_is: begin a new sidecar for the file as it is, damaged or not. An existing one is replaced.
 /// lazy: leave the last 16 MiB as they are until what is not covered of them is 1/16 of what is.
-/// sidecar: where the sidecar is: a path that is written, while `parity` of what reads is a choice. None: `path` with `.par` appended; for
-///     a link without one, that of the file that it leads to.
+/// sidecar: the path of the sidecar. "auto": `path` with `.par` appended; for a link without one, that of the file that it leads to.
 /// format: as in `verify`, or "raw" for a file of any other kind: it is not verified, and covered whole.
 /// progress: called as in `verify`. The other arguments are as there.
 ///
@@ -253,11 +252,12 @@ with_keywords! {
 /// 'created'
 /// >>> seglake.protect("orders.active").change
 /// 'unchanged'
+#[pyo3(text_signature = "(path, *, profile=None, as_it_is=False, lazy=False, sidecar=\"auto\", format=None, dialect=None, key=None, limits=None, progress=None)")]
 fn protect(path: &Bound<'_, PyAny>; ProtectArguments<'a> {
     profile: Option<&'a str> = None,
     as_it_is: bool = false,
     lazy: bool = false,
-    sidecar: Option<Destination> = None,
+    sidecar: SidecarPath = BESIDE,
     format: Option<&'a str> = None,
     dialect: Option<&'a str> = None,
     key: Option<KeyArgument> = None,
@@ -274,7 +274,7 @@ impl ProtectArguments<'_> {
         let parameters = self.profile.map(Parameters::by_name).transpose();
         let parameters = parameters.map_err(|error| raise(py, error))?;
         let protection = Protection::default()
-            .sidecar(self.sidecar.map(|sidecar| sidecar.0))
+            .sidecar(self.sidecar.0)
             .parameters(parameters)
             .as_it_is(self.as_it_is)
             .lazy(self.lazy)

@@ -15,7 +15,7 @@ use crate::interrupt::signals;
 use crate::key::{self, KeyArgument, Origin};
 use crate::limits::{General, Limits, Settings};
 use crate::listed::ListedSegment;
-use crate::parity::ParityArgument;
+use crate::parity::SidecarArgument;
 use crate::source::{Given, given_for_views, given_in};
 
 /// What says how a file is to be understood; `None` is the default.
@@ -32,7 +32,7 @@ pub(crate) struct ReadArguments<'a, 'py> {
     /// Where the source is, if not on this machine or at a URI.
     pub(crate) filesystem: Option<&'a Bound<'py, PyAny>>,
     /// The parity sidecar to read it by.
-    pub(crate) parity: Option<ParityArgument>,
+    pub(crate) sidecar: Option<SidecarArgument>,
     /// Whether values are to be viewed where they are.
     pub(crate) views: bool,
 }
@@ -102,13 +102,13 @@ impl ReadArguments<'_, '_> {
 
     /// Opens a source, to be read by the sidecar that the arguments name or that is beside it. That is opened before it.
     fn give_by_sidecar(&self, object: &Bound<'_, PyAny>) -> PyResult<OpenSource> {
-        let Some(parity) = &self.parity else {
+        let Some(named) = &self.sidecar else {
             return self.give(object);
         };
-        let sidecar = parity.open(object, self.filesystem)?;
+        let sidecar = named.open(object, self.filesystem)?;
         let mut given = self.give(object)?;
         if let Some(sidecar) = sidecar {
-            given.source = parity.apply(given.source, sidecar, self.views, object.py())?;
+            given.source = named.apply(given.source, sidecar, self.views, object.py())?;
         }
         Ok(given)
     }

@@ -7,7 +7,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
 use seglake::verbs::{self, Repairing};
 
-use crate::destination::Destination;
+use crate::destination::{BESIDE, Destination, SidecarPath};
 use crate::error::{OVERWRITE, raise_new};
 use crate::json::{Reduced, hash_of, reduced, restored, written};
 use crate::key::KeyArgument;
@@ -260,11 +260,12 @@ with_keywords! {
 /// (60, 1)
 /// >>> seglake.repair("new.active").damaged, seglake.verify("new.active").ok
 /// ('new.active.damaged', True)
+#[pyo3(text_signature = "(path, *, to=None, overwrite=False, force=False, sidecar=\"auto\", format=None, dialect=None, key=None, limits=None, progress=None)")]
 fn repair(path: &Bound<'_, PyAny>; RepairArguments<'a> {
     to: Option<Destination> = None,
     overwrite: bool = false,
     force: bool = false,
-    sidecar: Option<Destination> = None,
+    sidecar: SidecarPath = BESIDE,
     format: Option<&'a str> = None,
     dialect: Option<&'a str> = None,
     key: Option<KeyArgument> = None,
@@ -278,12 +279,11 @@ impl RepairArguments<'_> {
         let py = path.py();
         let path: Destination = path.extract()?;
         let (options, is_raw) = options_for(py, self.format, self.dialect, self.key, self.limits)?;
-        let path_of = |path: Option<Destination>| path.map(|path| path.0);
         let repairing = Repairing::default()
-            .to(path_of(self.to))
+            .to(self.to.map(|path| path.0))
             .overwrite(self.overwrite)
             .force(self.force)
-            .sidecar(path_of(self.sidecar))
+            .sidecar(self.sidecar.0)
             .raw(is_raw);
         let tell = teller(self.progress, nbytes(path.as_ref()));
         py.detach(|| verbs::repair(path.as_ref(), &options, &repairing, tell))

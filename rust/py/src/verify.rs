@@ -12,7 +12,7 @@ use crate::key::KeyArgument;
 use crate::keywords::with_keywords;
 use crate::limits::Settings;
 use crate::numbers;
-use crate::parity::{AUTO, ParityArgument};
+use crate::parity::{AUTO, SidecarArgument};
 use crate::read_options::{ONE, ReadArguments, thread_count};
 use crate::remote::within;
 use crate::report::Report;
@@ -29,7 +29,7 @@ with_keywords! {
 /// `report.diagnoses`. The file is then read again as far as the last of them, and `progress` told of that as well.
 /// threads: how many threads read, 1 by default, None for one for each core: files that `Reader.split` can split. The report is
 ///     the same. Where only one reading of the whole can tell what is damaged, that follows, and `progress` begins anew.
-/// parity: the parity sidecar of the file: "auto" is the one beside a path of this machine, if there is one, as `protect` writes it; None is to read
+/// sidecar: the parity sidecar of the file: "auto" is the one beside a path of this machine, if there is one, as `protect` writes it; None is to read
 ///     without; else a path, URI, file object or buffer. What differs from what it covers is damage, also in files without
 ///     checksums (`checked` is then "parity"): of the kind "repaired" if `repair` can restore it. `report.parity` has the rest.
 /// The others are as in `open`.
@@ -39,7 +39,7 @@ with_keywords! {
 /// >>> report = seglake.verify("damaged.active")
 /// >>> report.ok, report.records, report.damage
 /// (False, 2, [Span(start=54, end=105, kind='corrupt', cause='checksum_mismatch')])
-#[pyo3(text_signature = "(source, *, format=None, dialect=None, key=None, explain=None, threads=1, parity=\"auto\", mmap=False, limits=None, progress=None, filesystem=None, storage_options=None)")]
+#[pyo3(text_signature = "(source, *, format=None, dialect=None, key=None, explain=None, threads=1, sidecar=\"auto\", mmap=False, limits=None, progress=None, filesystem=None, storage_options=None)")]
 fn verify(source: &Bound<'_, PyAny>; VerifyArguments<'a> {
     format: Option<&'a str> = None,
     dialect: Option<&'a str> = None,
@@ -48,7 +48,7 @@ fn verify(source: &Bound<'_, PyAny>; VerifyArguments<'a> {
     explain: Option<usize> = None,
     #[pyo3(from_py_with = numbers::threads)]
     threads: Option<usize> = ONE,
-    parity: Option<ParityArgument> = AUTO,
+    sidecar: Option<SidecarArgument> = AUTO,
     mmap: bool = false,
     limits: Option<Settings> = None,
     progress: Option<Py<PyAny>> = None,
@@ -68,7 +68,7 @@ impl VerifyArguments<'_> {
             key: self.key,
             limits: self.limits,
             mmap: self.mmap,
-            parity: self.parity,
+            sidecar: self.sidecar,
             filesystem: within.as_ref(),
             ..ReadArguments::default()
         };

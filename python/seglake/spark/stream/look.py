@@ -72,7 +72,7 @@ class Look:
         """
         try:
             now, size = self.options.stores.now(file.path), self._size(file)
-            return seglake.identity(now, size=size, parity=self.options.parity, **self._arguments())
+            return seglake.identity(now, size=size, sidecar=self.options.sidecar, **self._arguments())
         except seglake.FormatError:
             if self._may_begin_later(file):
                 return None
@@ -161,10 +161,10 @@ class Look:
     def _size(self, file: SegmentFile) -> int:
         """Returns up to where a file is read: what was cut off of one that a sidecar restores counts as listed."""
         now = self.options.stores.now(file.path)
-        return listed_size(now, file.size, self.options.parity) if isinstance(now, str) else file.size
+        return listed_size(now, file.size, self.options.sidecar) if isinstance(now, str) else file.size
 
     def _resumed(self, path: str, position: Position | None, size: int, *, final: bool = False) -> seglake.Reader:
-        columns: Any = {"columns": ["position"], "on_damage": "skip", "parity": self.options.parity}
+        columns: Any = {"columns": ["position"], "on_damage": "skip", "sidecar": self.options.sidecar}
         source = self.options.stores.now(path)
         own = self._arguments()
         reader = seglake.resume(source, position, size=size, final=final, only_end=not final, **columns, **own)
@@ -182,7 +182,7 @@ class Look:
 
     def _has(self, source: Any, format: str | None, position: Position) -> bool:
         return _has_record(
-            source, position, {"key": self.options.read_key, "format": format, "parity": self.options.parity}
+            source, position, {"key": self.options.read_key, "format": format, "sidecar": self.options.sidecar}
         )
 
     def _passed(self, file: SegmentFile, reader: seglake.Reader, start: int, *, is_all: bool) -> Grown:
@@ -257,7 +257,7 @@ def open_growth(
     """
     end = Position.from_json(growth.end)
     start = Position.from_json(growth.start) if growth.start is not None else None
-    own = {**arguments(options, format), "parity": options.parity, **more}
+    own = {**arguments(options, format), "sidecar": options.sidecar, **more}
     try:
         return _opened(options, growth.path, start, end, part, {**own, "format": end.format})
     except (FileNotFoundError, seglake.ReplacedError) as error:
@@ -367,7 +367,7 @@ def _prove(options: ReadOptions, path: str, end: Position, arguments: Mapping[st
         seglake.ReplacedError: it does not.
     """
     looks: dict[str, Any] = {name: value for name, value in arguments.items() if name in ("key", "dialect")}
-    looks |= {"format": arguments.get("format", end.format), "parity": options.parity}
+    looks |= {"format": arguments.get("format", end.format), "sidecar": options.sidecar}
     seglake.resume(options.stores.now(path), end, **looks).close()
 
 
@@ -388,7 +388,7 @@ def _opened(
     bound: dict[str, Any] = {"filters": [*arguments["filters"], ("uuid", "<=", end.uuid)]}
     if grows(end.format):
         # It has been sealed since.
-        if not _has_record(now(path), end, {name: arguments[name] for name in ("key", "format", "parity")}):
+        if not _has_record(now(path), end, {name: arguments[name] for name in ("key", "format", "sidecar")}):
             raise _no_record(path, end)
         return seglake.resume(source, start, **(arguments | bound))
     whole: dict[str, Any] = {"part": part, "prune": True}
@@ -440,7 +440,7 @@ def _others(path: str, end: Position, options: ReadOptions, format: str) -> Iter
     files = find_files(options.paths, options.filter, options.stores, key=own["key"]).files
     for file in sorted(files, key=lambda file: not Path(file.path).name.startswith(stem)):
         try:
-            if seglake.identity(options.stores.now(file.path), parity=options.parity, **own) == end.identity:
+            if seglake.identity(options.stores.now(file.path), sidecar=options.sidecar, **own) == end.identity:
                 found = seglake.detect(
                     options.stores.now(file.path), dialect=options.format_options.dialect, key=own["key"]
                 ).format

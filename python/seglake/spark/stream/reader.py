@@ -51,7 +51,7 @@ def plan(options: ReadOptions, format: str | None, schema: StructType) -> DataSo
     stream = options.stream
     try:
         with naming_options():
-            options.check_parity()
+            options.check_sidecar()
             if stream is not None and stream.state_location is not None:
                 return FolderStreamReader.plan(options, format, schema)
             return LogStreamReader.plan(options, schema)

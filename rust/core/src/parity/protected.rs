@@ -291,7 +291,7 @@ impl ProtectedSource {
         Err(Error::Format {
             path: self.sidecar().map(PathBuf::from),
             message: "expected a frame in the sidecar, found none".to_owned(),
-            next: Some("it is none, or nothing of it is left: name another with `parity`"),
+            next: Some("it is none, or nothing of it is left: name another with `sidecar`"),
         })
     }
 

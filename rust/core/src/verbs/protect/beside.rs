@@ -11,7 +11,7 @@ use crate::source::FileSource;
 use crate::walk::Options;
 
 /// How a file is read without its sidecar, whatever command met it.
-const WITHOUT: &str = "read the file without it (`parity` none)";
+const WITHOUT: &str = "read the file without it (`sidecar` none)";
 
 /// The sidecar that a file of this name [is read by](find_sidecar). `None` if there is none.
 ///
