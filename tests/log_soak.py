@@ -216,7 +216,7 @@ class Reader:
     def arrow(self, log: SegmentLog) -> None:
         """Read the UUIDs as Arrow batches."""
         last = b""
-        for batch in log.batches(columns=["uuid"], uuid_type="binary", batch_rows=5000):
+        for batch in log.batches(columns=["uuid"], uuid_type="binary", batch_size=5000):
             uuids = pa.record_batch(batch).column(0)
             assert last < uuids[0].as_py(), f"{uuids[0]} after {last.hex()}"
             last = uuids[-1].as_py()

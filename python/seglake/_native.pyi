@@ -124,7 +124,7 @@ def open(
     part: Part | None = None,
     index: _Index | None = None,
     uuid_type: Literal["uuid", "arrow.uuid", "binary", "string"] = "uuid",
-    batch_rows: int = 131072,
+    batch_size: int = 131072,
     limits: Limits | None = None,
     filesystem: _FileSystem | None = None,
     storage_options: Mapping[str, str] | None = None,
@@ -172,7 +172,7 @@ def open(
     uuid_type: UUID columns as fixed-size binary of 16 bytes in network byte order ("uuid"), the same with Arrow's
         extension type `arrow.uuid`, which DuckDB and pyarrow take for UUIDs ("arrow.uuid"), plain binary
         ("binary") or text ("string").
-    batch_rows: a batch ends before it has more rows; it has at least one.
+    batch_size: a batch ends before it has more rows; it has at least one.
     limits: a dict of limits in bytes. `record_bytes` (2147483647): a larger record raises LimitError when it is
         to be returned. `batch_bytes` (8388608): a batch ends before it has more bytes of values, but has at least
         one row. Of chunked files: `chunk_bytes` (268435456): a chunk with more content raises LimitError. Of
@@ -208,7 +208,7 @@ def resume(
     sidecar: _Source | None = "auto",
     index: _Index | None = None,
     uuid_type: Literal["uuid", "arrow.uuid", "binary", "string"] = "uuid",
-    batch_rows: int = 131072,
+    batch_size: int = 131072,
     limits: Limits | None = None,
     filesystem: _FileSystem | None = None,
     storage_options: Mapping[str, str] | None = None,
@@ -2722,7 +2722,7 @@ class SegmentLog:
         columns: Sequence[str] | None = None,
         filters: _Filters | None = None,
         uuid_type: Literal["uuid", "arrow.uuid", "binary", "string"] = "uuid",
-        batch_rows: int = 131072,
+        batch_size: int = 131072,
         on_damage: Literal["raise", "skip"] | None = None,
     ) -> Batches:
         """The records as Arrow record batches, which `pyarrow.record_batch` takes: those that are on the disk now.
@@ -2732,7 +2732,7 @@ class SegmentLog:
             `position`, the offset in the segment in bytes.
         filters: as in `open`.
         uuid_type: the type of UUIDs, as in `open`.
-        batch_rows: a batch ends before it has more rows; it has at least one.
+        batch_size: a batch ends before it has more rows; it has at least one.
         on_damage: as that of the log, or another one here.
 
         The log itself has Arrow's stream interface, for pyarrow, polars and DuckDB: `pyarrow.table(log)`.

@@ -63,7 +63,7 @@ def truncation(folder: str) -> None:
         # Between two records.
         for begin in (iter, seglake.Reader.batches, seglake.Reader.ledger):
             path.write_bytes(content)
-            reader = seglake.open(path, batch_rows=10)
+            reader = seglake.open(path, batch_size=10)
             passing: Any = begin(reader)
             first = next(passing)
             os.truncate(path, 100)
@@ -118,7 +118,7 @@ def dropped(folder: str) -> None:
     for format in FORMATS:
         path = sample(Path(folder), format)
         for _ in range(20):
-            reader = seglake.open(path, batch_rows=10)
+            reader = seglake.open(path, batch_size=10)
             begun: list[Any] = [iter(reader), reader.batches(), reader.ledger(), reader.range([]), iter(reader)]
             for passing in begun:
                 next(passing)

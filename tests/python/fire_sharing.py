@@ -167,7 +167,7 @@ def fork_among_parts(folder: str) -> None:
     """A child of a process whose threads read the parts of a file lets go of what these were in the middle of."""
     path = sample(Path(folder), "sealed")
     for _ in range(15):
-        shared = [seglake.open(path, threads=3, limits={"batch_bytes": 60}, batch_rows=3).batches()]
+        shared = [seglake.open(path, threads=3, limits={"batch_bytes": 60}, batch_size=3).batches()]
         first = pa.record_batch(next(shared[0])).column("value").to_pylist()
 
         def child() -> None:

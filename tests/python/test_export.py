@@ -40,10 +40,10 @@ def damage(path: Path) -> None:
 
 
 def test_parquet(logs: Path, tmp_path: Path) -> None:
-    scan = seglake.scan(logs, include_path="file")
+    scan = seglake.scan(logs, include_file_paths="file")
     told: list[tuple[int, int]] = []
     new = tmp_path / "all.parquet"
-    exported = scan.write_parquet(new, row_group_rows=150, progress=lambda done, total: told.append((done, total)))
+    exported = scan.write_parquet(new, row_group_size=150, progress=lambda done, total: told.append((done, total)))
     assert exported == (600, 0, 0, ())
     assert parquet.read_table(new) == scan.to_table()
     found = parquet.ParquetFile(new)
@@ -157,8 +157,8 @@ def test_what_is_no_scan_is_said(logs: Path, tmp_path: Path) -> None:
         export(scan, 5)
     with pytest.raises(TypeError, match="damage must be a path or a URI, not int"):
         export(scan, tmp_path / "a.csv", damage=5)
-    with pytest.raises(TypeError, match="row_group_rows must be an int, not str"):
-        export(scan, tmp_path / "a.csv", row_group_rows="5")
+    with pytest.raises(TypeError, match="row_group_size must be an int, not str"):
+        export(scan, tmp_path / "a.csv", row_group_size="5")
     seglake.export(scan, tmp_path / "a.csv")
     with pytest.raises(FileExistsError, match="overwrite=True replaces it"):
         seglake.export(scan, tmp_path / "a.csv")
@@ -196,7 +196,7 @@ def test_damage_stops_or_is_written_beside(logs: Path, tmp_path: Path) -> None:
     [
         ("all.txt", {}, "all.txt: the extension is none of .parquet"),
         ("all.parquet", {"to": "orc"}, "to is one of parquet, arrow, csv, jsonl, not 'orc'"),
-        ("all.parquet", {"row_group_rows": 0}, "row_group_rows is 0"),
+        ("all.parquet", {"row_group_size": 0}, "row_group_size is 0"),
         ("all.parquet", {"damage": "d.csv"}, 'on_damage="skip"'),
         ("logs/0.chunks", {"to": "csv", "overwrite": True}, "is among the files that are read"),
         ("all.parquet", {"compression": "nope"}, "nope"),
@@ -214,7 +214,7 @@ def test_wrong_arguments(logs: Path, tmp_path: Path, name: str, arguments: dict[
 
 def test_command(logs: Path, tmp_path: Path) -> None:
     new = tmp_path / "all.parquet"
-    done = here("export", logs, new, "--include-path", "file", "--glob", "*.chunks", "--glob", "x*")
+    done = here("export", logs, "--to", new, "--include-file-paths", "file", "--glob", "*.chunks", "--glob", "x*")
     assert (done.status, done.err) == (0, "")
     assert done.out.startswith(f"{new}: 600 records of 3 files, ")
     assert parquet.read_table(new).column_names == ["offset", "timestamp", "value", "file"]

@@ -19,7 +19,7 @@ import seglake
 
 FORMATS = ("active", "sealed", "tenant", "chunked", "oplog", "tfrecord")
 OF_READING = (
-    *("format", "dialect", "index", "key", "on_damage", "filters", "columns", "batch_rows", "limits", "uuid_type"),
+    *("format", "dialect", "index", "key", "on_damage", "filters", "columns", "batch_size", "limits", "uuid_type"),
     *("mmap", "copy", "threads", "prune", "part", "filesystem"),
 )
 OF_WRITING = (*("key", "if_exists", "zero_torn_tail", "preallocate", "dialect", "options"),)
@@ -99,7 +99,7 @@ def fresh() -> str:
 def integers(name: str, number: Any) -> Iterator[Callable[[], Any]]:
     """Calls that take an integer as the argument of this name."""
     given: dict[str, Any] = {name: number}
-    if name == "batch_rows":
+    if name == "batch_size":
         yield lambda: seglake.open("sample.active", **given)
         yield lambda: seglake.resume("sample.active", None, **given)
         with seglake.SegmentLog("log") as log:
@@ -133,7 +133,7 @@ def integers(name: str, number: Any) -> Iterator[Callable[[], Any]]:
 
 
 INTEGERS = (
-    *("batch_rows", "threads", "size", "explain", "preallocate", "seq", "segment_bytes", "retention bytes"),
+    *("batch_size", "threads", "size", "explain", "preallocate", "seq", "segment_bytes", "retention bytes"),
     *("partition", "position", "start", "end", "max_bytes", "rows"),
 )
 

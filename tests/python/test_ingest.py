@@ -227,12 +227,12 @@ def test_output_files_are_of_the_size_asked_for(tmp_path: Path) -> None:
         for number in range(100):
             moment = datetime(2024, 5, 1, tzinfo=UTC) + timedelta(seconds=number)
             writer.write(uuid=seglake.uuid6(moment), type=TYPE, value=os.urandom(1 << 20))
-    ingest(tmp_path / "r.active", tmp_path / "lake", target_file_bytes=40 << 20)
+    ingest(tmp_path / "r.active", tmp_path / "lake", target_file_size=40 << 20)
     sizes = [path.stat().st_size for path in (tmp_path / "lake/active").rglob("*.parquet")]
     assert len(sizes) == 2
     assert max(sizes) >= 40 << 20
-    with pytest.raises(ValueError, match="target_file_bytes is 0"):
-        ingest(tmp_path / "r.active", tmp_path / "lake2", target_file_bytes=0)
+    with pytest.raises(ValueError, match="target_file_size is 0"):
+        ingest(tmp_path / "r.active", tmp_path / "lake2", target_file_size=0)
 
 
 def test_many_inputs_become_few_outputs(tmp_path: Path) -> None:

@@ -37,7 +37,7 @@ def run(lake: Path, paths: Sequence[Path], progress: Progress | None = None) -> 
         FileGroup([PlannedFile(str(path), FileState(path_text(str(path)), size), identity=identity(path))])
         for path, size in zip(paths, sizes, strict=True)
     ]
-    options = IngestOptions.of(target_file_bytes=1 << 30)
+    options = IngestOptions.of(target_file_size=1 << 30)
     return TaskRunner(LocalPlace(lake), "run", options).run(0, groups, progress or Progress())
 
 

@@ -501,7 +501,7 @@ def test_a_log_is_read_as_arrow(path: Path) -> None:
         assert table.column("value").to_pylist() == [f"value {number}".encode() for number in range(20)]
         assert table.column("uuid").to_pylist() == [uuid.bytes for uuid in uuids]
 
-        batches = list(log.batches(columns=["type", "position"], filters=[("uuid", ">", uuids[4])], batch_rows=4))
+        batches = list(log.batches(columns=["type", "position"], filters=[("uuid", ">", uuids[4])], batch_size=4))
         assert all(batch.num_rows <= 4 for batch in batches)
         rows = pa.Table.from_batches([pa.record_batch(batch) for batch in batches])
         assert rows.column("type").to_pylist() == [f"type.{number % 3}" for number in range(5, 20)]
@@ -509,8 +509,8 @@ def test_a_log_is_read_as_arrow(path: Path) -> None:
         [batch] = log.batches(columns=["uuid"], uuid_type="string", filters=[("type", "==", "type.0")])
         assert pa.record_batch(batch).column(0).to_pylist() == [str(uuid) for uuid in uuids[::3]]
 
-        with pytest.raises(ValueError, match="batch_rows"):
-            log.batches(batch_rows=0)
+        with pytest.raises(ValueError, match="batch_size"):
+            log.batches(batch_size=0)
         with pytest.raises(ValueError, match='no column "offset"'):
             log.batches(columns=["offset"])
         stream = pa.RecordBatchReader.from_stream(log)

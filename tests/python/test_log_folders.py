@@ -65,7 +65,7 @@ def test_a_folder_of_a_log_is_its_records_each_once(path: Path) -> None:
     assert scan.head(25)["value"].to_pylist() == [str(number).encode() for number in range(25)]
     assert [Path(file.path) for file in scan.files()] == segments(path)
     assert [Path(file.path).suffix for file in scan.files()] == [".sealed", ".sealed", ".active"]
-    paid = seglake.scan(path, filters=[("type", "==", "order.paid")], include_path="file")
+    paid = seglake.scan(path, filters=[("type", "==", "order.paid")], include_file_paths="file")
     assert paid.count_rows() == 15
     assert set(paid.to_table()["file"].to_pylist()) == set(map(str, segments(path)))
     assert list(scan.damage()) == []

@@ -189,7 +189,7 @@ def test_reading_restores_records_on_request_alone(tmp_path: Path, format: str) 
     warnings.simplefilter("ignore", seglake.DamageWarning)
     with pickle.loads(pickle.dumps(seglake.open(path, on_damage="repair"))) as again:
         assert again.count_rows() == len(whole)
-    with seglake.open(path, on_damage="repair", threads=2, batch_rows=2) as reader:
+    with seglake.open(path, on_damage="repair", threads=2, batch_size=2) as reader:
         assert sum(batch.num_rows for batch in reader.batches(warn=False)) == len(whole)
     assert path.read_bytes() == damaged
     scanned = [seglake.scan(path, on_damage=how).count_rows() for how in ("skip", "repair")]

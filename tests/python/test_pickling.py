@@ -155,7 +155,7 @@ def test_what_a_pickle_holds_is_checked(tmp_path: Path) -> None:
 def test_scans(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for number in range(2):
         SAMPLES["active"].write(tmp_path / f"{number}.active")
-    scan = seglake.scan(tmp_path, columns=["type"], include_path="file")
+    scan = seglake.scan(tmp_path, columns=["type"], include_file_paths="file")
     data = pickle.dumps(scan)
     SAMPLES["active"].write(tmp_path / "later.active")
     for again in (pickle.loads(data), copy.deepcopy(scan)):

@@ -130,10 +130,10 @@ def test_columns(segment: Path) -> None:
 
 
 def test_batches_are_bounded(segment: Path) -> None:
-    assert [batch.num_rows for batch in seglake.open(segment, batch_rows=4).batches()] == [4, 4, 2]
+    assert [batch.num_rows for batch in seglake.open(segment, batch_size=4).batches()] == [4, 4, 2]
     assert [batch.value_bytes for batch in seglake.open(segment, limits={"batch_bytes": 3}).batches()] == [3, 3, 3, 1]
-    with pytest.raises(ValueError, match="batch_rows"):
-        seglake.open(segment, batch_rows=0)
+    with pytest.raises(ValueError, match="batch_size"):
+        seglake.open(segment, batch_size=0)
 
 
 def test_batches_made_ahead_are_the_same(damaged: Path) -> None:
@@ -142,15 +142,15 @@ def test_batches_made_ahead_are_the_same(damaged: Path) -> None:
         found = [(pa.record_batch(batch).to_pylist(), batch.damage) for batch in batches]
         return found, batches.report.records
 
-    with seglake.open(damaged, on_damage="skip", batch_rows=3) as reader:
+    with seglake.open(damaged, on_damage="skip", batch_size=3) as reader:
         again = pickle.loads(pickle.dumps(reader))
         assert read(reader, ahead=True) == read(reader, ahead=False) == read(again, ahead=True)
-    with seglake.open(io.BytesIO(damaged.read_bytes()), on_damage="skip", batch_rows=1) as reader:
+    with seglake.open(io.BytesIO(damaged.read_bytes()), on_damage="skip", batch_size=1) as reader:
         batches = reader.batches(ahead=True)
         assert next(batches).num_rows == 1
         del batches  # while the thread reads from a Python object
         assert read(reader, ahead=True) == read(reader, ahead=False)
-    with seglake.open(damaged, batch_rows=3) as reader:
+    with seglake.open(damaged, batch_size=3) as reader:
         batches = reader.batches(ahead=True)
         with pytest.raises(seglake.DamageError):
             list(batches)
@@ -602,7 +602,7 @@ def test_keys(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_tables(segment: Path) -> None:
-    with seglake.open(segment, columns=["value", "position"], batch_rows=3) as reader:
+    with seglake.open(segment, columns=["value", "position"], batch_size=3) as reader:
         assert reader.to_table().equals(pa.table(reader))
         assert reader.report.records == 10
         for rows in (0, 1, 3, 4, 10, 11, 1 << 40):
@@ -652,7 +652,7 @@ def test_all_is_read_with_threads_and_interrupts(segment: Path, tmp_path: Path) 
             writer.write(type="t", value=b"%d" % number)
     one = seglake.open(path, columns=["value"]).to_table()
     assert one["value"].to_pylist() == [b"%d" % number for number in range(20_000)]
-    with seglake.open(path, columns=["value"], threads=3, batch_rows=500) as reader:
+    with seglake.open(path, columns=["value"], threads=3, batch_size=500) as reader:
         assert reader.to_table().equals(one)
         assert reader.count_rows() == 20_000
 

@@ -86,7 +86,7 @@ def test_what_is_read_of_folders(logs: Path) -> None:
 
 
 def test_columns_filters_and_paths(logs: Path) -> None:
-    scan = seglake.scan(logs, columns=["offset"], filters=[("offset", ">=", 3 * ROWS - 1)], include_path="file")
+    scan = seglake.scan(logs, columns=["offset"], filters=[("offset", ">=", 3 * ROWS - 1)], include_file_paths="file")
     table = scan.to_table()
     assert table.column_names == scan.schema.names == ["offset", "file"]
     assert sorted(table["offset"].to_pylist()) == list(range(3 * ROWS - 1, FILES * ROWS))
@@ -152,8 +152,8 @@ def test_a_file_that_goes_away_is_an_error(logs: Path) -> None:
         (".", {"glob": "*.sealed"}, FileNotFoundError, "6 files do not match glob='\\*.sealed'"),
         (".", {"threads": 0}, ValueError, "threads is 0"),
         (".", {"columns": ["nope"]}, ValueError, "nope"),
-        (".", {"include_path": "value"}, ValueError, "there is a column 'value' already"),
-        (".", {"columns": ["path"], "include_path": "file"}, ValueError, "there is a column 'path' already"),
+        (".", {"include_file_paths": "value"}, ValueError, "there is a column 'value' already"),
+        (".", {"columns": ["path"], "include_file_paths": "file"}, ValueError, "there is a column 'path' already"),
         (".", {"filters": [("nope", "==", 1)]}, ValueError, "nope"),
         (".", {"on_damage": "ignore"}, ValueError, "on_damage"),
         (".", {"filesystem": 5}, TypeError, "filesystem must be"),
@@ -180,7 +180,7 @@ def test_files_elsewhere(logs: Path) -> None:
     whole = seglake.scan(logs).to_table()
     assert seglake.scan(logs.as_uri()).to_table() == whole
     within = SubTreeFileSystem(str(logs.parent), LocalFileSystem())
-    scan = seglake.scan("logs", filesystem=within, include_path="file")
+    scan = seglake.scan("logs", filesystem=within, include_file_paths="file")
     assert scan.to_table().drop_columns("file") == whole
     assert scan.to_table()["file"][0].as_py() == "logs/0.chunks"
     memory = MemoryFileSystem()
@@ -243,7 +243,7 @@ def test_small_files_are_read_by_one_thread(logs: Path, monkeypatch: pytest.Monk
 
 
 def test_polars(logs: Path) -> None:
-    frame = seglake.scan(logs, include_path="file").to_polars()
+    frame = seglake.scan(logs, include_file_paths="file").to_polars()
     assert isinstance(frame, pl.LazyFrame)
     assert frame.select(pl.len()).collect().item() == FILES * ROWS
     assert frame.head(3).collect()["offset"].to_list() == [0, 1, 2]
@@ -336,7 +336,7 @@ def test_errors_of_work_in_order_are_raised_in_their_place(threads: int) -> None
 
 
 def test_a_scan_that_is_dropped_ends_its_threads(logs: Path) -> None:
-    batches = seglake.scan(logs, threads=4, batch_rows=10).to_batches()
+    batches = seglake.scan(logs, threads=4, batch_size=10).to_batches()
     next(batches)
     del batches
     gc.collect()

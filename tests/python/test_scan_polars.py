@@ -112,7 +112,7 @@ QUERIES: dict[str, Callable[[pl.LazyFrame, pl.Expr], pl.LazyFrame]] = {
 @pytest.mark.parametrize("uuid_type", ["uuid", "string"])
 @pytest.mark.parametrize("named", PREDICATES)
 def test_answers_are_those_of_rows_in_memory(folder: Path, named: str, uuid_type: Any) -> None:
-    scan = seglake.scan(folder, include_path="file", uuid_type=uuid_type)
+    scan = seglake.scan(folder, include_file_paths="file", uuid_type=uuid_type)
     lazy, eager = scan.to_polars(), pl.DataFrame(scan)
     assert lazy.collect_schema() == eager.schema
     predicate = PREDICATES[named](eager["uuid"][60])
@@ -132,7 +132,7 @@ def test_nulls(vectors: Path) -> None:
 
 
 def test_a_column_of_paths_with_the_name_of_one_that_is_not_read(folder: Path) -> None:
-    lazy = seglake.scan(folder, columns=["uuid"], include_path="type").to_polars()
+    lazy = seglake.scan(folder, columns=["uuid"], include_file_paths="type").to_polars()
     path = str(folder / "1.active")
     assert lazy.filter(c("type") == path).select(pl.len()).collect().item() == ROWS
     assert lazy.filter(c("type") != "a").select(pl.len()).collect().item() == FILES * ROWS
@@ -171,7 +171,7 @@ def test_what_a_query_does_not_need_is_not_read(folder: Path, monkeypatch: pytes
         return batches(scan)
 
     monkeypatch.setattr(Scan, "batches", noted)
-    lazy = seglake.scan(folder, filters=[("type", "!=", "b")], include_path="file").to_polars()
+    lazy = seglake.scan(folder, filters=[("type", "!=", "b")], include_file_paths="file").to_polars()
     lazy.filter(c("type") == "a").select("value").collect()
     assert asked == [(["type", "value"], [("type", "!=", "b"), ("type", "==", "a")])]
     asked.clear()

@@ -63,7 +63,7 @@ def test_strict_error(case: Case) -> None:
 
 
 @pytest.mark.parametrize(
-    "limits", [{}, {"batch_rows": 1}, {"limits": {"batch_bytes": 1}}, {"limits": {"batch_bytes": 100}}]
+    "limits", [{}, {"batch_size": 1}, {"limits": {"batch_bytes": 1}}, {"limits": {"batch_bytes": 100}}]
 )
 @every()
 def test_arrow(case: Case, limits: dict[str, Any]) -> None:

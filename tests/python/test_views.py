@@ -42,7 +42,7 @@ def plain(table: pa.Table) -> pa.Table:
     return table.cast(pa.schema([field.with_type(kinds.get(field.type, field.type)) for field in table.schema]))
 
 
-@pytest.mark.parametrize("limits", [{}, {"batch_rows": 2}])
+@pytest.mark.parametrize("limits", [{}, {"batch_size": 2}])
 @every(lambda case: case.format != "chunked")
 def test_views_are_what_copies_are(case: Case, limits: dict[str, int]) -> None:
     columns = ["path", "position", "cause", *case.open().schema.names]
@@ -84,7 +84,7 @@ def test_nothing_is_copied(segment: Path, make: Any) -> None:
 
 def test_a_map_stays_as_long_as_a_batch(segment: Path) -> None:
     expected = pa.table(seglake.open(segment))["value"].to_pylist()
-    with seglake.open(segment, mmap=True, copy=False, batch_rows=70) as reader:
+    with seglake.open(segment, mmap=True, copy=False, batch_size=70) as reader:
         given = batches(reader)
     del reader
     segment.unlink()
@@ -110,7 +110,7 @@ def test_a_map_that_python_made(segment: Path) -> None:
 
 
 def test_a_batch_travels_without_the_rest_of_the_file(segment: Path) -> None:
-    first, *_ = batches(seglake.open(segment, mmap=True, copy=False, batch_rows=5))
+    first, *_ = batches(seglake.open(segment, mmap=True, copy=False, batch_size=5))
     stream = io.BytesIO()
     with pa.ipc.new_stream(stream, first.schema) as writer:
         writer.write_batch(first)

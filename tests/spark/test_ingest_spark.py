@@ -88,7 +88,7 @@ def test_both_engines_write_the_same_rows(spark: SparkSession, tmp_path: Path) -
         results = [
             ingest(folder, tmp_path / "spark", spark=spark, format=format, final=True),
             # As many files a task as Spark gives it or fewer: the rows depend on none of that.
-            seglake.ingest(folder, tmp_path / "local", format=format, final=True, threads=3, target_file_bytes=10_000),
+            seglake.ingest(folder, tmp_path / "local", format=format, final=True, threads=3, target_file_size=10_000),
         ]
         assert told(results[0]) == told(results[1])
         if name == "mixed":

@@ -27,7 +27,7 @@ from seglake.tracking.place import LocalPlace
 pytestmark = pytest.mark.spark
 
 KEY = bytes(range(32))
-OPTIONS = IngestOptions.of(target_file_bytes=1 << 20, sidecar=None)
+OPTIONS = IngestOptions.of(target_file_size=1 << 20, sidecar=None)
 
 
 def write(log: SegmentLog, first: int, end: int) -> None:

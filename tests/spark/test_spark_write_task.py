@@ -30,9 +30,9 @@ class Write:
         self.schema = WriteSchema.check(from_arrow_schema(self.table.schema), self.options)
         self.job = Job.begin(folder, overwrites=False, success_file=False)
 
-    def run(self, partition: int = 0, attempt: int = 0, batch_rows: int = 7) -> SegmentCommitMessage:
+    def run(self, partition: int = 0, attempt: int = 0, batch_size: int = 7) -> SegmentCommitMessage:
         task = TaskWriter(self.options, self.schema, self.job, partition, attempt)
-        return task.write(self.table.to_batches(max_chunksize=batch_rows))
+        return task.write(self.table.to_batches(max_chunksize=batch_size))
 
     def commit(self, *messages: SegmentCommitMessage) -> list[Path]:
         self.job.commit([file for message in messages for file in message.files])
@@ -57,24 +57,24 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path / "out"
 
 
-@pytest.mark.parametrize("batch_rows", [1, 7, 100])
+@pytest.mark.parametrize("batch_size", [1, 7, 100])
 @pytest.mark.parametrize(("most", "sizes"), [(1, [1] * 20), (6, [6, 6, 6, 2]), (20, [20]), (21, [20])])
-def test_files_have_at_most_so_many_records(folder: Path, batch_rows: int, most: int, sizes: list[int]) -> None:
+def test_files_have_at_most_so_many_records(folder: Path, batch_size: int, most: int, sizes: list[int]) -> None:
     write = Write(folder, "active", records("active", 20), maxRecordsPerFile=str(most))
-    message = write.run(batch_rows=batch_rows)
+    message = write.run(batch_size=batch_size)
     assert [file.records for file in message.files] == sizes
     files = write.commit(message)
     assert [path.name[-11:] for path in files] == [f"c{number:03d}.active" for number in range(len(sizes))]
     assert [row["value"] for path in files for row in read(path)] == [value(number) for number in range(20)]
 
 
-@pytest.mark.parametrize("batch_rows", [1, 7, 100])
-def test_files_have_at_most_so_many_bytes_unless_a_record_has_more(folder: Path, batch_rows: int) -> None:
+@pytest.mark.parametrize("batch_size", [1, 7, 100])
+def test_files_have_at_most_so_many_bytes_unless_a_record_has_more(folder: Path, batch_size: int) -> None:
     lengths = [10, 10, 10, 30, 5, 5, 200, 1, 60, 20, 19, 1, 60]
     rows = [{"offset": number, "value": b"v" * length} for number, length in enumerate(lengths)]
     # An offset counts for 8 bytes.
     write = Write(folder, "chunked", rows, maxBytesPerFile="100")
-    files = [path for path in write.commit(write.run(batch_rows=batch_rows)) if path.suffix == ".chunks"]
+    files = [path for path in write.commit(write.run(batch_size=batch_size)) if path.suffix == ".chunks"]
     assert [[len(row["value"]) for row in read(path)] for path in files] == [
         [10, 10, 10, 30],
         [5, 5],
@@ -89,7 +89,7 @@ def test_files_have_at_most_so_many_bytes_unless_a_record_has_more(folder: Path,
 def test_counted_rows_begin_a_file_only_where_they_count_from_0(folder: Path) -> None:
     rows = [{**of_tenant(number), "index": number % 5} for number in range(20)]
     write = Write(folder, "tenant", rows, maxRecordsPerFile="6")
-    message = write.run(batch_rows=3)
+    message = write.run(batch_size=3)
     assert [file.records for file in message.files] == [10, 10]
     files = write.commit(message)
     assert [(row["partition"], row["tenant"], row["index"]) for path in files for row in read(path)] == [

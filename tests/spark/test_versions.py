@@ -16,7 +16,7 @@ from seglake.spark.ingest_job import SentRunner
 from seglake.spark.source import SegmentDataSource
 from seglake.tracking.place import LocalPlace
 
-OPTIONS = IngestOptions.of(target_file_bytes=1 << 20, sidecar=None)
+OPTIONS = IngestOptions.of(target_file_size=1 << 20, sidecar=None)
 
 
 def reader(folder: Path) -> object:

@@ -22,13 +22,13 @@ _STANDARD_OUTPUT = "-"
 _EXAMPLES = """
 \b
 Examples:
-  seglake export logs flights.parquet
-  seglake export --since 2024-06-01T00:00:00Z 'logs/2024-*/*.active' june.parquet
-  seglake export --glob '*.sealed' --on-damage skip --damage damage.csv logs all.parquet
-  seglake export --columns timestamp,type orders.active orders.csv
-  seglake export --include-path file s3://bucket/logs all.arrow
-  seglake export logs s3://bucket/flights.parquet
-  seglake export --value json orders.active - | jq .value.id
+  seglake export logs --to flights.parquet
+  seglake export 'logs/2024-*/*.active' --since 2024-06-01T00:00:00Z --to june.parquet
+  seglake export logs --glob '*.sealed' --on-damage skip --damage damage.csv --to all.parquet
+  seglake export orders.active --columns timestamp,type --to orders.csv
+  seglake export s3://bucket/logs --include-file-paths file --to all.arrow
+  seglake export logs --to s3://bucket/flights.parquet
+  seglake export orders.active --value json --to - | jq .value.id
 """
 
 
@@ -42,7 +42,9 @@ Examples:
     type=options.Typed(values.comma_list),
     help="The columns, with commas between; also path, position and cause.",
 )
-@click.option("--include-path", metavar="NAME", help="One more column of this name: which file each record is from.")
+@click.option(
+    "--include-file-paths", metavar="NAME", help="One more column of this name: which file each record is from."
+)
 @click.option(
     "--uuid-type",
     type=click.Choice(["string", "uuid", "arrow.uuid", "binary"]),
@@ -62,7 +64,7 @@ Examples:
     "--compression", default="zstd", show_default=True, metavar="NAME", help="Of Parquet and Arrow: zstd, lz4, none."
 )
 @click.option(
-    "--row-group-rows",
+    "--row-group-size",
     type=click.IntRange(min=1),
     default=1_048_576,
     show_default=True,
@@ -83,12 +85,12 @@ def command(
     destination: str,
     globs: tuple[str, ...],
     columns: list[str] | None,
-    include_path: str | None,
+    include_file_paths: str | None,
     uuid_type: str,
     form: ValueForm | None,
     damage: str | None,
     compression: str,
-    row_group_rows: int,
+    row_group_size: int,
     prune: bool,
     threads: int | None,
     overwrite: bool,
@@ -128,7 +130,7 @@ def command(
                 sources,
                 glob=globs or None,
                 columns=columns,
-                include_path=include_path,
+                include_file_paths=include_file_paths,
                 prune=prune,
                 threads=threads,
                 uuid_type=cast("Any", uuid_type),
@@ -145,7 +147,7 @@ def command(
                 value=form,
                 damage=damage,
                 compression=compression,
-                row_group_rows=row_group_rows,
+                row_group_size=row_group_size,
                 overwrite=overwrite,
                 progress=advance,
             )

@@ -30,12 +30,11 @@ if TYPE_CHECKING:
 _EXAMPLES = """
 \b
 Examples:
-  seglake ingest /var/log/segments /data/lake
-  seglake ingest --json 'logs/2024-01-*.active' /data/lake
-  seglake ingest --table delta logs s3://bucket/lake
-  seglake ingest --key-file secret.hex --target-file-bytes 256MiB --threads 4 logs /data/lake
-  seglake ingest --master 'local[8]' --conf spark.driver.memory=4g logs /data/lake
-  seglake ingest --compact /data/lake
+  seglake ingest /var/log/segments --to /data/lake
+  seglake ingest 'logs/2024-01-*.active' --to /data/lake --json
+  seglake ingest logs --to s3://bucket/lake
+  seglake ingest logs --to /data/lake --key-file secret.hex --target-file-size 256MiB --threads 4
+  seglake ingest logs --to /data/lake --master 'local[8]' --conf spark.driver.memory=4g
 """
 
 
@@ -64,7 +63,7 @@ Examples:
     help="A setting of Spark.",
 )
 @click.option(
-    "--target-file-bytes",
+    "--target-file-size",
     metavar="SIZE",
     type=options.SIZE,
     help="About how large the Parquet files get. [default: 128MiB]",
@@ -135,7 +134,7 @@ def command(
             raise click.UsageError("--compact takes no SRC, only DST")
         from seglake.lake.compact import compact as write_anew
 
-        made, removed = write_anew(destination, **options.only(how, "target_file_bytes"))
+        made, removed = write_anew(destination, **options.only(how, "target_file_size"))
         click.echo(json_text({"files": made, "removed": removed}) if as_json else f"{made:,} files for {removed:,}")
         return 0
     options.check_sources(sources, destination)

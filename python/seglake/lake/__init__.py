@@ -52,7 +52,7 @@ def ingest(
             public default key.
         limits: limits in bytes, as in `seglake.open`. `record_bytes` (2^31-1): a file with a larger record has the
             status `limit`. `chunk_bytes` (256 MiB): so has one with a chunk of more content.
-        target_file_bytes: the size, in bytes, from which on an output file is not added to; by default 128 MiB.
+        target_file_size: the size, in bytes, from which on an output file is not added to; by default 128 MiB.
         on_wrong_key: what is done about a file for which the key seems to be wrong, as no record checks although the
             structure is sound. `record` (the default): nothing of it is ingested, `files` says so, and the other files
             are. `stop`: the run stops, and nothing is ingested. If every segment is such a file, the run stops in any

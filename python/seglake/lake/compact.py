@@ -21,7 +21,7 @@ from .tables import commit, tables_of
 __all__ = ["compact"]
 
 
-def compact(lake: str | os.PathLike[str], target_file_bytes: int = TARGET_FILE_BYTES) -> tuple[int, int]:
+def compact(lake: str | os.PathLike[str], target_file_size: int = TARGET_FILE_BYTES) -> tuple[int, int]:
     """Writes the files of each folder that are smaller than half of a size anew, as fewer of about that size.
 
     Readers may see rows twice while the new files are there and the old ones are not gone yet, so it is for hours in
@@ -29,7 +29,7 @@ def compact(lake: str | os.PathLike[str], target_file_bytes: int = TARGET_FILE_B
 
     Args:
         lake: the folder of the lake.
-        target_file_bytes: the size in bytes from which on a file is not added to.
+        target_file_size: the size in bytes from which on a file is not added to.
 
     Returns:
         How many files there are now in place of how many.
@@ -52,11 +52,11 @@ def compact(lake: str | os.PathLike[str], target_file_bytes: int = TARGET_FILE_B
     tables = tables_of("parquet", place)
     apply(place, log, tables, state)
     run = new_run_id(state.run)
-    target = Target(place, run, "compact", True, target_file_bytes)
+    target = Target(place, run, "compact", True, target_file_size)
     data: dict[str, list[DataFile]] = {}
     removed: dict[str, list[str]] = {}
     try:
-        for table, files in _small(state, target_file_bytes // 2):
+        for table, files in _small(state, target_file_size // 2):
             data.setdefault(table, []).extend(_written(place, target, files))
             removed.setdefault(table, []).extend(file.path for file in files)
         if not removed:

@@ -33,7 +33,7 @@ class IngestOptions:
     record_bytes: int | None
     key_files: list[str] | None
     format: str | None = None
-    target_file_bytes: int = TARGET_FILE_BYTES
+    target_file_size: int = TARGET_FILE_BYTES
     on_wrong_key: OnWrongKey = "record"
     final: bool = False
     sidecar: str | None = "auto"
@@ -72,7 +72,7 @@ class IngestOptions:
         if self.table != "iceberg" and self.catalog is not None:
             raise ValueError(f"`catalog` is for tables of Iceberg, and `table` is {self.table}")
         limits = dict(self.format_options.limits)
-        sizes = {"target_file_bytes": self.target_file_bytes, "record_bytes": self.record_bytes, **limits}
+        sizes = {"target_file_size": self.target_file_size, "record_bytes": self.record_bytes, **limits}
         for name, number in sizes.items():
             if number is not None and number < 1:
                 raise ValueError(f"{name} is {number}: expected at least 1")

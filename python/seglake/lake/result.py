@@ -44,7 +44,7 @@ class IngestArguments(TypedDict, total=False):
     dialect: DialectName | None
     key: str | os.PathLike[str] | Sequence[str | os.PathLike[str]] | None
     limits: Mapping[str, int] | None
-    target_file_bytes: int
+    target_file_size: int
     on_wrong_key: OnWrongKey
     final: bool
     sidecar: str | os.PathLike[str] | None

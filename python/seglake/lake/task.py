@@ -76,7 +76,7 @@ class TaskRunner:
             return outcome
         # Spark may run a task twice, also at the same time: the files of each attempt have other names.
         attempt = f"{task:05d}-{uuid.uuid4().hex[:8]}"
-        target = Target(self.place, self.run_id, attempt, options.table == "parquet", options.target_file_bytes)
+        target = Target(self.place, self.run_id, attempt, options.table == "parquet", options.target_file_size)
         output = Output(target, options)
         try:
             for group in groups:

@@ -36,10 +36,10 @@ def lazy_frame(scan: Scan) -> pl.LazyFrame:
     schema = _frame(scan.schema, ()).schema
     kinds = {column.name: column.kind for column in formats(dialect=scan.arguments["dialect"])[scan.format].columns}
     # A column of paths may have the name of one that is not read.
-    kinds.pop(scan.include_path or "", None)
+    kinds.pop(scan.include_file_paths or "", None)
 
     def read(
-        columns: list[str] | None, predicate: pl.Expr | None, rows: int | None, batch_rows: int | None
+        columns: list[str] | None, predicate: pl.Expr | None, rows: int | None, batch_size: int | None
     ) -> Iterator[pl.DataFrame]:
         asked = scan
         if columns is not None:

@@ -111,11 +111,11 @@ def scan(
     sidecar: Literal["auto"] | None = "auto",
     recursive: bool = True,
     glob: str | Sequence[str] | None = None,
-    include_path: str | None = None,
+    include_file_paths: str | None = None,
     prune: bool = False,
     threads: int | None = None,
     uuid_type: Literal["uuid", "arrow.uuid", "binary", "string"] = "uuid",
-    batch_rows: int = 131072,
+    batch_size: int = 131072,
     limits: Limits | None = None,
     filesystem: object | None = None,
     storage_options: Mapping[str, str] | None = None,
@@ -148,7 +148,7 @@ def scan(
         recursive: whether to look in folders within the folders.
         glob: read only those files of folders whose name matches, such as "*.active" or "*.{active,sealed}"; or any of
             several patterns. It also chooses among the segments of a log.
-        include_path: the name of a column with each record's file, after the others.
+        include_file_paths: the name of a column with each record's file, after the others.
         prune: read no more of each file than records of `filters` can be in, as in `open`: a file whose index, table of
             contents or first record proves that it has none is passed over. Damage elsewhere goes unnoticed, but not by
             `Scan.damage`; `Scan.files` lists all files.
@@ -156,7 +156,7 @@ def scan(
             the same order; memory is for a few batches for each. Files of this machine that have less than 128 KiB on
             average are read by one, which is faster.
         uuid_type: the type of UUID columns, as in `open`.
-        batch_rows: a batch ends before it has more rows; it has at least one.
+        batch_size: a batch ends before it has more rows; it has at least one.
         limits: limits in bytes, as in `open`.
         filesystem: a `pyarrow.fs.FileSystem` or an `fsspec` file system. `sources` are then paths or URIs within it.
         storage_options: settings of URIs' stores by the keys of `object_store`, as delta-rs and polars take them; what
@@ -202,7 +202,7 @@ def scan(
         "sidecar": sidecar,
         "prune": prune,
         "uuid_type": uuid_type,
-        "batch_rows": batch_rows,
+        "batch_size": batch_size,
         "limits": limits,
     }
     from seglake.stores import Stores
@@ -210,13 +210,15 @@ def scan(
     stores = Stores(filesystem, storage_options)
     files = _Files([os.fspath(name) for name in names], stores, recursive=recursive, glob=glob, key=key)
     found = Scan(files, arguments, None, threads)
-    if include_path is None:
+    if include_file_paths is None:
         return found
     names = found.schema.names
-    if include_path in names or "path" in names:
-        twice = include_path if include_path in names else "path"
-        raise ValueError(f"include_path={include_path!r}: there is a column {twice!r} already, leave that out")
-    return Scan(files, {**arguments, "columns": [*names, "path"]}, include_path, threads)
+    if include_file_paths in names or "path" in names:
+        twice = include_file_paths if include_file_paths in names else "path"
+        raise ValueError(
+            f"include_file_paths={include_file_paths!r}: there is a column {twice!r} already, leave that out"
+        )
+    return Scan(files, {**arguments, "columns": [*names, "path"]}, include_file_paths, threads)
 
 
 class _Files:
@@ -292,9 +294,9 @@ class Scan:
         6
     """
 
-    def __init__(self, files: _Files, arguments: dict[str, Any], include_path: str | None, threads: int) -> None:
+    def __init__(self, files: _Files, arguments: dict[str, Any], include_file_paths: str | None, threads: int) -> None:
         self._files = files
-        self._include_path = include_path
+        self._include_file_paths = include_file_paths
         self._arguments = arguments
         self._threads = 1 if files.are_small else threads
         # What no other file may differ in. Segments of logs are of several formats, with the same columns.
@@ -304,7 +306,7 @@ class Scan:
             self._format = first.format
             schema = first.schema
         self._formats = formats(dialect=arguments["dialect"])
-        self._schema = schema if include_path is None else schema.renamed("path", include_path)
+        self._schema = schema if include_file_paths is None else schema.renamed("path", include_file_paths)
 
     @property
     def format(self) -> str:
@@ -503,7 +505,7 @@ class Scan:
                 "a scan whose key was given as bytes cannot be pickled: give the path of a file that holds it, or set "
                 "SEGLAKE_KEY"
             )
-        return (Scan, (self._files, self._arguments, self._include_path, self._threads))
+        return (Scan, (self._files, self._arguments, self._include_file_paths, self._threads))
 
     def __repr__(self) -> str:
         files = self._files.found
@@ -524,12 +526,12 @@ class Scan:
         return self._arguments
 
     @property
-    def include_path(self) -> str | None:
+    def include_file_paths(self) -> str | None:
         """The name of the column with each record's file, if there is one."""
-        return self._include_path
+        return self._include_file_paths
 
     def select(self, columns: Sequence[str]) -> Scan:
-        """Returns a scan of the same files with other columns, among which `include_path` may be.
+        """Returns a scan of the same files with other columns, among which `include_file_paths` may be.
 
         Raises:
             ValueError: there is no such column.
@@ -543,10 +545,10 @@ class Scan:
         """
         if isinstance(columns, str):
             raise TypeError(f'columns must be a list of names, such as ["{printable_path(columns)}"], not str')
-        if self._include_path is not None and "path" in columns:
-            raise ValueError(f'there is no column "path": it is called {self._include_path!r} here')
-        own = ["path" if name == self._include_path else name for name in columns]
-        return Scan(self._files, {**self._arguments, "columns": own}, self._include_path, self._threads)
+        if self._include_file_paths is not None and "path" in columns:
+            raise ValueError(f'there is no column "path": it is called {self._include_file_paths!r} here')
+        own = ["path" if name == self._include_file_paths else name for name in columns]
+        return Scan(self._files, {**self._arguments, "columns": own}, self._include_file_paths, self._threads)
 
     def filter(self, filters: Sequence[Condition]) -> Scan:
         """Returns a scan of the same files whose records meet these conditions, too.
@@ -561,12 +563,12 @@ class Scan:
             2
         """
         both = [*(self._arguments["filters"] or ()), *filters]
-        return Scan(self._files, {**self._arguments, "filters": both}, self._include_path, self._threads)
+        return Scan(self._files, {**self._arguments, "filters": both}, self._include_file_paths, self._threads)
 
     def batches(self, read: Callable[[str, Report], object] | None = None) -> Generator[tuple[str, Batch]]:
         """Yields the records as `Batch`es, each with its file's path, in flat memory; one may have damage and no rows.
 
-        A column that `include_path` names is called "path" in them.
+        A column that `include_file_paths` names is called "path" in them.
 
         Args:
             read: called with the path and the report of each file that was read to its end, by the thread that did it.
@@ -590,7 +592,7 @@ class Scan:
         *,
         damage: str | os.PathLike[str] | None = None,
         compression: str = "zstd",
-        row_group_rows: int = 1_048_576,
+        row_group_size: int = 1_048_576,
         overwrite: bool = False,
         progress: Callable[[int, int], object] | None = None,
         storage_options: Mapping[str, str] | None = None,
@@ -611,7 +613,7 @@ class Scan:
             to="parquet",
             damage=damage,
             compression=compression,
-            row_group_rows=row_group_rows,
+            row_group_size=row_group_size,
             overwrite=overwrite,
             progress=progress,
             storage_options=storage_options,

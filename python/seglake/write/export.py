@@ -76,7 +76,7 @@ def export(
     value: ValueForm | None = None,
     damage: str | os.PathLike[str] | None = None,
     compression: str = "zstd",
-    row_group_rows: int = 1_048_576,
+    row_group_size: int = 1_048_576,
     overwrite: bool = False,
     progress: Callable[[int, int], object] | None = None,
     storage_options: Mapping[str, str] | None = None,
@@ -101,7 +101,7 @@ def export(
             `start`, `end` (bytes), `kind` and `cause`. Needs a scan with on_damage="skip".
         compression: the compression of Parquet, as `pyarrow.parquet.ParquetWriter` takes it; of Arrow "zstd", "lz4" or
             "none". CSV and JSON lines are not compressed.
-        row_group_rows: a row group of Parquet ends when it has so many rows, or 128 MiB.
+        row_group_size: a row group of Parquet ends when it has so many rows, or 128 MiB.
         overwrite: replace existing files. Otherwise they raise FileExistsError. In a store, a file of more than 8 MiB
             may replace one that another process makes during the upload.
         progress: called after each file with how many bytes of the scan's files are done, and how many there are.
@@ -118,12 +118,12 @@ def export(
         >>> seglake.export(seglake.scan("orders.active"), "orders.csv").records
         3
     """
-    _check_arguments(scan, path, damage, row_group_rows)
+    _check_arguments(scan, path, damage, row_group_size)
     kind = to or kind_of(path)
     if kind not in FILE_KINDS:
         raise ValueError(f"to is one of {', '.join(FILE_KINDS)}, not {kind!r}")
-    if row_group_rows < 1:
-        raise ValueError(f"row_group_rows is {row_group_rows}: it is at least 1")
+    if row_group_size < 1:
+        raise ValueError(f"row_group_size is {row_group_size}: it is at least 1")
     if value is not None and value not in VALUE_FORMS:
         raise ValueError(f"`value` is one of {', '.join(VALUE_FORMS)}, not {value!r}")
     if value is not None and kind in ("parquet", "arrow"):
@@ -142,17 +142,17 @@ def export(
         schema = cast("Any", scan.schema)
         streamed = not isinstance(path, str | os.PathLike)
         sheet = open_files.enter_context(
-            _sheet(kind, records, schema, compression, row_group_rows, value=value, streamed=streamed)
+            _sheet(kind, records, schema, compression, row_group_size, value=value, streamed=streamed)
         )
         ranges = None
         if damage is not None and damaged is not None:
             ranges = open_files.enter_context(
-                _sheet(kind_of(damage), damaged, _damage_schema(), compression, row_group_rows)
+                _sheet(kind_of(damage), damaged, _damage_schema(), compression, row_group_size)
             )
         return _write(scan, sheet, ranges, progress)
 
 
-def _check_arguments(scan: object, path: object, damage: object, row_group_rows: object) -> None:
+def _check_arguments(scan: object, path: object, damage: object, row_group_size: object) -> None:
     """Refuses what is of another type.
 
     Raises:
@@ -168,8 +168,8 @@ def _check_arguments(scan: object, path: object, damage: object, row_group_rows:
         raise TypeError(f"path must be a path, a URI or a binary file object, not {type(path).__name__}")
     if damage is not None and not isinstance(damage, str | os.PathLike):
         raise TypeError(f"damage must be a path or a URI, not {type(damage).__name__}")
-    if not isinstance(row_group_rows, int):
-        raise TypeError(f"row_group_rows must be an int, not {type(row_group_rows).__name__}")
+    if not isinstance(row_group_size, int):
+        raise TypeError(f"row_group_size must be an int, not {type(row_group_size).__name__}")
 
 
 def kind_of(path: str | os.PathLike[str] | BinaryIO) -> FileKind:
@@ -361,7 +361,7 @@ def _sheet(
     file: BinaryIO,
     schema: Any,
     compression: str,
-    row_group_rows: int,
+    row_group_size: int,
     *,
     value: ValueForm | None = None,
     streamed: bool = False,
@@ -371,7 +371,7 @@ def _sheet(
     schema = pa.schema(schema)
     try:
         if kind == "parquet":
-            return _Parquet(file, schema, compression, row_group_rows)
+            return _Parquet(file, schema, compression, row_group_size)
         if kind == "arrow":
             return _Arrow(file, schema, compression, streamed=streamed)
     except pa.ArrowException as error:
@@ -380,14 +380,14 @@ def _sheet(
 
 
 class _Parquet(_Sheet):
-    def __init__(self, file: BinaryIO, schema: pa.Schema, compression: str, row_group_rows: int) -> None:
+    def __init__(self, file: BinaryIO, schema: pa.Schema, compression: str, row_group_size: int) -> None:
         import pyarrow.parquet as pq
 
         self._schema = schema
         self._writer: Any = cast("Any", pq).ParquetWriter(
             file, schema, compression=compression, write_statistics=True, write_page_index=True
         )
-        self._most = row_group_rows
+        self._most = row_group_size
         self._waiting: list[pa.RecordBatch] = []
         self._rows = 0
         self._bytes = 0

@@ -55,7 +55,7 @@ with_keywords! {
 /// (['order.created', 'order.paid'], 45)
 /// >>> [record.type for record in seglake.resume("orders.active", orders.position)]
 /// ['order.shipped']
-#[pyo3(text_signature = "(source, position, *, size=None, final=False, only_end=False, format=None, dialect=None, columns=None, filters=None, on_damage=\"raise\", key=None, sidecar=\"auto\", index=None, uuid_type=\"uuid\", batch_rows=131072, limits=None, filesystem=None, storage_options=None)")]
+#[pyo3(text_signature = "(source, position, *, size=None, final=False, only_end=False, format=None, dialect=None, columns=None, filters=None, on_damage=\"raise\", key=None, sidecar=\"auto\", index=None, uuid_type=\"uuid\", batch_size=131072, limits=None, filesystem=None, storage_options=None)")]
 fn resume(source: &Bound<'_, PyAny>, position: Option<Bound<'_, Position>>; ResumeArguments<'a> [keywords] {
     #[pyo3(from_py_with = numbers::size)]
     size: Option<u64> = None,
@@ -71,8 +71,8 @@ fn resume(source: &Bound<'_, PyAny>, position: Option<Bound<'_, Position>>; Resu
     sidecar: Option<SidecarArgument> = AUTO,
     index: Option<Py<PyAny>> = None,
     uuid_type: &'a str = "uuid",
-    #[pyo3(from_py_with = numbers::batch_rows)]
-    batch_rows: usize = 131072,
+    #[pyo3(from_py_with = numbers::batch_size)]
+    batch_size: usize = 131072,
     limits: Option<Settings> = None,
     filesystem: Option<Py<PyAny>> = None,
     storage_options: Option<Py<PyAny>> = None,
@@ -127,7 +127,7 @@ impl ResumeArguments<'_> {
             growth: Some(growth),
             threads: 1,
         };
-        let bounds = bounds(self.batch_rows, given.limits.batch_bytes);
+        let bounds = bounds(self.batch_size, given.limits.batch_bytes);
         let selection = selection.map_err(core)?;
         Ok(Reader::new(
             source, format, options, selection, bounds, passes, reopening,

@@ -581,7 +581,7 @@ impl SegmentLog {
     ///     in the segment in bytes.
     /// filters: as in `open`.
     /// uuid_type: the type of UUIDs, as in `open`.
-    /// batch_rows: a batch ends before it has more rows; it has at least one.
+    /// batch_size: a batch ends before it has more rows; it has at least one.
     /// on_damage: as that of the log, or another one here.
     ///
     /// The log itself has Arrow's stream interface, for pyarrow, polars and DuckDB: `pyarrow.table(log)`.
@@ -589,20 +589,20 @@ impl SegmentLog {
     /// >>> log = seglake.SegmentLog("log", readonly=True)
     /// >>> [batch.num_rows for batch in log.batches(filters=[("type", "==", "order.paid")])]
     /// [1]
-    #[pyo3(signature = (*, columns=None, filters=None, uuid_type="uuid", batch_rows=131_072, on_damage=None))]
+    #[pyo3(signature = (*, columns=None, filters=None, uuid_type="uuid", batch_size=131_072, on_damage=None))]
     fn batches(
         &self,
         py: Python<'_>,
         #[pyo3(from_py_with = names::columns)] columns: Option<Vec<String>>,
         filters: Option<Filters>,
         uuid_type: &str,
-        #[pyo3(from_py_with = numbers::batch_rows)] batch_rows: usize,
+        #[pyo3(from_py_with = numbers::batch_size)] batch_size: usize,
         on_damage: Option<&str>,
     ) -> PyResult<Batches> {
         let selection = self.selection(py, columns.as_deref(), uuids(uuid_type)?)?;
         let filter = Filters::filter(filters.as_ref(), py, &active::FORMAT, Dialect::default())?;
         let (batches, lenient, shared) =
-            self.core_batches(py, &filter, selection, batch_rows, on_damage)?;
+            self.core_batches(py, &filter, selection, batch_size, on_damage)?;
         Ok(Batches::new(batches, lenient, shared))
     }
 

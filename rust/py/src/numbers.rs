@@ -44,9 +44,9 @@ fn unless_none<T>(
     (!value.is_none()).then(|| number(value)).transpose()
 }
 
-/// `batch_rows=`.
-pub(crate) fn batch_rows(value: &Bound<'_, PyAny>) -> PyResult<usize> {
-    number("batch_rows", 1..=usize::MAX as u64, value)
+/// `batch_size=`.
+pub(crate) fn batch_size(value: &Bound<'_, PyAny>) -> PyResult<usize> {
+    number("batch_size", 1..=usize::MAX as u64, value)
 }
 
 /// `threads=`.

@@ -62,7 +62,7 @@ with_keywords! {
 /// index: where a chunked file's index is: a path, URI, file object or buffer; None looks beside the file, False uses none.
 /// uuid_type: UUID columns as fixed-size binary of 16 bytes in network byte order ("uuid"), the same with Arrow's extension type
 ///     `arrow.uuid`, which DuckDB and pyarrow take for UUIDs ("arrow.uuid"), plain binary ("binary") or text ("string").
-/// batch_rows: a batch ends before it has more rows; it has at least one.
+/// batch_size: a batch ends before it has more rows; it has at least one.
 /// limits: a dict of limits in bytes. `record_bytes` (2147483647): a larger record raises LimitError when it is to be returned.
 ///     `batch_bytes` (8388608): a batch ends before it has more bytes of values, but has at least one row. Of chunked files:
 ///     `chunk_bytes` (268435456): a chunk with more content raises LimitError. Of sealed files: `lookup_table_bytes` (16777216): the most memory
@@ -78,7 +78,7 @@ with_keywords! {
 /// >>> with seglake.open("orders.active", filters=filters) as orders:
 /// ...     [record.type for record in orders]
 /// ['order.paid', 'order.shipped']
-#[pyo3(text_signature = "(source, *, format=None, dialect=None, columns=None, filters=None, on_damage=\"raise\", key=None, threads=1, sidecar=\"auto\", mmap=False, copy=True, prune=False, part=None, index=None, uuid_type=\"uuid\", batch_rows=131072, limits=None, filesystem=None, storage_options=None)")]
+#[pyo3(text_signature = "(source, *, format=None, dialect=None, columns=None, filters=None, on_damage=\"raise\", key=None, threads=1, sidecar=\"auto\", mmap=False, copy=True, prune=False, part=None, index=None, uuid_type=\"uuid\", batch_size=131072, limits=None, filesystem=None, storage_options=None)")]
 fn open(source: &Bound<'_, PyAny>; OpenArguments<'a> [keywords] {
     format: Option<&'a str> = None,
     dialect: Option<&'a str> = None,
@@ -96,8 +96,8 @@ fn open(source: &Bound<'_, PyAny>; OpenArguments<'a> [keywords] {
     part: Option<Py<Part>> = None,
     index: Option<Py<PyAny>> = None,
     uuid_type: &'a str = "uuid",
-    #[pyo3(from_py_with = numbers::batch_rows)]
-    batch_rows: usize = 131072,
+    #[pyo3(from_py_with = numbers::batch_size)]
+    batch_size: usize = 131072,
     limits: Option<Settings> = None,
     filesystem: Option<Py<PyAny>> = None,
     storage_options: Option<Py<PyAny>> = None,
@@ -135,7 +135,7 @@ impl OpenArguments<'_> {
         if !self.copy {
             selection = viewed(selection, format, &source)?;
         }
-        let bounds = bounds(self.batch_rows, given.limits.batch_bytes);
+        let bounds = bounds(self.batch_size, given.limits.batch_bytes);
         let reopening = Reopening {
             path: given.path,
             has_key: matches!(given.origin, Origin::Given),
