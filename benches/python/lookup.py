@@ -53,7 +53,7 @@ def make(folder: Path, keys: list[bytes]) -> tuple[seglake.Reader, lmdb.Transact
             )
             for key, value in zip(some, values, strict=True):
                 write.put(key, value, append=True)
-    reader = seglake.open(path, mmap=True)
+    reader = seglake.open(path, memory_map=True)
     for batch in reader.batches():  # which maps every page
         del batch
     read = environment.begin()

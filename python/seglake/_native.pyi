@@ -118,7 +118,7 @@ def open(
     key: _Key | None = None,
     threads: int | None = 1,
     sidecar: _Source | None = "auto",
-    mmap: bool = False,
+    memory_map: bool = False,
     copy: bool = True,
     prune: bool = False,
     part: Part | None = None,
@@ -153,11 +153,11 @@ def open(
         that `Reader.split` can split. Rows, damage and errors are those of one thread, in the same order; memory
         is for a few batches for each thread. With prune=True or part= there is one. A file that was made such
         that a part of it cannot be read by itself, as no damage makes it, raises ValueError.
-    mmap: False reads the file in windows, so memory stays flat and a file that shrinks is an error. True maps it:
+    memory_map: False reads the file in windows, so memory stays flat and a file that shrinks is an error. True maps it:
         faster to look up in, but where somebody truncates the file meanwhile, or its disk fails, the process is
         killed (SIGBUS); where somebody writes to it, what was checked may not be what is returned.
     copy: False gives bytes and text in Arrow as views (binary_view, string_view): values are not copied but named
-        where they are in the map or buffer, which stays for as long as any batch does. Needs mmap=True, or bytes
+        where they are in the map or buffer, which stays for as long as any batch does. Needs memory_map=True, or bytes
         or a read-only buffer that nobody changes meanwhile; not for chunked files, whose values are compressed.
         Single records and get() are as ever.
     prune: False goes through the file up to where no record of `filters` can follow, and reports what it finds on
@@ -281,7 +281,7 @@ def verify(
     explain: bool | int | None = None,
     threads: int | None = 1,
     sidecar: _Source | None = "auto",
-    mmap: bool = False,
+    memory_map: bool = False,
     limits: Limits | None = None,
     progress: Callable[[int, int], object] | None = None,
     filesystem: _FileSystem | None = None,

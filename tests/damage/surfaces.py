@@ -56,9 +56,9 @@ def disagreements(
             path = Path(folder) / "damaged"
             path.write_bytes(data)
             for mmap in (False, True):
-                again = read(path, layout, mmap=mmap)
+                again = read(path, layout, memory_map=mmap)
                 if again.records != reading.records or again.ledger != reading.ledger:
-                    wrong.append(f"a file (mmap={mmap}) reads otherwise than bytes")
+                    wrong.append(f"a file (memory_map={mmap}) reads otherwise than bytes")
             if thoroughness > 1:
                 wrong += _command_line(layout, path, reading)
     return wrong

@@ -86,7 +86,7 @@ def truncation(folder: str) -> None:
 def mapped_truncation(folder: str) -> None:
     """The one thing that may kill, and says so."""
     path = sample(Path(folder), "sealed")
-    reader = seglake.open(path, mmap=True)
+    reader = seglake.open(path, memory_map=True)
     os.truncate(path, 0)
     print("truncated", flush=True)
     list(reader)
@@ -151,7 +151,7 @@ def dropped(folder: str) -> None:
 def kept_views(folder: str) -> None:
     """Arrow arrays and bytes outlive their reader and their file."""
     for format in FORMATS:
-        for how in ({}, {"mmap": True}):
+        for how in ({}, {"memory_map": True}):
             path = sample(Path(folder), format)
             reader = seglake.open(path, **how)
             tables = [pa.table(reader), pa.Table.from_batches([pa.record_batch(batch) for batch in reader.batches()])]

@@ -20,7 +20,7 @@ import seglake
 FORMATS = ("active", "sealed", "tenant", "chunked", "oplog", "tfrecord")
 OF_READING = (
     *("format", "dialect", "index", "key", "on_damage", "filters", "columns", "batch_size", "limits", "uuid_type"),
-    *("mmap", "copy", "threads", "prune", "part", "filesystem"),
+    *("memory_map", "copy", "threads", "prune", "part", "filesystem"),
 )
 OF_WRITING = (*("key", "if_exists", "zero_torn_tail", "preallocate", "dialect", "options"),)
 OPTIONS = ("trailer", "version", "chunk_bytes", "chunk_records", "level", "index", "memory_bytes", "key", "dialect")

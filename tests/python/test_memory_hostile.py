@@ -47,9 +47,9 @@ READ_ALL = """
 report = seglake.verify(path, **how)
 assert report.records < 3, report
 for mmap in (False, True):
-    for _ in seglake.open(path, on_damage="skip", mmap=mmap, **how): pass
-    for _ in seglake.open(path, on_damage="skip", mmap=mmap, **how).batches(): pass
-    for _ in seglake.open(path, mmap=mmap, **how).ledger(): pass
+    for _ in seglake.open(path, on_damage="skip", memory_map=mmap, **how): pass
+    for _ in seglake.open(path, on_damage="skip", memory_map=mmap, **how).batches(): pass
+    for _ in seglake.open(path, memory_map=mmap, **how).ledger(): pass
 """
 
 

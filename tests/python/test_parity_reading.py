@@ -203,14 +203,14 @@ def test_reading_restores_records_on_request_alone(tmp_path: Path, format: str) 
 
 def test_values_are_viewed_only_where_nothing_differs(tmp_path: Path) -> None:
     path = protected(tmp_path, "active")
-    with seglake.open(path, mmap=True, copy=False) as reader:
+    with seglake.open(path, memory_map=True, copy=False) as reader:
         assert reader.count_rows() == RECORDS
         assert next(iter(reader.batches())).num_rows == RECORDS
     flip(path, 100)
     with pytest.raises(ValueError, match="copy=False reads a file as it is"):
-        seglake.open(path, mmap=True, copy=False)
+        seglake.open(path, memory_map=True, copy=False)
     warnings.simplefilter("ignore", seglake.DamageWarning)
-    with seglake.open(path, mmap=True, copy=False, sidecar=None, on_damage="skip") as reader:
+    with seglake.open(path, memory_map=True, copy=False, sidecar=None, on_damage="skip") as reader:
         assert reader.count_rows() == RECORDS - 1
     with pytest.raises(ValueError, match='"raise", "skip" or "repair"'):
         seglake.open(path, on_damage=cast("Any", "mend"))

@@ -269,7 +269,7 @@ def test_threads_verify_as_one_does(format: Any, large: Callable[[str], Path]) -
         for source in (file, file.read(), bytearray(path.read_bytes())):
             report = seglake.verify(source, format=format, threads=3)
             assert (report.damage, report.records) == (one.damage, one.records)
-    assert seglake.verify(path, format=format, threads=3, mmap=True).damage == one.damage
+    assert seglake.verify(path, format=format, threads=3, memory_map=True).damage == one.damage
 
 
 @pytest.mark.parametrize("format", SPLIT)

@@ -442,8 +442,8 @@ def test_sources_that_cannot_be_read(tmp_path: Path) -> None:
         seglake.open(5)  # pyright: ignore[reportArgumentType]
     with pytest.raises(OSError, match="binary mode"):
         seglake.open(io.StringIO("text" * 20))  # pyright: ignore[reportArgumentType]
-    with pytest.raises(ValueError, match="mmap"):
-        seglake.open(b"", mmap=True)
+    with pytest.raises(ValueError, match="memory_map"):
+        seglake.open(b"", memory_map=True)
     with pytest.raises(seglake.FormatError, match="`format`"):
         seglake.open(b"neither this nor that, by its content")
     with pytest.raises(ValueError, match='no format "other"'):
@@ -671,7 +671,7 @@ def test_uuids_as_arrows_own_type(segment: Path) -> None:
     assert pl.DataFrame(reader)["uuid"].to_list() == [each.bytes for each in ids]
     found = pa.record_batch(reader.get_many(pa.array([each.bytes for each in ids[:2]], pa.binary(16))))
     assert found["uuid"].to_pylist() == ids[:2]
-    viewed = seglake.open(segment, mmap=True, copy=False, uuid_type="arrow.uuid")
+    viewed = seglake.open(segment, memory_map=True, copy=False, uuid_type="arrow.uuid")
     assert viewed.to_table()["uuid"].to_pylist() == ids
     again = pickle.loads(pickle.dumps(reader))
     assert again.to_table().equals(table)

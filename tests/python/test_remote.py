@@ -111,8 +111,8 @@ def test_a_file_system_is_one_of_the_two_kinds(tmp_path: Path) -> None:
         seglake.open("x", filesystem="s3://")
     with pytest.raises(TypeError, match="filesystem= needs a path or URI, not bytes"):
         seglake.open(b"", filesystem=fsspec.filesystem("memory"))
-    with pytest.raises(ValueError, match="mmap=True needs a path"):
-        seglake.open(write(tmp_path / "x.active", "active").as_uri(), mmap=True)
+    with pytest.raises(ValueError, match="memory_map=True needs a path"):
+        seglake.open(write(tmp_path / "x.active", "active").as_uri(), memory_map=True)
 
 
 @pytest.mark.parametrize("secret", [SECRET_KEY, SECRET_KEY.replace("/", ""), "not-to-be/12/x"])

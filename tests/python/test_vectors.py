@@ -92,8 +92,8 @@ def test_sources_agree(case: Case) -> None:
                 assert [record.to_dict() for record in reader] == expected
                 assert [list(span) for span in reader.ledger()] == case.expected["ledger"]
     if data:
-        assert [record.to_dict() for record in case.open(mmap=True)] == expected
-        assert [record.to_dict() for record in case.open(mmap=False)] == expected
+        assert [record.to_dict() for record in case.open(memory_map=True)] == expected
+        assert [record.to_dict() for record in case.open(memory_map=False)] == expected
 
 
 @every(is_encoded)

@@ -56,7 +56,7 @@ def test_views_are_what_copies_are(case: Case, limits: dict[str, int]) -> None:
 
 
 def test_schema(segment: Path) -> None:
-    reader = seglake.open(segment, mmap=True, copy=False)
+    reader = seglake.open(segment, memory_map=True, copy=False)
     assert dict(zip(reader.schema.names, reader.schema.types, strict=True)) == {
         "uuid": "FixedSizeBinary(16)",
         "timestamp": 'Timestamp(µs, "UTC")',
@@ -84,7 +84,7 @@ def test_nothing_is_copied(segment: Path, make: Any) -> None:
 
 def test_a_map_stays_as_long_as_a_batch(segment: Path) -> None:
     expected = pa.table(seglake.open(segment))["value"].to_pylist()
-    with seglake.open(segment, mmap=True, copy=False, batch_size=70) as reader:
+    with seglake.open(segment, memory_map=True, copy=False, batch_size=70) as reader:
         given = batches(reader)
     del reader
     segment.unlink()
@@ -110,7 +110,7 @@ def test_a_map_that_python_made(segment: Path) -> None:
 
 
 def test_a_batch_travels_without_the_rest_of_the_file(segment: Path) -> None:
-    first, *_ = batches(seglake.open(segment, mmap=True, copy=False, batch_size=5))
+    first, *_ = batches(seglake.open(segment, memory_map=True, copy=False, batch_size=5))
     stream = io.BytesIO()
     with pa.ipc.new_stream(stream, first.schema) as writer:
         writer.write_batch(first)
@@ -120,7 +120,7 @@ def test_a_batch_travels_without_the_rest_of_the_file(segment: Path) -> None:
 
 
 def test_a_reader_with_views_is_opened_again(segment: Path) -> None:
-    reader = seglake.open(segment, mmap=True, copy=False)
+    reader = seglake.open(segment, memory_map=True, copy=False)
     again = pickle.loads(pickle.dumps(reader))
     assert pa.table(again) == pa.table(reader)
     assert pa.table(again).schema.field("value").type == pa.binary_view()
@@ -129,7 +129,7 @@ def test_a_reader_with_views_is_opened_again(segment: Path) -> None:
 def test_polars_and_duckdb(segment: Path) -> None:
     duckdb, pl = pytest.importorskip("duckdb"), pytest.importorskip("polars")
     expected = pa.table(seglake.open(segment))
-    reader = seglake.open(segment, mmap=True, copy=False)
+    reader = seglake.open(segment, memory_map=True, copy=False)
     frame = pl.DataFrame(reader)
     assert frame["value"].to_list() == expected["value"].to_pylist()
     assert frame["type"].to_list() == expected["type"].to_pylist()
@@ -141,14 +141,14 @@ def test_polars_and_duckdb(segment: Path) -> None:
 
 def test_what_cannot_be_viewed(segment: Path, tmp_path: Path) -> None:
     for source in (segment, segment.open("rb"), segment.as_uri()):
-        with pytest.raises(ValueError, match="copy=False needs a file in memory: open a path with mmap=True"):
+        with pytest.raises(ValueError, match="copy=False needs a file in memory: open a path with memory_map=True"):
             seglake.open(source, copy=False)
     with pytest.raises(ValueError, match=r"copy=False .*toreadonly"):
         seglake.open(bytearray(segment.read_bytes()), copy=False)
     with pytest.raises(ValueError, match=r"copy=False .*contiguous"):
         seglake.open(memoryview(segment.read_bytes())[::2], copy=False)
     with pytest.raises(ValueError, match="copy=False does not concern chunked files"):
-        seglake.open(sample(tmp_path, "chunked"), mmap=True, copy=False)
+        seglake.open(sample(tmp_path, "chunked"), memory_map=True, copy=False)
 
 
 def test_a_buffer_of_larger_items(segment: Path) -> None:

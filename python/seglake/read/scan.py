@@ -143,7 +143,7 @@ def scan(
             warns once for each damaged file (DamageWarning); "repair" is as "skip", and gives records that parity
             sidecars restore.
         key: the key of the checksums, as in `open`.
-        parity: "auto" reads files of this machine by the parity sidecars beside them, where there are any, as
+        sidecar: "auto" reads files of this machine by the parity sidecars beside them, where there are any, as
             `open` does; None without.
         recursive: whether to look in folders within the folders.
         glob: read only those files of folders whose name matches, such as "*.active" or "*.{active,sealed}"; or any of

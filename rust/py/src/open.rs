@@ -47,11 +47,11 @@ with_keywords! {
 ///     `Reader.split` can split. Rows, damage and errors are those of one thread, in the same order; memory is for a few
 ///     batches for each thread. With prune=True or part= there is one. A file that was made such that a part of it cannot be
 ///     read by itself, as no damage makes it, raises ValueError.
-/// mmap: False reads the file in windows, so memory stays flat and a file that shrinks is an error. True maps it: faster to
+/// memory_map: False reads the file in windows, so memory stays flat and a file that shrinks is an error. True maps it: faster to
 ///     look up in, but where somebody truncates the file meanwhile, or its disk fails, the process is killed (SIGBUS); where
 ///     somebody writes to it, what was checked may not be what is returned.
 /// copy: False gives bytes and text in Arrow as views (binary_view, string_view): values are not copied but named where they
-///     are in the map or buffer, which stays for as long as any batch does. Needs mmap=True, or bytes or a read-only buffer that
+///     are in the map or buffer, which stays for as long as any batch does. Needs memory_map=True, or bytes or a read-only buffer that
 ///     nobody changes meanwhile; not for chunked files, whose values are compressed. Single records and get() are as ever.
 /// prune: False goes through the file up to where no record of `filters` can follow, and reports what it finds on the way. True
 ///     reads no more than such records can be in, by a proven index or table of contents, or a chunked file's headers: the same
@@ -78,7 +78,7 @@ with_keywords! {
 /// >>> with seglake.open("orders.active", filters=filters) as orders:
 /// ...     [record.type for record in orders]
 /// ['order.paid', 'order.shipped']
-#[pyo3(text_signature = "(source, *, format=None, dialect=None, columns=None, filters=None, on_damage=\"raise\", key=None, threads=1, sidecar=\"auto\", mmap=False, copy=True, prune=False, part=None, index=None, uuid_type=\"uuid\", batch_size=131072, limits=None, filesystem=None, storage_options=None)")]
+#[pyo3(text_signature = "(source, *, format=None, dialect=None, columns=None, filters=None, on_damage=\"raise\", key=None, threads=1, sidecar=\"auto\", memory_map=False, copy=True, prune=False, part=None, index=None, uuid_type=\"uuid\", batch_size=131072, limits=None, filesystem=None, storage_options=None)")]
 fn open(source: &Bound<'_, PyAny>; OpenArguments<'a> [keywords] {
     format: Option<&'a str> = None,
     dialect: Option<&'a str> = None,
@@ -90,7 +90,7 @@ fn open(source: &Bound<'_, PyAny>; OpenArguments<'a> [keywords] {
     #[pyo3(from_py_with = numbers::threads)]
     threads: Option<usize> = ONE,
     sidecar: Option<SidecarArgument> = AUTO,
-    mmap: bool = false,
+    memory_map: bool = false,
     copy: bool = true,
     prune: bool = false,
     part: Option<Py<Part>> = None,
@@ -119,7 +119,7 @@ impl OpenArguments<'_> {
             key: self.key,
             limits: self.limits,
             general: &[General::RecordBytes, General::BatchBytes],
-            mmap: self.mmap,
+            mmap: self.memory_map,
             sidecar: self.sidecar,
             filesystem: within.as_ref(),
             views: !self.copy,
@@ -164,7 +164,7 @@ fn viewed(
     }
     selection.with_views(format, source).map_err(|_| {
         PyValueError::new_err(
-            "copy=False needs a file in memory: open a path with mmap=True, or give bytes or a read-only buffer",
+            "copy=False needs a file in memory: open a path with memory_map=True, or give bytes or a read-only buffer",
         )
     })
 }

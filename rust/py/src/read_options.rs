@@ -162,7 +162,7 @@ impl ReadArguments<'_, '_> {
         };
         if self.mmap && !matches!(given, Given::Path(_)) {
             return Err(PyValueError::new_err(
-                "mmap=True needs a path: a buffer is in memory already, and a file object or a file elsewhere cannot be mapped",
+                "memory_map=True needs a path: a buffer is in memory already, and a file object or a file elsewhere cannot be mapped",
             ));
         }
         Ok(OpenSource {

@@ -39,7 +39,7 @@ with_keywords! {
 /// >>> report = seglake.verify("damaged.active")
 /// >>> report.ok, report.records, report.damage
 /// (False, 2, [Span(start=54, end=105, kind='corrupt', cause='checksum_mismatch')])
-#[pyo3(text_signature = "(source, *, format=None, dialect=None, key=None, explain=None, threads=1, sidecar=\"auto\", mmap=False, limits=None, progress=None, filesystem=None, storage_options=None)")]
+#[pyo3(text_signature = "(source, *, format=None, dialect=None, key=None, explain=None, threads=1, sidecar=\"auto\", memory_map=False, limits=None, progress=None, filesystem=None, storage_options=None)")]
 fn verify(source: &Bound<'_, PyAny>; VerifyArguments<'a> {
     format: Option<&'a str> = None,
     dialect: Option<&'a str> = None,
@@ -49,7 +49,7 @@ fn verify(source: &Bound<'_, PyAny>; VerifyArguments<'a> {
     #[pyo3(from_py_with = numbers::threads)]
     threads: Option<usize> = ONE,
     sidecar: Option<SidecarArgument> = AUTO,
-    mmap: bool = false,
+    memory_map: bool = false,
     limits: Option<Settings> = None,
     progress: Option<Py<PyAny>> = None,
     filesystem: Option<Py<PyAny>> = None,
@@ -67,7 +67,7 @@ impl VerifyArguments<'_> {
             dialect: self.dialect,
             key: self.key,
             limits: self.limits,
-            mmap: self.mmap,
+            mmap: self.memory_map,
             sidecar: self.sidecar,
             filesystem: within.as_ref(),
             ..ReadArguments::default()
