@@ -153,13 +153,13 @@ def open(
         that `Reader.split` can split. Rows, damage and errors are those of one thread, in the same order; memory
         is for a few batches for each thread. With prune=True or part= there is one. A file that was made such
         that a part of it cannot be read by itself, as no damage makes it, raises ValueError.
-    memory_map: False reads the file in windows, so memory stays flat and a file that shrinks is an error. True maps it:
-        faster to look up in, but where somebody truncates the file meanwhile, or its disk fails, the process is
-        killed (SIGBUS); where somebody writes to it, what was checked may not be what is returned.
+    memory_map: False reads the file in windows, so memory stays flat and a file that shrinks is an error. True
+        maps it: faster to look up in, but where somebody truncates the file meanwhile, or its disk fails, the
+        process is killed (SIGBUS); where somebody writes to it, what was checked may not be what is returned.
     copy: False gives bytes and text in Arrow as views (binary_view, string_view): values are not copied but named
-        where they are in the map or buffer, which stays for as long as any batch does. Needs memory_map=True, or bytes
-        or a read-only buffer that nobody changes meanwhile; not for chunked files, whose values are compressed.
-        Single records and get() are as ever.
+        where they are in the map or buffer, which stays for as long as any batch does. Needs memory_map=True, or
+        bytes or a read-only buffer that nobody changes meanwhile; not for chunked files, whose values are
+        compressed. Single records and get() are as ever.
     prune: False goes through the file up to where no record of `filters` can follow, and reports what it finds on
         the way. True reads no more than such records can be in, by a proven index or table of contents, or a
         chunked file's headers: the same records, but damage elsewhere goes unnoticed, and `report` is of what was
@@ -409,7 +409,7 @@ def seal(
     trailer: bool = True,
     on_damage: Literal["raise", "skip"] = "raise",
     key: _Key | None = None,
-    overwrite: bool = False,
+    if_exists: Literal["error", "overwrite"] = "error",
     progress: Callable[[int, int], object] | None = None,
     filesystem: _FileSystem | None = None,
     storage_options: Mapping[str, str] | None = None,
@@ -418,7 +418,8 @@ def seal(
     checksum that it has, which is never computed anew; the new file is read back before it gets its name.
 
     trailer: whether the checksums are written after the data.
-    overwrite: replace an existing file once the new one is complete. Otherwise it raises FileExistsError.
+    if_exists: "error" raises FileExistsError where there is a file; "overwrite" replaces it once the new one is
+        complete.
     on_damage: "raise" seals nothing of a damaged file, "skip" what is sound of it: the report tells of the rest.
     progress: called as in `verify`, with bytes of the source. The other arguments are as in `open`.
 
@@ -439,7 +440,7 @@ def recover(
     format: str | None = None,
     dialect: DialectName | None = None,
     key: _Key | None = None,
-    overwrite: bool = False,
+    if_exists: Literal["error", "overwrite"] = "error",
     limits: Limits | None = None,
     progress: Callable[[int, int], object] | None = None,
     filesystem: _FileSystem | None = None,
@@ -454,7 +455,8 @@ def recover(
 
     quarantine: where the bytes go that are not in the new file; the manifest gets `.manifest.jsonl` appended to
         its name. None: `path` with `.quarantine` appended, and only if there are any.
-    overwrite: replace existing files. Otherwise they raise FileExistsError.
+    if_exists: "error" raises FileExistsError where there is a file; "overwrite" replaces it once the new one is
+        complete.
     force: recover also a file in which nothing checks, which is probably read with a wrong key: all of it is put
         aside.
     renumber: where a message is lost that others follow, give those other numbers, and rewrite what refers to
@@ -476,7 +478,7 @@ def undo_recover(
     path: str | PathLike[str],
     *,
     quarantine: str | PathLike[str] | None = None,
-    overwrite: bool = False,
+    if_exists: Literal["error", "overwrite"] = "error",
     progress: Callable[[int, int], object] | None = None,
     filesystem: _FileSystem | None = None,
     storage_options: Mapping[str, str] | None = None,
@@ -487,7 +489,8 @@ def undo_recover(
 
     quarantine: the file in which the other bytes are. None: `recovered` with `.quarantine` appended to its name;
         a recovered file that is elsewhere needs it.
-    overwrite: replace an existing file. Otherwise it raises FileExistsError.
+    if_exists: "error" raises FileExistsError where there is a file; "overwrite" replaces it once the new one is
+        complete.
     progress: called as in `verify`, with the bytes that are read, twice.
     filesystem, storage_options: as in `open`; `recovered` is then within it.
 
@@ -562,7 +565,7 @@ def repair(
     path: str | PathLike[str],
     *,
     to: str | PathLike[str] | None = None,
-    overwrite: bool = False,
+    if_exists: Literal["error", "overwrite"] = "error",
     force: bool = False,
     sidecar: str | PathLike[str] = "auto",
     format: str | None = None,
@@ -583,7 +586,8 @@ def repair(
 
     to: where the repaired file goes, with its sidecar beside it. Then nothing else changes. None: new files take
         the places of the damaged ones.
-    overwrite: replace existing files at `to`. Otherwise they raise FileExistsError.
+    if_exists: "error" raises FileExistsError where there is a file at `to`; "overwrite" replaces it once the new
+        one is complete.
     force: repair also a file of which nothing is as it was protected, records that their own checksums prove, and
         a file without checksums that was modified after it was protected.
     sidecar, format: as in `protect`. progress: called as in `verify`. The other arguments are as there.
@@ -629,7 +633,7 @@ def convert(
     on_damage: Literal["raise", "skip"] = "raise",
     key: _Key | None = None,
     sidecar: _Source | None = "auto",
-    overwrite: bool = False,
+    if_exists: Literal["error", "overwrite"] = "error",
     limits: Limits | None = None,
     progress: Callable[[int, int], object] | None = None,
     filesystem: _FileSystem | None = None,
@@ -644,7 +648,8 @@ def convert(
     set: values for columns that the source does not have, the same for all records. None for `uuid` and
         `timestamp` makes new ones of the present.
     options: options of `create` for the new file, for example {"dialect": "draft-1.1"}: all but `if_exists`.
-    overwrite: replace an existing file once the new one is complete. Otherwise it raises FileExistsError.
+    if_exists: "error" raises FileExistsError where there is a file; "overwrite" replaces it once the new one is
+        complete.
     on_damage: "raise" converts nothing of a damaged file, "skip" what is sound of it.
     sidecar: the parity sidecar of the source, as in `verify`. What differs from what it covers is damage.
     progress: called as in `verify`, with bytes of the source. The other arguments are as in `open`.

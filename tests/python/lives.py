@@ -804,7 +804,7 @@ class Life:
             return None
         # Beside it, or under a name that was sealed before.
         path = file.path.with_name(f"{file.path.name.partition('.')[0]}.sealed")
-        seglake.seal(file.path, path, overwrite=True)
+        seglake.seal(file.path, path, if_exists="overwrite")
         self.files[:] = [each for each in self.files if each.path != path]
         own = File(path, file.line, path.read_bytes(), [(0, 0), (0, file.count)], format="sealed")
         self.files.append(own)

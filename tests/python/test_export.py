@@ -54,7 +54,7 @@ def test_parquet(logs: Path, tmp_path: Path) -> None:
     assert told[-1] == (told[0][1], told[0][1])
     with pytest.raises(FileExistsError):
         scan.write_parquet(new)
-    assert scan.filter([("offset", "<", 3)]).write_parquet(new, overwrite=True).records == 3
+    assert scan.filter([("offset", "<", 3)]).write_parquet(new, if_exists="overwrite").records == 3
     assert parquet.read_table(new).num_rows == 3
 
 
@@ -84,7 +84,7 @@ def test_csv_tells_null_from_empty_and_loses_no_byte(tmp_path: Path) -> None:
     rows = list(csv.DictReader(io.StringIO(text)))
     assert [row["uuid"] for row in rows] == [str(uuid) for uuid in uuids]
     assert [of_row(row) for row in rows] == values
-    seglake.export(scan.select(["value", "cause"]), new, overwrite=True)
+    seglake.export(scan.select(["value", "cause"]), new, if_exists="overwrite")
     assert new.read_text(encoding="utf-8").splitlines()[:2] == ['"value","value_base64","cause"', '"",,']
     assert datetime.fromisoformat(rows[0]["timestamp"]) == next(iter(seglake.open(path))).timestamp
 
@@ -160,7 +160,7 @@ def test_what_is_no_scan_is_said(logs: Path, tmp_path: Path) -> None:
     with pytest.raises(TypeError, match="row_group_size must be an int, not str"):
         export(scan, tmp_path / "a.csv", row_group_size="5")
     seglake.export(scan, tmp_path / "a.csv")
-    with pytest.raises(FileExistsError, match="overwrite=True replaces it"):
+    with pytest.raises(FileExistsError, match='if_exists="overwrite" replaces it'):
         seglake.export(scan, tmp_path / "a.csv")
 
 
@@ -198,7 +198,7 @@ def test_damage_stops_or_is_written_beside(logs: Path, tmp_path: Path) -> None:
         ("all.parquet", {"to": "orc"}, "to is one of parquet, arrow, csv, jsonl, not 'orc'"),
         ("all.parquet", {"row_group_size": 0}, "row_group_size is 0"),
         ("all.parquet", {"damage": "d.csv"}, 'on_damage="skip"'),
-        ("logs/0.chunks", {"to": "csv", "overwrite": True}, "is among the files that are read"),
+        ("logs/0.chunks", {"to": "csv", "if_exists": "overwrite"}, "is among the files that are read"),
         ("all.parquet", {"compression": "nope"}, "nope"),
         ("all.csv", {"value": "utf8"}, "`value` is one of text, json, base64, hex, not 'utf8'"),
         ("all.parquet", {"value": "text"}, "`value` is for csv and jsonl: parquet has values as they are"),

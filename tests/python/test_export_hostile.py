@@ -164,7 +164,7 @@ def test_a_file_that_is_read_by_another_name(logs: Path, tmp_path: Path, link: s
         with pytest.raises(ValueError, match=r"other\.csv: is among the files that are read"):
             seglake.export(
                 seglake.scan(logs, on_damage="skip") if "damage" in written else scan,
-                overwrite=True,
+                if_exists="overwrite",
                 **cast("Any", written),
             )
     assert source.read_bytes() == before + bytes(100)
@@ -174,7 +174,7 @@ def test_records_and_damage_in_one_file(logs: Path, tmp_path: Path) -> None:
     scan = seglake.scan(logs, on_damage="skip")
     (tmp_path / "link").symlink_to(tmp_path)
     with pytest.raises(ValueError, match="is to be written twice"):
-        seglake.export(scan, tmp_path / "a.csv", damage=tmp_path / "link" / "a.csv", overwrite=True)
+        seglake.export(scan, tmp_path / "a.csv", damage=tmp_path / "link" / "a.csv", if_exists="overwrite")
     assert names(tmp_path) == {"logs", "link"}
 
 
@@ -289,10 +289,10 @@ def test_another_key_for_one_of_many(logs: Path, tmp_path: Path) -> None:
     assert done.status == 2  # no damage, but not all records
     assert "1a.active: skipped: nothing is verified, but the structure is sound: probably the wrong key" in done.err
     with pytest.warns(seglake.DamageWarning):
-        exported = seglake.export(seglake.scan(logs, on_damage="skip"), tmp_path / "all.csv", overwrite=True)
+        exported = seglake.export(seglake.scan(logs, on_damage="skip"), tmp_path / "all.csv", if_exists="overwrite")
     assert exported.wrong_key == (str(logs / "1a.active"),)
     keys = [bytes(32), b"k" * 32]
-    assert seglake.export(seglake.scan(logs, key=keys), tmp_path / "all.csv", overwrite=True).records == 200
+    assert seglake.export(seglake.scan(logs, key=keys), tmp_path / "all.csv", if_exists="overwrite").records == 200
 
 
 def test_a_file_that_cannot_be_read(logs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -95,10 +95,10 @@ def test_what_is_there_is_replaced_only_if_asked(scan: seglake.Scan, store: Obje
         seglake.export(scan, "s3://logs/deep/x.csv", **options)
     assert not [request for request in made if request.method in ("PUT", "POST")]
     few = scan.filter([("type", "==", "nothing")])
-    assert seglake.export(few, "s3://logs/deep/x.csv", overwrite=True, **options).records == 0
+    assert seglake.export(few, "s3://logs/deep/x.csv", if_exists="overwrite", **options).records == 0
     for path, said in (("s3://logs/deep", "Is a folder"), ("s3://logs", "names no file")):
         with pytest.raises((OSError, ValueError), match=said):
-            seglake.export(scan, path, to="csv", overwrite=True, **options)
+            seglake.export(scan, path, to="csv", if_exists="overwrite", **options)
 
 
 @pytest.mark.parametrize("uri", ["hdfs://name/x.csv", "viewfs://name/x.csv", "sftp://user:hidden@name/x.csv"])
@@ -123,14 +123,22 @@ def test_an_upload_that_fails_shows_nothing(large: seglake.Scan, store: ObjectSt
     store.fault = fault
     with pytest.raises(OSError, match=r"s3://logs/x\.arrow") as caught:
         seglake.export(
-            large, "s3://logs/x.arrow", storage_options=storage_options, compression="none", overwrite=not create
+            large,
+            "s3://logs/x.arrow",
+            storage_options=storage_options,
+            compression="none",
+            if_exists="error" if create else "overwrite",
         )
     store.fault = None
     assert SECRET_KEY not in str(caught.value)
     assert keys(store) == ([] if create else ["logs/x.arrow"])
     assert create or content(store, "logs/x.arrow") == b"old"
     seglake.export(
-        large, "s3://logs/x.arrow", storage_options=storage_options, compression="none", overwrite=not create
+        large,
+        "s3://logs/x.arrow",
+        storage_options=storage_options,
+        compression="none",
+        if_exists="error" if create else "overwrite",
     )
 
 
@@ -180,7 +188,7 @@ def test_what_is_read_is_not_written_to(scan: seglake.Scan, store: ObjectStore) 
     remote = seglake.scan(uri, storage_options=storage_options)
     for path in (uri, "s3a://logs/a.active"):
         with pytest.raises(ValueError, match="is among the files that are read"):
-            seglake.export(remote, path, to="csv", storage_options=storage_options, overwrite=True)
+            seglake.export(remote, path, to="csv", storage_options=storage_options, if_exists="overwrite")
     with pytest.raises(FileNotFoundError, match="no such bucket"):
         seglake.export(remote, "s3://other/a.active", to="csv", storage_options=storage_options)
     with pytest.raises(ValueError, match="is to be written twice"):
@@ -212,7 +220,7 @@ def test_the_store_decides_which_of_two_writers_is_first(scan: seglake.Scan, sto
     with pytest.raises(FileExistsError, match=r"s3://logs/x\.csv"):
         seglake.export(scan, "s3://logs/x.csv", **options)
     assert content(store, "logs/x.csv") == b"of another"
-    seglake.export(scan, "s3://logs/x.csv", overwrite=True, **options)
+    seglake.export(scan, "s3://logs/x.csv", if_exists="overwrite", **options)
     assert content(store, "logs/x.csv") != b"of another"
 
 

@@ -237,7 +237,7 @@ def test_every_conversion(source: str, to: str, tmp_path: Path) -> None:
         assert [record.timestamp_us for record in before] == [record.timestamp_us for record in after]
     with pytest.raises(FileExistsError):
         seglake.convert(path, destination, drop=lost, set=missing)
-    seglake.convert(path, destination, drop=lost, set=missing, overwrite=True)
+    seglake.convert(path, destination, drop=lost, set=missing, if_exists="overwrite")
     assert not list(tmp_path.glob(".*"))
 
 
@@ -249,7 +249,7 @@ def test_converting_keeps_tenants_without_messages(tmp_path: Path) -> None:
         writer.write(partition=2, tenant="c")
     seglake.convert(path, other, options={"version": 1})
     assert seglake.open(other).tenants() == ["a", "b", "c"]
-    seglake.convert(path, other, filters=[("partition", "in", [1])], overwrite=True)
+    seglake.convert(path, other, filters=[("partition", "in", [1])], if_exists="overwrite")
     assert seglake.open(other).tenants() == ["a", "b"]
     assert seglake.open(other).partitions() == [1]
 

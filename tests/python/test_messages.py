@@ -98,7 +98,7 @@ def test_words_of_other_tools_for_files_that_exist() -> None:
 
 def test_a_file_that_exists_is_said_with_what_replaces_it(folder: Path) -> None:
     seglake.seal(folder / "a.active", "a.sealed")
-    with pytest.raises(FileExistsError, match="there is a file: overwrite=True replaces it"):
+    with pytest.raises(FileExistsError, match='there is a file: if_exists="overwrite" replaces it'):
         seglake.seal(folder / "a.active", "a.sealed")
 
 

@@ -26,16 +26,16 @@ EXISTS: dict[bool, Any] = {False: "error", True: "overwrite"}
 # Each writes `new` from what is in `folder`.
 WRITERS: dict[str, Callable[[Path, Path, bool], object]] = {
     "convert": lambda folder, new, overwrite: seglake.convert(
-        folder / "sample.active", new, to="sealed", overwrite=overwrite
+        folder / "sample.active", new, to="sealed", if_exists=EXISTS[overwrite]
     ),
     "convert to chunked": lambda folder, new, overwrite: seglake.convert(
-        folder / "sample.active", new, to="chunked", drop=["uuid", "type"], overwrite=overwrite
+        folder / "sample.active", new, to="chunked", drop=["uuid", "type"], if_exists=EXISTS[overwrite]
     ),
     "convert to tenant": lambda folder, new, overwrite: seglake.convert(
-        folder / "sample.tenant", new, to="tenant", overwrite=overwrite
+        folder / "sample.tenant", new, to="tenant", if_exists=EXISTS[overwrite]
     ),
-    "recover": lambda folder, new, overwrite: seglake.recover(folder / "damaged", new, overwrite=overwrite),
-    "seal": lambda folder, new, overwrite: seglake.seal(folder / "sample.active", new, overwrite=overwrite),
+    "recover": lambda folder, new, overwrite: seglake.recover(folder / "damaged", new, if_exists=EXISTS[overwrite]),
+    "seal": lambda folder, new, overwrite: seglake.seal(folder / "sample.active", new, if_exists=EXISTS[overwrite]),
     "index": lambda folder, new, overwrite: seglake.index(folder / "sample.chunks", new, if_exists=EXISTS[overwrite]),
     "create sealed": lambda folder, new, overwrite: seglake.create(
         new, format="sealed", if_exists=EXISTS[overwrite]
@@ -260,7 +260,7 @@ def test_the_name_of_a_snapshot_may_be_as_long_as_names_are(tmp_path: Path) -> N
 @pytest.mark.parametrize("writer", sorted(set(WRITERS) - {"index"}))
 def test_that_a_file_exists_is_said_with_what_replaces_it(writer: str, folder: Path) -> None:
     (folder / "new").write_bytes(b"old")
-    said = 'if_exists="overwrite" replaces it' if writer.startswith("create") else "overwrite=True replaces it"
+    said = 'if_exists="overwrite" replaces it'
     with pytest.raises(FileExistsError, match=said):
         WRITERS[writer](folder, folder / "new", False)
 
@@ -315,7 +315,7 @@ def test_nor_is_a_quarantine(folder: Path) -> None:
         place.symlink_to(folder / "victim")
         with pytest.raises(FileExistsError):
             seglake.recover(folder / "damaged", folder / "another", quarantine=recovered.quarantine)
-        seglake.recover(folder / "damaged", folder / "another", quarantine=recovered.quarantine, overwrite=True)
+        seglake.recover(folder / "damaged", folder / "another", quarantine=recovered.quarantine, if_exists="overwrite")
         assert not place.is_symlink()
         assert not (folder / "victim").exists()
         (folder / "another").unlink()
@@ -330,13 +330,13 @@ def test_a_log_that_is_begun_does_not_follow_a_link(folder: Path) -> None:
 
 
 REWRITERS: dict[str, Callable[[Path, Path], object]] = {
-    "convert": lambda source, new: seglake.convert(source, new, to="active", on_damage="skip", overwrite=True),
-    "seal": lambda source, new: seglake.seal(source, new, on_damage="skip", overwrite=True),
-    "recover": lambda source, new: seglake.recover(source, new, overwrite=True),
+    "convert": lambda source, new: seglake.convert(source, new, to="active", on_damage="skip", if_exists="overwrite"),
+    "seal": lambda source, new: seglake.seal(source, new, on_damage="skip", if_exists="overwrite"),
+    "recover": lambda source, new: seglake.recover(source, new, if_exists="overwrite"),
     "export": lambda source, new: seglake.export(
-        seglake.scan(source, on_damage="skip"), new, to="parquet", overwrite=True
+        seglake.scan(source, on_damage="skip"), new, to="parquet", if_exists="overwrite"
     ),
-    "repair": lambda source, new: seglake.repair(source, to=new, overwrite=True),
+    "repair": lambda source, new: seglake.repair(source, to=new, if_exists="overwrite"),
 }
 
 

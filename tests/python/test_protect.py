@@ -115,7 +115,7 @@ def test_a_repair_may_go_elsewhere(tmp_path: Path) -> None:
     assert seglake.repair(new).outcome == "sound"
     with pytest.raises(FileExistsError):
         seglake.repair(path, to=new)
-    seglake.repair(path, to=new, overwrite=True)
+    seglake.repair(path, to=new, if_exists="overwrite")
 
 
 def test_what_to_do_about_damage_is_what_the_command_can_do(tmp_path: Path) -> None:

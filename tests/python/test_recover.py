@@ -96,7 +96,7 @@ def test_undoing_gives_the_file_back(tmp_path: Path) -> None:
         seglake.undo_recover(new, undone, quarantine=tmp_path / "q")
     (tmp_path / "q").write_bytes(bytes(103))
     with pytest.raises(seglake.FormatError, match="not its quarantine"):
-        seglake.undo_recover(new, undone, quarantine=tmp_path / "q", overwrite=True)
+        seglake.undo_recover(new, undone, quarantine=tmp_path / "q", if_exists="overwrite")
     assert undone.read_bytes() == FLIPPED.read_bytes()
 
 

@@ -255,7 +255,7 @@ def shown_of(path: Path, **how: Any) -> str:
     verified = seglake.verify(path, explain=True, **how)
     report = json.dumps(verified.to_dict()) + repr(verified.diagnoses)
     new = path.with_name(f"new-{path.name}")
-    recovered = seglake.recover(path, new, force=True, overwrite=True, **how)
+    recovered = seglake.recover(path, new, force=True, if_exists="overwrite", **how)
     written = (Path(each).read_bytes().decode("latin-1") for each in (recovered.manifest,) if each is not None)
     return "\n".join((raised(lambda: list(seglake.open(path, **how))), report, repr(recovered), *written))
 

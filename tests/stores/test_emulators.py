@@ -88,7 +88,7 @@ def test_an_export_is_one_file(store: Emulated, tmp_path: Path) -> None:
     assert seglake.export(scan, uri, **store.tested()).records == 12
     with pytest.raises(FileExistsError):
         seglake.export(scan, uri, **store.tested())
-    seglake.export(scan, uri, overwrite=True, **store.tested())
+    seglake.export(scan, uri, if_exists="overwrite", **store.tested())
     seglake.export(scan, tmp_path / "a.csv")
     with store.plain().open_input_file(within(uri)) as file:
         assert file.read() == (tmp_path / "a.csv").read_bytes()

@@ -112,7 +112,7 @@ def command(
                 drop=drop,
                 set=filled,
                 options=cast("Any", write),
-                overwrite=overwrite,
+                if_exists=options.if_exists(overwrite=overwrite),
                 progress=advance,
                 **given_for(file, how),
                 **options.parity(sidecar, [source]),

@@ -148,7 +148,7 @@ def command(
                 damage=damage,
                 compression=compression,
                 row_group_size=row_group_size,
-                overwrite=overwrite,
+                if_exists=options.if_exists(overwrite=overwrite),
                 progress=advance,
             )
         except ImportError as error:

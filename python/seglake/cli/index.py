@@ -52,9 +52,13 @@ def command(
                 f"nothing can be written beside {printable(log.label)}: name the index to write as DST"
             )
         _check(log, format)
-        if_exists = "overwrite" if overwrite else "error"
         index = seglake.index(
-            log.from_start(), destination, if_exists=if_exists, format=format, progress=advance, **options.given(how)
+            log.from_start(),
+            output,
+            if_exists=options.if_exists(overwrite=overwrite),
+            format=format,
+            progress=advance,
+            **options.given(how),
         )
     facts = index_facts(index)
     if as_json:

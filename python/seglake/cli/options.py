@@ -6,7 +6,7 @@ import os
 import re
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypeVar, get_args
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias, TypeVar, get_args
 
 import click
 
@@ -166,6 +166,11 @@ spool_limit: Option = click.option(
 overwrite: Option = click.option(
     "--overwrite", is_flag=True, help="Replace the file if it exists, once the new one is complete."
 )
+
+
+def if_exists(*, overwrite: bool) -> Literal["error", "overwrite"]:
+    """Returns the library's argument for `--overwrite`."""
+    return "overwrite" if overwrite else "error"
 
 
 def _show_tracebacks(_context: click.Context, _parameter: click.Parameter, value: bool) -> None:

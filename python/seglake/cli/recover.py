@@ -95,7 +95,7 @@ def command(
             file.from_start(),
             destination,
             quarantine=quarantine,
-            overwrite=overwrite,
+            if_exists=options.if_exists(overwrite=overwrite),
             force=force,
             renumber=renumber,
             progress=advance,
@@ -174,7 +174,11 @@ def _undo(
 
     with opened_to_rewrite(recovered, destination, spool_limit=spool_limit) as (file, advance):
         size = seglake.undo_recover(
-            file.from_start(), destination, quarantine=quarantine, overwrite=overwrite, progress=advance
+            file.from_start(),
+            destination,
+            quarantine=quarantine,
+            if_exists=options.if_exists(overwrite=overwrite),
+            progress=advance,
         )
     if as_json:
         click.echo(json_text({"written": {"path": destination, "nbytes": size}}))

@@ -74,8 +74,8 @@ def command(
     with telling_of_existing(), byte_progress(PurePath(file).name) as advance:
         repaired = seglake.repair(
             file,
-            to=destination,
-            overwrite=overwrite,
+            to=to,
+            if_exists=options.if_exists(overwrite=overwrite),
             force=force,
             sidecar=sidecar or "auto",
             progress=advance,

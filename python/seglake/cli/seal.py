@@ -74,7 +74,7 @@ def command(
             file.from_start(),
             destination,
             trailer=not no_trailer,
-            overwrite=overwrite,
+            if_exists=options.if_exists(overwrite=overwrite),
             progress=advance,
             **options.given(how),
         )

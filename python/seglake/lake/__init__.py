@@ -59,7 +59,7 @@ def ingest(
             case.
         final: whether no file grows any more, by default False. Of a file to which records may still be appended, an
             unfinished tail is `pending_bytes`, and the next run reads it again. With `final` it is damage.
-        parity: the parity sidecars that files are checked by: "auto" (the default) stands for those beside files, None
+        sidecar: the parity sidecars that files are checked by: "auto" (the default) stands for those beside files, None
             for none. A path is that of the only file.
         on_damage: what becomes of records that a sidecar restores. `repair` (the default): they are ingested, and
             `damage` has their damaged bytes. `skip`: they are left out, also after the file is repaired.

@@ -593,7 +593,7 @@ class Scan:
         damage: str | os.PathLike[str] | None = None,
         compression: str = "zstd",
         row_group_size: int = 1_048_576,
-        overwrite: bool = False,
+        if_exists: Literal["error", "overwrite"] = "error",
         progress: Callable[[int, int], object] | None = None,
         storage_options: Mapping[str, str] | None = None,
     ) -> Exported:
@@ -614,7 +614,7 @@ class Scan:
             damage=damage,
             compression=compression,
             row_group_size=row_group_size,
-            overwrite=overwrite,
+            if_exists=if_exists,
             progress=progress,
             storage_options=storage_options,
         )

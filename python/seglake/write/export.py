@@ -77,7 +77,7 @@ def export(
     damage: str | os.PathLike[str] | None = None,
     compression: str = "zstd",
     row_group_size: int = 1_048_576,
-    overwrite: bool = False,
+    if_exists: Literal["error", "overwrite"] = "error",
     progress: Callable[[int, int], object] | None = None,
     storage_options: Mapping[str, str] | None = None,
 ) -> Exported:
@@ -102,8 +102,8 @@ def export(
         compression: the compression of Parquet, as `pyarrow.parquet.ParquetWriter` takes it; of Arrow "zstd", "lz4" or
             "none". CSV and JSON lines are not compressed.
         row_group_size: a row group of Parquet ends when it has so many rows, or 128 MiB.
-        overwrite: replace existing files. Otherwise they raise FileExistsError. In a store, a file of more than 8 MiB
-            may replace one that another process makes during the upload.
+        if_exists: "error" raises FileExistsError where there is a file; "overwrite" replaces it once the new one is
+            complete. In a store, a file of more than 8 MiB may replace one that another process makes meanwhile.
         progress: called after each file with how many bytes of the scan's files are done, and how many there are.
         storage_options: settings of URIs' stores by the keys of `object_store`, as delta-rs and polars take them; what
             is not given comes from the environment.
@@ -119,6 +119,9 @@ def export(
         3
     """
     _check_arguments(scan, path, damage, row_group_size)
+    if if_exists not in ("error", "overwrite"):
+        raise ValueError(f'if_exists is "error" or "overwrite", not {if_exists!r}')
+    overwrites = if_exists == "overwrite"
     kind = to or kind_of(path)
     if kind not in FILE_KINDS:
         raise ValueError(f"to is one of {', '.join(FILE_KINDS)}, not {kind!r}")
@@ -135,10 +138,10 @@ def export(
     _check_written(scan, places, len(named))
     with ExitStack() as open_files:
         # What is entered last gets its name first: nobody finds records whose damage is not there yet.
-        records = open_files.enter_context(_opened(path, places, overwrite=overwrite))
+        records = open_files.enter_context(_opened(path, places, overwrite=overwrites))
         damaged = None
         if damage is not None:
-            damaged = open_files.enter_context(_opened(damage, places, overwrite=overwrite))
+            damaged = open_files.enter_context(_opened(damage, places, overwrite=overwrites))
         schema = cast("Any", scan.schema)
         streamed = not isinstance(path, str | os.PathLike)
         sheet = open_files.enter_context(

@@ -20,7 +20,7 @@ __all__ = ["new_file"]
 
 _LONGEST_NAME_BYTES = 200
 # In the words of the library's own new files.
-_EXISTS = "cannot open for writing: there is a file: overwrite=True replaces it"
+_EXISTS = 'cannot open for writing: there is a file: if_exists="overwrite" replaces it'
 _NOT_SYNCED = (
     "the new file is complete and in its place, but a loss of power may undo that: its folder cannot be synced: "
 )

@@ -8,7 +8,7 @@ use pyo3::types::PyDict;
 use seglake::format::{Dialect, FORMATS, Format, by_name};
 use seglake::verbs::{self, Conversion};
 
-use crate::destination::Destination;
+use crate::destination::{Destination, ERROR, Replace};
 use crate::error::{OVERWRITE, raise, raise_new};
 use crate::field_in::{FieldIn, from_python};
 use crate::filters::Filters;
@@ -37,7 +37,7 @@ with_keywords! {
 /// set: values for columns that the source does not have, the same for all records. None for `uuid` and `timestamp` makes new
 ///     ones of the present.
 /// options: options of `create` for the new file, for example {"dialect": "draft-1.1"}: all but `if_exists`.
-/// overwrite: replace an existing file once the new one is complete. Otherwise it raises FileExistsError.
+/// if_exists: "error" raises FileExistsError where there is a file; "overwrite" replaces it once the new one is complete.
 /// on_damage: "raise" converts nothing of a damaged file, "skip" what is sound of it.
 /// sidecar: the parity sidecar of the source, as in `verify`. What differs from what it covers is damage.
 /// progress: called as in `verify`, with bytes of the source. The other arguments are as in `open`.
@@ -49,7 +49,7 @@ with_keywords! {
 /// 3
 /// >>> seglake.open("new.chunks").get(0).value
 /// b'{"order": 1}'
-#[pyo3(text_signature = "(source, path, *, to=None, drop=(), set=None, options=None, format=None, dialect=None, filters=None, on_damage=\"raise\", key=None, sidecar=\"auto\", overwrite=False, limits=None, progress=None, filesystem=None, storage_options=None)")]
+#[pyo3(text_signature = "(source, path, *, to=None, drop=(), set=None, options=None, format=None, dialect=None, filters=None, on_damage=\"raise\", key=None, sidecar=\"auto\", if_exists=\"error\", limits=None, progress=None, filesystem=None, storage_options=None)")]
 fn convert(source: &Bound<'_, PyAny>, path: Destination; ConvertArguments<'a> {
     to: Option<&'a str> = None,
     #[pyo3(from_py_with = names::drop)]
@@ -62,7 +62,7 @@ fn convert(source: &Bound<'_, PyAny>, path: Destination; ConvertArguments<'a> {
     on_damage: &'a str = "raise",
     key: Option<KeyArgument> = None,
     sidecar: Option<SidecarArgument> = AUTO,
-    overwrite: bool = false,
+    if_exists: Replace = ERROR,
     limits: Option<Settings> = None,
     progress: Option<Py<PyAny>> = None,
     filesystem: Option<Py<PyAny>> = None,
@@ -110,7 +110,7 @@ impl ConvertArguments<'_> {
                 .write(write)
                 .drop(&self.drop)
                 .set(&set)
-                .overwrite(self.overwrite);
+                .overwrite(self.if_exists.0);
             verbs::convert(source, &options, path.as_ref(), &conversion, tell)
         });
         converted

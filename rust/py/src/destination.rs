@@ -26,6 +26,26 @@ impl<'py> FromPyObject<'_, 'py> for Destination {
     }
 }
 
+/// `if_exists=` of what is written as a whole: whether an existing file is replaced.
+pub(crate) struct Replace(pub(crate) bool);
+
+/// The default of `if_exists`.
+pub(crate) const ERROR: Replace = Replace(false);
+
+impl<'py> FromPyObject<'_, 'py> for Replace {
+    type Error = PyErr;
+
+    fn extract(object: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
+        match object.extract::<&str>()? {
+            "error" => Ok(Self(false)),
+            "overwrite" => Ok(Self(true)),
+            other => Err(PyValueError::new_err(format!(
+                "if_exists is \"error\" or \"overwrite\" of a file that is made as a whole, not {other:?}"
+            ))),
+        }
+    }
+}
+
 /// The sidecar that is written: the one beside its file, or a path.
 pub(crate) struct SidecarPath(pub(crate) Option<PathBuf>);
 

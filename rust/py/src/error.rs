@@ -223,7 +223,7 @@ pub(crate) fn raise_new(py: Python<'_>, error: Error, next: &str) -> PyErr {
 }
 
 /// What `raise_new` says of verbs that replace a file if they are to.
-pub(crate) const OVERWRITE: &str = "overwrite=True replaces it";
+pub(crate) const OVERWRITE: &str = "if_exists=\"overwrite\" replaces it";
 
 /// The system's error as Python has it: with its number, so that its class is the right one (`FileNotFoundError`, ...).
 fn os_error(

@@ -10,12 +10,12 @@ use pyo3::sync::PyOnceLock;
 use pyo3::types::PyType;
 use seglake::OrBug;
 use seglake::format::chunked;
-use seglake::format::{IfExists, IndexSource, Options, detect};
+use seglake::format::{IndexSource, Options, detect};
 use seglake::source::{FileSource, Source, open_regular};
 use seglake::verbs;
 
-use crate::destination::Destination;
-use crate::error::{raise, raise_new};
+use crate::destination::{Destination, ERROR, Replace};
+use crate::error::{OVERWRITE, raise, raise_new};
 use crate::ledger::Ledger;
 use crate::limits::Settings;
 use crate::passes::about;
@@ -170,12 +170,15 @@ fn index_item<'py>(py: Python<'py>, item: &chunked::Item) -> PyResult<Bound<'py,
 /// >>> seglake.index("orders.chunks", "new.index").items
 /// [IndexItem(offset=0, position=0), IndexItem(offset=2, position=128)]
 #[pyfunction]
-#[pyo3(signature = (source, path=None, *, if_exists="error", format=None, limits=None, progress=None, filesystem=None, storage_options=None))]
+#[pyo3(signature = (source, path=None, *, if_exists=ERROR, format=None, limits=None, progress=None, filesystem=None, storage_options=None))]
+#[pyo3(
+    text_signature = "(source, path=None, *, if_exists=\"error\", format=None, limits=None, progress=None, filesystem=None, storage_options=None)"
+)]
 #[allow(clippy::too_many_arguments, reason = "keyword arguments")]
 pub(crate) fn index(
     source: &Bound<'_, PyAny>,
     path: Option<Destination>,
-    if_exists: &str,
+    if_exists: Replace,
     format: Option<&str>,
     limits: Option<Settings>,
     progress: Option<Py<PyAny>>,
@@ -184,15 +187,6 @@ pub(crate) fn index(
 ) -> PyResult<Index> {
     let py = source.py();
     let within = within(source, &filesystem, &storage_options)?;
-    let overwrite = match IfExists::by_name(if_exists).map_err(|error| raise(py, error))? {
-        IfExists::Overwrite => true,
-        IfExists::Error => false,
-        IfExists::Append => {
-            return Err(PyValueError::new_err(
-                "if_exists is \"append\": an index is made as a whole, so it is \"error\" or \"overwrite\"",
-            ));
-        }
-    };
     let arguments = ReadArguments {
         format: format.or(Some(chunked::FORMAT.name)),
         limits,
@@ -231,12 +225,12 @@ pub(crate) fn index(
             source.clone(),
             &options,
             destination.as_deref(),
-            overwrite,
+            if_exists.0,
             tell,
         )?;
         let destination = destination.or_bug("a path, without which building an index fails")?;
         let file = FileSource::new(open_regular(&destination)?, &destination)?;
         Index::read(&*source, &file, &options)
     });
-    built.map_err(|error| raise_new(py, error, "if_exists=\"overwrite\" replaces it"))
+    built.map_err(|error| raise_new(py, error, OVERWRITE))
 }

@@ -9,7 +9,7 @@ use pyo3::types::PyDict;
 use seglake::format::Options;
 use seglake::verbs::{self, Recovery};
 
-use crate::destination::Destination;
+use crate::destination::{Destination, ERROR, Replace};
 use crate::error::{OVERWRITE, raise, raise_new};
 use crate::interrupt::signals;
 use crate::json::{Reduced, hash_of, reduced, restored, written};
@@ -221,7 +221,7 @@ with_keywords! {
 ///
 /// quarantine: where the bytes go that are not in the new file; the manifest gets `.manifest.jsonl` appended to its name. None: `path`
 ///     with `.quarantine` appended, and only if there are any.
-/// overwrite: replace existing files. Otherwise they raise FileExistsError.
+/// if_exists: "error" raises FileExistsError where there is a file; "overwrite" replaces it once the new one is complete.
 /// force: recover also a file in which nothing checks, which is probably read with a wrong key: all of it is put aside.
 /// renumber: where a message is lost that others follow, give those other numbers, and rewrite what refers to them (oplog).
 /// progress: called as in `verify`. The other arguments are as there.
@@ -234,6 +234,7 @@ with_keywords! {
 /// (2, 51)
 /// >>> seglake.verify("sound.active").ok
 /// True
+#[pyo3(text_signature = "(source, path, *, quarantine=None, renumber=False, force=False, format=None, dialect=None, key=None, if_exists=\"error\", limits=None, progress=None, filesystem=None, storage_options=None)")]
 fn recover(source: &Bound<'_, PyAny>, path: Destination; RecoverArguments<'a> {
     quarantine: Option<Destination> = None,
     renumber: bool = false,
@@ -241,7 +242,7 @@ fn recover(source: &Bound<'_, PyAny>, path: Destination; RecoverArguments<'a> {
     format: Option<&'a str> = None,
     dialect: Option<&'a str> = None,
     key: Option<KeyArgument> = None,
-    overwrite: bool = false,
+    if_exists: Replace = ERROR,
     limits: Option<Settings> = None,
     progress: Option<Py<PyAny>> = None,
     filesystem: Option<Py<PyAny>> = None,
@@ -267,7 +268,7 @@ impl RecoverArguments<'_> {
         let (source, options) = (given.source, given.options);
         let recovery = Recovery::default()
             .quarantine(self.quarantine.map(|quarantine| quarantine.0))
-            .overwrite(self.overwrite)
+            .overwrite(self.if_exists.0)
             .force(self.force)
             .renumber(self.renumber);
         let tell = teller(self.progress, source.len());
@@ -284,7 +285,7 @@ impl RecoverArguments<'_> {
 ///
 /// quarantine: the file in which the other bytes are. None: `recovered` with `.quarantine` appended to its name; a recovered file
 ///     that is elsewhere needs it.
-/// overwrite: replace an existing file. Otherwise it raises FileExistsError.
+/// if_exists: "error" raises FileExistsError where there is a file; "overwrite" replaces it once the new one is complete.
 /// progress: called as in `verify`, with the bytes that are read, twice.
 /// filesystem, storage_options: as in `open`; `recovered` is then within it.
 ///
@@ -294,12 +295,15 @@ impl RecoverArguments<'_> {
 /// >>> seglake.undo_recover("sound.active", "as-it-was.active") == seglake.verify("damaged.active").nbytes
 /// True
 #[pyfunction]
-#[pyo3(signature = (recovered, path, *, quarantine=None, overwrite=false, progress=None, filesystem=None, storage_options=None))]
+#[pyo3(signature = (recovered, path, *, quarantine=None, if_exists=ERROR, progress=None, filesystem=None, storage_options=None))]
+#[pyo3(
+    text_signature = "(recovered, path, *, quarantine=None, if_exists=\"error\", progress=None, filesystem=None, storage_options=None)"
+)]
 pub(crate) fn undo_recover(
     recovered: &Bound<'_, PyAny>,
     path: Destination,
     quarantine: Option<PathBuf>,
-    overwrite: bool,
+    if_exists: Replace,
     progress: Option<Py<PyAny>>,
     filesystem: Option<Py<PyAny>>,
     storage_options: Option<Py<PyAny>>,
@@ -321,7 +325,7 @@ pub(crate) fn undo_recover(
             &source,
             quarantine,
             path.as_ref(),
-            overwrite,
+            if_exists.0,
             &options,
             tell,
         )

@@ -7,7 +7,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
 use seglake::verbs::{self, Repairing};
 
-use crate::destination::{BESIDE, Destination, SidecarPath};
+use crate::destination::{BESIDE, Destination, ERROR, Replace, SidecarPath};
 use crate::error::{OVERWRITE, raise_new};
 use crate::json::{Reduced, hash_of, reduced, restored, written};
 use crate::key::KeyArgument;
@@ -241,7 +241,7 @@ with_keywords! {
 /// writes what is sound of such a file to a new one.
 ///
 /// to: where the repaired file goes, with its sidecar beside it. Then nothing else changes. None: new files take the places of the damaged ones.
-/// overwrite: replace existing files at `to`. Otherwise they raise FileExistsError.
+/// if_exists: "error" raises FileExistsError where there is a file at `to`; "overwrite" replaces it once the new one is complete.
 /// force: repair also a file of which nothing is as it was protected, records that their own checksums prove, and a file without
 ///     checksums that was modified after it was protected.
 /// sidecar, format: as in `protect`. progress: called as in `verify`. The other arguments are as there.
@@ -260,10 +260,10 @@ with_keywords! {
 /// (60, 1)
 /// >>> seglake.repair("new.active").damaged, seglake.verify("new.active").ok
 /// ('new.active.damaged', True)
-#[pyo3(text_signature = "(path, *, to=None, overwrite=False, force=False, sidecar=\"auto\", format=None, dialect=None, key=None, limits=None, progress=None)")]
+#[pyo3(text_signature = "(path, *, to=None, if_exists=\"error\", force=False, sidecar=\"auto\", format=None, dialect=None, key=None, limits=None, progress=None)")]
 fn repair(path: &Bound<'_, PyAny>; RepairArguments<'a> {
     to: Option<Destination> = None,
-    overwrite: bool = false,
+    if_exists: Replace = ERROR,
     force: bool = false,
     sidecar: SidecarPath = BESIDE,
     format: Option<&'a str> = None,
@@ -281,7 +281,7 @@ impl RepairArguments<'_> {
         let (options, is_raw) = options_for(py, self.format, self.dialect, self.key, self.limits)?;
         let repairing = Repairing::default()
             .to(self.to.map(|path| path.0))
-            .overwrite(self.overwrite)
+            .overwrite(self.if_exists.0)
             .force(self.force)
             .sidecar(self.sidecar.0)
             .raw(is_raw);

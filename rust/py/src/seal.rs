@@ -4,7 +4,7 @@ use pyo3::prelude::*;
 use seglake::Error;
 use seglake::verbs::{self, SealOptions};
 
-use crate::destination::Destination;
+use crate::destination::{Destination, ERROR, Replace};
 use crate::error::{OVERWRITE, raise_new};
 use crate::key::KeyArgument;
 use crate::keywords::with_keywords;
@@ -19,7 +19,7 @@ with_keywords! {
 /// has, which is never computed anew; the new file is read back before it gets its name.
 ///
 /// trailer: whether the checksums are written after the data.
-/// overwrite: replace an existing file once the new one is complete. Otherwise it raises FileExistsError.
+/// if_exists: "error" raises FileExistsError where there is a file; "overwrite" replaces it once the new one is complete.
 /// on_damage: "raise" seals nothing of a damaged file, "skip" what is sound of it: the report tells of the rest.
 /// progress: called as in `verify`, with bytes of the source. The other arguments are as in `open`.
 ///
@@ -27,11 +27,12 @@ with_keywords! {
 ///
 /// >>> seglake.seal("orders.active", "new.sealed").records
 /// 3
+#[pyo3(text_signature = "(source, path, *, trailer=True, on_damage=\"raise\", key=None, if_exists=\"error\", progress=None, filesystem=None, storage_options=None)")]
 fn seal(source: &Bound<'_, PyAny>, path: Destination; SealArguments<'a> {
     trailer: bool = true,
     on_damage: &'a str = "raise",
     key: Option<KeyArgument> = None,
-    overwrite: bool = false,
+    if_exists: Replace = ERROR,
     progress: Option<Py<PyAny>> = None,
     filesystem: Option<Py<PyAny>> = None,
     storage_options: Option<Py<PyAny>> = None,
@@ -54,7 +55,7 @@ impl SealArguments<'_> {
         let options = options.strict(strict);
         let seal = SealOptions::default()
             .trailer(self.trailer)
-            .overwrite(self.overwrite);
+            .overwrite(self.if_exists.0);
         let tell = teller(self.progress, source.len());
         py.detach(|| verbs::seal(source, &options, path.as_ref(), &seal, tell))
             .map(Report)
