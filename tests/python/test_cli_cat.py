@@ -258,7 +258,7 @@ def test_a_record_over_the_limit_names_the_option(values: Callable[..., Path]) -
 
 
 @pytest.mark.parametrize("name", ["custom_key", "wrong_key"])
-@pytest.mark.parametrize("mode", ["stop", "skip"])
+@pytest.mark.parametrize("mode", ["raise", "skip"])
 def test_a_wrong_key_is_said_to_be_one(mode: str, name: str, vectors: Path, tmp_path: Path) -> None:
     segment = vectors / "active" / f"{name}.bin"
     key = tmp_path / "key"

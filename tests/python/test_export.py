@@ -214,7 +214,7 @@ def test_wrong_arguments(logs: Path, tmp_path: Path, name: str, arguments: dict[
 
 def test_command(logs: Path, tmp_path: Path) -> None:
     new = tmp_path / "all.parquet"
-    done = here("export", logs, "--to", new, "--include-file-paths", "file", "--glob", "*.chunks", "--glob", "x*")
+    done = here("export", logs, new, "--include-file-paths", "file", "--glob", "*.chunks", "--glob", "x*")
     assert (done.status, done.err) == (0, "")
     assert done.out.startswith(f"{new}: 600 records of 3 files, ")
     assert parquet.read_table(new).column_names == ["offset", "timestamp", "value", "file"]

@@ -346,7 +346,7 @@ def test_row_groups_by_which_duckdb_skips(tmp_path: Path) -> None:
                 moment = START + timedelta(days=day, seconds=second)
                 writer.write(uuid=seglake.uuid6(moment), type=f"type.{day}", value=b"x" * 100)
     new = tmp_path / "all.parquet"
-    assert here("export", tmp_path, "--glob", "*.active", "--row-group-size", "100", "--to", new).status == 0
+    assert here("export", tmp_path, "--glob", "*.active", "--row-group-size", "100", new).status == 0
     metadata = duckdb.sql(
         "SELECT row_group_id, stats_min_value, stats_max_value, stats_null_count"
         f" FROM parquet_metadata('{new}') WHERE path_in_schema = 'type'"

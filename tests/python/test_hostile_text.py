@@ -92,11 +92,11 @@ FOR_PEOPLE: dict[str, list[list[str]]] = {
     "seal": [["FILE", "NEW"], ["--on-damage", "skip", "FILE", "NEW"]],
     "index": [["FILE", "NEW"], ["MISSING"]],
     "export": [
-        ["--on-damage", "skip", "--to", "-", "FILE"],
-        ["--include-file-paths", "file", "--to", "NEW.csv", "FILE"],
-        ["--on-damage", "skip", "--damage", "NEW.csv", "--to", "NEW.jsonl", "FILE"],
-        ["--columns", "\x1b[5;45m", "--to", "NEW.csv", "FILE"],
-        ["--to", "NEW.csv", "MISSING"],
+        ["--on-damage", "skip", "FILE", "-"],
+        ["--include-file-paths", "file", "FILE", "NEW.csv"],
+        ["--on-damage", "skip", "--damage", "NEW.csv", "FILE", "NEW.jsonl"],
+        ["--columns", "\x1b[5;45m", "FILE", "NEW.csv"],
+        ["MISSING", "NEW.csv"],
     ],
     # Its folders are not written by others: test_cli_log.py has hostile records.
     "log": [["info", "FILE"], ["tail", "MISSING"], ["verify", "FILE"]],

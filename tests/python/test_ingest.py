@@ -303,10 +303,10 @@ def test_a_wrong_key_may_stop_everything(tmp_path: Path) -> None:
     write_segment(tmp_path / "src/a.active", 5)
     write_segment(tmp_path / "src/k.active", 5, key=OTHER_KEY)
     with pytest.raises(IngestError, match=r"k\.active: no record checks .* Nothing was ingested.*[Kk]ey") as error:
-        ingest(tmp_path / "src", tmp_path / "lake", on_wrong_key="stop")
+        ingest(tmp_path / "src", tmp_path / "lake", on_wrong_key="raise")
     assert error.value.exit_status == 2
     assert not any(path.is_file() for path in (tmp_path / "lake").rglob("*"))
-    with pytest.raises(ValueError, match="on_wrong_key is one of record, stop, not 'skip'"):
+    with pytest.raises(ValueError, match="on_wrong_key is one of record, raise, not 'skip'"):
         ingest(tmp_path / "src", tmp_path / "lake", on_wrong_key="skip")  # pyright: ignore
 
 

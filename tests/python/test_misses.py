@@ -48,7 +48,7 @@ def test_damage_that_may_hide_a_record_is_warned_of_once(segment: tuple[Path, li
             assert reader.get_many(ids[4:7])[1] is None
     with seglake.open(path) as reader, pytest.raises(seglake.DamageError):
         reader.get(ids[5])
-    for mode, said in ("skip", "unless it is where a file is damaged"), ("stop", "checksum_mismatch"):
+    for mode, said in ("skip", "unless it is where a file is damaged"), ("raise", "checksum_mismatch"):
         command = [sys.executable, "-m", "seglake", "cat", "--on-damage", mode, "--get", str(ids[5]), str(path)]
         done = subprocess.run(command, capture_output=True, text=True, check=False)
         assert done.returncode == 1

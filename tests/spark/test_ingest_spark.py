@@ -128,7 +128,7 @@ def test_a_wrong_key_may_stop_everything(spark: SparkSession, tmp_path: Path) ->
     write_segment(tmp_path / "src/a.active", 5)
     write_segment(tmp_path / "src/k.active", 5, key=bytes(range(32)))
     with pytest.raises(IngestError, match=r"k\.active: no record checks .* Nothing was ingested.*[Kk]ey"):
-        ingest(tmp_path / "src", tmp_path / "lake", spark=spark, on_wrong_key="stop")
+        ingest(tmp_path / "src", tmp_path / "lake", spark=spark, on_wrong_key="raise")
     assert [path for path in (tmp_path / "lake").rglob("*") if path.is_file()] == []
 
 

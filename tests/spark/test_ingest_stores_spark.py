@@ -77,7 +77,7 @@ def test_a_wrong_key_leaves_nothing_in_the_store(spark: SparkSession, store: Obj
     source = sources(tmp_path / "src")
     write_segment(source / "other.active", 6, key=OTHER_KEY)
     with pytest.raises(IngestError, match=r"other\.active: no record checks"):
-        ingest(source, "s3://logs/key", spark=spark, on_wrong_key="stop", **how(store, "delta", tmp_path))
+        ingest(source, "s3://logs/key", spark=spark, on_wrong_key="raise", **how(store, "delta", tmp_path))
     assert files(store, "key") == []
 
 

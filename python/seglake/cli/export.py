@@ -22,13 +22,13 @@ _STANDARD_OUTPUT = "-"
 _EXAMPLES = """
 \b
 Examples:
-  seglake export logs --to flights.parquet
-  seglake export 'logs/2024-*/*.active' --since 2024-06-01T00:00:00Z --to june.parquet
-  seglake export logs --glob '*.sealed' --on-damage skip --damage damage.csv --to all.parquet
-  seglake export orders.active --columns timestamp,type --to orders.csv
-  seglake export s3://bucket/logs --include-file-paths file --to all.arrow
-  seglake export logs --to s3://bucket/flights.parquet
-  seglake export orders.active --value json --to - | jq .value.id
+  seglake export logs flights.parquet
+  seglake export --since 2024-06-01T00:00:00Z 'logs/2024-*/*.active' june.parquet
+  seglake export --glob '*.sealed' --on-damage skip --damage damage.csv logs all.parquet
+  seglake export --columns timestamp,type orders.active orders.csv
+  seglake export --include-file-paths file s3://bucket/logs all.arrow
+  seglake export logs s3://bucket/flights.parquet
+  seglake export --value json orders.active - | jq .value.id
 """
 
 

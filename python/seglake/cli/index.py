@@ -54,7 +54,7 @@ def command(
         _check(log, format)
         index = seglake.index(
             log.from_start(),
-            output,
+            destination,
             if_exists=options.if_exists(overwrite=overwrite),
             format=format,
             progress=advance,

@@ -30,11 +30,12 @@ if TYPE_CHECKING:
 _EXAMPLES = """
 \b
 Examples:
-  seglake ingest /var/log/segments --to /data/lake
-  seglake ingest 'logs/2024-01-*.active' --to /data/lake --json
-  seglake ingest logs --to s3://bucket/lake
-  seglake ingest logs --to /data/lake --key-file secret.hex --target-file-size 256MiB --threads 4
-  seglake ingest logs --to /data/lake --master 'local[8]' --conf spark.driver.memory=4g
+  seglake ingest /var/log/segments /data/lake
+  seglake ingest --json 'logs/2024-01-*.active' /data/lake
+  seglake ingest --table delta logs s3://bucket/lake
+  seglake ingest --key-file secret.hex --target-file-size 256MiB --threads 4 logs /data/lake
+  seglake ingest --master 'local[8]' --conf spark.driver.memory=4g logs /data/lake
+  seglake ingest --compact /data/lake
 """
 
 
@@ -70,7 +71,7 @@ Examples:
 )
 @click.option(
     "--on-wrong-key",
-    type=click.Choice(["record", "stop"]),
+    type=click.Choice(["record", "raise"]),
     help="What a file does that looks like a wrong key: have its row in files, or stop the ingest. [default: record]",
 )
 @click.option(

@@ -293,25 +293,25 @@ def check_index(options: dict[str, Any], files: Sequence[str]) -> None:
 
 
 def _on_damage(_context: click.Context, _parameter: click.Parameter, value: str) -> str:
-    """Return what the library calls it: a program raises where a command stops. Errors name the option from now on."""
+    """Have errors name the option from now on."""
     failure.damage_next.set("--on-damage skip goes on with what is sound")
-    return "raise" if value == "stop" else value
+    return value
 
 
 def _damage_option(choices: Sequence[str], more: str) -> Option:
     return click.option(
         "--on-damage",
         type=click.Choice(choices),
-        default="stop",
+        default="raise",
         callback=_on_damage,
         show_default=True,
-        help=f"Stop at the first damage, or go on after it and list at the end what was skipped.{more}",
+        help=f"raise stops at the first damage; skip goes on after it and lists at the end what was skipped.{more}",
     )
 
 
-on_damage: Option = _damage_option(["stop", "skip"], "")
+on_damage: Option = _damage_option(["raise", "skip"], "")
 on_damage_or_repair: Option = _damage_option(
-    ["stop", "skip", "repair"],
+    ["raise", "skip", "repair"],
     " repair goes on, too, and reads what the parity sidecar restores; nothing is written.",
 )
 _OFFSET = Typed(values.whole_number, 0, MOST_OFFSET)

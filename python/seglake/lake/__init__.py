@@ -55,7 +55,7 @@ def ingest(
         target_file_size: the size, in bytes, from which on an output file is not added to; by default 128 MiB.
         on_wrong_key: what is done about a file for which the key seems to be wrong, as no record checks although the
             structure is sound. `record` (the default): nothing of it is ingested, `files` says so, and the other files
-            are. `stop`: the run stops, and nothing is ingested. If every segment is such a file, the run stops in any
+            are. `raise`: the run stops, and nothing is ingested. If every segment is such a file, the run stops in any
             case.
         final: whether no file grows any more, by default False. Of a file to which records may still be appended, an
             unfinished tail is `pending_bytes`, and the next run reads it again. With `final` it is damage.

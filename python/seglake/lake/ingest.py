@@ -378,7 +378,7 @@ class _Run:
             IngestError: the key seems to be wrong for every file that is a segment, or for one that is to stop the run.
         """
         wrong = [row for row in rows if row.state.status == "wrong_key"]
-        stops = self._options.on_wrong_key == "stop"
+        stops = self._options.on_wrong_key == "raise"
         known = (*(row.state for row in rows), *self._state.files.values())
         if wrong and (stops or not any(state.status in INGESTED for state in known)):
             more = f" (and {len(wrong) - 1} more)" if len(wrong) > 1 else ""

@@ -33,7 +33,7 @@ TableFormat = Literal["parquet", "delta", "iceberg"]
 OnDamage = Literal["repair", "skip"]
 """What becomes of records that a parity sidecar restores: they are ingested, or left out. `damage` tells of both."""
 
-OnWrongKey = Literal["record", "stop"]
+OnWrongKey = Literal["record", "raise"]
 """What is done about a file for which the key seems to be wrong: it has its row in `files`, or the run stops."""
 
 
