@@ -54,7 +54,7 @@ fn open(path: &Path, mapped: bool) -> Arc<dyn Source> {
 fn options(family: &Family) -> Options {
     Options::default()
         .format(by_name(family.format).unwrap())
-        .dialect(Dialect::by_name(family.dialect).unwrap())
+        .dialect(family.dialect.parse::<Dialect>().unwrap())
         .index(IndexSource::None)
 }
 

@@ -38,7 +38,7 @@ const LEN: usize = 512 << 10;
 fn options(family: &Family) -> Options {
     Options::default()
         .format(by_name(family.format).unwrap())
-        .dialect(Dialect::by_name(family.dialect).unwrap())
+        .dialect(family.dialect.parse::<Dialect>().unwrap())
         .index(IndexSource::None)
         .strict(false)
         .values(false)

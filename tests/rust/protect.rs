@@ -274,7 +274,7 @@ fn wrong_use_is_refused() {
     };
     usage(&path, plain().sidecar(path.clone()), "name another file");
     protect(&path, plain()).unwrap();
-    let other = Parameters::by_name("128+4").unwrap();
+    let other = "128+4".parse::<Parameters>().unwrap();
     usage(&path, plain().parameters(other), "has the profile 128+8");
     protect(&path, plain().parameters(Parameters::DEFAULT)).unwrap();
     protect(&path, plain().parameters(other).as_it_is(true)).unwrap();

@@ -76,6 +76,7 @@
 mod bug;
 mod cause;
 pub mod checksum;
+mod choices;
 pub mod columns;
 #[cfg(feature = "chunked")]
 mod compress;

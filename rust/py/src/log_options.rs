@@ -92,7 +92,7 @@ impl OfWriter<'_, '_> {
             options = options.max_clock_ahead(duration("max_clock_ahead", ahead)?);
         }
         if let Some(durability) = self.durability {
-            options = options.durability(Durability::by_name(durability).map_err(core)?);
+            options = options.durability(durability.parse::<Durability>().map_err(core)?);
         }
         if let Some(interval) = &self.mark_interval {
             options = options.mark_interval(duration("mark_interval", interval)?);
@@ -104,7 +104,7 @@ impl OfWriter<'_, '_> {
             options = options.seal(seal);
         }
         if let Some(profile) = self.protect {
-            options = options.protect(Parameters::by_name(profile).map_err(core)?);
+            options = options.protect(profile.parse::<Parameters>().map_err(core)?);
         }
         Ok(options)
     }

@@ -17,7 +17,7 @@ fn columns(dialect: Dialect) -> &'static [Column] {
 }
 
 pub(crate) fn dialect_of(py: Python<'_>, name: &str) -> PyResult<Dialect> {
-    Dialect::by_name(name).map_err(|error| raise(py, error))
+    name.parse::<Dialect>().map_err(|error| raise(py, error))
 }
 
 /// Decodes one message of an oplog that comes from elsewhere: a body in another format, a column of a table, a queue. `data` is

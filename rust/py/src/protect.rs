@@ -271,7 +271,7 @@ impl ProtectArguments<'_> {
         let py = path.py();
         let path: Destination = path.extract()?;
         let (options, is_raw) = options_for(py, self.format, self.dialect, self.key, self.limits)?;
-        let parameters = self.profile.map(Parameters::by_name).transpose();
+        let parameters = self.profile.map(str::parse::<Parameters>).transpose();
         let parameters = parameters.map_err(|error| raise(py, error))?;
         let protection = Protection::default()
             .sidecar(self.sidecar.0)

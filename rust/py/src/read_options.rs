@@ -74,7 +74,7 @@ impl ReadArguments<'_, '_> {
         let (keys, origin) = key::keys(py, self.key.as_ref())?;
         let dialect = self
             .dialect
-            .map(Dialect::by_name)
+            .map(str::parse::<Dialect>)
             .transpose()
             .map_err(core)?;
         let options = Options::default()

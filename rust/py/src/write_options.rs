@@ -41,7 +41,11 @@ impl WriteArguments {
     /// The options. Raises ValueError where the core refuses them.
     pub(crate) fn options(self, py: Python<'_>, format: &Format) -> PyResult<WriteOptions> {
         let core = |error| raise(py, error);
-        let dialect = self.dialect.as_deref().map(Dialect::by_name).transpose();
+        let dialect = self
+            .dialect
+            .as_deref()
+            .map(str::parse::<Dialect>)
+            .transpose();
         let mut options = WriteOptions::default()
             .if_exists(self.if_exists)
             .dialect(dialect.map_err(core)?)

@@ -76,7 +76,7 @@ impl CreateArguments<'_> {
             let mut arguments = WriteArguments {
                 key: self.key,
                 dialect: self.dialect,
-                if_exists: IfExists::by_name(self.if_exists).map_err(core)?,
+                if_exists: self.if_exists.parse::<IfExists>().map_err(core)?,
                 settings: match self.options {
                     Some(CreateOptions(settings)) => settings,
                     None => Settings::default(),

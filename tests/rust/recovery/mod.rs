@@ -191,7 +191,7 @@ fn case(folder: &Path, format: &str, name: &str) -> Case {
         options.keys = vec![Key::new(&hex::decode(key).unwrap().try_into().unwrap())];
     }
     if let Some(dialect) = given["dialect"].as_str() {
-        options.dialect = Dialect::by_name(dialect).unwrap();
+        options.dialect = dialect.parse::<Dialect>().unwrap();
     }
     Case {
         name: format!("{format}/{name}"),

@@ -49,7 +49,7 @@ fn case(path: PathBuf) -> Case {
         options.keys = vec![Key::new(&hex::decode(key).unwrap().try_into().unwrap())];
     }
     if let Some(dialect) = given["dialect"].as_str() {
-        options.dialect = Dialect::by_name(dialect).unwrap();
+        options.dialect = dialect.parse::<Dialect>().unwrap();
     }
     let format = expected["format"].as_str().unwrap();
     Case {

@@ -18,7 +18,7 @@ pub(crate) fn print_rate(arguments: &[String]) {
     };
     let log = open(
         Path::new(path),
-        Durability::by_name(durability).unwrap(),
+        durability.parse::<Durability>().unwrap(),
         ENDLESS,
     );
     let (batches, records): (usize, usize) = (batches.parse().unwrap(), records.parse().unwrap());

@@ -7,6 +7,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use crate::checksum::Key;
+use crate::choices::choices;
 #[cfg(feature = "faults")]
 use crate::disk::Disk;
 use crate::disk::DiskRef;
@@ -19,22 +20,20 @@ use crate::spec::settings::{FormatOption, Setting, Settings};
 use crate::spec::{Dialect, Spec};
 use crate::walk::Interrupt;
 
-/// What is done with a file that exists already.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub enum IfExists {
-    /// It is an error.
-    #[default]
-    Error,
-    /// Records are appended to it.
-    Append,
-    /// It is replaced when the new file is complete.
-    Overwrite,
+choices! {
+    /// What is done with a file that exists already.
+    IfExists of "if_exists" {
+        /// It is an error.
+        #[default]
+        Error = "error" not "fail" not "raise",
+        /// Records are appended to it.
+        Append = "append",
+        /// It is replaced when the new file is complete.
+        Overwrite = "overwrite" not "replace" not "truncate",
+    }
 }
 
 impl IfExists {
-    /// All of them.
-    pub const ALL: &[Self] = &[Self::Error, Self::Append, Self::Overwrite];
-
     /// [`Overwrite`](Self::Overwrite), or [`Error`](Self::Error).
     #[must_use]
     pub const fn overwrite_if(overwrite: bool) -> Self {
@@ -43,36 +42,6 @@ impl IfExists {
         } else {
             Self::Error
         }
-    }
-
-    /// The name that callers use.
-    #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Error => "error",
-            Self::Append => "append",
-            Self::Overwrite => "overwrite",
-        }
-    }
-
-    /// The value of this name.
-    ///
-    /// # Errors
-    /// [`Error::Usage`] if there is none.
-    pub fn by_name(name: &str) -> Result<Self> {
-        let found = Self::ALL.iter().find(|own| own.as_str() == name);
-        found.copied().ok_or_else(|| {
-            let names: Vec<_> = Self::ALL.iter().map(|own| own.as_str()).collect();
-            let meant = match name {
-                "replace" | "truncate" => "; did you mean \"overwrite\"?",
-                "fail" | "raise" => "; did you mean \"error\"?",
-                _ => "",
-            };
-            Error::Usage(format!(
-                "if_exists is {name:?}: expected one of {}{meant}",
-                names.join(", ")
-            ))
-        })
     }
 }
 

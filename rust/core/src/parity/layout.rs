@@ -1,6 +1,7 @@
 //! The layout of a sidecar: heads, and the sizes of bands, blocks and frames.
 
 use std::fmt;
+use std::str::FromStr;
 
 use crate::bug::OrBug;
 use crate::checksum::{Key, batch, hash};
@@ -69,21 +70,6 @@ impl Parameters {
         })
     }
 
-    /// The profile of this name.
-    ///
-    /// # Errors
-    /// [`Error::Usage`] if there is none.
-    pub fn by_name(name: &str) -> Result<Self> {
-        let profile = Self::PROFILES.iter().find(|(own, _)| *own == name);
-        profile.map(|(_, own)| *own).ok_or_else(|| {
-            let names: Vec<_> = Self::PROFILES.iter().map(|(own, _)| *own).collect();
-            Error::Usage(format!(
-                "there is no profile {name:?}: it is one of {}",
-                names.join(", ")
-            ))
-        })
-    }
-
     fn of(block_bytes: u16, data: u8, parity: u8, groups: u16) -> Option<Self> {
         let is_valid = block_bytes.is_power_of_two()
             && (MIN_BLOCK_BYTES..=MAX_BLOCK_BYTES).contains(&usize::from(block_bytes))
@@ -115,6 +101,22 @@ impl Parameters {
     #[must_use]
     pub fn band_bytes(self) -> u64 {
         u64::from(self.block_bytes) * u64::from(self.data) * u64::from(self.groups)
+    }
+}
+
+impl FromStr for Parameters {
+    type Err = Error;
+
+    /// The profile of this name. Another name is [`Error::Usage`].
+    fn from_str(name: &str) -> Result<Self> {
+        let profile = Self::PROFILES.iter().find(|(own, _)| *own == name);
+        profile.map(|(_, own)| *own).ok_or_else(|| {
+            let names: Vec<_> = Self::PROFILES.iter().map(|(own, _)| *own).collect();
+            Error::Usage(format!(
+                "there is no profile {name:?}: it is one of {}",
+                names.join(", ")
+            ))
+        })
     }
 }
 

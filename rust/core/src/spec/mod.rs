@@ -5,62 +5,30 @@ pub(crate) mod settings;
 
 use std::fmt;
 
-use crate::error::{Error, Result};
+use crate::choices::choices;
 use crate::record::{Checked, Column, ColumnKind};
 
 pub use filter::Filter;
 pub(crate) use filter::{Types, UuidBounds};
 pub use settings::{FormatOption, OptionKind, Setting};
 
-/// The layout of an oplog's messages. It cannot be detected from the bytes: the caller says it.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum Dialect {
-    /// The published draft.
-    #[default]
-    Draft,
-    /// The draft with its key compression.
-    Draft11,
-    /// The layout that the npm package `autobase` writes.
-    Autobase,
+choices! {
+    /// The layout of an oplog's messages. It cannot be detected from the bytes: the caller says it.
+    Dialect of "dialect" {
+        /// The published draft.
+        #[default]
+        Draft = "draft",
+        /// The draft with its key compression.
+        Draft11 = "draft-1.1",
+        /// The layout that the npm package `autobase` writes.
+        Autobase = "autobase",
+    }
 }
 
 impl Dialect {
-    /// All of them.
-    pub const ALL: &[Self] = &[Self::Draft, Self::Draft11, Self::Autobase];
-
-    /// Their names.
-    pub const NAMES: &[&str] = &[
-        Self::Draft.as_str(),
-        Self::Draft11.as_str(),
-        Self::Autobase.as_str(),
-    ];
-
-    /// The name that callers use.
-    #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Draft => "draft",
-            Self::Draft11 => "draft-1.1",
-            Self::Autobase => "autobase",
-        }
-    }
-
     /// Whether messages refer to earlier ones, so that one is judged only by all before it.
     pub(crate) const fn refers_back(self) -> bool {
         matches!(self, Self::Draft11)
-    }
-
-    /// The dialect of this name.
-    ///
-    /// # Errors
-    /// [`Error::Usage`] if there is none.
-    pub fn by_name(name: &str) -> Result<Self> {
-        let found = Self::ALL.iter().find(|dialect| dialect.as_str() == name);
-        found.copied().ok_or_else(|| {
-            let names = Self::NAMES.join(", ");
-            Error::Usage(format!("dialect is {name:?}: expected one of {names}"))
-        })
     }
 }
 

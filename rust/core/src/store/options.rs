@@ -3,50 +3,22 @@
 use std::time::Duration;
 
 use crate::checksum::Key;
+use crate::choices::choices;
 use crate::disk::DiskRef;
 use crate::error::{Error, Result};
 use crate::parity::Parameters;
 use crate::setters::setters;
 
-/// What a write of a log waits for.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub enum Durability {
-    /// The record is on the disk: it survives a loss of power. Writes of several threads share a sync.
-    #[default]
-    Fsync,
-    /// The operating system has the record: it survives the end of the process.
-    Flush,
-    /// Nothing: the record may be in the memory of the process alone.
-    None,
-}
-
-impl Durability {
-    /// All of them.
-    pub const ALL: &[Self] = &[Self::Fsync, Self::Flush, Self::None];
-
-    /// The name that callers use.
-    #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Fsync => "fsync",
-            Self::Flush => "flush",
-            Self::None => "none",
-        }
-    }
-
-    /// What this name says.
-    ///
-    /// # Errors
-    /// [`Error::Usage`] for another name.
-    pub fn by_name(name: &str) -> Result<Self> {
-        let found = Self::ALL.iter().find(|own| own.as_str() == name);
-        found.copied().ok_or_else(|| {
-            let names: Vec<_> = Self::ALL.iter().map(|own| own.as_str()).collect();
-            Error::Usage(format!(
-                "durability is {name:?}: it is one of {}",
-                names.join(", ")
-            ))
-        })
+choices! {
+    /// What a write of a log waits for.
+    Durability of "durability" {
+        /// The record is on the disk: it survives a loss of power. Writes of several threads share a sync.
+        #[default]
+        Fsync = "fsync",
+        /// The operating system has the record: it survives the end of the process.
+        Flush = "flush",
+        /// Nothing: the record may be in the memory of the process alone.
+        None = "none",
     }
 }
 

@@ -83,7 +83,9 @@ impl Record {
         cause: Option<&str>,
     ) -> PyResult<Self> {
         let py = values.py();
-        let dialect = Dialect::by_name(dialect).map_err(|error| raise(py, error))?;
+        let dialect = dialect
+            .parse::<Dialect>()
+            .map_err(|error| raise(py, error))?;
         let columns = columns_of(py, format, dialect)?;
         if columns.len() != values.len() {
             return Err(wrong("there is not one for each column"));
