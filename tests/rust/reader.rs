@@ -9,7 +9,7 @@ use seglake::checksum::Key;
 use seglake::format::{FORMATS, Filter, Rows, Start, Step, active, open};
 use seglake::source::BytesSource;
 use seglake::verbs::{Ledger, verify};
-use seglake::{Error, Options, Reader, Record, RecordId, Result, Value};
+use seglake::{Error, OnDamage, Options, Reader, Record, RecordId, Result, Value};
 
 /// A copy of all fields of a record.
 fn copied(record: &Record) -> String {
@@ -73,7 +73,7 @@ fn reading_strictly_ends_with_the_first_damage() {
         other => panic!("no damage: {other:?}"),
     }
     assert!(records.next().is_none());
-    assert_eq!(reader.skip_damage().records().count(), 2);
+    assert_eq!(reader.on_damage(OnDamage::Skip).records().count(), 2);
     assert_eq!(seglake::verify(&path).unwrap().records, 2);
 }
 

@@ -45,7 +45,7 @@
 //!
 //! # From whole files to bytes
 //!
-//! [`Reader::skip_damage`] reads the sound records of a damaged file. [`verbs`] has functions for whole files: recover,
+//! [`Reader::on_damage`] reads the sound records of a damaged file. [`verbs`] has functions for whole files: recover,
 //! convert, seal, diagnose. [`Options`] are for reading, [`WriteOptions`](format::WriteOptions) for writing.
 //!
 //! Below that, bytes flow one way. A [`source`] reads windows. A [`format`](mod@format)'s [`Walk`](format::Walk) turns
@@ -113,7 +113,7 @@ mod words;
 pub use bug::OrBug;
 pub use disk::durable;
 pub use error::{Damage, Error, Finding, Result};
-pub use format::{Options, RecordId, Value};
+pub use format::{OnDamage, Options, RecordId, Value};
 pub use reader::{Reader, Records, create, open, verify};
 pub use record::Record;
 

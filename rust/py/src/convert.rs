@@ -16,7 +16,7 @@ use crate::key::KeyArgument;
 use crate::keywords::with_keywords;
 use crate::limits::{General, Settings};
 use crate::names;
-use crate::open::is_strict;
+use crate::open::on_damage;
 use crate::parity::{AUTO, SidecarArgument};
 use crate::read_options::ReadArguments;
 use crate::remote::within;
@@ -73,7 +73,7 @@ fn convert(source: &Bound<'_, PyAny>, path: Destination; ConvertArguments<'a> {
 impl ConvertArguments<'_> {
     fn convert(self, source: &Bound<'_, PyAny>, path: Destination) -> PyResult<Report> {
         let py = source.py();
-        let strict = is_strict(self.on_damage)?;
+        let on_damage = on_damage(self.on_damage)?;
         let to = match self.to {
             Some(name) => by_name(name).map_err(|error| raise(py, error))?,
             None => by_extension(path.as_ref())?,
@@ -99,7 +99,7 @@ impl ConvertArguments<'_> {
         let (given, format) = arguments.open(source)?;
         let (source, options) = (given.source, given.options);
         let filter = Filters::filter(self.filters.as_ref(), py, format, options.dialect)?;
-        let options = options.strict(strict).filter(filter);
+        let options = options.on_damage(on_damage).filter(filter);
         let tell = teller(self.progress, source.len());
         let converted = py.detach(|| {
             let set: Vec<_> = set

@@ -15,7 +15,7 @@ use crate::limits::{General, Settings};
 use crate::listed::ListedSegment;
 use crate::names;
 use crate::numbers;
-use crate::open::{bounds, on_damage, uuids};
+use crate::open::{bounds, uuids};
 use crate::parity::{AUTO, SidecarArgument};
 use crate::passes::Passes;
 use crate::position::Position;
@@ -87,7 +87,7 @@ impl ResumeArguments<'_> {
     ) -> PyResult<Reader> {
         let py = source.py();
         let core = |error| raise(py, error);
-        let (strict, repairs) = on_damage(self.on_damage)?;
+        let on_damage = self.on_damage.parse().map_err(core)?;
         let uuids = uuids(self.uuid_type)?;
         let keywords = self.keywords(py)?;
         keywords.set_item("position", &position)?;
@@ -107,7 +107,7 @@ impl ResumeArguments<'_> {
         let given = arguments.give_since(source, self.size)?;
         let listed = listed_last(source, &given, self.size)?;
         let (source, options) = (given.source, given.options);
-        let options = options.strict(strict).repair(repairs);
+        let options = options.on_damage(on_damage);
         let growth = py.detach(|| Growth::since(source.clone(), &options, since));
         let growth = growth.map_err(core)?.is_final(self.r#final);
         let growth = growth.only_end(self.only_end).up_to(listed);

@@ -32,7 +32,7 @@ use crate::log_facts::{
 use crate::log_options::{OfWriter, duration};
 use crate::names;
 use crate::numbers::{self, quantity};
-use crate::open::{is_strict, uuids};
+use crate::open::{self, uuids};
 use crate::passes::Shared;
 use crate::record::{Record, RecordMaker};
 use crate::records::Records;
@@ -129,9 +129,10 @@ impl SegmentLog {
     fn reading(&self, py: Python<'_>, on_damage: Option<&str>) -> PyResult<LogReader> {
         self.check_open()?;
         self.warn_of_unread(py)?;
-        let own = self.reader.options().strict;
-        let strict = on_damage.map_or(Ok(own), is_strict)?;
-        Ok(self.reader.strict(strict))
+        Ok(match on_damage {
+            Some(name) => self.reader.on_damage(open::on_damage(name)?),
+            None => self.reader.anew(),
+        })
     }
 
     fn records(
@@ -202,7 +203,7 @@ impl SegmentLog {
         readonly: bool,
     ) -> PyResult<Self> {
         let core = |error| raise(py, error);
-        let strict = is_strict(on_damage)?;
+        let on_damage = open::on_damage(on_damage)?;
         let (found, _) = keys(py, key.as_ref())?;
         let [key] = *found else {
             return Err(PyValueError::new_err("a log has one key: give one"));
@@ -225,7 +226,10 @@ impl SegmentLog {
             let writer = (!readonly).then(|| Log::open(&path, options)).transpose()?;
             // Whatever can be written is read.
             let reading = Options::default().keys(vec![key]).record_bytes(u64::MAX);
-            Ok((writer, LogReader::with(&path, reading.strict(strict))?))
+            Ok((
+                writer,
+                LogReader::with(&path, reading.on_damage(on_damage))?,
+            ))
         });
         let (writer, reader) = opened.map_err(core)?;
         let ahead = match &writer {

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
+use seglake::OnDamage;
 use seglake::columns::{Limits, Selection, UuidType};
 use seglake::format::Format;
 use seglake::source::Source;
@@ -107,7 +108,7 @@ fn open(source: &Bound<'_, PyAny>; OpenArguments<'a> [keywords] {
 impl OpenArguments<'_> {
     fn open(self, source: &Bound<'_, PyAny>) -> PyResult<Reader> {
         let py = source.py();
-        let (strict, repairs) = on_damage(self.on_damage)?;
+        let on_damage = self.on_damage.parse().map_err(|error| raise(py, error))?;
         let uuids = uuids(self.uuid_type)?;
         let threads = thread_count(self.threads);
         let keywords = self.keywords(py)?;
@@ -128,7 +129,7 @@ impl OpenArguments<'_> {
         let (source, options) = (given.source, given.options);
         let filter = Filters::filter(self.filters.as_ref(), py, format, options.dialect)?;
         let filter = options.filter.clone().both(&filter);
-        let options = options.strict(strict).repair(repairs);
+        let options = options.on_damage(on_damage);
         let options = options.filter(filter).prune(self.prune);
         let selection = Selection::new(format, &options, self.columns.as_deref(), uuids);
         let mut selection = selection.map_err(|error| raise(py, error))?;
@@ -191,23 +192,11 @@ pub(crate) fn uuids(name: &str) -> PyResult<UuidType> {
     }
 }
 
-/// Whether `on_damage` says to stop at damage, and whether to give what a sidecar restores. After what it does not, "repair" reads
-/// on as "skip" does.
-pub(crate) fn on_damage(name: &str) -> PyResult<(bool, bool)> {
+/// What `on_damage` says, where no sidecar is read.
+pub(crate) fn on_damage(name: &str) -> PyResult<OnDamage> {
     match name {
-        "repair" => Ok((false, true)),
-        "raise" | "skip" => Ok((is_strict(name)?, false)),
-        other => Err(PyValueError::new_err(format!(
-            "on_damage is \"raise\", \"skip\" or \"repair\", not {other:?}"
-        ))),
-    }
-}
-
-/// Whether `on_damage` says to stop at damage.
-pub(crate) fn is_strict(on_damage: &str) -> PyResult<bool> {
-    match on_damage {
-        "raise" => Ok(true),
-        "skip" => Ok(false),
+        "raise" => Ok(OnDamage::Raise),
+        "skip" => Ok(OnDamage::Skip),
         other => Err(PyValueError::new_err(format!(
             "on_damage is \"raise\" or \"skip\", not {other:?}"
         ))),

@@ -8,7 +8,7 @@ use crate::destination::{Destination, ERROR, Replace};
 use crate::error::{OVERWRITE, raise_new};
 use crate::key::KeyArgument;
 use crate::keywords::with_keywords;
-use crate::open::is_strict;
+use crate::open::on_damage;
 use crate::read_options::{OpenSource, ReadArguments};
 use crate::remote::within;
 use crate::report::Report;
@@ -42,7 +42,7 @@ fn seal(source: &Bound<'_, PyAny>, path: Destination; SealArguments<'a> {
 impl SealArguments<'_> {
     fn seal(self, source: &Bound<'_, PyAny>, path: Destination) -> PyResult<Report> {
         let py = source.py();
-        let strict = is_strict(self.on_damage)?;
+        let on_damage = on_damage(self.on_damage)?;
         let within = within(source, &self.filesystem, &self.storage_options)?;
         let arguments = ReadArguments {
             key: self.key,
@@ -52,7 +52,7 @@ impl SealArguments<'_> {
         let OpenSource {
             source, options, ..
         } = arguments.give(source)?;
-        let options = options.strict(strict);
+        let options = options.on_damage(on_damage);
         let seal = SealOptions::default()
             .trailer(self.trailer)
             .overwrite(self.if_exists.0);

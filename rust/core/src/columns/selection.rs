@@ -306,7 +306,7 @@ fn base(format: &Spec, source: &Arc<dyn Source>) -> Result<Base> {
     }
     Base::new(source).ok_or_else(|| {
         Error::Usage(
-            "views need a source in memory: map the file (mmap), give bytes or a read-only buffer, or read without views".to_owned(),
+            "views need a source in memory: map the file, give bytes or a read-only buffer, or read without views".to_owned(),
         )
     })
 }

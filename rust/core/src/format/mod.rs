@@ -31,7 +31,7 @@ pub use crate::record::{
 use crate::source::{FileSource, Source};
 pub use crate::spec::{Dialect, Filter, FormatOption, OptionKind, Setting, Spec};
 pub use crate::walk::{
-    Carry, Eof, Hits, IndexSource, Interrupt, Lookup, Options, Part, Step, Unproven, Walk,
+    Carry, Eof, Hits, IndexSource, Interrupt, Lookup, OnDamage, Options, Part, Step, Unproven, Walk,
 };
 
 // One list of the types that may be a `dyn Writer`.

@@ -52,7 +52,7 @@ const MOST_COVERED: u64 = 256;
 ///
 /// ```
 /// use std::sync::Arc;
-/// use seglake::{Options, Reader, parity};
+/// use seglake::{OnDamage, Options, Reader, parity};
 /// use seglake::format::active;
 /// use seglake::source::BytesSource;
 ///
@@ -69,7 +69,7 @@ const MOST_COVERED: u64 = 256;
 /// segment[100] ^= 1; // damage
 /// let (file, sidecar) = (Arc::new(BytesSource::new(segment)), Arc::new(BytesSource::new(sidecar)));
 /// let source = parity::ProtectedSource::open(file, sidecar)?;
-/// let options = Options::default().format(&active::FORMAT).strict(false).repair(true);
+/// let options = Options::default().format(&active::FORMAT).on_damage(OnDamage::Repair);
 /// let mut records = Reader::new(source, options)?.records();
 /// assert_eq!(records.by_ref().count(), 3);
 /// assert_eq!(records.report().repaired, 1);

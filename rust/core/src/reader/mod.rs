@@ -13,7 +13,7 @@ use crate::record::{Column, Record, RecordId};
 use crate::source::{FileSource, Source};
 use crate::spec::Filter;
 use crate::verbs::{self, Ledger, Report};
-use crate::walk::{Lookup, Options, Walk};
+use crate::walk::{Lookup, OnDamage, Options, Walk};
 
 pub use records::Records;
 
@@ -120,12 +120,12 @@ impl Reader {
         })
     }
 
-    /// Returns a lenient reader: [`records`](Self::records) then returns all sound records. [`Records::report`] and
-    /// [`ledger`](Self::ledger) list the damaged ranges.
+    /// Returns this reader with this choice of what happens at damage. With [`OnDamage::Skip`] [`records`](Self::records) returns
+    /// all sound records; [`Records::report`] and [`ledger`](Self::ledger) list the damaged ranges.
     ///
     /// ```
     /// use std::sync::Arc;
-    /// use seglake::{Options, Reader};
+    /// use seglake::{OnDamage, Options, Reader};
     /// use seglake::format::active;
     /// use seglake::source::BytesSource;
     ///
@@ -136,7 +136,8 @@ impl Reader {
     /// }
     /// segment[50] ^= 1; // damage to the second of three records
     ///
-    /// let reader = Reader::new(Arc::new(BytesSource::new(segment)), Options::default())?.skip_damage();
+    /// let options = Options::default().on_damage(OnDamage::Skip);
+    /// let reader = Reader::new(Arc::new(BytesSource::new(segment)), options)?;
     /// let mut records = reader.records();
     /// let values: Vec<_> = records.by_ref().map(|record| Ok(record?.value().to_vec())).collect::<seglake::Result<_>>()?;
     /// assert_eq!(values, [b"first", b"third"]);
@@ -149,9 +150,9 @@ impl Reader {
     /// # Ok::<(), seglake::Error>(())
     /// ```
     #[must_use]
-    pub fn skip_damage(self) -> Self {
+    pub fn on_damage(self, on_damage: OnDamage) -> Self {
         Self {
-            options: self.options.strict(false),
+            options: self.options.on_damage(on_damage),
             lookup: OnceLock::new(),
             ..self
         }
@@ -211,7 +212,7 @@ impl Reader {
     /// # Errors
     /// - [`Error::Usage`](crate::Error::Usage) for an identifier that the format does not have.
     /// - [`Error::Damage`](crate::Error::Damage) if damage may have been one of the records, unless damage is
-    ///   [skipped](Self::skip_damage).
+    ///   [skipped](Self::on_damage).
     /// - [`Error::Limit`](crate::Error::Limit), [`Error::Io`](crate::Error::Io).
     pub fn get_many(&self, ids: &[RecordId]) -> Result<Vec<Option<Record>>> {
         let hits = self.lookup()?.get(ids)?;

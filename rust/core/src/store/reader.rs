@@ -26,7 +26,7 @@ use crate::sync::Mutex;
 use crate::uuid6;
 use crate::verbs::Report;
 use crate::walk::layers::{EmptyWalk, Layered, WalkLayer};
-use crate::walk::{Hits, Options, Step, Walk};
+use crate::walk::{Hits, OnDamage, Options, Step, Walk};
 
 /// A log, to read, also beside its writer. What it gives is on the disk: no loss of power takes it back.
 #[derive(Clone, Debug)]
@@ -96,11 +96,20 @@ impl LogReader {
         Ok(reader)
     }
 
-    /// The same log, with damage as an error or read past. What this one passes over is [taken](Self::take_skipped) from it alone.
+    /// The same log, with this choice of what happens at damage. What this one passes over is [taken](Self::take_skipped) from it alone.
     #[must_use]
-    pub fn strict(&self, strict: bool) -> Self {
+    pub fn on_damage(&self, on_damage: OnDamage) -> Self {
         Self {
-            options: self.options.clone().strict(strict),
+            options: self.options.clone().on_damage(on_damage),
+            ..self.anew()
+        }
+    }
+
+    /// The same log, of which nothing is skipped yet.
+    #[doc(hidden)] // public for the Python extension
+    #[must_use]
+    pub fn anew(&self) -> Self {
+        Self {
             skipped: SkippedList::default(),
             ..self.clone()
         }

@@ -73,7 +73,7 @@ impl LogReader {
     /// # Errors
     /// As [`open`](Self::open).
     pub fn tail(&self, from: TailFrom) -> Result<Tail> {
-        Tail::begin(self.strict(self.options().strict), from)
+        Tail::begin(self.anew(), from)
     }
 }
 

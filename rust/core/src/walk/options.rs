@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::Eof;
 use crate::checksum::Key;
+use crate::choices::choices;
 #[cfg(feature = "faults")]
 use crate::disk::Disk;
 use crate::disk::DiskRef;
@@ -57,6 +58,20 @@ impl fmt::Debug for IndexSource {
     }
 }
 
+choices! {
+    /// What happens at damage.
+    OnDamage of "on_damage" {
+        /// Reading stops with [`Error::Damage`].
+        #[default]
+        Raise = "raise" not "error" not "fail" not "stop" not "strict",
+        /// Damage is listed in the ledger, and reading goes on.
+        Skip = "skip" not "ignore" not "drop" not "warn",
+        /// The same, but records that a [parity sidecar](crate::parity::ProtectedSource) restores are read. Without a sidecar it
+        /// is [`Skip`](Self::Skip).
+        Repair = "repair",
+    }
+}
+
 /// Options for reading: fields that concern all formats, and options that some formats declare in
 /// [`Spec::open_options`], which [`set`](Self::set) sets by name.
 #[derive(Clone, Debug)]
@@ -70,7 +85,8 @@ pub struct Options {
     pub dialect: Dialect,
     /// Where a chunked segment's index is. It only makes looking up faster.
     pub index: IndexSource,
-    /// Stop at damage with [`Error::Damage`]. Otherwise damage is listed in the ledger and reading goes on.
+    /// Whether damage is an error, as [`on_damage`](Self::on_damage) sets it.
+    #[doc(hidden)]
     pub strict: bool,
     /// Which records to emit.
     pub filter: Filter,
@@ -102,7 +118,6 @@ setters!(Options {
     keys: Vec<Key>;
     dialect: Dialect;
     index: IndexSource;
-    strict: bool;
     filter: Filter;
     prune: bool;
     values: bool;
@@ -128,8 +143,23 @@ impl Options {
         }
     }
 
-    /// Whether to emit records that a parity sidecar restores. Otherwise they are damage. Without a
-    /// [sidecar](crate::parity::ProtectedSource) it changes nothing.
+    /// Returns these options with this choice of what happens at damage.
+    #[must_use]
+    pub fn on_damage(self, on_damage: OnDamage) -> Self {
+        self.strict(on_damage == OnDamage::Raise)
+            .repair(on_damage == OnDamage::Repair)
+    }
+
+    /// Whether damage is an error, for tests that combine it with [`repair`](Self::repair).
+    #[doc(hidden)]
+    #[must_use]
+    pub fn strict(mut self, strict: bool) -> Self {
+        self.strict = strict;
+        self
+    }
+
+    /// Whether to emit records that a parity sidecar restores. Otherwise they are damage.
+    #[doc(hidden)]
     #[must_use]
     pub fn repair(mut self, repair: bool) -> Self {
         self.repair = repair;
