@@ -154,7 +154,8 @@ class Api:
                 yield f"{path}.{own['name']}: {self.type(own['inner']['struct_field'])}"
 
     def _impls(self, impls: Sequence[int], path: str) -> Iterator[str]:
-        """Yield the inherent members of a type, and the traits that it implements by itself."""
+        """Yield the inherent members of a type, and the traits that it implements by itself. Those it derives are on one line."""
+        derived: list[str] = []
         for item in map(self.item, impls):
             if item is None:
                 continue
@@ -174,7 +175,12 @@ class Api:
                 ]
                 with_types = f" with {', '.join(types)}" if types else ""
                 implemented = f"{self._path(trait)} for {self.type(inner['for'])}"
+                if "automatically_derived" in item["attrs"]:
+                    derived.append(trait["path"].split("::")[-1])
+                    continue
                 yield f"{path}: impl{self._generics(inner)} {implemented}{with_types}"
+        if derived:
+            yield f"{path}: derives {', '.join(sorted(derived))}"
 
     def _is_named(self, ident: int) -> bool:
         """Whether others can name this."""
