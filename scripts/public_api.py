@@ -154,7 +154,7 @@ class Api:
                 yield f"{path}.{own['name']}: {self.type(own['inner']['struct_field'])}"
 
     def _impls(self, impls: Sequence[int], path: str) -> Iterator[str]:
-        """Yield the inherent members of a type, and the traits that it implements by itself. Those it derives are on one line."""
+        """Yield the inherent members of a type, and the traits that it implements, the derived ones on one line."""
         derived: list[str] = []
         for item in map(self.item, impls):
             if item is None:

@@ -85,6 +85,7 @@ mod disk;
 mod engine;
 pub mod error;
 #[cfg(feature = "faults")]
+#[doc(hidden)]
 pub mod faults;
 pub mod format;
 pub mod ledger;
@@ -103,6 +104,7 @@ pub mod source;
 mod spec;
 pub mod store;
 mod sync;
+#[doc(hidden)]
 pub mod text;
 pub mod uuid6;
 pub mod verbs;
@@ -111,6 +113,7 @@ mod words;
 
 #[doc(hidden)]
 pub use bug::OrBug;
+#[doc(hidden)]
 pub use disk::durable;
 pub use error::{Damage, Error, Finding, Result};
 pub use format::{OnDamage, Options, RecordId, Value};

@@ -35,6 +35,7 @@ macro_rules! disk_and_settings {
         impl $options {
             /// These options, for files on this disk.
             #[cfg(feature = "faults")]
+            #[doc(hidden)]
             #[must_use]
             pub fn disk(mut self, disk: Arc<dyn Disk>) -> Self {
                 self.disk = disk.into();

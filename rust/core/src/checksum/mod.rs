@@ -6,8 +6,11 @@
 use std::fmt;
 use std::ops::Deref;
 
-pub use batch::{hash, hash_many};
+pub use batch::hash;
+#[doc(hidden)]
+pub use batch::hash_many;
 use highway::{HighwayHash, HighwayHasher};
+#[doc(hidden)]
 pub use highway_batch as batch;
 
 use crate::error::{Error, Result};
@@ -102,6 +105,7 @@ impl Deref for Key {
 /// HighwayHash-64 of a message that comes in pieces. Its `Debug` output shows nothing, because the hasher's state
 /// begins as the key.
 #[derive(Clone)]
+#[doc(hidden)]
 pub struct Incremental(HighwayHasher);
 
 impl fmt::Debug for Incremental {

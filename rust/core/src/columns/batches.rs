@@ -77,6 +77,7 @@ impl Batches {
     ///
     /// # Errors
     /// As [`open`](crate::format::open). While reading, [`Error::Io`](crate::Error::Io) if no thread can be started.
+    #[doc(hidden)]
     pub fn ahead(
         source: Arc<dyn Source>,
         options: &Options,

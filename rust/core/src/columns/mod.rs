@@ -17,9 +17,12 @@ mod uint64;
 #[cfg(feature = "arrow")]
 mod walk_batches;
 
+pub use crate::record::UuidType;
+#[doc(hidden)]
 #[cfg(feature = "arrow")]
 pub use crate::record::Views;
-pub use crate::record::{ColumnBuffer, UuidType, Values};
+#[doc(hidden)]
+pub use crate::record::{ColumnBuffer, Values};
 #[cfg(feature = "arrow")]
 pub use batches::Batches;
 #[cfg(feature = "arrow")]

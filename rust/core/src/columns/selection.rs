@@ -49,6 +49,7 @@ pub struct Selection {
     /// The columns as Arrow fields.
     pub schema: SchemaRef,
     /// Whether the records' values are selected.
+    #[doc(hidden)]
     pub values: bool,
 }
 
@@ -265,6 +266,7 @@ impl Selection {
     ///
     /// # Errors
     /// [`Error::Usage`] for records of another format, and if the values do not fit into one batch.
+    #[doc(hidden)]
     pub fn hits(&self, hits: &Hits, path: Option<&Path>) -> Result<RecordBatch> {
         hits.columns.map_or(Ok(()), |columns| self.check(columns))?;
         let path = path

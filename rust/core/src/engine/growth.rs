@@ -121,6 +121,7 @@ impl Growth {
 
     /// How many bytes of an unfinished unit are at the end, of those that were listed. `None` until a walk has ended.
     #[must_use]
+    #[doc(hidden)]
     pub fn pending_bytes(&self) -> Option<u64> {
         self.outcome().map(|outcome| outcome.pending_bytes)
     }

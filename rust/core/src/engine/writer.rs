@@ -36,6 +36,7 @@ choices! {
 impl IfExists {
     /// [`Overwrite`](Self::Overwrite), or [`Error`](Self::Error).
     #[must_use]
+    #[doc(hidden)]
     pub const fn overwrite_if(overwrite: bool) -> Self {
         if overwrite {
             Self::Overwrite
@@ -76,6 +77,7 @@ impl WriteOptions {
     /// These options without those that do not concern `format`, so that files of several formats can be written with
     /// the same options.
     #[must_use]
+    #[doc(hidden)]
     pub fn concerning(mut self, format: &Spec) -> Self {
         self.key = self.key.filter(|_| format.writes_with("key"));
         self.dialect = self.dialect.filter(|_| format.writes_with("dialect"));
@@ -87,6 +89,7 @@ impl WriteOptions {
     ///
     /// # Errors
     /// [`Error::Usage`].
+    #[doc(hidden)]
     pub fn check(&self, format: &Spec) -> Result<()> {
         let own = [
             ("key", self.key.is_some()),

@@ -217,6 +217,7 @@ impl Growth {
     ///
     /// It changes nothing in other formats, where reading is strict or records are chosen, with a parity sidecar, and of objects of a store.
     #[must_use]
+    #[doc(hidden)]
     pub const fn only_end(mut self, only_end: bool) -> Self {
         self.only_end = only_end;
         self
@@ -225,6 +226,7 @@ impl Growth {
     /// If the file is a sealed segment, the filter of the options keeps records after this one from being read, because it was listed
     /// before they were there. The position is then after this record.
     #[must_use]
+    #[doc(hidden)]
     pub fn up_to(mut self, uuid: Option<Uuid>) -> Self {
         self.up_to = uuid.map(Uuid::into_bytes);
         self

@@ -14,8 +14,11 @@ mod tfrecord;
 use std::path::Path;
 use std::sync::Arc;
 
-pub use detect::{Detection, detect, resolve};
+#[doc(hidden)]
+pub use detect::resolve;
+pub use detect::{Detection, detect};
 pub(crate) use detect::{is_sidecar, is_text, magic_of, of_sidecar, other_content};
+#[doc(hidden)]
 pub use growth::identity;
 pub use part::split;
 
@@ -25,14 +28,16 @@ pub use crate::engine::{
 };
 use crate::error::{Error, Result};
 use crate::private::Sealed;
-pub use crate::record::{
-    Checked, Column, ColumnKind, Order, RecordId, RecordSet, Room, Rows, Scalar, Value,
-};
+pub use crate::record::{Checked, Column, ColumnKind, Order, RecordId, Rows, Scalar, Value};
+#[doc(hidden)]
+pub use crate::record::{RecordSet, Room};
 use crate::source::{FileSource, Source};
-pub use crate::spec::{Dialect, Filter, FormatOption, OptionKind, Setting, Spec};
-pub use crate::walk::{
-    Carry, Eof, Hits, IndexSource, Interrupt, Lookup, OnDamage, Options, Part, Step, Unproven, Walk,
-};
+pub use crate::spec::{Dialect, Filter, Setting, Spec};
+#[doc(hidden)]
+pub use crate::spec::{FormatOption, OptionKind};
+#[doc(hidden)]
+pub use crate::walk::{Carry, Hits, Lookup, Unproven};
+pub use crate::walk::{Eof, IndexSource, Interrupt, OnDamage, Options, Part, Step, Walk};
 
 // One list of the types that may be a `dyn Writer`.
 impl Sealed for active::Writer {}
@@ -84,6 +89,7 @@ pub fn open(source: Arc<dyn Source>, options: &Options, start: Start<'_>) -> Res
 ///
 /// # Errors
 /// The same as [`open`].
+#[doc(hidden)]
 pub fn lookup(source: Arc<dyn Source>, options: &Options) -> Result<Box<dyn Lookup>> {
     resolve(&*source, options)?.look_up(source, options)
 }

@@ -8,8 +8,10 @@ mod tests;
 mod tiling;
 mod totals;
 
+#[doc(hidden)]
+pub use span::RecordRun;
 pub(crate) use span::overlapping;
-pub use span::{Kind, RecordRun, Span};
+pub use span::{Kind, Span};
 pub use summary::Summary;
 #[cfg(feature = "chunked")]
 pub(crate) use tail::is_refused;

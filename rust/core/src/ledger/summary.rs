@@ -45,6 +45,7 @@ impl Summary {
 
     /// An empty summary of a file of `size` bytes.
     #[must_use]
+    #[doc(hidden)]
     pub fn new(checked: Checked, path: Option<&Path>, size: u64) -> Self {
         Self {
             path: path.map(Into::into),
@@ -64,6 +65,7 @@ impl Summary {
     }
 
     /// Adds a walk's step: its ranges, as a run if they are one, and its sound records.
+    #[doc(hidden)]
     pub fn add(&mut self, run: Option<&RecordRun>, spans: &[Span], rows: &dyn Rows) {
         if let Some(run) = run {
             self.covered.extend(&[run.span()]);
@@ -83,6 +85,7 @@ impl Summary {
     }
 
     /// Sets what applies to everything read: how records are checked, and whether the key is probably wrong.
+    #[doc(hidden)]
     pub const fn note(&mut self, checked: Checked, suspects_key: bool) {
         self.checked = checked;
         self.suspects_key = suspects_key;
@@ -90,6 +93,7 @@ impl Summary {
 
     /// Adds the summary of another [part](crate::format::Part) of the same file. The summaries of all parts, in any
     /// order, add up to that of the whole file.
+    #[doc(hidden)]
     pub fn merge(&mut self, part: &Self) {
         self.records += part.records;
         self.repaired += part.repaired;

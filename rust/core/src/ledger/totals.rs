@@ -26,11 +26,13 @@ pub struct Totals(Vec<Total>);
 
 impl Totals {
     /// Adds one range.
+    #[doc(hidden)]
     pub fn add(&mut self, span: &Span) {
         self.add_all(std::slice::from_ref(span));
     }
 
     /// Adds ranges. Returns whether any is damaged.
+    #[doc(hidden)]
     pub fn add_all(&mut self, mut spans: &[Span]) -> bool {
         let mut damaged = false;
         while let [first, ..] = spans {
@@ -55,6 +57,7 @@ impl Totals {
     }
 
     /// Adds records, each of which is a range.
+    #[doc(hidden)]
     pub fn add_records(&mut self, run: &RecordRun) {
         let span = run.span();
         self.add_run(Total {

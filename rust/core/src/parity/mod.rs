@@ -44,15 +44,24 @@ mod protected;
 mod repair;
 mod report;
 
+#[doc(hidden)]
 pub use bytes::Files;
+#[doc(hidden)]
 pub use change::Change;
+#[doc(hidden)]
 pub use encode::protect;
+#[doc(hidden)]
 pub use extend::{Coverage, Extended, Refusal, RefusedDamage, extend};
 
 pub(crate) use layout::MAGIC;
-pub use layout::{Parameters, Set};
+pub use layout::Parameters;
+#[doc(hidden)]
+pub use layout::Set;
 pub use ledger::{Cause, FileKind, FileSpan, LostRange, SidecarKind, SidecarSpan, WorstGroup};
 pub(crate) use protected::Differences;
 pub use protected::ProtectedSource;
+#[doc(hidden)]
 pub use repair::repair;
-pub use report::{FrameSpan, Options, Outcome, Refused, Report, verify};
+#[doc(hidden)]
+pub use report::{FrameSpan, Options, verify};
+pub use report::{Outcome, Refused, Report};

@@ -258,24 +258,28 @@ impl ProtectedSource {
 
     /// The file that a source is, or is a part of, if that is read by its sidecar.
     #[must_use]
+    #[doc(hidden)]
     pub fn of(source: &dyn Source) -> Option<Arc<Self>> {
         source.by_sidecar()?.downcast().ok()
     }
 
     /// The file as it is.
     #[must_use]
+    #[doc(hidden)]
     pub const fn file(&self) -> &Arc<dyn Source> {
         &self.file
     }
 
     /// The sidecar, if it has a name.
     #[must_use]
+    #[doc(hidden)]
     pub fn sidecar(&self) -> Option<&Path> {
         self.sidecar.path()
     }
 
     /// Why the sidecar was refused, if it was: as what it is, or as that of another file.
     #[must_use]
+    #[doc(hidden)]
     pub const fn refused(&self) -> Option<Refused> {
         self.refused
     }
@@ -284,6 +288,7 @@ impl ProtectedSource {
     ///
     /// # Errors
     /// [`Error::Format`].
+    #[doc(hidden)]
     pub fn refuse_without_frames(&self) -> Result<()> {
         if self.refused != Some(Refused::NoFrame) {
             return Ok(());
@@ -415,6 +420,7 @@ impl ProtectedSource {
     ///
     /// # Errors
     /// [`Error::Io`], and those of `poll`.
+    #[doc(hidden)]
     pub fn report(&self, mut poll: impl FnMut() -> Result<()>) -> Result<Report> {
         let all = self.all(&mut poll)?;
         let mut blocks = Blocks::default();

@@ -83,6 +83,7 @@ pub struct Report {
     /// The sidecar's ledger.
     pub sidecar: Vec<SidecarSpan>,
     /// All frames of the sidecar, superseded ones too.
+    #[doc(hidden)]
     pub frames: Vec<FrameSpan>,
     /// The group with the most damage, if there is any.
     pub worst: Option<WorstGroup>,

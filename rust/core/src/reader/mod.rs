@@ -229,6 +229,7 @@ impl Reader {
     ///
     /// # Errors
     /// As [`format::lookup`](crate::format::lookup).
+    #[doc(hidden)]
     pub fn lookup(&self) -> Result<&dyn Lookup> {
         if let Some(lookup) = self.lookup.get() {
             return Ok(&**lookup);

@@ -26,6 +26,7 @@ pub trait Rows: Sealed {
     fn value(&self, row: usize) -> &[u8];
 
     /// How many bytes the record adds to a batch's limit: its body, and other fields that can be large.
+    #[doc(hidden)]
     fn weight(&self, row: usize) -> usize {
         self.value(row).len()
     }
@@ -37,6 +38,7 @@ pub trait Rows: Sealed {
     }
 
     /// The least and the greatest time of all records, in microseconds since 1970-01-01 UTC, if the format has times.
+    #[doc(hidden)]
     fn times(&self) -> Option<(i64, i64)> {
         let times = (0..self.len()).filter_map(|row| self.timestamp(row));
         times.fold(None, |range, time| {
@@ -46,6 +48,7 @@ pub trait Rows: Sealed {
     }
 
     /// How many rows from `first` on fit into the room of a batch, and their total [weight](Self::weight).
+    #[doc(hidden)]
     fn fitting(&self, first: usize, room: Room) -> (usize, usize) {
         let end = first.saturating_add(room.rows).min(self.len());
         let (mut rows, mut bytes) = (0, 0_usize);
@@ -69,12 +72,14 @@ pub trait Rows: Sealed {
     fn field(&self, row: usize, column: usize) -> Value<'_>;
 
     /// Appends a column of several records to `buffer`, which is of that column's kind.
+    #[doc(hidden)]
     fn fill(&self, rows: Range<usize>, column: usize, buffer: &mut ColumnBuffer) {
         self.push_fields(rows, column, buffer);
     }
 
     /// As [`fill`](Self::fill), through [`field`](Self::field): for formats that fill only some of their columns
     /// faster.
+    #[doc(hidden)]
     fn push_fields(&self, rows: Range<usize>, column: usize, buffer: &mut ColumnBuffer) {
         let mut nulls = 0;
         for row in rows {
@@ -90,11 +95,13 @@ pub trait Rows: Sealed {
     }
 
     /// Appends the offsets of several records.
+    #[doc(hidden)]
     fn fill_positions(&self, rows: Range<usize>, buffer: &mut ColumnBuffer) {
         buffer.extend_int64(rows.map(|row| self.position(row).cast_signed()));
     }
 
     /// Appends the [causes](Self::cause) of several records.
+    #[doc(hidden)]
     fn fill_causes(&self, rows: Range<usize>, buffer: &mut ColumnBuffer) {
         let causes = rows.map(|row| self.cause(row).map(|cause| cause.as_str().as_bytes()));
         buffer.extend_optional_text(causes);

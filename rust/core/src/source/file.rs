@@ -41,6 +41,7 @@ impl FileSource {
     /// # Errors
     /// As [`open_regular`].
     #[cfg(feature = "faults")]
+    #[doc(hidden)]
     pub fn on(disk: &Arc<dyn crate::disk::Disk>, path: &Path) -> Result<Self> {
         Self::open(&disk.clone().into(), path)
     }

@@ -15,13 +15,18 @@ use std::io::ErrorKind;
 use std::path::Path;
 use std::sync::Arc;
 
+#[doc(hidden)]
 pub use ahead::{PieceSizes, ReadAhead};
+#[doc(hidden)]
 pub use bound::{Bound, SaidBy};
 pub(crate) use bound::{BoundSource, expected_len};
 pub(crate) use broken::up_to_page;
+#[doc(hidden)]
 pub use capped::CappedSource;
 pub(crate) use capped::{PatchedSource, uncompared};
-pub use file::{FileSource, open_regular};
+pub use file::FileSource;
+#[doc(hidden)]
+pub use file::open_regular;
 pub(crate) use memory::out_of_bounds;
 pub use memory::{BytesSource, MappedSource};
 pub(crate) use tail::{data_end, data_end_after};
@@ -63,6 +68,7 @@ pub trait Source: Send + Sync {
     ///
     /// # Errors
     /// As [`read_exact_at`](Self::read_exact_at).
+    #[doc(hidden)]
     fn read_again_at(&self, offset: u64, buffer: &mut [u8]) -> Result<()> {
         self.read_exact_at(offset, buffer)
     }
@@ -102,6 +108,7 @@ pub trait Source: Send + Sync {
 
     /// How far the file has to be filled with records, as a [log](crate::store) says of its segments. `None` where nothing is known,
     /// as of a file by itself.
+    #[doc(hidden)]
     fn bound(&self) -> Option<Bound> {
         None
     }

@@ -44,12 +44,16 @@ pub struct Spec {
     /// checked.
     pub checked: Checked,
     /// Whether values lie in the file unchanged, so that views can point there.
+    #[doc(hidden)]
     pub has_plain_values: bool,
     /// Whether a record may be emitted although a part of it is damaged. Its cause then says which.
+    #[doc(hidden)]
     pub marks_damage: bool,
     /// The options for reading that only some formats have, this one among them.
+    #[doc(hidden)]
     pub open_options: &'static [FormatOption],
     /// The options for writing that this format has.
+    #[doc(hidden)]
     pub create_options: &'static [FormatOption],
     /// The conditions of a [`Filter`] that its walks apply by themselves, by column. Other conditions
     /// are applied to the rows of the walk.
@@ -104,12 +108,14 @@ impl Spec {
 
     /// Whether it has an option of this name for reading.
     #[must_use]
+    #[doc(hidden)]
     pub fn reads_with(&self, name: &str) -> bool {
         self.open_options.iter().any(|option| option.name == name)
     }
 
     /// Whether it has an option of this name for writing.
     #[must_use]
+    #[doc(hidden)]
     pub fn writes_with(&self, name: &str) -> bool {
         self.create_options.iter().any(|option| option.name == name)
     }
@@ -133,6 +139,7 @@ impl Spec {
     }
 
     /// The columns that identify a record, in the order of [`identifier`](Self::identifier).
+    #[doc(hidden)]
     pub fn identifying(&self, dialect: Dialect) -> impl Iterator<Item = &'static Column> {
         let columns = self.columns(dialect);
         let places = self.identifying_places(dialect).into_iter();

@@ -236,6 +236,7 @@ impl SegmentLog {
     ///
     /// # Errors
     /// [`Error::Interrupted`], and those of `wait_sealed`.
+    #[doc(hidden)]
     pub fn wait_sealed_unless(&self, interrupt: Option<&Interrupt>) -> Result<()> {
         self.check_owner()?;
         match self.sealer.drain(interrupt)? {
@@ -269,6 +270,7 @@ impl SegmentLog {
     ///
     /// # Errors
     /// [`Error::Interrupted`], and those of `close`.
+    #[doc(hidden)]
     pub fn close_unless(&self, interrupt: Option<&Interrupt>) -> Result<()> {
         if !self.owner.is_here() {
             return Ok(()); // a fork has no part in it

@@ -29,12 +29,15 @@ mod state;
 mod tail;
 mod unread;
 
-pub use folder::{Segment, is_beside_segment, is_log_name};
+pub use folder::Segment;
+#[doc(hidden)]
+pub use folder::{is_beside_segment, is_log_name};
 pub use log::SegmentLog;
 pub use name::{SegmentId, SegmentKind};
 pub use options::{Durability, LogOptions, Retention};
 pub use reader::LogReader;
 pub use recovery::Recovery;
 pub use skipped::{Skipped, Unread};
+#[doc(hidden)]
 pub use source::{ListedLog, ListedSegment, OpenedSegment};
 pub use tail::{Tail, TailFrom};

@@ -96,6 +96,7 @@ impl LogOptions {
     /// These options, for a log on this disk.
     #[cfg(feature = "faults")]
     #[must_use]
+    #[doc(hidden)]
     pub fn disk(mut self, disk: std::sync::Arc<dyn crate::disk::Disk>) -> Self {
         self.disk = disk.into();
         self

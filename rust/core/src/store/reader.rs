@@ -202,6 +202,7 @@ impl LogReader {
     ///
     /// # Errors
     /// As [`open`](Self::open).
+    #[doc(hidden)]
     pub fn walk(&self, filter: &Filter) -> Result<Box<dyn Walk>> {
         let nothing = BytesSource::new(Vec::new());
         let view = self.view()?;
@@ -265,6 +266,7 @@ impl LogReader {
     ///
     /// # Errors
     /// As [`get`](Self::get).
+    #[doc(hidden)]
     pub fn hits(&self, uuid: &Uuid) -> Result<Option<Hits>> {
         match self.hits_in(&*self.known()?, uuid) {
             // It was removed so soon after it was listed that the time of the folder is the same.
@@ -344,6 +346,7 @@ impl LogReader {
 
     /// What it reads with.
     #[must_use]
+    #[doc(hidden)]
     pub const fn options(&self) -> &Options {
         &self.options
     }

@@ -169,6 +169,7 @@ impl Tail {
     }
 
     /// Gives the record that was [waited for](Self::wait), as the rows and the row that it is, without copying it. `None` if none was.
+    #[doc(hidden)]
     pub fn take<T>(&mut self, give: impl FnOnce(&dyn Rows, usize) -> T) -> Option<T> {
         let walk = self.walk.as_ref()?;
         let row = self.rows.next()?;

@@ -38,6 +38,7 @@ impl Ledger {
     ///
     /// # Errors
     /// As [`new`](Self::new).
+    #[doc(hidden)]
     pub fn starting(source: Arc<dyn Source>, options: &Options, start: Start<'_>) -> Result<Self> {
         let options = options.for_ledger();
         let walk = open(source.clone(), &options, start)?;

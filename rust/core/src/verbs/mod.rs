@@ -23,9 +23,9 @@ pub use diagnosis::{Certainty, Diagnosis, Neighbour, Reason, Repair};
 #[cfg(feature = "chunked")]
 pub use index::{Indexed, index};
 pub use ledger::Ledger;
-pub use protect::{
-    Protected, Protection, SidecarChange, default_sidecar, find_sidecar, open_sidecar, protect,
-};
+pub use protect::{Protected, Protection, SidecarChange, default_sidecar, protect};
+#[doc(hidden)]
+pub use protect::{find_sidecar, open_sidecar};
 pub use recover::{Recovered, Recovery, recover, undo_recover};
 pub use repair::{Repaired, Repairing, repair};
 pub(crate) use repair::{kept_of, repaired_name};

@@ -96,18 +96,21 @@ impl Report {
 
     /// An empty report on a file of `size` bytes.
     #[must_use]
+    #[doc(hidden)]
     pub fn new(format: &'static Spec, path: Option<&Path>, size: u64) -> Self {
         Self::from_summary(format, Summary::new(format.checked, path, size))
     }
 
     /// An empty report on this source.
     #[must_use]
+    #[doc(hidden)]
     pub fn of(format: &'static Spec, source: &dyn Source) -> Self {
         Self::new(format, source.path(), expected_len(source))
     }
 
     /// A report with a summary only.
     #[must_use]
+    #[doc(hidden)]
     pub const fn from_summary(format: &'static Spec, summary: Summary) -> Self {
         Self {
             format,
@@ -118,6 +121,7 @@ impl Report {
     }
 
     /// Adds the last step of a walk.
+    #[doc(hidden)]
     pub fn add(&mut self, walk: &dyn Walk) {
         sum_up(walk, &mut self.summary);
     }
@@ -141,6 +145,7 @@ impl Report {
 
     /// Adds the report on another [part](crate::format::Part) of the same file. The reports on all parts, in any order,
     /// add up to that on the whole file.
+    #[doc(hidden)]
     pub fn merge(&mut self, part: &Self) {
         self.summary.merge(&part.summary);
     }

@@ -179,21 +179,25 @@ pub trait Walk: Settle + Send {
 
     /// The same as [`spans`](Self::spans) if they are adjacent records and nothing else, without making each of them.
     /// Returns `None` if they are not, or if only a look at each would show it.
+    #[doc(hidden)]
     fn record_run(&self) -> Option<RecordRun> {
         None
     }
 
     /// Whether the last step settled a damaged range.
+    #[doc(hidden)]
     fn found_damage(&self) -> bool {
         self.record_run().is_none() && self.spans().iter().any(Span::is_damage)
     }
 
     /// How many records of the last step have bytes that a parity sidecar restores, whether they are emitted or not.
+    #[doc(hidden)]
     fn repaired(&self) -> u64 {
         0
     }
 
     /// The offset before which ranges come last; 0 if all come in file order.
+    #[doc(hidden)]
     fn front_end(&self) -> u64 {
         0
     }
@@ -205,9 +209,11 @@ pub trait Walk: Settle + Send {
     fn offset(&self) -> u64;
 
     /// The point from which another walk can resume; `None` in a file of a format that does not grow.
+    #[doc(hidden)]
     fn carry(&self) -> Option<Carry>;
 
     /// Whether no record was verified so far although the structure is sound to the end: the key is probably wrong.
+    #[doc(hidden)]
     fn suspects_key(&self) -> bool {
         false
     }

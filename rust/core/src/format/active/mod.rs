@@ -30,6 +30,7 @@ pub(crate) use rows::Record;
 pub(crate) use sequence::Sequence;
 pub(crate) use walk::ActiveWalk;
 pub(super) use writer::Unhashed;
+#[doc(hidden)]
 pub use writer::Writer;
 pub(crate) use writer::is_unfinished;
 

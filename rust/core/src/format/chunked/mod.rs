@@ -31,8 +31,11 @@ use crate::spec::settings::{APPENDS, FormatOption, OptionKind, ZERO_TORN_TAIL};
 use crate::spec::{Applied, FirstUnit, Spec, Tail};
 use crate::walk::{Begin, Options, Step, Walk};
 
+#[doc(hidden)]
 pub use index::{Entries, Entry, INDEX_EXTENSION, Index, beside, build_index};
+#[doc(hidden)]
 pub use layout::{ITEM_BYTES, Item};
+#[doc(hidden)]
 pub use writer::Writer;
 
 mod candidates;

@@ -33,7 +33,9 @@ use crate::spec::settings::{APPENDS, FormatOption, OptionKind, ZERO_TORN_TAIL};
 use crate::spec::{Dialect, FirstUnit, Spec, Tail};
 use crate::walk::Options;
 
+#[doc(hidden)]
 pub use single::{Single, System, decode_message, decode_system, encode_message};
+#[doc(hidden)]
 pub use writer::Writer;
 
 mod autobase;

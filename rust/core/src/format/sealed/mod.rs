@@ -36,6 +36,7 @@ use crate::spec::{Applied, FirstUnit, Spec, Tail};
 use crate::uuid6;
 use crate::walk::Options;
 
+#[doc(hidden)]
 pub use writer::Writer;
 
 mod candidates;

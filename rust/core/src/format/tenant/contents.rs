@@ -86,6 +86,7 @@ impl Contents {
 
     /// The blocks, in the order of the file.
     #[must_use]
+    #[doc(hidden)]
     pub fn blocks(&self) -> &[Block] {
         &self.blocks
     }

@@ -51,7 +51,10 @@ mod verified;
 mod walk;
 mod writer;
 
-pub use contents::{Block, Contents, blocks};
+pub use contents::Contents;
+#[doc(hidden)]
+pub use contents::{Block, blocks};
+#[doc(hidden)]
 pub use writer::Writer;
 
 use crate::engine::{Format, Likelihood};
