@@ -325,6 +325,25 @@ def test_the_value_of_a_condition_may_have_quotes(quote: str, tmp_path: Path) ->
 
 
 @pytest.mark.parametrize(
+    "more", [(), ("--json",), ("--on-damage", "skip"), ("--where", "type == order.created"), ("--columns", "path,value")]
+)
+@pytest.mark.parametrize("number", [0, 1, 3, 1000])
+def test_the_last_records_are_those_that_tail_would_leave(vectors: Path, more: tuple[str, ...], number: int) -> None:
+    files = [vectors / "active" / f"{name}.bin" for name in ("typical", "flip_message", "minimal")]
+    whole = here("cat", *more, *files)
+    done = here("cat", "--last", str(number), *more, *files)
+    assert (done.status, done.err) == (whole.status, whole.err)
+    assert done.out.split() == "".join(whole.out.splitlines(keepends=True)[-number:] if number else []).split()
+
+
+@pytest.mark.parametrize("other", [("--limit", "1"), ("--at", "0"), ("--get", "1")])
+def test_the_last_records_are_those_of_a_whole_walk(vectors: Path, other: tuple[str, ...]) -> None:
+    done = here("cat", "--last", "1", *other, vectors / "active" / "typical.bin")
+    assert (done.status, done.out) == (2, "")
+    assert "leave out --limit, --at and --get" in done.err
+
+
+@pytest.mark.parametrize(
     "arguments", [("--type", "order.*"), ("--type", "'order.paid'"), ("--where", "type == order.*")]
 )
 def test_that_nothing_matched_is_said_of_what_looks_like_a_pattern(arguments: tuple[str, str], tmp_path: Path) -> None:

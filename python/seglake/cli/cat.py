@@ -6,9 +6,10 @@ import re
 import sys
 import uuid
 import warnings
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import click
 
@@ -26,6 +27,11 @@ from .report import PARITY_REFUSED, skipped
 if TYPE_CHECKING:
     from seglake import Format, Reader, Record
 
+_Line: TypeAlias = "Callable[[Record], str]"
+"""What writes a record as a line."""
+
+# They are kept in memory until the last one is known.
+_MOST_LAST = 1_000_000
 # What every file's records can be shown with beside their own columns.
 _EVERYWHERE = ("path", "position", "cause")
 
@@ -33,6 +39,7 @@ _EXAMPLES = """
 \b
 Examples:
   seglake cat today.active | head
+  seglake cat --last 10 today.active
   seglake cat --json --value json today.active | jq .value.id
   seglake cat --since 2024-01-10T16:00:00Z --until 2024-01-10T17:00:00Z today.active
   seglake cat --at 225 --limit 1 --value hex today.active
@@ -76,6 +83,12 @@ Examples:
     "repeated.",
 )
 @click.option("--limit", metavar="N", type=click.IntRange(min=0), help="Stop after so many records.")
+@click.option(
+    "--last",
+    metavar="N",
+    type=click.IntRange(min=0, max=_MOST_LAST),
+    help="Only the last so many records; everything before them is read, and checked, too.",
+)
 @folders.glob
 @options.wanted
 @options.on_damage_or_repair
@@ -91,6 +104,7 @@ def command(
     at: int | None,
     ids: tuple[str, ...],
     limit: int | None,
+    last: int | None,
     sidecar: str | None,
     spool_limit: int,
     **given: Any,
@@ -110,12 +124,15 @@ def command(
         raise click.UsageError("--at is a place in one file: name one file")
     if ids and (at is not None or conditions(given) or given["where"]):
         raise click.UsageError("--get names the records: leave out --at and what chooses others")
+    if last is not None and (ids or at is not None or limit is not None):
+        raise click.UsageError("--last is the end of what is printed: leave out --limit, --at and --get")
     options.check_index(given, named.files)
     parity = options.parity(sidecar, named.files)
     options.check_key(given["key"])
     wanted = Wanted(ids)
     left = limit
     is_any_printed = False
+    ending: deque[tuple[_Line, Record]] | None = None if last is None else deque(maxlen=last)
 
     import seglake
 
@@ -150,7 +167,7 @@ def command(
                     records: Iterable[Record] = wanted.found_in(reader, [identifier(format, text) for text in ids])
                 else:
                     records = iter(reader) if at is None else reader.records_from(at)
-                printed = _print(records, line, left)
+                printed = _print(records, line, left) if ending is None else _keep(records, line, ending)
             except seglake.DamageError as error:
                 if error.byte_offset == at:
                     error.add_note("no record begins at --at, or the one there is damaged")
@@ -167,6 +184,8 @@ def command(
         return Status.DAMAGED
 
     status = max(named.status, each(named.files, spool_limit=spool_limit, action=show, segments=named.segments))
+    for line, record in ending or ():
+        sys.stdout.write(line(record) + "\n")
     if not is_any_printed and (remark := options.compared_as_written(given)) is not None:
         say(remark)
     if left == 0 or not wanted.missing:
@@ -184,7 +203,7 @@ def _check_columns(chosen: Sequence[str], reader: Reader) -> None:
             raise click.UsageError(f"{reader.format} records have no column {name!r}: there are {known}")
 
 
-def _print(records: Iterable[Record], line: Callable[[Record], str], limit: int | None) -> int:
+def _print(records: Iterable[Record], line: _Line, limit: int | None) -> int:
     """Print up to `limit` records and return how many."""
     write = sys.stdout.write
     printed = 0
@@ -192,6 +211,15 @@ def _print(records: Iterable[Record], line: Callable[[Record], str], limit: int 
         write(line(record) + "\n")
         printed += 1
     return printed
+
+
+def _keep(records: Iterable[Record], line: _Line, ending: deque[tuple[_Line, Record]]) -> int:
+    """Keep the last records of all files, as many as they may be, and return how many there were."""
+    seen = 0
+    for record in records:
+        ending.append((line, record))
+        seen += 1
+    return seen
 
 
 _WRITTEN: dict[tuple[str, ...], str] = {
