@@ -325,7 +325,8 @@ def test_the_value_of_a_condition_may_have_quotes(quote: str, tmp_path: Path) ->
 
 
 @pytest.mark.parametrize(
-    "more", [(), ("--json",), ("--on-damage", "skip"), ("--where", "type == order.created"), ("--columns", "path,value")]
+    "more",
+    [(), ("--json",), ("--on-damage", "skip"), ("--where", "type == order.created"), ("--columns", "path,value")],
 )
 @pytest.mark.parametrize("number", [0, 1, 3, 1000])
 def test_the_last_records_are_those_that_tail_would_leave(vectors: Path, more: tuple[str, ...], number: int) -> None:

@@ -13,7 +13,7 @@ import pytest
 from cli_process import here, on_terminal
 
 import seglake as library
-from seglake.cli.report import REASONS
+from seglake.cli.vocabulary import REASONS
 
 FIELDS = {
     "start": int,

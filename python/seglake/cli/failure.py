@@ -180,7 +180,7 @@ def describe(error: BaseException, *, label: str | None = None) -> str:
 def _damage(error: DamageError, label: str | None) -> str:
     from seglake import WrongKeyError
 
-    from .report import KEY_NEXT, meaning
+    from .vocabulary import KEY_NEXT, meaning
 
     wrong_key = isinstance(error, WrongKeyError)
     where = printable(label or error.path or "the input")

@@ -17,8 +17,9 @@ from . import folders, options
 from .failure import Status, exit_status, report_status, tell
 from .inputs import Input, each, log_facts
 from .render import count, exact_size, json_text, plain, printable, size
-from .report import KEY_NEXT, index_facts, index_in_words, index_of, index_rebuilding, meaning, reads_with
+from .report import index_facts, index_in_words, index_of, index_rebuilding, reads_with
 from .terminal import Advance, byte_progress
+from .vocabulary import KEY_NEXT, meaning
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -18,8 +18,9 @@ from .failure import describe, say
 from .following import LONGEST_PAUSE_S, followed
 from .option_names import with_options
 from .render import count, json_text, printable, table
-from .report import PARITY_REFUSED, meaning
+from .report import PARITY_REFUSED
 from .terminal import console, is_terminal
+from .vocabulary import meaning
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -12,7 +12,7 @@ from . import options
 from .failure import Status, describe, say
 from .inputs import Input, opened_to_rewrite
 from .render import count, exact_size, json_text, named_lines, printable
-from .report import meaning
+from .vocabulary import meaning
 
 if TYPE_CHECKING:
     from seglake import Recovered

@@ -12,8 +12,10 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from seglake._values import instant_us, is_uri
 
+from . import vocabulary
 from .option_names import with_options
 from .render import count, exact_size, printable
+from .vocabulary import KEY_NEXT, meaning, title
 
 if TYPE_CHECKING:
     from rich.text import Text
@@ -22,58 +24,12 @@ if TYPE_CHECKING:
 
 _Item = TypeVar("_Item")
 
-KEY_NEXT = "give the key that it was written with: --key-file FILE, or SEGLAKE_KEY"
-
-_MEANINGS = {
-    "truncated_header": "the file ends inside the fields that say how long things are",
-    "truncated_trailer": "the file ends inside the trailer",
-    "length_out_of_bounds": "a length or count reaches beyond what holds it",
-    "offset_out_of_bounds": "an offset points outside the data",
-    "checksum_mismatch": "the bytes do not match their checksum",
-    "header_checksum_mismatch": "a header does not match its checksum",
-    "payload_invalid": "a payload is not what its header says",
-    "trailing_bytes": "bytes are left over after the last field",
-    "count_mismatch": "a count differs from what is there",
-    "out_of_order": "it checks, but does not come after the one before it",
-    "bad_uuid": "it checks, but its UUID is not of version 6",
-    "dangling_reference": "a reference points nowhere",
-    "index_disagrees": "an index entry and what it points at disagree",
-    "unreferenced": "no intact index entry accounts for these bytes",
-    "nonzero_unused": "bytes that must be zero are not",
-    "nonzero_padding": "bytes that must be zero are not",
-    "bad_magic": "the magic number is wrong",
-    "bad_terminator": "no intact terminator where the index ends",
-    "unsupported_version": "a version that this reader does not know",
-    "unsupported_flags": "flags that this reader does not know",
-    "search_limit": "the search for the next sound record reached its limit: what follows was not looked at",
-    "wrong_key": "nothing checks, all else fits: probably another key",
-}
-
-
-def meaning(cause: str) -> str:
-    """A cause of the ledger in words."""
-    return _MEANINGS.get(cause, "damaged")
-
 
 def bytes_of(report: Report, kind: str) -> int:
     """How many bytes of a file are of a kind."""
     return sum(total.nbytes for total in report.totals if total.kind == kind)
 
 
-_TORN_LOG = (
-    "Torn tail: the last write was cut off. Every record before it can be read as it is. To append to the file, "
-    "let the program that writes it clear the tail, or open it with "
-    '`seglake.create(..., if_exists="append", zero_torn_tail=True)`, which moves it into a file beside it. `seglake '
-    "recover` writes a sound file, and keeps the tail."
-)
-_TORN_COPY = (
-    "Torn tail: the file ends too early, as after a copy that was cut off: files of this format are written whole. "
-    "What there is of it stays readable; copy or make it again for the rest."
-)
-_TORN_OTHERWISE = (
-    "Torn tail: nothing sound follows, but the bytes do not look like one write that was cut off: see above. Do not "
-    "clear it before that is settled."
-)
 # What the torn tail of a file that is written whole comes from.
 _COPY_REASONS = {"interrupted_write", "truncated", "consequence", "unknown"}
 
@@ -85,89 +41,28 @@ def advice(report: Report) -> list[str]:
     destroy sound data.
     """
     if report.wrong_key:
-        return [
-            "No checksum matches, but the structure is sound. The file is probably "
-            f"intact and the key is not its own: {KEY_NEXT}. Change nothing in the file."
-        ]
+        return [vocabulary.WRONG_KEY]
     from seglake import formats
 
     kinds = {span.kind for span in report.totals if span.cause is not None}
-    causes = {span.cause for span in report.totals}
+    causes = {span.cause for span in report.totals if span.cause is not None}
     found: list[str] = []
     if "torn_tail" in kinds:
         torn = {own.reason for own in report.diagnoses if own.kind == "torn_tail"}
         if "append" in formats()[report.format].create_options["if_exists"].choices:
-            found.append(_TORN_LOG if torn == {"interrupted_write"} else _TORN_OTHERWISE)
+            found.append(vocabulary.TORN_LOG if torn == {"interrupted_write"} else vocabulary.TORN_OTHERWISE)
         else:
-            found.append(_TORN_OTHERWISE if torn - _COPY_REASONS else _TORN_COPY)
+            found.append(vocabulary.TORN_OTHERWISE if torn - _COPY_REASONS else vocabulary.TORN_COPY)
     if "repaired" in kinds:
-        found.append(
-            "Repaired: bytes that are not as they were protected, and that the parity sidecar has. Nothing was "
-            "changed: `seglake repair FILE` restores them in the file, `seglake repair FILE COPY` in a copy."
-        )
+        found.append(vocabulary.REPAIRED)
     if "corrupt" in kinds:
-        found.append(
-            "Corrupt: bytes that changed after they were written, or never were a record of this file. The sound "
-            "records around them stay readable: `seglake cat --on-damage skip`, `seglake ingest`. `seglake recover` "
-            "writes them to a sound file, and every other byte to a quarantine. Keep this file as it is, restore it "
-            "from a copy if there is one, and look at the disk it lay on."
-        )
-    if causes & {"index_disagrees", "count_mismatch", "bad_terminator", "bad_magic", "unreferenced"}:
-        found.append(
-            "Directory: what the file says of itself (index, table of contents, counts) is damaged, or does not fit "
-            "the data. Records that check by themselves are read all the same."
-        )
-    if "dangling_reference" in causes:
-        found.append(
-            "Dangling reference: these records are whole, but name a key that no record before them declares. "
-            "`seglake cat --on-damage skip` prints them without that key; with `--columns position,cause` it marks "
-            "them."
-        )
-    if "out_of_order" in causes:
-        found.append(
-            "Out of order: these records are whole, but not newer than the ones before them, as after a write "
-            "done twice or a clock set back. They are kept out of what is read."
-        )
-    if "search_limit" in causes:
-        found.append(
-            "Search limit: the damage is so dense that the search for sound records was given up. What follows may "
-            "hold some; a copy of the file is the better source."
-        )
-    return found
+        found.append(vocabulary.CORRUPT)
+    return found + [text for text in vocabulary.OF_CAUSES if any(text in vocabulary.CAUSES[own].next for own in causes)]
 
 
 # What a person can take in; --json has them all.
 _MOST_SHOWN = 5
 _LABEL_CELLS = 10
-_TITLES = {
-    "flipped_bit": "single flipped bit",
-    "zeroed_sector": "zeroed sector",
-    "erased_sector": "erased sector (0xff)",
-    "moved_sector": "sector written to the wrong place",
-    "duplicated_sector": "duplicated sector",
-    "duplicated_records": "records written twice",
-    "stale_data": "older records",
-    "inserted_bytes": "bytes inserted",
-    "missing_bytes": "bytes missing",
-    "interrupted_write": "interrupted write",
-    "truncated": "file cut off",
-    "text_conversion": "copied as text",
-    "wrong_key": "another key",
-    "other_dialect": "another dialect",
-    "other_content": "something else's content",
-    "as_written": "intact, but written wrong",
-    "lost_reference": "reference to what is not there",
-    "restorable": "not as it was protected",
-    "consequence": "follows from other damage",
-    "unknown": "unknown",
-}
-REASONS = tuple(_TITLES)
-"""All of them, as the library names them."""
-
-
-def title(reason: str) -> str:
-    """A reason in a few words."""
-    return _TITLES.get(reason, reason)
 
 
 def explained(report: Report, width: int) -> Iterator[Text]:

@@ -12,8 +12,9 @@ from seglake._values import instant_us
 from .failure import Status, report_status
 from .picture import bar, cells, legend
 from .render import count, exact_size, printable, size, table
-from .report import advice, bytes_of, explained, index_in_words, joined, meaning, parity_in_words
+from .report import advice, bytes_of, explained, index_in_words, joined, parity_in_words
 from .terminal import console, is_unicode
+from .vocabulary import meaning
 
 if TYPE_CHECKING:
     from rich.console import Console
