@@ -78,6 +78,7 @@ __all__ = [
     "rename",
     "rename_new",
     "repair",
+    "report_words",
     "resume",
     "row_hashes",
     "seal",
@@ -606,6 +607,16 @@ def repair(
     (60, 1)
     >>> seglake.repair("new.active").damaged, seglake.verify("new.active").ok
     ('new.active.damaged', True)
+    """
+
+def report_words() -> tuple[set[str], set[str], dict[str, str]]:
+    """The words that reports use: the kinds of ranges, those of parity sidecars included, the causes of damage, and
+    the reasons with what to do about each.
+
+    >>> from seglake._native import report_words
+    >>> kinds, causes, reasons = report_words()
+    >>> "torn_tail" in kinds, "bad_uuid" in causes, reasons["consequence"]
+    (True, True, 'repair the other damage first')
     """
 
 def arrow_stream(schema: Schema, batches: Iterable[Batch]) -> object:

@@ -72,6 +72,7 @@ FOR_PEOPLE: dict[str, list[list[str]]] = {
         ["--get", "\x1b[5;45m/\n/0", "FILE"],
     ],
     "verify": [["FILE"], ["FILE", "MISSING"]],
+    "explain": [["FILE"]],
     "protect": [["FILE"], ["--as-it-is", "FILE", "MISSING"]],
     "repair": [["FILE"], ["FILE", "NEW"], ["MISSING"]],
     "scrub": [["FILE"], ["--repair", "--state", "NEW", "FILE"], ["MISSING"], ["--subset", "\x1b[5;45m/\n", "FILE"]],

@@ -349,6 +349,7 @@ COMMANDS: dict[str, list[list[str]]] = {
     "log": [],
     # What it does has a test of its own, with Spark.
     "ingest": [],
+    "explain": [["torn_tail"]],
 }
 
 

@@ -20,6 +20,7 @@ _COMMANDS = (
     "info",
     "cat",
     "verify",
+    "explain",
     "protect",
     "repair",
     "scrub",

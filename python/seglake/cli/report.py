@@ -57,7 +57,9 @@ def advice(report: Report) -> list[str]:
         found.append(vocabulary.REPAIRED)
     if "corrupt" in kinds:
         found.append(vocabulary.CORRUPT)
-    return found + [text for text in vocabulary.OF_CAUSES if any(text in vocabulary.CAUSES[own].next for own in causes)]
+    return found + [
+        text for text in vocabulary.TEXTS_OF_CAUSES if any(text in vocabulary.CAUSES[own].next for own in causes)
+    ]
 
 
 # What a person can take in; --json has them all.
@@ -135,12 +137,13 @@ def _block(block: list[Diagnosis], width: int, *, next_too: bool) -> Text:
     if next_too:
         lines.append(("next", with_options(first.next)))
     for label, content in lines:
-        text.append("\n" + _line(label, content, width))
+        text.append("\n" + labelled(label, content, width))
     return text
 
 
-def _line(label: str, content: str, width: int) -> str:
-    head = f"  {label:<{_LABEL_CELLS}}"
+def labelled(label: str, content: str, width: int, label_cells: int = _LABEL_CELLS) -> str:
+    """A text after its label, broken into lines of at most so many cells."""
+    head = f"  {label:<{label_cells}}"
     return textwrap.fill(
         content,
         max(width, len(head) + 20),

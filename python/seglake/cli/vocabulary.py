@@ -35,8 +35,8 @@ TORN_COPY: Final = (
     "What there is of it stays readable; copy or make it again for the rest."
 )
 TORN_OTHERWISE: Final = (
-    "Torn tail: nothing sound follows, but the bytes do not look like one write that was cut off: see above. Do not "
-    "clear it before that is settled."
+    "Torn tail: nothing sound follows, but the bytes do not look like one write that was cut off: see what "
+    "they probably come from. Do not clear it before that is settled."
 )
 REPAIRED: Final = (
     "Repaired: bytes that are not as they were protected, and that the parity sidecar has. Nothing was "
@@ -65,7 +65,7 @@ SEARCH_LIMIT: Final = (
     "Search limit: the damage is so dense that the search for sound records was given up. What follows may "
     "hold some; a copy of the file is the better source."
 )
-OF_CAUSES: Final = (DIRECTORY, DANGLING, OUT_OF_ORDER, SEARCH_LIMIT)
+TEXTS_OF_CAUSES: Final = (DIRECTORY, DANGLING, OUT_OF_ORDER, SEARCH_LIMIT)
 """What is said of causes, after what is said of kinds."""
 KEY_NEXT: Final = "give the key that it was written with: --key-file FILE, or SEGLAKE_KEY"
 WRONG_KEY: Final = (

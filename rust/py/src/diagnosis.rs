@@ -1,10 +1,14 @@
 //! What damage probably comes from, for Python.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyDict, PyType};
 use seglake::format::{RecordId, Scalar};
-use seglake::verbs::{Diagnosis, Neighbour, Repair};
+use seglake::ledger::{Cause, Kind};
+use seglake::parity;
+use seglake::verbs::{Diagnosis, Neighbour, Reason, Repair};
 
 use crate::value::scalar_to_python;
 
@@ -43,6 +47,33 @@ pub(crate) fn dict<'py>(py: Python<'py>, own: &Diagnosis) -> PyResult<Bound<'py,
     fields.set_item("repairs", repairs.collect::<PyResult<Vec<_>>>()?)?;
     Ok(fields)
 }
+
+/// The words that reports use: the kinds of ranges, those of parity sidecars included, the causes of damage, and the reasons with what to
+/// do about each.
+///
+/// >>> from seglake._native import report_words
+/// >>> kinds, causes, reasons = report_words()
+/// >>> "torn_tail" in kinds, "bad_uuid" in causes, reasons["consequence"]
+/// (True, True, 'repair the other damage first')
+#[pyfunction]
+pub(crate) fn report_words() -> (Words, Words, Reasons) {
+    let kinds = Kind::ALL.iter().map(|kind| kind.as_str());
+    let of_file = parity::FileKind::ALL.iter().map(|kind| kind.as_str());
+    let of_sidecar = parity::SidecarKind::ALL.iter().map(|kind| kind.as_str());
+    let causes = Cause::ALL.iter().map(|cause| cause.as_str());
+    let by_sidecar = parity::Cause::ALL.iter().map(|cause| cause.as_str());
+    let reasons = Reason::ALL
+        .iter()
+        .map(|reason| (reason.as_str(), reason.next()));
+    (
+        kinds.chain(of_file).chain(of_sidecar).collect(),
+        causes.chain(by_sidecar).collect(),
+        reasons.collect(),
+    )
+}
+
+type Words = BTreeSet<&'static str>;
+type Reasons = BTreeMap<&'static str, &'static str>;
 
 fn flat<'py>(py: Python<'py>, own: &Diagnosis) -> PyResult<Bound<'py, PyDict>> {
     let fields = PyDict::new(py);

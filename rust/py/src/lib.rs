@@ -94,6 +94,8 @@ mod _native {
     #[pymodule_export]
     use super::detect::{Detection, detect};
     #[pymodule_export]
+    use super::diagnosis::report_words;
+    #[pymodule_export]
     use super::durable::{rename, rename_new, sync_file, sync_folder};
     #[pymodule_export]
     use super::formats::formats;
