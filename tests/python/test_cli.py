@@ -28,6 +28,7 @@ COMMANDS = (
     "export",
     "log",
     "ingest",
+    "completion",
 )
 READERS = ("info", "cat", "verify")
 
@@ -264,6 +265,7 @@ _ON_A_FULL_DISK = (
     ("log", "tail", "log", "--from", "start", "--no-follow"),
     ("log", "snapshot", "log", "snapshot"),
     ("ingest", "segment.active", "lake"),
+    ("completion", "bash"),
 )
 
 
@@ -327,11 +329,3 @@ def test_an_unexpected_error_is_short_and_asks_for_a_report(tmp_path: Path, vect
     assert "unexpected RuntimeError: out of paint\\x1b[31m" in done.err
     assert "Traceback" not in done.err
     assert "--debug" in done.err
-
-
-def test_completion_comes_with_the_program() -> None:
-    done = seglake(env={"_SEGLAKE_COMPLETE": "bash_source"})
-    assert done.status == 0
-    assert "complete" in done.out
-    listed = seglake(env={"_SEGLAKE_COMPLETE": "bash_complete", "COMP_WORDS": "seglake v", "COMP_CWORD": "1"})
-    assert listed.out == "plain,verify\n"

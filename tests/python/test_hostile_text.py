@@ -103,6 +103,7 @@ FOR_PEOPLE: dict[str, list[list[str]]] = {
     "log": [["info", "FILE"], ["tail", "MISSING"], ["verify", "FILE"]],
     # What it does has a test of its own, with Spark.
     "ingest": [["MISSING", "NEW"]],
+    "completion": [["FILE"]],
 }
 FOR_PROGRAMS: dict[str, list[list[str]]] = {
     "info": [["--json", "--count", "FILE"]],

@@ -350,6 +350,7 @@ COMMANDS: dict[str, list[list[str]]] = {
     # What it does has a test of its own, with Spark.
     "ingest": [],
     "explain": [["torn_tail"]],
+    "completion": [["bash"]],
 }
 
 

@@ -32,6 +32,7 @@ _COMMANDS = (
     "export",
     "log",
     "ingest",
+    "completion",
 )
 
 

@@ -17,7 +17,7 @@ from seglake import DamageError
 from seglake import _values as values
 from seglake.read.filters import conditions
 
-from . import folders, options
+from . import completing, folders, options
 from .failure import Status, Trouble, report_status, say
 from .inputs import Input, each
 from .options import given_for
@@ -32,8 +32,6 @@ _Line: TypeAlias = "Callable[[Record], str]"
 
 # They are kept in memory until the last one is known.
 _MOST_LAST = 1_000_000
-# What every file's records can be shown with beside their own columns.
-_EVERYWHERE = ("path", "position", "cause")
 
 _EXAMPLES = """
 \b
@@ -66,6 +64,7 @@ Examples:
     "--columns",
     metavar="NAMES",
     type=options.Typed(values.comma_list),
+    shell_complete=completing.column_names(*completing.EVERYWHERE),
     help="The columns to show, with commas between; also path, position and cause.",
 )
 @click.option(
@@ -198,8 +197,8 @@ def _check_columns(chosen: Sequence[str], reader: Reader) -> None:
     """Refuse columns that a file does not have."""
     names = reader.schema.names
     for name in chosen:
-        if name not in names and name not in _EVERYWHERE:
-            known = ", ".join([*names, *_EVERYWHERE])
+        if name not in names and name not in completing.EVERYWHERE:
+            known = ", ".join([*names, *completing.EVERYWHERE])
             raise click.UsageError(f"{reader.format} records have no column {name!r}: there are {known}")
 
 

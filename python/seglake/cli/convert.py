@@ -10,7 +10,7 @@ import click
 
 from seglake import _values as values
 
-from . import options
+from . import completing, options
 from .failure import Trouble
 from .inputs import opened_to_rewrite, tell_written
 from .option_names import with_options
@@ -43,12 +43,18 @@ def _names(_context: click.Context, _parameter: click.Parameter, given: Sequence
 @click.command(epilog=_EXAMPLES)
 @click.argument("source", metavar="SRC", type=options.PATH)
 @click.argument("destination", metavar="DST", type=options.PATH)
-@click.option("--to", metavar="FORMAT", help="The format to write. [default: DST's extension]")
+@click.option(
+    "--to",
+    metavar="FORMAT",
+    shell_complete=completing.format_names,
+    help="The format to write. [default: DST's extension]",
+)
 @click.option(
     "--drop",
     metavar="NAMES",
     multiple=True,
     callback=_names,
+    shell_complete=completing.column_names(),
     help="Columns that may be lost, with commas between; can be given again.",
 )
 @click.option(

@@ -8,7 +8,7 @@ from difflib import get_close_matches
 
 import click
 
-from . import options
+from . import completing, options
 from .option_names import with_options
 from .report import PARITY_REFUSED, labelled
 from .vocabulary import CAUSES, KINDS, REASONS
@@ -21,10 +21,12 @@ Examples:
   seglake explain single flipped bit
 """
 _WIDTH = 88
+WORDS = (*KINDS, *CAUSES, *REASONS, *PARITY_REFUSED)
+"""All that are explained."""
 
 
 @click.command(epilog=_EXAMPLES, short_help="Tell what a word of a report means, and what to do.")
-@click.argument("words", metavar="[WORD]", nargs=-1)
+@click.argument("words", metavar="[WORD]", nargs=-1, shell_complete=completing.words_of_reports)
 @options.debug
 def command(words: tuple[str, ...]) -> int:
     """Tell what a word of a report means, what is lost, and what to do.
@@ -75,7 +77,7 @@ def _explained(word: str) -> Sequence[str]:
     if name in PARITY_REFUSED:
         found.append(_paragraph(f"{name}: why a parity sidecar is refused", [("meaning", PARITY_REFUSED[name])]))
     if not found:
-        near = get_close_matches(name, [*KINDS, *CAUSES, *REASONS, *PARITY_REFUSED], n=1)
+        near = get_close_matches(name, WORDS, n=1)
         hint = f"did you mean {near[0]}?" if near else "`seglake explain` lists all"
         raise click.UsageError(f"no report has the word {word!r}: {hint}")
     return found

@@ -10,7 +10,7 @@ import click
 from seglake import _values as values
 from seglake._json_text import VALUE_FORMS, ValueForm
 
-from . import folders, options
+from . import completing, folders, options
 from .failure import Status, Trouble, say, telling_of_existing
 from .inputs import STANDARD_INPUT
 from .options import typed_conditions
@@ -32,7 +32,7 @@ Examples:
 """
 
 
-@click.command(epilog=_EXAMPLES)
+@click.command(epilog=_EXAMPLES, short_help="Write records as Parquet, Arrow, CSV or JSON lines.")
 @options.sources
 @options.destination
 @folders.glob
@@ -40,6 +40,7 @@ Examples:
     "--columns",
     metavar="NAMES",
     type=options.Typed(values.comma_list),
+    shell_complete=completing.column_names(*completing.EVERYWHERE),
     help="The columns, with commas between; also path, position and cause.",
 )
 @click.option(

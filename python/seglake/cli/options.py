@@ -14,7 +14,7 @@ from seglake import _values as values
 from seglake._types import ProfileName
 from seglake.read.filters import FILTER_OPTIONS, MOST_OFFSET, MOST_PARTITION, conditions
 
-from . import failure
+from . import completing, failure
 from .render import column_kinds, printable
 
 if TYPE_CHECKING:
@@ -130,11 +130,15 @@ def check_key(key: str | Sequence[str] | None) -> None:
 
 
 segment_format: Option = click.option(
-    "--format", metavar="NAME", help="The segment's format. [default: detected from its bytes]"
+    "--format",
+    metavar="NAME",
+    shell_complete=completing.format_names,
+    help="The segment's format. [default: detected from its bytes]",
 )
 dialect: Option = click.option(
     "--dialect",
     metavar="NAME",
+    shell_complete=completing.dialect_names,
     help="How an oplog's messages are laid out, which its bytes do not tell: draft, draft-1.1 or autobase. "
     "[default: draft]",
 )
@@ -244,11 +248,13 @@ index: Option = click.option(
     "--index",
     metavar="PATH|none",
     callback=_index,
+    shell_complete=completing.path_or_none,
     help="The index of a chunked file. [default: the file beside it, if there is one]",
 )
 sidecar: Option = click.option(
     "--sidecar",
     metavar="PATH|none",
+    shell_complete=completing.path_or_none,
     help="The parity sidecar that the file is checked by. [default: FILE.par, if there is one]",
 )
 
