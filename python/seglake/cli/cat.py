@@ -19,6 +19,7 @@ from seglake.read.filters import conditions
 
 from . import completing, folders, options
 from .failure import Status, Trouble, report_status, say
+from .help_groups import Command
 from .inputs import Input, each
 from .options import given_for
 from .render import JsonLines, PlainLines, ValueForm, column_kinds, columns_for_people, printable
@@ -50,7 +51,7 @@ Examples:
 """
 
 
-@click.command(epilog=_EXAMPLES)
+@click.command(cls=Command, epilog=_EXAMPLES)
 @click.argument("files", metavar="FILE...", nargs=-1, required=True, type=options.PATH)
 @options.as_json("One JSON object a line; its keys are the column names.")
 @click.option(

@@ -6,6 +6,7 @@ import click
 from click.shell_completion import get_completion_class
 
 from . import options
+from .help_groups import Command
 
 _EXAMPLES = """
 \b
@@ -16,7 +17,7 @@ Examples:
 """
 
 
-@click.command(epilog=_EXAMPLES, short_help="Print the script that completes for a shell.")
+@click.command(cls=Command, epilog=_EXAMPLES, short_help="Print the script that completes for a shell.")
 @click.argument("shell", metavar="bash|zsh|fish", type=click.Choice(["bash", "zsh", "fish"]))
 @options.debug
 @click.pass_context

@@ -12,6 +12,7 @@ from seglake import _values as values
 
 from . import completing, options
 from .failure import Trouble
+from .help_groups import Command
 from .inputs import opened_to_rewrite, tell_written
 from .option_names import with_options
 from .options import given_for, parse_settings
@@ -40,7 +41,7 @@ def _names(_context: click.Context, _parameter: click.Parameter, given: Sequence
     return [name for names in given for name in values.comma_list(names)]
 
 
-@click.command(epilog=_EXAMPLES)
+@click.command(cls=Command, epilog=_EXAMPLES)
 @click.argument("source", metavar="SRC", type=options.PATH)
 @click.argument("destination", metavar="DST", type=options.PATH)
 @click.option(

@@ -9,6 +9,7 @@ from difflib import get_close_matches
 import click
 
 from . import completing, options
+from .help_groups import Command
 from .option_names import with_options
 from .report import PARITY_REFUSED, labelled
 from .vocabulary import CAUSES, KINDS, REASONS
@@ -25,7 +26,7 @@ WORDS = (*KINDS, *CAUSES, *REASONS, *PARITY_REFUSED)
 """All that are explained."""
 
 
-@click.command(epilog=_EXAMPLES, short_help="Tell what a word of a report means, and what to do.")
+@click.command(cls=Command, epilog=_EXAMPLES, short_help="Tell what a word of a report means, and what to do.")
 @click.argument("words", metavar="[WORD]", nargs=-1, shell_complete=completing.words_of_reports)
 @options.debug
 def command(words: tuple[str, ...]) -> int:

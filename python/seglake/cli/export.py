@@ -12,6 +12,7 @@ from seglake._json_text import VALUE_FORMS, ValueForm
 
 from . import completing, folders, options
 from .failure import Status, Trouble, say, telling_of_existing
+from .help_groups import Command
 from .inputs import STANDARD_INPUT
 from .options import typed_conditions
 from .render import count, exact_size, json_text, printable, size
@@ -32,7 +33,7 @@ Examples:
 """
 
 
-@click.command(epilog=_EXAMPLES, short_help="Write records as Parquet, Arrow, CSV or JSON lines.")
+@click.command(cls=Command, epilog=_EXAMPLES, short_help="Write records as Parquet, Arrow, CSV or JSON lines.")
 @options.sources
 @options.destination
 @folders.glob

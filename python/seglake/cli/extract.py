@@ -12,6 +12,7 @@ from seglake.write.new_file import new_file
 
 from . import options
 from .failure import Status, Trouble, telling_of_existing
+from .help_groups import Command
 from .inputs import Input, check_destination, opened
 from .render import count, printable
 from .terminal import is_terminal
@@ -28,7 +29,7 @@ Examples:
 """
 
 
-@click.command(epilog=_EXAMPLES, short_help="Copy bytes out of a file, whatever its state.")
+@click.command(cls=Command, epilog=_EXAMPLES, short_help="Copy bytes out of a file, whatever its state.")
 @click.argument("source", metavar="SRC", type=options.PATH)
 @click.argument("destination", metavar="[DST]", required=False, type=options.PATH)
 @click.option(

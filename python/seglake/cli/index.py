@@ -10,6 +10,7 @@ from seglake._values import is_uri
 
 from . import options
 from .failure import Status, Trouble
+from .help_groups import Command
 from .inputs import Input, opened_to_rewrite
 from .render import json_text, printable
 from .report import index_facts, index_in_words, reads_with
@@ -24,7 +25,7 @@ Examples:
 """
 
 
-@click.command(epilog=_EXAMPLES)
+@click.command(cls=Command, epilog=_EXAMPLES)
 @click.argument("file", metavar="FILE", type=options.PATH)
 @click.argument("destination", metavar="[DST]", required=False, type=options.PATH)
 @options.overwrite

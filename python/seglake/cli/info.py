@@ -15,6 +15,7 @@ from seglake._values import instant_us
 
 from . import folders, options
 from .failure import Status, exit_status, report_status, tell
+from .help_groups import Command
 from .inputs import Input, each, log_facts
 from .render import count, exact_size, json_text, plain, printable, size
 from .report import index_facts, index_in_words, index_of, index_rebuilding, reads_with
@@ -49,7 +50,7 @@ Examples:
 """
 
 
-@click.command(epilog=_EXAMPLES)
+@click.command(cls=Command, epilog=_EXAMPLES)
 @click.argument("files", metavar="FILE...", nargs=-1, required=True, type=options.PATH)
 @click.option("--count", "whole", is_flag=True, help="Read the whole file: records, last record, damage.")
 @options.as_json("One JSON object a line, one line a file.")

@@ -16,6 +16,7 @@ import click
 from . import options
 from .failure import describe, say
 from .following import LONGEST_PAUSE_S, followed
+from .help_groups import Command
 from .option_names import with_options
 from .render import count, json_text, printable, table
 from .report import PARITY_REFUSED
@@ -40,7 +41,7 @@ Examples:
 """
 
 
-@click.command(epilog=_EXAMPLES, short_help="Write the verified records of segments to Parquet tables.")
+@click.command(cls=Command, epilog=_EXAMPLES, short_help="Write the verified records of segments to Parquet tables.")
 @options.sources
 @options.destination
 @click.option(

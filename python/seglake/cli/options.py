@@ -104,7 +104,7 @@ def key_file(*, multiple: bool = False) -> Option:
 
     With `multiple` as often as there are keys to try.
     """
-    several = "Several are tried in order, for each SRC. " if multiple else ""
+    several = "; can be given again, to be tried in order" if multiple else ""
     return click.option(
         "--key-file",
         "key",
@@ -112,8 +112,8 @@ def key_file(*, multiple: bool = False) -> Option:
         type=_KeyFile(exists=True, dir_okay=False, allow_dash=False),
         multiple=multiple,
         callback=_or_none,
-        help=f"The key: a file of 64 hex digits or 32 raw bytes. {several}Without it the environment variable "
-        "SEGLAKE_KEY (64 hex digits) is used, and where that is not set the public default key.",
+        help=f"The key: a file of 64 hex digits or 32 raw bytes{several}. [default: the 64 hex digits in SEGLAKE_KEY, "
+        "else the public default key]",
     )
 
 
@@ -139,8 +139,7 @@ dialect: Option = click.option(
     "--dialect",
     metavar="NAME",
     shell_complete=completing.dialect_names,
-    help="How an oplog's messages are laid out, which its bytes do not tell: draft, draft-1.1 or autobase. "
-    "[default: draft]",
+    help="How an oplog's messages are laid out: draft, draft-1.1 or autobase. [default: draft]",
 )
 layout: Option = together(segment_format, dialect, key_file(multiple=True))
 """What it takes to make sense of a file's bytes."""

@@ -9,6 +9,7 @@ import click
 
 from . import folders, options
 from .failure import damage_next, describe, is_about_one_file, tell
+from .help_groups import Command
 from .render import count, exact_size, json_text, printable
 from .terminal import byte_progress
 
@@ -33,7 +34,7 @@ _CHANGES = {
 }
 
 
-@click.command(epilog=_EXAMPLES, short_help="Write or extend the parity sidecars of files.")
+@click.command(cls=Command, epilog=_EXAMPLES, short_help="Write or extend the parity sidecars of files.")
 @click.argument("files", metavar="FILE...", nargs=-1, required=True, type=options.PATH)
 @click.option(
     "--profile",

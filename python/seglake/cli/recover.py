@@ -10,6 +10,7 @@ import click
 
 from . import options
 from .failure import Status, describe, say
+from .help_groups import Command
 from .inputs import Input, opened_to_rewrite
 from .render import count, exact_size, json_text, named_lines, printable
 from .vocabulary import meaning
@@ -31,7 +32,7 @@ Examples:
 _OPTIONS = {"key": "--key-file", "limits": "--limits"}
 
 
-@click.command(epilog=_EXAMPLES, short_help="Write what is sound of a file to a new one.")
+@click.command(cls=Command, epilog=_EXAMPLES, short_help="Write what is sound of a file to a new one.")
 @click.argument("source", metavar="SRC", type=options.PATH)
 @click.argument("destination", metavar="DST", type=options.PATH)
 @click.option(

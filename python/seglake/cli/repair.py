@@ -9,6 +9,7 @@ import click
 
 from . import options
 from .failure import Status, report_status, telling_of_existing
+from .help_groups import Command
 from .render import count, exact_size, json_text, named_lines, printable
 from .report import how_to_undo, left_by_format, parity_ranges
 from .terminal import byte_progress
@@ -25,7 +26,7 @@ Examples:
 """
 
 
-@click.command(epilog=_EXAMPLES, short_help="Restore a file and its parity sidecar, bit for bit.")
+@click.command(cls=Command, epilog=_EXAMPLES, short_help="Restore a file and its parity sidecar, bit for bit.")
 @click.argument("file", metavar="FILE", type=options.PATH)
 @click.argument("destination", metavar="[DST]", required=False, type=options.PATH)
 @click.option(

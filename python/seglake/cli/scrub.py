@@ -10,6 +10,7 @@ import click
 
 from . import folders, options
 from .failure import Status, describe, report_status, tell
+from .help_groups import Command
 from .other import other_line
 from .render import count, exact_size, json_text, printable
 from .report import how_to_undo, left_by_format, parity_ranges
@@ -39,7 +40,7 @@ def _subset(_context: click.Context, _parameter: click.Parameter, text: str | No
     raise click.BadParameter(f"expected K/N with K from 1 to N, such as 1/7, found {printable(text)}")
 
 
-@click.command(epilog=_EXAMPLES, short_help="Verify folders at a bounded rate, and repair: for a timer.")
+@click.command(cls=Command, epilog=_EXAMPLES, short_help="Verify folders at a bounded rate, and repair: for a timer.")
 @click.argument("paths", metavar="DIR...", nargs=-1, required=True, type=options.PATH)
 @click.option(
     "--repair",

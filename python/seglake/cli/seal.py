@@ -10,6 +10,7 @@ import click
 
 from . import options
 from .failure import Trouble
+from .help_groups import Command
 from .inputs import opened_to_rewrite, tell_written
 from .render import printable
 from .terminal import byte_progress
@@ -27,7 +28,7 @@ Examples:
 """
 
 
-@click.command(epilog=_EXAMPLES, short_help="Make a sealed segment of an active one.")
+@click.command(cls=Command, epilog=_EXAMPLES, short_help="Make a sealed segment of an active one.")
 @click.argument("source", metavar="SRC", type=options.PATH)
 @click.argument("destination", metavar="DST", type=options.PATH)
 @click.option(

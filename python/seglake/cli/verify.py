@@ -18,6 +18,7 @@ from seglake.parity.by_sidecar import NotASegmentError, verified
 
 from . import folders, options
 from .failure import Status, describe, report_status, tell
+from .help_groups import Command
 from .inputs import Input, each, log_facts
 from .other import Other, tell_other
 from .render import json_text
@@ -44,7 +45,7 @@ Examples:
 """
 
 
-@click.command(epilog=_EXAMPLES, short_help="Check every byte and tell what is damaged, where and why.")
+@click.command(cls=Command, epilog=_EXAMPLES, short_help="Check every byte and tell what is damaged, where and why.")
 @click.argument("files", metavar="FILE...", nargs=-1, required=True, type=options.PATH)
 @options.as_json("One JSON object a line, one line a file: the report.")
 @click.option("--quiet", "-q", is_flag=True, help="Say nothing of sound files.")
@@ -88,9 +89,8 @@ def command(
     FILE.par, the parity sidecar that `seglake protect` writes, is checked, too. Bytes that differ from what it covers
     are damage, also in formats without checksums. A file that is not a segment is checked by its sidecar alone.
 
-    A folder that is a log has one line for each sound segment, and a segment that is named is one of its log, too. What
-    its writer has not synced yet is not read. A segment has to reach what its log says. Bytes that no reader was
-    promised are counted, and are no damage. If no writer has the log open, what is after its mark is said.
+    Segments of a log have to reach what the log says. What its writer has not synced yet is not read, and said if no
+    writer has the log open.
 
     Exit status: 0 all sound, 1 something is damaged, a parity sidecar included, or is not read, 2 error: a file cannot
     be read or its key is probably wrong. The index of a chunked file is checked, too, but holds nothing of its own:

@@ -11,6 +11,7 @@ import click
 from .. import options
 from ..failure import Status, tell
 from ..folders import tell_unread
+from ..help_groups import Command
 from ..render import count, exact_size, json_text, printable, table
 from .folder import ahead_in_words, folder, reading
 
@@ -26,7 +27,7 @@ Examples:
 """
 
 
-@click.command(epilog=_EXAMPLES, short_help="Show a log's segments, and how far it is on the disk.")
+@click.command(cls=Command, epilog=_EXAMPLES, short_help="Show a log's segments, and how far it is on the disk.")
 @folder
 @options.as_json("One JSON object.")
 @options.key_file()

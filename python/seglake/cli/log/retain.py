@@ -8,6 +8,7 @@ import click
 
 from .. import options
 from ..failure import Status
+from ..help_groups import Command
 from ..render import count, printable
 from .folder import DURATION, changing, folder, tell_recovered
 
@@ -20,7 +21,7 @@ Examples:
 """
 
 
-@click.command(epilog=_EXAMPLES)
+@click.command(cls=Command, epilog=_EXAMPLES)
 @folder
 @click.option("--age", metavar="TIME", type=DURATION, help="Remove segments that are older: 12h, 30d.")
 @click.option(

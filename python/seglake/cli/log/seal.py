@@ -8,6 +8,7 @@ import click
 
 from .. import options
 from ..failure import Status
+from ..help_groups import Command
 from ..render import count, printable
 from .folder import changing, folder, tell_recovered
 
@@ -24,7 +25,7 @@ Examples:
 """
 
 
-@click.command(epilog=_EXAMPLES, short_help="End the active segment, and wait until all are sealed.")
+@click.command(cls=Command, epilog=_EXAMPLES, short_help="End the active segment, and wait until all are sealed.")
 @folder
 @options.protection
 @options.key_file()

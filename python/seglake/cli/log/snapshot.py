@@ -8,6 +8,7 @@ import click
 
 from .. import options
 from ..folders import tell_unread
+from ..help_groups import Command
 from ..render import count, printable
 from .folder import folder, opened
 
@@ -20,7 +21,7 @@ Examples:
 """
 
 
-@click.command(epilog=_EXAMPLES, short_help="Copy a log to a new folder, also while it is written.")
+@click.command(cls=Command, epilog=_EXAMPLES, short_help="Copy a log to a new folder, also while it is written.")
 @folder
 @click.argument("to", metavar="DST", type=options.PATH)
 @options.key_file()

@@ -15,6 +15,7 @@ import click
 from .. import options
 from ..failure import OutputClosedError, Status, Trouble, describe, say
 from ..folders import tell_unread
+from ..help_groups import Command
 from ..render import JsonLines, PlainLines, ValueForm, columns_for_people, printable
 from .folder import reading
 
@@ -36,7 +37,7 @@ Examples:
 """
 
 
-@click.command(epilog=_EXAMPLES)
+@click.command(cls=Command, epilog=_EXAMPLES)
 @click.argument("path", metavar="DIR", type=click.Path(file_okay=False))
 @click.option("--retry", is_flag=True, help="Wait for a log that is not there yet, and give all of it.")
 @options.on_damage

@@ -5,6 +5,7 @@ from __future__ import annotations
 import click
 
 from .. import options
+from ..help_groups import Command
 from .folder import folder, reading
 
 _EXAMPLES = """
@@ -16,7 +17,7 @@ Examples:
 """
 
 
-@click.command(epilog=_EXAMPLES)
+@click.command(cls=Command, epilog=_EXAMPLES)
 @folder
 @options.as_json("One JSON object a line for each segment: the report.")
 @options.key_file()

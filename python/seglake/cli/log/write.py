@@ -12,6 +12,7 @@ import click
 from seglake import _values as values
 
 from .. import options
+from ..help_groups import Command
 from .folder import DURATION, opened, tell_recovered
 from .json_lines import write_json
 from .standard_input import LongLineError, RefusedError, write_input
@@ -35,7 +36,7 @@ Examples:
 """
 
 
-@click.command(epilog=_EXAMPLES)
+@click.command(cls=Command, epilog=_EXAMPLES)
 @click.argument("path", metavar="DIR", type=click.Path(file_okay=False))
 @click.option(
     "--type", "type_", metavar="TYPE", default="", help=r"The type of the records (\xNN is a byte). [default: empty]"
