@@ -2117,8 +2117,8 @@ class Repaired:
         None
         """
     def to_dict(self) -> dict[str, Any]:
-        """All attributes as a dict of the same names, fit for JSON: ranges are `[start, end, kind, cause]`, `report`
-        is that of Report.to_dict.
+        """All attributes as a dict of the same names, fit for JSON: each range is a dict of its fields, `report` is
+        that of Report.to_dict.
 
         >>> seglake.protect("orders.active").change
         'created'

@@ -177,7 +177,7 @@ impl Repaired {
         self.0.damaged_sidecar.as_deref().map(Path::as_os_str)
     }
 
-    /// All attributes as a dict of the same names, fit for JSON: ranges are `[start, end, kind, cause]`, `report` is that of
+    /// All attributes as a dict of the same names, fit for JSON: each range is a dict of its fields, `report` is that of
     /// Report.to_dict.
     ///
     /// >>> seglake.protect("orders.active").change
@@ -190,8 +190,12 @@ impl Repaired {
         dict.set_item("sidecar", self.sidecar())?;
         dict.set_item("outcome", self.outcome())?;
         dict.set_item("lost", self.lost())?;
-        dict.set_item("damage", self.damage(py)?)?;
-        dict.set_item("sidecar_damage", self.sidecar_damage(py)?)?;
+        let dicts = |spans: Bound<'py, PyList>| {
+            let each = spans.iter().map(|span| span.call_method0("_asdict"));
+            each.collect::<PyResult<Vec<_>>>()
+        };
+        dict.set_item("damage", dicts(self.damage(py)?)?)?;
+        dict.set_item("sidecar_damage", dicts(self.sidecar_damage(py)?)?)?;
         dict.set_item("worst", self.worst(py)?)?;
         dict.set_item("lost_ranges", self.lost_ranges(py)?)?;
         let report = self.report().map(|report| report.to_dict(py));
