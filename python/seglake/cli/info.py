@@ -211,6 +211,8 @@ def _record_facts(record: Record, names: Sequence[str]) -> dict[str, Any]:
     for name in names:
         if name == "value":
             facts["value_bytes"] = None if record.value is None else len(record.value)
+        elif name == "timestamp" and record.timestamp is None:
+            facts["timestamp_us"] = record.timestamp_us
         else:
             facts[name] = plain(getattr(record, name))
     return facts
