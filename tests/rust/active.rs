@@ -436,7 +436,7 @@ fn records_larger_than_a_window_are_checked_in_pieces() {
 #[test]
 fn an_interrupt_ends_the_reading() {
     let (bytes, _) = varied(1 << 10);
-    let interrupt = Some(seglake::format::Interrupt(Arc::new(|| true)));
+    let interrupt = Some(seglake::format::Interrupt::new(|| true));
     assert!(matches!(
         scan(source(&bytes), &lenient().interrupt(interrupt)),
         Err(Error::Interrupted)

@@ -175,9 +175,8 @@ fn a_search_can_be_interrupted() {
     let asked = |stop_at: usize| {
         let asked = Arc::new(AtomicUsize::new(0));
         let counter = asked.clone();
-        let interrupt = Interrupt(Arc::new(move || {
-            counter.fetch_add(1, Ordering::Relaxed) + 1 == stop_at
-        }));
+        let interrupt =
+            Interrupt::new(move || counter.fetch_add(1, Ordering::Relaxed) + 1 == stop_at);
         let options = lenient().interrupt(interrupt);
         let source = Counting::new(bytes.clone());
         let scanned = scan(source.clone(), &options);

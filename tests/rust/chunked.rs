@@ -439,7 +439,7 @@ fn a_growing_file_is_waited_for() {
 #[test]
 fn an_interrupt_ends_the_reading() {
     let bytes = segment(1, 3, 10);
-    let interrupt = Some(seglake::format::Interrupt(Arc::new(|| true)));
+    let interrupt = Some(seglake::format::Interrupt::new(|| true));
     let interrupted = scan(source(&bytes), &lenient().interrupt(interrupt));
     assert!(matches!(interrupted, Err(Error::Interrupted)));
 }

@@ -388,11 +388,11 @@ fn an_index_that_lies_is_found_out() {
             None
         }
         fn read_exact_at(&self, _: u64, _: &mut [u8]) -> seglake::Result<()> {
-            Err(Error::Io {
-                path: None,
-                action: "cannot read".to_owned(),
-                source: std::io::Error::other("broken"),
-            })
+            Err(Error::io(
+                None,
+                "cannot read".to_owned(),
+                std::io::Error::other("broken"),
+            ))
         }
     }
     let foreign = rebuilt(&segment(9, 3, 70));

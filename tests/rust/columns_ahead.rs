@@ -121,7 +121,7 @@ fn at_most_two_batches_are_made_ahead_and_none_before_the_first_is_asked_for() {
 
 #[test]
 fn an_interrupt_ends_reading_ahead() {
-    let asked = Interrupt(Arc::new(|| true));
+    let asked = Interrupt::new(|| true);
     let options = lenient().format(&active::FORMAT);
     let mut batches = ahead(source(&large()), &options.interrupt(asked));
     assert!(matches!(batches.next_batch(), Err(Error::Interrupted)));

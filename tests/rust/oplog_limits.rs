@@ -56,11 +56,11 @@ impl Source for Sparse {
 
     fn read_exact_at(&self, offset: u64, buffer: &mut [u8]) -> seglake::Result<()> {
         if self.fails.load(Ordering::Relaxed) {
-            return Err(Error::Io {
-                path: None,
-                action: "cannot read".to_owned(),
-                source: std::io::ErrorKind::Other.into(),
-            });
+            return Err(Error::io(
+                None,
+                "cannot read".to_owned(),
+                std::io::ErrorKind::Other.into(),
+            ));
         }
         let end = offset + buffer.len() as u64;
         assert!(end <= self.len);
@@ -296,7 +296,7 @@ fn an_interrupt_ends_the_reading() {
             })
             .is_err()
         };
-        let options = lenient(Dialect::Draft).interrupt(Interrupt(Arc::new(interrupt)));
+        let options = lenient(Dialect::Draft).interrupt(Interrupt::new(interrupt));
         // A corrupt message first, so that lengths are followed.
         let bytes = [
             &framed(b"\0\x01\0\0\0\0A")[..],

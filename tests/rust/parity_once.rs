@@ -623,11 +623,7 @@ impl Source for FailingOnce {
         if self.left.fetch_sub(1, Ordering::Relaxed) == 0 {
             let source = std::io::ErrorKind::TimedOut.into();
             let action = "cannot read".to_owned();
-            return Err(Error::Io {
-                path: None,
-                action,
-                source,
-            });
+            return Err(Error::io(None, action, source));
         }
         self.bytes.read_exact_at(offset, buffer)
     }

@@ -157,11 +157,11 @@ fn threads_can_be_interrupted() {
     let source: Arc<dyn Source> = Arc::new(Stuck(Windowed(bytes), asked.clone()));
     let planned = Arc::new(AtomicBool::new(false));
     let is_planned = planned.clone();
-    let interrupt = Interrupt(Arc::new(move || {
+    let interrupt = Interrupt::new(move || {
         let stop = is_planned.load(Ordering::Acquire);
         seen.fetch_or(stop, Ordering::AcqRel);
         stop
-    }));
+    });
     let options = options.interrupt(interrupt);
     let mut batches = batches(&source, &options, 2);
     planned.store(true, Ordering::Release);
@@ -194,7 +194,7 @@ fn threads_that_are_ahead_can_be_interrupted() {
     }
     let stop = Arc::new(AtomicBool::new(false));
     let asked = stop.clone();
-    let interrupt = Interrupt(Arc::new(move || asked.load(Ordering::Acquire)));
+    let interrupt = Interrupt::new(move || asked.load(Ordering::Acquire));
     let options = chunked::lenient().interrupt(interrupt);
     // A chunk is a part, and a part is three batches.
     let log = Windowed(chunked::segment(60, 5, 1500));

@@ -88,11 +88,7 @@ impl Source for Store {
 }
 
 fn failure(action: &str, kind: ErrorKind) -> Error {
-    Error::Io {
-        path: None,
-        action: action.to_owned(),
-        source: kind.into(),
-    }
+    Error::io(None, action.to_owned(), kind.into())
 }
 
 /// Reads and compares.

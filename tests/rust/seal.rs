@@ -380,7 +380,7 @@ fn sealing_can_be_stopped() {
         Err(Error::Interrupted)
     });
     assert!(matches!(stopped, Err(Error::Interrupted)));
-    let interrupt = Some(Interrupt(Arc::new(|| true)));
+    let interrupt = Some(Interrupt::new(|| true));
     let stopped = seal(
         source(),
         &options.interrupt(interrupt),

@@ -61,7 +61,7 @@ fn messages_larger_than_a_window_are_checked_in_pieces() {
 #[test]
 fn an_interrupt_ends_the_reading() {
     let bytes = varied(1 << 10, true);
-    let interrupt = Some(seglake::format::Interrupt(Arc::new(|| true)));
+    let interrupt = Some(seglake::format::Interrupt::new(|| true));
     let options = lenient().interrupt(interrupt);
     assert!(matches!(
         scan(source(&bytes), &options),

@@ -365,7 +365,7 @@ fn waiting_for_sealing_can_be_interrupted() {
     let own = (log.clone(), asked.clone());
     ends(move || {
         let (log, asked) = own;
-        let interrupt = Interrupt(Arc::new(move || asked.fetch_add(1, Ordering::Relaxed) > 0));
+        let interrupt = Interrupt::new(move || asked.fetch_add(1, Ordering::Relaxed) > 0);
         for interrupted in [
             log.wait_sealed_unless(Some(&interrupt)),
             log.close_unless(Some(&interrupt)),

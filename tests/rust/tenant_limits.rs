@@ -121,7 +121,7 @@ fn a_message_that_is_too_large_is_a_limit_and_no_damage() {
 
 #[test]
 fn an_interrupt_ends_the_reading() {
-    let interrupt = Some(seglake::format::Interrupt(Arc::new(|| true)));
+    let interrupt = Some(seglake::format::Interrupt::new(|| true));
     let options = lenient().interrupt(interrupt);
     let scanned = scan(source(&varied(2, 1 << 10).bytes), &options);
     assert!(matches!(scanned, Err(Error::Interrupted)));

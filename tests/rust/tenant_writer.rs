@@ -206,8 +206,7 @@ fn an_existing_file_is_replaced_only_if_asked() {
 fn an_interrupt_ends_the_writing_and_leaves_nothing() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("stopped.tenant");
-    let interrupted =
-        options(2, 0).interrupt(seglake::format::Interrupt(std::sync::Arc::new(|| true)));
+    let interrupted = options(2, 0).interrupt(seglake::format::Interrupt::new(|| true));
     let mut writer = tenant::Writer::create(&path, &interrupted).unwrap();
     writer.append(1, b"t", None, b"v").unwrap();
     assert!(matches!(writer.close(), Err(Error::Interrupted)));

@@ -172,9 +172,7 @@ fn an_interrupt_ends_it() {
             begun.store(true, Ordering::Release);
             Ok(())
         });
-        let options = options.interrupt(Interrupt(Arc::new(move || {
-            is_begun.load(Ordering::Acquire)
-        })));
+        let options = options.interrupt(Interrupt::new(move || is_begun.load(Ordering::Acquire)));
         let ended = verify_parallel(source, &options, 2, |_| Ok(()));
         assert!(matches!(ended, Err(Error::Interrupted)));
     }
@@ -186,11 +184,11 @@ fn what_cannot_be_read_is_an_error() {
         let middle = bytes.len() as u64 / 2;
         let source = watched(&bytes, move |offset| match offset {
             _ if offset < middle => Ok(()),
-            _ => Err(Error::Io {
-                path: None,
-                action: format!("cannot read at {offset}"),
-                source: std::io::Error::other("the disk is failing"),
-            }),
+            _ => Err(Error::io(
+                None,
+                format!("cannot read at {offset}"),
+                std::io::Error::other("the disk is failing"),
+            )),
         });
         let error = verify_parallel(source, &options, 2, |_| Ok(())).unwrap_err();
         assert!(error.to_string().contains("the disk is failing"), "{error}");
@@ -219,14 +217,9 @@ fn the_first_failure_in_the_file_is_reported() {
                 std::thread::sleep(Duration::from_millis(20));
             }
             failed.store(true, Ordering::Release);
-            Err(Error::Io {
-                path: None,
-                action: format!(
-                    "cannot read the {}",
-                    if is_first { "first" } else { "second" }
-                ),
-                source: std::io::Error::other("the disk is failing"),
-            })
+            let which = if is_first { "first" } else { "second" };
+            let failing = std::io::Error::other("the disk is failing");
+            Err(Error::io(None, format!("cannot read the {which}"), failing))
         });
         let error = verify_parallel(source, &options, 2, |_| Ok(())).unwrap_err();
         assert!(error.to_string().contains("the first"), "{error}");

@@ -39,11 +39,11 @@ impl Source for Slow {
         let start = usize::try_from(offset).unwrap();
         let end = start + buffer.len();
         if end as u64 > self.fails_from {
-            return Err(Error::Io {
-                path: None,
-                action: "cannot read".to_owned(),
-                source: std::io::Error::other("as told"),
-            });
+            return Err(Error::io(
+                None,
+                "cannot read".to_owned(),
+                std::io::Error::other("as told"),
+            ));
         }
         buffer.copy_from_slice(&self.bytes[start..end]);
         Ok(())

@@ -172,9 +172,5 @@ impl Source for Store {
 }
 
 fn as_told(action: &str) -> Error {
-    Error::Io {
-        path: None,
-        action: action.to_owned(),
-        source: ErrorKind::Other.into(),
-    }
+    Error::io(None, action.to_owned(), ErrorKind::Other.into())
 }

@@ -209,7 +209,7 @@ impl Read {
                 Err(error) => break End::of(error),
                 Ok(Some(batch)) => {
                     let rows = batch.records.num_rows();
-                    assert_eq!(batch.records.schema(), selection.schema);
+                    assert_eq!(batch.records.schema(), *selection.schema());
                     assert!(rows > 0 || !batch.damage.is_empty(), "an empty batch");
                     assert!(rows <= chosen.limits.rows);
                     assert!(rows <= 1 || batch.value_bytes <= chosen.limits.bytes);

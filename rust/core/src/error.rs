@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 use std::fmt;
+use std::io::ErrorKind;
 use std::panic::Location;
 use std::path::{Path, PathBuf};
 
@@ -25,6 +26,7 @@ pub enum Error {
         "{}: {what} needs {needed} bytes, more than {option} = {limit} allows: raise {option} and read again",
         name(path)
     )]
+    #[non_exhaustive]
     Limit {
         /// The file, if it has a name.
         path: Option<PathBuf>,
@@ -42,6 +44,7 @@ pub enum Error {
         "{}: {record}field {field}: {value} is above 2^63-1, the most that an int64 stores: read such numbers as decimals",
         name(path)
     )]
+    #[non_exhaustive]
     Number {
         /// The file, if it has a name.
         path: Option<PathBuf>,
@@ -67,6 +70,7 @@ pub enum Error {
     Usage(String),
     /// A conversion would lose columns of its source, or the source lacks columns that the new format needs.
     #[error("{format} records {}", columns(lost, missing))]
+    #[non_exhaustive]
     Columns {
         /// The new format.
         format: &'static str,
@@ -77,6 +81,7 @@ pub enum Error {
     },
     /// The operating system returned an error, or the file changed while it was read.
     #[error("{}: {action}: {}", name(path), text::printable(&source.to_string()))]
+    #[non_exhaustive]
     Io {
         /// The file, if it has a name.
         path: Option<PathBuf>,
@@ -114,6 +119,7 @@ pub enum Error {
         "{}: segment {sequence} was removed by the log's retention: begin at a later record",
         text::path(path)
     )]
+    #[non_exhaustive]
     SegmentGone {
         /// The log's folder.
         path: PathBuf,
@@ -125,6 +131,7 @@ pub enum Error {
         "{}: the file was replaced or cut since it was read: at offset {offset}, expected {expected}, found {found}: read it from the beginning, as another file",
         name(path)
     )]
+    #[non_exhaustive]
     Replaced {
         /// The file, if it has a name.
         path: Option<PathBuf>,
@@ -144,9 +151,44 @@ pub enum Error {
 }
 
 impl Error {
+    /// What it is among the errors of input and output. That of the system for [`Io`](Self::Io), `InvalidData` for damage and wrong
+    /// formats, `InvalidInput` for what the caller cannot have, `FileTooLarge` for a limit.
+    #[must_use]
+    pub fn kind(&self) -> ErrorKind {
+        match self {
+            Self::Io { source, .. } => source.kind(),
+            Self::Damage(_) | Self::Format { .. } | Self::Replaced { .. } | Self::Number { .. } => {
+                ErrorKind::InvalidData
+            }
+            Self::Usage(_) | Self::Columns { .. } => ErrorKind::InvalidInput,
+            Self::Limit { .. } => ErrorKind::FileTooLarge,
+            Self::SegmentGone { .. } => ErrorKind::NotFound,
+            Self::Interrupted => ErrorKind::Interrupted,
+            Self::Partial { source, .. } => source.kind(),
+            Self::OutcomeUnknown { .. } | Self::Bug(_) => ErrorKind::Other,
+        }
+    }
+
+    /// The file or the log's folder, if the error is about one that has a name.
+    #[must_use]
+    pub fn path(&self) -> Option<&Path> {
+        match self {
+            Self::Damage(damage) => damage.path.as_deref(),
+            Self::Limit { path, .. }
+            | Self::Number { path, .. }
+            | Self::Format { path, .. }
+            | Self::Io { path, .. }
+            | Self::Replaced { path, .. } => path.as_deref(),
+            Self::OutcomeUnknown { path, .. }
+            | Self::Partial { path, .. }
+            | Self::SegmentGone { path, .. } => Some(path),
+            Self::Usage(_) | Self::Columns { .. } | Self::Interrupted | Self::Bug(_) => None,
+        }
+    }
+
     /// Whether a file is not there.
     pub(crate) fn is_not_found(&self) -> bool {
-        matches!(self, Self::Io { source, .. } if source.kind() == std::io::ErrorKind::NotFound)
+        matches!(self, Self::Io { source, .. } if source.kind() == ErrorKind::NotFound)
     }
 
     /// The same error, for whoever goes on after it.
@@ -182,11 +224,10 @@ impl Error {
         }
     }
 
-    pub(crate) fn io(
-        path: Option<&Path>,
-        action: impl Into<String>,
-        source: std::io::Error,
-    ) -> Self {
+    /// The error of an action such as `cannot read 4096 bytes at offset 0`, for a [`Source`](crate::source::Source) of one's own.
+    /// `path` is the file, if it has a name.
+    #[must_use]
+    pub fn io(path: Option<&Path>, action: impl Into<String>, source: std::io::Error) -> Self {
         Self::Io {
             path: path.map(Path::to_path_buf),
             action: action.into(),
@@ -198,7 +239,7 @@ impl Error {
     /// differ from those that were verified.
     pub(crate) fn changed(path: Option<&Path>, what: &str) -> Self {
         let source = std::io::Error::new(
-            std::io::ErrorKind::InvalidData,
+            ErrorKind::InvalidData,
             "its bytes changed between two reads",
         );
         Self::io(
@@ -227,6 +268,13 @@ impl Error {
             option: "record_bytes",
             limit: record_bytes,
         }
+    }
+}
+
+/// The same error as one of input and output, with its [kind](Error::kind).
+impl From<Error> for std::io::Error {
+    fn from(error: Error) -> Self {
+        Self::new(error.kind(), error)
     }
 }
 
@@ -260,6 +308,7 @@ fn columns(lost: &[String], missing: &[&str]) -> String {
 
 /// Damage: where it is, its cause, what was expected and what was found.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct Damage {
     /// The file, if it has a name.
     pub path: Option<PathBuf>,

@@ -106,11 +106,8 @@ impl Batch {
     pub(crate) fn of(records: RecordBatch) -> Self {
         let values = records.column_by_name("value");
         let values = values.and_then(|values| values.as_binary_opt::<i32>());
-        Self(columns::Batch {
-            value_bytes: values.iter().map(|values| values.value_data().len()).sum(),
-            records,
-            damage: Vec::new(),
-        })
+        let value_bytes = values.iter().map(|values| values.value_data().len()).sum();
+        Self(columns::Batch::new(records, value_bytes))
     }
 }
 

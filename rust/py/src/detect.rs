@@ -68,11 +68,8 @@ impl Detection {
         reason: String,
     ) -> PyResult<Self> {
         let format = format.map(format::by_name).transpose();
-        Ok(Self(format::Detection {
-            format: format.map_err(|error| raise(py, error))?,
-            certain,
-            reason,
-        }))
+        let format = format.map_err(|error| raise(py, error))?;
+        Ok(Self(format::Detection::new(format, certain, reason)))
     }
 
     fn __reduce__<'py>(

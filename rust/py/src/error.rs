@@ -35,6 +35,7 @@ fn exception(py: Python<'_>, error: Error) -> PyResult<PyErr> {
                 cause,
                 finding,
                 wrong_key,
+                ..
             } = *damage;
             fields.set_item("path", path.as_deref().map(Path::as_os_str))?;
             fields.set_item("byte_offset", offset)?;
@@ -53,6 +54,7 @@ fn exception(py: Python<'_>, error: Error) -> PyResult<PyErr> {
             needed,
             option,
             limit,
+            ..
         } => {
             let reason =
                 format!("{what} needs {needed} bytes, more than {option} = {limit} allows");
@@ -67,6 +69,7 @@ fn exception(py: Python<'_>, error: Error) -> PyResult<PyErr> {
             record,
             field,
             value,
+            ..
         } => {
             let reason = format!(
                 "{record}field {field}: {value} is above 2^63-1, the most that an int64 stores"
@@ -117,7 +120,7 @@ fn exception(py: Python<'_>, error: Error) -> PyResult<PyErr> {
             let reason = source.to_string();
             return partial(py, &path, &written, &reason, raise(py, *source));
         }
-        Error::SegmentGone { path, sequence } => {
+        Error::SegmentGone { path, sequence, .. } => {
             fields.set_item("path", path.as_os_str())?;
             fields.set_item("sequence", sequence)?;
             "SegmentGoneError"
@@ -127,6 +130,7 @@ fn exception(py: Python<'_>, error: Error) -> PyResult<PyErr> {
             offset,
             expected,
             found,
+            ..
         } => {
             fields.set_item("path", path.as_deref().map(Path::as_os_str))?;
             fields.set_item("byte_offset", offset)?;
@@ -143,6 +147,7 @@ fn exception(py: Python<'_>, error: Error) -> PyResult<PyErr> {
             path,
             action,
             source,
+            ..
         } => return os_error(py, path.as_deref(), &action, &source),
         Error::Interrupted => {
             return Ok(interrupt::take().unwrap_or_else(|| PyKeyboardInterrupt::new_err(())));
@@ -213,6 +218,7 @@ pub(crate) fn raise_new(py: Python<'_>, error: Error, next: &str) -> PyErr {
             path,
             action,
             source,
+            ..
         } if source.kind() == ErrorKind::AlreadyExists => numbered(
             Some(17),
             path.as_deref(),

@@ -1,7 +1,7 @@
 //! Ctrl-C during long work: signal handlers run now and then, and what they raise ends the work.
 
 use std::cell::RefCell;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use pyo3::prelude::*;
@@ -17,7 +17,7 @@ const INTERVAL: Duration = Duration::from_millis(50);
 /// An interrupt that runs Python's signal handlers. What they raise is kept for [`take`].
 pub(crate) fn signals() -> Interrupt {
     let looked = Mutex::new(Instant::now());
-    Interrupt(Arc::new(move || {
+    Interrupt::new(move || {
         let mut looked = looked.lock().unwrap_or_else(PoisonError::into_inner);
         if looked.elapsed() < INTERVAL {
             return false;
@@ -32,7 +32,7 @@ pub(crate) fn signals() -> Interrupt {
             }
             None => false, // the interpreter is ending, and runs finalisers: nobody is there to stop them
         }
-    }))
+    })
 }
 
 /// Keeps an exception that ends the work of this thread.

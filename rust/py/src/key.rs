@@ -144,11 +144,7 @@ fn read(py: Python<'_>, path: &Path) -> PyResult<Key> {
         let mut text = Vec::new();
         let file = seglake::source::open_regular(path)?;
         std::io::Read::read_to_end(&mut std::io::Read::take(file, MAX_FILE_BYTES), &mut text)
-            .map_err(|source| seglake::Error::Io {
-                path: Some(path.to_path_buf()),
-                action: "cannot read the key file".to_owned(),
-                source,
-            })?;
+            .map_err(|error| seglake::Error::io(Some(path), "cannot read the key file", error))?;
         Key::parse(&text).map_err(|error| {
             seglake::Error::Usage(format!("key file {}: {error}", seglake::text::path(path)))
         })

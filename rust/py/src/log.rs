@@ -613,7 +613,7 @@ impl SegmentLog {
     /// The schema, for Arrow's PyCapsule interface.
     fn __arrow_c_schema__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyCapsule>> {
         let selection = self.selection(py, None, UuidType::Fixed)?;
-        arrow::schema_capsule(py, &selection.schema)
+        arrow::schema_capsule(py, selection.schema())
     }
 
     /// The records, for Arrow's PyCapsule interface: those that are on the disk when it is asked for. `requested_schema` is ignored,
@@ -626,7 +626,7 @@ impl SegmentLog {
     ) -> PyResult<Bound<'py, PyCapsule>> {
         drop(requested_schema);
         let selection = self.selection(py, None, UuidType::Fixed)?;
-        let schema = selection.schema.clone();
+        let schema = selection.schema().clone();
         let rows = Limits::default().rows;
         let (batches, lenient, shared) =
             self.core_batches(py, &Filter::default(), selection, rows, None)?;

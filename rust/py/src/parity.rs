@@ -9,7 +9,7 @@ use pyo3::types::{PyDict, PyInt, PyString, PyType};
 use seglake::Error;
 use seglake::format::Options;
 use seglake::parity::{self, FileKind, ProtectedSource, WorstGroup};
-use seglake::source::{FileSource, Source, open_regular};
+use seglake::source::{FileSource, Source};
 use seglake::verbs::{ParityReport, open_sidecar};
 
 use crate::error::raise;
@@ -67,13 +67,11 @@ impl<'py> IntoPyObject<'py> for &SidecarArgument {
 
 /// The sidecar of this path, which has to be there.
 fn named_sidecar(py: Python<'_>, path: &Path) -> PyResult<Arc<dyn Source>> {
-    let opened = py.detach(|| FileSource::new(open_regular(path)?, path));
+    let opened = py.detach(|| FileSource::open(path));
     let of_sidecar = |error| match error {
-        Error::Io { path, source, .. } => Error::Io {
-            path,
-            action: "cannot open the parity sidecar".to_owned(),
-            source,
-        },
+        Error::Io { path, source, .. } => {
+            Error::io(path.as_deref(), "cannot open the parity sidecar", source)
+        }
         error => error,
     };
     match opened {
@@ -139,7 +137,7 @@ impl SidecarArgument {
 fn without_copies(protected: &ProtectedSource) -> seglake::Result<Arc<dyn Source>> {
     let damaged = [FileKind::Repaired, FileKind::Lost];
     let interrupt = signals();
-    let report = protected.report(|| match (interrupt.0)() {
+    let report = protected.report(|| match interrupt.stops() {
         true => Err(Error::Interrupted),
         false => Ok(()),
     })?;

@@ -120,7 +120,7 @@ impl Reader {
     /// ['uuid', 'timestamp', 'type', 'value']
     #[getter]
     fn schema(&self) -> Schema {
-        Schema(self.selection.schema.clone())
+        Schema(self.selection.schema().clone())
     }
 
     /// Why something that `get` or `get_many` did not find may be in the file all the same: `damage`, or `unchecked` for files
@@ -508,7 +508,7 @@ impl Reader {
 
     /// The schema, for Arrow's PyCapsule interface.
     fn __arrow_c_schema__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyCapsule>> {
-        arrow::schema_capsule(py, &self.selection.schema)
+        arrow::schema_capsule(py, self.selection.schema())
     }
 
     /// The records, for Arrow's PyCapsule interface: a new pass each time it is asked for. `requested_schema` is ignored, as
@@ -522,7 +522,7 @@ impl Reader {
         drop(requested_schema);
         let stream = Stream::new(
             self.own_batches(py)?,
-            self.selection.schema.clone(),
+            self.selection.schema().clone(),
             !self.options.strict,
             self.shared.clone(),
         );

@@ -30,9 +30,5 @@ pub(crate) fn attached<T>(work: impl FnOnce(Python<'_>) -> PyResult<T>) -> PyRes
 /// The exception goes along: it becomes the cause of the one that is raised.
 pub(crate) fn failed(path: Option<&Path>, offset: u64, len: usize, error: PyErr) -> Error {
     let action = format!("cannot read {len} bytes at offset {offset}");
-    Error::Io {
-        path: path.map(Into::into),
-        action,
-        source: std::io::Error::other(error),
-    }
+    Error::io(path, action, std::io::Error::other(error))
 }

@@ -143,11 +143,7 @@ impl RemoteFile {
     }
 
     fn failed(&self, action: String, error: PyErr) -> Error {
-        Error::Io {
-            path: Some(self.name.clone()),
-            action,
-            source: std::io::Error::other(error),
-        }
+        Error::io(Some(&self.name), action, std::io::Error::other(error))
     }
 }
 
@@ -258,10 +254,12 @@ impl Source for RemoteObject {
                 false => Ok(Some(opened(&beside)?.0)),
             }
         });
-        found.map_err(|error| Error::Io {
-            path: Some(self.name.clone()),
-            action: cannot_look(extension),
-            source: std::io::Error::other(error),
+        found.map_err(|error| {
+            Error::io(
+                Some(&self.name),
+                cannot_look(extension),
+                std::io::Error::other(error),
+            )
         })
     }
 
@@ -276,10 +274,12 @@ impl Source for RemoteObject {
             return Ok(());
         }
         self.call(|object| object.call_method0("confirm").map(drop))
-            .map_err(|error| Error::Io {
-                path: Some(self.name.clone()),
-                action: CANNOT_CONFIRM.into(),
-                source: std::io::Error::other(error),
+            .map_err(|error| {
+                Error::io(
+                    Some(&self.name),
+                    CANNOT_CONFIRM,
+                    std::io::Error::other(error),
+                )
             })?;
         let mut reads = self.reads();
         reads.confirmed = reads.confirmed.max(count);

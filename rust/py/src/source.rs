@@ -76,6 +76,7 @@ fn with_advice(error: Error) -> Error {
         path: Some(path),
         action,
         source,
+        ..
     } = error
     else {
         return error;
@@ -93,11 +94,7 @@ fn with_advice(error: Error) -> Error {
         ),
         _ => source,
     };
-    Error::Io {
-        path: Some(path),
-        action,
-        source,
-    }
+    Error::io(Some(&path), action, source)
 }
 
 /// As [`given`], where views of what is read are wanted: a buffer is then read where it is.

@@ -213,7 +213,7 @@ impl Uuids {
         let selection = selection.map_err(|error| raise(py, error))?;
         let bytes: Vec<u8> = self.0.iter().flat_map(|uuid| *uuid.as_bytes()).collect();
         let array = FixedSizeBinaryArray::try_new(16, bytes.into(), None).map_err(failed)?;
-        column_capsules(py, &array, selection.schema.field(0))
+        column_capsules(py, &array, selection.schema().field(0))
     }
 }
 

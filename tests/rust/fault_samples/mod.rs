@@ -236,6 +236,7 @@ pub(crate) fn assert_tells(error: &Error, fault: Fault, folder: &Path) {
         path,
         action,
         source,
+        ..
     } = error
     else {
         panic!("{fault:?}: {error}")

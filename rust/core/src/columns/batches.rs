@@ -174,6 +174,6 @@ impl Iterator for Batches {
 
 impl RecordBatchReader for Batches {
     fn schema(&self) -> SchemaRef {
-        self.own.selection.schema.clone()
+        self.own.selection.schema().clone()
     }
 }

@@ -46,8 +46,7 @@ pub struct Selection {
     unconverted: Option<SchemaRef>,
     /// The places of the columns that identify a record.
     identifying: Vec<usize>,
-    /// The columns as Arrow fields.
-    pub schema: SchemaRef,
+    schema: SchemaRef,
     /// Whether the records' values are selected.
     #[doc(hidden)]
     pub values: bool,
@@ -115,6 +114,12 @@ impl Selection {
             schema: Arc::new(Schema::new(fields)),
             values,
         })
+    }
+
+    /// The columns as Arrow fields.
+    #[must_use]
+    pub const fn schema(&self) -> &SchemaRef {
+        &self.schema
     }
 
     /// The same columns, with bytes and text as views. Views point to values that lie unchanged in `source`, so nothing

@@ -51,6 +51,7 @@ impl Default for Limits {
 
 /// A batch of records, and the damage found on the way to them.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct Batch {
     /// The records.
     pub records: RecordBatch,
@@ -58,6 +59,19 @@ pub struct Batch {
     pub damage: Vec<Span>,
     /// The total bytes of the records' values.
     pub value_bytes: usize,
+}
+
+impl Batch {
+    /// A batch without damage, of values of so many bytes.
+    #[doc(hidden)] // public for the Python extension
+    #[must_use]
+    pub const fn new(records: RecordBatch, value_bytes: usize) -> Self {
+        Self {
+            records,
+            value_bytes,
+            damage: Vec::new(),
+        }
+    }
 }
 
 /// Reads a file as record batches, by one walk.

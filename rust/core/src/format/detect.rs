@@ -95,6 +95,7 @@ pub(crate) fn other_content(
 
 /// The result of [`detect`].
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct Detection {
     /// The format, if one is likely and no other is equally likely.
     pub format: Option<&'static Format>,
@@ -102,6 +103,19 @@ pub struct Detection {
     pub certain: bool,
     /// The reason, as text for people.
     pub reason: String,
+}
+
+impl Detection {
+    /// What `__reduce__` of the Python extension gave.
+    #[doc(hidden)]
+    #[must_use]
+    pub const fn new(format: Option<&'static Format>, certain: bool, reason: String) -> Self {
+        Self {
+            format,
+            certain,
+            reason,
+        }
+    }
 }
 
 /// Detects a file's format by its content, or by its extension if the content is ambiguous.

@@ -114,7 +114,7 @@ pub fn create(format: &Format, path: &Path, options: &WriteOptions) -> Result<Bo
 
 /// The error for appending to a file that is probably of another format or program.
 fn refusal_of_other(format: &Format, path: &Path, options: &WriteOptions) -> Result<Option<Error>> {
-    let source = FileSource::open(options.on(), path)?;
+    let source = FileSource::open_on(options.on(), path)?;
     let other = other_content(&source, &append::reading(options), format)?;
     Ok(other.map(|(what, _)| Error::Format {
         path: Some(path.to_path_buf()),

@@ -10,6 +10,7 @@ use crate::record::{Checked, Rows};
 
 /// A summary of a file, or of the part of it that was read: sums, and the first damaged ranges.
 #[derive(Clone, Debug, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct Summary {
     /// The file, if it has a name.
     #[serde(with = "paths::optional")]

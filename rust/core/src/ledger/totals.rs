@@ -8,6 +8,7 @@ use crate::cause::Cause;
 
 /// The sum of ranges of one kind and cause.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct Total {
     /// The kind of the ranges.
     pub kind: Kind,

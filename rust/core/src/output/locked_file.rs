@@ -26,7 +26,7 @@ impl LockedFile {
         let failed = |error| Error::io(Some(path), "cannot open for writing", error);
         let is_gone = |error: &std::io::Error| error.kind() == ErrorKind::NotFound;
         // Also refuses what is not a regular file.
-        match FileSource::open(disk, path) {
+        match FileSource::open_on(disk, path) {
             Ok(_) => {}
             Err(Error::Io { source, .. }) if is_gone(&source) => return Ok(None),
             Err(error) => return Err(error),

@@ -57,6 +57,7 @@ words! {
 
 /// A range of a file: bytes `start` to `end`, half-open.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct FileSpan {
     /// The first byte.
     pub start: u64,
@@ -107,6 +108,7 @@ pub struct LostRange {
 
 /// A range of a sidecar: bytes `start` to `end`, half-open.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct SidecarSpan {
     /// The first byte.
     pub start: u64,

@@ -100,7 +100,7 @@ impl Reader {
     /// As [`open`].
     pub fn open(path: impl AsRef<Path>, options: Options) -> Result<Self> {
         let path = path.as_ref();
-        let file = FileSource::open(options.on(), path)?;
+        let file = FileSource::open_on(options.on(), path)?;
         Self::new(Arc::new(file), options)
     }
 
@@ -219,7 +219,9 @@ impl Reader {
         let columns = self.columns();
         let mut records = Vec::with_capacity(ids.len());
         hits.each(|found| {
-            records.push(found.map(|(rows, row)| Record::of(columns, rows, row)));
+            records.push(
+                found.map(|(rows, row)| Record::of(self.format.identifier, columns, rows, row)),
+            );
         });
         Ok(records)
     }

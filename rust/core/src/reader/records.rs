@@ -50,7 +50,12 @@ impl Records {
     fn advance(&mut self, walk: &mut dyn Walk) -> Result<Option<Record>> {
         loop {
             if let Some(row) = self.rows.next() {
-                return Ok(Some(Record::of(self.columns, &*walk.rows(), row)));
+                return Ok(Some(Record::of(
+                    self.report.format.identifier,
+                    self.columns,
+                    &*walk.rows(),
+                    row,
+                )));
             }
             if walk.step()? != Step::More {
                 self.report.note(walk);

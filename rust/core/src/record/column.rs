@@ -1,6 +1,7 @@
 //! Columns of records, their kinds and values, how records are verified, and how UUIDs appear.
 
 use serde::{Deserialize, Serialize};
+use uuid::Uuid;
 
 /// The order of a column's values in a file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -138,6 +139,93 @@ pub enum Value<'a> {
     List(Vec<Self>),
     /// The values of a structure's fields, in their order.
     Struct(Vec<Self>),
+}
+
+impl<'a> Value<'a> {
+    /// Whether there is no value.
+    #[must_use]
+    pub const fn is_null(&self) -> bool {
+        matches!(self, Self::Null)
+    }
+
+    /// The bytes of text or binary values.
+    #[must_use]
+    pub const fn as_bytes(&self) -> Option<&'a [u8]> {
+        match self {
+            Self::Text(bytes) | Self::Binary(bytes) => Some(bytes),
+            _ => None,
+        }
+    }
+
+    /// The text, if it is text and UTF-8.
+    #[must_use]
+    pub const fn as_str(&self) -> Option<&'a str> {
+        match self {
+            Self::Text(bytes) => match std::str::from_utf8(bytes) {
+                Ok(text) => Some(text),
+                Err(_) => None,
+            },
+            _ => None,
+        }
+    }
+
+    /// The UUID.
+    #[must_use]
+    pub const fn as_uuid(&self) -> Option<Uuid> {
+        match self {
+            Self::Uuid(uuid) => Some(Uuid::from_bytes(*uuid)),
+            _ => None,
+        }
+    }
+
+    /// The number of a signed integer or a timestamp, and of an unsigned integer that fits.
+    #[must_use]
+    pub fn as_i64(&self) -> Option<i64> {
+        match self {
+            Self::Int64(number) | Self::Timestamp(number) => Some(*number),
+            Self::UInt64(number) => i64::try_from(*number).ok(),
+            _ => None,
+        }
+    }
+
+    /// The number of an unsigned integer, and of a signed one that fits.
+    #[must_use]
+    pub fn as_u64(&self) -> Option<u64> {
+        match self {
+            Self::UInt64(number) => Some(*number),
+            Self::Int64(number) => u64::try_from(*number).ok(),
+            _ => None,
+        }
+    }
+
+    /// The Boolean value.
+    #[must_use]
+    pub const fn as_bool(&self) -> Option<bool> {
+        match self {
+            Self::Boolean(value) => Some(*value),
+            _ => None,
+        }
+    }
+}
+
+/// Makes values of Rust's types.
+macro_rules! value_from {
+    ($($kind:ty => $variant:ident, $value:ident: $given:expr;)*) => {
+        $(impl<'a> From<$kind> for Value<'a> {
+            fn from($value: $kind) -> Self {
+                Self::$variant($given)
+            }
+        })*
+    };
+}
+
+value_from! {
+    &'a str => Text, text: text.as_bytes();
+    &'a [u8] => Binary, bytes: bytes;
+    Uuid => Uuid, uuid: uuid.into_bytes();
+    i64 => Int64, number: number;
+    u64 => UInt64, number: number;
+    bool => Boolean, value: value;
 }
 
 /// How records are verified.

@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use super::{Column, Rows, Value};
+use uuid::Uuid;
+
+use super::{Column, RecordId, Rows, Scalar, Value};
 use crate::cause::Cause;
 use crate::private::Sealed;
 
@@ -61,6 +63,8 @@ impl Field {
 /// A copy of one verified record, with all its fields.
 #[derive(Clone, Debug)]
 pub struct Record {
+    /// The names of the columns that identify it.
+    identifier: &'static [&'static str],
     columns: &'static [Column],
     position: u64,
     end: u64,
@@ -90,6 +94,7 @@ impl Record {
             }
         };
         Self {
+            identifier: &[],
             columns,
             position: rows.position(row),
             end: rows.end(row),
@@ -101,9 +106,34 @@ impl Record {
         }
     }
 
-    /// Copies a row of records with these columns.
-    pub(crate) fn of(columns: &'static [Column], rows: &dyn Rows, row: usize) -> Self {
-        Self::copy(columns, rows, row, None)
+    /// Copies a row of records with these columns, which those of these names identify.
+    pub(crate) fn of(
+        identifier: &'static [&'static str],
+        columns: &'static [Column],
+        rows: &dyn Rows,
+        row: usize,
+    ) -> Self {
+        Self {
+            identifier,
+            ..Self::copy(columns, rows, row, None)
+        }
+    }
+
+    /// The identifier, by which [`Reader::get`](crate::Reader::get) finds the record; `None` if a value of it is null.
+    #[must_use]
+    pub fn id(&self) -> Option<RecordId> {
+        let value = |name: &&str| match *name {
+            "position" => Some(self.position.into()),
+            name => Scalar::of(&self.field(name)?),
+        };
+        let values: Option<Vec<_>> = self.identifier.iter().map(value).collect();
+        values.map(RecordId::new)
+    }
+
+    /// The UUID, in formats whose records have one.
+    #[must_use]
+    pub fn uuid(&self) -> Option<Uuid> {
+        self.field("uuid")?.as_uuid()
     }
 
     /// The columns of the record's format, in the order in which they are displayed and written.

@@ -126,6 +126,18 @@ impl From<[u8; 16]> for Scalar {
     }
 }
 
+impl From<Uuid> for Scalar {
+    fn from(uuid: Uuid) -> Self {
+        Self::Uuid(uuid.into_bytes())
+    }
+}
+
+impl From<String> for Scalar {
+    fn from(text: String) -> Self {
+        Self::Text(text.into_bytes())
+    }
+}
+
 impl From<bool> for Scalar {
     fn from(value: bool) -> Self {
         Self::Boolean(value)

@@ -24,15 +24,23 @@ pub struct FileSource {
 }
 
 impl FileSource {
-    /// A source of `file`. Errors name it `path`.
+    /// Opens a regular file.
+    ///
+    /// # Errors
+    /// [`Error::Io`] if it cannot be opened, or if it is a folder, a pipe or a device.
+    pub fn open(path: impl AsRef<Path>) -> Result<Self> {
+        Self::open_on(&DiskRef::default(), path.as_ref())
+    }
+
+    /// A source of an open `file`. Errors name it `path`.
     ///
     /// # Errors
     /// [`Error::Io`] if the file's length cannot be read.
-    pub fn new(file: File, path: &Path) -> Result<Self> {
+    pub fn new(file: File, path: impl AsRef<Path>) -> Result<Self> {
         let file = Handle::new(Arc::new(file));
         Ok(Self {
             is_readers: true,
-            ..Self::of(file, &DiskRef::default(), path)?
+            ..Self::of(file, &DiskRef::default(), path.as_ref())?
         })
     }
 
@@ -43,11 +51,11 @@ impl FileSource {
     #[cfg(feature = "faults")]
     #[doc(hidden)]
     pub fn on(disk: &Arc<dyn crate::disk::Disk>, path: &Path) -> Result<Self> {
-        Self::open(&disk.clone().into(), path)
+        Self::open_on(&disk.clone().into(), path)
     }
 
     /// Opens a regular file, as [`open_regular`] does.
-    pub(crate) fn open(disk: &DiskRef, path: &Path) -> Result<Self> {
+    pub(crate) fn open_on(disk: &DiskRef, path: &Path) -> Result<Self> {
         refuse_irregular(disk, path)?;
         let file = disk.handle(path, Opening::Read);
         let file = file.map_err(|error| cannot_open(path, error))?;

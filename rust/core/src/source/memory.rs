@@ -78,7 +78,8 @@ impl MappedSource {
     /// # Safety
     /// As long as the source lives, nobody changes or truncates the file: its bytes are borrowed as `&[u8]`.
     #[allow(unsafe_code)]
-    pub unsafe fn new(file: &File, path: &Path) -> Result<Self> {
+    pub unsafe fn new(file: &File, path: impl AsRef<Path>) -> Result<Self> {
+        let path = path.as_ref();
         let bytes = DiskFile::map(file)
             .map_err(|error| Error::io(Some(path), "cannot map the file", error))?;
         Ok(Self(BytesSource {

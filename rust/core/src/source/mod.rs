@@ -194,7 +194,7 @@ fn file_beside(
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
         Err(error) => return Err(Error::io(Some(&path), "cannot stat", error)),
     }
-    Ok(Some(Arc::new(FileSource::open(disk, &path)?)))
+    Ok(Some(Arc::new(FileSource::open_on(disk, &path)?)))
 }
 
 #[cfg(test)]

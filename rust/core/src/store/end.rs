@@ -148,10 +148,10 @@ impl Bound {
     pub(super) fn of_sidecar(disk: &DiskRef, folder: &Path, id: SegmentId) -> Option<Self> {
         let kind = SegmentKind::Active;
         // Most have none, and then nothing else is opened.
-        let Ok(sidecar) = FileSource::open(disk, &folder.join(id.sidecar_name(kind))) else {
+        let Ok(sidecar) = FileSource::open_on(disk, &folder.join(id.sidecar_name(kind))) else {
             return None;
         };
-        let Ok(file) = FileSource::open(disk, &folder.join(id.file_name(kind))) else {
+        let Ok(file) = FileSource::open_on(disk, &folder.join(id.file_name(kind))) else {
             return None;
         };
         let Ok(Some(coverage)) = Coverage::read(Files::new(&file, &sidecar)) else {

@@ -317,7 +317,7 @@ pub(super) fn open_file(
     let mut missing = None;
     for kind in [listed, SegmentKind::Sealed, SegmentKind::Active] {
         let path = folder.join(id.file_name(kind));
-        match FileSource::open(disk, &path) {
+        match FileSource::open_on(disk, &path) {
             Ok(source) => {
                 let is_around = !options.strict || kind == SegmentKind::Active && is_frozen();
                 let source = match is_around {

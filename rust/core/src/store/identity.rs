@@ -49,7 +49,7 @@ pub(super) fn check(
 
 /// Whether a file of a segment has a sound first record under this key, which therefore is the log's.
 pub(super) fn is_key_of(disk: &DiskRef, key: Key, path: &Path, kind: SegmentKind) -> bool {
-    let file = FileSource::open(disk, path);
+    let file = FileSource::open_on(disk, path);
     let first = file.and_then(|file| sound_first(disk, &[key], kind, &file));
     matches!(first, Ok(Some(_)))
 }

@@ -20,6 +20,7 @@ const TEMPORARY_DIGITS: usize = 16;
 
 /// The layout of a segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[non_exhaustive]
 pub enum SegmentKind {
     /// Records are or were appended to it.
     Active,
@@ -49,6 +50,7 @@ impl SegmentKind {
 /// What names a segment, whether it is sealed or not: its place in the log, and the UUID of its first record, which is its
 /// identity.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[non_exhaustive]
 pub struct SegmentId {
     /// The place in the log, counted from 1.
     pub sequence: u64,

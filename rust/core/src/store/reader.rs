@@ -257,7 +257,10 @@ impl LogReader {
         let mut found = None;
         if let Some(hits) = self.hits(uuid)? {
             let columns = self.columns();
-            hits.each(|hit| found = hit.map(|(rows, row)| Record::of(columns, rows, row)));
+            hits.each(|hit| {
+                found =
+                    hit.map(|(rows, row)| Record::of(active::FORMAT.identifier, columns, rows, row))
+            });
         }
         Ok(found)
     }

@@ -201,7 +201,7 @@ impl Recovering<'_> {
 
     /// A segment's file, and the same as what has to reach what is known of it. It is read around what the disk cannot read.
     fn source(&self, segment: &Segment) -> Result<(Arc<FileSource>, Arc<dyn Source>)> {
-        let file = FileSource::open(self.disk, &segment.path)?;
+        let file = FileSource::open_on(self.disk, &segment.path)?;
         let file = Arc::new(file.around_unreadable());
         let source: Arc<dyn Source> = match segment.kind {
             SegmentKind::Active => {

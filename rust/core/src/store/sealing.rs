@@ -46,7 +46,7 @@ pub(super) fn seal(
         .or_later(end.map(Bound::of_given))
         .or_later(Bound::of_end(disk, folder, segment.id, &key));
     // What cannot be read is damage, and tried a second time.
-    let file = FileSource::open(disk, &segment.path)?.around_unreadable();
+    let file = FileSource::open_on(disk, &segment.path)?.around_unreadable();
     let file = Arc::new(file);
     let source = BoundSource::whole(file.clone(), bound);
     let path = folder.join(segment.id.file_name(SegmentKind::Sealed));
@@ -439,7 +439,7 @@ impl Sealer {
             let waited = changed.wait_timeout_while(work, INTERRUPT_INTERVAL, is_left);
             drop(waited.unpoisoned().0);
             // With nothing held: it may call anything.
-            if interrupt.0() {
+            if interrupt.stops() {
                 return Err(Error::Interrupted);
             }
             work = self.shared.work();

@@ -145,7 +145,7 @@ impl LogReader {
     /// Copies a file's first bytes, or all of it, under its name.
     fn copy_regular(&self, name: &str, folder: &Path, limit: Option<u64>) -> Result<()> {
         let from = self.path().join(name);
-        let file = FileSource::open(self.disk(), &from)?;
+        let file = FileSource::open_on(self.disk(), &from)?;
         self.copy(&file.handle(), &from, &folder.join(name), limit)
     }
 

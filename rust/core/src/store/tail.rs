@@ -26,6 +26,7 @@ use crate::walk::{Step, Walk};
 
 /// Where following a log begins.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum TailFrom {
     /// At its first record.
     Start,
@@ -141,7 +142,7 @@ impl Tail {
             return Ok(None);
         }
         let columns = self.reader.columns();
-        Ok(self.take(|rows, row| Record::of(columns, rows, row)))
+        Ok(self.take(|rows, row| Record::of(active::FORMAT.identifier, columns, rows, row)))
     }
 
     /// Waits until there is a record to [take](Self::take), at most so long. Returns whether there is one.

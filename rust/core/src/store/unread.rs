@@ -43,7 +43,7 @@ impl LogReader {
         if stat.is_some_and(|stat| bound.offset >= stat.len) || is_pending() {
             return Ok(None);
         }
-        let file = match FileSource::open(self.disk(), &newest.path) {
+        let file = match FileSource::open_on(self.disk(), &newest.path) {
             // Sealed or removed since it was listed.
             Err(error) if error.is_not_found() => return Ok(None),
             file => Arc::new(file?.around_unreadable()),

@@ -150,6 +150,7 @@ impl Reason {
 
 /// A single bit whose flipping back makes a checksum match. It is a proposal: nothing applies it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct Repair {
     /// The absolute offset of the byte.
     pub offset: u64,

@@ -15,6 +15,7 @@ use crate::walk::Options;
 
 /// The result of building an index.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct Indexed {
     /// How many items it has: one for each sound chunk with records.
     pub items: u64,
@@ -75,7 +76,7 @@ pub fn index(
 
 /// Refuses to replace an index that knows of chunks after the end of the segment: nothing else tells what is missing.
 fn keep_what_is_missing(source: &dyn Source, options: &Options, index: &Path) -> Result<()> {
-    let existing = match FileSource::open(options.on(), index) {
+    let existing = match FileSource::open_on(options.on(), index) {
         Ok(existing) => existing,
         Err(error) if error.is_not_found() => return Ok(()),
         // It may be the one that knows more.

@@ -21,6 +21,7 @@ use crate::walk::{Options, Walk, sum_up};
 ///
 /// It can be serialized for another process of the same version.
 #[derive(Clone, Debug, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct Report {
     /// The format.
     #[serde(with = "format")]

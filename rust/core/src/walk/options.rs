@@ -19,13 +19,25 @@ use crate::spec::{Dialect, Filter, Spec};
 
 /// Called at intervals during long work. If it returns `true`, the work stops with [`Error::Interrupted`].
 #[derive(Clone)]
-pub struct Interrupt(pub Arc<dyn Fn() -> bool + Send + Sync>);
+pub struct Interrupt(Arc<dyn Fn() -> bool + Send + Sync>);
 
 impl Interrupt {
+    /// One that stops as soon as `stops` returns `true`.
+    pub fn new(stops: impl Fn() -> bool + Send + Sync + 'static) -> Self {
+        Self(Arc::new(stops))
+    }
+
+    /// Asks whether to stop.
+    #[doc(hidden)] // public for the Python extension
+    #[must_use]
+    pub fn stops(&self) -> bool {
+        (self.0)()
+    }
+
     /// Returns one that stops as soon as `stopped` is true.
     pub(crate) fn once(stopped: &Arc<AtomicBool>) -> Self {
         let stopped = stopped.clone();
-        Self(Arc::new(move || stopped.load(Ordering::Acquire)))
+        Self::new(move || stopped.load(Ordering::Acquire))
     }
 }
 
@@ -184,7 +196,7 @@ impl Options {
     /// [`Error::Interrupted`] if so.
     pub(crate) fn poll(&self) -> Result<()> {
         match &self.interrupt {
-            Some(interrupt) if (interrupt.0)() => Err(Error::Interrupted),
+            Some(interrupt) if interrupt.stops() => Err(Error::Interrupted),
             _ => Ok(()),
         }
     }

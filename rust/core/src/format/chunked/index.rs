@@ -337,7 +337,7 @@ pub(super) struct IndexRepair {
 
 impl IndexRepair {
     pub(super) fn new(disk: &DiskRef, path: PathBuf) -> Result<Self> {
-        let existing = match FileSource::open(disk, &path) {
+        let existing = match FileSource::open_on(disk, &path) {
             Ok(file) => Some(file),
             Err(error) if error.is_not_found() => None,
             Err(error) => return Err(error),

@@ -293,7 +293,7 @@ fn each_piece(
     // The first piece begins within a large page.
     let mut piece = PIECE_BYTES as u64 - offset % LARGE_PAGE_BYTES as u64;
     while at < source.len() {
-        if interrupt.is_some_and(|interrupt| (interrupt.0)()) {
+        if interrupt.is_some_and(|interrupt| interrupt.stops()) {
             return Err(Error::Interrupted);
         }
         let left = piece.min(source.len() - at);

@@ -310,7 +310,7 @@ pub(super) struct Merge<'a> {
 impl<'a> Merge<'a> {
     /// The next group, joined. The one before was copied, or is skipped.
     pub(super) fn next_group(&mut self) -> Result<Option<Group>> {
-        if matches!(self.interrupt, Some(interrupt) if (interrupt.0)()) {
+        if matches!(self.interrupt, Some(interrupt) if interrupt.stops()) {
             return Err(Error::Interrupted);
         }
         self.end_group(|from, bytes| {
@@ -358,7 +358,7 @@ impl<'a> Merge<'a> {
             };
             let end = *at + bytes;
             while *at < end {
-                if matches!(interrupt, Some(interrupt) if (interrupt.0)()) {
+                if matches!(interrupt, Some(interrupt) if interrupt.stops()) {
                     return Err(Error::Interrupted);
                 }
                 let most = LIMITS.sort_run_read_bytes;

@@ -26,7 +26,7 @@ pub fn open_sidecar(path: &Path, options: &Options) -> Result<Option<FileSource>
 /// # Errors
 /// As [`open_sidecar`].
 pub(in crate::verbs) fn to_read(disk: &DiskRef, sidecar: &Path) -> Result<Option<FileSource>> {
-    match FileSource::open(disk, sidecar) {
+    match FileSource::open_on(disk, sidecar) {
         Ok(source) => Ok(Some(source)),
         // A link that leads nowhere is none either. Nor is what cannot have the name, or is in a folder that nobody may look into:
         // then the file cannot be opened, and that says why.

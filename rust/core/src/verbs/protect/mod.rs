@@ -157,7 +157,7 @@ pub fn protect(
         &[("the file", Some(path)), ("its sidecar", Some(&sidecar))],
     )?;
     let old = to_write(disk, &sidecar)?;
-    let file = FileSource::open(disk, path)?;
+    let file = FileSource::open_on(disk, path)?;
     // What a sidecar says of bytes must not outlive them.
     file.sync()?;
     // What is encoded is what was verified.

@@ -62,6 +62,7 @@ setters!(Recovery {
 
 /// The result of a recovery.
 #[derive(Clone, Debug, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct Recovered {
     /// The report on the damaged file.
     pub source: Report,

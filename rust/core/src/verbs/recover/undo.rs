@@ -60,7 +60,7 @@ pub fn undo_recover(
     ];
     refuse_same(options.on(), &files)?;
     let mut new = NewFile::create(options.on(), destination, overwrite)?;
-    let open = |path: &Path| FileSource::open(options.on(), path);
+    let open = |path: &Path| FileSource::open_on(options.on(), path);
     let mut lines = Manifest::new(open(&manifest_path).map_err(without_manifest)?);
     let header = lines.header()?;
     let quarantine = open(&quarantine_path)?;

@@ -307,7 +307,7 @@ impl Job<'_> {
 
     /// The error if there is no sidecar.
     fn no_sidecar(&self) -> Error {
-        let file = FileSource::open(self.disk, self.path);
+        let file = FileSource::open_on(self.disk, self.path);
         if file.is_ok_and(|file| is_sidecar(&file).is_ok_and(|is| is)) {
             return of_sidecar(Some(self.path));
         }

@@ -26,7 +26,7 @@ impl Pair {
     /// [`Error::Io`].
     pub(super) fn open(job: &Job<'_>) -> Result<Self> {
         if job.repairing.to.is_some() {
-            let file = FileSource::open(job.disk, job.path)?;
+            let file = FileSource::open_on(job.disk, job.path)?;
             let sidecar = to_read(job.disk, job.sidecar)?.ok_or_else(|| job.no_sidecar())?;
             return Ok(Self {
                 file,
