@@ -116,7 +116,7 @@ pub use bug::OrBug;
 #[doc(hidden)]
 pub use disk::durable;
 pub use error::{Damage, Error, Finding, Result};
-pub use format::{OnDamage, Options, RecordId, Value};
+pub use format::{OnDamage, Options, RecordId, Sidecar, Value};
 pub use reader::{Reader, Records, create, open, verify};
 pub use record::Record;
 

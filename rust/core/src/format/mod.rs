@@ -37,7 +37,7 @@ pub use crate::spec::{Dialect, Filter, Setting, Spec};
 pub use crate::spec::{FormatOption, OptionKind};
 #[doc(hidden)]
 pub use crate::walk::{Carry, Hits, Lookup, Unproven};
-pub use crate::walk::{Eof, IndexSource, Interrupt, OnDamage, Options, Part, Step, Walk};
+pub use crate::walk::{Eof, IndexSource, Interrupt, OnDamage, Options, Part, Sidecar, Step, Walk};
 
 // One list of the types that may be a `dyn Writer`.
 impl Sealed for active::Writer {}

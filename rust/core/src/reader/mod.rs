@@ -9,11 +9,12 @@ use std::sync::{Arc, OnceLock};
 use crate::engine::{Format, Start, WriteOptions, Writer};
 use crate::error::Result;
 use crate::format;
+use crate::parity::ProtectedSource;
 use crate::record::{Column, Record, RecordId};
 use crate::source::{FileSource, Source};
 use crate::spec::Filter;
 use crate::verbs::{self, Ledger, Report};
-use crate::walk::{Lookup, OnDamage, Options, Walk};
+use crate::walk::{Lookup, OnDamage, Options, Sidecar, Walk};
 
 pub use records::Records;
 
@@ -94,14 +95,27 @@ pub struct Reader {
 }
 
 impl Reader {
-    /// Opens a file for reading with these options.
+    /// Opens a file for reading with these options, by the parity sidecar that [`Options::sidecar`] names.
     ///
     /// # Errors
     /// As [`open`].
     pub fn open(path: impl AsRef<Path>, options: Options) -> Result<Self> {
         let path = path.as_ref();
-        let file = FileSource::open_on(options.on(), path)?;
-        Self::new(Arc::new(file), options)
+        // Before the file, which then has all that it covers.
+        let sidecar = match &options.sidecar {
+            Sidecar::Auto => verbs::open_sidecar(path, &options)?,
+            Sidecar::None => None,
+            Sidecar::Path(sidecar) => Some(FileSource::open_on(options.on(), sidecar)?),
+        };
+        let file = Arc::new(FileSource::open_on(options.on(), path)?);
+        let Some(sidecar) = sidecar else {
+            return Self::new(file, options);
+        };
+        let protected = ProtectedSource::open(file, Arc::new(sidecar))?;
+        if options.sidecar != Sidecar::Auto {
+            protected.refuse_without_frames()?;
+        }
+        Self::new(protected, options)
     }
 
     /// Opens any source: bytes in memory ([`BytesSource`](crate::source::BytesSource)), a map, an object of a store.

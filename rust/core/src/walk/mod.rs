@@ -23,7 +23,7 @@ pub(crate) use budget::{Budget, follows_plausibly};
 pub(crate) use driver::{Advance, Driver, Scan};
 pub(crate) use layers::SelectedRows;
 pub use lookup::{Hits, Lookup, Unproven};
-pub use options::{IndexSource, Interrupt, OnDamage, Options};
+pub use options::{IndexSource, Interrupt, OnDamage, Options, Sidecar};
 pub use part::Part;
 pub(crate) use part::part_bytes;
 

@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 use std::fmt;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -84,6 +85,19 @@ choices! {
     }
 }
 
+/// Which parity sidecar a file is read by, where it is opened by its path.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Sidecar {
+    /// The one beside the file, its name with `.par` appended, if there is one.
+    #[default]
+    Auto,
+    /// None.
+    None,
+    /// This one, which has to be there.
+    Path(PathBuf),
+}
+
 /// Options for reading: fields that concern all formats, and options that some formats declare in
 /// [`Spec::open_options`], which [`set`](Self::set) sets by name.
 #[derive(Clone, Debug)]
@@ -117,6 +131,9 @@ pub struct Options {
     /// The largest record to emit, in bytes. A larger one is an [`Error::Limit`], also if a condition that its format
     /// does not apply by itself would leave it out. Verifying has no such limit.
     pub record_bytes: u64,
+    /// Which parity sidecar [`Reader::open`](crate::Reader::open), [`open`](crate::open) and [`verify`](crate::verify) read the file
+    /// by. Of other sources make a [`ProtectedSource`](crate::parity::ProtectedSource).
+    pub sidecar: Sidecar,
     /// Called at intervals to ask whether to stop.
     pub interrupt: Option<Interrupt>,
     disk: DiskRef,
@@ -136,6 +153,7 @@ setters!(Options {
     eof: Eof;
     window_bytes: usize;
     record_bytes: u64;
+    sidecar: Sidecar;
     interrupt: Option<Interrupt>, from;
 });
 
@@ -216,6 +234,7 @@ impl Default for Options {
             eof: Eof::Final,
             window_bytes: 1 << 20,
             record_bytes: Self::RECORD_BYTES,
+            sidecar: Sidecar::Auto,
             interrupt: None,
             disk: DiskRef::default(),
             settings: Settings::default(),
