@@ -8,7 +8,8 @@ use std::time::Duration;
 use seglake::checksum::Key;
 use seglake::format::{Filter, Options, Value};
 use seglake::store::{
-    Durability, LogOptions, LogReader, Recovery, Retention, SegmentKind, SegmentLog, TailFrom,
+    Durability, LogOptions, LogReader, NewRecord, Recovery, Retention, SegmentKind, SegmentLog,
+    TailFrom,
 };
 use seglake::{Error, Record};
 use uuid::Uuid;
@@ -326,7 +327,7 @@ fn a_torn_tail_is_removed_and_kept_aside() {
     };
     let end = {
         let mark = LogReader::open(folder.log()).unwrap().synced().unwrap();
-        usize::try_from(mark.unwrap().1).unwrap()
+        usize::try_from(mark.unwrap().offset).unwrap()
     };
     let mut bytes = fs::read(active).unwrap();
     // A record that was being written: its header, and a part of its value.
@@ -889,7 +890,7 @@ fn what_is_refused_ends_no_segment() {
     assert!(log.write_as(Some(v4), b"", b"").is_err());
     assert!(log.write_as(Some(first), b"", &[0; 60]).is_err());
     assert_eq!(
-        log.write_batch([(None, &[b'a'; 256][..], &b""[..])]).ok(),
+        log.write_batch([NewRecord::new(&[b'a'; 256], b"")]).ok(),
         None
     );
     log.wait_sealed().unwrap();

@@ -3,7 +3,7 @@
 use std::time::{Duration, SystemTime};
 
 use seglake::Error;
-use seglake::store::{LogOptions, LogReader, Retention, SegmentLog};
+use seglake::store::{LogOptions, LogReader, NewRecord, Retention, SegmentLog};
 use seglake::uuid6::Generator;
 use uuid::Uuid;
 
@@ -28,7 +28,7 @@ fn a_time_far_ahead_is_refused() {
         panic!("{refused:?}");
     };
     assert!(refused.contains("max_clock_ahead"), "{refused}");
-    let refused = log.write_batch([(Some(ahead(2 * DAY)), &b"type"[..], &b"2"[..])]);
+    let refused = log.write_batch([NewRecord::new(b"type", b"2").uuid(ahead(2 * DAY))]);
     assert!(matches!(refused, Err(Error::Usage(_))), "{refused:?}");
     assert_eq!(log.clock_ahead(), None);
     log.write_as(Some(ahead(DAY / 2)), b"type", b"2").unwrap();

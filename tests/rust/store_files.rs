@@ -118,7 +118,7 @@ fn a_mark_of_any_length_is_read_as_far_as_it_goes() {
         let offset = |end: usize| u64::from_be_bytes(mark[end - 32..end - 24].try_into().unwrap());
         let synced = whole.map(offset).max().unwrap_or(0);
         let reader = LogReader::open(folder).unwrap();
-        let found = reader.synced().unwrap().map_or(0, |(_, offset, _)| offset);
+        let found = reader.synced().unwrap().map_or(0, |synced| synced.offset);
         assert_eq!(found, synced, "{len}");
         // Records after it are kept.
         let log = open(folder).unwrap();

@@ -351,7 +351,12 @@ fn protect(file: &Path) {
 }
 
 fn synced_offset(path: &Path) -> u64 {
-    LogReader::open(path).unwrap().synced().unwrap().unwrap().1
+    LogReader::open(path)
+        .unwrap()
+        .synced()
+        .unwrap()
+        .unwrap()
+        .offset
 }
 
 /// What was covered was on the disk, also where the mark is lost: it is no torn tail.

@@ -270,14 +270,24 @@ fn snapshots_are_made_beside_a_writer() {
         // Also if an assertion fails: the scope waits for the writer.
         let _ends = Ends(&is_done);
         for round in 0..30 {
-            let before = LogReader::open(&path).unwrap().synced().unwrap().unwrap().2;
+            let before = LogReader::open(&path)
+                .unwrap()
+                .synced()
+                .unwrap()
+                .unwrap()
+                .uuid;
             let to = folder.path().join(format!("taken {round}"));
             snapshot(&path, &to);
             let found = values(&to);
             let number = |value: &Vec<u8>| String::from_utf8_lossy(value)[6..].parse().unwrap();
             let first: usize = number(&found[0]);
             assert_eq!(found, numbered(first..first + found.len()), "{round}");
-            let after = LogReader::open(&to).unwrap().synced().unwrap().unwrap().2;
+            let after = LogReader::open(&to)
+                .unwrap()
+                .synced()
+                .unwrap()
+                .unwrap()
+                .uuid;
             assert!(after >= before);
             SegmentLog::open(&to, LogOptions::default()).unwrap();
         }

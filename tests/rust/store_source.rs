@@ -84,7 +84,7 @@ fn a_segment_that_is_sealed_later_gives_what_was_listed() {
         panic!("one segment");
     };
     assert_eq!(segment.kind, SegmentKind::Active);
-    assert_eq!(before.synced.unwrap().1, segment.nbytes);
+    assert_eq!(before.synced.unwrap().offset, segment.nbytes);
     assert_eq!(numbers(segment), [0, 1, 2, 3, 4]);
     log.roll().unwrap();
     log.wait_sealed().unwrap();

@@ -10,7 +10,7 @@ use std::time::Duration;
 use crate::simulated::{Call, Done, IsOf, Simulated, Trouble};
 use seglake::Error;
 use seglake::format::{Interrupt, Options};
-use seglake::store::{Durability, LogOptions, LogReader, SegmentLog};
+use seglake::store::{Durability, LogOptions, LogReader, NewRecord, SegmentLog};
 use uuid::Uuid;
 
 const LONG: Duration = Duration::from_secs(3600);
@@ -70,7 +70,7 @@ fn numbered(numbers: std::ops::Range<usize>) -> Vec<Vec<u8>> {
 
 fn write_batch(log: &SegmentLog, numbers: std::ops::Range<usize>) -> seglake::Result<Vec<Uuid>> {
     let values = numbered(numbers);
-    log.write_batch(values.iter().map(|own| (None, &b"type"[..], &own[..])))
+    log.write_batch(values.iter().map(|own| NewRecord::new(b"type", own)))
 }
 
 /// Threads write until each is refused or panics, while a call of a kind panics after so many others of it. Gives how many
@@ -168,7 +168,7 @@ fn an_iterator_that_panics_leaves_the_log_as_it_was() {
         let records = (0..3).map(|number| {
             own.write(b"type", &value(number)).unwrap();
             assert!(number < 2, "as told");
-            (None, &b"type"[..], &b"never"[..])
+            NewRecord::new(b"type", b"never")
         });
         catch_unwind(AssertUnwindSafe(|| own.write_batch(records))).unwrap_err();
         own.write(b"type", &value(3)).unwrap();
@@ -307,7 +307,7 @@ fn the_records_before_one_that_is_refused_are_written() {
         let records = values_.iter().enumerate();
         records.map(move |(number, own)| {
             let uuid = (number == bad).then_some(Uuid::nil());
-            (uuid, &b"type"[..], &own[..])
+            NewRecord::new(b"type", own).uuid(uuid)
         })
     };
     let error = log.write_batch(records(0)).unwrap_err();

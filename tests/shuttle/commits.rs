@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use seglake::Error;
-use seglake::store::{Retention, SegmentLog};
+use seglake::store::{NewRecord, Retention, SegmentLog};
 use shuttle::thread;
 
 use crate::history::{Fate, History, Shared};
@@ -19,7 +19,7 @@ const RUNS: u64 = 300;
 fn ask(log: &SegmentLog, shared: &Shared, random: &mut Random, name: &str) -> seglake::Result<()> {
     let write = |values: Vec<Vec<u8>>| {
         let told = shared.write(values, |values| {
-            let records = values.iter().map(|own| (None, &b"t"[..], &own[..]));
+            let records = values.iter().map(|own| NewRecord::new(b"t", own));
             match values {
                 [only] => log.write(b"t", only).map(|uuid| vec![uuid]),
                 _ => log.write_batch(records),

@@ -8,7 +8,7 @@ use proptest::test_runner::Config;
 use proptest_state_machine::{ReferenceStateMachine, StateMachineTest};
 use seglake::checksum::Key;
 use seglake::format::Filter;
-use seglake::store::{Durability, LogReader, Retention, SegmentLog, Tail, TailFrom};
+use seglake::store::{Durability, LogReader, NewRecord, Retention, SegmentLog, Tail, TailFrom};
 use seglake::{Error, Record, Value};
 use uuid::Uuid;
 
@@ -218,7 +218,7 @@ impl Live {
             many => {
                 let many = many
                     .iter()
-                    .map(|(uuid, value)| (Some(*uuid), &b"t"[..], &value[..]));
+                    .map(|(uuid, value)| NewRecord::new(b"t", value).uuid(*uuid));
                 self.log().write_batch(many)
             }
         };

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use seglake::columns::{Batches, Limits, Selection, UuidType};
 use seglake::format::{Options, Start, sealed};
 use seglake::source::{PieceSizes, ReadAhead, Source};
-use seglake::store::SegmentLog;
+use seglake::store::{NewRecord, SegmentLog};
 use seglake::verbs::verify_in_parts;
 use seglake::{Error, Result};
 use shuttle::thread;
@@ -104,7 +104,7 @@ fn segment() -> Vec<u8> {
         let values: Vec<_> = (0..120)
             .map(|number| format!("{number:0100}").into_bytes())
             .collect();
-        log.write_batch(values.iter().map(|own| (None, &b"t"[..], &own[..])))
+        log.write_batch(values.iter().map(|own| NewRecord::new(b"t", own)))
             .unwrap();
         log.roll().unwrap();
         log.wait_sealed().unwrap();

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use seglake::format::Options;
-use seglake::store::{LogOptions, LogReader, SegmentLog, TailFrom};
+use seglake::store::{LogOptions, LogReader, NewRecord, SegmentLog, TailFrom};
 use shuttle::thread;
 
 use crate::history::{History, Shared};
@@ -106,7 +106,7 @@ fn write(log: &SegmentLog, shared: &Shared, plan: Plan, writer: usize) {
         number += many;
         let told = shared.write(values, |values| match values {
             [only] => log.write(b"t", only).map(|uuid| vec![uuid]),
-            many => log.write_batch(many.iter().map(|own| (None, &b"t"[..], &own[..]))),
+            many => log.write_batch(many.iter().map(|own| NewRecord::new(b"t", own))),
         });
         if told.is_err() && random.percent(50) {
             shared.disk.make_room();

@@ -10,7 +10,7 @@ use seglake::Error;
 use seglake::format::Options;
 use seglake::source::{Bound as Reached, SaidBy};
 use seglake::store::{
-    self, ListedLog, ListedSegment as Listed, OpenedSegment, SegmentKind, Unread,
+    self, ListedLog, ListedSegment as Listed, OpenedSegment, SegmentKind, Synced, Unread,
 };
 use uuid::Uuid;
 
@@ -326,11 +326,9 @@ pub(crate) fn list_log<'py>(
 }
 
 /// A `LogMark`.
-pub(crate) fn mark_to_python<'py>(
-    py: Python<'py>,
-    (sequence, offset, last): (u64, u64, Uuid),
-) -> PyResult<Bound<'py, PyAny>> {
-    let fields = (sequence, offset, uuid_to_python(py, last.as_bytes())?);
+pub(crate) fn mark_to_python<'py>(py: Python<'py>, synced: Synced) -> PyResult<Bound<'py, PyAny>> {
+    let last = uuid_to_python(py, synced.uuid.as_bytes())?;
+    let fields = (synced.sequence, synced.offset, last);
     let class = py.import("seglake._types")?.getattr("LogMark")?;
     class.call1(fields)
 }

@@ -336,8 +336,8 @@ impl SegmentLog {
         ];
         let record = NewRecord::new(fields)?;
         let writer = self.writer()?;
-        let (uuid, type_, value) = record.parts();
-        let written = py.detach(|| writer.write_as(uuid, type_, value));
+        let record = record.parts();
+        let written = py.detach(|| writer.write_as(record.uuid, record.type_, record.value));
         uuid_to_python(py, written.map_err(|error| raise(py, error))?.as_bytes())
     }
 

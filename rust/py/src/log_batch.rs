@@ -6,7 +6,7 @@ use pyo3::exceptions::{PyException, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyList, PyTuple};
 use seglake::Error;
-use seglake::store::SegmentLog;
+use seglake::store::{self, SegmentLog};
 use seglake::uuid6;
 use uuid::Uuid;
 
@@ -73,8 +73,8 @@ impl<'a> NewRecord<'a> {
         size_of::<Self>() + self.type_.len() + self.value.len()
     }
 
-    pub(crate) fn parts(&self) -> (Option<Uuid>, &[u8], &[u8]) {
-        (self.uuid, &self.type_, &self.value)
+    pub(crate) fn parts(&self) -> store::NewRecord<'_> {
+        store::NewRecord::new(&self.type_, &self.value).uuid(self.uuid)
     }
 }
 

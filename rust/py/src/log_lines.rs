@@ -5,7 +5,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 use seglake::Error;
 use seglake::format::ColumnKind;
-use uuid::Uuid;
+use seglake::store::NewRecord;
 
 use crate::error::raise;
 use crate::field_in::{FieldIn, from_python};
@@ -48,7 +48,7 @@ pub(crate) fn write_lines<'py>(
             longer = (line.len() > line_bytes).then_some(line.len());
             longer.is_none()
         });
-        let uuids = writer.write_batch(taken.map(|line| (None::<Uuid>, &*kind, line)));
+        let uuids = writer.write_batch(taken.map(|line| NewRecord::new(&kind, line)));
         uuids.map(|uuids| (uuids.len(), uuids.last().copied(), longer))
     });
     let written = written.map_err(|error| match error {

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::time::Instant;
 
-use seglake::store::Durability;
+use seglake::store::{Durability, NewRecord};
 
 use super::{ENDLESS, VALUE_BYTES, open};
 use crate::messages::TYPE;
@@ -25,7 +25,7 @@ pub(crate) fn print_rate(arguments: &[String]) {
     let value = [0x5a; VALUE_BYTES];
     let begun = Instant::now();
     for _ in 0..batches {
-        let batch = (0..records).map(|_| (None, TYPE, &value[..]));
+        let batch = (0..records).map(|_| NewRecord::new(TYPE, &value));
         assert_eq!(log.write_batch(batch).unwrap().len(), records);
     }
     println!(

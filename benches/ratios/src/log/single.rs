@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use seglake::format::{Options, WriteOptions, active};
 use seglake::source::{FileSource, open_regular};
-use seglake::store::{Durability, SegmentLog};
+use seglake::store::{Durability, NewRecord, SegmentLog};
 use seglake::verbs::{SealOptions, seal};
 use tempfile::TempDir;
 
@@ -102,7 +102,7 @@ fn write(log: &SegmentLog) {
 }
 
 fn write_batch(log: &SegmentLog) {
-    let records = (0..BATCH_RECORDS).map(|_| (None, TYPE, VALUE));
+    let records = (0..BATCH_RECORDS).map(|_| NewRecord::new(TYPE, VALUE));
     log.write_batch(records).unwrap();
 }
 

@@ -314,14 +314,14 @@ impl SegmentLog {
 #[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
-    use crate::store::LogOptions;
+    use crate::store::{LogOptions, NewRecord};
 
     /// One thread wrote all of them, so the next commit waits for one.
     #[test]
     fn the_records_of_one_call_count_as_one_write() {
         let folder = tempfile::tempdir().unwrap();
         let log = SegmentLog::open(folder.path(), LogOptions::default()).unwrap();
-        log.write_batch([(None, &b"type"[..], &b"value"[..]); 3])
+        log.write_batch([NewRecord::new(b"type", b"value"); 3])
             .unwrap();
         assert_eq!(log.state().last_commit.0, 1);
         log.write(b"type", b"value").unwrap();
@@ -336,7 +336,8 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let options = LogOptions::default().durability(Durability::Flush);
         let log = SegmentLog::open(folder.path(), options).unwrap();
-        let append = |state: &mut State| log.push(state, (None, b"type", b"value")).unwrap();
+        let append =
+            |state: &mut State| log.push(state, NewRecord::new(b"type", b"value")).unwrap();
         let mut state = log.state();
         append(&mut state);
         let batch = state.batch.clone();

@@ -145,7 +145,7 @@ impl SegmentLog {
     ///
     /// # Errors
     /// As [`write_as`](Self::write_as).
-    pub fn write(&self, type_: &[u8], value: &[u8]) -> Result<Uuid> {
+    pub fn write(&self, type_: impl AsRef<[u8]>, value: impl AsRef<[u8]>) -> Result<Uuid> {
         self.write_as(None, type_, value)
     }
 
@@ -156,10 +156,18 @@ impl SegmentLog {
     /// value that is too long, or [`Error::Io`], such as for a full disk: writing can go on when there is room.
     /// [`Error::OutcomeUnknown`] where a sync failed: the record is in the log later, or not. Nothing more can be written then:
     /// open the log again.
-    pub fn write_as(&self, uuid: Option<Uuid>, type_: &[u8], value: &[u8]) -> Result<Uuid> {
+    pub fn write_as(
+        &self,
+        uuid: Option<Uuid>,
+        type_: impl AsRef<[u8]>,
+        value: impl AsRef<[u8]>,
+    ) -> Result<Uuid> {
+        self.write_one(NewRecord::new(type_.as_ref(), value.as_ref()).uuid(uuid))
+    }
+
+    fn write_one(&self, record: NewRecord<'_>) -> Result<Uuid> {
         self.check_owner()?;
         let _unwinding = self.unwinding(Does::Write);
-        let record = (uuid, type_, value);
         let mut state = self.room(self.state(), &record)?;
         let uuid = self.push(&mut state, record)?;
         self.count_write(&mut state);
@@ -172,7 +180,7 @@ impl SegmentLog {
         Ok(uuid)
     }
 
-    /// Appends records of the present time, and waits once for all. Returns their UUIDs. The batch is not a transaction: after a
+    /// Appends records, and waits once for all. Returns their UUIDs. The batch is not a transaction: after a
     /// crash some of its records may be in the log. All records are taken from the iterator before the first is written.
     ///
     /// # Errors
@@ -180,7 +188,7 @@ impl SegmentLog {
     /// [`Error::Partial`]. Where a sync failed, [`Error::OutcomeUnknown`]. Both say which records are in the log.
     pub fn write_batch<'a>(
         &self,
-        records: impl IntoIterator<Item = (Option<Uuid>, &'a [u8], &'a [u8])>,
+        records: impl IntoIterator<Item = NewRecord<'a>>,
     ) -> Result<Vec<Uuid>> {
         self.check_owner()?;
         // The caller's iterator may wait, panic, or write to this log: none of that with the state held.
@@ -363,7 +371,7 @@ impl SegmentLog {
     /// registers: one that is copied from place to place as part of a result waits for the store buffer each time.
     #[inline(always)]
     pub(super) fn push(&self, state: &mut State, record: NewRecord<'_>) -> Result<Uuid> {
-        let (uuid, type_, value) = record;
+        let NewRecord { uuid, type_, value } = record;
         let uuid = state.next_uuid(uuid, self.options.max_clock_ahead)?;
         // Refused before a segment is begun for it.
         self.refuse_long(&record)?;
@@ -419,8 +427,8 @@ impl SegmentLog {
                 state = self.wait_committed(state);
             } else if self.is_full(&state, record) {
                 // A record that is refused ends nothing.
-                if record.0.is_some() {
-                    state.next_uuid(record.0, self.options.max_clock_ahead)?;
+                if record.uuid.is_some() {
+                    state.next_uuid(record.uuid, self.options.max_clock_ahead)?;
                 }
                 self.refuse_long(record)?;
                 state = self.end_segment(state)?;
@@ -432,7 +440,8 @@ impl SegmentLog {
 
     /// Refuses a type or a value that is too long, in the words of the format.
     #[inline]
-    fn refuse_long(&self, (_, type_, value): &NewRecord<'_>) -> Result<()> {
+    fn refuse_long(&self, record: &NewRecord<'_>) -> Result<()> {
+        let NewRecord { type_, value, .. } = record;
         if type_.len() <= active::MAX_TYPE_BYTES && value.len() as u64 <= active::MAX_VALUE_BYTES {
             return Ok(());
         }

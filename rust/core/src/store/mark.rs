@@ -31,6 +31,18 @@ const SLOT_OFFSETS: [u64; 2] = [0, 4096];
 const PAGE_BYTES: usize = 4096;
 const FILE_BYTES: usize = 2 * PAGE_BYTES;
 
+/// How far a log is on the disk.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Synced {
+    /// The segment's place in the log.
+    pub sequence: u64,
+    /// The offset in the segment, in bytes.
+    pub offset: u64,
+    /// The UUID of the last record up to there.
+    pub uuid: Uuid,
+}
+
 /// How far the log is on the disk. Nothing before it may be lost or damaged without an error; it says nothing of what
 /// is after it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -77,10 +89,13 @@ impl Mark {
         is_whole.then_some(mark)
     }
 
-    /// The segment, the offset, and the last record; `None` while nothing was written.
-    pub(super) fn place(&self) -> Option<(u64, u64, Uuid)> {
-        let is_some = self.sequence > 0;
-        is_some.then(|| (self.sequence, self.offset, Uuid::from_bytes(self.last)))
+    /// How far the log is on the disk; `None` while nothing was written.
+    pub(super) fn place(&self) -> Option<Synced> {
+        (self.sequence > 0).then(|| Synced {
+            sequence: self.sequence,
+            offset: self.offset,
+            uuid: Uuid::from_bytes(self.last),
+        })
     }
 
     /// The mark of a log's folder; one of nothing where its file is lost.

@@ -33,6 +33,7 @@ pub use folder::Segment;
 #[doc(hidden)]
 pub use folder::{is_beside_segment, is_log_name};
 pub use log::SegmentLog;
+pub use mark::Synced;
 pub use name::{SegmentId, SegmentKind};
 pub use options::{Durability, LogOptions, Retention};
 pub use reader::LogReader;
@@ -40,4 +41,5 @@ pub use recovery::Recovery;
 pub use skipped::{Skipped, Unread};
 #[doc(hidden)]
 pub use source::{ListedLog, ListedSegment, OpenedSegment};
+pub use state::NewRecord;
 pub use tail::{Tail, TailFrom};

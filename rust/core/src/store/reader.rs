@@ -8,7 +8,7 @@ use uuid::Uuid;
 
 use super::end::SegmentExtent;
 use super::folder::{Listing, Segment, absolute, is_key_of, open_file};
-use super::mark::{Mark, MarkState};
+use super::mark::{Mark, MarkState, Synced};
 use super::name::SegmentKind;
 use super::skipped::{Skipped, SkippedList, Unread};
 use crate::checksum::Key;
@@ -162,12 +162,11 @@ impl LogReader {
         Ok(self.view()?.segments)
     }
 
-    /// How far the log is on the disk: the place in the log of a segment, the offset in it in bytes, and the UUID of the last record
-    /// up to there. `None` while nothing is, or where the mark is lost.
+    /// How far the log is on the disk. `None` while nothing is, or where the mark is lost.
     ///
     /// # Errors
     /// [`Error::Io`].
-    pub fn synced(&self) -> Result<Option<(u64, u64, Uuid)>> {
+    pub fn synced(&self) -> Result<Option<Synced>> {
         Ok(Mark::read(&self.disk, &self.folder, &self.key)?.place())
     }
 
@@ -177,7 +176,7 @@ impl LogReader {
     /// As [`synced`](Self::synced).
     pub fn clock_ahead(&self) -> Result<Option<Duration>> {
         let last = self.synced()?;
-        Ok(last.and_then(|(_, _, last)| uuid6::ahead(last.as_bytes())))
+        Ok(last.and_then(|last| uuid6::ahead(last.uuid.as_bytes())))
     }
 
     /// All records that are on the disk now, in order: an iterator that opens one segment after the other.

@@ -4,10 +4,9 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use uuid::Uuid;
-
 use super::end::SegmentExtent;
 use super::folder::{Segment, open_file};
+use super::mark::Synced;
 use super::name::{SegmentId, SegmentKind};
 use super::reader::LogReader;
 use super::skipped::Unread;
@@ -45,7 +44,7 @@ pub struct ListedLog {
     /// Its segments, in order.
     pub segments: Vec<ListedSegment>,
     /// As [`LogReader::synced`].
-    pub synced: Option<(u64, u64, Uuid)>,
+    pub synced: Option<Synced>,
     /// As [`LogReader::unread`].
     pub unread: Option<Unread>,
 }

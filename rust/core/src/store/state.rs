@@ -61,8 +61,36 @@ pub(super) struct Current {
     pub(super) flushed: SegmentEnd,
 }
 
-/// A record that is to be written. Without a UUID it is one of the present time.
-pub(super) type NewRecord<'a> = (Option<Uuid>, &'a [u8], &'a [u8]);
+/// A record that is to be written to a log.
+#[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
+pub struct NewRecord<'a> {
+    /// Its UUID; `None` makes one of the present time.
+    pub uuid: Option<Uuid>,
+    /// Its type, at most 255 bytes.
+    pub type_: &'a [u8],
+    /// Its value.
+    pub value: &'a [u8],
+}
+
+impl<'a> NewRecord<'a> {
+    /// A record of the present time.
+    #[must_use]
+    pub const fn new(type_: &'a [u8], value: &'a [u8]) -> Self {
+        Self {
+            uuid: None,
+            type_,
+            value,
+        }
+    }
+
+    /// The same record with this UUID.
+    #[must_use]
+    pub fn uuid(mut self, uuid: impl Into<Option<Uuid>>) -> Self {
+        self.uuid = uuid.into();
+        self
+    }
+}
 
 /// An offset in a segment, and the UUID of the last record before it.
 pub(super) type SegmentEnd = (u64, Option<[u8; 16]>);
@@ -196,12 +224,12 @@ impl Current {
     /// By how much this record is later than the segment's first one. Both have their time in their UUID, so that it is the same after the
     /// log was opened again, and records of the past do not get a segment each.
     #[cold]
-    fn age_at(&self, (given, _, _): &NewRecord<'_>) -> Duration {
+    fn age_at(&self, record: &NewRecord<'_>) -> Duration {
         let (present, first) = (uuid6::present(), uuid6::ticks(self.id.first.as_bytes()));
         if first > present {
             return uuid6::between(self.begun, present);
         }
-        let time = match given {
+        let time = match record.uuid {
             Some(given) => uuid6::ticks(given.as_bytes()),
             None => present,
         };
@@ -248,8 +276,8 @@ const RECORD_BYTES: u64 = 16 + 1 + 4 + 8;
 
 /// The bytes of a record.
 #[inline]
-pub(super) const fn record_bytes((_, type_, value): &NewRecord<'_>) -> u64 {
-    RECORD_BYTES + type_.len() as u64 + value.len() as u64
+pub(super) const fn record_bytes(record: &NewRecord<'_>) -> u64 {
+    RECORD_BYTES + record.type_.len() as u64 + record.value.len() as u64
 }
 
 /// An error that several callers get.
