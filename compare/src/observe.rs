@@ -13,7 +13,7 @@ use library::format::{
 };
 use library::source::{BytesSource, FileSource, Source, open_regular};
 use library::verbs::{
-    Conversion, DiagnoseOptions, Recovery, SealOptions, convert, diagnose, recover, seal,
+    ConvertOptions, DiagnoseOptions, RecoverOptions, SealOptions, convert, diagnose, recover, seal,
     undo_recover, verify,
 };
 
@@ -400,7 +400,7 @@ impl Observer<'_> {
         self.section("recovered", |_, seen| {
             let (options, source, path, folder) = own;
             for force in [false, true] {
-                let recovery = Recovery::default().force(force).renumber(force);
+                let recovery = RecoverOptions::default().force(force).renumber(force);
                 match recover(source.clone(), &options, &path, &recovery, |_| Ok(())) {
                     Ok(recovered) => {
                         let _ = writeln!(seen, "{} {}", recovered.carried, recovered.quarantined);
@@ -477,7 +477,7 @@ impl Observer<'_> {
                     (column.name.to_owned(), value)
                 })
                 .collect();
-            let conversion = Conversion::to(to).write(write).drop(&drop).set(&set);
+            let conversion = ConvertOptions::to(to).write(write).drop(&drop).set(&set);
             match convert(source, &options, &path, &conversion, |_| Ok(())) {
                 Ok(report) => {
                     let _ = writeln!(seen, "{} {:?}", report.records, report.damage);

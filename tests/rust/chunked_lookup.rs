@@ -14,7 +14,9 @@ use crate::common::source;
 use proptest::prelude::*;
 use seglake::Error;
 use seglake::format::chunked::{ITEM_BYTES, Index, Item, build_index};
-use seglake::format::{FORMATS, Filter, IndexSource, Lookup, Options, RecordId, detect, lookup};
+use seglake::format::{
+    FORMATS, Filter, IfExists, IndexSource, Lookup, Options, RecordId, detect, lookup,
+};
 use seglake::ledger::{Cause, Kind, Span};
 use seglake::source::{BytesSource, Source};
 use seglake::verbs;
@@ -65,9 +67,13 @@ fn golden_indexes() {
             assert_eq!(expected["items"], items, "{path:?}");
         }
         let destination = folder.path().join(format!("built {seen}"));
-        let indexed = verbs::index(source(&log), &lenient(), Some(&destination), true, |_| {
-            Ok(())
-        })
+        let indexed = verbs::index(
+            source(&log),
+            &lenient(),
+            Some(&destination),
+            IfExists::Overwrite,
+            |_| Ok(()),
+        )
         .unwrap();
         let built = fs::read(&destination).unwrap();
         assert_eq!(expected["rebuilt"], hex::encode(&built), "{path:?}");
@@ -113,16 +119,16 @@ fn the_index_verb_replaces_only_when_asked() {
         Arc::new(seglake::source::FileSource::new(file, &path).unwrap())
     };
     let index = path.with_extension("index");
-    let indexed = verbs::index(open(), &lenient(), None, false, |_| Ok(())).unwrap();
+    let indexed = verbs::index(open(), &lenient(), None, IfExists::Error, |_| Ok(())).unwrap();
     assert_eq!((indexed.items, indexed.report.records), (3, 9));
     assert_eq!(fs::metadata(&index).unwrap().len(), 60);
     assert!(matches!(
-        verbs::index(open(), &lenient(), None, false, |_| Ok(())),
+        verbs::index(open(), &lenient(), None, IfExists::Error, |_| Ok(())),
         Err(Error::Io { .. })
     ));
     fs::write(&index, b"stale").unwrap();
     let mut told = Vec::new();
-    verbs::index(open(), &lenient(), None, true, |done| {
+    verbs::index(open(), &lenient(), None, IfExists::Overwrite, |done| {
         told.push(done);
         Ok(())
     })
@@ -137,7 +143,7 @@ fn the_index_verb_replaces_only_when_asked() {
         2,
         "nothing is left behind"
     );
-    let unnamed = verbs::index(source(b""), &lenient(), None, false, |_| Ok(()));
+    let unnamed = verbs::index(source(b""), &lenient(), None, IfExists::Error, |_| Ok(()));
     assert!(matches!(unnamed, Err(Error::Usage(_))));
 }
 
@@ -153,7 +159,7 @@ fn an_index_that_knows_more_than_the_segment_is_never_replaced() {
     };
     let whole = segment(5, 3, 10);
     fs::write(&path, &whole).unwrap();
-    verbs::index(open(), &lenient(), None, false, |_| Ok(())).unwrap();
+    verbs::index(open(), &lenient(), None, IfExists::Error, |_| Ok(())).unwrap();
     let items = fs::read(&index).unwrap();
     let last = Index::read(&*open(), &*source(&items), &lenient()).unwrap();
     assert_eq!(last.beyond, None);
@@ -166,8 +172,14 @@ fn an_index_that_knows_more_than_the_segment_is_never_replaced() {
         let read = Index::read(&*open(), &*source(&items), &lenient()).unwrap();
         assert_eq!(read.beyond, Some(last));
         for overwrite in [false, true] {
-            let refused =
-                verbs::index(open(), &lenient(), None, overwrite, |_| Ok(())).unwrap_err();
+            let refused = verbs::index(
+                open(),
+                &lenient(),
+                None,
+                IfExists::overwrite_if(overwrite),
+                |_| Ok(()),
+            )
+            .unwrap_err();
             let expected = format!("a chunk at {}", last.file_offset);
             assert!(refused.to_string().contains(&expected), "{refused}");
             assert_eq!(fs::read(&index).unwrap(), items);
@@ -175,9 +187,18 @@ fn an_index_that_knows_more_than_the_segment_is_never_replaced() {
     }
     // Elsewhere it replaces nothing.
     let other = folder.path().join("other");
-    verbs::index(open(), &lenient(), Some(&other), false, |_| Ok(())).unwrap();
+    verbs::index(
+        open(),
+        &lenient(),
+        Some(&other),
+        IfExists::Error,
+        |_| Ok(()),
+    )
+    .unwrap();
     assert!(fs::read(&other).unwrap().len() < items.len());
-    let same = verbs::index(open(), &lenient(), Some(&path), true, |_| Ok(()));
+    let same = verbs::index(open(), &lenient(), Some(&path), IfExists::Overwrite, |_| {
+        Ok(())
+    });
     assert!(matches!(same, Err(Error::Usage(_))));
 }
 
@@ -453,7 +474,10 @@ fn an_index_beside_the_segment_is_used() {
     for _ in 0..2 {
         let lookup = lookup(source.clone(), &options).unwrap();
         assert_eq!(get(&*lookup, &[21]).unwrap()[0], Some((21, value(21, 50))));
-        verbs::index(source.clone(), &options, None, true, |_| Ok(())).unwrap();
+        verbs::index(source.clone(), &options, None, IfExists::Overwrite, |_| {
+            Ok(())
+        })
+        .unwrap();
     }
 }
 

@@ -9,7 +9,7 @@ use crate::simulated::{Done, Simulated};
 use seglake::faults::{Disk as _, Opening};
 use seglake::format::Options;
 use seglake::parity::{self, FileKind, Outcome, Parameters};
-use seglake::verbs::{self, Protection, SidecarChange};
+use seglake::verbs::{self, ProtectOptions, SidecarChange};
 
 const FILE: &str = "/data/log";
 
@@ -25,7 +25,7 @@ fn small(groups: u16) -> Parameters {
 
 fn protect(disk: &Simulated, parameters: Option<Parameters>) -> seglake::Result<SidecarChange> {
     let options = Options::default().disk(disk.disk());
-    let protection = Protection::default().raw(true).parameters(parameters);
+    let protection = ProtectOptions::default().raw(true).parameters(parameters);
     let done = verbs::protect(Path::new(FILE), &options, &protection, |_| Ok(()))?;
     Ok(done.change)
 }

@@ -9,7 +9,7 @@ use crate::simulated::{Call, Done, Simulated};
 use seglake::faults::Disk as _;
 use seglake::format::Options;
 use seglake::parity::{self, Outcome, Parameters};
-use seglake::verbs::{self, Protection, Repairing};
+use seglake::verbs::{self, ProtectOptions, RepairOptions};
 
 const FILE: &str = "/data/log";
 const SIDECAR: &str = "/data/log.par";
@@ -23,7 +23,7 @@ fn content() -> Vec<u8> {
 
 fn repair(disk: &Simulated) -> seglake::Result<verbs::Repaired> {
     let options = Options::default().disk(disk.disk());
-    let repairing = Repairing::default().raw(true);
+    let repairing = RepairOptions::default().raw(true);
     verbs::repair(Path::new(FILE), &options, &repairing, |_| Ok(()))
 }
 
@@ -94,7 +94,7 @@ impl Damaged {
         disk.put(FILE, &content());
         let options = Options::default().disk(disk.disk());
         let parameters = Parameters::new(64, 8, 2, 4).unwrap();
-        let protection = Protection::default().raw(true).parameters(parameters);
+        let protection = ProtectOptions::default().raw(true).parameters(parameters);
         verbs::protect(Path::new(FILE), &options, &protection, |_| Ok(())).unwrap();
         change(disk, FILE, |file| {
             change(disk, SIDECAR, |sidecar| (self.damage)(file, sidecar))
@@ -224,7 +224,7 @@ fn nothing_is_made_beside_a_file_that_is_repaired_elsewhere() {
     let disk = Simulated::new();
     disk.create_folder(Path::new("/other")).unwrap();
     all().swap_remove(1).prepare(&disk);
-    let how = Repairing::default().to(PathBuf::from("/other/log"));
+    let how = RepairOptions::default().to(PathBuf::from("/other/log"));
     let before = disk.count();
     let options = Options::default().disk(disk.disk());
     verbs::repair(Path::new(FILE), &options, &how.raw(true), |_| Ok(())).unwrap();

@@ -9,7 +9,7 @@ use crate::simulated::Simulated;
 use seglake::format::{self, FORMATS, Format, IfExists, Options, WriteOptions};
 use seglake::format::{active, chunked, sealed, tenant};
 use seglake::source::{FileSource, Source};
-use seglake::verbs::{self, Conversion, Recovery, SealOptions};
+use seglake::verbs::{self, ConvertOptions, RecoverOptions, SealOptions};
 
 const RECORDS: u64 = 12;
 
@@ -143,7 +143,7 @@ fn sealing(overwrite: bool) -> Making {
     };
     let name = format!("seal, overwrite: {overwrite}");
     Making::new(name, "new.sealed", prepare, move |disk| {
-        let seal = SealOptions::default().overwrite(overwrite);
+        let seal = SealOptions::default().if_exists(IfExists::overwrite_if(overwrite));
         let (old, new) = (source(disk, "old.active")?, path("new.sealed"));
         verbs::seal(old, &reading(disk), &new, &seal, |_| Ok(())).map(drop)
     })
@@ -159,9 +159,9 @@ fn converting(format: &'static Format, overwrite: bool) -> Making {
     };
     let name = format!("convert to {format:?}, overwrite: {overwrite}");
     Making::new(name, &last, prepare, move |disk| {
-        let conversion = Conversion::to(format)
+        let conversion = ConvertOptions::to(format)
             .write(writing(disk, format))
-            .overwrite(overwrite);
+            .if_exists(IfExists::overwrite_if(overwrite));
         let options = reading(disk).format(format);
         verbs::convert(
             source(disk, &old)?,
@@ -183,7 +183,14 @@ fn indexing(overwrite: bool) -> Making {
     let name = format!("index, overwrite: {overwrite}");
     Making::new(name, "log.index", prepare, move |disk| {
         let log = source(disk, "log.chunks")?;
-        verbs::index(log, &reading(disk), None, overwrite, |_| Ok(())).map(drop)
+        verbs::index(
+            log,
+            &reading(disk),
+            None,
+            IfExists::overwrite_if(overwrite),
+            |_| Ok(()),
+        )
+        .map(drop)
     })
 }
 
@@ -202,7 +209,7 @@ fn damaged(disk: &Simulated, format: &Format) {
 }
 
 fn recover(disk: &Simulated, format: &'static Format, overwrite: bool) -> seglake::Result<()> {
-    let recovery = Recovery::default().overwrite(overwrite);
+    let recovery = RecoverOptions::default().if_exists(IfExists::overwrite_if(overwrite));
     let old = source(disk, &format!("old.{}", format.extension))?;
     let new = path(&format!("new.{}", format.extension));
     let options = reading(disk).format(format);
@@ -234,7 +241,7 @@ fn undo(disk: &Simulated, format: &Format, overwrite: bool) -> seglake::Result<(
         &recovered,
         None,
         &undone,
-        overwrite,
+        IfExists::overwrite_if(overwrite),
         &options,
         |_, _| Ok(()),
     )

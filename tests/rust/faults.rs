@@ -18,7 +18,7 @@ use seglake::format::{
     chunked, sealed, tenant,
 };
 use seglake::source::Source;
-use seglake::verbs::{self, Conversion, SealOptions};
+use seglake::verbs::{self, ConvertOptions, SealOptions};
 
 const RECORDS: u64 = 24;
 
@@ -114,7 +114,9 @@ fn sealing() {
     for trailer in [false, true] {
         let prepare = |folder: &Path| sample(&folder.join("old.active"), &active::FORMAT, RECORDS);
         let work = |folder: &Path| {
-            let seal = SealOptions::default().trailer(trailer).overwrite(false);
+            let seal = SealOptions::default()
+                .trailer(trailer)
+                .if_exists(IfExists::Error);
             let old = source(&folder.join("old.active"))?;
             verbs::seal(
                 old,
@@ -141,9 +143,9 @@ fn converting() {
                 }
             };
             let work = |folder: &Path| {
-                let conversion = Conversion::to(format)
+                let conversion = ConvertOptions::to(format)
                     .write(options(format).set("index", !overwrite).concerning(format))
-                    .overwrite(overwrite);
+                    .if_exists(IfExists::overwrite_if(overwrite));
                 let old = source(&folder.join("old"))?;
                 let options = Options::default().format(*format);
                 verbs::convert(old, &options, &folder.join(&new), &conversion, |_| Ok(())).map(drop)
@@ -166,7 +168,7 @@ fn converting_without_links() {
         for is_in_the_way in [false, true] {
             let prepare = |folder: &Path| sample(&folder.join("old"), format, RECORDS);
             let work = |folder: &Path| {
-                let conversion = Conversion::to(format).write(options(format));
+                let conversion = ConvertOptions::to(format).write(options(format));
                 let old = source(&folder.join("old"))?;
                 let options = Options::default().format(*format);
                 let appear = |_| {
@@ -221,7 +223,14 @@ fn indexing() {
         };
         let work = |folder: &Path| {
             let log = source(&folder.join("log.chunks"))?;
-            verbs::index(log, &Options::default(), None, overwrite, |_| Ok(())).map(drop)
+            verbs::index(
+                log,
+                &Options::default(),
+                None,
+                IfExists::overwrite_if(overwrite),
+                |_| Ok(()),
+            )
+            .map(drop)
         };
         all_or_nothing(&format!("index, overwrite: {overwrite}"), prepare, work);
     }

@@ -10,7 +10,7 @@ use seglake::faults::{Fault, How, Operation, inject};
 use seglake::format::{
     self, FORMATS, Format, IfExists, Options, Value, WriteOptions, active, chunked, oplog, sealed,
 };
-use seglake::verbs::{self, Conversion, Recovery};
+use seglake::verbs::{self, ConvertOptions, RecoverOptions};
 
 const EPERM: i32 = 1;
 const EEXIST: i32 = 17;
@@ -137,10 +137,10 @@ fn convert(
 ) -> seglake::Result<()> {
     let lost = ["uuid".to_owned(), "type".to_owned()];
     let drop = if to.name == "chunked" { &lost[..] } else { &[] };
-    let conversion = Conversion::to(to)
+    let conversion = ConvertOptions::to(to)
         .write(options(to))
         .drop(drop)
-        .overwrite(overwrite);
+        .if_exists(IfExists::overwrite_if(overwrite));
     let options = Options::default().format(&active::FORMAT);
     verbs::convert(source(old)?, &options, new, &conversion, |_| {
         progress();
@@ -280,7 +280,7 @@ fn recovering_over_a_file_keeps_it_aside_if_it_can() {
         fs::write(folder.join("new.active"), b"before").unwrap();
     };
     let work = |folder: &Path| {
-        let recovery = Recovery::default().overwrite(true);
+        let recovery = RecoverOptions::default().if_exists(IfExists::Overwrite);
         let old = source(&folder.join("old.active"))?;
         let options = Options::default();
         let new = folder.join("new.active");

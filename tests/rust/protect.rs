@@ -11,7 +11,7 @@ use seglake::Error;
 use seglake::format::{FORMATS, IfExists, Options, WriteOptions, active};
 use seglake::ledger::Cause;
 use seglake::parity::{self, Outcome, Parameters};
-use seglake::verbs::{self, Protected, Protection, SidecarChange};
+use seglake::verbs::{self, ProtectOptions, Protected, SidecarChange};
 
 /// Appends records to an active segment.
 fn append(path: &Path, numbers: std::ops::Range<u64>) {
@@ -31,12 +31,12 @@ fn segment(folder: &Path) -> PathBuf {
     path
 }
 
-fn protect(path: &Path, protection: Protection) -> seglake::Result<Protected> {
+fn protect(path: &Path, protection: ProtectOptions) -> seglake::Result<Protected> {
     verbs::protect(path, &Options::default(), &protection, |_| Ok(()))
 }
 
-fn plain() -> Protection {
-    Protection::default()
+fn plain() -> ProtectOptions {
+    ProtectOptions::default()
 }
 
 fn sidecar(path: &Path) -> PathBuf {
@@ -265,7 +265,7 @@ fn what_is_no_sidecar_is_not_replaced() {
 fn wrong_use_is_refused() {
     let folder = tempfile::tempdir().unwrap();
     let path = segment(folder.path());
-    let usage = |path: &Path, protection: Protection, said: &str| {
+    let usage = |path: &Path, protection: ProtectOptions, said: &str| {
         let error = protect(path, protection).unwrap_err();
         assert!(
             matches!(&error, Error::Usage(text) if text.contains(said)),

@@ -11,7 +11,7 @@ use seglake::faults::{Disk as _, Opening};
 use seglake::format::{Dialect, Format, IfExists, Options, active, chunked, create, oplog};
 use seglake::ledger::Cause;
 use seglake::parity::{self, Outcome, Parameters};
-use seglake::verbs::{self, Protected, Protection, SidecarChange};
+use seglake::verbs::{self, ProtectOptions, Protected, SidecarChange};
 
 pub(crate) const FILE: &str = "/data/log";
 /// The bytes of a band of [`small`] groups.
@@ -60,7 +60,7 @@ pub(crate) fn begin(format: &'static Format, records: u64) -> Simulated {
 
 pub(crate) fn protect(disk: &Simulated, format: &'static Format) -> seglake::Result<Protected> {
     let options = Options::default().format(format).disk(disk.disk());
-    let how = Protection::default().parameters(small());
+    let how = ProtectOptions::default().parameters(small());
     verbs::protect(Path::new(FILE), &options, &how, |_| Ok(()))
 }
 
@@ -135,7 +135,9 @@ fn a_draft_1_1_oplog_is_verified_whole() {
     let protect = || {
         let options = Options::default().format(&oplog::FORMAT).disk(disk.disk());
         let options = options.dialect(Dialect::Draft11);
-        let how = Protection::default().parameters(small()).as_it_is(false);
+        let how = ProtectOptions::default()
+            .parameters(small())
+            .as_it_is(false);
         verbs::protect(Path::new(FILE), &options, &how, |_| Ok(()))
     };
     append(&disk, &oplog::FORMAT, 300..310, 1000);
@@ -286,7 +288,7 @@ fn a_file_that_was_covered_up_to_within_a_record_is_verified_whole() {
     let file = disk.open(Path::new(FILE), Opening::Write).unwrap();
     file.set_len(whole.len() as u64 - 500).unwrap();
     disk.settle();
-    let how = Protection::default().parameters(small()).raw(true);
+    let how = ProtectOptions::default().parameters(small()).raw(true);
     let options = Options::default().disk(disk.disk());
     verbs::protect(Path::new(FILE), &options, &how, |_| Ok(())).unwrap();
     file.write_at(&whole[whole.len() - 500..], whole.len() as u64 - 500)

@@ -6,13 +6,13 @@ use std::fs;
 use crate::recovery::{Bench, Case, cases, listed, samples};
 use proptest::prelude::*;
 use seglake::ledger::Kind;
-use seglake::verbs::{Recovered, Recovery};
+use seglake::verbs::{RecoverOptions, Recovered};
 
 /// Recovers a file in every way, and compares the result with what reading the file gives.
 fn check(case: &Case) -> Result<Option<Recovered>, TestCaseError> {
     let bench = Bench::new(case);
     let before = bench.read(&case.bytes);
-    let mut recovery = Recovery::default();
+    let mut recovery = RecoverOptions::default();
     let mut outcome = bench.recover("new", &recovery);
     if outcome.is_err() && case.is_oplog() {
         recovery.renumber = true;
@@ -111,7 +111,7 @@ fn check(case: &Case) -> Result<Option<Recovered>, TestCaseError> {
         options: case.options.clone(),
     };
     let bench = Bench::new(&second);
-    let once_more = bench.recover("new", &Recovery::default()).unwrap();
+    let once_more = bench.recover("new", &RecoverOptions::default()).unwrap();
     prop_assert_eq!(once_more.quarantined, 0);
     prop_assert!(fs::read(bench.path("new")).unwrap() == new, "{}", case.name);
     Ok(Some(recovered))

@@ -10,7 +10,7 @@ use seglake::Error;
 use seglake::checksum::Key;
 use seglake::format::active;
 use seglake::source::Source;
-use seglake::verbs::{self, Recovered, Recovery};
+use seglake::verbs::{self, RecoverOptions, Recovered};
 
 /// How often recovering reads the file, for its progress.
 const PASSES: u64 = 5;
@@ -57,7 +57,7 @@ fn recover(before: &[u8], after: &[u8]) -> (seglake::Result<Recovered>, Vec<Stri
         source,
         &lenient(),
         &folder.path().join("new"),
-        &Recovery::default(),
+        &RecoverOptions::default(),
         |done| {
             is_changed.fetch_or(done >= checked, Ordering::Relaxed);
             Ok(())

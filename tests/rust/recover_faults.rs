@@ -8,8 +8,8 @@ use crate::fault_samples::{
     all_or_nothing, all_or_nothing_replacing, listing, run, sample, source,
 };
 use seglake::faults::{Fault, How, Operation};
-use seglake::format::{FORMATS, Format, Options};
-use seglake::verbs::{self, Recovery};
+use seglake::format::{FORMATS, Format, IfExists, Options};
+use seglake::verbs::{self, RecoverOptions};
 
 const RECORDS: u64 = 12;
 
@@ -31,7 +31,7 @@ fn prepare(folder: &Path, format: &'static Format, in_the_way: &[&str]) {
 
 fn recover(folder: &Path, format: &'static Format, overwrite: bool) -> seglake::Result<()> {
     let options = Options::default().format(format);
-    let recovery = Recovery::default().overwrite(overwrite);
+    let recovery = RecoverOptions::default().if_exists(IfExists::overwrite_if(overwrite));
     let old = source(&folder.join(format!("old.{}", format.extension)))?;
     let new = folder.join(format!("new.{}", format.extension));
     let recovered = verbs::recover(old, &options, &new, &recovery, |_| Ok(()))?;
@@ -115,7 +115,7 @@ fn undoing() {
                 &recovered,
                 None,
                 &undone,
-                false,
+                IfExists::Error,
                 &Options::default(),
                 |_, _| Ok(()),
             )?;

@@ -6,7 +6,7 @@ use std::fs;
 use crate::recovery::Bench;
 use crate::renumbering::{case, check_renumbered, oplog, refusal, renumber, uint, value};
 use seglake::format::Dialect;
-use seglake::verbs::Recovery;
+use seglake::verbs::RecoverOptions;
 
 /// The key that message `seq` declares.
 fn key(seq: u64) -> [u8; 32] {
@@ -142,7 +142,7 @@ fn damage_at_the_end_renumbers_nothing() {
     let (mut bytes, places) = oplog(&messages, &[299]);
     for _ in 0..2 {
         let bench = Bench::new(&case(Dialect::Draft11, bytes.clone()));
-        let recovered = bench.recover("new", &Recovery::default()).unwrap();
+        let recovered = bench.recover("new", &RecoverOptions::default()).unwrap();
         assert_eq!(recovered.output.records, 299);
         assert_eq!(fs::read(bench.path("new")).unwrap(), bytes[..places[299]]);
         bytes.truncate(places[299] + 7);

@@ -8,9 +8,9 @@ use std::sync::Arc;
 
 use crate::recovery::{Bench, Case, cases};
 use seglake::Error;
-use seglake::format::{IndexSource, Options, chunked};
+use seglake::format::{IfExists, IndexSource, Options, chunked};
 use seglake::source::{FileSource, Source, open_regular};
-use seglake::verbs::{self, Recovery};
+use seglake::verbs::{self, RecoverOptions};
 
 fn damaged() -> Case {
     named("active/flip_message")
@@ -20,8 +20,8 @@ fn named(name: &str) -> Case {
     cases().into_iter().find(|case| case.name == name).unwrap()
 }
 
-fn with_quarantine(path: PathBuf) -> Recovery {
-    Recovery::default().quarantine(path)
+fn with_quarantine(path: PathBuf) -> RecoverOptions {
+    RecoverOptions::default().quarantine(path)
 }
 
 #[test]
@@ -29,7 +29,9 @@ fn existing_files_are_errors_unless_they_are_to_be_replaced() {
     let bench = Bench::new(&damaged());
     for name in ["new", "new.quarantine", "new.quarantine.manifest.jsonl"] {
         fs::write(bench.path(name), b"here before").unwrap();
-        let error = bench.recover("new", &Recovery::default()).unwrap_err();
+        let error = bench
+            .recover("new", &RecoverOptions::default())
+            .unwrap_err();
         let Error::Io { path, source, .. } = error else {
             panic!("{error}")
         };
@@ -37,7 +39,7 @@ fn existing_files_are_errors_unless_they_are_to_be_replaced() {
         assert_eq!(path, Some(bench.path(name)));
         assert_eq!(bench.files(), [name, "old"]);
         assert_eq!(fs::read(bench.path(name)).unwrap(), b"here before");
-        let recovery = Recovery::default().overwrite(true);
+        let recovery = RecoverOptions::default().if_exists(IfExists::Overwrite);
         bench.recover("new", &recovery).unwrap();
         assert_eq!(bench.files().len(), 4);
         assert_ne!(fs::read(bench.path(name)).unwrap(), b"here before");
@@ -65,23 +67,25 @@ fn no_file_may_be_another_by_whatever_name() {
     let files = bench.files();
     for overwrite in [false, true] {
         for name in ["old", "link", "hard", "folder/old", "./old"] {
-            let over = Recovery::default().overwrite(overwrite);
+            let over = RecoverOptions::default().if_exists(IfExists::overwrite_if(overwrite));
             assert!(is_same_file(bench.recover(name, &over)), "{name}");
-            let over = with_quarantine(bench.path(name)).overwrite(overwrite);
+            let over =
+                with_quarantine(bench.path(name)).if_exists(IfExists::overwrite_if(overwrite));
             assert!(is_same_file(bench.recover("new", &over)), "{name}");
         }
         for quarantine in ["new", "folder/new"] {
-            let over = with_quarantine(bench.path(quarantine)).overwrite(overwrite);
+            let over = with_quarantine(bench.path(quarantine))
+                .if_exists(IfExists::overwrite_if(overwrite));
             assert!(is_same_file(bench.recover("new", &over)), "{quarantine}");
         }
         // The manifest of the quarantine would be the new file.
-        let over = with_quarantine(bench.path("q")).overwrite(overwrite);
+        let over = with_quarantine(bench.path("q")).if_exists(IfExists::overwrite_if(overwrite));
         assert!(is_same_file(bench.recover("q.manifest.jsonl", &over)));
     }
     assert_eq!(bench.files(), files);
     assert_eq!(fs::read(bench.path("old")).unwrap(), before);
     // A link in the way is replaced, not followed.
-    let over = Recovery::default().overwrite(true);
+    let over = RecoverOptions::default().if_exists(IfExists::Overwrite);
     bench.recover("to-new", &over).unwrap();
     assert!(!bench.path("new").exists());
     assert!(
@@ -104,12 +108,14 @@ fn a_file_in_which_nothing_verifies_is_refused_unless_forced() {
     ] {
         let case = named(name);
         let bench = Bench::new(&case);
-        let error = bench.recover("new", &Recovery::default()).unwrap_err();
+        let error = bench
+            .recover("new", &RecoverOptions::default())
+            .unwrap_err();
         assert!(matches!(error, Error::Usage(_)), "{name}: {error}");
         let text = error.to_string();
         assert!(text.contains(why) && text.contains("force"), "{text}");
         assert_eq!(bench.files(), ["old"]);
-        let forced = Recovery::default().force(true);
+        let forced = RecoverOptions::default().force(true);
         let recovered = bench.recover("new", &forced).unwrap();
         assert_eq!(recovered.output.records, 0);
         assert!(recovered.is_lossy());
@@ -138,7 +144,7 @@ fn a_named_quarantine_is_always_written() {
         &source,
         Some(&quarantine),
         &undone,
-        false,
+        IfExists::Error,
         &Options::default(),
         |_, _| Ok(()),
     );
@@ -158,7 +164,13 @@ fn progress_ascends_to_the_end_and_can_end_the_work() {
         let bench = Bench::new(&case);
         let recover = |progress: &mut dyn FnMut(u64) -> seglake::Result<()>| {
             let (source, to) = (bench.source("old"), bench.path("new"));
-            verbs::recover(source, &case.options, &to, &Recovery::default(), progress)
+            verbs::recover(
+                source,
+                &case.options,
+                &to,
+                &RecoverOptions::default(),
+                progress,
+            )
         };
         let mut told = Vec::new();
         for stop in 0.. {
@@ -227,7 +239,7 @@ fn undoing_refuses_what_was_changed_since() {
     ];
     for (name, tamper, why) in tamperings {
         let bench = Bench::new(&damaged());
-        bench.recover("new", &Recovery::default()).unwrap();
+        bench.recover("new", &RecoverOptions::default()).unwrap();
         let mut bytes = fs::read(bench.path(name)).unwrap();
         tamper(&mut bytes);
         fs::write(bench.path(name), bytes).unwrap();
@@ -248,7 +260,7 @@ fn replace(bytes: &mut Vec<u8>, old: &str, new: &str) {
 #[test]
 fn undoing_refuses_a_manifest_that_leads_to_other_bytes() {
     let bench = Bench::new(&damaged());
-    bench.recover("new", &Recovery::default()).unwrap();
+    bench.recover("new", &RecoverOptions::default()).unwrap();
     let path = bench.path("new.quarantine.manifest.jsonl");
     // The third piece from one byte earlier on: it fits, and the bytes are others.
     let text = fs::read_to_string(&path).unwrap();
@@ -264,7 +276,7 @@ fn undoing_refuses_a_manifest_that_leads_to_other_bytes() {
 #[test]
 fn undoing_without_a_manifest_says_what_is_missing() {
     let bench = Bench::new(&damaged());
-    bench.recover("new", &Recovery::default()).unwrap();
+    bench.recover("new", &RecoverOptions::default()).unwrap();
     fs::remove_file(bench.path("new.quarantine.manifest.jsonl")).unwrap();
     let error = bench.undo("new", "again").unwrap_err().to_string();
     for part in [
@@ -280,16 +292,22 @@ fn undoing_without_a_manifest_says_what_is_missing() {
 #[test]
 fn undoing_does_not_write_over_what_it_reads() {
     let bench = Bench::new(&damaged());
-    bench.recover("new", &Recovery::default()).unwrap();
+    bench.recover("new", &RecoverOptions::default()).unwrap();
     for name in ["new", "new.quarantine", "new.quarantine.manifest.jsonl"] {
         let (source, to) = (bench.source("new"), bench.path(name));
-        let undone =
-            verbs::undo_recover(&source, None, &to, true, &Options::default(), |_, _| Ok(()));
+        let undone = verbs::undo_recover(
+            &source,
+            None,
+            &to,
+            IfExists::Overwrite,
+            &Options::default(),
+            |_, _| Ok(()),
+        );
         assert!(is_same_file(undone), "{name}");
     }
     let existing = bench.undo("new", "old").unwrap_err();
     assert!(matches!(existing, Error::Io { .. }), "{existing}");
-    bench.recover("copy", &Recovery::default()).unwrap();
+    bench.recover("copy", &RecoverOptions::default()).unwrap();
     fs::remove_file(bench.path("copy.quarantine")).unwrap();
     let missing = bench.undo("copy", "undone").unwrap_err();
     assert!(missing.to_string().contains("copy.quarantine"), "{missing}");
@@ -308,7 +326,7 @@ fn the_index_of_a_log_is_made_anew() {
     fs::write(path("log.chunks"), &case.bytes).unwrap();
     let options = case.options.index(IndexSource::Beside);
     let recover = |to: &str, overwrite| {
-        let recovery = Recovery::default().overwrite(overwrite);
+        let recovery = RecoverOptions::default().if_exists(IfExists::overwrite_if(overwrite));
         verbs::recover(
             opened(&path("log.chunks")),
             &options,

@@ -12,11 +12,15 @@ use seglake::Error;
 use seglake::faults::{Disk as _, Opening};
 use seglake::format::{Format, IfExists, Options, active, chunked, create, sealed, tenant};
 use seglake::parity::{self, Outcome};
-use seglake::verbs::{self, Protection, Repaired, Repairing};
+use seglake::verbs::{self, ProtectOptions, RepairOptions, Repaired};
 
 const DAMAGED: &str = "/data/log.damaged";
 
-fn repair(disk: &Simulated, format: &'static Format, how: &Repairing) -> seglake::Result<Repaired> {
+fn repair(
+    disk: &Simulated,
+    format: &'static Format,
+    how: &RepairOptions,
+) -> seglake::Result<Repaired> {
     let options = Options::default().format(format).disk(disk.disk());
     verbs::repair(Path::new(FILE), &options, how, |_| Ok(()))
 }
@@ -34,7 +38,7 @@ fn damaged(folder: &Path) -> (PathBuf, Vec<u8>, Vec<u8>) {
     let path = folder.join("file");
     let sound: Vec<u8> = (0..60_000u32).map(|at| (at * 31 % 251) as u8).collect();
     fs::write(&path, &sound).unwrap();
-    let how = Protection::default().raw(true);
+    let how = ProtectOptions::default().raw(true);
     verbs::protect(&path, &Options::default(), &how, |_| Ok(())).unwrap();
     let mut bytes = sound.clone();
     bytes[40_000] ^= 1;
@@ -42,8 +46,8 @@ fn damaged(folder: &Path) -> (PathBuf, Vec<u8>, Vec<u8>) {
     (path, sound, bytes)
 }
 
-fn raw() -> Repairing {
-    Repairing::default().raw(true).force(true)
+fn raw() -> RepairOptions {
+    RepairOptions::default().raw(true).force(true)
 }
 
 fn repaired(path: &Path) -> seglake::Result<Repaired> {
@@ -150,11 +154,11 @@ fn a_file_that_a_writer_has_open_is_not_replaced() {
     let damaged = content(&disk);
     let held = disk.open(Path::new(FILE), Opening::Write).unwrap();
     held.lock().unwrap(); // as writers do
-    let error = repair(&disk, &active::FORMAT, &Repairing::default()).unwrap_err();
+    let error = repair(&disk, &active::FORMAT, &RepairOptions::default()).unwrap_err();
     assert!(matches!(&error, Error::Io { source, .. } if source.kind() == ErrorKind::ResourceBusy));
     assert!(content(&disk) == damaged && disk.files().len() == 2);
     drop(held);
-    repair(&disk, &active::FORMAT, &Repairing::default()).unwrap();
+    repair(&disk, &active::FORMAT, &RepairOptions::default()).unwrap();
     append(&disk, &active::FORMAT, 300..301, 1000);
     assert!(content(&disk).len() > sound.len() && disk.files()["log.damaged"] == damaged);
 }
@@ -185,14 +189,14 @@ fn what_an_earlier_repair_kept_is_not_replaced() {
     let sound = content(&disk);
     flip(&disk, 1000);
     let first = content(&disk);
-    repair(&disk, &active::FORMAT, &Repairing::default()).unwrap();
+    repair(&disk, &active::FORMAT, &RepairOptions::default()).unwrap();
     flip(&disk, 2000);
     let second = content(&disk);
     let before = disk.count();
     assert!(is_taken(repair(
         &disk,
         &active::FORMAT,
-        &Repairing::default()
+        &RepairOptions::default()
     )));
     assert!(disk.files()["log.damaged"] == first && content(&disk) == second);
     let made = disk.calls()[before..]
@@ -201,17 +205,17 @@ fn what_an_earlier_repair_kept_is_not_replaced() {
         .cloned();
     assert!(made.is_none(), "{made:?}");
     disk.unlink(Path::new(DAMAGED)).unwrap();
-    repair(&disk, &active::FORMAT, &Repairing::default()).unwrap();
+    repair(&disk, &active::FORMAT, &RepairOptions::default()).unwrap();
     assert!(disk.files()["log.damaged"] == second && content(&disk) == sound);
     // It is in nobody's way where nothing changes, or only the sidecar.
-    let done = repair(&disk, &active::FORMAT, &Repairing::default()).unwrap();
+    let done = repair(&disk, &active::FORMAT, &RepairOptions::default()).unwrap();
     assert_eq!((done.report.outcome, done.damaged), (Outcome::Sound, None));
     let sidecar = disk
         .open(Path::new("/data/log.par"), Opening::Write)
         .unwrap();
     sidecar.write_at(b"?", 3000).unwrap();
     drop(sidecar);
-    let done = repair(&disk, &active::FORMAT, &Repairing::default()).unwrap();
+    let done = repair(&disk, &active::FORMAT, &RepairOptions::default()).unwrap();
     let kept = Some(PathBuf::from("/data/log.par.damaged"));
     assert_eq!((done.damaged, done.damaged_sidecar), (None, kept));
     assert_eq!(report(&disk).outcome, Outcome::Sound);
@@ -228,7 +232,7 @@ fn a_full_disk_is_told_and_nothing_changes() {
         0,
         Trouble::Full,
     );
-    let error = repair(&disk, &active::FORMAT, &Repairing::default())
+    let error = repair(&disk, &active::FORMAT, &RepairOptions::default())
         .unwrap_err()
         .to_string();
     assert!(
@@ -237,7 +241,7 @@ fn a_full_disk_is_told_and_nothing_changes() {
     );
     assert!(disk.visible() == before && disk.files() == before);
     disk.make_room();
-    repair(&disk, &active::FORMAT, &Repairing::default()).unwrap();
+    repair(&disk, &active::FORMAT, &RepairOptions::default()).unwrap();
 }
 
 /// Appends a record of this value.
@@ -254,7 +258,7 @@ fn append_value(disk: &Simulated, format: &'static Format, number: u64, value: &
 
 fn is_refused(disk: &Simulated, format: &'static Format) -> bool {
     let before = disk.files();
-    let error = repair(disk, format, &Repairing::default()).unwrap_err();
+    let error = repair(disk, format, &RepairOptions::default()).unwrap_err();
     assert!(disk.files() == before);
     matches!(&error, Error::Usage(text) if text.contains("its own checksum proves"))
 }
@@ -279,7 +283,12 @@ fn records_that_their_own_checksums_prove_stay() {
         disk.unlink(Path::new(FILE)).unwrap();
         disk.put(FILE, &new);
         assert!(is_refused(&disk, &active::FORMAT));
-        repair(&disk, &active::FORMAT, &Repairing::default().force(true)).unwrap();
+        repair(
+            &disk,
+            &active::FORMAT,
+            &RepairOptions::default().force(true),
+        )
+        .unwrap();
         assert!(content(&disk) != new);
     }
 }
@@ -318,7 +327,7 @@ fn a_chunk_with_other_bytes_of_the_same_records_is_repaired() {
     file.write_at(&[sound[25] ^ 0x10], 25).unwrap();
     drop(file);
     disk.settle();
-    let done = repair(&disk, &chunked::FORMAT, &Repairing::default()).unwrap();
+    let done = repair(&disk, &chunked::FORMAT, &RepairOptions::default()).unwrap();
     assert_eq!((done.changed, done.report.outcome), (1, Outcome::Repaired));
     assert!(content(&disk) == sound);
     let files = disk.files();

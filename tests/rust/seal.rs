@@ -10,7 +10,7 @@ use proptest::prelude::*;
 use seglake::Error;
 use seglake::checksum::Key;
 use seglake::format::sealed::{self, Writer};
-use seglake::format::{Interrupt, Options, Value, WriteOptions, Writer as _, active};
+use seglake::format::{IfExists, Interrupt, Options, Value, WriteOptions, Writer as _, active};
 use seglake::ledger::Cause;
 use seglake::source::BytesSource;
 use seglake::verbs::{SealOptions, seal};
@@ -209,7 +209,7 @@ fn an_existing_file_is_replaced_only_if_asked() {
     );
     assert!(matches!(sealed, Err(Error::Io { .. })));
     assert_eq!(fs::read(&path).unwrap(), b"precious");
-    let overwrite = SealOptions::default().overwrite(true);
+    let overwrite = SealOptions::default().if_exists(IfExists::Overwrite);
     seal(
         source(&bytes),
         &active_options(&Key::DEFAULT),
@@ -243,7 +243,7 @@ fn no_link_is_followed() {
     fs::write(&target, "precious").unwrap();
     symlink(&target, &path).unwrap();
     let bytes = active_segment(&Key::DEFAULT, &some());
-    let overwrite = SealOptions::default().overwrite(true);
+    let overwrite = SealOptions::default().if_exists(IfExists::Overwrite);
     seal(
         source(&bytes),
         &active_options(&Key::DEFAULT),

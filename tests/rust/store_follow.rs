@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use seglake::format::Options;
 use seglake::store::{LogOptions, LogReader, Retention, SegmentLog, Tail, TailFrom};
-use seglake::verbs::{self, Protection, Repairing};
+use seglake::verbs::{self, ProtectOptions, RepairOptions};
 use seglake::{Error, Result};
 
 fn open(path: &Path) -> SegmentLog {
@@ -69,12 +69,12 @@ fn a_segment_that_was_repaired_is_followed_in_its_new_file() {
         assert_eq!(take(&mut tail).unwrap(), [0, 1]);
         log.close().unwrap();
         let active = segments(&path).remove(0);
-        let (options, how) = (Options::default(), Protection::default());
+        let (options, how) = (Options::default(), ProtectOptions::default());
         verbs::protect(&active, &options, &how, |_| Ok(())).unwrap();
         let mut bytes = fs::read(&active).unwrap();
         bytes[25] ^= 1;
         fs::write(&active, bytes).unwrap();
-        let how = Repairing::default().force(true);
+        let how = RepairOptions::default().force(true);
         verbs::repair(&active, &options, &how, |_| Ok(())).unwrap();
         let log = open(&path);
         write(&log, 2..4);

@@ -8,7 +8,7 @@ use seglake::Error;
 use seglake::format::Options;
 use seglake::parity::Parameters;
 use seglake::store::{LogOptions, LogReader, Recovery, Retention, SegmentLog};
-use seglake::verbs::{self, Protection, Repairing, SidecarChange};
+use seglake::verbs::{self, ProtectOptions, RepairOptions, SidecarChange};
 
 use crate::crashes::{Acknowledged, Aftermath, Checked, Crashes, is_needed, seeds};
 use crate::simulated::{Done, Simulated};
@@ -55,7 +55,7 @@ fn each_sealed_segment_gets_a_sidecar_that_restores_it() {
         let protected = verbs::protect(
             &segment,
             &Options::default(),
-            &Protection::default(),
+            &ProtectOptions::default(),
             |_| Ok(()),
         );
         assert_eq!(protected.unwrap().change, SidecarChange::Unchanged);
@@ -63,9 +63,12 @@ fn each_sealed_segment_gets_a_sidecar_that_restores_it() {
         let mut damaged = sound.clone();
         damaged[100] ^= 1;
         fs::write(&segment, damaged).unwrap();
-        verbs::repair(&segment, &Options::default(), &Repairing::default(), |_| {
-            Ok(())
-        })
+        verbs::repair(
+            &segment,
+            &Options::default(),
+            &RepairOptions::default(),
+            |_| Ok(()),
+        )
         .unwrap();
         assert_eq!(fs::read(&segment).unwrap(), sound);
     }
@@ -141,7 +144,7 @@ fn repaired(file: &Path) -> [PathBuf; 2] {
         bytes[at] ^= 1;
         fs::write(path, bytes).unwrap();
     }
-    let how = Repairing::default().force(true);
+    let how = RepairOptions::default().force(true);
     let done = verbs::repair(file, &Options::default(), &how, |_| Ok(())).unwrap();
     [done.damaged.unwrap(), done.damaged_sidecar.unwrap()]
 }
@@ -346,7 +349,7 @@ fn a_sidecar_is_true_or_made_anew_after_a_loss_of_power() {
 
 /// Protects a file by hand.
 fn protect(file: &Path) {
-    let how = Protection::default();
+    let how = ProtectOptions::default();
     verbs::protect(file, &Options::default(), &how, |_| Ok(())).unwrap();
 }
 
@@ -390,7 +393,7 @@ fn what_the_sidecar_covers_is_never_cut() {
         log.write(b"type", b"third").unwrap();
         log.close().unwrap();
         assert_eq!(fs::read(&active).unwrap(), damaged);
-        let repairing = Repairing::default();
+        let repairing = RepairOptions::default();
         verbs::repair(&active, &Options::default(), &repairing, |_| Ok(())).unwrap();
         assert_eq!(fs::read(&active).unwrap(), sound);
         let records = LogReader::open(&path).unwrap().records().unwrap();

@@ -8,7 +8,7 @@ use crate::tenant_segments::{encode, lenient, messages};
 use proptest::prelude::*;
 use seglake::Error;
 use seglake::format::{IfExists, RecordId, Value, WriteOptions, create, tenant};
-use seglake::verbs::{Conversion, convert};
+use seglake::verbs::{ConvertOptions, convert};
 
 fn options(version: u16, memory_bytes: u64) -> WriteOptions {
     WriteOptions::default()
@@ -226,9 +226,9 @@ fn converting_keeps_tenants_without_messages() {
             writer.write(&fields).unwrap();
         }
         writer.close().unwrap();
-        let conversion = Conversion::to(&tenant::FORMAT)
+        let conversion = ConvertOptions::to(&tenant::FORMAT)
             .write(options(version, 1 << 20))
-            .overwrite(true);
+            .if_exists(IfExists::Overwrite);
         let bytes = fs::read(&old).unwrap();
         convert(source(&bytes), &lenient(), &new, &conversion, |_| Ok(())).unwrap();
         assert_eq!(fs::read(&new).unwrap(), bytes);

@@ -12,7 +12,7 @@ use seglake::format::{
     create, oplog, tenant,
 };
 use seglake::uuid6::Generator;
-use seglake::verbs::{Conversion, Report, convert, verify};
+use seglake::verbs::{ConvertOptions, Report, convert, verify};
 
 use super::alike::told;
 use super::recover::names;
@@ -88,7 +88,7 @@ impl<'a> Case<'a> {
         set: &Set,
     ) -> Result<Report, Error> {
         let options = self.options.clone().strict(strict);
-        let conversion = Conversion::to(self.to)
+        let conversion = ConvertOptions::to(self.to)
             .write(self.write.clone())
             .drop(drop)
             .set(set);

@@ -6,9 +6,9 @@ use std::path::Path;
 use std::sync::Arc;
 
 use seglake::Error;
-use seglake::format::{Format, Options, oplog};
+use seglake::format::{Format, IfExists, Options, oplog};
 use seglake::source::{FileSource, Source, open_regular};
-use seglake::verbs::{Recovered, Recovery, recover, undo_recover, verify};
+use seglake::verbs::{RecoverOptions, Recovered, recover, undo_recover, verify};
 
 use super::readings;
 use super::scan::{End, Plain, Record, Scan, whole};
@@ -17,11 +17,15 @@ pub(super) fn check(format: &'static Format, bytes: &[u8]) {
     for options in readings(format) {
         let folder = super::folder();
         let path = folder.path().join("recovered");
-        let recovery = Recovery::default().force(true).renumber(true);
+        let recovery = RecoverOptions::default().force(true).renumber(true);
         let found = verify(whole(bytes), &options, |_| Ok(())).unwrap();
-        let careful = recover(whole(bytes), &options, &path, &Recovery::default(), |_| {
-            Ok(())
-        });
+        let careful = recover(
+            whole(bytes),
+            &options,
+            &path,
+            &RecoverOptions::default(),
+            |_| Ok(()),
+        );
         let mut renumbered = false;
         let recovered = match careful {
             // No record was verified, or messages would be renumbered.
@@ -96,14 +100,22 @@ fn is_complete(
         let restored = folder.join("restored");
         let source: Arc<dyn Source> =
             Arc::new(FileSource::new(open_regular(path).unwrap(), path).unwrap());
-        undo_recover(&source, None, &restored, false, options, |_, _| Ok(())).unwrap();
+        undo_recover(
+            &source,
+            None,
+            &restored,
+            IfExists::Error,
+            options,
+            |_, _| Ok(()),
+        )
+        .unwrap();
         assert!(
             fs::read(restored).unwrap() == bytes,
             "the damaged file is not made again"
         );
     }
     let again = folder.join("again");
-    let recovery = Recovery::default().force(true);
+    let recovery = RecoverOptions::default().force(true);
     let second = recover(whole(&written), options, &again, &recovery, |_| Ok(())).unwrap();
     assert!(second.quarantine.is_none());
     assert!(

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use seglake::Error;
 use seglake::checksum::Key;
-use seglake::format::{Checked, Format, Options, active, sealed};
+use seglake::format::{Checked, Format, IfExists, Options, active, sealed};
 use seglake::ledger::{Kind, Span};
 use seglake::source::{FileSource, Source, open_regular};
 use seglake::verbs::{Report, SealOptions, seal, verify};
@@ -33,7 +33,7 @@ pub(super) fn check(format: &'static Format, bytes: &[u8]) {
             .window_bytes(*draw.of_these(&[1, 30, 300, 1 << 20]));
         let how = SealOptions::default()
             .trailer(draw.below(4) > 0)
-            .overwrite(draw.below(4) == 0);
+            .if_exists(IfExists::overwrite_if(draw.below(4) == 0));
         for strict in [false, true] {
             let options = options.clone().strict(strict);
             seals(bytes, &options, &how);
@@ -46,7 +46,7 @@ fn seals(bytes: &[u8], options: &Options, how: &SealOptions) {
     let path = folder.path().join("segment.active");
     let destination = folder.path().join("segment.sealed");
     fs::write(&path, bytes).unwrap();
-    if how.overwrite {
+    if how.if_exists == IfExists::Overwrite {
         fs::write(&destination, OLDER).unwrap();
     }
     let result = seal(file(&path), options, &destination, how, |_| Ok(()));
@@ -68,9 +68,13 @@ fn seals(bytes: &[u8], options: &Options, how: &SealOptions) {
         }
         Err(error) => {
             is_expected(error, &scan, &found);
-            let left = if how.overwrite { 2 } else { 1 };
+            let left = if how.if_exists == IfExists::Overwrite {
+                2
+            } else {
+                1
+            };
             assert_eq!(names(folder.path()).len(), left, "something is left behind");
-            assert!(!how.overwrite || fs::read(&destination).unwrap() == OLDER);
+            assert!(how.if_exists == IfExists::Error || fs::read(&destination).unwrap() == OLDER);
         }
     }
 }
@@ -132,7 +136,7 @@ fn checksums(sealed: &[u8]) -> &[u8] {
 /// An existing file is replaced only on request.
 fn refuses_to_replace(path: &Path, options: &Options, destination: &Path, how: &SealOptions) {
     let before = fs::read(destination).unwrap();
-    let how = (*how).overwrite(false);
+    let how = (*how).if_exists(IfExists::Error);
     let result = seal(file(path), options, destination, &how, |_| Ok(()));
     assert!(matches!(result, Err(Error::Io { .. })), "{result:?}");
     assert!(fs::read(destination).unwrap() == before);

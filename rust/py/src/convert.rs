@@ -6,7 +6,7 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use seglake::format::{Dialect, FORMATS, Format, by_name};
-use seglake::verbs::{self, Conversion};
+use seglake::verbs::{self, ConvertOptions};
 
 use crate::destination::{Destination, ERROR, Replace};
 use crate::error::{OVERWRITE, raise, raise_new};
@@ -106,11 +106,11 @@ impl ConvertArguments<'_> {
                 .iter()
                 .map(|(name, value)| (name.clone(), value.value()))
                 .collect();
-            let conversion = Conversion::to(to)
+            let conversion = ConvertOptions::to(to)
                 .write(write)
                 .drop(&self.drop)
                 .set(&set)
-                .overwrite(self.if_exists.0);
+                .if_exists(self.if_exists.0);
             verbs::convert(source, &options, path.as_ref(), &conversion, tell)
         });
         converted

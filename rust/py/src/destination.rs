@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyString;
+use seglake::format::IfExists;
 
 use crate::remote::is_uri;
 
@@ -26,19 +27,19 @@ impl<'py> FromPyObject<'_, 'py> for Destination {
     }
 }
 
-/// `if_exists=` of what is written as a whole: whether an existing file is replaced.
-pub(crate) struct Replace(pub(crate) bool);
+/// `if_exists=` of what is written as a whole: what becomes of an existing file.
+pub(crate) struct Replace(pub(crate) IfExists);
 
 /// The default of `if_exists`.
-pub(crate) const ERROR: Replace = Replace(false);
+pub(crate) const ERROR: Replace = Replace(IfExists::Error);
 
 impl<'py> FromPyObject<'_, 'py> for Replace {
     type Error = PyErr;
 
     fn extract(object: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
         match object.extract::<&str>()? {
-            "error" => Ok(Self(false)),
-            "overwrite" => Ok(Self(true)),
+            "error" => Ok(Self(IfExists::Error)),
+            "overwrite" => Ok(Self(IfExists::Overwrite)),
             other => Err(PyValueError::new_err(format!(
                 "if_exists is \"error\" or \"overwrite\" of a file that is made as a whole, not {other:?}"
             ))),

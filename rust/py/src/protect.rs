@@ -7,7 +7,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use seglake::format::Options;
 use seglake::parity::Parameters;
-use seglake::verbs::{self, Protection};
+use seglake::verbs::{self, ProtectOptions};
 
 use crate::destination::{BESIDE, Destination, SidecarPath};
 use crate::error::raise;
@@ -273,7 +273,7 @@ impl ProtectArguments<'_> {
         let (options, is_raw) = options_for(py, self.format, self.dialect, self.key, self.limits)?;
         let parameters = self.profile.map(str::parse::<Parameters>).transpose();
         let parameters = parameters.map_err(|error| raise(py, error))?;
-        let protection = Protection::default()
+        let protection = ProtectOptions::default()
             .sidecar(self.sidecar.0)
             .parameters(parameters)
             .as_it_is(self.as_it_is)

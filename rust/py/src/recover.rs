@@ -7,7 +7,7 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use seglake::format::Options;
-use seglake::verbs::{self, Recovery};
+use seglake::verbs::{self, RecoverOptions};
 
 use crate::destination::{Destination, ERROR, Replace};
 use crate::error::{OVERWRITE, raise, raise_new};
@@ -266,9 +266,9 @@ impl RecoverArguments<'_> {
         };
         let (given, _) = arguments.open(source)?;
         let (source, options) = (given.source, given.options);
-        let recovery = Recovery::default()
+        let recovery = RecoverOptions::default()
             .quarantine(self.quarantine.map(|quarantine| quarantine.0))
-            .overwrite(self.if_exists.0)
+            .if_exists(self.if_exists.0)
             .force(self.force)
             .renumber(self.renumber);
         let tell = teller(self.progress, source.len());

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
-use seglake::verbs::{self, Repairing};
+use seglake::verbs::{self, RepairOptions};
 
 use crate::destination::{BESIDE, Destination, ERROR, Replace, SidecarPath};
 use crate::error::{OVERWRITE, raise_new};
@@ -283,9 +283,9 @@ impl RepairArguments<'_> {
         let py = path.py();
         let path: Destination = path.extract()?;
         let (options, is_raw) = options_for(py, self.format, self.dialect, self.key, self.limits)?;
-        let repairing = Repairing::default()
+        let repairing = RepairOptions::default()
             .to(self.to.map(|path| path.0))
-            .overwrite(self.if_exists.0)
+            .if_exists(self.if_exists.0)
             .force(self.force)
             .sidecar(self.sidecar.0)
             .raw(is_raw);

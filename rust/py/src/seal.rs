@@ -55,7 +55,7 @@ impl SealArguments<'_> {
         let options = options.on_damage(on_damage);
         let seal = SealOptions::default()
             .trailer(self.trailer)
-            .overwrite(self.if_exists.0);
+            .if_exists(self.if_exists.0);
         let tell = teller(self.progress, source.len());
         py.detach(|| verbs::seal(source, &options, path.as_ref(), &seal, tell))
             .map(Report)

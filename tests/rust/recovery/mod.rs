@@ -7,11 +7,12 @@ use std::sync::{Arc, LazyLock};
 use proptest::prelude::*;
 use seglake::checksum::Key;
 use seglake::format::{
-    Column, Dialect, FORMATS, IndexSource, Options, Rows, Start, Step, by_name, open, oplog,
+    Column, Dialect, FORMATS, IfExists, IndexSource, Options, Rows, Start, Step, by_name, open,
+    oplog,
 };
 use seglake::ledger::Span;
 use seglake::source::{BytesSource, FileSource, Source, open_regular};
-use seglake::verbs::{self, Ledger, Recovered, Recovery};
+use seglake::verbs::{self, Ledger, RecoverOptions, Recovered};
 use tempfile::TempDir;
 
 /// A file, and how it is read.
@@ -102,7 +103,11 @@ impl Bench {
         Arc::new(FileSource::new(open_regular(&path).unwrap(), &path).unwrap())
     }
 
-    pub(crate) fn recover(&self, to: &str, recovery: &Recovery) -> seglake::Result<Recovered> {
+    pub(crate) fn recover(
+        &self,
+        to: &str,
+        recovery: &RecoverOptions,
+    ) -> seglake::Result<Recovered> {
         verbs::recover(
             self.source("old"),
             &self.options,
@@ -118,7 +123,7 @@ impl Bench {
             &source,
             None,
             &self.path(to),
-            false,
+            IfExists::Error,
             &Options::default(),
             |_, _| Ok(()),
         )

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use seglake::Error;
 use seglake::format::{Dialect, Options, Start, Step, Value, open, oplog};
 use seglake::source::BytesSource;
-use seglake::verbs::{Recovered, Recovery};
+use seglake::verbs::{RecoverOptions, Recovered};
 
 use crate::recovery::{Bench, Case};
 
@@ -50,7 +50,7 @@ pub(crate) fn case(dialect: Dialect, bytes: Vec<u8>) -> Case {
 }
 
 pub(crate) fn renumber(bench: &Bench) -> seglake::Result<Recovered> {
-    let recovery = Recovery::default().renumber(true);
+    let recovery = RecoverOptions::default().renumber(true);
     bench.recover("new", &recovery)
 }
 
@@ -191,7 +191,7 @@ pub(crate) fn check_renumbered(
     let case = case(dialect, bytes);
     let bench = Bench::new(&case);
     let refused = bench
-        .recover("new", &Recovery::default())
+        .recover("new", &RecoverOptions::default())
         .unwrap_err()
         .to_string();
     let first = damaged[0];

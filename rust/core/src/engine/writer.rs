@@ -34,6 +34,20 @@ choices! {
 }
 
 impl IfExists {
+    /// Whether a file that is written as a whole replaces another one.
+    ///
+    /// # Errors
+    /// [`Error::Usage`] for [`Append`](Self::Append).
+    pub(crate) fn replaces(self) -> Result<bool> {
+        match self {
+            Self::Error => Ok(false),
+            Self::Overwrite => Ok(true),
+            Self::Append => Err(Error::Usage(
+                "if_exists is \"append\": a new file is written as a whole, so it is \"error\" or \"overwrite\"".to_owned(),
+            )),
+        }
+    }
+
     /// [`Overwrite`](Self::Overwrite), or [`Error`](Self::Error).
     #[must_use]
     #[doc(hidden)]

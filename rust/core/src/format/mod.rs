@@ -100,7 +100,12 @@ pub fn lookup(source: Arc<dyn Source>, options: &Options) -> Result<Box<dyn Look
 /// [`Error::Io`] if the file exists and may be neither appended to nor overwritten, if another writer has it open,
 /// or if it cannot be opened. [`Error::Damage`] if an existing file cannot be appended to, [`Error::Format`] if it is probably of
 /// another format or program. [`Error::Usage`].
-pub fn create(format: &Format, path: &Path, options: &WriteOptions) -> Result<Box<dyn Writer>> {
+pub fn create(
+    format: &Format,
+    path: impl AsRef<Path>,
+    options: &WriteOptions,
+) -> Result<Box<dyn Writer>> {
+    let path = path.as_ref();
     let created = (format.create)(path, options);
     let nothing_is_sound = match &created {
         Err(Error::Damage(damage)) => damage.offset == 0 && !damage.wrong_key,

@@ -16,12 +16,13 @@ use super::name::{SegmentId, SegmentKind};
 use super::options::{LogOptions, Retention};
 use crate::checksum::Key;
 use crate::disk::{DiskRef, Owner, Stat};
+use crate::engine::IfExists;
 use crate::error::{Error, Result};
 use crate::parity::Parameters;
 use crate::source::{Bound, BoundSource, FileSource, SaidBy};
 use crate::sync::{self, Condvar, JoinHandle, Mutex, MutexGuard, Unpoisoned as _};
 use crate::uuid6;
-use crate::verbs::{self, Protection, SealOptions, kept_of};
+use crate::verbs::{self, ProtectOptions, SealOptions, kept_of};
 use crate::walk::{Interrupt, Options};
 
 /// How long a thread waits for sealing before it asks whether to go on.
@@ -55,7 +56,7 @@ pub(super) fn seal(
         .keys(vec![key])
         .record_bytes(u64::MAX)
         .interrupt(interrupt);
-    let how = SealOptions::default().overwrite(overwrite);
+    let how = SealOptions::default().if_exists(IfExists::overwrite_if(overwrite));
     match verbs::seal(Arc::new(source), &options, &path, &how, |_| Ok(())) {
         Ok(_) => {
             remove_active(disk, folder, segment.id)?;
@@ -302,7 +303,7 @@ impl Shared {
             .on_disk(&self.disk)
             .keys(vec![self.key])
             .interrupt(Some(Interrupt::once(&self.stopped)));
-        let how = Protection::default().parameters(parameters);
+        let how = ProtectOptions::default().parameters(parameters);
         match verbs::protect(&path, &options, &how, |_| Ok(())) {
             Err(error) if error.is_not_found() && !self.disk.is_taken(&path) => Ok(()),
             protected => protected.map(drop),

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::Report;
 use super::paths::refuse_source;
 use crate::bug::OrBug;
-use crate::engine::{Format, Start, WriteOptions};
+use crate::engine::{Format, IfExists, Start, WriteOptions};
 use crate::error::{Error, Result};
 use crate::format::{self, tenant};
 use crate::output::Staging;
@@ -19,7 +19,7 @@ use crate::walk::{Options, Step};
 /// A conversion's target and options.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
-pub struct Conversion<'a> {
+pub struct ConvertOptions<'a> {
     /// The format to write.
     pub to: &'static Format,
     /// How to write it. Appending is not possible.
@@ -29,11 +29,11 @@ pub struct Conversion<'a> {
     /// Values for columns that the source lacks, the same for all records. With null the writer makes them: UUIDs and
     /// times of the present.
     pub set: &'a [(String, Value<'a>)],
-    /// Whether to replace an existing file. Otherwise it is an error.
-    pub overwrite: bool,
+    /// Whether an existing file is an error or replaced. It cannot be appended to.
+    pub if_exists: IfExists,
 }
 
-impl Conversion<'_> {
+impl ConvertOptions<'_> {
     /// A conversion to a format with its default options: nothing is dropped, and an existing file is an error.
     #[must_use]
     pub fn to(format: &'static Format) -> Self {
@@ -42,16 +42,16 @@ impl Conversion<'_> {
             write: WriteOptions::default(),
             drop: &[],
             set: &[],
-            overwrite: false,
+            if_exists: IfExists::default(),
         }
     }
 }
 
-impl<'a> Conversion<'a> {
+impl<'a> ConvertOptions<'a> {
     setter!(write: WriteOptions);
     setter!(drop: &'a [String]);
     setter!(set: &'a [(String, Value<'a>)]);
-    setter!(overwrite: bool);
+    setter!(if_exists: IfExists);
 }
 
 /// The source of a column's values.
@@ -148,7 +148,7 @@ impl Pick {
 }
 
 /// The source of each column to be written. Refuses losing or missing columns.
-fn plan(source: &[Column], to: &[Column], conversion: &Conversion<'_>) -> Result<Vec<From>> {
+fn plan(source: &[Column], to: &[Column], conversion: &ConvertOptions<'_>) -> Result<Vec<From>> {
     let place = |name: &str| source.iter().position(|own| own.name == name);
     let is_dropped = |name: &str| conversion.drop.iter().any(|dropped| dropped == name);
     let (mut plan, mut lost, mut missing) = (Vec::new(), Vec::new(), Vec::new());
@@ -207,7 +207,7 @@ fn plan(source: &[Column], to: &[Column], conversion: &Conversion<'_>) -> Result
 }
 
 /// Refuses names in `set` and `drop` that are no columns.
-fn check_names(source: &[Column], to: &[Column], conversion: &Conversion<'_>) -> Result<()> {
+fn check_names(source: &[Column], to: &[Column], conversion: &ConvertOptions<'_>) -> Result<()> {
     let unknown = conversion
         .set
         .iter()
@@ -256,10 +256,11 @@ fn names(columns: &[Column]) -> String {
 pub fn convert(
     source: Arc<dyn Source>,
     options: &Options,
-    destination: &Path,
-    conversion: &Conversion<'_>,
+    destination: impl AsRef<Path>,
+    conversion: &ConvertOptions<'_>,
     mut progress: impl FnMut(u64) -> Result<()>,
 ) -> Result<Report> {
+    let destination = destination.as_ref();
     let format = format::resolve(&*source, options)?;
     let options = options.clone().format(format);
     let columns = format.columns(options.dialect);
@@ -271,7 +272,11 @@ pub fn convert(
     for file in [Some(destination), index.flatten().as_deref()] {
         refuse_source(conversion.write.on(), &*source, file)?;
     }
-    let staging = Staging::create(conversion.write.on(), destination, conversion.overwrite)?;
+    let staging = Staging::create(
+        conversion.write.on(),
+        destination,
+        conversion.if_exists.replaces()?,
+    )?;
     let inside = staging.inside();
     let converted = write(source, &options, &inside, conversion, &plan, &mut progress);
     let report = converted.map_err(|error| staging.outside(error))?;
@@ -284,7 +289,7 @@ fn write(
     source: Arc<dyn Source>,
     options: &Options,
     path: &Path,
-    conversion: &Conversion<'_>,
+    conversion: &ConvertOptions<'_>,
     plan: &[From],
     progress: &mut impl FnMut(u64) -> Result<()>,
 ) -> Result<Report> {
@@ -362,7 +367,7 @@ fn value<'a>(
     from: &From,
     rows: &'a dyn Rows,
     row: usize,
-    conversion: &'a Conversion<'_>,
+    conversion: &'a ConvertOptions<'_>,
     generator: &Generator,
 ) -> Result<Value<'a>> {
     Ok(match from {

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use super::Report;
 use super::paths::refuse_source;
+use crate::engine::IfExists;
 use crate::error::{Error, Result};
 use crate::format::chunked::{Entries, FORMAT, ITEM_BYTES, beside, build_index};
 use crate::output::NewFile;
@@ -32,7 +33,7 @@ pub struct Indexed {
 /// # Errors
 /// - [`Error::Usage`] if there is no destination and the segment has no usable name; if it is the segment itself, or an index that
 ///   knows [more](crate::format::chunked::Index::beyond) than the segment has.
-/// - [`Error::Io`]; also if the file exists and `overwrite` is not set.
+/// - [`Error::Io`]; also if the file exists and is not to be replaced.
 /// - [`Error::Limit`], [`Error::Interrupted`].
 ///
 /// Damage of the segment is not an error: it is in the report.
@@ -40,7 +41,7 @@ pub fn index(
     source: Arc<dyn Source>,
     options: &Options,
     destination: Option<&Path>,
-    overwrite: bool,
+    if_exists: IfExists,
     mut progress: impl FnMut(u64) -> Result<()>,
 ) -> Result<Indexed> {
     let destination = match destination {
@@ -54,7 +55,7 @@ pub fn index(
     };
     refuse_source(options.on(), &*source, Some(&destination))?;
     keep_what_is_missing(&*source, options, &destination)?;
-    let mut file = NewFile::create(options.on(), &destination, overwrite)?;
+    let mut file = NewFile::create(options.on(), &destination, if_exists.replaces()?)?;
     let failed = |error| Error::io(Some(&destination), "cannot write the new index", error);
     let mut out = BufWriter::new(file.file());
     let mut items = 0;

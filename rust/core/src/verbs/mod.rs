@@ -17,17 +17,17 @@ mod serialized;
 mod stages;
 mod verify;
 
-pub use convert::{Conversion, convert};
+pub use convert::{ConvertOptions, convert};
 pub use diagnose::{DiagnoseOptions, diagnose};
 pub use diagnosis::{Certainty, Diagnosis, Neighbour, Reason, Repair};
 #[cfg(feature = "chunked")]
 pub use index::{Indexed, index};
 pub use ledger::Ledger;
-pub use protect::{Protected, Protection, SidecarChange, default_sidecar, protect};
+pub use protect::{ProtectOptions, Protected, SidecarChange, default_sidecar, protect};
 #[doc(hidden)]
 pub use protect::{find_sidecar, open_sidecar};
-pub use recover::{Recovered, Recovery, recover, undo_recover};
-pub use repair::{Repaired, Repairing, repair};
+pub use recover::{RecoverOptions, Recovered, recover, undo_recover};
+pub use repair::{RepairOptions, Repaired, repair};
 pub(crate) use repair::{kept_of, repaired_name};
 pub use report::{ParityReport, Report};
 pub use seal::{SealOptions, seal};

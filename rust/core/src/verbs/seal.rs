@@ -30,20 +30,20 @@ const CHECKSUMS_AHEAD_BYTES: usize = 64 << 10;
 pub struct SealOptions {
     /// Whether to write checksums after the data.
     pub trailer: bool,
-    /// Whether to replace an existing file. Otherwise it is an error.
-    pub overwrite: bool,
+    /// Whether an existing file is an error or replaced. It cannot be appended to.
+    pub if_exists: IfExists,
 }
 
 setters!(SealOptions {
     trailer: bool;
-    overwrite: bool;
+    if_exists: IfExists;
 });
 
 impl Default for SealOptions {
     fn default() -> Self {
         Self {
             trailer: true,
-            overwrite: false,
+            if_exists: IfExists::default(),
         }
     }
 }
@@ -61,15 +61,16 @@ impl Default for SealOptions {
 /// # Errors
 /// - [`Error::Usage`] if the source is not an active segment, or is the destination.
 /// - [`Error::Damage`] if it is damaged, if its key is probably another, or if the new file reads back differently.
-/// - [`Error::Io`] if the destination exists and `overwrite` is not set, or if it cannot be written.
+/// - [`Error::Io`] if the destination exists and is not to be replaced, or if it cannot be written.
 /// - [`Error::Limit`], [`Error::Interrupted`].
 pub fn seal(
     source: Arc<dyn Source>,
     options: &Options,
-    destination: &Path,
+    destination: impl AsRef<Path>,
     seal: &SealOptions,
     mut progress: impl FnMut(u64) -> Result<()>,
 ) -> Result<Report> {
+    let destination = destination.as_ref();
     let format = resolve(&*source, options)?;
     if *format != active::FORMAT {
         return Err(Error::Usage(format!(
@@ -90,7 +91,7 @@ pub fn seal(
         destination,
         &WriteOptions::default()
             .on_disk(options.on())
-            .if_exists(IfExists::overwrite_if(seal.overwrite))
+            .if_exists(seal.if_exists)
             .interrupt(options.interrupt.clone())
             .set("trailer", seal.trailer),
     )?;

@@ -60,7 +60,7 @@ pub(super) fn sidecar_of(disk: &DiskRef, path: &Path, named: Option<&Path>) -> P
 /// Options of protecting a file.
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
-pub struct Protection {
+pub struct ProtectOptions {
     /// Where the sidecar is. `None` is the file's name with `.par` appended, or for a link [what it leads to](find_sidecar).
     pub sidecar: Option<PathBuf>,
     /// How the file is divided. `None` is what an existing sidecar has, and [`Parameters::DEFAULT`] for a new one.
@@ -73,7 +73,7 @@ pub struct Protection {
     pub raw: bool,
 }
 
-setters!(Protection {
+setters!(ProtectOptions {
     sidecar: Option<PathBuf>, from;
     parameters: Option<Parameters>, from;
     as_it_is: bool;
@@ -145,11 +145,12 @@ pub struct Protected {
 /// - [`Error::Io`]; also if the file changes meanwhile, or another writer has the sidecar open.
 /// - [`Error::Limit`], [`Error::Interrupted`].
 pub fn protect(
-    path: &Path,
+    path: impl AsRef<Path>,
     options: &Options,
-    protection: &Protection,
+    protection: &ProtectOptions,
     mut progress: impl FnMut(u64) -> Result<()>,
 ) -> Result<Protected> {
+    let path = path.as_ref();
     let disk = options.on();
     let sidecar = sidecar_of(disk, path, protection.sidecar.as_deref());
     refuse_same(
@@ -193,7 +194,7 @@ struct Job<'a, 'b> {
     path: &'a Path,
     file: CountingSource<'a>,
     sidecar: &'a Path,
-    protection: &'a Protection,
+    protection: &'a ProtectOptions,
     stages: &'a mut Stages<'b>,
 }
 

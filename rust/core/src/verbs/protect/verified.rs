@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::Protection;
+use super::ProtectOptions;
 use crate::bug::OrBug;
 use crate::engine::position::CarryHead;
 use crate::engine::{Format, Start};
@@ -40,7 +40,7 @@ impl VerifiedFile {
     pub(super) fn verify(
         file: &Arc<dyn Source>,
         options: &Options,
-        protection: &Protection,
+        protection: &ProtectOptions,
         coverage: Option<&Coverage>,
         mut progress: impl FnMut(u64) -> Result<()>,
     ) -> Result<Self> {
@@ -216,7 +216,7 @@ impl Walking {
 fn format_of(
     source: &dyn Source,
     options: &Options,
-    protection: &Protection,
+    protection: &ProtectOptions,
 ) -> Result<Option<&'static Format>> {
     match resolve(source, options) {
         Err(Error::Format { .. }) if protection.as_it_is && options.format.is_none() => Ok(None),

@@ -19,7 +19,7 @@ use super::stages::Stages;
 use super::{DiagnoseOptions, Report, diagnose, verify};
 use crate::bug::OrBug;
 use crate::disk::DiskRef;
-use crate::engine::{Carried, Format, Runs, Salvage};
+use crate::engine::{Carried, Format, IfExists, Runs, Salvage};
 use crate::error::{Error, Result, name};
 use crate::format::resolve;
 use crate::ledger::Kind;
@@ -39,13 +39,13 @@ const STAGES: u64 = 5;
 /// Options of a recovery.
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
-pub struct Recovery {
+pub struct RecoverOptions {
     /// Where the bytes that are not in the new file go. `None` is the new file's name with `.quarantine` appended. A
     /// quarantine is written only if it has bytes. The manifest is beside it, with `.manifest.jsonl` appended to its
     /// name.
     pub quarantine: Option<PathBuf>,
-    /// Whether to replace existing files. Otherwise they are an error.
-    pub overwrite: bool,
+    /// Whether existing files are an error or replaced. They cannot be appended to.
+    pub if_exists: IfExists,
     /// Whether to recover also a file in which no record was verified.
     pub force: bool,
     /// Whether to renumber the messages of an oplog if one before them is lost, and rewrite references to them. Records
@@ -53,9 +53,9 @@ pub struct Recovery {
     pub renumber: bool,
 }
 
-setters!(Recovery {
+setters!(RecoverOptions {
     quarantine: Option<PathBuf>, from;
-    overwrite: bool;
+    if_exists: IfExists;
     force: bool;
     renumber: bool;
 });
@@ -99,22 +99,23 @@ impl Recovered {
 /// them appear, synced. A sound file is copied unchanged.
 ///
 /// # Errors
-/// - [`Error::Usage`] if no record was verified, without [`force`](Recovery::force).
-/// - [`Error::Usage`] if messages would have to be renumbered, without [`renumber`](Recovery::renumber), or cannot be.
+/// - [`Error::Usage`] if no record was verified, without [`force`](RecoverOptions::force).
+/// - [`Error::Usage`] if messages would have to be renumbered, without [`renumber`](RecoverOptions::renumber), or cannot be.
 /// - [`Error::Usage`] if two of the files are the same.
-/// - [`Error::Io`]; also if one of the new files exists and `overwrite` is not set.
+/// - [`Error::Io`]; also if one of the new files exists and is not to be replaced.
 /// - [`Error::Limit`], [`Error::Format`], [`Error::Interrupted`].
 pub fn recover(
     source: Arc<dyn Source>,
     options: &Options,
-    destination: &Path,
-    recovery: &Recovery,
+    destination: impl AsRef<Path>,
+    recovery: &RecoverOptions,
     mut progress: impl FnMut(u64) -> Result<()>,
 ) -> Result<Recovered> {
+    let destination = destination.as_ref();
     let format = resolve(&*source, options)?;
     let options = options.for_ledger().format(format).eof(Eof::Final);
     let places = Places::new(&*source, format, &options, destination, recovery)?;
-    let mut files = Files::create(options.on(), &places, recovery.overwrite)?;
+    let mut files = Files::create(options.on(), &places, recovery.if_exists.replaces()?)?;
     let mut stages = Stages::new(source.len(), STAGES, &mut progress);
     let report = verify(source.clone(), &options, |done| stages.tell(done))?;
     if !recovery.force {
@@ -184,7 +185,7 @@ struct Job<'a> {
     source: Arc<dyn Source>,
     format: &'static Format,
     options: &'a Options,
-    recovery: &'a Recovery,
+    recovery: &'a RecoverOptions,
     places: &'a Places,
 }
 

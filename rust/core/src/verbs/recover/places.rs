@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use super::Recovery;
+use super::RecoverOptions;
 use crate::engine::Format;
 use crate::error::{Error, Result};
 use crate::source::Source;
@@ -45,7 +45,7 @@ impl Places {
         format: &Format,
         options: &Options,
         recovered: &Path,
-        recovery: &Recovery,
+        recovery: &RecoverOptions,
     ) -> Result<Self> {
         let quarantine = match &recovery.quarantine {
             Some(quarantine) => quarantine.clone(),

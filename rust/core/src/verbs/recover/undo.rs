@@ -8,7 +8,7 @@ use super::manifest::{Header, Id, Manifest, Piece, Place};
 use super::places::{default_quarantine, manifest};
 use super::sorting::unwritten;
 use crate::checksum::{Incremental, Key};
-use crate::engine::each_piece;
+use crate::engine::{IfExists, each_piece};
 use crate::error::{Error, Result};
 use crate::output::NewFile;
 use crate::source::{FileSource, Source};
@@ -40,16 +40,17 @@ fn without_manifest(error: Error) -> Error {
 /// # Errors
 /// - [`Error::Format`] if the manifest is not one, or if the files are not those that it names.
 /// - [`Error::Usage`] if two of the files are the same.
-/// - [`Error::Io`]; also if the destination exists and `overwrite` is not set.
+/// - [`Error::Io`]; also if the destination exists and is not to be replaced.
 /// - [`Error::Interrupted`].
 pub fn undo_recover(
     recovered: &Arc<dyn Source>,
     quarantine: Option<&Path>,
-    destination: &Path,
-    overwrite: bool,
+    destination: impl AsRef<Path>,
+    if_exists: IfExists,
     options: &Options,
     mut progress: impl FnMut(u64, u64) -> Result<()>,
 ) -> Result<u64> {
+    let destination = destination.as_ref();
     let quarantine_path = quarantine_of(&**recovered, quarantine)?;
     let manifest_path = manifest(&quarantine_path);
     let files = [
@@ -59,7 +60,7 @@ pub fn undo_recover(
         ("the file to write", Some(destination)),
     ];
     refuse_same(options.on(), &files)?;
-    let mut new = NewFile::create(options.on(), destination, overwrite)?;
+    let mut new = NewFile::create(options.on(), destination, if_exists.replaces()?)?;
     let open = |path: &Path| FileSource::open_on(options.on(), path);
     let mut lines = Manifest::new(open(&manifest_path).map_err(without_manifest)?);
     let header = lines.header()?;

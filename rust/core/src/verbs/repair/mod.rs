@@ -18,6 +18,7 @@ use super::protect::{SUFFIX as SIDECAR_SUFFIX, default_sidecar, sidecar_of};
 use super::stages::{CountingSource, Stages};
 use super::verify;
 use crate::disk::DiskRef;
+use crate::engine::IfExists;
 use crate::error::{Error, Result, name};
 use crate::format::{is_sidecar, of_sidecar, resolve};
 use crate::os_paths as paths;
@@ -52,14 +53,14 @@ pub(crate) fn repaired_name(name: &str) -> Option<&str> {
 /// Options of a repair.
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
-pub struct Repairing {
+pub struct RepairOptions {
     /// Where the sidecar is. `None` is the file's name with `.par` appended, or for a link
     /// [what it leads to](super::find_sidecar).
     pub sidecar: Option<PathBuf>,
     /// Where the repaired file goes, with its sidecar beside it. `None` puts both in the places of the damaged ones.
     pub to: Option<PathBuf>,
-    /// Whether to replace existing files at `to`. Otherwise they are an error.
-    pub overwrite: bool,
+    /// Whether existing files at `to` are an error or replaced. They cannot be appended to.
+    pub if_exists: IfExists,
     /// Whether to repair also a file of which no block is as it was protected, one that was modified after its sidecar,
     /// and records that their own checksums prove.
     pub force: bool,
@@ -67,10 +68,10 @@ pub struct Repairing {
     pub raw: bool,
 }
 
-setters!(Repairing {
+setters!(RepairOptions {
     sidecar: Option<PathBuf>, from;
     to: Option<PathBuf>, from;
-    overwrite: bool;
+    if_exists: IfExists;
     force: bool;
     raw: bool;
 });
@@ -134,16 +135,17 @@ impl Repaired {
 ///
 /// # Errors
 /// - [`Error::Usage`] if the sidecar is probably that of another file, or of an earlier state of it, without
-///   [`force`](Repairing::force); if two of the files are the same; if there is a `FILE.damaged` of an earlier repair.
+///   [`force`](RepairOptions::force); if two of the files are the same; if there is a `FILE.damaged` of an earlier repair.
 /// - [`Error::Format`] if the sidecar is none.
 /// - [`Error::Io`]; also if another writer has one of the files open.
 /// - [`Error::Limit`], [`Error::Interrupted`].
 pub fn repair(
-    path: &Path,
+    path: impl AsRef<Path>,
     options: &Options,
-    repairing: &Repairing,
+    repairing: &RepairOptions,
     mut progress: impl FnMut(u64) -> Result<()>,
 ) -> Result<Repaired> {
+    let path = path.as_ref();
     let disk = options.on();
     let sidecar = sidecar_of(disk, path, repairing.sidecar.as_deref());
     let new_sidecar = repairing.to.as_deref().map(default_sidecar);
@@ -176,7 +178,7 @@ struct Job<'a> {
     target: [&'a Path; 2],
     disk: &'a DiskRef,
     options: &'a Options,
-    repairing: &'a Repairing,
+    repairing: &'a RepairOptions,
 }
 
 impl Job<'_> {

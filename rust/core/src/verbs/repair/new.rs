@@ -104,7 +104,8 @@ impl<'a> New<'a> {
     fn create(&self, target: &Path, old: Option<&Old>) -> Result<NewFile> {
         let job = self.job;
         let Some(old) = old else {
-            return NewFile::create_like(job.disk, target, job.repairing.overwrite, job.path);
+            let replaces = job.repairing.if_exists.replaces()?;
+            return NewFile::create_like(job.disk, target, replaces, job.path);
         };
         old.refuse_taken(job.disk)?;
         NewFile::create_like(job.disk, old.file.path(), true, old.file.path())
