@@ -1,4 +1,16 @@
 //! Errors as values with fields: damage, a reader's limit, a wrong format, wrong use, I/O, a bug.
+//!
+//! ```
+//! use std::io::ErrorKind;
+//!
+//! use seglake::Error;
+//!
+//! match seglake::open("no such file") {
+//!     Err(Error::Damage(damage)) => println!("{} at offset {}", damage.cause, damage.offset),
+//!     Err(error) => assert_eq!(error.kind(), ErrorKind::NotFound),
+//!     Ok(_) => unreachable!(),
+//! }
+//! ```
 
 use std::borrow::Cow;
 use std::fmt;

@@ -11,9 +11,10 @@
 //! # let path = folder.path().join("greetings.active");
 //!
 //! // Write: a value for each column.
-//! let uuid = seglake::uuid6::Generator::default().now().into_bytes();
+//! let uuid = seglake::uuid6::Generator::default().now();
 //! let mut writer = seglake::create(&active::FORMAT, &path)?;
-//! writer.write(&[Value::Uuid(uuid), Value::Null, Value::Text(b"greeting"), Value::Binary(b"hello")])?;
+//! writer.write(&[uuid.into(), Value::Null, "greeting".into(), b"hello"[..].into()])?;
+//! writer.sync()?;
 //! writer.close()?;
 //!
 //! // Read.
@@ -39,9 +40,13 @@
 //! - `chunked`, on by default: chunked segments, and zstd, which is compiled from C. Without the feature, this format
 //!   is not in the [table](format::FORMATS), its files are of an unknown format, and there is no verb `index`.
 //! - `arrow`: Arrow record batches ([`columns`]).
-//! - `faults`: file operations that fail on purpose, and other disks than the system's, for tests.
 //!
 //! The variants of enums do not depend on features.
+//!
+//! # Logs and sidecars
+//!
+//! [`store`] has a durable log of segments, to write, read and follow. [`parity`] has sidecars, from which damage is restored bit for
+//! bit. [`checksum`] has keys, without which nobody changes a record unnoticed.
 //!
 //! # From whole files to bytes
 //!
@@ -72,6 +77,8 @@
 //! }
 //! # Ok::<(), seglake::Error>(())
 //! ```
+
+#![cfg_attr(docsrs, feature(doc_cfg))]
 
 mod bug;
 mod cause;

@@ -1,6 +1,15 @@
 //! UUID version 6 (RFC 9562). Comparing their bytes compares their times.
 //!
 //! The time is a count of 100 ns ticks since 1582-10-15 UTC, 60 bits of it, most significant first.
+//!
+//! ```
+//! use seglake::uuid6::{Generator, timestamp_micros};
+//!
+//! let uuids = Generator::default();
+//! let (first, second) = (uuids.now(), uuids.now());
+//! assert!(first < second);
+//! assert!(timestamp_micros(first.as_bytes()) <= timestamp_micros(second.as_bytes()));
+//! ```
 
 use std::sync::Mutex;
 use std::time::Duration;

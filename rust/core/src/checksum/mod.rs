@@ -1,7 +1,26 @@
 //! HighwayHash-64 over one record, over many, and over records larger than a window.
 //!
 //! HighwayHash is Google's keyed hash (<https://github.com/google/highwayhash>). The `highway` crate computes it, and
-//! chooses AVX2, SSE4.1, NEON or portable code at run time; [`batch`] hashes many messages at once.
+//! chooses AVX2, SSE4.1, NEON or portable code at run time.
+//!
+//! A file under a key of its own cannot be changed unnoticed by those who do not have the key:
+//!
+//! ```
+//! use seglake::checksum::Key;
+//! use seglake::format::{WriteOptions, active, create};
+//! use seglake::{Options, Reader, Value};
+//! # let folder = tempfile::tempdir()?;
+//! # let path = folder.path().join("orders.active");
+//!
+//! let key = Key::new(b"32 bytes that nobody else knows.");
+//! let mut writer = create(&active::FORMAT, &path, &WriteOptions::default().key(key))?;
+//! writer.write(&[Value::Null, Value::Null, "order.paid".into(), b"{}"[..].into()])?;
+//! writer.close()?;
+//!
+//! let reader = Reader::open(&path, Options::default().keys(vec![key]))?;
+//! assert_eq!(reader.records().filter_map(Result::ok).count(), 1);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 
 use std::fmt;
 use std::ops::Deref;

@@ -17,6 +17,27 @@ use crate::verbs::Report;
 use crate::walk::{Options, Walk};
 
 /// Reads a file as record batches. Sound records before an error are returned first, in a batch of their own.
+///
+/// ```
+/// use std::sync::Arc;
+///
+/// use seglake::Options;
+/// use seglake::columns::{Batches, Limits, Selection, UuidType};
+/// use seglake::format::active;
+/// use seglake::source::BytesSource;
+/// # let mut segment = Vec::new();
+/// # let uuid = seglake::uuid6::Generator::default().now();
+/// # active::encode(&mut segment, &Default::default(), uuid.as_bytes(), b"", b"hello")?;
+///
+/// let options = Options::default().format(&active::FORMAT);
+/// let names = ["uuid".to_owned(), "value".to_owned()];
+/// let selection = Selection::new(&active::FORMAT, &options, Some(&names), UuidType::Extension)?;
+/// let source = Arc::new(BytesSource::new(segment));
+/// for batch in Batches::new(source, &options, selection, Limits::default())? {
+///     assert_eq!(batch?.num_columns(), 2);
+/// }
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub struct Batches {
     /// One walk. It is empty if several threads read.
     own: WalkBatches,

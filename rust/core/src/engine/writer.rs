@@ -191,6 +191,7 @@ pub trait Writer: Sealed + Send {
     fn sync(&mut self) -> Result<()>;
 
     /// Completes the file, and ends its lock: another writer can open it. Nothing can be written afterwards. Closing again does nothing.
+    /// A format written whole is on the disk then. Records of an append-only format are so after [`sync`](Self::sync).
     ///
     /// # Errors
     /// [`Error::Io`](crate::Error::Io). Unwritten records stay buffered, and closing again continues.

@@ -1,4 +1,14 @@
 //! The table of formats, and what every format provides.
+//!
+//! ```
+//! use seglake::format::{FORMATS, by_name};
+//!
+//! for format in FORMATS {
+//!     println!("{}: records by {}", format.name, format.identifier.join(", "));
+//! }
+//! assert_eq!(by_name("active")?.extension, "active");
+//! # Ok::<(), seglake::Error>(())
+//! ```
 
 pub mod active;
 #[cfg(feature = "chunked")]

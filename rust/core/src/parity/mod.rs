@@ -1,27 +1,30 @@
 //! Parity sidecars: damage to a file, or to the sidecar itself, is repaired bit for bit.
 //!
 //! A sidecar has a frame for each band of the file: a hash of each block, and Reed–Solomon parity of groups of blocks.
-//! Comments name the rules of the format by their numbers. The functions here read [sources](crate::source) and give
-//! bytes to a callback; they write no files.
+//! [`protect`](crate::verbs::protect) writes it, [`repair`](crate::verbs::repair) repairs by it, and
+//! [`ProtectedSource`] reads by it. Comments name the rules of the format by their numbers.
 //!
 //! ```
-//! use seglake::parity::{Files, Options, Outcome, Parameters, Set, protect, repair, verify};
-//! use seglake::source::BytesSource;
+//! use seglake::Options;
+//! use seglake::parity::Outcome;
+//! use seglake::verbs::{ProtectOptions, RepairOptions, protect, repair};
+//! # let folder = tempfile::tempdir()?;
+//! # let path = folder.path().join("orders.active");
+//! # seglake::create(&seglake::format::active::FORMAT, &path)?.write(&[
+//! #     seglake::Value::Null, seglake::Value::Null, "order.paid".into(), b"{}"[..].into(),
+//! # ])?;
 //!
-//! let file = BytesSource::new(b"hello".repeat(1000));
-//! let set = Set { id: *b"a secret", parameters: Parameters::DEFAULT };
-//! let mut sidecar = Vec::new();
-//! protect(&file, 5000, set, &mut |bytes| { sidecar.extend_from_slice(bytes); Ok(()) })?;
-//! let sidecar = BytesSource::new(sidecar);
+//! // orders.active.par, from which damage is restored.
+//! protect(&path, &Options::default(), &ProtectOptions::default(), |_| Ok(()))?;
+//! # let mut bytes = std::fs::read(&path)?;
+//! # bytes[20] ^= 1; // damage
+//! # std::fs::write(&path, bytes)?;
 //!
-//! let mut damaged = b"hello".repeat(1000);
-//! damaged[77] ^= 1;
-//! let source = BytesSource::new(damaged.clone());
-//! let files = Files::new(&source, &sidecar);
-//! assert_eq!(verify(files, Options::default())?.outcome, Outcome::Repaired);
-//! repair(files, Options::default(), &mut |change| change.apply_to_file(&mut damaged))?;
-//! assert_eq!(damaged, b"hello".repeat(1000));
-//! # Ok::<(), seglake::Error>(())
+//! // A damaged file is read by its sidecar, and repaired by it.
+//! assert_eq!(seglake::verify(&path)?.parity.map(|parity| parity.outcome()), Some(Outcome::Repaired));
+//! let repaired = repair(&path, &Options::default(), &RepairOptions::default(), |_| Ok(()))?;
+//! assert_eq!(repaired.outcome(), Outcome::Repaired);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
 //! # Limits

@@ -1,4 +1,45 @@
 //! Sources give bytes by offset, and only they read. A window caches the range that a walk works on.
+//!
+//! [`FileSource`] is a file, [`BytesSource`] a buffer. Anything else implements [`Source`]:
+//!
+//! ```
+//! use std::path::Path;
+//! use std::sync::Arc;
+//!
+//! use seglake::source::Source;
+//! use seglake::{Error, Options, Reader, Result};
+//!
+//! /// An object of a store, of which ranges are requested.
+//! struct Object(Vec<u8>);
+//!
+//! impl Source for Object {
+//!     fn len(&self) -> u64 {
+//!         self.0.len() as u64
+//!     }
+//!
+//!     fn path(&self) -> Option<&Path> {
+//!         Some(Path::new("bucket/orders.active"))
+//!     }
+//!
+//!     fn read_exact_at(&self, offset: u64, buffer: &mut [u8]) -> Result<()> {
+//!         let found = self.0.get(offset as usize..).and_then(|rest| rest.get(..buffer.len()));
+//!         let Some(found) = found else {
+//!             let missing = std::io::ErrorKind::UnexpectedEof.into();
+//!             return Err(Error::io(self.path(), format!("cannot read at offset {offset}"), missing));
+//!         };
+//!         buffer.copy_from_slice(found);
+//!         Ok(())
+//!     }
+//! }
+//! # use seglake::format::active;
+//! # let mut segment = Vec::new();
+//! # let uuid = seglake::uuid6::Generator::default().now();
+//! # active::encode(&mut segment, &Default::default(), uuid.as_bytes(), b"", b"hello")?;
+//!
+//! let reader = Reader::new(Arc::new(Object(segment)), Options::default())?;
+//! assert_eq!(reader.records().count(), 1);
+//! # Ok::<(), Error>(())
+//! ```
 
 mod ahead;
 mod bound;

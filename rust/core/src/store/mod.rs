@@ -5,6 +5,27 @@
 //! describes the folder, and what survives what.
 //!
 //! [`SegmentLog`] writes: one process, any number of threads. [`LogReader`] reads beside it, [`Tail`] follows.
+//!
+//! ```
+//! use seglake::store::{LogOptions, LogReader, NewRecord, SegmentLog, TailFrom};
+//! # let folder = tempfile::tempdir()?;
+//! # let path = folder.path().join("orders");
+//!
+//! let log = SegmentLog::open(&path, LogOptions::default())?;
+//! let uuid = log.write("order.paid", "{}")?; // on the disk when it returns
+//! log.write_batch([NewRecord::new(b"order.sent", b"1"), NewRecord::new(b"order.sent", b"2")])?;
+//!
+//! let reader = LogReader::open(&path)?;
+//! assert_eq!(reader.get(&uuid)?.and_then(|record| record.uuid()), Some(uuid));
+//! let mut tail = reader.tail(TailFrom::After(uuid))?;
+//! let mut followed = 0;
+//! while let Some(record) = tail.poll()? {
+//!     println!("{} bytes", record.value().len());
+//!     followed += 1;
+//! }
+//! assert_eq!(followed, 2);
+//! # Ok::<(), seglake::Error>(())
+//! ```
 
 mod batch;
 mod commit;
