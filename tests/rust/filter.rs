@@ -58,6 +58,19 @@ fn bodies_and_texts_are_compared_by_their_bytes() {
     assert_eq!(given(both, lenient()), [b"0", b"6"]);
 }
 
+#[test]
+fn patterns_and_nulls() {
+    let types = |pattern: &str| Filter::default().like("type", pattern);
+    assert_eq!(given(types("order.%"), lenient()), [b"1", b"4", b"7"]);
+    assert_eq!(given(types("%un_"), lenient()), [b"2", b"5", b"8"]);
+    let others = Filter::default().not_like("type", "order%");
+    assert_eq!(given(others.clone(), lenient()), [b"2", b"5", b"8"]);
+    assert_eq!(given(others.is_not_null("type"), lenient()).len(), 3);
+    let null = Filter::default().is_null("value");
+    assert!(given(null, lenient()).is_empty());
+    assert_eq!(given_pruned(types("%nd").like("value", "_")).len(), 3);
+}
+
 /// Readers that want no bodies still filter by them; a look-up that has been opened without says that it cannot.
 #[test]
 fn bodies_that_are_not_read() {
@@ -87,6 +100,10 @@ fn what_no_column_has_is_refused() {
     assert_eq!(
         refused(Filter::default().at_least("type", 5)),
         "cannot filter by type: expected a value of the kind text, found 5"
+    );
+    assert_eq!(
+        refused(Filter::default().like("uuid", "a%")),
+        "cannot filter by uuid: expected a value of the kind uuid, found a%"
     );
     // Also where another condition on the same column would come first.
     let twice = Filter::default().at_least("timestamp", 5);

@@ -21,12 +21,23 @@ enum Test {
     AtMost(Plain),
     Among(Vec<Plain>),
     NotAmong(Vec<Plain>),
+    Null,
+    NotNull,
+    /// Text that begins with these bytes.
+    Begins(Vec<u8>),
 }
 
 impl Test {
     fn is_met(&self, value: &Plain) -> bool {
-        *value != Plain::Null
+        let is_null = *value == Plain::Null;
+        !is_null
             && match self {
+                Self::Null => false,
+                Self::NotNull => true,
+                Self::Begins(own) => match value {
+                    Plain::Text(bytes) | Plain::Binary(bytes) => bytes.starts_with(own),
+                    _ => false,
+                },
                 Self::AtLeast(own) => value >= own,
                 Self::Above(own) => value > own,
                 Self::Below(own) => value < own,
@@ -34,6 +45,7 @@ impl Test {
                 Self::Among(own) => own.contains(value),
                 Self::NotAmong(own) => !own.contains(value),
             }
+            || is_null && matches!(self, Self::Null)
     }
 
     fn and(&self, filter: Filter, column: &'static str) -> Filter {
@@ -45,6 +57,12 @@ impl Test {
             Self::AtMost(value) => filter.at_most(column, scalar(value)),
             Self::Among(values) => filter.among(column, each(values)),
             Self::NotAmong(values) => filter.not_among(column, each(values)),
+            Self::Null => filter.is_null(column),
+            Self::NotNull => filter.is_not_null(column),
+            Self::Begins(start) => {
+                let escaped = start.iter().flat_map(|byte| [b'\\', *byte]);
+                filter.like(column, escaped.chain(*b"%").collect::<Vec<_>>())
+            }
         }
     }
 }
@@ -68,12 +86,12 @@ impl Drawn {
             let place = columns.iter().position(|own| own == column)?;
             let mut value = || scan.records[draw.below(scan.records.len())].fields[place].clone();
             let values = [value(), value()];
-            if values.contains(&Plain::Null) {
-                continue;
-            }
+            let is_null = values.contains(&Plain::Null);
             let [one, other] = values;
             // Ranges come most often, because formats apply them by themselves.
-            let tests = match draw.below(8) {
+            let tests = match draw.below(if is_null { 2 } else { 9 }) {
+                0 if is_null => vec![Test::Null],
+                _ if is_null => vec![Test::NotNull],
                 0 => vec![Test::Above(one)],
                 1 => vec![Test::AtMost(one)],
                 2 => vec![Test::Among(vec![one, other])],
@@ -81,6 +99,12 @@ impl Drawn {
                 4 => vec![Test::NotAmong(vec![one, other])],
                 5 => vec![Test::AtLeast(one)],
                 6 => vec![Test::Below(one)],
+                7 => vec![match one {
+                    Plain::Text(bytes) | Plain::Binary(bytes) => {
+                        Test::Begins(bytes[..bytes.len().min(3)].to_vec())
+                    }
+                    _ => Test::NotNull,
+                }],
                 _ => vec![Test::AtLeast(one), Test::Below(other)],
             };
             for test in tests {

@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 use std::cmp::Ordering;
 
+use super::like::is_like;
 use super::{Applied, Spec};
 use crate::error::{Error, Result};
 use crate::record::{Column, ColumnKind, Scalar, Value};
@@ -11,7 +12,7 @@ use crate::uuid6;
 /// Chooses records: those that meet all conditions. Each condition is on one column. An empty filter lets all records
 /// through.
 ///
-/// A null meets no condition. Records that the filter leaves out are still verified and in the ledger, up to where no
+/// A null meets no condition but [`is_null`](Self::is_null). Records that the filter leaves out are still verified and in the ledger, up to where no
 /// matching record can follow. [`Options::prune`](crate::walk::Options::prune) changes that.
 ///
 /// Values are compared in the column's form: UUIDs and texts by their bytes, times in microseconds since 1970-01-01
@@ -45,6 +46,11 @@ enum Test {
     Among(Vec<Scalar>),
     /// None of these values, which ascend.
     NotAmong(Vec<Scalar>),
+    /// Text that matches this pattern.
+    Like(Scalar),
+    /// Text that does not.
+    NotLike(Scalar),
+    Null,
 }
 
 impl Test {
@@ -54,19 +60,32 @@ impl Test {
                 .binary_search_by(|own| own.compare(value).unwrap_or(Ordering::Less))
                 .is_ok()
         };
+        let is_like = |pattern: &Scalar| match (pattern, value) {
+            (Scalar::Text(pattern), Value::Text(bytes) | Value::Binary(bytes)) => {
+                Some(is_like(bytes, pattern))
+            }
+            _ => None,
+        };
         match self {
             Self::AtLeast(least) => least.compare(value).is_some_and(Ordering::is_le),
             Self::Below(end) => end.compare(value).is_some_and(Ordering::is_gt),
             Self::Among(values) => is_one_of(values),
             Self::NotAmong(values) => *value != Value::Null && !is_one_of(values),
+            Self::Like(pattern) => is_like(pattern) == Some(true),
+            Self::NotLike(pattern) => is_like(pattern) == Some(false),
+            Self::Null => *value == Value::Null,
         }
     }
 
     /// The values to compare with.
     fn values(&self) -> &[Scalar] {
         match self {
-            Self::AtLeast(value) | Self::Below(value) => std::slice::from_ref(value),
+            Self::AtLeast(value)
+            | Self::Below(value)
+            | Self::Like(value)
+            | Self::NotLike(value) => std::slice::from_ref(value),
             Self::Among(values) | Self::NotAmong(values) => values,
+            Self::Null => &[],
         }
     }
 
@@ -74,7 +93,7 @@ impl Test {
         match self {
             Self::AtLeast(_) | Self::Below(_) => matches!(applied, Applied::Range),
             Self::Among(_) => matches!(applied, Applied::Among),
-            Self::NotAmong(_) => false,
+            Self::NotAmong(_) | Self::Like(_) | Self::NotLike(_) | Self::Null => false,
         }
     }
 }
@@ -124,6 +143,37 @@ impl Filter {
         values: impl IntoIterator<Item = V>,
     ) -> Self {
         self.and(column, Test::NotAmong(sorted(values)))
+    }
+
+    /// Adds a condition: the column's text or bytes match a pattern of SQL's `LIKE`.
+    ///
+    /// `%` stands for any bytes, `_` for one character, or for one byte where there is no UTF-8. `\%`, `\_` and `\\` stand
+    /// for `%`, `_` and `\`, and `\xNN` for a byte.
+    #[must_use]
+    pub fn like(self, column: impl Into<Cow<'static, str>>, pattern: impl Into<Vec<u8>>) -> Self {
+        self.and(column, Test::Like(Scalar::Text(pattern.into())))
+    }
+
+    /// Adds a condition: the column's text or bytes do not match a pattern, as in [`like`](Self::like).
+    #[must_use]
+    pub fn not_like(
+        self,
+        column: impl Into<Cow<'static, str>>,
+        pattern: impl Into<Vec<u8>>,
+    ) -> Self {
+        self.and(column, Test::NotLike(Scalar::Text(pattern.into())))
+    }
+
+    /// Adds a condition: the column's value is null.
+    #[must_use]
+    pub fn is_null(self, column: impl Into<Cow<'static, str>>) -> Self {
+        self.and(column, Test::Null)
+    }
+
+    /// Adds a condition: the column's value is not null.
+    #[must_use]
+    pub fn is_not_null(self, column: impl Into<Cow<'static, str>>) -> Self {
+        self.and(column, Test::NotAmong(Vec::new()))
     }
 
     fn and(mut self, column: impl Into<Cow<'static, str>>, test: Test) -> Self {
