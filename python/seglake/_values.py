@@ -9,7 +9,8 @@ import os
 import re
 import uuid
 from collections.abc import Callable, Sequence
-from datetime import UTC, datetime, timedelta, tzinfo
+from datetime import UTC, date, datetime, timedelta, tzinfo
+from datetime import time as midnight
 from typing import Any, Final, NoReturn, TypeVar, cast
 
 from ._text import unescape
@@ -24,11 +25,12 @@ __all__ = [
     "byte_offset",
     "column_value",
     "comma_list",
-    "condition",
+    "duration",
     "flag",
     "instant",
     "instant_us",
     "is_uri",
+    "moment",
     "names",
     "not_empty",
     "numbers",
@@ -47,7 +49,16 @@ _POWERS: Final = {"": 0, "K": 1, "M": 2, "G": 3, "T": 4, "P": 5}
 _MOST_BYTES: Final = (1 << 63) - 1
 _DECIMAL: Final = re.compile(r"[0-9]{1,20}")
 _INTEGER: Final = re.compile(r"[+-]?[0-9]{1,20}|0[xX][0-9a-fA-F]{1,16}")
-_CONDITION: Final = re.compile(r"(\w+)\s*(==|=|!=|<=|>=|<|>)\s*(.*)", re.DOTALL)
+_DURATION: Final = re.compile(r"([0-9]{1,8})\s*(ms|s|m|h|d|w)")
+_UNITS: Final = {
+    "ms": timedelta(milliseconds=1),
+    "s": timedelta(seconds=1),
+    "m": timedelta(minutes=1),
+    "h": timedelta(hours=1),
+    "d": timedelta(days=1),
+    "w": timedelta(weeks=1),
+}
+_DAYS: Final = {"today": 0, "yesterday": 1}
 _FINER: Final = re.compile(r"[.,][0-9]{7}")
 
 
@@ -163,8 +174,56 @@ def time(text: str, zone: tzinfo | None = None) -> datetime:
     return parsed
 
 
+def duration(text: str) -> timedelta:
+    """Reads how long something takes: `90s`, `15m`, `12h`, `7d`, `2w`, `100ms`.
+
+    Raises:
+        WrongValueError: it is something else.
+    """
+    match = _DURATION.fullmatch(text.strip())
+    if match is None:
+        raise WrongValueError(text, "a duration such as 90s, 15m, 12h, 7d or 2w")
+    return int(match[1]) * _UNITS[match[2]]
+
+
+def moment(text: str, zone: tzinfo | None = None) -> datetime:
+    """Reads a time that people type.
+
+    It is a time as `time` has it, a date (its first moment), `now`, `today`, `yesterday`, or a duration such as `1h`,
+    which is that long ago.
+
+    Args:
+        text: the time.
+        zone: where days and times without an offset are. None is UTC for days, and refuses such times.
+
+    Raises:
+        NoOffsetError: a time has no offset, and there is no zone.
+        WrongValueError: it is something else.
+    """
+    word = text.strip().lower()
+    now = datetime.now(zone or UTC)
+    if word == "now":
+        return now
+    if word in _DAYS:
+        return datetime.combine(now.date() - timedelta(days=_DAYS[word]), midnight(), now.tzinfo)
+    try:
+        if _DURATION.fullmatch(word):
+            return now - duration(word)
+        return datetime.combine(date.fromisoformat(word), midnight(), now.tzinfo)
+    except OverflowError:
+        raise WrongValueError(text, "a time after the year 1") from None
+    except ValueError:
+        pass
+    try:
+        return time(text.strip(), zone)
+    except NoOffsetError:
+        raise
+    except WrongValueError as error:
+        raise WrongValueError(text, f"{error.expected}, a date, now, today, yesterday, or 1h for an hour ago") from None
+
+
 def bound(text: str, zone: tzinfo | None = None) -> datetime | uuid.UUID:
-    """Reads where a range of records begins or ends: a time as `time` has it, or the UUID of a record.
+    """Reads where a range of records begins or ends: a time as `moment` has it, or the UUID of a record.
 
     Raises:
         WrongValueError: it is neither, or a UUID of another version than 6.
@@ -173,7 +232,7 @@ def bound(text: str, zone: tzinfo | None = None) -> datetime | uuid.UUID:
         parsed = uuid.UUID(text)
     except ValueError:
         try:
-            return time(text, zone)
+            return moment(text, zone)
         except WrongValueError as error:
             raise type(error)(text, f"{error.expected}, or a UUID") from None
     if parsed.version != 6:
@@ -255,20 +314,6 @@ def assignments(texts: Sequence[str], form: str) -> dict[str, str]:
             raise ValueError(f"{name} is set twice")
         found[name] = value
     return found
-
-
-def condition(text: str) -> tuple[str, str, str]:
-    """Reads a column, an operator and the text of a value, without quotes around it: `offset >= 500`, `type == 'x'`.
-
-    Raises:
-        WrongValueError: it is something else.
-    """
-    match = _CONDITION.fullmatch(text.strip())
-    if match is None:
-        raise WrongValueError(text, "COLUMN OP VALUE, such as 'offset >= 500'")
-    value = match[3]
-    is_quoted = len(value) >= 2 and value[0] == value[-1] and value[0] in "'\""
-    return match[1], match[2], value[1:-1] if is_quoted else value
 
 
 def option_value(option: FormatOption, text: str) -> bool | int | str:

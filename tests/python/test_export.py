@@ -264,7 +264,7 @@ def test_command_with_damage(logs: Path, tmp_path: Path) -> None:
         (["logs", "a.csv", "--on-damage", "skip", "--damage", "a.csv"], "is to be written twice"),
         (["-", "a.csv"], "standard input"),
         (["logs", "a.csv", "--columns", "nope"], 'no column "nope"'),
-        (["logs", "a.csv", "--where", "nope == 1"], "no column nope"),
+        (["logs", "a.csv", "--where", "nope == 1"], "they have no such column"),
         (["logs", "folder/a.csv"], "folder/a.csv: No such file or directory"),
     ],
 )

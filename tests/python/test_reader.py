@@ -16,7 +16,6 @@ from types import FrameType
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
 import pytest
 
 import seglake
@@ -95,20 +94,18 @@ def test_bounds_that_cannot_be_meant(segment: Path) -> None:
     wrong: list[tuple[Any, type[Exception], str]] = [
         (("timestamp", ">=", START.replace(tzinfo=None)), ValueError, "time zone"),
         (("uuid", "<", uuid.uuid4()), ValueError, "another version than 6"),
-        (("timestamp", ">=", "2024"), TypeError, "timestamp must be an aware datetime"),
-        (("timestamp", ">=", None), ValueError, "with None"),
+        (("timestamp", ">=", "2024"), ValueError, "'2024': expected a time such as"),
+        (("timestamp", ">=", 1.5), TypeError, "timestamp must be an aware datetime"),
+        (("timestamp", ">=", None), ValueError, 'with None, which equals nothing: the operators are "is null"'),
         (("timestamp", "~", START), ValueError, 'operator "~": there are =='),
         (("type", "in", "abc"), TypeError, "a list of values"),
         (("offset", "==", 5), ValueError, "cannot filter active records by offset"),
-        (("type", "=="), TypeError, "list of tuples"),
-        ("type", TypeError, "list of tuples"),
+        (("type", "=="), TypeError, "filters takes conditions"),
+        ("type", ValueError, "expected COLUMN OP VALUE"),
     ]
     for condition, error, text in wrong:
         with pytest.raises(error, match=text):
             seglake.open(segment, filters=[condition])
-    for filters in (("type", "==", "t"), "type"):
-        with pytest.raises(TypeError, match="list of tuples"):
-            seglake.open(segment, filters=filters)  # pyright: ignore[reportArgumentType]
 
 
 def test_columns(segment: Path) -> None:
@@ -677,14 +674,6 @@ def test_uuids_as_arrows_own_type(segment: Path) -> None:
     assert again.to_table().equals(table)
     with pytest.raises(ValueError, match=r'uuid_type is "uuid", .* not "fixed"'):
         seglake.open(segment, uuid_type="fixed")  # pyright: ignore[reportArgumentType]
-
-
-@pytest.mark.parametrize(
-    "wrong", [pc.field("type") == "x", 5, "type", ("type", "==", "x"), [[("type", "==", "x")]], {"type": "x"}]
-)
-def test_what_is_no_list_of_conditions_is_said(segment: Path, wrong: Any) -> None:
-    with pytest.raises(TypeError, match=r"filters is a list of tuples \(column, operator, value\).* is not one"):
-        seglake.open(segment, filters=wrong)
 
 
 def test_a_report_is_neither_true_nor_false(segment: Path) -> None:

@@ -2,7 +2,7 @@
 
 import uuid
 from collections.abc import Callable
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -64,7 +64,7 @@ def test_a_size_of_nothing() -> None:
 )
 def test_times(text: str, zone: ZoneInfo | None, moment: datetime) -> None:
     assert values.time(text, zone) == moment
-    assert values.bound(text, zone) == moment
+    assert values.bound(text, zone) == values.moment(text, zone) == moment
 
 
 @pytest.mark.parametrize(
@@ -78,7 +78,11 @@ def test_times(text: str, zone: ZoneInfo | None, moment: datetime) -> None:
         (values.byte_offset, "-1", "expected an offset in bytes"),
         (values.byte_offset, "0x", "expected an offset in bytes"),
         (values.flag, "yes", "expected true or false"),
-        (values.condition, "offset", "expected COLUMN OP VALUE"),
+        (values.moment, "tomorrow", "a date, now, today, yesterday, or 1h for an hour ago"),
+        (values.moment, "99999999w", "a time after the year 1"),
+        (values.moment, "2024-06-15T05:00:00.1234567Z", "at most six digits"),
+        (values.duration, "7", "a duration such as 90s, 15m, 12h, 7d or 2w"),
+        (values.duration, "1.5h", "a duration"),
         (values.not_empty, "", "expected something"),
     ],
 )
@@ -105,9 +109,24 @@ def test_offsets_names_and_lists() -> None:
         values.numbers("0,8", 7)
 
 
-def test_a_condition_has_three_parts() -> None:
-    assert values.condition(" offset>= 500") == ("offset", ">=", "500")
-    assert values.condition("type == a = b") == ("type", "==", "a = b")
+def test_moments_and_durations() -> None:
+    midnight = datetime(2024, 6, 15, tzinfo=UTC)
+    assert values.moment("2024-06-15") == values.moment(" 20240615 ") == midnight
+    now = datetime.now(UTC)
+    assert values.duration("2w") == timedelta(days=14)
+    assert [values.duration(text) for text in ("100ms", "90s", "15m", "12 h", "7d")] == [
+        timedelta(milliseconds=100),
+        timedelta(seconds=90),
+        timedelta(minutes=15),
+        timedelta(hours=12),
+        timedelta(days=7),
+    ]
+    assert timedelta(0) <= values.moment("now") - now < timedelta(minutes=1)
+    assert timedelta(0) <= values.moment("1h") - (now - timedelta(hours=1)) < timedelta(minutes=1)
+    for zone in (None, ZoneInfo("Pacific/Auckland")):
+        days = [values.moment(text, zone).astimezone(zone or UTC) for text in ("today", "Yesterday", "now")]
+        assert [day.time().isoformat() for day in days[:2]] == ["00:00:00", "00:00:00"]
+        assert (days[0].date() - days[1].date(), days[2].date()) == (timedelta(days=1), days[0].date())
 
 
 @given(st.datetimes(min_value=datetime(1, 1, 2), max_value=datetime(9999, 12, 30)))

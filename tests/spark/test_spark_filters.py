@@ -70,6 +70,8 @@ def collected(frame: DataFrame) -> list[str]:
     ("name", "options", "predicate"),
     [
         ("active", {"types": "t/1,t/2"}, "type IN ('t/1', 't/2')"),
+        ("sealed", {"where": "type = 't/0' AND timestamp >= 2024-01-31"}, "type = 't/0'"),
+        ("active", {"where": "type LIKE 't/%'"}, "type LIKE 't/%'"),
         ("sealed", {"types": '["t/0"]', "since": "2024-01-31T00:20:00Z"}, "type = 't/0' AND minute(timestamp) >= 20"),
         ("active", {"types": ' ["t/0"] '}, "type = 't/0'"),
         ("tenant", {"tenants": "carrier 1", "partitions": "2,3"}, "tenant = 'carrier 1' AND partition IN (2, 3)"),

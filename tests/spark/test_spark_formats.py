@@ -171,6 +171,7 @@ def test_a_choice_of_records_by_uuid(spark: SparkSession, folder: Path) -> None:
         ("active", {"startOffset": "1"}, "option startOffset does not concern format active: .*no column offset"),
         ("chunked", {"partitions": "1"}, "option partitions does not concern format chunked: .*no column partition"),
         ("oplog", {"tenants": "a"}, "option tenants does not concern format oplog: .*no column tenant"),
+        ("tenant", {"where": "type = 'a'"}, "option where does not concern format tenant: .*no column type"),
         ("tenant", {"since": "2024-01-01T00:00:00Z"}, "option since does not concern format tenant: .*timestamp"),
         (
             "chunked",

@@ -21,7 +21,6 @@ from . import completing, folders, options
 from .failure import Status, Trouble, report_status, say
 from .help_groups import Command
 from .inputs import Input, each
-from .options import given_for
 from .render import JsonLines, PlainLines, ValueForm, column_kinds, columns_for_people, printable
 from .report import PARITY_REFUSED, skipped
 
@@ -148,7 +147,7 @@ def command(
                 f"{printable(file.label)}: --at is {at:,}: expected at most the file's size, {nbytes:,} bytes"
             )
         with (
-            seglake.open(file.from_start(), **given_for(file, given), **parity) as reader,
+            seglake.open(file.from_start(), **options.given(given), **parity) as reader,
             warnings.catch_warnings(),
         ):
             # What was skipped is said once, at the end, from the report.

@@ -15,7 +15,7 @@ from .failure import Trouble
 from .help_groups import Command
 from .inputs import opened_to_rewrite, tell_written
 from .option_names import with_options
-from .options import given_for, parse_settings
+from .options import parse_settings
 from .render import column_kinds, printable
 
 _EXAMPLES = """
@@ -121,7 +121,7 @@ def command(
                 options=cast("Any", write),
                 if_exists=options.if_exists(overwrite=overwrite),
                 progress=advance,
-                **given_for(file, how),
+                **options.given(how),
                 **options.parity(sidecar, [source]),
             )
         except seglake.ColumnsError as error:

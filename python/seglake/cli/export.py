@@ -14,7 +14,6 @@ from . import completing, folders, options
 from .failure import Status, Trouble, say, telling_of_existing
 from .help_groups import Command
 from .inputs import STANDARD_INPUT
-from .options import typed_conditions
 from .render import count, exact_size, json_text, printable, size
 from .terminal import byte_progress
 
@@ -121,7 +120,6 @@ def command(
         raise click.UsageError("standard input is no file to export: name one")
     if damage is not None and given["on_damage"] == "raise":
         raise click.UsageError("--damage takes what --on-damage skip leaves out: give both")
-    conditions = given.pop("where")
     to_terminal = destination == _STANDARD_OUTPUT
     with byte_progress("exporting") as advance, telling_of_existing(), warnings.catch_warnings():
         # What was skipped is said once, at the end.
@@ -140,8 +138,6 @@ def command(
             )
             for path, reason in scan.passed_over():
                 say(f"{printable(path)}: passed over: {reason}")
-            if conditions:
-                scan = scan.filter(typed_conditions(conditions, scan.format, given["dialect"]))
             exported = seglake.export(
                 scan,
                 sys.stdout.buffer if to_terminal else destination,
@@ -165,7 +161,7 @@ def command(
         written = exact_size(_file_bytes(destination))
         files = count(len(scan.files()), "file")
         click.echo(f"{printable(destination)}: {count(exported.records, 'record')} of {files}, {written}")
-    if not exported.records and (remark := options.compared_as_written({**given, "where": conditions})) is not None:
+    if not exported.records and (remark := options.compared_as_written(given)) is not None:
         say(remark)
     if exported.damaged_ranges:
         ranges = count(exported.damaged_ranges, "damaged range")

@@ -12,15 +12,13 @@ import click
 
 from seglake import _values as values
 from seglake._types import ProfileName
-from seglake.read.filters import FILTER_OPTIONS, MOST_OFFSET, MOST_PARTITION, conditions
+from seglake.read.filters import FILTER_OPTIONS, MOST_OFFSET, MOST_PARTITION, conditions, plain
 
 from . import completing, failure
-from .render import column_kinds, printable
+from .render import printable
 
 if TYPE_CHECKING:
     from seglake.read.filters import Condition
-
-    from .inputs import Input
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 """A function that click makes a command of."""
@@ -92,6 +90,11 @@ class _KeyFile(click.Path):
         if isinstance(value, str) and _KEY.fullmatch(value) and not Path(value).exists():
             self.fail("expected the path of a file: this is 64 hexadecimal digits, a key itself", param, ctx)
         return super().convert(value, param, ctx)
+
+
+def _joined(_context: click.Context, _parameter: click.Parameter, given: Sequence[list[Condition]]) -> Any:
+    """All conditions of an option that can be given again, None where it was not given."""
+    return [condition for conditions in given for condition in conditions] or None
 
 
 def _or_none(_context: click.Context, _parameter: click.Parameter, given: Any) -> Any:
@@ -227,10 +230,14 @@ def chosen_profile(*, protect: bool, profile: ProfileName | None) -> ProfileName
 
 def given(options: dict[str, Any]) -> dict[str, Any]:
     """The options that are on the command line, as the library's arguments."""
-    arguments = {name: value for name, value in options.items() if value is not None and name not in FILTER_OPTIONS}
-    filters = conditions(options)
+    arguments = {
+        name: value
+        for name, value in options.items()
+        if value is not None and name != "where" and name not in FILTER_OPTIONS
+    }
+    filters = [*conditions(options).values(), *(options.get("where") or ())]
     if filters:
-        arguments["filters"] = list(filters.values())
+        arguments["filters"] = filters
     return arguments
 
 
@@ -325,16 +332,18 @@ wanted: Option = together(
         "--since",
         metavar="WHEN",
         type=Typed(values.bound),
-        help="Only records from this time (ISO 8601, with zone) or UUID on.",
+        help="Only records from this time on: 2024-01-10T16:00:00Z, 2024-01-10, today, yesterday, or 1h, 7d, 2w for "
+        "that long ago; or from this UUID on. Days are those of UTC.",
     ),
     click.option("--until", metavar="WHEN", type=Typed(values.bound), help="Only records before this time or UUID."),
     click.option(
         "--where",
         metavar="'COLUMN OP VALUE'",
         multiple=True,
-        type=Typed(values.condition),
-        callback=_or_none,
-        help="Only records for which this is true, such as 'offset >= 500' (==, !=, <, <=, >, >=); can be given again.",
+        type=Typed(plain),
+        callback=_joined,
+        help="Only records for which this is true, as in SQL: \"type = 'order.paid' AND offset >= 500\" (=, !=, <, <=, "
+        ">, >=, IN, LIKE, BETWEEN, IS NULL, NOT); can be given again.",
     ),
     click.option("--start-offset", metavar="N", type=_OFFSET, help="Only records from this message offset on."),
     click.option("--end-offset", metavar="N", type=_OFFSET, help="Only records before this message offset."),
@@ -370,16 +379,16 @@ wanted: Option = together(
 
 
 def compared_as_written(given: Mapping[str, Any]) -> str | None:
-    """What to say where no record was chosen, and a value looks like a pattern or has quotes; else None."""
-    texts = [
-        *(given.get("types") or ()),
-        *(given.get("tenants") or ()),
-        *(each[2] for each in given.get("where") or ()),
-    ]
-    for text in (os.fsdecode(text) for text in texts):
-        if any(sign in text for sign in "*?'\""):
+    """What to say where no record was chosen, and a value that has to be equal looks like a pattern; else None."""
+    texts = [*(given.get("types") or ()), *(given.get("tenants") or ())]
+    for _, operator, value in given.get("where") or ():
+        if operator in ("==", "in"):
+            texts += value if operator == "in" else [value]
+    for text in (os.fsdecode(text) for text in texts if isinstance(text, str | bytes)):
+        if any(sign in text for sign in "*?%'\""):
             return (
-                f"no record matched: {printable(text)} is compared as it is written: * and ? and quotes are part of it"
+                f"no record matched: {printable(text)} is compared as it is written, with its *, ?, % and quotes. "
+                "--where \"type LIKE 'order.%'\" compares with a pattern"
             )
     return None
 
@@ -438,56 +447,8 @@ def _typed(name: str, text: str, kind: str | None) -> Any:
     # In text and bytes the letters are what they say.
     if kind not in ("text", "binary") and text == "null":
         return None
-    return typed_value(name, text, kind, hint="--set", more=", or `now`" if kind in ("uuid", "timestamp") else "")
-
-
-def typed_value(name: str, text: str, kind: str | None, *, hint: str, more: str = "") -> Any:
-    """The value of a column of this kind that a text stands for.
-
-    Raises:
-        click.BadParameter: the text is not a value of that kind; `hint` is the option that it was given with, `more`
-            what else that takes.
-    """
     try:
         return values.column_value(kind, text)
     except values.WrongValueError as error:
-        raise click.BadParameter(f"{name}={text}: expected {error.expected}{more}", param_hint=hint) from error
-
-
-def given_for(file: Input, options: dict[str, Any]) -> dict[str, Any]:
-    """The options that are on the command line, as the library's arguments for one file.
-
-    Raises:
-        click.BadParameter: a value of `--where` is not of its column's kind, or there is no such column.
-        seglake.FormatError: the file's format is needed to know that, and cannot be told.
-    """
-    arguments = given({name: value for name, value in options.items() if name != "where"})
-    if not options["where"]:
-        return arguments
-    import seglake
-
-    how = only(options, "format", "dialect", "key")
-    with seglake.open(file.from_start(), on_damage="skip", **how) as reader:
-        name = reader.format
-    filters = arguments.setdefault("filters", [])
-    filters += typed_conditions(options["where"], name, options["dialect"])
-    return arguments
-
-
-def typed_conditions(given: Sequence[tuple[str, str, str]], format: str, dialect: Any) -> list[Condition]:
-    """The conditions of `--where` with values of their columns' kinds.
-
-    Raises:
-        click.BadParameter: as `given_for`.
-    """
-    import seglake
-
-    kinds = column_kinds(seglake.formats(dialect=dialect)[format])
-    found: list[Condition] = []
-    for column, operator, text in given:
-        if column not in kinds:
-            raise click.BadParameter(
-                f"{format} records have no column {column}: there are {', '.join(kinds)}", param_hint="--where"
-            )
-        found.append((column, operator, typed_value(column, text, kinds[column], hint="--where")))
-    return found
+        more = ", or `now`" if kind in ("uuid", "timestamp") else ""
+        raise click.BadParameter(f"{name}={text}: expected {error.expected}{more}", param_hint="--set") from error

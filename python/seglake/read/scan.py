@@ -15,6 +15,7 @@ from seglake._text import printable_path
 from seglake._types import DialectName, Limits, LogUnread, Span
 from seglake._values import is_uri
 
+from .filters import plain
 from .in_order import SMALL_BYTES, in_order
 
 if TYPE_CHECKING:
@@ -24,8 +25,6 @@ if TYPE_CHECKING:
     from seglake._native import ListedSegment, _Filters, _Key  # pyright: ignore[reportPrivateUsage]
     from seglake.stores import RemoteFile, SegmentFile, Stores
     from seglake.write.export import Exported
-
-    from .filters import Condition
 
 __all__ = ["Damaged", "PassedOver", "Scan", "ScannedFile", "scan"]
 
@@ -196,7 +195,7 @@ def scan(
         "format": format,
         "dialect": dialect,
         "columns": columns,
-        "filters": filters,
+        "filters": filters if filters is None else plain(filters),
         "on_damage": on_damage,
         "key": key,
         "sidecar": sidecar,
@@ -550,8 +549,11 @@ class Scan:
         own = ["path" if name == self._include_file_paths else name for name in columns]
         return Scan(self._files, {**self._arguments, "columns": own}, self._include_file_paths, self._threads)
 
-    def filter(self, filters: Sequence[Condition]) -> Scan:
+    def filter(self, filters: _Filters) -> Scan:
         """Returns a scan of the same files whose records meet these conditions, too.
+
+        Args:
+            filters: the conditions, as in `open`.
 
         Raises:
             ValueError: there is no such column, or a value is not of its kind.
@@ -562,7 +564,7 @@ class Scan:
             >>> orders.filter([("type", "==", "order.paid")]).count_rows()
             2
         """
-        both = [*(self._arguments["filters"] or ()), *filters]
+        both = [*(self._arguments["filters"] or ()), *plain(filters)]
         return Scan(self._files, {**self._arguments, "filters": both}, self._include_file_paths, self._threads)
 
     def batches(self, read: Callable[[str, Report], object] | None = None) -> Generator[tuple[str, Batch]]:

@@ -174,7 +174,7 @@ class Decoder:
             "on_damage": "raise" if not self._skips else "repair" if self.options.repair else "skip",
             "columns": self.read_schema.columns,
             "uuid_type": self.read_schema.uuid_type,
-            "filters": [*self.options.conditions.values(), *later],
+            "filters": [*(condition for _, condition in self.options.conditions), *later],
         }
         if growth is not None:
             return open_growth(growth, self.options, self.format, part, **read)

@@ -14,7 +14,7 @@ from zoneinfo import ZoneInfo
 import seglake
 from seglake import _values as values
 from seglake._types import DialectName, FormatOption
-from seglake.read.filters import MOST_OFFSET, MOST_PARTITION
+from seglake.read.filters import MOST_OFFSET, MOST_PARTITION, plain
 from seglake.read.formats import LOCATION_COLUMNS, UuidType, column_names, limit_options
 
 from .formats import Uint64Type, write_options
@@ -160,7 +160,7 @@ def _zone(text: str) -> ZoneInfo:
 
 def _modification_time(text: str, zone: tzinfo | None) -> float:
     """Reads a time as seconds since 1970, as the modification times of files are."""
-    return (values.time(text, zone) - _EPOCH) / timedelta(seconds=1)
+    return (values.moment(text, zone) - _EPOCH) / timedelta(seconds=1)
 
 
 def _key_files(text: str) -> tuple[str, ...]:
@@ -185,8 +185,9 @@ def _reading() -> Iterator[Option]:
     size = partial(values.size, least=1)
     bound = (
         "Only records from then on, or before then. A time is ISO 8601 with an offset, or in the zone of `timeZone`, "
+        "to the microsecond; a date, `today` or `yesterday`, of that zone or UTC; or `1h`, `7d`, `2w` for that long "
+        "before the load. UUIDs are for `active` and `sealed`; `tenant`, `oplog` and `tfrecord` have no times."
     )
-    bound += "to the microsecond. UUIDs are for `active` and `sealed`; `tenant`, `oplog` and `tfrecord` have no times."
     offsets = "Only messages of these offsets, the second not included. For `chunked`."
     modified = "Only files modified after or before."
     yield Option(
@@ -232,6 +233,14 @@ def _reading() -> Iterator[Option]:
     )
     yield Option("since", "time, or UUID of version 6", bound, values.bound, is_zoned=True)
     yield Option("until", "time, or UUID of version 6", bound, values.bound, is_zoned=True)
+    yield Option(
+        "where",
+        "conditions of SQL",
+        "Only records for which they are true, such as `type LIKE 'order.%' AND timestamp >= '2024-01-10'`, as "
+        "[`--where`](cli.md#conditions) takes them.",
+        plain,
+        is_zoned=True,
+    )
     yield Option("startOffset", "number", offsets, partial(values.whole_number, least=0, most=MOST_OFFSET))
     yield Option("endOffset", "number", offsets, partial(values.whole_number, least=0, most=MOST_OFFSET))
     yield Option(

@@ -58,7 +58,7 @@ class ReadOptions:
         paths: files, folders and patterns, as the user wrote them.
         segment_format: the format of all files; None finds it for each of them.
         format_options: what concerns files of some formats only.
-        conditions: which records are read, by the names of the options that say so.
+        conditions: which records are read, each with the name of the option that says so.
         mode: what becomes of damage.
         sidecar: the sidecar of the only file, "auto" for those beside files, or None.
         repair: whether records that sidecars restore are given.
@@ -82,7 +82,7 @@ class ReadOptions:
     paths: tuple[str, ...]
     segment_format: str | None
     format_options: FormatOptions
-    conditions: Mapping[str, Condition]
+    conditions: Sequence[tuple[str, Condition]]
     mode: Mode
     sidecar: str | None
     repair: bool
@@ -208,7 +208,7 @@ class ReadOptions:
             ValueError: an option does not concern the format. The message names it.
         """
         columns = column_names(format, self.format_options)
-        for name, (column, _, _) in self.conditions.items():
+        for name, (column, _, _) in self.conditions:
             if column not in columns:
                 by_uuid = " by UUID" if column == "uuid" else ""
                 raise ValueError(
@@ -268,8 +268,9 @@ def _limits(read: OptionValues) -> Iterator[tuple[str, int]]:
             yield name, int(value)
 
 
-def _conditions(read: OptionValues) -> Mapping[str, Condition]:
-    return conditions({name: read.given(camel_case(name)) for name in FILTER_OPTIONS})
+def _conditions(read: OptionValues) -> Sequence[tuple[str, Condition]]:
+    given = conditions({name: read.given(camel_case(name)) for name in FILTER_OPTIONS})
+    return [*given.items(), *(("where", condition) for condition in read.get("where") or ())]
 
 
 def _filter(read: OptionValues) -> FileFilter:

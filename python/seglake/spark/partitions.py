@@ -31,7 +31,7 @@ def partitions(slices: Sequence[Slice], decoder: Decoder) -> list[SegmentPartiti
     )
     # What counts for opening a file is left over, as with Spark's own file sources: a part of a file has all of a task.
     # Some tenants or partitions of a file are found by its table of contents, so it is read whole for them.
-    finds = any(column in ("tenant", "partition") for column, _, _ in options.conditions.values())
+    finds = any(column in ("tenant", "partition") for _, (column, _, _) in options.conditions)
     parts = split(slices, sys.maxsize if finds else limit, decoder.open_to_split)
     tasks = pack(list(parts), limit, options.open_cost_bytes)
     return [SegmentPartition(tuple(task)) for task in tasks]

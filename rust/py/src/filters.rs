@@ -1,17 +1,19 @@
-//! `filters=`: conditions on columns, as tuples.
+//! `filters=`: conditions on columns.
 
-use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
-use pyo3::types::{PyBool, PyBytes, PyList, PyString, PyTuple};
+use pyo3::sync::PyOnceLock;
+use pyo3::types::{PyBool, PyBytes, PyList, PyString};
 use seglake::format::{Column, ColumnKind, Dialect, Filter, Format, Scalar};
 use seglake::uuid6::is_v6;
 
-use crate::field_in::from_python;
+use crate::field_in::{Bytes, from_python};
 use crate::numbers::wrong_type;
 
-const OPERATORS: &str = "==, !=, <, <=, >, >=, in and not in";
+const OPERATORS: &str =
+    "==, !=, <, <=, >, >=, in, not in, between, like, not like, is null and is not null";
 
-/// Conditions in a list of their own: whoever gave them may change or exhaust what they were in.
+/// Conditions as tuples in a list of their own: whoever gave them may change or exhaust what they were in.
 #[derive(IntoPyObject, IntoPyObjectRef)]
 pub(crate) struct Filters(Py<PyList>);
 
@@ -19,12 +21,10 @@ impl<'py> FromPyObject<'_, 'py> for Filters {
     type Error = PyErr;
 
     fn extract(object: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
-        if object.is_instance_of::<PyString>() || object.is_instance_of::<PyTuple>() {
-            return Err(malformed(&object));
-        }
-        let conditions = object.try_iter().map_err(|_| malformed(&object))?;
-        let conditions = conditions.collect::<PyResult<Vec<_>>>()?;
-        Ok(Self(PyList::new(object.py(), conditions)?.unbind()))
+        static PLAIN: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
+        let plain = PLAIN.import(object.py(), "seglake.read.filters", "plain")?;
+        let conditions = plain.call1((object,))?;
+        Ok(Self(conditions.cast_into::<PyList>()?.unbind()))
     }
 }
 
@@ -43,15 +43,11 @@ impl Filters {
     }
 }
 
-/// The records that meet all conditions: tuples of a column's name, an operator and a value, or a list of values for `in` and
-/// `not in`.
+/// The records that meet all conditions, as `seglake.read.filters.plain` gives them.
 fn filter(filters: &Bound<'_, PyList>, format: &Format, columns: &[Column]) -> PyResult<Filter> {
     let mut filter = Filter::default();
     for condition in filters {
-        let Ok((name, operator, value)) = condition.extract::<(String, String, Bound<'_, PyAny>)>()
-        else {
-            return Err(malformed(&condition));
-        };
+        let (name, operator, value): (String, String, Bound<'_, PyAny>) = condition.extract()?;
         let column = columns.iter().find(|column| column.name == name);
         let column = column.ok_or_else(|| {
             let names: Vec<_> = columns.iter().map(|column| column.name).collect();
@@ -64,20 +60,6 @@ fn filter(filters: &Bound<'_, PyList>, format: &Format, columns: &[Column]) -> P
         filter = add(filter, column, &operator, &value)?;
     }
     Ok(filter)
-}
-
-/// As Python shows it, in its type's words where it cannot.
-fn shown(given: &Bound<'_, PyAny>) -> String {
-    given
-        .repr()
-        .map_or_else(|_| given.get_type().to_string(), |shown| shown.to_string())
-}
-
-fn malformed(given: &Bound<'_, PyAny>) -> PyErr {
-    PyTypeError::new_err(format!(
-        "filters is a list of tuples (column, operator, value), such as [(\"timestamp\", \">=\", time)]: {} is not one",
-        shown(given)
-    ))
 }
 
 fn add(
@@ -97,6 +79,10 @@ fn add(
         "<=" => filter.at_most(name, ordered(one()?, name)?),
         "in" => filter.among(name, scalars(value, column)?),
         "not in" => filter.not_among(name, scalars(value, column)?),
+        "like" => filter.like(name, pattern(value, column)?),
+        "not like" => filter.not_like(name, pattern(value, column)?),
+        "is null" => filter.is_null(name),
+        "is not null" => filter.is_not_null(name),
         other => {
             return Err(PyValueError::new_err(format!(
                 "filters on {name} have an operator {other:?}: there are {OPERATORS}"
@@ -114,12 +100,53 @@ fn scalars(values: &Bound<'_, PyAny>, column: &Column) -> PyResult<Vec<Scalar>> 
     each.map(|value| scalar(&value?, column)).collect()
 }
 
+/// The pattern of `like`: its own backslashes say which bytes they stand for.
+fn pattern(value: &Bound<'_, PyAny>, column: &Column) -> PyResult<Vec<u8>> {
+    if !matches!(column.kind, ColumnKind::Text | ColumnKind::Binary) {
+        return Err(PyValueError::new_err(format!(
+            "filters cannot compare {} by like: its values are of kind {}, not text or bytes",
+            column.name,
+            column.kind.as_str()
+        )));
+    }
+    Ok(Bytes::of(value, column.name)?.to_vec())
+}
+
+/// The number or Boolean value that a text says, for a column of these.
+fn read(text: &str, column: &Column) -> PyResult<Scalar> {
+    let hexadecimal = text.strip_prefix("0x");
+    let (read, expected) = match column.kind {
+        ColumnKind::Boolean => (text.parse().ok().map(Scalar::Boolean), "true or false"),
+        _ => (
+            hexadecimal
+                .map_or_else(|| text.parse(), |digits| i128::from_str_radix(digits, 16))
+                .ok()
+                .map(Scalar::Integer),
+            "a whole number",
+        ),
+    };
+    read.ok_or_else(|| {
+        PyValueError::new_err(format!(
+            "filters on {} have {text:?}: expected {expected}",
+            column.name
+        ))
+    })
+}
+
 fn scalar(value: &Bound<'_, PyAny>, column: &Column) -> PyResult<Scalar> {
     let name = column.name;
     if value.is_none() {
         return Err(PyValueError::new_err(format!(
-            "filters compare {name} with None, which is neither equal to a value nor less nor greater"
+            "filters compare {name} with None, which equals nothing: the operators are \"is null\" and \"is not null\""
         )));
+    }
+    if let Ok(text) = value.cast::<PyString>()
+        && matches!(
+            column.kind,
+            ColumnKind::Int64 | ColumnKind::UInt64 | ColumnKind::Boolean
+        )
+    {
+        return read(text.to_str()?, column);
     }
     // Also what no record can have is compared with.
     if matches!(column.kind, ColumnKind::Int64 | ColumnKind::UInt64)

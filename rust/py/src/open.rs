@@ -33,9 +33,13 @@ with_keywords! {
 /// dialect: how an oplog's messages are laid out: "draft" (default), "draft-1.1" or "autobase".
 /// columns: the columns of Arrow batches; beside the format's own there are "path", "position", and "cause", which says what
 ///     is wrong with a record that is given out all the same.
-/// filters: the records to give, all conditions at once: tuples of a column, an operator (==, !=, <, <=, >, >=, in, not in) and
-///     a value, after in and not in a list. Times are aware datetimes or microseconds since 1970, UUIDs uuid.UUIDs, 16 bytes or
-///     text, types and tenants text as records show it or bytes. UUIDs are ordered by their time: such bounds are of version 6.
+/// filters: the records to give: a condition as a tuple of a column, an operator and a value, or a list of them, which are joined by
+///     AND. Also text as in SQL ("type = 'order.paid' AND offset >= 5"), and pyarrow expressions. Operators are ==, !=, <, <=, >, >=,
+///     in, not in, between, like, not like, is null and is not null. Times are aware datetimes, np.datetime64 (UTC), microseconds
+///     since 1970, or ISO 8601 text with its zone; dates are the beginning of their day in UTC; a timedelta or "1h" is that long ago.
+///     UUIDs are uuid.UUIDs, 16 bytes or text, types and tenants text as records show it or bytes. In patterns of like, `%` stands
+///     for any text and `_` for one character; a backslash before them takes that away. UUIDs are ordered by their time: such
+///     bounds are of version 6.
 /// on_damage: "raise" raises DamageError at damage, "skip" reads on after it and warns once (DamageWarning). "repair" is
 ///     as "skip", and gives records that the parity sidecar restores: nothing is written, and `report` has their damaged bytes as
 ///     "repaired" all the same.
