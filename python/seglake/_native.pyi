@@ -2489,18 +2489,17 @@ class SegmentLog:
     path: the folder; one that does not exist is made.
     key: the key of the checksums, as in `open`; one.
     segment_bytes: a segment ends before it has more bytes. None is 64 MiB.
-    segment_age: a segment ends before a record that is later than its first one by so many seconds, or a
-        timedelta, going by their UUIDs.
-    max_clock_ahead: a record whose time is so many seconds, or a timedelta, ahead of the clock is refused: all
-        later ones would get its time. None is a day.
+    segment_age: a segment ends before a record that is later than its first one by so many seconds, a timedelta,
+        or text such as "12h", going by their UUIDs. All durations may be given so.
+    max_clock_ahead: a record whose time is so much ahead of the clock is refused: all later ones would get its
+        time. None is a day.
     durability: what `write` waits for. "fsync": the record is on the disk, and survives a loss of power; threads
         that write at the same time share a sync. "flush": the operating system has it, and it survives the end of
         the process. "none": it may be in the memory of the process alone. None is "fsync".
-    mark_interval: so many seconds after a write, or a timedelta, the mark survives a loss of power as well:
-        damage before it is never taken for the end of the log. Readers see it at once. None is 0.1.
+    mark_interval: so long after a write the mark survives a loss of power as well: damage before it is never
+        taken for the end of the log. Readers see it at once. None is 0.1.
     retention: a dict of what is removed, whenever a segment is sealed: `age`, sealed and frozen segments that are
-        older than so many seconds or a timedelta; `bytes`, the oldest ones while all of these together have more
-        bytes.
+        older, such as "7d"; `bytes`, the oldest ones while all of these together have more bytes.
     seal: whether segments that are full are sealed. None is True.
     protect: a profile as in `seglake.protect`, such as "128+8": each sealed segment gets a parity sidecar, from
         which `repair` restores damaged bytes. Those that have none yet get one in the background. None: no
@@ -2526,10 +2525,10 @@ class SegmentLog:
         *,
         key: _Key | None = None,
         segment_bytes: int | None = None,
-        segment_age: float | timedelta | None = None,
-        max_clock_ahead: float | timedelta | None = None,
+        segment_age: float | timedelta | str | None = None,
+        max_clock_ahead: float | timedelta | str | None = None,
         durability: Literal["fsync", "flush", "none"] | None = None,
-        mark_interval: float | timedelta | None = None,
+        mark_interval: float | timedelta | str | None = None,
         retention: Retention | None = None,
         seal: bool | None = None,
         protect: ProfileName | None = None,
@@ -2675,11 +2674,11 @@ class SegmentLog:
         ...     log.segments()[0].kind
         'sealed'
         """
-    def retain(self, *, age: float | timedelta | None = None, bytes: int | None = None) -> list[LogSegment]:
+    def retain(self, *, age: float | timedelta | str | None = None, bytes: int | None = None) -> list[LogSegment]:
         """Removes the oldest sealed and frozen segments and returns them as a list of LogSegment. The newest segment
         always stays.
 
-        age: those that are older than so many seconds, or a timedelta.
+        age: those that are older than so many seconds, a timedelta, or text such as "7d".
         bytes: the oldest ones, while all of these together have more bytes.
 
         >>> with seglake.SegmentLog("new") as log:

@@ -452,11 +452,11 @@ class Retention(TypedDict, total=False):
     """Which sealed and frozen segments of a log are removed. The newest segment always stays.
 
     Attributes:
-        age: those whose records are all older than so many seconds, or a timedelta.
+        age: those whose records are all older than so many seconds, a timedelta, or text such as "7d".
         bytes: the oldest ones, while all of them together have more bytes than this.
     """
 
-    age: float | timedelta
+    age: float | timedelta | str
     bytes: int
 
 

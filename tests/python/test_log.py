@@ -340,6 +340,23 @@ def test_sealed_segments_are_protected(path: Path) -> None:
             assert (protected.change, protected.profile) == ("unchanged", "128+16")
 
 
+def test_durations_as_text(path: Path) -> None:
+    long_ago = datetime.now(UTC) - timedelta(days=30)
+    with SegmentLog(path, segment_age="12h", max_clock_ahead="2d", retention={"age": "3w"}) as log:
+        for hours in (0, 11, 13, 26, 24 * 30):
+            log.write("type", b"", timestamp=long_ago + timedelta(hours=hours))
+        log.wait_sealed()
+        assert len(log.segments()) == 2
+        assert len(list(log)) == 2
+    for text in ("7", "1 month", "-1h", ""):
+        with pytest.raises(ValueError, match=f"segment_age is '{text}': expected a duration such as 90s"):
+            SegmentLog(path, segment_age=text)
+        with pytest.raises(ValueError, match="retention age is"):
+            SegmentLog(path, retention={"age": text})
+    with pytest.raises(TypeError, match='segment_age must be seconds, a timedelta or text such as "7d", not list'):
+        SegmentLog(path, segment_age=[])  # pyright: ignore[reportArgumentType]
+
+
 def test_retention(path: Path) -> None:
     with SegmentLog(path, segment_bytes=100, retention={"bytes": 1000}) as log:
         log.write_batch([("a", bytes(50))] * 100)
@@ -348,7 +365,8 @@ def test_retention(path: Path) -> None:
         assert sum(Path(segment.path).stat().st_size for segment in sealed) <= 1000
         tail = log.tail("start")
         assert tail.poll() is not None
-        removed = log.retain(age=timedelta(0))
+        assert log.retain(age="7d") == []
+        removed = log.retain(age="0s")
         assert [segment.sequence for segment in removed] == [segment.sequence for segment in sealed]
         log.write("a", b"")
         with pytest.raises(seglake.SegmentGoneError) as gone:

@@ -168,8 +168,8 @@ def test_a_sidecar_that_is_named_alone_is_told_apart(
 @pytest.mark.parametrize(
     ("arguments", "error"),
     [
-        ({"rate": "20MiB"}, "rate must be an int, in bytes a second, not str"),
-        ({"rate": 1.5}, "rate must be an int, in bytes a second, not float"),
+        ({"rate": b"20MiB"}, "rate must be an int or text such as 20MiB, in bytes a second, not bytes"),
+        ({"rate": 1.5}, "rate must be an int or text such as 20MiB, in bytes a second, not float"),
         ({"subset": 3}, "subset is 3: it is"),
         ({"subset": ("1", "2")}, "it is .k, n., with k from 1 to n"),
         ({"subset": (1, 2, 3)}, "it is .k, n., with k from 1 to n"),
@@ -380,7 +380,7 @@ def test_the_rate_is_kept(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None
     assert size / 1000 - 0.2 < now[0] <= size / 1000
     # Time that the caller takes between files is not caught up with.
     slept[0], count = 0.0, 0
-    for _ in scrub(folder, dialect="autobase", rate=1000):
+    for _ in scrub(folder, dialect="autobase", rate="1000"):
         now[0] += 60
         count += 1
     assert slept[0] >= size / 1000 - 0.1 * count
@@ -390,6 +390,7 @@ def test_the_rate_is_kept(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None
     ("arguments", "message"),
     [
         ({"rate": 0}, "rate is 0"),
+        ({"rate": "fast"}, "'fast': expected a number of bytes"),
         ({"subset": (0, 3)}, "subset is"),
         ({"subset": (4, 3)}, "subset is"),
     ],

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
 from seglake._errors import DamageError, FormatError, SeglakeError
 from seglake._native import Repaired, Report, repair, verify
 from seglake._types import ParityReport
+from seglake._values import size
 from seglake.stores import FileFilter, SegmentFile, Stores, find_files
 from seglake.stores.patterns import owner_of, without_kept
 from seglake.write.new_file import new_file
@@ -73,7 +74,7 @@ def scrub(
     paths: str | PathLike[str] | Sequence[str | PathLike[str]],
     *,
     repair: bool = False,
-    rate: int | None = None,
+    rate: int | str | None = None,
     subset: tuple[int, int] | None = None,
     state: str | PathLike[str] | None = None,
     glob: str | Sequence[str] | None = None,
@@ -92,7 +93,7 @@ def scrub(
         paths: folders of this machine, with all below them, and files.
         repair: repair damaged files and sidecars, as `repair` does, where the sidecar allows it. What is damaged is
             then `FILE.damaged`.
-        rate: at most so many bytes a second are verified. Repairing is not held up.
+        rate: at most so many bytes a second are verified: a number, or text such as "20MiB". Repairing is not held up.
         subset: `(k, n)`, from (1, n) to (n, n): only about the n-th part of the files, by a hash of their paths, so
             that n passes read all. A file stays in its part.
         state: a file that notes how far the pass has come. If the pass is ended early, the next one with the same
@@ -118,8 +119,10 @@ def scrub(
     """
     named = [os.fspath(path) for path in ([paths] if isinstance(paths, (str, PathLike)) else paths)]
     folders = without_kept(named)
+    if isinstance(rate, str):
+        rate = size(rate, 1)
     if not isinstance(cast("Any", rate), int | None):
-        raise TypeError(f"rate must be an int, in bytes a second, not {type(rate).__name__}")
+        raise TypeError(f"rate must be an int or text such as 20MiB, in bytes a second, not {type(rate).__name__}")
     if rate is not None and rate < 1:
         raise ValueError(f"rate is {rate}: it is at least 1, in bytes a second")
     match subset:

@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
-use pyo3::types::PyDict;
+use pyo3::sync::PyOnceLock;
+use pyo3::types::{PyDict, PyString};
 use seglake::parity::Parameters;
 use seglake::store::{Durability, LogOptions, Retention};
 
@@ -12,12 +13,25 @@ use crate::error::raise;
 use crate::numbers::quantity;
 use crate::numbers::wrong_type;
 
-/// Seconds, or a timedelta.
+/// Seconds, a timedelta, or text such as `7d`.
 pub(crate) fn duration(name: &str, value: &Bound<'_, PyAny>) -> PyResult<Duration> {
+    static READ: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
+    let py = value.py();
+    let read;
+    let value = if value.is_instance_of::<PyString>() {
+        let function = READ.import(py, "seglake._values", "duration")?;
+        read = function
+            .call1((value,))
+            .map_err(|error| PyValueError::new_err(format!("{name} is {}", error.value(py))))?;
+        &read
+    } else {
+        value
+    };
     let seconds = value
         .call_method0("total_seconds")
         .map_or_else(|_| value.extract::<f64>(), |seconds| seconds.extract());
-    let seconds = seconds.map_err(|_| wrong_type(name, "seconds or a timedelta", value))?;
+    let seconds = seconds
+        .map_err(|_| wrong_type(name, "seconds, a timedelta or text such as \"7d\"", value))?;
     Duration::try_from_secs_f64(seconds)
         .map_err(|_| PyValueError::new_err(format!("{name} is {seconds}: it is 0 or more seconds")))
 }

@@ -20,24 +20,8 @@ if TYPE_CHECKING:
 
 __all__ = ["DURATION", "ahead_in_words", "changing", "folder", "opened", "reading", "tell_recovered"]
 
-_UNITS = {"ms": 0.001, "s": 1, "m": 60, "h": 3600, "d": 86400}
-
-
-def _seconds(text: str) -> float:
-    """Read a time such as `90s`, `15m`, `12h` or `7d`.
-
-    Raises:
-        WrongValueError: it is something else.
-    """
-    for unit, seconds in _UNITS.items():
-        number = text.removesuffix(unit)
-        if number != text and number.isascii() and number.isdigit() and len(number) < 10:
-            return int(number) * seconds
-    raise values.WrongValueError(text, "a time such as 90s, 15m, 12h or 7d")
-
-
-DURATION = options.Typed(_seconds)
-"""A time such as `90s`, in seconds."""
+DURATION = options.Typed(values.duration)
+"""A duration such as `90s`."""
 
 
 folder: options.Option = click.argument("path", metavar="DIR", type=click.Path(exists=True, file_okay=False))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
+from typing import TYPE_CHECKING
 
 import click
 
@@ -11,6 +11,9 @@ from ..failure import Status
 from ..help_groups import Command
 from ..render import count, printable
 from .folder import DURATION, changing, folder, tell_recovered
+
+if TYPE_CHECKING:
+    from datetime import timedelta
 
 _EXAMPLES = """
 \b
@@ -33,7 +36,7 @@ Examples:
 )
 @options.key_file()
 @options.debug
-def command(path: str, age: float | None, nbytes: int | None, key: str | None) -> int:
+def command(path: str, age: timedelta | None, nbytes: int | None, key: str | None) -> int:
     """Remove the oldest sealed and frozen segments of a log, for good. The newest segment stays.
 
     Exit status: 0 done, 2 error, such as another writer.
@@ -42,7 +45,7 @@ def command(path: str, age: float | None, nbytes: int | None, key: str | None) -
         raise click.UsageError("give --age, --bytes or both")
     with changing(path, key) as log:
         tell_recovered(log, path)
-        removed = log.retain(age=None if age is None else timedelta(seconds=age), bytes=nbytes)
+        removed = log.retain(age=age, bytes=nbytes)
     for segment in removed:
         click.echo(f"removed {printable(segment.path)}")
     click.echo(f"{printable(path)}: {count(len(removed), 'segment')} removed")

@@ -18,6 +18,7 @@ from .json_lines import write_json
 from .standard_input import LongLineError, RefusedError, write_input
 
 if TYPE_CHECKING:
+    from datetime import timedelta
     from uuid import UUID
 
     from seglake import SegmentLog
@@ -94,8 +95,8 @@ def command(
     as_json: bool,
     durability: str,
     segment_bytes: int,
-    segment_age: float | None,
-    max_clock_ahead: float,
+    segment_age: timedelta | None,
+    max_clock_ahead: timedelta,
     protect: bool,
     profile: ProfileName | None,
     line_bytes: int,
