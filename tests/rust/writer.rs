@@ -7,7 +7,7 @@ use crate::common::{Plain, assert_covers, lenient, scan, segment, source, uuid};
 use seglake::Error;
 use seglake::checksum::Key;
 use seglake::format::active::{self, Writer, encode};
-use seglake::format::{self, IfExists, RecordId, Value, WriteOptions, sealed};
+use seglake::format::{self, IfExists, RecordId, Scalar, Value, WriteOptions, sealed};
 use seglake::ledger::{Cause, Kind};
 use uuid::Uuid;
 
@@ -155,13 +155,28 @@ fn fields_that_do_not_fit_are_refused_by_name() {
         refused([&uuid, &none, &type_, &none], "value is missing");
         refused([&uuid, &none, &none, &value], "type is missing");
         let time = Value::Timestamp(micros);
-        refused([&none, &time, &type_, &value], "timestamp comes from uuid");
+        let never = Value::Timestamp(i64::MIN);
+        refused([&none, &never, &type_, &value], "gives no UUID");
         let other = Value::Timestamp(micros + 1);
         refused([&uuid, &other, &type_, &value], "is not that of the UUID");
         assert!(writer.last().is_none());
         let id = writer.write(&[uuid.clone(), time, type_.clone(), value.clone()]);
         assert_eq!(id.unwrap(), Some(RecordId::from(own.into_bytes())));
         assert_eq!(writer.last(), Some(RecordId::from(own.into_bytes())));
+        // A timestamp alone makes a UUID of that time, which ascends as any other.
+        let mut write = |micros| {
+            let time = Value::Timestamp(micros);
+            writer.write(&[none.clone(), time, type_.clone(), value.clone()])
+        };
+        for later in [1, 1, 2] {
+            let id = write(micros + later).unwrap().unwrap();
+            let [Scalar::Uuid(uuid)] = id.values() else {
+                panic!("{id:?}");
+            };
+            assert_eq!(seglake::uuid6::timestamp_micros(uuid), micros + later);
+        }
+        let early = write(micros + 1).unwrap_err().to_string();
+        assert!(early.contains("does not ascend"), "{early}");
         writer.close().unwrap();
     }
 }

@@ -155,7 +155,12 @@ pub(crate) fn stream_capsule(
     PyCapsule::new_with_value(py, FFI_ArrowArrayStream::new(Box::new(batches)), STREAM)
 }
 
-/// The batches of an object that has `__arrow_c_stream__` or `__arrow_c_array__`.
+/// Whether an object has `__arrow_c_stream__` or `__arrow_c_array__`.
+pub(crate) fn is_arrow(object: &Bound<'_, PyAny>) -> PyResult<bool> {
+    Ok(object.hasattr("__arrow_c_stream__")? || object.hasattr("__arrow_c_array__")?)
+}
+
+/// The batches of such an object.
 pub(crate) fn import(
     object: &Bound<'_, PyAny>,
 ) -> PyResult<Box<dyn Iterator<Item = Result<RecordBatch, ArrowError>>>> {

@@ -1,17 +1,15 @@
 //! `convert`.
 
-use std::path::Path;
-
-use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
-use seglake::format::{Dialect, FORMATS, Format, by_name};
+use seglake::format::{Dialect, Format, by_name};
 use seglake::verbs::{self, ConvertOptions};
 
 use crate::destination::{Destination, ERROR, Replace};
 use crate::error::{OVERWRITE, raise, raise_new};
 use crate::field_in::{FieldIn, from_python};
 use crate::filters::Filters;
+use crate::formats::by_extension;
 use crate::key::KeyArgument;
 use crate::keywords::with_keywords;
 use crate::limits::{General, Settings};
@@ -76,7 +74,7 @@ impl ConvertArguments<'_> {
         let on_damage = on_damage(self.on_damage)?;
         let to = match self.to {
             Some(name) => by_name(name).map_err(|error| raise(py, error))?,
-            None => by_extension(path.as_ref())?,
+            None => by_extension(path.as_ref(), "to")?,
         };
         let write = WriteArguments::from_dict(self.options.as_ref().map(|own| own.bind(py)))?
             .options(py, to)?;
@@ -117,24 +115,6 @@ impl ConvertArguments<'_> {
             .map(Report)
             .map_err(|error| raise_new(py, error, OVERWRITE))
     }
-}
-
-fn by_extension(path: &Path) -> PyResult<&'static Format> {
-    let extension = path.extension().and_then(|extension| extension.to_str());
-    let found = FORMATS
-        .iter()
-        .find(|format| Some(format.extension) == extension);
-    found.copied().ok_or_else(|| {
-        let known: Vec<_> = FORMATS
-            .iter()
-            .map(|format| format!(".{}", format.extension))
-            .collect();
-        PyValueError::new_err(format!(
-            "{}: the extension is none of {}: name the format with `to`",
-            seglake::text::path(path),
-            known.join(", ")
-        ))
-    })
 }
 
 /// Values by the kinds of the columns that they are for. Names of no column are left for the conversion to refuse.

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyMapping};
+use pyo3::types::{PyDict, PyMapping, PyTuple};
 use seglake::format::{Column, ColumnKind};
 
 use crate::field_in::{FieldIn, from_python};
@@ -12,6 +12,19 @@ use crate::record::Record;
 
 /// Columns that readers add to those of a format: a writer takes them as said already.
 const BESIDE: [&str; 3] = ["path", "position", "cause"];
+
+/// The fields that may come without their names, in this order, where records have them.
+const UNNAMED: [&str; 2] = ["type", "value"];
+
+/// Refuses a tuple that is not of a type and a value.
+pub(crate) fn check_pair(pair: &Bound<'_, PyTuple>) -> PyResult<()> {
+    match pair.len() {
+        2 => Ok(()),
+        len => Err(PyTypeError::new_err(format!(
+            "a record as a tuple has two fields, type and value, not {len}"
+        ))),
+    }
+}
 
 /// What records to be written have.
 pub(crate) struct Fields {
@@ -40,28 +53,62 @@ impl Fields {
         Ok(())
     }
 
-    /// The fields of a record, a mapping, or keyword arguments.
-    pub(crate) fn of_arguments<'py>(
+    /// The fields of what `write` is called with: a record or a mapping, or the fields, of which the first may have no names.
+    pub(crate) fn of_call(
         &self,
-        py: Python<'py>,
-        record: Option<&Bound<'py, PyAny>>,
-        fields: Option<&Bound<'py, PyDict>>,
+        given: &Bound<'_, PyTuple>,
+        fields: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<Vec<FieldIn<'static>>> {
-        match (record, fields) {
-            (None, Some(fields)) => self.of_mapping(fields.as_mapping()),
-            (None, None) => self.of_mapping(PyDict::new(py).as_mapping()),
-            (Some(_), Some(_)) => Err(PyTypeError::new_err(
-                "give a record or its fields, not both",
-            )),
-            (Some(record), None) => {
-                match record.cast::<Record>() {
-                    Ok(record) => self.of_record(py, record.get()),
-                    Err(_) => self.of_mapping(record.cast::<PyMapping>().map_err(|_| {
-                        PyTypeError::new_err("record must be a Record or a mapping")
-                    })?),
-                }
+        if let Ok(record) = given.get_item(0)
+            && (record.is_instance_of::<Record>() || record.cast::<PyMapping>().is_ok())
+        {
+            if given.len() > 1 || fields.is_some() {
+                return Err(PyTypeError::new_err(
+                    "give a record or its fields, not both",
+                ));
             }
+            return self.of_row(&record);
         }
+        let named = match fields {
+            Some(fields) => fields.copy()?,
+            None => PyDict::new(given.py()),
+        };
+        if given.len() > UNNAMED.len()
+            || !given.is_empty() && !UNNAMED.iter().all(|name| self.has(name))
+        {
+            let names: Vec<_> = self.columns.iter().map(|column| column.name).collect();
+            return Err(PyTypeError::new_err(format!(
+                "expected a Record, a mapping, or fields by their names ({}){}",
+                names.join(", "),
+                if self.has("type") {
+                    "; only type and value may come without"
+                } else {
+                    ""
+                }
+            )));
+        }
+        for (name, value) in UNNAMED.iter().zip(given) {
+            if named.contains(name)? {
+                return Err(PyTypeError::new_err(format!("{name} is given twice")));
+            }
+            named.set_item(name, value)?;
+        }
+        self.of_mapping(named.as_mapping())
+    }
+
+    /// The fields of a row of a batch: a record, a mapping, or a tuple of type and value.
+    pub(crate) fn of_row(&self, row: &Bound<'_, PyAny>) -> PyResult<Vec<FieldIn<'static>>> {
+        if let Ok(record) = row.cast::<Record>() {
+            return self.of_record(row.py(), record.get());
+        }
+        if let Ok(pair) = row.cast::<PyTuple>() {
+            check_pair(pair)?;
+            return self.of_call(pair, None);
+        }
+        let mapping = row.cast::<PyMapping>();
+        self.of_mapping(mapping.map_err(|_| {
+            PyTypeError::new_err("a record is a Record, a mapping, or a tuple of type and value")
+        })?)
     }
 
     /// What would be lost: names that are no columns.

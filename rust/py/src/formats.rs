@@ -1,5 +1,8 @@
 //! What the formats are, for Python: the library's own table.
 
+use std::path::Path;
+
+use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyDict, PyTuple, PyType};
@@ -27,6 +30,25 @@ pub(crate) fn formats<'py>(py: Python<'py>, dialect: Option<&str>) -> PyResult<B
         formats.set_item(format.name, object(py, format, &options)?)?;
     }
     Ok(formats)
+}
+
+/// The format whose extension a path has. `argument`: what names the format instead.
+pub(crate) fn by_extension(path: &Path, argument: &str) -> PyResult<&'static Format> {
+    let extension = path.extension().and_then(|extension| extension.to_str());
+    let found = FORMATS
+        .iter()
+        .find(|format| Some(format.extension) == extension);
+    found.copied().ok_or_else(|| {
+        let known: Vec<_> = FORMATS
+            .iter()
+            .map(|format| format!(".{}", format.extension))
+            .collect();
+        PyValueError::new_err(format!(
+            "{}: the extension is none of {}: name the format with `{argument}`",
+            seglake::text::path(path),
+            known.join(", ")
+        ))
+    })
 }
 
 /// A `seglake.Format`.

@@ -10,11 +10,11 @@ use seglake::store::{self, SegmentLog};
 use seglake::uuid6;
 use uuid::Uuid;
 
-use crate::arrow::{failed, import};
+use crate::arrow::{failed, import, is_arrow};
 use crate::error::{is_refusal, of_row, partial, raise};
 use crate::field_in::{Bytes, FieldIn};
 use crate::field_in_arrow::ColumnIn;
-use crate::fields::Fields;
+use crate::fields::{Fields, check_pair};
 use crate::value::uuid_at;
 
 /// About so much of an iterable is written at once.
@@ -54,9 +54,7 @@ impl<'a> NewRecord<'a> {
 
     /// Of a tuple of type and value.
     fn of_pair(pair: &Bound<'_, PyTuple>) -> PyResult<Self> {
-        if pair.len() != 2 {
-            pair.extract::<(Bound<'_, PyAny>, Bound<'_, PyAny>)>()?; // says so
-        }
+        check_pair(pair)?;
         let (type_, value) = (pair.get_borrowed_item(0)?, pair.get_borrowed_item(1)?);
         if type_.is_none() || value.is_none() {
             return Err(missing(if type_.is_none() { "type" } else { "value" }));
@@ -149,7 +147,7 @@ pub(crate) fn write_records(
     records: &Bound<'_, PyAny>,
 ) -> PyResult<Vec<Uuid>> {
     let mut uuids = Vec::new();
-    if records.hasattr("__arrow_c_stream__")? || records.hasattr("__arrow_c_array__")? {
+    if is_arrow(records)? {
         return match write_batches(py, writer, columns, records, &mut uuids) {
             Ok(()) => Ok(uuids),
             Err(error) => Err(after_others(py, writer.path(), &uuids, error)),
@@ -159,7 +157,7 @@ pub(crate) fn write_records(
         let record = record?;
         match record.cast::<PyTuple>() {
             Ok(pair) => NewRecord::of_pair(pair),
-            Err(_) => NewRecord::new(four(columns.of_arguments(py, Some(&record), None)?)?),
+            Err(_) => NewRecord::new(four(columns.of_row(&record)?)?),
         }
     });
     // In pieces, so that not all records have to be in memory. A list says how many there are.

@@ -2,7 +2,7 @@
 
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
-use pyo3::types::{PyBytes, PyDict, PyType};
+use pyo3::types::{PyBytes, PyDict, PyTuple, PyType};
 use seglake::OrBug;
 use seglake::format::{Column, Dialect, RecordSet, Value, oplog};
 
@@ -95,16 +95,15 @@ pub(crate) fn decode_system<'py>(
 /// >>> oplog.encode(version=1, checkpointer=1, clock=[], abi=0, batch=1, value=b"v").hex()
 /// '01010000010176'
 #[pyfunction]
-#[pyo3(signature = (record=None, /, *, dialect="draft", **fields))]
+#[pyo3(signature = (*record, dialect="draft", **fields))]
 pub(crate) fn encode_message<'py>(
     py: Python<'py>,
-    record: Option<&Bound<'py, PyAny>>,
+    record: &Bound<'py, PyTuple>,
     dialect: &str,
     fields: Option<&Bound<'py, PyDict>>,
 ) -> PyResult<Bound<'py, PyBytes>> {
     let dialect = dialect_of(py, dialect)?;
-    let given =
-        Fields::new(oplog::FORMAT.name, columns(dialect)).of_arguments(py, record, fields)?;
+    let given = Fields::new(oplog::FORMAT.name, columns(dialect)).of_call(record, fields)?;
     let values: Vec<_> = given.iter().map(FieldIn::value).collect();
     let bytes = oplog::encode_message(&values, dialect).map_err(|error| raise(py, error))?;
     Ok(PyBytes::new(py, &bytes))

@@ -13,13 +13,14 @@ use seglake::format::{self, Column, Format, IfExists, RecordId, WriteOptions, by
 use seglake::text::path as printable_path;
 use seglake::verbs;
 
-use crate::arrow::import;
+use crate::arrow::{import, is_arrow};
 use crate::destination::Destination;
 use crate::error::{damage_warning, of_row, raise, raise_new, warn};
 use crate::exclusive::{Exclusive, InUse, forks};
 use crate::field_in::FieldIn;
 use crate::field_in_arrow::from_arrow;
 use crate::fields::Fields;
+use crate::formats::by_extension;
 use crate::key::KeyArgument;
 use crate::keywords::with_keywords;
 use crate::limits::{CreateOptions, Settings};
@@ -33,7 +34,7 @@ use crate::write_options::WriteArguments;
 with_keywords! {
 /// Creates a file, or opens one to append to.
 ///
-/// format: the format's name. What does not concern it raises ValueError.
+/// format: the format's name; None takes it from the extension of `path`. What does not concern it raises ValueError.
 /// dialect: how messages are laid out: "draft" (default), "draft-1.1" or "autobase" (oplog).
 /// key: the key of the checksums, as in `open` (active, sealed). Of several the first is written with.
 /// if_exists: what is done with a file that exists already. "error" raises FileExistsError; "append" goes on after its last
@@ -52,12 +53,12 @@ with_keywords! {
 ///
 /// Raises OSError where the file cannot be written or another writer has it open; ValueError.
 ///
-/// >>> with seglake.create("new.active", format="active") as orders:
-/// ...     id = orders.write(type="order.paid", value=b"...")
+/// >>> with seglake.create("new.active") as orders:
+/// ...     id = orders.write("order.paid", b"...")
 /// >>> seglake.open("new.active").get(id).type
 /// 'order.paid'
 fn create(path: Destination; CreateArguments<'a> {
-    format: &'a str,
+    format: Option<&'a str> = None,
     dialect: Option<String> = None,
     key: Option<KeyArgument> = None,
     if_exists: &'a str = "error",
@@ -72,7 +73,10 @@ impl CreateArguments<'_> {
     fn create(self, path: Destination) -> PyResult<Writer> {
         Python::attach(|py| {
             let core = |error| raise(py, error);
-            let format = by_name(self.format).map_err(core)?;
+            let format = match self.format {
+                Some(name) => by_name(name).map_err(core)?,
+                None => by_extension(path.as_ref(), "format")?,
+            };
             let mut arguments = WriteArguments {
                 key: self.key,
                 dialect: self.dialect,
@@ -373,42 +377,58 @@ impl Writer {
     /// will be found by: its UUID (active, sealed), offset (chunked), sequence number (oplog),
     /// position (tfrecord), or partition, tenant and index (tenant).
     ///
-    /// What follows from the rest may be left out: `uuid` (one of the present time is made, after the last), `timestamp`,
-    /// `offset`, `index`, `seq`. `type` and `tenant` as text are taken as records show them. `value` as text is written as
-    /// UTF-8. A `partition` and `tenant` without a `value` add a tenant that has no messages.
+    /// Fields go by their names. Of active and sealed files type and value may come first without: `write(type, value, *, timestamp=None,
+    /// uuid=None)`, as `SegmentLog.write` has them. The UUID is then made of `timestamp`, an aware datetime or microseconds since 1970, or of
+    /// the present time.
+    ///
+    /// What follows from the rest may be left out: `uuid`, `timestamp`, `offset`, `index`, `seq`. `type` and `tenant` as text are taken as
+    /// records show them. `value` as text is written as UTF-8. A `partition` and `tenant` without a `value` add a tenant that has no
+    /// messages.
     ///
     /// Raises ValueError for what the format cannot hold (UUIDs or offsets that do not ascend, lengths, unknown fields), and
     /// TypeError: nothing is written then. Raises OSError where a full buffer cannot be written.
     ///
-    /// >>> with seglake.create("new.tenant", format="tenant") as orders:
+    /// >>> with seglake.create("new.tenant") as orders:
     /// ...     orders.write(partition=0, tenant="acme", value="first")
     /// (0, 'acme', 0)
-    #[pyo3(signature = (record=None, /, **fields))]
+    #[pyo3(signature = (*record, **fields))]
     fn write<'py>(
         &self,
         py: Python<'py>,
-        record: Option<&Bound<'py, PyAny>>,
+        record: &Bound<'py, PyTuple>,
         fields: Option<&Bound<'py, PyDict>>,
     ) -> PyResult<Option<Bound<'py, PyAny>>> {
-        let fields = self.fields.of_arguments(py, record, fields)?;
+        let fields = self.fields.of_call(record, fields)?;
         let id = self.write_fields(py, &fields)?;
         id_to_python(py, id)
     }
 
-    /// Writes the records of an Arrow table, record batch or stream and returns how many. Its columns are those of the format;
-    /// those that may be left out in `write` may be missing. `path`, `position` and `cause` may be there too.
+    /// Writes many records and returns how many: an Arrow table, record batch or stream, or an iterable of Records, mappings with the names
+    /// of `write`, or (active, sealed) tuples of type and value. Columns that may be left out in `write` may be missing. `path`, `position`
+    /// and `cause` may be there too, and are not written.
     ///
-    /// Raises ValueError for other columns, and RowError for what `write` refuses: its `row` is the number of the row, and those
-    /// before it are written.
+    /// Raises RowError for what `write` refuses: its `row` is the number of the row, and those before it are written. Where the iterable fails,
+    /// raises its error, and `last` says which record was written last. Raises ValueError for other columns.
     ///
-    /// >>> import pyarrow
-    /// >>> with seglake.create("new.active", format="active") as orders:
-    /// ...     orders.write_batch(pyarrow.table({"type": ["a", "b"], "value": [b"1", b"2"]}))
+    /// >>> with seglake.create("new.active") as orders:
+    /// ...     orders.write_batch([("order.created", b"1"), {"type": "order.paid", "value": b"2"}])
     /// 2
-    #[pyo3(signature = (data, /))]
-    fn write_batch(&self, py: Python<'_>, data: &Bound<'_, PyAny>) -> PyResult<usize> {
+    #[pyo3(signature = (records, /))]
+    fn write_batch(&self, py: Python<'_>, records: &Bound<'_, PyAny>) -> PyResult<usize> {
         let mut rows = 0;
-        for batch in import(data)? {
+        if !is_arrow(records)? {
+            for record in records.try_iter()? {
+                let fields = record.and_then(|record| self.fields.of_row(&record));
+                let written = fields.and_then(|fields| self.write_fields(py, &fields));
+                written.map_err(|error| of_row(py, rows, error))?;
+                rows += 1;
+                if rows.is_multiple_of(ROWS_AT_ONCE) {
+                    py.check_signals()?;
+                }
+            }
+            return Ok(rows);
+        }
+        for batch in import(records)? {
             let batch = batch.map_err(|error| PyValueError::new_err(format!("Arrow: {error}")))?;
             self.write_record_batch(py, &batch, rows)?;
             rows += batch.num_rows();

@@ -107,7 +107,8 @@ impl Sequence {
         ))
     }
 
-    /// The UUID, type and value of a record given by its columns. The UUID is generated if it is null.
+    /// The UUID, type and value of a record given by its columns. A UUID that is null is generated: of the timestamp, or of the present
+    /// time.
     ///
     /// # Errors
     /// [`Error::Usage`] if a field is missing, or the timestamp differs from the UUID's.
@@ -124,13 +125,14 @@ impl Sequence {
         };
         let uuid = match uuid {
             Value::Uuid(uuid) => Uuid::from_bytes(*uuid),
-            _ if *timestamp != Value::Null => {
-                return Err(Error::Usage(
-                    "timestamp comes from uuid: give a UUID of that time too, or leave timestamp out"
-                        .to_owned(),
-                ));
-            }
-            _ => self.next()?,
+            _ => match timestamp {
+                Value::Timestamp(micros) => self.generator.at(*micros).ok_or_else(|| {
+                    Error::Usage(format!(
+                        "timestamp {micros} gives no UUID: those of version 6 cannot hold that time, or all of that microsecond are used"
+                    ))
+                })?,
+                _ => self.next()?,
+            },
         };
         let own = timestamp_micros(uuid.as_bytes());
         match timestamp {
