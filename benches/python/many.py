@@ -47,7 +47,7 @@ def run(suite: Suite, format: str, name: str, files: int, records: int) -> None:
         rows = files * records
 
         def scan() -> None:
-            assert sum(batch.num_rows for _, batch in seglake.scan(folder, format=format).batches()) == rows
+            assert sum(batch.num_rows for batch in seglake.scan(folder, format=format).batches()) == rows
 
         def one_by_one() -> None:
             found = 0

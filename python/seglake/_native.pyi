@@ -7,6 +7,8 @@ from os import PathLike
 from types import TracebackType
 from typing import Any, BinaryIO, Literal, NoReturn, Protocol, Self, TypeAlias, final, overload
 
+import polars
+from pandas import DataFrame  # pyright: ignore[reportMissingTypeStubs]
 from pyarrow import Table
 from pyarrow.compute import Expression
 from typing_extensions import Buffer
@@ -34,11 +36,13 @@ from seglake._types import (
     TenantOptions,
     Total,
 )
+from seglake.read.frames import ScanBatches
 from seglake.stores import RemoteFile
 
 __all__ = [
     "Batch",
     "Batches",
+    "Collected",
     "Detection",
     "Index",
     "Ledger",
@@ -59,6 +63,7 @@ __all__ = [
     "Writer",
     "__version__",
     "arrow_stream",
+    "collect",
     "convert",
     "coverage",
     "create",
@@ -108,6 +113,7 @@ _Key: TypeAlias = bytes | _KeyFile | Sequence[bytes | _KeyFile]
 _Condition: TypeAlias = tuple[str, str] | tuple[str, str, Any]
 _Filters: TypeAlias = str | _Condition | Expression | Sequence[str | _Condition | Expression | Sequence[_Condition]]
 _CreateOptions: TypeAlias = SealedOptions | TenantOptions | ChunkedOptions
+_Rows: TypeAlias = _ArrowStream | _ArrowArray | Iterable[Record | Mapping[str, Any] | tuple[str | Buffer, str | Buffer]]
 _Index: TypeAlias = _Source | bool
 
 def open(
@@ -340,7 +346,7 @@ def verify_parity(
 def create(
     path: str | PathLike[str],
     *,
-    format: str,
+    format: str | None = None,
     dialect: DialectName | None = None,
     key: _Key | None = None,
     if_exists: Literal["error", "append", "overwrite"] = "error",
@@ -350,7 +356,8 @@ def create(
 ) -> Writer:
     """Creates a file, or opens one to append to.
 
-    format: the format's name. What does not concern it raises ValueError.
+    format: the format's name; None takes it from the extension of `path`. What does not concern it raises
+        ValueError.
     dialect: how messages are laid out: "draft" (default), "draft-1.1" or "autobase" (oplog).
     key: the key of the checksums, as in `open` (active, sealed). Of several the first is written with.
     if_exists: what is done with a file that exists already. "error" raises FileExistsError; "append" goes on
@@ -373,8 +380,8 @@ def create(
 
     Raises OSError where the file cannot be written or another writer has it open; ValueError.
 
-    >>> with seglake.create("new.active", format="active") as orders:
-    ...     id = orders.write(type="order.paid", value=b"...")
+    >>> with seglake.create("new.active") as orders:
+    ...     id = orders.write("order.paid", b"...")
     >>> seglake.open("new.active").get(id).type
     'order.paid'
     """
@@ -623,6 +630,15 @@ def report_words() -> tuple[set[str], set[str], dict[str, str]]:
     >>> kinds, causes, reasons = report_words()
     >>> "torn_tail" in kinds, "bad_uuid" in causes, reasons["consequence"]
     (True, True, 'repair the other damage first')
+    """
+
+def collect(batches: Batches | ScanBatches, rows: int | None = None) -> Collected:
+    """All that is left of `Batches` or `ScanBatches`, or so many of the first rows. Errors are raised as they are,
+    not wrapped as within a stream.
+
+    >>> from seglake._native import collect
+    >>> type(collect(seglake.open("orders.active").batches(), 2)).__name__
+    'Collected'
     """
 
 def arrow_stream(schema: Schema, batches: Iterable[Batch]) -> object:
@@ -948,7 +964,10 @@ class Reader:
         >>> orders.closed
         True
         """
-    def __contains__(self, item: object, /) -> NoReturn: ...
+    def __contains__(self, id: object, /) -> bool: ...
+    def __bool__(self) -> Literal[True]: ...
+    def __len__(self) -> NoReturn: ...
+    def __array__(self, *arguments: object, **options: object) -> NoReturn: ...
     def __iter__(self) -> Records: ...
     def batches(
         self,
@@ -977,6 +996,21 @@ class Reader:
         >>> orders = seglake.open("orders.active")
         >>> orders.to_table().column("type").to_pylist()
         ['order.created', 'order.paid', 'order.shipped']
+        """
+    def to_pandas(self) -> DataFrame:
+        """The records as a `pandas.DataFrame`, whose columns are made of those of `to_table`. Needs pyarrow and
+        pandas.
+
+        >>> orders = seglake.open("orders.active", columns=["type"])
+        >>> orders.to_pandas().shape
+        (3, 1)
+        """
+    def to_polars(self) -> polars.DataFrame:
+        """The records as a `polars.DataFrame`. Needs polars. What a scan gives is a `LazyFrame`.
+
+        >>> orders = seglake.open("orders.active", columns=["type"])
+        >>> orders.to_polars().shape
+        (3, 1)
         """
     def head(self, rows: int = 5) -> Table:
         """The first `rows` records as a `pyarrow.Table`, without reading much more of the file than these. Needs
@@ -1421,7 +1455,8 @@ class Records(Iterator[Record]):
 
 @final
 class Batches(Iterator[Batch]):
-    """An iterator over record batches of a reader.
+    """An iterator over record batches. Those that are left are an Arrow stream, which pyarrow, polars and DuckDB
+    take once.
 
     >>> orders = seglake.open("orders.active")
     >>> [batch.num_rows for batch in orders.batches()]
@@ -1429,6 +1464,16 @@ class Batches(Iterator[Batch]):
     """
     def __iter__(self) -> Self: ...
     def __next__(self) -> Batch: ...
+    def __arrow_c_schema__(self) -> object: ...
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object: ...
+    @property
+    def schema(self) -> Schema:
+        """The columns that each batch has.
+
+        >>> batches = seglake.open("orders.active").batches()
+        >>> batches.schema.names
+        ['uuid', 'timestamp', 'type', 'value']
+        """
     @property
     def report(self) -> Report:
         """What this pass has read so far.
@@ -1437,6 +1482,18 @@ class Batches(Iterator[Batch]):
         >>> [batch.num_rows for batch in batches], batches.report.records
         ([3], 3)
         """
+
+@final
+class Collected:
+    """Batches in memory as Arrow's stream interface. Nothing of Python is called to pull from it: libraries pull
+    without the GIL, which PyO3 believes to be held as long as one of its functions runs.
+
+    >>> import pyarrow
+    >>> from seglake._native import collect
+    >>> pyarrow.table(collect(seglake.open("orders.active").batches())).num_rows
+    3
+    """
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object: ...
 
 @final
 class Ledger(Iterator[Span]):
@@ -1472,6 +1529,17 @@ class Batch:
         >>> [batch] = seglake.open("orders.active").batches()
         >>> batch.value_bytes
         36
+        """
+    def renamed(self, schema: Schema) -> Batch:
+        """The same records and damage, with the names of a schema whose columns have the same types. Raises
+        ValueError where they have not.
+
+        >>> import pyarrow
+        >>> orders = seglake.open("orders.chunks", columns=["value"])
+        >>> [batch] = orders.batches()
+        >>> renamed = batch.renamed(orders.schema.renamed("value", "body"))
+        >>> pyarrow.record_batch(renamed).schema.names
+        ['body']
         """
     @property
     def damage(self) -> list[Span]:
@@ -1749,6 +1817,7 @@ class Record:
         >>> print(record.cause)
         None
         """
+    def __getitem__(self, name: str, /) -> Any: ...
     def to_dict(self) -> dict[str, Any]:
         """The fields, those among them that are derived, and the position as a dict of the same names.
 
@@ -1774,7 +1843,7 @@ class Report:
         >>> report.ok
         False
         """
-    def __bool__(self) -> NoReturn: ...
+    def __bool__(self) -> bool: ...
     @property
     def path(self) -> str | None:
         """The file, or None for a buffer.
@@ -2405,34 +2474,51 @@ class Writer:
         >>> orders.closed
         True
         """
-    def write(self, record: Record | Mapping[str, Any] | None = None, /, **fields: Any) -> Any:
+    @overload
+    def write(self, record: Record | Mapping[str, Any], /) -> Any:
         """Writes one record: a Record, a mapping with the same names as `Record.to_dict` gives, or the fields.
         Returns what it will be found by: its UUID (active, sealed), offset (chunked), sequence number (oplog),
         position (tfrecord), or partition, tenant and index (tenant).
 
-        What follows from the rest may be left out: `uuid` (one of the present time is made, after the last),
-        `timestamp`, `offset`, `index`, `seq`. `type` and `tenant` as text are taken as records show them. `value`
-        as text is written as UTF-8. A `partition` and `tenant` without a `value` add a tenant that has no
-        messages.
+        Fields go by their names. Of active and sealed files type and value may come first without: `write(type,
+        value, *, timestamp=None, uuid=None)`, as `SegmentLog.write` has them. The UUID is then made of
+        `timestamp`, an aware datetime or microseconds since 1970, or of the present time.
+
+        What follows from the rest may be left out: `uuid`, `timestamp`, `offset`, `index`, `seq`. `type` and
+        `tenant` as text are taken as records show them. `value` as text is written as UTF-8. A `partition` and
+        `tenant` without a `value` add a tenant that has no messages.
 
         Raises ValueError for what the format cannot hold (UUIDs or offsets that do not ascend, lengths, unknown
         fields), and TypeError: nothing is written then. Raises OSError where a full buffer cannot be written.
 
-        >>> with seglake.create("new.tenant", format="tenant") as orders:
+        >>> with seglake.create("new.tenant") as orders:
         ...     orders.write(partition=0, tenant="acme", value="first")
         (0, 'acme', 0)
         """
-    def write_batch(self, data: _ArrowStream | _ArrowArray, /) -> int:
-        """Writes the records of an Arrow table, record batch or stream and returns how many. Its columns are those
-        of the format; those that may be left out in `write` may be missing. `path`, `position` and `cause` may be
-        there too.
+    @overload
+    def write(
+        self,
+        type: str | Buffer,
+        value: str | Buffer,
+        /,
+        *,
+        timestamp: datetime | int | None = None,
+        uuid: _uuid.UUID | str | bytes | None = None,
+    ) -> Any: ...
+    @overload
+    def write(self, **fields: Any) -> Any: ...
+    def write_batch(self, records: _Rows, /) -> int:
+        """Writes many records and returns how many: an Arrow table, record batch or stream, or an iterable of
+        Records, mappings with the names of `write`, or (active, sealed) tuples of type and value. Columns that
+        may be left out in `write` may be missing. `path`, `position` and `cause` may be there too, and are not
+        written.
 
-        Raises ValueError for other columns, and RowError for what `write` refuses: its `row` is the number of the
-        row, and those before it are written.
+        Raises RowError for what `write` refuses: its `row` is the number of the row, and those before it are
+        written. Where the iterable fails, raises its error, and `last` says which record was written last. Raises
+        ValueError for other columns.
 
-        >>> import pyarrow
-        >>> with seglake.create("new.active", format="active") as orders:
-        ...     orders.write_batch(pyarrow.table({"type": ["a", "b"], "value": [b"1", b"2"]}))
+        >>> with seglake.create("new.active") as orders:
+        ...     orders.write_batch([("order.created", b"1"), {"type": "order.paid", "value": b"2"}])
         2
         """
     def flush(self) -> None:
@@ -2599,15 +2685,16 @@ class SegmentLog:
         type: str | Buffer,
         value: str | Buffer,
         *,
-        uuid: _uuid.UUID | str | bytes | None = None,
         timestamp: datetime | int | None = None,
+        uuid: _uuid.UUID | str | bytes | None = None,
     ) -> _uuid.UUID:
         """Appends one record and waits as `durability` says. Returns its UUID.
 
         type: text, shown as records show it, or bytes; at most 255 bytes.
         value: bytes, or text as UTF-8; at most 4294967295 bytes.
-        uuid: a UUID of version 6 that is greater than all in the log; None makes one of the present time.
-        timestamp: an aware datetime, of which the UUID is made instead.
+        timestamp: an aware datetime or microseconds since 1970, of which the UUID is made; None is the present
+            time.
+        uuid: a UUID of version 6 that is greater than all in the log, instead of one that is made.
 
         Raises ValueError for what the log cannot hold, and OSError where it cannot be written, such as to a full
         disk: the record is not in the log then. Raises OutcomeUnknownError where a sync failed: the record may be
@@ -2618,11 +2705,7 @@ class SegmentLog:
         ...     log.get(uuid).value
         b'...'
         """
-    def write_batch(
-        self,
-        records: _ArrowStream | _ArrowArray | Iterable[Record | Mapping[str, Any] | tuple[str | Buffer, str | Buffer]],
-        /,
-    ) -> Uuids:
+    def write_batch(self, records: _Rows, /) -> Uuids:
         """Appends many records and waits once for all of them. Returns their UUIDs, a sequence that makes each one
         when it is asked for.
 
@@ -2725,6 +2808,14 @@ class SegmentLog:
         >>> log.get(log.synced.last).type
         'order.shipped'
         """
+    def get_many(self, uuids: Iterable[_uuid.UUID | str | bytes], /) -> list[Record | None]:
+        """Several records by their UUIDs, None where there is none, in the order in which they are asked for. Each
+        segment is opened once.
+
+        >>> log = seglake.SegmentLog("log", readonly=True)
+        >>> [record and record.type for record in log.get_many([log.synced.last, seglake.uuid6()])]
+        ['order.shipped', None]
+        """
     def range(self, filters: _Filters | None = None, *, on_damage: Literal["raise", "skip"] | None = None) -> Records:
         """The records that meet all filters, as an iterator. Segments that cannot have any are not opened.
 
@@ -2735,7 +2826,10 @@ class SegmentLog:
         >>> [record.value for record in log.range([("type", "==", "order.paid")])]
         [b'2']
         """
-    def __contains__(self, item: object, /) -> NoReturn: ...
+    def __contains__(self, id: object, /) -> bool: ...
+    def __bool__(self) -> Literal[True]: ...
+    def __len__(self) -> NoReturn: ...
+    def __array__(self, *arguments: object, **options: object) -> NoReturn: ...
     def __iter__(self) -> Records: ...
     def batches(
         self,
@@ -2761,6 +2855,73 @@ class SegmentLog:
         >>> log = seglake.SegmentLog("log", readonly=True)
         >>> [batch.num_rows for batch in log.batches(filters=[("type", "==", "order.paid")])]
         [1]
+        """
+    def to_table(
+        self,
+        *,
+        columns: Sequence[str] | None = None,
+        filters: _Filters | None = None,
+        uuid_type: Literal["uuid", "arrow.uuid", "binary", "string"] = "uuid",
+        on_damage: Literal["raise", "skip"] | None = None,
+    ) -> Table:
+        """The records as a `pyarrow.Table`, which takes as much memory as they do. The arguments are as in
+        `batches`. Needs pyarrow.
+
+        >>> log = seglake.SegmentLog("log", readonly=True)
+        >>> log.to_table(columns=["type"]).num_rows
+        3
+        """
+    def to_pandas(
+        self,
+        *,
+        columns: Sequence[str] | None = None,
+        filters: _Filters | None = None,
+        uuid_type: Literal["uuid", "arrow.uuid", "binary", "string"] = "uuid",
+        on_damage: Literal["raise", "skip"] | None = None,
+    ) -> DataFrame:
+        """The records as a `pandas.DataFrame`, whose columns are made of those of `to_table`. Needs pyarrow and
+        pandas.
+
+        >>> log = seglake.SegmentLog("log", readonly=True)
+        >>> log.to_pandas(columns=["type"]).shape
+        (3, 1)
+        """
+    def to_polars(
+        self,
+        *,
+        columns: Sequence[str] | None = None,
+        filters: _Filters | None = None,
+        uuid_type: Literal["uuid", "arrow.uuid", "binary", "string"] = "uuid",
+        on_damage: Literal["raise", "skip"] | None = None,
+    ) -> polars.DataFrame:
+        """The records as a `polars.DataFrame`. The arguments are as in `batches`. Needs polars.
+
+        >>> log = seglake.SegmentLog("log", readonly=True)
+        >>> log.to_polars(columns=["type"]).shape
+        (3, 1)
+        """
+    def head(
+        self,
+        rows: int = 5,
+        *,
+        columns: Sequence[str] | None = None,
+        filters: _Filters | None = None,
+        uuid_type: Literal["uuid", "arrow.uuid", "binary", "string"] = "uuid",
+        on_damage: Literal["raise", "skip"] | None = None,
+    ) -> Table:
+        """The first `rows` records as a `pyarrow.Table`, without reading much more than these. The arguments are as
+        in `batches`. Needs pyarrow. Raises ValueError where `rows` is negative.
+
+        >>> log = seglake.SegmentLog("log", readonly=True)
+        >>> log.head(2).column("type").to_pylist()
+        ['order.created', 'order.paid']
+        """
+    def count_rows(self, filters: _Filters | None = None, *, on_damage: Literal["raise", "skip"] | None = None) -> int:
+        """The number of records that meet all filters. Each is checked, and none is copied.
+
+        >>> log = seglake.SegmentLog("log", readonly=True)
+        >>> log.count_rows(), log.count_rows([("type", "==", "order.paid")])
+        (3, 1)
         """
     def __arrow_c_schema__(self) -> object: ...
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object: ...

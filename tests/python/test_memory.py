@@ -77,7 +77,7 @@ def test_a_length_that_lies(liar: Path, call: str) -> None:
 MANY = {
     "batches": "for _ in scan.batches(): pass",
     # Whatever is read ahead of who takes it waits for that.
-    "slowly": "for number, _ in enumerate(scan.to_batches()): number < 40 and time.sleep(0.02)",
+    "slowly": "for number, _ in enumerate(scan.batches()): number < 40 and time.sleep(0.02)",
     "count": "scan.count_rows()",
     "damage": "for _ in scan.damage(): pass",
     "arrow": "seglake.export(scan, NOWHERE, to='arrow', compression='none')",

@@ -676,18 +676,6 @@ def test_uuids_as_arrows_own_type(segment: Path) -> None:
         seglake.open(segment, uuid_type="fixed")  # pyright: ignore[reportArgumentType]
 
 
-def test_a_report_is_neither_true_nor_false(segment: Path) -> None:
-    with pytest.raises(TypeError, match="its `ok` says whether nothing is damaged"):
-        bool(seglake.verify(segment))
-
-
-def test_no_container_of_records_reads_all_to_look_one_up(segment: Path, tmp_path: Path) -> None:
-    with seglake.SegmentLog(tmp_path / "log") as log:
-        for container in (seglake.open(segment), log):
-            with pytest.raises(TypeError, match="`get` looks up a record by its ID"):
-                assert seglake.uuid6() in container
-
-
 def test_the_path_of_a_file_as_bytes_is_not_read_as_content(segment: Path) -> None:
     with pytest.raises(TypeError, match="these are the path of a file: give that as str"):
         seglake.open(os.fsencode(segment))

@@ -106,7 +106,7 @@ def test_damage_is_raised_in_its_place_or_skipped_and_told(logs: Path) -> None:
     scan = seglake.scan(logs, threads=3)
     rows = 0
     with pytest.raises(seglake.DamageError) as raised:
-        for batch in scan.to_batches():
+        for batch in scan.batches():
             rows += batch.num_rows
     assert raised.value.path == str(path)
     # Those of the files before it, and of the chunks before the damage.
@@ -336,7 +336,7 @@ def test_errors_of_work_in_order_are_raised_in_their_place(threads: int) -> None
 
 
 def test_a_scan_that_is_dropped_ends_its_threads(logs: Path) -> None:
-    batches = seglake.scan(logs, threads=4, batch_size=10).to_batches()
+    batches = seglake.scan(logs, threads=4, batch_size=10).batches()
     next(batches)
     del batches
     gc.collect()

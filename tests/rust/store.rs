@@ -92,6 +92,31 @@ fn crashed(from: &Path) -> Folder {
 }
 
 #[test]
+fn many_records_are_found_as_each_alone() {
+    let folder = Folder::new();
+    let log = folder.open(quick());
+    let mut asked = vec![Uuid::nil(), Uuid::max()];
+    for segment in 0..3 {
+        asked.extend(write(&log, segment * 5..segment * 5 + 5));
+        log.roll().unwrap();
+    }
+    log.sync().unwrap();
+    let ours = asked.len();
+    // In no order, and some twice.
+    let asked: Vec<_> = (0..2 * ours).map(|at| asked[at * 7 % ours]).collect();
+    let reader = LogReader::open(folder.log()).unwrap();
+    let values = |found: Vec<Option<seglake::Record>>| -> Vec<_> {
+        let value = |record: &seglake::Record| record.value().to_vec();
+        found.iter().map(|own| own.as_ref().map(value)).collect()
+    };
+    let alone = asked.iter().map(|uuid| reader.get(uuid).unwrap()).collect();
+    let many = values(reader.get_many(&asked).unwrap());
+    assert_eq!(many, values(alone));
+    assert_eq!(many.iter().flatten().count(), 2 * 15);
+    assert!(reader.get_many(&[]).unwrap().is_empty());
+}
+
+#[test]
 fn what_is_written_is_read_and_found() {
     for durability in Durability::ALL {
         let folder = Folder::new();

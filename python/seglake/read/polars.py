@@ -15,7 +15,9 @@ from uuid import UUID
 import polars as pl
 from polars.io.plugins import register_io_source
 
-from seglake._native import Schema, arrow_stream, formats
+from seglake._native import Schema, formats
+
+from .frames import ScanBatches
 
 if TYPE_CHECKING:
     from seglake._native import Batch
@@ -49,7 +51,7 @@ def lazy_frame(scan: Scan) -> pl.LazyFrame:
         if predicate is not None and rows is None:
             asked = _filtered(asked, conditions(predicate, kinds))
         left = rows
-        for _, batch in asked.batches():
+        for batch in asked.batches():
             frame = _frame(asked.schema, [batch])
             if left is not None:
                 frame = frame.head(left)
@@ -166,15 +168,5 @@ def _uuid(text: str) -> UUID | None:
     return found if str(found) == text else None
 
 
-class _Stream:
-    def __init__(self, schema: Schema, batches: Iterable[Batch]) -> None:
-        self._schema = schema
-        self._batches = batches
-
-    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
-        del requested_schema
-        return arrow_stream(self._schema, iter(self._batches))
-
-
 def _frame(schema: Schema, batches: Iterable[Batch]) -> pl.DataFrame:
-    return pl.DataFrame(_Stream(schema, batches))
+    return pl.DataFrame(ScanBatches(schema, (batch for batch in batches)))

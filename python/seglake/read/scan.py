@@ -7,18 +7,21 @@ import warnings
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from contextlib import closing
 from itertools import groupby
-from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, TypeAlias, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, NoReturn, TypeAlias, TypeVar, cast
 
 from seglake._errors import FormatError, UnreadWarning
-from seglake._native import Batch, Reader, Report, Schema, arrow_stream, formats, open
+from seglake._native import Batch, Reader, Record, Report, Schema, formats, open
 from seglake._text import printable_path
 from seglake._types import DialectName, Limits, LogUnread, Span
 from seglake._values import is_uri
 
+from . import frames
 from .filters import plain
+from .frames import ScanBatches
 from .in_order import SMALL_BYTES, in_order
 
 if TYPE_CHECKING:
+    import pandas  # pyright: ignore[reportMissingTypeStubs]
     import polars
     import pyarrow
 
@@ -379,9 +382,8 @@ class Scan:
             6
         """
         # Not by `Reader.count_rows`: between batches, which have no columns, what counts can be stopped.
-        batches = Scan(self._files, {**self._arguments, "columns": []}, None, self._threads).batches()
-        with closing(batches):
-            return sum(batch.num_rows for _, batch in batches)
+        with closing(Scan(self._files, {**self._arguments, "columns": []}, None, self._threads).batches()) as batches:
+            return sum(batch.num_rows for batch in batches)
 
     def head(self, rows: int = 5) -> pyarrow.Table:
         """Returns the first records as a `pyarrow.Table`, without reading much more than these. Needs pyarrow.
@@ -423,29 +425,24 @@ class Scan:
             >>> orders.to_table().num_rows
             6
         """
-        import pyarrow as pa
+        with closing(self.batches()) as batches:
+            return frames.to_table(batches)
 
-        return pa.Table.from_batches(self.to_batches(), self._pyarrow_schema())
-
-    def to_batches(self) -> Generator[pyarrow.RecordBatch]:
-        """Yields the records as `pyarrow.RecordBatch`es, none of them empty, in flat memory. Needs pyarrow.
+    def to_pandas(self) -> pandas.DataFrame:
+        """Returns all records as a `pandas.DataFrame`, whose columns are made of those of `to_table`.
 
         Raises:
-            DamageError, FormatError, OSError: as `count_rows`, after the batches before it.
+            ImportError: pyarrow or pandas is not installed.
+            DamageError, FormatError, OSError: as `count_rows`.
 
         Example:
             >>> import seglake
-            >>> orders = seglake.scan("logs", glob="*.active")
-            >>> [batch.num_rows for batch in orders.to_batches()]
-            [3, 3]
+            >>> orders = seglake.scan("logs", glob="*.active", columns=["type"])
+            >>> orders.to_pandas().shape
+            (6, 1)
         """
-        import pyarrow as pa
-
-        names = self._schema.names
-        with closing(self._batches()) as batches:
-            for _, batch in batches:
-                if batch.num_rows:
-                    yield pa.record_batch(cast("Any", batch)).rename_columns(names)
+        with closing(self.batches()) as batches:
+            return frames.to_pandas(batches)
 
     def to_polars(self) -> polars.LazyFrame:
         """Returns a `polars.LazyFrame` that reads the files when it is collected. Needs polars.
@@ -453,12 +450,16 @@ class Scan:
         Only the columns that a query needs are read, no more of the files than its first rows take, and conditions on
         columns of the format are answered here as far as they can be: polars applies them all again.
 
+        Raises:
+            ImportError: polars is not installed.
+
         Example:
             >>> import seglake
             >>> orders = seglake.scan("logs", glob="*.active")
             >>> orders.to_polars().select("type").collect().height
             6
         """
+        frames.need("polars", "to_polars")
         from .polars import lazy_frame
 
         return lazy_frame(self)
@@ -489,7 +490,27 @@ class Scan:
 
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
         del requested_schema  # as the interface allows
-        return arrow_stream(self._schema, (batch for _, batch in self._batches() if batch.num_rows))
+        return self.batches().__arrow_c_stream__()
+
+    def __iter__(self) -> Generator[Record]:
+        """Yields the records one by one, file by file in the order of their paths, by one thread."""
+        for file in self._files.found:
+            with self._opened(file) as reader:
+                yield from reader
+
+    def __contains__(self, record: object, /) -> NoReturn:
+        raise TypeError("`in` would read all records and compare them: choose records by `filter`")
+
+    def __bool__(self) -> Literal[True]:
+        return True
+
+    def __len__(self) -> NoReturn:
+        raise TypeError("a scan has no length: count_rows() reads all records to count them")
+
+    def __array__(self, *arguments: object, **options: object) -> NoReturn:
+        raise TypeError(
+            "records are no array of numpy: to_pandas() makes a pandas.DataFrame of them, to_table() a pyarrow.Table"
+        )
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickling keeps the list of the files: elsewhere they are opened again.
@@ -567,10 +588,28 @@ class Scan:
         both = [*(self._arguments["filters"] or ()), *plain(filters)]
         return Scan(self._files, {**self._arguments, "filters": both}, self._include_file_paths, self._threads)
 
-    def batches(self, read: Callable[[str, Report], object] | None = None) -> Generator[tuple[str, Batch]]:
-        """Yields the records as `Batch`es, each with its file's path, in flat memory; one may have damage and no rows.
+    def batches(self) -> ScanBatches:
+        """Returns an iterator over the records as `Batch`es, in flat memory; one may have damage and no rows.
 
-        A column that `include_file_paths` names is called "path" in them.
+        Raises:
+            DamageError, FormatError, OSError: as `count_rows`, after the batches before it.
+
+        Example:
+            >>> import seglake
+            >>> orders = seglake.scan("logs", glob="*.active")
+            >>> [batch.num_rows for batch in orders.batches()]
+            [3, 3]
+        """
+
+        def batches() -> Generator[Batch]:
+            with closing(self.batches_by_file()) as found:
+                for _, batch in found:
+                    yield batch
+
+        return ScanBatches(self._schema, batches())
+
+    def batches_by_file(self, read: Callable[[str, Report], object] | None = None) -> Generator[tuple[str, Batch]]:
+        """Yields what `batches` gives, each with its file's path.
 
         Args:
             read: called with the path and the report of each file that was read to its end, by the thread that did it.
@@ -581,11 +620,19 @@ class Scan:
         Example:
             >>> import seglake
             >>> orders = seglake.scan("logs", glob="*.active")
-            >>> [batch.num_rows for path, batch in orders.batches()]
+            >>> [batch.num_rows for path, batch in orders.batches_by_file()]
             [3, 3]
         """
-        with closing(self._batches(read)) as batches:
-            for file, batch in batches:
+
+        def batches(file: SegmentFile) -> Generator[Batch]:
+            with self._opened(file, threads=self._threads if self._is_large(file) else 1) as reader:
+                for batch in reader.batches():
+                    yield batch if self._include_file_paths is None else batch.renamed(self._schema)
+                if read is not None:
+                    read(file.path, reader.report)
+
+        with closing(self._in_order(batches)) as found:
+            for file, batch in found:
                 yield file.path, batch
 
     def write_parquet(
@@ -662,12 +709,3 @@ class Scan:
             own = list(files)
             with closing(in_order(own, results, 1 if large else min(self._threads, len(own)))) as made:
                 yield from made
-
-    def _batches(self, read: Callable[[str, Report], object] | None = None) -> Generator[tuple[SegmentFile, Batch]]:
-        def batches(file: SegmentFile) -> Generator[Batch]:
-            with self._opened(file, threads=self._threads if self._is_large(file) else 1) as reader:
-                yield from reader.batches()
-                if read is not None:
-                    read(file.path, reader.report)
-
-        return self._in_order(batches)

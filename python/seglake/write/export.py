@@ -111,7 +111,7 @@ def export(
     Raises:
         FileExistsError: a file exists.
         ValueError: an argument is wrong, or a file that is read would be written to.
-        DamageError, FormatError, OSError: as `Scan.to_batches`. Nothing is written then.
+        DamageError, FormatError, OSError: as `Scan.to_table`. Nothing is written then.
 
     Example:
         >>> import seglake
@@ -295,7 +295,6 @@ def _new_object(place: _Elsewhere, *, replace: bool) -> Generator[BinaryIO]:
 def _write(scan: Scan, sheet: _Sheet, ranges: _Sheet | None, progress: Callable[[int, int], object] | None) -> Exported:
     import pyarrow as pa
 
-    names = scan.schema.names
     nbytes = {file.path: file.nbytes for file in scan.files()}
     total = sum(nbytes.values())
     records = damaged_ranges = damaged_bytes = done = 0
@@ -306,7 +305,7 @@ def _write(scan: Scan, sheet: _Sheet, ranges: _Sheet | None, progress: Callable[
         if report.wrong_key:
             wrong_key.append(path)
 
-    with closing(scan.batches(read)) as batches:
+    with closing(scan.batches_by_file(read)) as batches:
         for path, batch in batches:
             if path != last:
                 done += nbytes[last] if last is not None else 0
@@ -314,7 +313,7 @@ def _write(scan: Scan, sheet: _Sheet, ranges: _Sheet | None, progress: Callable[
                 if progress is not None:
                     progress(done, total)
             if batch.num_rows:
-                sheet.write(pa.record_batch(cast("Any", batch)).rename_columns(names))
+                sheet.write(pa.record_batch(cast("Any", batch)))
                 records += batch.num_rows
             damage = batch.damage
             if damage:

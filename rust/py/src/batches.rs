@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use arrow_array::cast::AsArray;
-use arrow_array::{RecordBatch, RecordBatchOptions, RecordBatchReader};
+use arrow_array::{RecordBatch, RecordBatchIterator, RecordBatchOptions, RecordBatchReader};
 use arrow_schema::{ArrowError, SchemaRef};
 use pyo3::prelude::*;
 use pyo3::types::{PyCapsule, PyIterator, PyTuple};
@@ -16,35 +16,49 @@ use crate::exclusive::{Exclusive, InUse};
 use crate::passes::{Pass, Shared};
 use crate::report::{Report, span};
 
+/// The Python module that makes tables and data frames.
+const FRAMES: &str = "seglake.read.frames";
+
 impl Pass for Exclusive<columns::Batches> {
     fn report(&self) -> Result<verbs::Report, InUse> {
         Ok(self.hold()?.report().clone())
     }
 }
 
-/// An iterator over record batches of a reader.
+/// An iterator over record batches. Those that are left are an Arrow stream, which pyarrow, polars and DuckDB take once.
 ///
 /// >>> orders = seglake.open("orders.active")
 /// >>> [batch.num_rows for batch in orders.batches()]
 /// [3]
+#[derive(Clone)]
 #[pyclass(frozen, module = "seglake")]
 pub(crate) struct Batches {
     batches: Arc<Exclusive<columns::Batches>>,
+    schema: SchemaRef,
     warns: bool,
     shared: Arc<Shared>,
 }
 
 impl Batches {
-    pub(crate) fn new(
-        batches: Arc<Exclusive<columns::Batches>>,
-        warns: bool,
-        shared: Arc<Shared>,
-    ) -> Self {
+    pub(crate) fn new(batches: columns::Batches, warns: bool, shared: Arc<Shared>) -> Self {
         Self {
-            batches,
+            schema: batches.schema(),
+            batches: Arc::new(Exclusive::new(batches)),
             warns,
             shared,
         }
+    }
+
+    /// The same, which do not warn of damage unless `warn`.
+    pub(crate) fn warning(self, warn: bool) -> Self {
+        Self {
+            warns: self.warns && warn,
+            ..self
+        }
+    }
+
+    pub(crate) fn pass(&self) -> Arc<dyn Pass> {
+        self.batches.clone()
     }
 }
 
@@ -60,6 +74,16 @@ impl Batches {
         Ok(Report(py.detach(|| self.batches.report())?))
     }
 
+    /// The columns that each batch has.
+    ///
+    /// >>> batches = seglake.open("orders.active").batches()
+    /// >>> batches.schema.names
+    /// ['uuid', 'timestamp', 'type', 'value']
+    #[getter]
+    fn schema(&self) -> Schema {
+        Schema(self.schema.clone())
+    }
+
     fn __iter__(slf: PyRef<'_, Self>) -> PyRef<'_, Self> {
         slf
     }
@@ -71,11 +95,27 @@ impl Batches {
     fn __next__(&self, py: Python<'_>) -> PyResult<Option<Batch>> {
         self.next_batch(py)
     }
+
+    /// The schema, for Arrow's PyCapsule interface.
+    fn __arrow_c_schema__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyCapsule>> {
+        arrow::schema_capsule(py, &self.schema)
+    }
+
+    /// The batches that are left, for Arrow's PyCapsule interface. `requested_schema` is ignored, as the interface allows.
+    #[pyo3(signature = (requested_schema=None))]
+    pub(crate) fn __arrow_c_stream__<'py>(
+        &self,
+        py: Python<'py>,
+        requested_schema: Option<Py<PyAny>>,
+    ) -> PyResult<Bound<'py, PyCapsule>> {
+        drop(requested_schema);
+        arrow::stream_capsule(py, Stream(self.clone()))
+    }
 }
 
 impl Batches {
     /// The next batch; `None` at the end.
-    pub(crate) fn next_batch(&self, py: Python<'_>) -> PyResult<Option<Batch>> {
+    fn next_batch(&self, py: Python<'_>) -> PyResult<Option<Batch>> {
         self.shared.check_open()?;
         let next = py.detach(|| Ok::<_, InUse>(self.batches.hold()?.next_batch()))?;
         self.shared.warn_of_skipped(py)?;
@@ -85,6 +125,26 @@ impl Batches {
             self.shared.warn(py, &*self.batches)?;
         }
         Ok(Some(Batch(batch)))
+    }
+
+    /// How many rows are left.
+    pub(crate) fn count_rows(&self, py: Python<'_>) -> PyResult<u64> {
+        let mut count = 0;
+        while let Some(batch) = self.next_batch(py)? {
+            count += batch.num_rows() as u64;
+            py.check_signals()?;
+        }
+        Ok(count)
+    }
+
+    /// What a function of `seglake.read.frames` makes of them: a table or a data frame.
+    pub(crate) fn made<'py>(self, py: Python<'py>, function: &str) -> PyResult<Bound<'py, PyAny>> {
+        py.import(FRAMES)?.call_method1(function, (self,))
+    }
+
+    /// The first rows as a `pyarrow.Table`.
+    pub(crate) fn head<'py>(self, py: Python<'py>, rows: usize) -> PyResult<Bound<'py, PyAny>> {
+        py.import(FRAMES)?.call_method1("head", (self, rows))
     }
 }
 
@@ -98,10 +158,6 @@ impl Batches {
 pub(crate) struct Batch(columns::Batch);
 
 impl Batch {
-    pub(crate) fn rows(&self) -> usize {
-        self.0.records.num_rows()
-    }
-
     /// Records that were looked up, so without damage beside them.
     pub(crate) fn of(records: RecordBatch) -> Self {
         let values = records.column_by_name("value");
@@ -120,7 +176,7 @@ impl Batch {
     /// 3
     #[getter]
     fn num_rows(&self) -> usize {
-        self.rows()
+        self.0.records.num_rows()
     }
 
     /// How many bytes the records' values have.
@@ -131,6 +187,21 @@ impl Batch {
     #[getter]
     fn value_bytes(&self) -> usize {
         self.0.value_bytes
+    }
+
+    /// The same records and damage, with the names of a schema whose columns have the same types. Raises ValueError where they have not.
+    ///
+    /// >>> import pyarrow
+    /// >>> orders = seglake.open("orders.chunks", columns=["value"])
+    /// >>> [batch] = orders.batches()
+    /// >>> renamed = batch.renamed(orders.schema.renamed("value", "body"))
+    /// >>> pyarrow.record_batch(renamed).schema.names
+    /// ['body']
+    fn renamed(&self, schema: &Schema) -> PyResult<Self> {
+        let records = renamed(&self.0.records, schema.0.clone())?;
+        let mut batch = columns::Batch::new(records, self.0.value_bytes);
+        batch.damage.clone_from(&self.0.damage);
+        Ok(Self(batch))
     }
 
     /// Damaged ranges that became known since the batch before, as Spans in file order.
@@ -178,34 +249,15 @@ impl Batch {
 }
 
 /// A pass as Arrow's stream interface, which other libraries pull from any thread.
-pub(crate) struct Stream {
-    batches: Arc<Exclusive<columns::Batches>>,
-    schema: SchemaRef,
-    warns: bool,
-    shared: Arc<Shared>,
-}
+struct Stream(Batches);
 
 impl Stream {
-    pub(crate) fn new(
-        batches: Arc<Exclusive<columns::Batches>>,
-        schema: SchemaRef,
-        warns: bool,
-        shared: Arc<Shared>,
-    ) -> Self {
-        Self {
-            batches,
-            schema,
-            warns,
-            shared,
-        }
-    }
-
     /// Checks that the reader is open, and warns of damage. What that raises ends the stream.
     fn look(&self) -> Option<ArrowError> {
         let looked = Python::try_attach(|py| {
-            self.shared.check_open()?;
-            if self.warns {
-                self.shared.warn(py, &*self.batches)?;
+            self.0.shared.check_open()?;
+            if self.0.warns {
+                self.0.shared.warn(py, &*self.0.batches)?;
             }
             Ok::<_, PyErr>(())
         });
@@ -219,7 +271,7 @@ impl Iterator for Stream {
     type Item = Result<RecordBatch, ArrowError>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        let next = match self.batches.hold() {
+        let next = match self.0.batches.hold() {
             Ok(mut batches) => batches.next(),
             Err(error) => Some(Err(ArrowError::ExternalError(Box::new(error)))),
         };
@@ -229,8 +281,15 @@ impl Iterator for Stream {
 
 impl RecordBatchReader for Stream {
     fn schema(&self) -> SchemaRef {
-        self.schema.clone()
+        self.0.schema.clone()
     }
+}
+
+/// The same columns with the names of a schema.
+fn renamed(batch: &RecordBatch, schema: SchemaRef) -> PyResult<RecordBatch> {
+    let options = RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
+    let columns = batch.columns().to_vec();
+    RecordBatch::try_new_with_options(schema, columns, &options).map_err(arrow::failed)
 }
 
 /// Batches of several readers as Arrow's stream interface: an iterator over them in Python, and the schema that they get.
@@ -244,11 +303,8 @@ impl Joined {
         let Some(batch) = self.batches.bind(py).clone().next().transpose()? else {
             return Ok(None);
         };
-        let batch = batch.cast::<Batch>()?.get().0.records.clone();
-        let options = RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
-        let columns = batch.columns().to_vec();
-        let renamed = RecordBatch::try_new_with_options(self.schema.clone(), columns, &options);
-        renamed.map(Some).map_err(arrow::failed)
+        let batch = batch.cast::<Batch>()?.get();
+        renamed(&batch.0.records, self.schema.clone()).map(Some)
     }
 }
 
@@ -266,6 +322,63 @@ impl RecordBatchReader for Joined {
     fn schema(&self) -> SchemaRef {
         self.schema.clone()
     }
+}
+
+/// Batches in memory as Arrow's stream interface. Nothing of Python is called to pull from it: libraries pull without the GIL, which PyO3
+/// believes to be held as long as one of its functions runs.
+///
+/// >>> import pyarrow
+/// >>> from seglake._native import collect
+/// >>> pyarrow.table(collect(seglake.open("orders.active").batches())).num_rows
+/// 3
+#[pyclass(frozen, module = "seglake")]
+pub(crate) struct Collected {
+    schema: SchemaRef,
+    batches: Vec<RecordBatch>,
+}
+
+#[pymethods]
+impl Collected {
+    /// The batches, for Arrow's PyCapsule interface. `requested_schema` is ignored, as the interface allows.
+    #[pyo3(signature = (requested_schema=None))]
+    fn __arrow_c_stream__<'py>(
+        &self,
+        py: Python<'py>,
+        requested_schema: Option<Py<PyAny>>,
+    ) -> PyResult<Bound<'py, PyCapsule>> {
+        drop(requested_schema);
+        let batches = self.batches.clone().into_iter().map(Ok);
+        arrow::stream_capsule(py, RecordBatchIterator::new(batches, self.schema.clone()))
+    }
+}
+
+/// All that is left of `Batches` or `ScanBatches`, or so many of the first rows. Errors are raised as they are, not wrapped as within a
+/// stream.
+///
+/// >>> from seglake._native import collect
+/// >>> type(collect(seglake.open("orders.active").batches(), 2)).__name__
+/// 'Collected'
+#[pyfunction]
+#[pyo3(signature = (batches, rows=None))]
+pub(crate) fn collect(batches: &Bound<'_, PyAny>, rows: Option<usize>) -> PyResult<Collected> {
+    let schema = batches.getattr("schema")?.cast::<Schema>()?.get().0.clone();
+    let (mut given, mut found) = (batches.try_iter()?, Vec::new());
+    let mut left = rows.unwrap_or(usize::MAX);
+    while left > 0
+        && let Some(batch) = given.next().transpose()?
+    {
+        let records = &batch.cast::<Batch>()?.get().0.records;
+        let rows = records.num_rows().min(left);
+        if rows > 0 {
+            found.push(records.slice(0, rows));
+        }
+        left -= rows;
+        batches.py().check_signals()?;
+    }
+    Ok(Collected {
+        schema,
+        batches: found,
+    })
 }
 
 /// The batches of an iterator, whose columns are of the schema's types, as an Arrow stream with the schema's names: a PyCapsule.

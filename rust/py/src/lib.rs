@@ -86,7 +86,7 @@ mod _native {
     #[pymodule_export]
     use super::arrow::Schema;
     #[pymodule_export]
-    use super::batches::{Batch, Batches, arrow_stream};
+    use super::batches::{Batch, Batches, Collected, arrow_stream, collect};
     #[pymodule_export]
     use super::convert::convert;
     #[pymodule_export]

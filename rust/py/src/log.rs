@@ -5,20 +5,20 @@ use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
-use pyo3::types::PyCapsule;
-use seglake::columns::{Batches as CoreBatches, Limits, Selection, UuidType};
+use pyo3::types::{PyCapsule, PyDict, PyTuple};
+use seglake::columns::{Limits, Selection, UuidType};
 use seglake::format::{ColumnKind, Dialect, Filter, Options, active};
 use seglake::store::{LogReader, Retention, SegmentLog as Log, TailFrom};
 use seglake::verbs::Report;
 use uuid::Uuid;
 
 use crate::arrow;
-use crate::batches::{Batches, Stream};
+use crate::batches::Batches;
 use crate::destination::Destination;
 use crate::error::raise;
-use crate::exclusive::{Exclusive, forks};
+use crate::exclusive::forks;
 use crate::field_in::{FieldIn, from_python, uuid_field};
 use crate::fields::Fields;
 use crate::filters::Filters;
@@ -34,6 +34,7 @@ use crate::names;
 use crate::numbers::{self, quantity};
 use crate::open::{self, uuids};
 use crate::passes::Shared;
+use crate::reader::{no_array, no_length};
 use crate::record::{Record, RecordMaker};
 use crate::records::Records;
 use crate::tail::{Tail, tail_from};
@@ -151,21 +152,15 @@ impl SegmentLog {
         Ok(Records::new(walk, name, columns, report, lenient, shared))
     }
 
-    fn core_batches(
-        &self,
-        py: Python<'_>,
-        filter: &Filter,
-        selection: Selection,
-        rows: usize,
-        on_damage: Option<&str>,
-    ) -> PyResult<(Arc<Exclusive<CoreBatches>>, bool, Arc<Shared>)> {
-        let reader = self.reading(py, on_damage)?;
-        let limits = Limits::default().rows(rows);
-        let batches = py.detach(|| reader.batches(filter, selection, limits));
-        let batches = batches.map_err(|error| raise(py, error))?;
-        let lenient = !reader.options().strict;
-        let batches = Arc::new(Exclusive::new(batches));
-        Ok((batches, lenient, Shared::of_log(reader)))
+    /// The records that were looked up.
+    fn found(&self, py: Python<'_>, uuids: &[Uuid]) -> PyResult<Vec<Option<Py<Record>>>> {
+        self.check_open()?;
+        let hits = py.detach(|| self.reader.hits(uuids));
+        let hits = hits.map_err(|error| raise(py, error))?;
+        if hits.places.contains(&None) {
+            self.warn_of_unread(py)?;
+        }
+        RecordMaker::new(active::FORMAT.name, self.reader.columns()).found(py, &hits)
     }
 
     fn selection(
@@ -176,6 +171,26 @@ impl SegmentLog {
     ) -> PyResult<Selection> {
         let selection = Selection::new(&active::FORMAT, self.reader.options(), names, uuids);
         selection.map_err(|error| raise(py, error))
+    }
+
+    /// What `batches` gives, with at most so many rows in a batch.
+    fn chosen(
+        &self,
+        py: Python<'_>,
+        columns: Option<&[String]>,
+        filters: Option<&Filters>,
+        uuid_type: &str,
+        rows: usize,
+        on_damage: Option<&str>,
+    ) -> PyResult<Batches> {
+        let selection = self.selection(py, columns, uuids(uuid_type)?)?;
+        let filter = Filters::filter(filters, py, &active::FORMAT, Dialect::default())?;
+        let reader = self.reading(py, on_damage)?;
+        let limits = Limits::default().rows(rows);
+        let batches = py.detach(|| reader.batches(&filter, selection, limits));
+        let batches = batches.map_err(|error| raise(py, error))?;
+        let lenient = !reader.options().strict;
+        Ok(Batches::new(batches, lenient, Shared::of_log(reader)))
     }
 }
 
@@ -302,8 +317,8 @@ impl SegmentLog {
     ///
     /// type: text, shown as records show it, or bytes; at most 255 bytes.
     /// value: bytes, or text as UTF-8; at most 4294967295 bytes.
-    /// uuid: a UUID of version 6 that is greater than all in the log; None makes one of the present time.
-    /// timestamp: an aware datetime, of which the UUID is made instead.
+    /// timestamp: an aware datetime or microseconds since 1970, of which the UUID is made; None is the present time.
+    /// uuid: a UUID of version 6 that is greater than all in the log, instead of one that is made.
     ///
     /// Raises ValueError for what the log cannot hold, and OSError where it cannot be written, such as to a full disk: the record is not in
     /// the log then. Raises OutcomeUnknownError where a sync failed: the record may be in the log or not, and nothing more can be written.
@@ -312,14 +327,14 @@ impl SegmentLog {
     /// ...     uuid = log.write("order.paid", b"...")
     /// ...     log.get(uuid).value
     /// b'...'
-    #[pyo3(signature = (r#type, value, *, uuid=None, timestamp=None))]
+    #[pyo3(signature = (r#type, value, *, timestamp=None, uuid=None))]
     fn write<'py>(
         &self,
         py: Python<'py>,
         r#type: &Bound<'py, PyAny>,
         value: &Bound<'py, PyAny>,
-        uuid: Option<&Bound<'py, PyAny>>,
         timestamp: Option<&Bound<'py, PyAny>>,
+        uuid: Option<&Bound<'py, PyAny>>,
     ) -> PyResult<Bound<'py, PyAny>> {
         let null = || FieldIn::Null;
         let fields = [
@@ -531,21 +546,24 @@ impl SegmentLog {
     /// 'order.shipped'
     #[pyo3(signature = (uuid, /))]
     fn get(&self, py: Python<'_>, uuid: &Bound<'_, PyAny>) -> PyResult<Option<Py<Record>>> {
-        self.check_open()?;
         let uuid = Uuid::from_bytes(uuid_field(uuid, "uuid")?);
-        let hits = py.detach(|| self.reader.hits(&uuid));
-        let Some(hits) = hits.map_err(|error| raise(py, error))? else {
-            self.warn_of_unread(py)?;
-            return Ok(None);
-        };
-        let mut maker = RecordMaker::new(active::FORMAT.name, self.reader.columns());
-        let mut found = Ok(None);
-        hits.each(|hit| {
-            found = hit
-                .map(|(rows, row)| maker.record(py, rows, row))
-                .transpose()
-        });
-        found
+        Ok(self.found(py, &[uuid])?.pop().flatten())
+    }
+
+    /// Several records by their UUIDs, None where there is none, in the order in which they are asked for. Each segment is opened once.
+    ///
+    /// >>> log = seglake.SegmentLog("log", readonly=True)
+    /// >>> [record and record.type for record in log.get_many([log.synced.last, seglake.uuid6()])]
+    /// ['order.shipped', None]
+    #[pyo3(signature = (uuids, /))]
+    fn get_many(
+        &self,
+        py: Python<'_>,
+        uuids: &Bound<'_, PyAny>,
+    ) -> PyResult<Vec<Option<Py<Record>>>> {
+        let uuids = uuids.try_iter()?;
+        let uuids = uuids.map(|uuid| Ok(Uuid::from_bytes(uuid_field(&uuid?, "uuid")?)));
+        self.found(py, &uuids.collect::<PyResult<Vec<_>>>()?)
     }
 
     /// The records that meet all filters, as an iterator. Segments that cannot have any are not opened.
@@ -567,11 +585,28 @@ impl SegmentLog {
         self.records(py, &filter, on_damage)
     }
 
-    /// Raises TypeError: `get` looks records up.
-    fn __contains__(&self, _item: &Bound<'_, PyAny>) -> PyResult<bool> {
-        Err(PyTypeError::new_err(
-            "`in` would read all records and compare them: `get` looks up a record by its ID",
-        ))
+    /// Whether there is a record with this UUID, as `get` finds it.
+    fn __contains__(&self, py: Python<'_>, uuid: &Bound<'_, PyAny>) -> PyResult<bool> {
+        Ok(self.get(py, uuid)?.is_some())
+    }
+
+    fn __bool__(&self) -> bool {
+        true
+    }
+
+    /// Raises TypeError: counting reads all records.
+    fn __len__(&self) -> PyResult<usize> {
+        Err(no_length("log"))
+    }
+
+    /// Raises TypeError: numpy has no such table, nor does pandas take one by its constructor.
+    #[pyo3(signature = (*_arguments, **_options))]
+    fn __array__(
+        &self,
+        _arguments: &Bound<'_, PyTuple>,
+        _options: Option<&Bound<'_, PyDict>>,
+    ) -> PyResult<Py<PyAny>> {
+        Err(no_array())
     }
 
     fn __iter__(&self, py: Python<'_>) -> PyResult<Records> {
@@ -603,11 +638,133 @@ impl SegmentLog {
         #[pyo3(from_py_with = numbers::batch_size)] batch_size: usize,
         on_damage: Option<&str>,
     ) -> PyResult<Batches> {
-        let selection = self.selection(py, columns.as_deref(), uuids(uuid_type)?)?;
-        let filter = Filters::filter(filters.as_ref(), py, &active::FORMAT, Dialect::default())?;
-        let (batches, lenient, shared) =
-            self.core_batches(py, &filter, selection, batch_size, on_damage)?;
-        Ok(Batches::new(batches, lenient, shared))
+        let (columns, filters) = (columns.as_deref(), filters.as_ref());
+        self.chosen(py, columns, filters, uuid_type, batch_size, on_damage)
+    }
+
+    /// The records as a `pyarrow.Table`, which takes as much memory as they do. The arguments are as in `batches`. Needs pyarrow.
+    ///
+    /// >>> log = seglake.SegmentLog("log", readonly=True)
+    /// >>> log.to_table(columns=["type"]).num_rows
+    /// 3
+    #[pyo3(signature = (*, columns=None, filters=None, uuid_type="uuid", on_damage=None))]
+    fn to_table<'py>(
+        &self,
+        py: Python<'py>,
+        #[pyo3(from_py_with = names::columns)] columns: Option<Vec<String>>,
+        filters: Option<Filters>,
+        uuid_type: &str,
+        on_damage: Option<&str>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let (columns, filters) = (columns.as_deref(), filters.as_ref());
+        self.chosen(
+            py,
+            columns,
+            filters,
+            uuid_type,
+            Limits::default().rows,
+            on_damage,
+        )?
+        .made(py, "to_table")
+    }
+
+    /// The records as a `pandas.DataFrame`, whose columns are made of those of `to_table`. Needs pyarrow and pandas.
+    ///
+    /// >>> log = seglake.SegmentLog("log", readonly=True)
+    /// >>> log.to_pandas(columns=["type"]).shape
+    /// (3, 1)
+    #[pyo3(signature = (*, columns=None, filters=None, uuid_type="uuid", on_damage=None))]
+    fn to_pandas<'py>(
+        &self,
+        py: Python<'py>,
+        #[pyo3(from_py_with = names::columns)] columns: Option<Vec<String>>,
+        filters: Option<Filters>,
+        uuid_type: &str,
+        on_damage: Option<&str>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let (columns, filters) = (columns.as_deref(), filters.as_ref());
+        self.chosen(
+            py,
+            columns,
+            filters,
+            uuid_type,
+            Limits::default().rows,
+            on_damage,
+        )?
+        .made(py, "to_pandas")
+    }
+
+    /// The records as a `polars.DataFrame`. The arguments are as in `batches`. Needs polars.
+    ///
+    /// >>> log = seglake.SegmentLog("log", readonly=True)
+    /// >>> log.to_polars(columns=["type"]).shape
+    /// (3, 1)
+    #[pyo3(signature = (*, columns=None, filters=None, uuid_type="uuid", on_damage=None))]
+    fn to_polars<'py>(
+        &self,
+        py: Python<'py>,
+        #[pyo3(from_py_with = names::columns)] columns: Option<Vec<String>>,
+        filters: Option<Filters>,
+        uuid_type: &str,
+        on_damage: Option<&str>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let (columns, filters) = (columns.as_deref(), filters.as_ref());
+        self.chosen(
+            py,
+            columns,
+            filters,
+            uuid_type,
+            Limits::default().rows,
+            on_damage,
+        )?
+        .made(py, "to_polars")
+    }
+
+    /// The first `rows` records as a `pyarrow.Table`, without reading much more than these. The arguments are as in `batches`. Needs
+    /// pyarrow. Raises ValueError where `rows` is negative.
+    ///
+    /// >>> log = seglake.SegmentLog("log", readonly=True)
+    /// >>> log.head(2).column("type").to_pylist()
+    /// ['order.created', 'order.paid']
+    #[pyo3(signature = (rows=5, *, columns=None, filters=None, uuid_type="uuid", on_damage=None))]
+    fn head<'py>(
+        &self,
+        py: Python<'py>,
+        #[pyo3(from_py_with = numbers::rows)] rows: usize,
+        #[pyo3(from_py_with = names::columns)] columns: Option<Vec<String>>,
+        filters: Option<Filters>,
+        uuid_type: &str,
+        on_damage: Option<&str>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let (columns, filters) = (columns.as_deref(), filters.as_ref());
+        let most = rows.clamp(1, Limits::default().rows);
+        self.chosen(py, columns, filters, uuid_type, most, on_damage)?
+            .head(py, rows)
+    }
+
+    /// The number of records that meet all filters. Each is checked, and none is copied.
+    ///
+    /// >>> log = seglake.SegmentLog("log", readonly=True)
+    /// >>> log.count_rows(), log.count_rows([("type", "==", "order.paid")])
+    /// (3, 1)
+    #[pyo3(signature = (filters=None, *, on_damage=None))]
+    fn count_rows(
+        &self,
+        py: Python<'_>,
+        filters: Option<Filters>,
+        on_damage: Option<&str>,
+    ) -> PyResult<u64> {
+        let position = ["position".to_owned()];
+        let rows = Limits::default().rows;
+        self.chosen(
+            py,
+            Some(&position),
+            filters.as_ref(),
+            "uuid",
+            rows,
+            on_damage,
+        )?
+        .count_rows(py)
     }
 
     /// The schema, for Arrow's PyCapsule interface.
@@ -624,14 +781,8 @@ impl SegmentLog {
         py: Python<'py>,
         requested_schema: Option<Py<PyAny>>,
     ) -> PyResult<Bound<'py, PyCapsule>> {
-        drop(requested_schema);
-        let selection = self.selection(py, None, UuidType::Fixed)?;
-        let schema = selection.schema().clone();
-        let rows = Limits::default().rows;
-        let (batches, lenient, shared) =
-            self.core_batches(py, &Filter::default(), selection, rows, None)?;
-        let stream = Stream::new(batches, schema, lenient, shared);
-        arrow::stream_capsule(py, stream)
+        self.chosen(py, None, None, "uuid", Limits::default().rows, None)?
+            .__arrow_c_stream__(py, requested_schema)
     }
 
     /// Follows the log: an iterator that waits for records to come, also from a writer in another process, and gives each once. It gives

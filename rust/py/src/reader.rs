@@ -19,10 +19,10 @@ use seglake::source::Source;
 use seglake::verbs;
 
 use crate::arrow::{self, Schema};
-use crate::batches::{Batches, Stream};
+use crate::batches::Batches;
 use crate::error::raise;
 use crate::filters::Filters;
-use crate::ids::id_from_arguments;
+use crate::ids::{id_from_arguments, id_from_python};
 use crate::index::Index;
 use crate::ledger::Ledger;
 use crate::lookup::LazyLookup;
@@ -219,11 +219,30 @@ impl Reader {
         self.shared.closed.load(Ordering::Acquire)
     }
 
-    /// Raises TypeError: `get` looks records up.
-    fn __contains__(&self, _item: &Bound<'_, PyAny>) -> PyResult<bool> {
-        Err(PyTypeError::new_err(
-            "`in` would read all records and compare them: `get` looks up a record by its ID",
-        ))
+    /// Whether there is a record by this identifier, as `get` finds it: a tuple where that is several things.
+    fn __contains__(&self, py: Python<'_>, id: &Bound<'_, PyAny>) -> PyResult<bool> {
+        let id = id_from_python(self.format, &self.identifying(), id)?;
+        let hits = self.look_up(py, vec![id])?;
+        Ok(hits.places.iter().all(Option::is_some))
+    }
+
+    fn __bool__(&self) -> bool {
+        true
+    }
+
+    /// Raises TypeError: counting reads all records.
+    fn __len__(&self) -> PyResult<usize> {
+        Err(no_length("reader"))
+    }
+
+    /// Raises TypeError: numpy has no such table, nor does pandas take one by its constructor.
+    #[pyo3(signature = (*_arguments, **_options))]
+    fn __array__(
+        &self,
+        _arguments: &Bound<'_, PyTuple>,
+        _options: Option<&Bound<'_, PyDict>>,
+    ) -> PyResult<Py<PyAny>> {
+        Err(no_array())
     }
 
     /// The records, one by one, in file order.
@@ -259,11 +278,7 @@ impl Reader {
             true => self.batches_ahead(py, selection)?,
             false => self.core_batches(py, selection, self.limits, self.passes.threads)?,
         };
-        Ok(Batches::new(
-            batches,
-            warn && !self.options.strict,
-            self.shared.clone(),
-        ))
+        Ok(batches.warning(warn))
     }
 
     /// The records as a `pyarrow.Table`, which takes as much memory as they do. Needs pyarrow.
@@ -272,7 +287,25 @@ impl Reader {
     /// >>> orders.to_table().column("type").to_pylist()
     /// ['order.created', 'order.paid', 'order.shipped']
     fn to_table<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        self.table(py, self.own_batches(py)?, usize::MAX)
+        self.own_batches(py)?.made(py, "to_table")
+    }
+
+    /// The records as a `pandas.DataFrame`, whose columns are made of those of `to_table`. Needs pyarrow and pandas.
+    ///
+    /// >>> orders = seglake.open("orders.active", columns=["type"])
+    /// >>> orders.to_pandas().shape
+    /// (3, 1)
+    fn to_pandas<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        self.own_batches(py)?.made(py, "to_pandas")
+    }
+
+    /// The records as a `polars.DataFrame`. Needs polars. What a scan gives is a `LazyFrame`.
+    ///
+    /// >>> orders = seglake.open("orders.active", columns=["type"])
+    /// >>> orders.to_polars().shape
+    /// (3, 1)
+    fn to_polars<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        self.own_batches(py)?.made(py, "to_polars")
     }
 
     /// The first `rows` records as a `pyarrow.Table`, without reading much more of the file than these. Needs pyarrow.
@@ -289,8 +322,8 @@ impl Reader {
         #[pyo3(from_py_with = numbers::rows)] rows: usize,
     ) -> PyResult<Bound<'py, PyAny>> {
         let limits = self.limits.rows(rows.clamp(1, self.limits.rows));
-        let batches = self.core_batches(py, self.selection.clone(), limits, 1)?;
-        self.table(py, batches, rows)
+        self.core_batches(py, self.selection.clone(), limits, 1)?
+            .head(py, rows)
     }
 
     /// The number of records: those of `filters`, where there are some. Every record is checked, and none is copied.
@@ -519,14 +552,8 @@ impl Reader {
         py: Python<'py>,
         requested_schema: Option<Py<PyAny>>,
     ) -> PyResult<Bound<'py, PyCapsule>> {
-        drop(requested_schema);
-        let stream = Stream::new(
-            self.own_batches(py)?,
-            self.selection.schema().clone(),
-            !self.options.strict,
-            self.shared.clone(),
-        );
-        arrow::stream_capsule(py, stream)
+        self.own_batches(py)?
+            .__arrow_c_stream__(py, requested_schema)
     }
 
     /// Pickling opens the file again by its path. Raises TypeError where the source is no path, or where the key was given
@@ -542,6 +569,20 @@ impl Reader {
     fn __repr__(&self) -> String {
         self.shared.shown("Reader")
     }
+}
+
+/// Why `len` of a thing that gives records is refused.
+pub(crate) fn no_length(thing: &str) -> PyErr {
+    PyTypeError::new_err(format!(
+        "a {thing} has no length: count_rows() reads all records to count them"
+    ))
+}
+
+/// Why numpy, and so `pandas.DataFrame(...)`, which would lose the columns, is refused.
+pub(crate) fn no_array() -> PyErr {
+    PyTypeError::new_err(
+        "records are no array of numpy: to_pandas() makes a pandas.DataFrame of them, to_table() a pyarrow.Table",
+    )
 }
 
 /// How unsigned 64-bit numbers come.

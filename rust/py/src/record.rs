@@ -5,10 +5,10 @@ mod state;
 use std::mem::ManuallyDrop;
 use std::sync::Arc;
 
-use pyo3::exceptions::{PyAttributeError, PyValueError};
+use pyo3::exceptions::{PyAttributeError, PyKeyError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyList, PyTuple};
-use seglake::format::{Column, ColumnKind, Rows, Value};
+use seglake::format::{Column, ColumnKind, Hits, Rows, Value};
 use seglake::ledger::Cause;
 use seglake::text::escape;
 
@@ -26,7 +26,7 @@ const FEW: usize = 3;
 /// >>> record = next(iter(seglake.open("orders.active")))
 /// >>> record.type, record.value
 /// ('order.created', b'{"order": 1}')
-#[pyclass(frozen, module = "seglake")]
+#[pyclass(frozen, mapping, module = "seglake")]
 pub(crate) struct Record {
     format: &'static str,
     columns: &'static [Column],
@@ -151,6 +151,23 @@ impl RecordMaker {
             cause: rows.cause(row),
         };
         Py::new(py, record)
+    }
+
+    /// The records that were looked up.
+    pub(crate) fn found(
+        mut self,
+        py: Python<'_>,
+        hits: &Hits,
+    ) -> PyResult<Vec<Option<Py<Record>>>> {
+        let (mut found, mut failed) = (Vec::with_capacity(hits.places.len()), None);
+        hits.each(|hit| {
+            let record = hit.map(|(rows, row)| self.record(py, rows, row));
+            match record.transpose() {
+                Ok(record) => found.push(record),
+                Err(error) => failed = Some(error),
+            }
+        });
+        failed.map_or(Ok(found), Err)
     }
 
     /// The field of a column; [`Field::Value`] for the column `value` and for a place without a column. Inlined, so that fields are
@@ -425,6 +442,19 @@ methods! {
     /// A column that no getter is for, so that every column of every format is an attribute.
     fn __getattr__<'py>(&self, py: Python<'py>, name: &str) -> PyResult<Bound<'py, PyAny>> {
         self.attribute(py, name)
+    }
+
+    /// A column, or what else `to_dict` has, by its name. Raises KeyError where there is none.
+    fn __getitem__<'py>(&self, py: Python<'py>, name: &str) -> PyResult<Bound<'py, PyAny>> {
+        match name {
+            "position" => Ok(self.position.into_pyobject(py)?.into_any()),
+            name => self.attribute(py, name).map_err(|error| {
+                match error.is_instance_of::<PyAttributeError>(py) {
+                    true => PyKeyError::new_err(error.value(py).to_string()),
+                    false => error,
+                }
+            }),
+        }
     }
 
     /// Where the record begins in its file, in bytes; in a chunked file, where its chunk does.

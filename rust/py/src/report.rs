@@ -4,7 +4,6 @@ use std::ffi::OsStr;
 use std::path::Path;
 
 use arrow_array::RecordBatchIterator;
-use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyCapsule, PyDict, PyType};
@@ -60,11 +59,9 @@ impl Report {
         self.0.is_sound()
     }
 
-    /// Raises TypeError: `ok` says whether a file is sound.
-    fn __bool__(&self) -> PyResult<bool> {
-        Err(PyTypeError::new_err(
-            "a Report is neither true nor false: its `ok` says whether nothing is damaged",
-        ))
+    /// Whether nothing is damaged, as `ok`.
+    fn __bool__(&self) -> bool {
+        self.ok()
     }
 
     /// The file, or None for a buffer.

@@ -1,5 +1,6 @@
 //! Reading a log: its segments as one, up to the synced mark. docs/formats/log.md, "Reading".
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
@@ -253,26 +254,31 @@ impl LogReader {
     /// # Errors
     /// Those of reading the segment that it would be in.
     pub fn get(&self, uuid: &Uuid) -> Result<Option<Record>> {
-        let mut found = None;
-        if let Some(hits) = self.hits(uuid)? {
-            let columns = self.columns();
-            hits.each(|hit| {
-                found =
-                    hit.map(|(rows, row)| Record::of(active::FORMAT.identifier, columns, rows, row))
-            });
-        }
+        Ok(self.get_many(std::slice::from_ref(uuid))?.pop().flatten())
+    }
+
+    /// Finds several records by their UUIDs, which may come in any order and repeat; `None` for each that is not in the log.
+    ///
+    /// # Errors
+    /// Those of reading the segments that they would be in.
+    pub fn get_many(&self, uuids: &[Uuid]) -> Result<Vec<Option<Record>>> {
+        let (columns, mut found) = (self.columns(), Vec::with_capacity(uuids.len()));
+        self.hits(uuids)?.each(|hit| {
+            let identifier = active::FORMAT.identifier;
+            found.push(hit.map(|(rows, row)| Record::of(identifier, columns, rows, row)));
+        });
         Ok(found)
     }
 
-    /// The same without copying the record; `None` if no segment can have it.
+    /// The same without copying the records.
     ///
     /// # Errors
-    /// As [`get`](Self::get).
+    /// As [`get_many`](Self::get_many).
     #[doc(hidden)]
-    pub fn hits(&self, uuid: &Uuid) -> Result<Option<Hits>> {
-        match self.hits_in(&*self.known()?, uuid) {
+    pub fn hits(&self, uuids: &[Uuid]) -> Result<Hits> {
+        match self.hits_in(&*self.known()?, uuids) {
             // It was removed so soon after it was listed that the time of the folder is the same.
-            Err(Error::SegmentGone { .. }) => self.hits_in(&self.view()?, uuid),
+            Err(Error::SegmentGone { .. }) => self.hits_in(&self.view()?, uuids),
             hits => hits,
         }
     }
@@ -296,25 +302,49 @@ impl LogReader {
         Ok(view)
     }
 
-    fn hits_in(&self, view: &View, uuid: &Uuid) -> Result<Option<Hits>> {
-        let id = RecordId::from(uuid.into_bytes());
-        let place = view.segments.partition_point(|own| own.id.first <= *uuid);
-        let Some(segment) = place
-            .checked_sub(1)
-            .and_then(|place| view.segments.get(place))
-        else {
-            return Ok(None);
-        };
-        let reach = self.reach(view, segment);
-        if reach.is_nothing() || reach.last().is_some_and(|last| *uuid.as_bytes() > last) {
-            return Ok(None);
+    fn hits_in(&self, view: &View, uuids: &[Uuid]) -> Result<Hits> {
+        // Each segment is opened once: by its place, the places in `uuids` of those that it may have.
+        let mut asked: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
+        for (place, uuid) in uuids.iter().enumerate() {
+            let after = view.segments.partition_point(|own| own.id.first <= *uuid);
+            if let Some(segment) = after.checked_sub(1) {
+                asked.entry(segment).or_default().push(place);
+            }
         }
-        let source = self.source(segment, &reach)?;
-        let format = self.format_of(&*source);
-        let options = self.options.clone().format(format);
-        let options = options.filter(Filter::default());
-        let lookup = format::lookup(source, &options)?;
-        lookup.get(std::slice::from_ref(&id)).map(Some)
+        let mut all = Hits {
+            places: vec![None; uuids.len()],
+            columns: Some(self.columns()),
+            ..Hits::default()
+        };
+        for (segment, places) in asked {
+            let Some(segment) = view.segments.get(segment) else {
+                continue;
+            };
+            let reach = self.reach(view, segment);
+            let last = reach.last();
+            let id = |place: usize| {
+                let uuid = uuids.get(place).filter(|_| !reach.is_nothing())?;
+                let is_there = last.is_none_or(|last| *uuid.as_bytes() <= last);
+                is_there.then(|| (place, RecordId::from(uuid.into_bytes())))
+            };
+            let (places, ids): (Vec<_>, Vec<_>) = places.into_iter().filter_map(id).unzip();
+            if ids.is_empty() {
+                continue;
+            }
+            let source = self.source(segment, &reach)?;
+            let format = self.format_of(&*source);
+            let options = self.options.clone().format(format);
+            let options = options.filter(Filter::default());
+            let hits = format::lookup(source, &options)?.get(&ids)?;
+            for (place, hit) in places.into_iter().zip(hits.places) {
+                if let Some(own) = all.places.get_mut(place) {
+                    *own = hit.map(|(set, row)| (set + all.sets.len(), row));
+                }
+            }
+            all.sets.extend(hits.sets);
+            all.unproven = all.unproven.or(hits.unproven);
+        }
+        Ok(all)
     }
 
     pub(super) fn view(&self) -> Result<View> {

@@ -29,16 +29,7 @@ impl Reader {
 
     /// The records that were looked up.
     pub(super) fn found(&self, py: Python<'_>, hits: &Hits) -> PyResult<Vec<Option<Py<Record>>>> {
-        let mut maker = RecordMaker::new(self.format.name, self.columns());
-        let (mut found, mut failed) = (Vec::with_capacity(hits.places.len()), None);
-        hits.each(|hit| {
-            let record = hit.map(|(rows, row)| maker.record(py, rows, row));
-            match record.transpose() {
-                Ok(record) => found.push(record),
-                Err(error) => failed = Some(error),
-            }
-        });
-        failed.map_or(Ok(found), Err)
+        RecordMaker::new(self.format.name, self.columns()).found(py, hits)
     }
 
     /// What `get_many` gives.

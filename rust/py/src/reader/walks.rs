@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyList};
+use pyo3::types::PyBytes;
 use seglake::columns::{self, Limits, Selection, UuidType};
 use seglake::format::{Start, Walk};
 use seglake::parity::ProtectedSource;
@@ -13,7 +13,6 @@ use seglake::verbs;
 use super::Reader;
 use crate::batches::Batches;
 use crate::error::raise;
-use crate::exclusive::Exclusive;
 use crate::ledger::Ledger;
 use crate::passes::{Pass, Passes};
 use crate::records::Records;
@@ -70,55 +69,17 @@ impl Reader {
         }
     }
 
-    /// The first rows of a pass as a `pyarrow.Table`.
-    ///
-    /// The batches are taken one by one: pyarrow reads streams without the GIL, and PyO3 believes that it is held as long as one
-    /// of its functions runs.
-    pub(super) fn table<'py>(
-        &self,
-        py: Python<'py>,
-        batches: Arc<Exclusive<seglake::columns::Batches>>,
-        rows: usize,
-    ) -> PyResult<Bound<'py, PyAny>> {
-        let pyarrow = py.import("pyarrow")?;
-        let batches = Batches::new(batches, !self.options.strict, self.shared.clone());
-        let (found, mut left) = (PyList::empty(py), rows);
-        while left > 0
-            && let Some(batch) = batches.next_batch(py)?
-        {
-            py.check_signals()?;
-            let count = batch.rows().min(left);
-            let batch = pyarrow.call_method1("record_batch", (batch,))?;
-            found.append(batch.call_method1("slice", (0, count))?)?;
-            left -= count;
-        }
-        let schema = pyarrow.call_method1("schema", (self.schema(),))?;
-        let table = pyarrow.getattr("Table")?;
-        table.call_method1("from_batches", (found, schema))
-    }
-
     /// The records with the reader's columns.
-    pub(super) fn own_batches(
-        &self,
-        py: Python<'_>,
-    ) -> PyResult<Arc<Exclusive<seglake::columns::Batches>>> {
+    pub(super) fn own_batches(&self, py: Python<'_>) -> PyResult<Batches> {
         self.core_batches(py, self.selection.clone(), self.limits, self.passes.threads)
     }
 
     /// The records, read ahead in a thread.
-    pub(super) fn batches_ahead(
-        &self,
-        py: Python<'_>,
-        selection: Selection,
-    ) -> PyResult<Arc<Exclusive<seglake::columns::Batches>>> {
-        self.shared.check_open()?;
+    pub(super) fn batches_ahead(&self, py: Python<'_>, selection: Selection) -> PyResult<Batches> {
         let (source, start) = (self.source.clone(), self.start());
-        let batches = py.detach(|| {
+        self.begun(py, || {
             columns::Batches::ahead(source, &self.options, selection, self.limits, start)
-        });
-        let batches = Arc::new(Exclusive::new(batches.map_err(|error| raise(py, error))?));
-        self.begin(batches.clone());
-        Ok(batches)
+        })
     }
 
     pub(super) fn core_batches(
@@ -127,41 +88,37 @@ impl Reader {
         selection: Selection,
         limits: Limits,
         threads: usize,
-    ) -> PyResult<Arc<Exclusive<seglake::columns::Batches>>> {
-        self.shared.check_open()?;
-        let source = self.source.clone();
-        let batches = py.detach(|| {
-            if matches!(self.start(), Start::Beginning) {
-                return columns::Batches::threaded(
-                    source,
-                    &self.options,
-                    selection,
-                    limits,
-                    threads,
-                );
+    ) -> PyResult<Batches> {
+        let (source, start) = (self.source.clone(), self.start());
+        self.begun(py, || match start {
+            Start::Beginning => {
+                columns::Batches::threaded(source, &self.options, selection, limits, threads)
             }
-            let start = self.start();
-            columns::Batches::starting(source, &self.options, selection, limits, start)
-        });
-        let batches = Arc::new(Exclusive::new(batches.map_err(|error| raise(py, error))?));
-        self.begin(batches.clone());
+            start => columns::Batches::starting(source, &self.options, selection, limits, start),
+        })
+    }
+
+    /// The pass that `open` opens.
+    fn begun(
+        &self,
+        py: Python<'_>,
+        open: impl FnOnce() -> seglake::Result<columns::Batches> + Send,
+    ) -> PyResult<Batches> {
+        self.shared.check_open()?;
+        let batches = py.detach(open).map_err(|error| raise(py, error))?;
+        let batches = Batches::new(batches, !self.options.strict, self.shared.clone());
+        self.begin(batches.pass());
         Ok(batches)
     }
 
-    /// What `count` gives.
+    /// What `count_rows` gives.
     pub(super) fn counted(&self, py: Python<'_>) -> PyResult<u64> {
         let position = ["position".to_owned()];
         let selection =
             Selection::new(self.format, &self.options, Some(&position), UuidType::Fixed);
         let selection = selection.map_err(|error| raise(py, error))?;
-        let batches = self.core_batches(py, selection, self.limits, self.passes.threads)?;
-        let batches = Batches::new(batches, !self.options.strict, self.shared.clone());
-        let mut count = 0;
-        while let Some(batch) = batches.next_batch(py)? {
-            count += batch.rows() as u64;
-            py.check_signals()?;
-        }
-        Ok(count)
+        self.core_batches(py, selection, self.limits, self.passes.threads)?
+            .count_rows(py)
     }
 
     /// What `read_bytes` gives.
