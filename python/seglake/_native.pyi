@@ -2927,14 +2927,14 @@ class SegmentLog:
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object: ...
     def tail(
         self,
-        from_: Literal["now", "start"] | _uuid.UUID | str | bytes | None = None,
+        start: Literal["now", "start"] | _uuid.UUID | str | bytes | None = None,
         *,
         on_damage: Literal["raise", "skip"] | None = None,
     ) -> Tail:
         """Follows the log: an iterator that waits for records to come, also from a writer in another process, and
         gives each once. It gives what is on the disk, so that no crash takes back what was given.
 
-        from_: "now", "start", or the UUID of the record after which to begin.
+        start: "now", "start", or the UUID of the record after which to begin.
         on_damage: as that of the log, or another one here.
 
         Raises, while iterating, SegmentGoneError where retention removed a segment before it was read,
@@ -3025,14 +3025,16 @@ class Tail:
         >>> tail.poll().uuid == tail.last
         True
         """
-    def poll(self, timeout: float = 0.0, /) -> Record | None:
-        """Returns the next record, waiting for it at most so many seconds; None where there is none. 0 does not
-        wait.
+    def poll(self, timeout: float | None = 0.0) -> Record | None:
+        """Returns the next record, or None where there is none yet. Does not wait by default: `timeout` is how many
+        seconds it waits at most for one to come, and None waits for ever, as the iterator does.
+
+        Raises ValueError for a timeout of less than 0, and what the iterator raises.
 
         >>> log = seglake.SegmentLog("log", readonly=True)
         >>> log.tail("start").poll().type
         'order.created'
-        >>> log.tail("now").poll(0.01)
+        >>> log.tail("now").poll(timeout=0.01)
         """
     def __iter__(self) -> Self: ...
     def __next__(self) -> Record: ...

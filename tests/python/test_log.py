@@ -501,10 +501,19 @@ def test_a_tail_waits(path: Path) -> None:
         assert record.value == b"1"
         assert tail.last == record.uuid
         timer.join()
-        assert [record.value for record in [log.tail("start").poll()] if record] == [b"1"]
-        assert log.tail(record.uuid).poll() is None
-        with pytest.raises(ValueError, match="timeout"):
-            tail.poll(-1)
+        timer = threading.Timer(0.1, lambda: log.write("a", b"2"))
+        timer.start()
+        waited = tail.poll(timeout=None)
+        assert waited is not None
+        assert waited.value == b"2"
+        timer.join()
+        assert [record.value for record in iter(log.tail(start="start").poll, None)] == [b"1", b"2"]
+        assert log.tail(start=waited.uuid).poll() is None
+        for wrong in (-1, float("nan"), float("inf")):
+            with pytest.raises(ValueError, match="timeout"):
+                tail.poll(wrong)
+        with pytest.raises(ValueError, match="UUID"):
+            log.tail("end")
 
 
 def test_a_log_is_read_as_arrow(path: Path) -> None:

@@ -788,7 +788,7 @@ impl SegmentLog {
     /// Follows the log: an iterator that waits for records to come, also from a writer in another process, and gives each once. It gives
     /// what is on the disk, so that no crash takes back what was given.
     ///
-    /// from_: "now", "start", or the UUID of the record after which to begin.
+    /// start: "now", "start", or the UUID of the record after which to begin.
     /// on_damage: as that of the log, or another one here.
     ///
     /// Raises, while iterating, SegmentGoneError where retention removed a segment before it was read, FormatError where one is missing,
@@ -798,14 +798,14 @@ impl SegmentLog {
     /// >>> log = seglake.SegmentLog("log", readonly=True)
     /// >>> [record.type for record in iter(log.tail("start").poll, None)]
     /// ['order.created', 'order.paid', 'order.shipped']
-    #[pyo3(signature = (from_=None, *, on_damage=None))]
+    #[pyo3(signature = (start=None, *, on_damage=None))]
     fn tail(
         &self,
         py: Python<'_>,
-        from_: Option<&Bound<'_, PyAny>>,
+        start: Option<&Bound<'_, PyAny>>,
         on_damage: Option<&str>,
     ) -> PyResult<Tail> {
-        let from = from_.map_or(Ok(TailFrom::Now), tail_from)?;
+        let from = start.map_or(Ok(TailFrom::Now), tail_from)?;
         let reader = self.reading(py, on_damage)?;
         let tail = py.detach(|| reader.tail(from));
         let tail = tail.map_err(|error| raise(py, error))?;

@@ -93,18 +93,23 @@ impl Tail {
         self.next(py, None)
     }
 
-    /// Returns the next record, waiting for it at most so many seconds; None where there is none. 0 does not wait.
+    /// Returns the next record, or None where there is none yet. Does not wait by default: `timeout` is how many seconds it waits at most for
+    /// one to come, and None waits for ever, as the iterator does.
+    ///
+    /// Raises ValueError for a timeout of less than 0, and what the iterator raises.
     ///
     /// >>> log = seglake.SegmentLog("log", readonly=True)
     /// >>> log.tail("start").poll().type
     /// 'order.created'
-    /// >>> log.tail("now").poll(0.01)
-    #[pyo3(signature = (timeout=0.0, /))]
-    fn poll(&self, py: Python<'_>, timeout: f64) -> PyResult<Option<Py<Record>>> {
-        let timeout = Duration::try_from_secs_f64(timeout).map_err(|_| {
-            PyValueError::new_err(format!("timeout is {timeout}: it is 0 or more seconds"))
-        })?;
-        self.next(py, Some(timeout))
+    /// >>> log.tail("now").poll(timeout=0.01)
+    #[pyo3(signature = (timeout=0.0))]
+    fn poll(&self, py: Python<'_>, timeout: Option<f64>) -> PyResult<Option<Py<Record>>> {
+        let timeout = timeout.map(|seconds| {
+            Duration::try_from_secs_f64(seconds).map_err(|_| {
+                PyValueError::new_err(format!("timeout is {seconds}: it is 0 or more seconds"))
+            })
+        });
+        self.next(py, timeout.transpose()?)
     }
 
     /// The UUID of the last record that was given, after which another tail can begin; None before the first.
