@@ -10,9 +10,10 @@
 //! use seglake::verbs::{ProtectOptions, RepairOptions, protect, repair};
 //! # let folder = tempfile::tempdir()?;
 //! # let path = folder.path().join("orders.active");
-//! # seglake::create(&seglake::format::active::FORMAT, &path)?.write(&[
-//! #     seglake::Value::Null, seglake::Value::Null, "order.paid".into(), b"{}"[..].into(),
-//! # ])?;
+//! # let mut writer = seglake::create(&seglake::format::active::FORMAT, &path)?;
+//! # let null = seglake::Value::Null;
+//! # writer.write(&[null.clone(), null, "order.paid".into(), (&[b'x'; 100_000][..]).into()])?;
+//! # writer.close()?;
 //!
 //! // orders.active.par, from which damage is restored.
 //! protect(&path, &Options::default(), &ProtectOptions::default(), |_| Ok(()))?;

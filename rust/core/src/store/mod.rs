@@ -24,7 +24,7 @@
 //!     followed += 1;
 //! }
 //! assert_eq!(followed, 2);
-//! # Ok::<(), seglake::Error>(())
+//! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
 mod batch;
