@@ -152,7 +152,7 @@ def follow(path: Path, has_retention: bool, stop: int, told: int, again: int | N
                 if again is not None and oracle.records % again == 0:
                     log = SegmentLog(path, readonly=True)
                     tail = log.tail(record.uuid)
-        except seglake.SegmentGoneError:
+        except seglake.exceptions.SegmentGoneError:
             # The tail was too slow, which it is told.
             assert has_retention
             oracle, tail = Oracle(has_retention), log.tail("start")
@@ -177,7 +177,7 @@ def read(path: Path, has_retention: bool, stop: int) -> None:
         try:
             with SegmentLog(path, readonly=True) as log:
                 oracle.look(log)
-        except (seglake.SegmentGoneError, FileNotFoundError):
+        except (seglake.exceptions.SegmentGoneError, FileNotFoundError):
             assert has_retention
             continue
         assert has_retention or oracle.records >= most, f"{oracle.records} records after {most}"

@@ -145,7 +145,7 @@ def write(path: Path, round: int, seed: int, retained: int, told: int, stop: int
 
 def keep_house(log: SegmentLog, choice: random.Random, retained: int) -> None:
     """Do something that is not writing in the process that writes."""
-    with contextlib.suppress(seglake.SegmentGoneError):
+    with contextlib.suppress(seglake.exceptions.SegmentGoneError):
         match choice.randrange(5):
             case 0:
                 log.sync()
@@ -180,7 +180,7 @@ class Reader:
     def read_once(self) -> str:
         """Read in one of the ways, and return its name."""
         way = self.choice.choice([self.whole, self.get, self.get, self.after, self.arrow, self.one_after])
-        with contextlib.suppress(seglake.SegmentGoneError):
+        with contextlib.suppress(seglake.exceptions.SegmentGoneError):
             way(self._kept if self.choice.random() < 0.5 else SegmentLog(self.path, readonly=True))
         return way.__name__
 
@@ -242,7 +242,7 @@ def verify_all(path: Path) -> int:
         # The next writer removes one in which a writer died before its first record, and cuts off what is torn.
         try:
             report = seglake.verify(segment, threads=2)
-        except (seglake.SegmentGoneError, FileNotFoundError):
+        except (seglake.exceptions.SegmentGoneError, FileNotFoundError):
             continue
         except OSError as error:
             assert "the file shrank while it was read" in str(error), error
@@ -262,7 +262,7 @@ def verify(path: Path, copies: Path, seed: int, stop: int, told: int) -> None:
             continue  # there is nothing to take
         to = copies / str(done["snapshots"])
         # Where segments roll faster than it links them, it gives up after some tries.
-        with contextlib.suppress(seglake.SegmentGoneError, FileNotFoundError):
+        with contextlib.suppress(seglake.exceptions.SegmentGoneError, FileNotFoundError):
             log.snapshot(to)
             verify_all(to)
             taken = Oracle(has_retention=True)

@@ -89,7 +89,7 @@ def beside_par2(suite: Suite, folder: Path) -> None:
     suite.compare(
         f"verify {MIB} MiB by a sidecar",
         "par2cmdline-turbo, one thread",
-        (lambda: seglake.verify_parity(path), gigabytes),
+        (lambda: seglake.parity.verify(path), gigabytes),
         (lambda: run_par2("verify", other), gigabytes),
         1.0,
         "GB/s",

@@ -254,10 +254,10 @@ def resume(
     Raises ReplacedError where it is another file than the position is of, or less of it is left, and what `open`
     raises.
 
-    >>> orders = seglake.resume("orders.active", None, size=150)
+    >>> orders = seglake.incremental.resume("orders.active", None, size=150)
     >>> [record.type for record in orders], orders.pending_bytes
     (['order.created', 'order.paid'], 45)
-    >>> [record.type for record in seglake.resume("orders.active", orders.position)]
+    >>> [record.type for record in seglake.incremental.resume("orders.active", orders.position)]
     ['order.shipped']
     """
 
@@ -281,7 +281,8 @@ def identity(
     with the position of one raises ReplacedError for the other. The arguments are as in `resume`; the first
     record is the one that the sidecar restores.
 
-    >>> seglake.identity("orders.active").split(":")[0], seglake.identity("orders.active", size=10)
+    >>> identity = seglake.incremental.identity
+    >>> identity("orders.active").split(":")[0], identity("orders.active", size=10)
     ('segment', None)
     """
 
@@ -339,7 +340,7 @@ def verify_parity(
 
     >>> seglake.protect("orders.active").change
     'created'
-    >>> seglake.verify_parity("orders.active").outcome
+    >>> seglake.parity.verify("orders.active").outcome
     'sound'
     """
 
@@ -530,7 +531,7 @@ def coverage(
 
     >>> seglake.protect("orders.active").change
     'created'
-    >>> coverage = seglake.coverage("orders.active")
+    >>> coverage = seglake.parity.coverage("orders.active")
     >>> coverage.profile, coverage.state, coverage.covered_bytes == coverage.nbytes
     ('128+8', 'covered', True)
     """
@@ -931,7 +932,7 @@ class Reader:
         """Of a reader that `resume` gave: where to go on, once a pass has read to the end. None before that, and for
         other readers.
 
-        >>> orders = seglake.resume("orders.active", None)
+        >>> orders = seglake.incremental.resume("orders.active", None)
         >>> orders.count_rows(), orders.position.byte_offset
         (3, 159)
         """
@@ -940,7 +941,7 @@ class Reader:
         """Of a reader that `resume` gave: how many bytes of an unfinished record are at the end, once a pass has
         read to there. They are read when it is finished. None before that, and for other readers.
 
-        >>> orders = seglake.resume("orders.active", None, size=150)
+        >>> orders = seglake.incremental.resume("orders.active", None, size=150)
         >>> orders.count_rows(), orders.pending_bytes
         (2, 45)
         """
@@ -951,7 +952,7 @@ class Reader:
 
         Raises OSError if the file cannot be read, or was replaced meanwhile.
 
-        >>> orders = seglake.resume("orders.sealed", None)
+        >>> orders = seglake.incremental.resume("orders.sealed", None)
         >>> orders.position_after_all().byte_offset == orders.nbytes
         True
         """
@@ -1346,7 +1347,7 @@ class Part:
         """A part from what `to_json` gave. Raises ValueError where it is none.
 
         >>> [part] = seglake.open("orders.sealed").split()
-        >>> seglake.Part.from_json(part.to_json()) == part
+        >>> seglake.incremental.Part.from_json(part.to_json()) == part
         True
         """
     def to_json(self) -> str:
@@ -1381,7 +1382,7 @@ class Position:
     """Up to where a file was read, and what reading on needs: `resume` takes it, and `Reader.position` gives it. It
     holds no key and no value of a record, and pickles as the JSON that `to_json` gives.
 
-    >>> orders = seglake.resume("orders.active", None)
+    >>> orders = seglake.incremental.resume("orders.active", None)
     >>> orders.count_rows(), orders.position.byte_offset
     (3, 159)
     """
@@ -1390,17 +1391,17 @@ class Position:
         """A position from what `to_json` gave, which may come from anywhere: it is checked. Raises ValueError where
         it is none.
 
-        >>> orders = seglake.resume("orders.active", None)
+        >>> orders = seglake.incremental.resume("orders.active", None)
         >>> orders.count_rows()
         3
-        >>> seglake.Position.from_json(orders.position.to_json()) == orders.position
+        >>> seglake.incremental.Position.from_json(orders.position.to_json()) == orders.position
         True
         """
     def to_json(self) -> str:
         """The position as JSON, which is opaque but for its member `version`. It has at most 52 KiB, most often some
         500 bytes.
 
-        >>> orders = seglake.resume("orders.active", None)
+        >>> orders = seglake.incremental.resume("orders.active", None)
         >>> orders.count_rows(), type(orders.position.to_json())
         (3, <class 'str'>)
         """
@@ -1408,7 +1409,7 @@ class Position:
     def format(self) -> str:
         """The name of the format that the file had.
 
-        >>> orders = seglake.resume("orders.active", None)
+        >>> orders = seglake.incremental.resume("orders.active", None)
         >>> orders.count_rows(), orders.position.format
         (3, 'active')
         """
@@ -1416,8 +1417,8 @@ class Position:
     def identity(self) -> str | None:
         """What identifies the file, as `identity` gives it; None as long as it had no whole record that is sound.
 
-        >>> orders = seglake.resume("orders.active", None)
-        >>> orders.count_rows(), orders.position.identity == seglake.identity("orders.active")
+        >>> orders = seglake.incremental.resume("orders.active", None)
+        >>> orders.count_rows(), orders.position.identity == seglake.incremental.identity("orders.active")
         (3, True)
         """
     @property
@@ -1425,7 +1426,7 @@ class Position:
         """The offset up to which the file was read. 0 for a segment of a log that was sealed since it was listed:
         see `uuid`.
 
-        >>> orders = seglake.resume("orders.active", None)
+        >>> orders = seglake.incremental.resume("orders.active", None)
         >>> orders.count_rows(), orders.position.byte_offset
         (3, 159)
         """
@@ -1434,7 +1435,7 @@ class Position:
         """The UUID of the last sound record that was read; None if that is not known, and for formats whose records
         have none.
 
-        >>> orders = seglake.resume("orders.active", None)
+        >>> orders = seglake.incremental.resume("orders.active", None)
         >>> orders.count_rows(), orders.position.uuid == list(seglake.open("orders.active"))[-1].uuid
         (3, True)
         """
@@ -2970,7 +2971,7 @@ class Uuids(Sequence[_uuid.UUID]):
     def from_bytes(data: bytes) -> Uuids:
         """UUIDs from what `to_bytes` gave. Raises ValueError where that is no multiple of 16 bytes.
 
-        >>> len(seglake.Uuids.from_bytes(bytes(32)))
+        >>> len(seglake.types.Uuids.from_bytes(bytes(32)))
         2
         """
     def to_bytes(self) -> bytes:

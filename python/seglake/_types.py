@@ -262,7 +262,7 @@ class Coverage(NamedTuple):
         >>> import seglake
         >>> seglake.protect("orders.active").change
         'created'
-        >>> seglake.coverage("orders.active").profile
+        >>> seglake.parity.coverage("orders.active").profile
         '128+8'
     """
 

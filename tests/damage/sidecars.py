@@ -54,7 +54,7 @@ def restored(sound: Specimen, data: bytes) -> Restored:
 def _read(sound: Specimen, path: Path, covered: int) -> Restored:
     layout, found, returned = sound.layout, Restored(), set[object]()
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", seglake.DamageWarning)
+        warnings.simplefilter("ignore", seglake.exceptions.DamageWarning)
         with seglake.open(path, on_damage="repair", **layout.options) as reader:
             records = [fields_of(record) for record in reader]
     report = seglake.verify(path, **layout.options)

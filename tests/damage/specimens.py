@@ -99,7 +99,7 @@ def _needs(
     size: int,
     positions: dict[Identity, int],
     spans: Sequence[seglake.Span],
-    blocks: Sequence[seglake.Block],
+    blocks: Sequence[seglake.types.Block],
 ) -> dict[Identity, tuple[Range, ...]]:
     match layout.format:
         case "sealed":
@@ -124,7 +124,7 @@ def _of_index(number: int, checksums: int, *, checked: bool) -> list[Range]:
 def _needs_of_tenants(
     positions: dict[Identity, int],
     spans: Sequence[seglake.Span],
-    blocks: Sequence[seglake.Block],
+    blocks: Sequence[seglake.types.Block],
     *,
     checked: bool,
 ) -> dict[Identity, tuple[Range, ...]]:

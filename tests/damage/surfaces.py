@@ -26,7 +26,7 @@ from .specimens import Specimen
 @contextlib.contextmanager
 def _permissive(source: bytes | Path, layout: Layout, **options: Any) -> Iterator[seglake.Reader]:
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", seglake.DamageWarning)
+        warnings.simplefilter("ignore", seglake.exceptions.DamageWarning)
         with seglake.open(source, on_damage="skip", **layout.options, **options) as reader:
             yield reader
 

@@ -229,7 +229,7 @@ class Facts:
 def _status_of(error: Exception) -> str:
     for kind, status in (
         (seglake.WrongKeyError, "wrong_key"),
-        (seglake.LimitError, "limit"),
+        (seglake.exceptions.LimitError, "limit"),
         (seglake.FormatError, "not_a_segment"),
     ):
         if isinstance(error, kind):
@@ -289,7 +289,7 @@ def may_be_taken_for(earlier: Facts, now: Facts) -> bool:
 
 def _facts(path: Path, named: str | None = None) -> Facts:
     try:
-        with seglake.resume(path, None, on_damage="repair", format=named) as reader:
+        with seglake.incremental.resume(path, None, on_damage="repair", format=named) as reader:
             format = reader.format
             found = [(record.position, record.to_dict(), _key(format, record)) for record in _quiet(reader)]
             records = tuple((key, bytes(fields["value"] or b""), position) for position, fields, key in found)
@@ -303,12 +303,12 @@ def _facts(path: Path, named: str | None = None) -> Facts:
         if report.wrong_key and not records:
             return Facts(0, 0, "wrong_key", format=format)
         if pending and not damage:
-            with seglake.resume(path, position, on_damage="repair", final=True, format=named) as reader:
+            with seglake.incremental.resume(path, position, on_damage="repair", final=True, format=named) as reader:
                 status = "damaged" if any(True for _ in _quiet(reader)) else status
     except (OSError, seglake.SeglakeError) as error:
         return Facts(0, 0, _status_of(error))
     try:
-        identity = seglake.identity(path, format=named)
+        identity = seglake.incremental.identity(path, format=named)
     except (OSError, seglake.SeglakeError):
         identity = None
     return Facts(0, 0, status, identity, records, pending, damage, nbytes, format, fields=str(found))
@@ -318,7 +318,7 @@ def _quiet(reader: Any) -> Generator[Any]:
     import warnings
 
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", seglake.DamageWarning)
+        warnings.simplefilter("ignore", seglake.exceptions.DamageWarning)
         yield from reader
 
 

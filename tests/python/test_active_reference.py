@@ -29,7 +29,7 @@ def compare(data: bytes) -> None:
     """Fails where the library reads `data` otherwise than the rules."""
     expected = Scanner(data).scan()
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", seglake.DamageWarning)
+        warnings.simplefilter("ignore", seglake.exceptions.DamageWarning)
         reader = seglake.open(data, format="active", on_damage="skip")
         assert [record.position for record in reader] == expected.records
     assert [tuple(span) for span in reader.ledger()] == [tuple(span) for span in expected.ledger]

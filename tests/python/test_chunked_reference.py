@@ -269,7 +269,7 @@ def compare(data: bytes) -> None:
     expected = reference.read(data)
     options: dict[str, Any] = {"format": "chunked"}
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", seglake.DamageWarning)
+        warnings.simplefilter("ignore", seglake.exceptions.DamageWarning)
         reader = seglake.open(data, on_damage="skip", **options)
         records: list[Any] = list(reader)
     assert [

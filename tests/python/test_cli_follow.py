@@ -16,9 +16,10 @@ from cli_process import command, environment
 from segments import DAY, write_segment
 
 import seglake
-from seglake import IngestError, IngestResult
+from seglake import IngestResult
 from seglake.cli.following import followed
 from seglake.cli.ingest import _Output  # pyright: ignore[reportPrivateUsage]
+from seglake.exceptions import IngestError
 from seglake.lake.result import can_pass
 from seglake.tracking.place import LocalPlace
 

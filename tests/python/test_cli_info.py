@@ -118,11 +118,11 @@ def test_every_file_has_its_own_paragraph(vectors: Path) -> None:
 def test_the_sidecar_of_a_file_is_told(tmp_path: Path) -> None:
     path = sample(tmp_path, "active")
     size = path.stat().st_size
-    assert library.coverage(path) is None
+    assert library.parity.coverage(path) is None
     assert here("info", "--json", path).json_lines()[0]["sidecar"] is None
     assert ".par" not in here("info", path).out
     made = library.protect(path, profile="128+4")
-    coverage = library.coverage(path)
+    coverage = library.parity.coverage(path)
     assert coverage is not None
     assert coverage.to_dict() == {
         "sidecar": f"{path}.par",
@@ -156,7 +156,7 @@ def test_the_sidecar_of_a_file_is_told(tmp_path: Path) -> None:
     assert here("info", "--json", path).json_lines()[0]["sidecar"] is None
     facts = here("info", "--json", "--sidecar", elsewhere, path).json_lines()[0]["sidecar"]
     assert (facts["sidecar"], facts["state"]) == (str(elsewhere), "covered")
-    assert library.coverage(path.read_bytes(), sidecar=elsewhere.read_bytes()) == (None, *coverage[1:])
+    assert library.parity.coverage(path.read_bytes(), sidecar=elsewhere.read_bytes()) == (None, *coverage[1:])
     elsewhere.write_bytes(b"no sidecar")
     elsewhere.rename(f"{path}.par")
     done = here("info", path)

@@ -195,7 +195,7 @@ def test_an_index_that_knows_more_than_the_log_is_kept_and_said(within: bool, tm
             library.index(path, if_exists=exists)
     assert index.read_bytes() == items
     # A writer goes on only if what the index has is kept.
-    with pytest.warns(library.DamageWarning, match="quarantine"):
+    with pytest.warns(library.exceptions.DamageWarning, match="quarantine"):
         library.create(path, format="chunked", if_exists="append", zero_torn_tail=True).close()
     kept = b"".join(file.read_bytes() for file in sorted(tmp_path.glob("*.index.*.quarantine")))
     assert index.read_bytes() + kept == items

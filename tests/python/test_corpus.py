@@ -58,7 +58,7 @@ def test_the_library_and_the_rules_agree_on_indexes(segment: Path, tmp_path: Pat
     log, path = segment.read_bytes(), tmp_path / "segment.chunks"
     path.write_bytes(log)
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", seglake.DamageWarning)
+        warnings.simplefilter("ignore", seglake.exceptions.DamageWarning)
         records = list(seglake.open(path, format="chunked", on_damage="skip"))
     for name, data in inputs("chunked_index"):
         with subtests.test(name):

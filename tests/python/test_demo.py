@@ -181,7 +181,7 @@ def test_a_broken_file_reads_as_planned(name: str, small: list[Segment]) -> None
     with open_segment(segment) as reader:
         found = [DamagedRange(*span) for span in reader.ledger() if span.cause is not None]
     assert found == list(segment.damage.ranges)
-    with pytest.warns(seglake.DamageWarning):
+    with pytest.warns(seglake.exceptions.DamageWarning):
         kept = pa.table(open_segment(segment, on_damage="skip", columns=segment.columns, uuid_type="string"))
     expected = segment.records.select(segment.columns)
     assert kept.cast(expected.schema).equals(expected)

@@ -67,16 +67,16 @@ def test_a_flipped_bit(flipped: Path, tmp_path: Path) -> None:
     before = flipped.read_bytes()
     report = library.verify(flipped, explain=True)
     [own] = report.diagnoses
-    assert isinstance(own, library.Diagnosis)
+    assert isinstance(own, library.types.Diagnosis)
     assert [tuple(own[:4])] == [tuple(span) for span in report.damage]
     assert (own.reason, own.certainty) == ("flipped_bit", "proven")
     [repair] = own.repairs
     assert repair.old ^ repair.new == 1 << repair.bit
     assert (repair.start, repair.end, repair.checks) == (own.start, own.end, "record")
-    with pytest.warns(library.DamageWarning):
+    with pytest.warns(library.exceptions.DamageWarning):
         records = {record.position: record for record in library.open(flipped, on_damage="skip")}
     for neighbour in (own.before, own.after):
-        assert isinstance(neighbour, library.Neighbour)
+        assert isinstance(neighbour, library.types.Neighbour)
         record = records[neighbour.position]
         assert (neighbour.id, neighbour.timestamp_us) == ({"uuid": record.uuid}, record.timestamp_us)
         assert isinstance(neighbour.id["uuid"], UUID)

@@ -17,12 +17,13 @@ import seglake
 from seglake.lake.result import IngestArguments
 
 STUB = Path(seglake.__file__).with_name("_native.pyi")
+MODULES = [seglake, seglake.exceptions, seglake.incremental, seglake.parity, seglake.types]
 PURE = [
     seglake.export,
     seglake.ingest,
     seglake.scan,
     seglake.Scan,
-    *(own for own in vars(seglake).values() if inspect.isclass(own) and own.__module__ == "seglake"),
+    *(own for module in MODULES for own in vars(module).values() if inspect.isclass(own)),
     seglake.oplog.System,
 ]
 START = datetime(2024, 6, 15, 5, tzinfo=UTC)
@@ -125,7 +126,7 @@ def test_the_ingest_documents_the_arguments_that_its_signature_gathers() -> None
     assert sorted(IngestArguments.__annotations__.keys() - set(described)) == []
 
 
-@pytest.mark.filterwarnings("ignore::seglake.DamageWarning")
+@pytest.mark.filterwarnings("ignore::seglake.exceptions.DamageWarning")
 @pytest.mark.usefixtures("there")
 @pytest.mark.parametrize(
     "one", [one for one in DOCUMENTED if one.text and ">>> " in one.text], ids=lambda one: one.name

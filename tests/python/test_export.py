@@ -184,7 +184,7 @@ def test_damage_stops_or_is_written_beside(logs: Path, tmp_path: Path) -> None:
     with pytest.raises(seglake.DamageError):
         seglake.export(seglake.scan(logs), new)
     assert not [path for path in tmp_path.iterdir() if path != logs]
-    with pytest.warns(seglake.DamageWarning):
+    with pytest.warns(seglake.exceptions.DamageWarning):
         exported = seglake.export(seglake.scan(logs, on_damage="skip"), new, damage=tmp_path / "damage.parquet")
     assert exported == (550, 1, span.nbytes, ())
     [row] = parquet.read_table(tmp_path / "damage.parquet").to_pylist()

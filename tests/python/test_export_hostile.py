@@ -288,7 +288,7 @@ def test_another_key_for_one_of_many(logs: Path, tmp_path: Path) -> None:
     done = here("export", logs, tmp_path / "all.csv", "--on-damage", "skip")
     assert done.status == 2  # no damage, but not all records
     assert "1a.active: skipped: nothing is verified, but the structure is sound: probably the wrong key" in done.err
-    with pytest.warns(seglake.DamageWarning):
+    with pytest.warns(seglake.exceptions.DamageWarning):
         exported = seglake.export(seglake.scan(logs, on_damage="skip"), tmp_path / "all.csv", if_exists="overwrite")
     assert exported.wrong_key == (str(logs / "1a.active"),)
     keys = [bytes(32), b"k" * 32]

@@ -171,7 +171,7 @@ def test_damage_sends_nothing(scan: seglake.Scan, store: ObjectStore) -> None:
     with store.counting() as made, pytest.raises(seglake.DamageError):
         seglake.export(seglake.scan(path.parent), "s3://logs/x.parquet", storage_options=store.storage_options())
     assert {request.method for request in made} <= {"GET", "HEAD"}
-    with pytest.warns(seglake.DamageWarning):
+    with pytest.warns(seglake.exceptions.DamageWarning):
         skipping = seglake.scan(path.parent, on_damage="skip")
         done = seglake.export(
             skipping, "s3://logs/x.parquet", damage="s3://logs/d.csv", storage_options=store.storage_options()

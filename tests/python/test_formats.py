@@ -414,7 +414,7 @@ def test_sealing_carries_checksums_over(tmp_path: Path) -> None:
     assert seglake.verify(tmp_path / "part.sealed").ok
 
 
-@pytest.mark.filterwarnings("ignore::seglake.DamageWarning")
+@pytest.mark.filterwarnings("ignore::seglake.exceptions.DamageWarning")
 def test_a_record_tells_what_is_wrong_with_it(vectors: Path) -> None:
     path = vectors / "autobase" / "dangling.oplog"
     with seglake.open(path, dialect="draft-1.1", on_damage="skip") as reader:
@@ -436,17 +436,17 @@ def test_a_conversion_that_loses_columns_names_them(tmp_path: Path) -> None:
     path = tmp_path / "a.active"
     with seglake.create(path, format="active") as writer:
         writer.write(type="a", value=b"b")
-    with pytest.raises(seglake.ColumnsError) as caught:
+    with pytest.raises(seglake.exceptions.ColumnsError) as caught:
         seglake.convert(path, tmp_path / "a.tenant")
     assert (caught.value.lost, caught.value.missing) == (["uuid", "timestamp", "type"], ["partition", "tenant"])
     assert str(caught.value) == (
         "tenant records cannot store uuid, timestamp, type: name in `drop` what to omit; "
         "they need partition, tenant, which the source lacks: set a value for each"
     )
-    with pytest.raises(seglake.ColumnsError) as less:
+    with pytest.raises(seglake.exceptions.ColumnsError) as less:
         seglake.convert(path, tmp_path / "a.tenant", drop=caught.value.lost)
     again = pickle.loads(pickle.dumps(less.value))
-    assert (type(again), again.lost, again.missing) == (seglake.ColumnsError, [], ["partition", "tenant"])
+    assert (type(again), again.lost, again.missing) == (seglake.exceptions.ColumnsError, [], ["partition", "tenant"])
     assert (str(again), isinstance(again, ValueError)) == (str(less.value), True)
     assert not (tmp_path / "a.tenant").exists()
 
@@ -456,13 +456,13 @@ OPENS = {"key", "dialect", "index"}
 CREATES = {"key", "dialect", "if_exists", "preallocate", "zero_torn_tail"}
 
 
-def some_value(option: seglake.FormatOption) -> Any:
+def some_value(option: seglake.types.FormatOption) -> Any:
     """A value that an option takes, another than its own where there is one."""
     values: dict[str, Any] = {"flag": not option.default, "key": bytes(32), "index": False}
     return values.get(option.kind, option.choices[-1] if option.choices else option.maximum)
 
 
-def all_options(which: str) -> dict[str, seglake.FormatOption]:
+def all_options(which: str) -> dict[str, seglake.types.FormatOption]:
     return {name: option for own in seglake.formats().values() for name, option in getattr(own, which).items()}
 
 
@@ -471,7 +471,7 @@ def test_what_formats_says_is_what_reading_and_writing_do(tmp_path: Path, name: 
     own = seglake.formats()[name]
     assert own.name == name
 
-    def opened(option: seglake.FormatOption, value: Any) -> None:
+    def opened(option: seglake.types.FormatOption, value: Any) -> None:
         given = {option.name: value} if option.name in OPENS else {"limits": {option.name: value}}
         seglake.open(b"", format=name, on_damage="skip", **given).close()
 
@@ -483,7 +483,7 @@ def test_what_formats_says_is_what_reading_and_writing_do(tmp_path: Path, name: 
             with pytest.raises(ValueError, match=option.name):
                 opened(option, some_value(option))
 
-    def created(option: seglake.FormatOption, value: Any) -> seglake.Writer:
+    def created(option: seglake.types.FormatOption, value: Any) -> seglake.Writer:
         given = {option.name: value} if option.name in CREATES else {"options": {option.name: value}}
         if option.name == "preallocate":
             given = {option.name: 4096}

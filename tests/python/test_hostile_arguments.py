@@ -80,7 +80,7 @@ def attempt(call: Callable[[], Any]) -> None:
         warnings.simplefilter("ignore")
         try:
             result = call()
-            if isinstance(result, (seglake.Reader, seglake.Records)):
+            if isinstance(result, (seglake.Reader, seglake.types.Records)):
                 for _ in result:
                     pass
             if isinstance(result, (seglake.Reader, seglake.Writer)):
@@ -101,15 +101,15 @@ def integers(name: str, number: Any) -> Iterator[Callable[[], Any]]:
     given: dict[str, Any] = {name: number}
     if name == "batch_size":
         yield lambda: seglake.open("sample.active", **given)
-        yield lambda: seglake.resume("sample.active", None, **given)
+        yield lambda: seglake.incremental.resume("sample.active", None, **given)
         with seglake.SegmentLog("log") as log:
             yield lambda: log.batches(**given)
     elif name == "threads":
         for function in (seglake.open, seglake.verify):
             yield lambda function=function: function("sample.active", **given)
     elif name == "size":
-        yield lambda: seglake.resume("sample.active", None, **given)
-        yield lambda: seglake.identity("sample.active", **given)
+        yield lambda: seglake.incremental.resume("sample.active", None, **given)
+        yield lambda: seglake.incremental.identity("sample.active", **given)
     elif name == "explain":
         yield lambda: seglake.verify("sample.active", **given)
     elif name == "preallocate":

@@ -254,7 +254,7 @@ def test_what_things_look_like_is_printable(segment: Path, tmp_path: Path) -> No
     seen: list[str] = []
     for path in named(folder, segment):
         with seglake.open(path, on_damage="skip") as reader, warnings.catch_warnings():
-            warnings.simplefilter("ignore", seglake.DamageWarning)
+            warnings.simplefilter("ignore", seglake.exceptions.DamageWarning)
             things = [reader, reader.schema, reader.ledger(), reader.batches(), seglake.detect(path)]
             report = seglake.verify(path, explain=True)
             things += [*reader, *reader.batches(), reader.report, report, *report.diagnoses]

@@ -17,9 +17,11 @@ import pytest
 from segments import DAY, OTHER_KEY, TYPE, Written, flip, tear, write_segment
 
 import seglake
-from seglake import IngestError, IngestProgress, IngestResult, ingest
+from seglake import IngestResult, ingest
+from seglake.exceptions import IngestError
 from seglake.lake import read
 from seglake.lake.result import no_files
+from seglake.types import IngestProgress
 
 lake_ingest = importlib.import_module("seglake.lake.ingest")
 BYTE_COLUMNS = ("record_bytes", "header_bytes", "padding_bytes", "unused_bytes", "torn_bytes", "corrupt_bytes")

@@ -17,8 +17,9 @@ from segments import flip, write_segment
 
 import seglake
 import seglake.spark
-from seglake import IngestError, IngestProgress
+from seglake.exceptions import IngestError
 from seglake.lake.parquet import RollingWriter
+from seglake.types import IngestProgress
 
 
 def visible(lake: Path) -> list[str]:
@@ -77,7 +78,7 @@ def test_threads_work_side_by_side(tmp_path: Path, monkeypatch: pytest.MonkeyPat
         write_segment(tmp_path / f"src/{name}.active", 5)
     # None goes on before three are open.
     barrier = threading.Barrier(3, timeout=60)
-    real_open = seglake.resume
+    real_open = seglake.incremental.resume
 
     def open_(source: Any, *position: Any, **options: Any) -> Any:
         barrier.wait()
@@ -89,7 +90,7 @@ def test_threads_work_side_by_side(tmp_path: Path, monkeypatch: pytest.MonkeyPat
 
 def test_no_more_threads_than_asked_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     names: set[str] = set()
-    real_open = seglake.resume
+    real_open = seglake.incremental.resume
 
     def open_(source: Any, *position: Any, **options: Any) -> Any:
         names.add(threading.current_thread().name)
@@ -166,7 +167,7 @@ def test_an_error_in_one_task_stops_the_others_in_the_middle_of_a_file(
 ) -> None:
     for name in ("fails", "goes on"):
         write_segment(tmp_path / f"src/{name}.active", 5)
-    failed, given, real_resume = threading.Event(), list[int](), seglake.resume
+    failed, given, real_resume = threading.Event(), list[int](), seglake.incremental.resume
 
     def resume(source: Any, position: Any, **options: Any) -> Any:
         if Path(source).stem == "fails":
@@ -185,7 +186,7 @@ import os, signal, sys, threading
 import seglake
 from seglake.cli import main
 
-real_resume, entered = seglake.resume, threading.Event()
+real_resume, entered = seglake.incremental.resume, threading.Event()
 
 def resume(source, position, **options):
     reader = real_resume(source, position, **options)
@@ -194,7 +195,7 @@ def resume(source, position, **options):
         os.kill(os.getpid(), signal.SIGINT)  # as Ctrl-C: to the main thread, while this one works
     return reader
 
-seglake.resume = resume
+seglake.incremental.resume = resume
 sys.exit(main(["ingest", sys.argv[1], sys.argv[2]]))
 """
 

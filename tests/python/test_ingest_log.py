@@ -18,7 +18,7 @@ from pyiceberg.catalog.sql import SqlCatalog
 from segments import write_segment
 
 import seglake
-from seglake import IngestError
+from seglake.exceptions import IngestError
 from seglake.lake.compact import compact
 from seglake.lake.log import Entry, LakeLog, lake_log, save
 from seglake.lake.task import TaskRunner

@@ -8,7 +8,7 @@ from segments import flip, write_segment
 from test_ingest_again import Folder
 
 import seglake
-from seglake import IngestError
+from seglake.exceptions import IngestError
 
 
 @pytest.fixture

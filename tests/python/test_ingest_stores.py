@@ -15,7 +15,7 @@ from pyiceberg.catalog.sql import SqlCatalog
 from segments import write_segment
 
 import seglake
-from seglake import IngestError
+from seglake.exceptions import IngestError
 from seglake.lake.log import Entry, LakeLog, lake_log, save
 from seglake.tracking.place import StorePlace
 

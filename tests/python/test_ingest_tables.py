@@ -19,7 +19,7 @@ from pyiceberg.catalog.sql import SqlCatalog
 from segments import flip, write_segment
 
 import seglake
-from seglake import IngestError
+from seglake.exceptions import IngestError
 from seglake.lake import iceberg
 
 VECTORS = Path(__file__).parents[1] / "vectors"

@@ -27,7 +27,7 @@ from seglake.tracking.state import FileState
 def identity(path: Path) -> str | None:
     for key in (None, OTHER_KEY):
         with suppress(OSError, seglake.SeglakeError):
-            return seglake.identity(path, key=key)
+            return seglake.incremental.identity(path, key=key)
     return None
 
 
@@ -88,7 +88,7 @@ class FailingReader:
 def failing(monkeypatch: pytest.MonkeyPatch) -> set[str]:
     """The names of files whose reading fails half-way; of the others each is noted when it is opened."""
     names: set[str] = set()
-    real_resume = seglake.resume
+    real_resume = seglake.incremental.resume
 
     def resume(source: Any, position: Any, **options: Any) -> Any:
         reader = real_resume(source, position, **options)
@@ -190,7 +190,7 @@ def test_a_report_that_does_not_add_up_is_refused(tmp_path: Path, monkeypatch: p
 def wrong_pass(_: object, reader: seglake.Reader) -> Any:
     class Report:
         nbytes = 415
-        totals = (seglake.Total("record", None, 414, 5),)
+        totals = (seglake.types.Total("record", None, 414, 5),)
 
     reader.count_rows()
     return Report(), reader.position, 0

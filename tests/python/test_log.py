@@ -111,13 +111,13 @@ def test_a_refused_row_of_a_batch_is_numbered_and_those_before_it_are_written(pa
     ]
     with SegmentLog(path) as log:
         for number, (record, words) in enumerate(refused, 1):
-            with pytest.raises(seglake.RowError, match=words) as error:
+            with pytest.raises(seglake.exceptions.RowError, match=words) as error:
                 log.write_batch([good, good, record, good])
             assert error.value.row == 2
             assert len(values(log)) == 2 * number
         before = len(values(log))
         table = pa.table({"type": ["a"] * 30 + ["b" * 256], "value": [b""] * 31})
-        with pytest.raises(seglake.RowError) as error:
+        with pytest.raises(seglake.exceptions.RowError) as error:
             log.write_batch(pa.Table.from_batches(table.to_batches(max_chunksize=20)))
         assert error.value.row == 30
         assert len(values(log)) == before + 30
@@ -135,7 +135,9 @@ def test_the_first_records_of_a_batch_are_named_where_the_others_cannot_be_writt
     taken = path / f"{3:020}-{uuids[4]}.active"
     with contextlib.suppress(OSError), SegmentLog(path, segment_bytes=80) as log:  # two records
         taken.touch()
-        with pytest.raises(seglake.PartialWriteError, match=r"4 record\(s\) of the batch are in the log") as error:
+        with pytest.raises(
+            seglake.exceptions.PartialWriteError, match=r"4 record\(s\) of the batch are in the log"
+        ) as error:
             log.write_batch(pa.Table.from_batches(batches) if is_arrow else rows)
         assert error.value.written == uuids[:4]
         assert error.value.path == str(path)
@@ -210,7 +212,7 @@ def test_an_iterable_is_written_in_pieces(path: Path) -> None:
 
     with seglake.SegmentLog(path) as log:
         written: list[int] = []
-        with pytest.raises(seglake.PartialWriteError, match="of the source") as raised:
+        with pytest.raises(seglake.exceptions.PartialWriteError, match="of the source") as raised:
             log.write_batch(records(written))
         assert written[0] == 0
         assert 30 < written[-1] < 50
@@ -223,7 +225,7 @@ def test_an_iterable_is_written_in_pieces(path: Path) -> None:
 def test_a_refused_row_of_a_later_piece_has_its_number(path: Path) -> None:
     rows = [*itertools.repeat(("type", b"v" * (1 << 20)), 30), ("t" * 256, b"")]
     with seglake.SegmentLog(path) as log:
-        with pytest.raises(seglake.RowError) as raised:
+        with pytest.raises(seglake.exceptions.RowError) as raised:
             log.write_batch(iter(rows))
         assert raised.value.row == 30
         assert sum(1 for _ in log) == 30
@@ -270,7 +272,7 @@ def test_a_stream_that_fails_says_what_is_written(path: Path) -> None:
         raise OSError("of the source")
 
     with seglake.SegmentLog(path) as log:
-        with pytest.raises(seglake.PartialWriteError, match="of the source") as raised:
+        with pytest.raises(seglake.exceptions.PartialWriteError, match="of the source") as raised:
             log.write_batch(pa.RecordBatchReader.from_batches(batch.schema, batches()))
         assert isinstance(raised.value.__cause__, ValueError)
         assert raised.value.written == [record.uuid for record in log]
@@ -369,7 +371,7 @@ def test_retention(path: Path) -> None:
         removed = log.retain(age="0s")
         assert [segment.sequence for segment in removed] == [segment.sequence for segment in sealed]
         log.write("a", b"")
-        with pytest.raises(seglake.SegmentGoneError) as gone:
+        with pytest.raises(seglake.exceptions.SegmentGoneError) as gone:
             while tail.poll() is not None:
                 pass
         copy = pickle.loads(pickle.dumps(gone.value))
@@ -587,13 +589,13 @@ def test_the_uuids_of_a_batch_are_a_sequence(path: Path) -> None:
         uuids = log.write_batch([("a", b"")] * 9)
         log.sync()
         expected = [record.uuid for record in log]
-    assert isinstance(uuids, seglake.Uuids)
+    assert isinstance(uuids, seglake.types.Uuids)
     assert isinstance(uuids, Sequence)
     assert len(uuids) == 9
     assert list(uuids) == [uuids[number] for number in range(9)] == expected
     assert [uuids[number] for number in range(-9, 0)] == expected
     for cut in (slice(2, 5), slice(None, None, -2), slice(-2, 99), slice(5, 2), slice(None, None, 10**18)):
-        assert isinstance(uuids[cut], seglake.Uuids)
+        assert isinstance(uuids[cut], seglake.types.Uuids)
         assert list(uuids[cut]) == expected[cut]
     assert list(reversed(uuids)) == expected[::-1]
     assert uuids.index(expected[3]) == uuids.index(expected[3], -6, 4) == 3
@@ -626,9 +628,9 @@ def test_the_uuids_of_a_batch_compare_and_travel(path: Path) -> None:
     with pytest.raises(TypeError):
         hash(uuids)
     assert pickle.loads(pickle.dumps(uuids)) == uuids == copy.copy(uuids)
-    assert seglake.Uuids.from_bytes(uuids.to_bytes()) == uuids
+    assert seglake.types.Uuids.from_bytes(uuids.to_bytes()) == uuids
     with pytest.raises(ValueError, match="multiple of 16"):
-        seglake.Uuids.from_bytes(bytes(17))
+        seglake.types.Uuids.from_bytes(bytes(17))
     array = pa.array(uuids)
     assert array.type == pa.uuid()
     assert array.to_pylist() == expected
@@ -642,7 +644,7 @@ def test_the_uuids_of_a_batch_compare_and_travel(path: Path) -> None:
 def test_a_batch_of_nulls_needs_no_memory_for_its_rows(path: Path) -> None:
     nulls = pa.Array.from_buffers(pa.null(), 1 << 62, [None])
     with SegmentLog(path) as log:
-        with pytest.raises(seglake.RowError, match="type is missing") as error:
+        with pytest.raises(seglake.exceptions.RowError, match="type is missing") as error:
             log.write_batch(pa.record_batch([nulls, nulls], ["type", "value"]))
         assert error.value.row == 0
 
@@ -662,10 +664,10 @@ def test_rows_of_arrow_are_as_those_of_tuples(path: Path) -> None:
             table = pa.table({"type": pa.array(types, text), "value": pa.array(values, binary)})
             assert len(log.write_batch(table.slice(0, 2))) == 2
             assert len(log.write_batch(table.slice(2))) == 3
-        with pytest.raises(seglake.RowError, match="cast it to") as error:
+        with pytest.raises(seglake.exceptions.RowError, match="cast it to") as error:
             log.write_batch(pa.table({"type": pa.array(types, columns[3][0]), "value": pa.array(values, pa.binary())}))
         assert error.value.row == 0
-        with pytest.raises(seglake.RowError, match="value is missing") as error:
+        with pytest.raises(seglake.exceptions.RowError, match="value is missing") as error:
             log.write_batch(pa.table({"type": ["a", "a"], "value": [b"1", None]}))
         assert error.value.row == 1
         log.sync()

@@ -81,7 +81,7 @@ def test_threads_and_pruning_change_nothing(path: Path, threads: int, prune: boo
     assert values(scan) == list(range(20))
 
 
-@pytest.mark.filterwarnings("ignore::seglake.UnreadWarning")
+@pytest.mark.filterwarnings("ignore::seglake.exceptions.UnreadWarning")
 def test_what_is_not_synced_yet_is_not_read_and_is_no_damage(path: Path) -> None:
     newest = unsynced(path)
     *_, last = seglake.open(newest)
@@ -97,7 +97,7 @@ def test_what_is_not_synced_yet_is_not_read_and_is_no_damage(path: Path) -> None
     assert run("verify", newest).status == 1
 
 
-@pytest.mark.filterwarnings("ignore::seglake.UnreadWarning")
+@pytest.mark.filterwarnings("ignore::seglake.exceptions.UnreadWarning")
 def test_a_segment_that_is_sealed_after_the_listing_gives_what_was_listed(path: Path) -> None:
     unsynced(path)
     scan = seglake.scan(path)
@@ -119,7 +119,7 @@ def test_a_segment_that_is_sealed_after_the_listing_gives_what_was_listed(path: 
         log.roll()
         log.wait_sealed()
         log.retain(bytes=0)
-    with pytest.raises(seglake.SegmentGoneError, match="segment 1 was removed"):
+    with pytest.raises(seglake.exceptions.SegmentGoneError, match="segment 1 was removed"):
         scan.count_rows()
 
 
@@ -152,7 +152,7 @@ def test_damage_in_front_of_the_mark_is_damage(path: Path) -> None:
     with pytest.raises(seglake.DamageError):
         seglake.scan(path).count_rows()
     skipped = seglake.scan(path, on_damage="skip")
-    with pytest.warns(seglake.DamageWarning):
+    with pytest.warns(seglake.exceptions.DamageWarning):
         assert values(skipped) == [*range(20), *range(21, 30)]
     assert len(list(skipped.damage())) == 1
     assert run("verify", path).status == 1
@@ -189,7 +189,7 @@ def test_what_the_mark_says_and_the_file_lacks_is_damage(path: Path, how: str) -
         assert raised.value.expected == f"records up to offset {size}, as the synced mark says"
         assert raised.value.actual == f"the end of the file at offset {newest.stat().st_size}"
     skipped = seglake.scan(path, on_damage="skip")
-    with pytest.warns(seglake.DamageWarning):
+    with pytest.warns(seglake.exceptions.DamageWarning):
         kept = values(skipped)
     assert kept == list(range(20 if how == "gone to zero" else 28))
     [lost] = skipped.damage()
@@ -257,7 +257,7 @@ def test_a_frozen_segment_gives_what_is_valid_and_is_read_up_to_where_it_was_syn
     assert report["log"]["is_frozen"]
     [unproven] = [total for total in report["totals"] if total["kind"] == "unproven"]
     [newest, _] = segments(path, "active")
-    with pytest.warns(seglake.DamageWarning, match="skipped"):
+    with pytest.warns(seglake.exceptions.DamageWarning, match="skipped"):
         positions = [record.position for record in seglake.open(newest, on_damage="skip")]
     assert (unproven["cause"], unproven["ranges"]) == (None, 1)
     assert unproven["nbytes"] == positions[-2] - positions[-3] - (positions[-1] - positions[-2])
@@ -272,7 +272,7 @@ def test_a_frozen_segment_gives_what_is_valid_and_is_read_up_to_where_it_was_syn
     alike(path, 1)
 
 
-@pytest.mark.filterwarnings("ignore::seglake.UnreadWarning")
+@pytest.mark.filterwarnings("ignore::seglake.exceptions.UnreadWarning")
 def test_a_lost_mark_proves_nothing_of_the_newest_segment(path: Path) -> None:
     (path / "_mark").unlink()
     assert values(seglake.scan(path)) == list(range(20))
@@ -322,7 +322,7 @@ def test_the_key_is_that_of_the_log(tmp_path: Path) -> None:
     assert run("info", "--key-file", key, path).status == 0
 
 
-@pytest.mark.filterwarnings("ignore::seglake.UnreadWarning")
+@pytest.mark.filterwarnings("ignore::seglake.exceptions.UnreadWarning")
 def test_glob_and_format_choose_among_the_segments(path: Path) -> None:
     unsynced(path)
     assert values(seglake.scan(path, glob="*.sealed")) == list(range(20))
@@ -350,7 +350,7 @@ def test_segments_are_looked_up_again_only_for_their_times(path: Path, monkeypat
     assert list(local.find_local(str(path), FileFilter(modified_before=1.0), FileListing())) == []
 
 
-@pytest.mark.filterwarnings("ignore::seglake.UnreadWarning")
+@pytest.mark.filterwarnings("ignore::seglake.exceptions.UnreadWarning")
 def test_logs_and_files_below_a_folder_are_read_together(path: Path, tmp_path: Path) -> None:
     shutil.copytree(path, tmp_path / "other")
     with seglake.create(tmp_path / "plain.active", format="active") as segment:

@@ -64,7 +64,7 @@ def test_what_is_wrong_is_an_error_or_passed_over(path: Path, kind: str) -> None
         lambda: pa.table(log).num_rows,
         lambda: len(list(iter(log.tail("start").poll, None))),
     ):
-        with pytest.warns(seglake.DamageWarning, match=words):
+        with pytest.warns(seglake.exceptions.DamageWarning, match=words):
             assert reading() == left
     if kind == "another":
         # Of what is not asked for no file is opened, and nothing is said.
@@ -75,11 +75,11 @@ def test_what_is_wrong_is_an_error_or_passed_over(path: Path, kind: str) -> None
     if kind == "missing":
         return  # as the log cannot be listed strictly
     strict = SegmentLog(path, readonly=True)
-    with pytest.warns(seglake.DamageWarning, match=words):
+    with pytest.warns(seglake.exceptions.DamageWarning, match=words):
         assert len(list(iter(strict.tail("start", on_damage="skip").poll, None))) == left
-    with pytest.warns(seglake.DamageWarning, match=words):
+    with pytest.warns(seglake.exceptions.DamageWarning, match=words):
         assert len(list(strict.range(on_damage="skip"))) == left
-    with pytest.warns(seglake.DamageWarning, match=words):
+    with pytest.warns(seglake.exceptions.DamageWarning, match=words):
         assert sum(batch.num_rows for batch in strict.batches(on_damage="skip")) == left
     with pytest.raises(error, match=words):
         list(strict)
@@ -136,10 +136,10 @@ def test_a_log_that_is_ahead_of_the_clock_says_so(tmp_path: Path) -> None:
     path = tmp_path / "log"
     with SegmentLog(path, max_clock_ahead=timedelta(days=40000)) as log:
         log.write("type", b"1", timestamp=datetime(2106, 1, 1, tzinfo=UTC))
-    with pytest.warns(seglake.ClockAheadWarning, match="ahead of the clock"), SegmentLog(path) as log:
+    with pytest.warns(seglake.exceptions.ClockAheadWarning, match="ahead of the clock"), SegmentLog(path) as log:
         assert log.clock_ahead is not None
         assert log.clock_ahead > timedelta(days=10000)
-    with pytest.warns(seglake.ClockAheadWarning):
+    with pytest.warns(seglake.exceptions.ClockAheadWarning):
         SegmentLog(path, readonly=True)
     assert "ahead of the clock" in run("log", "info", path).out
     assert json.loads(run("log", "info", "--json", path).out)["clock_ahead"] > 1e9

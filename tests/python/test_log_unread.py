@@ -46,33 +46,33 @@ def hidden(request: pytest.FixtureRequest, tmp_path: Path) -> tuple[Path, int]:
 def test_python_warns_of_what_it_does_not_read(hidden: tuple[Path, int], tmp_path: Path) -> None:
     path, count = hidden
     words = f"{count} records are not read, in .* bytes of segment 2 .*no writer has the log open"
-    with pytest.warns(seglake.UnreadWarning, match=words) as warned:
+    with pytest.warns(seglake.exceptions.UnreadWarning, match=words) as warned:
         scan = seglake.scan(path)
     assert scan.count_rows() == 20 - count
     [unread] = scan.unread()
     log = SegmentLog(path, readonly=True)
     assert log.unread == unread
-    with pytest.warns(seglake.UnreadWarning) as again:
+    with pytest.warns(seglake.exceptions.UnreadWarning) as again:
         iter(log)
     assert {str(each.message) for each in (*warned, *again)} == {str(unread)}
     assert (unread.path, unread.sequence, unread.records) == (str(path), 2, count)
     newest = max(path.glob("0*2-*.active"))
     assert newest.read_bytes()[unread.byte_offset :].rstrip(b"\0").__len__() <= unread.nbytes
     whole = [record.uuid for record in seglake.open(newest)]
-    with pytest.warns(seglake.UnreadWarning):
+    with pytest.warns(seglake.exceptions.UnreadWarning):
         assert len(list(log)) == 20 - count
-    with pytest.warns(seglake.UnreadWarning):
+    with pytest.warns(seglake.exceptions.UnreadWarning):
         assert sum(batch.num_rows for batch in log.batches()) == 20 - count
-    with pytest.warns(seglake.UnreadWarning):
+    with pytest.warns(seglake.exceptions.UnreadWarning):
         assert pa.table(log).num_rows == 20 - count
-    with pytest.warns(seglake.UnreadWarning):
+    with pytest.warns(seglake.exceptions.UnreadWarning):
         log.tail("start")
-    with pytest.warns(seglake.UnreadWarning):
+    with pytest.warns(seglake.exceptions.UnreadWarning):
         assert log.get(whole[-1]) is None
     if unread.byte_offset:
-        with pytest.warns(seglake.UnreadWarning):
+        with pytest.warns(seglake.exceptions.UnreadWarning):
             log.snapshot(tmp_path / "taken")
-    with pytest.warns(seglake.UnreadWarning):
+    with pytest.warns(seglake.exceptions.UnreadWarning):
         result = seglake.ingest(path, tmp_path / "lake")
     assert (result.records, result.ok, result.exit_status) == (20 - count, False, 1)
     assert result.to_dict()["unread"] == [unread._asdict()]

@@ -96,7 +96,7 @@ def test_a_bomb_stops_at_the_limit(folder: Path) -> None:
 try:
     seglake.verify(path, limits={"chunk_bytes": 8 << 20}, **how)
     raise SystemExit("it was not refused")
-except seglake.LimitError as error:
+except seglake.exceptions.LimitError as error:
     assert error.option == "chunk_bytes", error
 """
     assert confined(refused, bomb, 256 * MIB) < ALLOWED

@@ -31,7 +31,7 @@ def paths(columns: Any) -> dict[str, Callable[[], Any]]:
     path = "logs/a.active"
     return {
         "open": lambda: seglake.open(path, columns=columns),
-        "resume": lambda: seglake.resume(path, None, columns=columns),
+        "resume": lambda: seglake.incremental.resume(path, None, columns=columns),
         "scan": lambda: seglake.scan(path, columns=columns),
         "select": lambda: seglake.scan(path).select(columns),
         "log": lambda: seglake.SegmentLog("log", readonly=True).batches(columns=columns),
@@ -57,7 +57,7 @@ def test_other_things_are_no_columns(folder: Path) -> None:
 
 
 def test_functions_of_one_file_say_what_reads_many(folder: Path) -> None:
-    for of_file in (seglake.open, seglake.verify, seglake.detect, seglake.coverage):
+    for of_file in (seglake.open, seglake.verify, seglake.detect, seglake.parity.coverage):
         with pytest.raises(IsADirectoryError, match=r"found a folder: `seglake\.scan` reads its files: 'logs'"):
             of_file("logs")
         with pytest.raises(FileNotFoundError, match=r"found a pattern: `seglake\.scan` reads what matches"):
@@ -172,7 +172,9 @@ def test_the_core_has_no_words_of_python() -> None:
 
 
 def test_signatures_show_defaults() -> None:
-    functions = [getattr(seglake, name) for name in seglake.__all__ if inspect.isroutine(getattr(seglake, name))]
+    modules = (seglake, seglake.incremental, seglake.parity)
+    public = [getattr(module, name) for module in modules for name in module.__all__]
+    functions = [each for each in public if inspect.isroutine(each)]
     assert len(functions) > 15
     for function in functions:
         for parameter in inspect.signature(function).parameters.values():

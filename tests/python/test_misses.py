@@ -40,7 +40,7 @@ def test_damage_that_may_hide_a_record_is_warned_of_once(segment: tuple[Path, li
     content[content.index(b"value 5")] ^= 1
     path.write_bytes(content)
     with seglake.open(path, on_damage="skip") as reader:
-        with pytest.warns(seglake.DamageWarning, match="not found may be where the file is damaged"):
+        with pytest.warns(seglake.exceptions.DamageWarning, match="not found may be where the file is damaged"):
             assert reader.get(ids[5]) is None
         assert reader.unproven == "damage"
         with warnings.catch_warnings():

@@ -385,7 +385,7 @@ def compare(data: bytes, dialect: str) -> None:
     expected = read(data, dialect)
     options: dict[str, Any] = {"format": "oplog", "dialect": dialect}
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", seglake.DamageWarning)
+        warnings.simplefilter("ignore", seglake.exceptions.DamageWarning)
         reader = seglake.open(data, on_damage="skip", **options)
         records: list[Any] = list(reader)
     assert len(records) == len(expected.records)

@@ -50,7 +50,10 @@ def test_a_file_whose_end_tells_its_format_is_read_if_that_was_cut_off(tmp_path:
     assert seglake.detect(path.read_bytes()).format != "sealed"  # else this shows nothing
     report = seglake.verify(path)
     assert (report.format, report.repaired_records) == ("sealed", 1)
-    with seglake.open(path, on_damage="repair") as reader, pytest.warns(seglake.DamageWarning, match="parity sidecar"):
+    with (
+        seglake.open(path, on_damage="repair") as reader,
+        pytest.warns(seglake.exceptions.DamageWarning, match="parity sidecar"),
+    ):
         assert [record.value for record in reader] == [bytes(3000)]
 
 
@@ -160,7 +163,7 @@ def test_what_was_appended_is_not_covered(tmp_path: Path) -> None:
 
 def records_of(path: Path, **how: Any) -> list[Any]:
     with seglake.open(path, **how) as reader, warnings.catch_warnings():
-        warnings.simplefilter("ignore", seglake.DamageWarning)
+        warnings.simplefilter("ignore", seglake.exceptions.DamageWarning)
         return [(record.position, record.value) for record in reader]
 
 
@@ -179,14 +182,17 @@ def test_reading_restores_records_on_request_alone(tmp_path: Path, format: str) 
     assert len(left) < len(whole)
     assert set(left) < set(whole)
     assert records_of(path, on_damage="repair") == whole
-    with seglake.open(path, on_damage="repair") as reader, pytest.warns(seglake.DamageWarning, match="parity sidecar"):
+    with (
+        seglake.open(path, on_damage="repair") as reader,
+        pytest.warns(seglake.exceptions.DamageWarning, match="parity sidecar"),
+    ):
         table = pa.table(cast("Any", reader))
         assert table.num_rows == len(whole)
         report = reader.report
         assert (report.records, report.repaired_records) == (len(whole), len(whole) - len(left))
         assert [span.kind for span in report.damage] == ["repaired"]
         assert list(reader.damage()) == report.damage
-    warnings.simplefilter("ignore", seglake.DamageWarning)
+    warnings.simplefilter("ignore", seglake.exceptions.DamageWarning)
     with pickle.loads(pickle.dumps(seglake.open(path, on_damage="repair"))) as again:
         assert again.count_rows() == len(whole)
     with seglake.open(path, on_damage="repair", threads=2, batch_size=2) as reader:
@@ -209,7 +215,7 @@ def test_values_are_viewed_only_where_nothing_differs(tmp_path: Path) -> None:
     flip(path, 100)
     with pytest.raises(ValueError, match="copy=False reads a file as it is"):
         seglake.open(path, memory_map=True, copy=False)
-    warnings.simplefilter("ignore", seglake.DamageWarning)
+    warnings.simplefilter("ignore", seglake.exceptions.DamageWarning)
     with seglake.open(path, memory_map=True, copy=False, sidecar=None, on_damage="skip") as reader:
         assert reader.count_rows() == RECORDS - 1
     with pytest.raises(ValueError, match='"raise", "skip" or "repair"'):
@@ -245,7 +251,7 @@ def test_a_sidecar_that_is_missing_is_named(tmp_path: Path) -> None:
     assert "parity sidecar" not in gone.err
 
 
-@pytest.mark.filterwarnings("ignore::seglake.DamageWarning")
+@pytest.mark.filterwarnings("ignore::seglake.exceptions.DamageWarning")
 def test_sealed_segments_of_a_log_are_read_by_their_sidecars(tmp_path: Path) -> None:
     path = tmp_path / "log"
     with seglake.SegmentLog(path, segment_bytes=300, protect="128+8") as log:
@@ -290,7 +296,7 @@ def test_what_a_sidecar_claims_does_not_make_reading_slow(tmp_path: Path, format
     with pytest.raises(seglake.DamageError):
         seglake.open(path).count_rows()
     # In a sealed file the last message ends where the trailer begins, which is not found from the end then.
-    with pytest.warns(seglake.DamageWarning, match="skipped"):
+    with pytest.warns(seglake.exceptions.DamageWarning, match="skipped"):
         assert seglake.open(path, on_damage="skip").count_rows() >= RECORDS - (format == "sealed")
 
 
@@ -351,7 +357,13 @@ def test_what_is_no_file_in_the_place_of_a_sidecar_is_told(tmp_path: Path, forma
     path = sample(tmp_path, format)
     sidecar = Path(f"{path}.par")
     sidecar.mkdir()
-    for read in (seglake.verify, seglake.open, seglake.coverage, seglake.identity, seglake.verify_parity):
+    for read in (
+        seglake.verify,
+        seglake.open,
+        seglake.parity.coverage,
+        seglake.incremental.identity,
+        seglake.parity.verify,
+    ):
         with pytest.raises(OSError, match=r"cannot open the parity sidecar: expected a file, found a folder. Move it"):
             read(path)
     found = here("verify", str(path))

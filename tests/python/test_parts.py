@@ -67,7 +67,7 @@ def rows(path: Path, **options: Any) -> tuple[pa.Table, list[seglake.Span]]:
         return pa.Table.from_batches([rows for rows, _ in read], schema), [s for _, spans in read for s in spans]
 
 
-@pytest.mark.filterwarnings("ignore::seglake.DamageWarning")
+@pytest.mark.filterwarnings("ignore::seglake.exceptions.DamageWarning")
 @pytest.mark.parametrize("damaged", [False, True])
 def test_parts_together_are_the_whole(path: Path, damaged: bool) -> None:
     if damaged:
@@ -85,7 +85,7 @@ def test_parts_together_are_the_whole(path: Path, damaged: bool) -> None:
     assert bool(spans) == (damaged and format_of(path) != "oplog")  # which has no checksums
 
 
-@pytest.mark.filterwarnings("ignore::seglake.DamageWarning")
+@pytest.mark.filterwarnings("ignore::seglake.exceptions.DamageWarning")
 def test_records_of_a_part_one_by_one(path: Path) -> None:
     options = {"format": format_of(path), "on_damage": "skip"}
     with seglake.open(path, **options) as reader:
@@ -101,7 +101,7 @@ def test_parts_and_their_readers_are_pickled(path: Path) -> None:
     again = pickle.loads(pickle.dumps(part))
     assert again == part
     assert hash(again) == hash(part)
-    assert again == seglake.Part.from_json(part.to_json())
+    assert again == seglake.incremental.Part.from_json(part.to_json())
     assert part.to_json() in repr(part)
     with seglake.open(path, format=format_of(path), part=part) as reader:
         other = pickle.loads(pickle.dumps(reader))
@@ -153,7 +153,7 @@ def test_a_part_of_another_file_is_refused(format: str, tmp_path: Path) -> None:
 
 def test_what_is_no_part_is_refused(path: Path) -> None:
     with pytest.raises(ValueError, match="this is not a part of a file"):
-        seglake.Part.from_json("{}")
+        seglake.incremental.Part.from_json("{}")
     with seglake.open(path, format=format_of(path)) as reader:
         with pytest.raises(ValueError, match="max_bytes is 0: it is at least 1"):
             reader.split(0)
@@ -178,7 +178,7 @@ def test_a_sealed_file_is_split_without_its_key_and_not_without_its_trailer(tmp_
         assert [part.is_whole for part in reader.split(5000)] == [True]
 
 
-@pytest.mark.filterwarnings("ignore::seglake.DamageWarning")
+@pytest.mark.filterwarnings("ignore::seglake.exceptions.DamageWarning")
 def test_under_a_wrong_key_one_part_says_so(tmp_path: Path) -> None:
     path = tmp_path / "keyed.sealed"
     write(path, "sealed", key=bytes(range(32)))
@@ -189,7 +189,7 @@ def test_under_a_wrong_key_one_part_says_so(tmp_path: Path) -> None:
     assert [span for _, own in read for span in own] == rows(path)[1]
 
 
-@pytest.mark.filterwarnings("ignore::seglake.DamageWarning")
+@pytest.mark.filterwarnings("ignore::seglake.exceptions.DamageWarning")
 @pytest.mark.parametrize("threads", [2, None])
 def test_threads_give_the_rows_of_one(path: Path, threads: int | None) -> None:
     damage(path)

@@ -67,7 +67,7 @@ def test_a_time_that_no_calendar_has_and_a_type_that_is_no_text(tmp_path: Path) 
         assert (again.type_bytes, again.value) == (b"\xff\\", b"\x00\xff")
 
 
-@pytest.mark.filterwarnings("ignore::seglake.DamageWarning")
+@pytest.mark.filterwarnings("ignore::seglake.exceptions.DamageWarning")
 def test_the_cause_of_a_record(vectors: Path) -> None:
     records = list(seglake.open(vectors / "autobase" / "dangling.oplog", dialect="draft-1.1", on_damage="skip"))
     assert {record.cause for record in records} == {None, "dangling_reference"}

@@ -81,7 +81,7 @@ def test_a_sidecar_that_lost_the_hashes_of_a_file_does_not_say_that_it_has_chang
     assert refused.value.actual == "bytes that nothing in the sidecar verifies"
 
 
-@pytest.mark.parametrize("verb", [seglake.coverage, seglake.verify_parity])
+@pytest.mark.parametrize("verb", [seglake.parity.coverage, seglake.parity.verify])
 def test_a_file_that_is_not_there_is_an_error(tmp_path: Path, verb: Callable[[Path], object]) -> None:
     with pytest.raises(FileNotFoundError):
         verb(tmp_path / "missing.active")
@@ -427,7 +427,13 @@ def test_a_sidecar_that_may_not_be_read_is_not_told_to_be_none() -> None:
         for path in (active, raw):
             sidecar = Path(f"{path}.par")
             with another_user(sidecar):
-                for verb in (seglake.verify_parity, seglake.coverage, seglake.verify, seglake.open, seglake.identity):
+                for verb in (
+                    seglake.parity.verify,
+                    seglake.parity.coverage,
+                    seglake.verify,
+                    seglake.open,
+                    seglake.incremental.identity,
+                ):
                     with pytest.raises(PermissionError, match=UNREADABLE) as raised:
                         verb(path)
                     assert raised.value.filename == str(sidecar)
@@ -444,7 +450,7 @@ def test_a_sidecar_that_may_not_be_read_is_not_told_to_be_none() -> None:
                 lambda: listed_size(str(active), 10),
                 lambda: seglake.repair(active, to=Path(folder, "new")),
                 lambda: list(seglake.scan(active).batches()),
-                lambda: seglake.resume(active, None),
+                lambda: seglake.incremental.resume(active, None),
             ):
                 with pytest.raises(PermissionError, match=UNREADABLE):
                     read()
@@ -453,7 +459,7 @@ def test_a_sidecar_that_may_not_be_read_is_not_told_to_be_none() -> None:
         Path(f"{raw}.par").rename(hidden / "par")
         Path(f"{raw}.par").symlink_to(hidden / "par")
         with another_user(hidden), pytest.raises(PermissionError, match=UNREADABLE):
-            seglake.verify_parity(raw)
+            seglake.parity.verify(raw)
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows has other permissions")

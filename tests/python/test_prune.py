@@ -21,7 +21,7 @@ from hypothesis import strategies as st
 
 import seglake
 
-pytestmark = pytest.mark.filterwarnings("ignore::seglake.DamageWarning")
+pytestmark = pytest.mark.filterwarnings("ignore::seglake.exceptions.DamageWarning")
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 START = datetime(2024, 2, 29, 12, tzinfo=UTC)

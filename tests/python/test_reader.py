@@ -168,7 +168,8 @@ def test_unsigned_numbers_as_other_types(tmp_path: Path) -> None:
             assert table.schema.field("batch").type == length
             assert [clock[0]["length"] for clock in table["clock"].to_pylist()] == [1, (1 << 63) - 1, 1 << 63]
         with pytest.raises(
-            seglake.LimitError, match=r"a\.oplog: seq 2, field clock\.length: 9223372036854775808 is above 2\^63-1"
+            seglake.exceptions.LimitError,
+            match=r"a\.oplog: seq 2, field clock\.length: 9223372036854775808 is above 2\^63-1",
         ) as error:
             list(reader.batches(uint64_type="int64"))
         assert error.value.option == "uint64_type"
@@ -189,7 +190,7 @@ def test_record(segment: Path) -> None:
 
 
 def test_get(damaged: Path) -> None:
-    with pytest.warns(seglake.DamageWarning):
+    with pytest.warns(seglake.exceptions.DamageWarning):
         uuids = [record.uuid for record in seglake.open(damaged, on_damage="skip")]
     strict, lenient = seglake.open(damaged), seglake.open(damaged, on_damage="skip")
     first = strict.get(uuids[0])
@@ -200,7 +201,7 @@ def test_get(damaged: Path) -> None:
     assert last.value == b"9"
     with pytest.raises(seglake.DamageError):
         strict.get(uuids[-1])
-    with pytest.warns(seglake.DamageWarning, match="a record that was not found may be where"):
+    with pytest.warns(seglake.exceptions.DamageWarning, match="a record that was not found may be where"):
         assert lenient.get(seglake.uuid6()) is None
     assert lenient.get(uuid.uuid4()) is None
     for same in (str(uuids[0]), uuids[0].hex, uuids[0].bytes):
@@ -214,7 +215,7 @@ def test_get(damaged: Path) -> None:
 
 def test_skipping_warns_once_for_each_reader(damaged: Path) -> None:
     reader = seglake.open(damaged, on_damage="skip")
-    with pytest.warns(seglake.DamageWarning, match="checksum_mismatch at offset") as caught:
+    with pytest.warns(seglake.exceptions.DamageWarning, match="checksum_mismatch at offset") as caught:
         assert values(reader) == [0, 1, 2, 4, 5, 6, 7, 8, 9]
         pa.table(reader)
         list(reader.batches())
@@ -222,7 +223,7 @@ def test_skipping_warns_once_for_each_reader(damaged: Path) -> None:
     assert reader.report.damage == [span for span in reader.ledger() if span.cause]
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        with pytest.raises(seglake.DamageWarning):
+        with pytest.raises(seglake.exceptions.DamageWarning):
             values(seglake.open(damaged, on_damage="skip"))
         with pytest.raises(pa.ArrowInvalid, match="damage is skipped"):
             pa.table(seglake.open(damaged, on_damage="skip"))
@@ -241,7 +242,7 @@ def test_strict_reading_gives_what_is_before_the_damage(damaged: Path) -> None:
 
 def test_damage_in_batches(damaged: Path) -> None:
     batches = seglake.open(damaged, on_damage="skip").batches()
-    with pytest.warns(seglake.DamageWarning):
+    with pytest.warns(seglake.exceptions.DamageWarning):
         spans = [span for batch in batches for span in batch.damage]
     assert spans == batches.report.damage == seglake.verify(damaged).damage
     assert batches.report.records == 9
@@ -332,7 +333,7 @@ def test_errors_pickle(damaged: Path) -> None:
     again = pickle.loads(pickle.dumps(raised.value))
     assert type(again) is seglake.DamageError
     assert (vars(again), str(again)) == (vars(raised.value), str(raised.value))
-    limit = seglake.LimitError("too much", option="record_bytes", path="a", next="raise it")
+    limit = seglake.exceptions.LimitError("too much", option="record_bytes", path="a", next="raise it")
     limit.add_note("a note")
     again = pickle.loads(pickle.dumps(limit))
     assert (vars(again), str(again)) == (vars(limit), "a: too much: raise it")
@@ -355,10 +356,10 @@ def test_errors_have_fields(segment: Path, damaged: Path, tmp_path: Path) -> Non
         "other file can be protected with the format `raw`",
     )
     assert str(unknown.value) == f"{unknown.value.reason}: {unknown.value.next}"
-    with pytest.raises(seglake.LimitError) as limit:
+    with pytest.raises(seglake.exceptions.LimitError) as limit:
         list(seglake.open(segment, limits={"record_bytes": 10}))
     assert (limit.value.path, limit.value.option) == (str(segment), "record_bytes")
-    with pytest.raises(seglake.ColumnsError) as columns:
+    with pytest.raises(seglake.exceptions.ColumnsError) as columns:
         seglake.convert(segment, tmp_path / "new.chunks")
     assert (columns.value.lost, columns.value.missing, columns.value.path) == (["uuid", "type"], [], None)
 
@@ -406,7 +407,7 @@ def test_what_is_shown(segment: Path, vectors: Path, tmp_path: Path) -> None:
 
 
 def test_limits(segment: Path) -> None:
-    with pytest.raises(seglake.LimitError, match="record_bytes") as raised:
+    with pytest.raises(seglake.exceptions.LimitError, match="record_bytes") as raised:
         list(seglake.open(segment, limits={"record_bytes": 10}))
     assert raised.value.option == "record_bytes"
     assert seglake.verify(segment).ok
@@ -582,7 +583,7 @@ def test_keys(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     report = seglake.verify(path)
     assert report.wrong_key
     assert not report.ok
-    with pytest.warns(seglake.DamageWarning, match="wrong key"):
+    with pytest.warns(seglake.exceptions.DamageWarning, match="wrong key"):
         assert list(seglake.open(path, on_damage="skip")) == []
     monkeypatch.setenv("SEGLAKE_KEY", secret.hex())
     assert seglake.verify(path).ok
@@ -622,7 +623,7 @@ def test_tables_of_damaged_files(damaged: Path) -> None:
             with pytest.raises(seglake.DamageError):
                 use()
     for name in ("to_table", "count_rows"):
-        with pytest.warns(seglake.DamageWarning), seglake.open(damaged, on_damage="skip") as reader:
+        with pytest.warns(seglake.exceptions.DamageWarning), seglake.open(damaged, on_damage="skip") as reader:
             found = getattr(reader, name)()
             assert (found if name == "count_rows" else found.num_rows) == 9
             assert not reader.report.ok

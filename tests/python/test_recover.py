@@ -112,7 +112,7 @@ def test_a_sound_file_is_copied_and_nothing_else_written(sample: str, tmp_path: 
     assert told[-1] == (path.stat().st_size, path.stat().st_size)
 
 
-@pytest.mark.filterwarnings("ignore::seglake.DamageWarning")
+@pytest.mark.filterwarnings("ignore::seglake.exceptions.DamageWarning")
 @settings(max_examples=100, deadline=None, suppress_health_check=list(HealthCheck))
 @given(data=st.data(), sample=st.sampled_from(sorted(SAMPLES)))
 def test_whatever_is_damaged_can_be_put_back(

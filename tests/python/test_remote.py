@@ -55,7 +55,7 @@ def seen(source: Any, **options: Any) -> tuple[list[dict[str, Any]], list[seglak
 
 @pytest.mark.parametrize("format", FORMATS)
 @pytest.mark.parametrize("is_damaged", [False, True])
-@pytest.mark.filterwarnings("ignore::seglake.DamageWarning")
+@pytest.mark.filterwarnings("ignore::seglake.exceptions.DamageWarning")
 def test_what_is_read_is_what_is_read_from_a_disk(
     format: str, is_damaged: bool, store: ObjectStore, tmp_path: Path
 ) -> None:

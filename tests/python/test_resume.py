@@ -29,7 +29,7 @@ def test_growth_after_growth_gives_each_record_once(tmp_path: Path) -> None:
     found: list[bytes] = []
     position = None
     for listed in (0, 10, size // 2, size - 1, size):
-        with seglake.resume(path, position, size=listed) as reader:
+        with seglake.incremental.resume(path, position, size=listed) as reader:
             assert (reader.position, reader.pending_bytes) == (None, None)
             found += [record.value for record in reader]
             assert reader.position is not None
@@ -38,22 +38,22 @@ def test_growth_after_growth_gives_each_record_once(tmp_path: Path) -> None:
             position = pickle.loads(pickle.dumps(reader.position))
             assert position == reader.position
             assert hash(position) == hash(reader.position)
-            assert seglake.Position.from_json(position.to_json()) == position
+            assert seglake.incremental.Position.from_json(position.to_json()) == position
     assert found == values
     assert position is not None
     assert position.format == "active"
-    assert position.identity == seglake.identity(path)
+    assert position.identity == seglake.incremental.identity(path)
     assert position.uuid == list(seglake.open(path))[-1].uuid
-    assert seglake.identity(path, size=10) is None
+    assert seglake.incremental.identity(path, size=10) is None
 
 
 def test_every_pass_is_of_what_was_added(tmp_path: Path) -> None:
     path = tmp_path / "orders.active"
     segment(path, 5)
     size = path.stat().st_size
-    first = seglake.resume(path, None, size=size // 2)
+    first = seglake.incremental.resume(path, None, size=size // 2)
     assert first.count_rows() == 2
-    rest = seglake.resume(path, first.position)
+    rest = seglake.incremental.resume(path, first.position)
     assert pa.table(rest).num_rows == 3
     assert rest.report.records == 3
     assert sum(batch.num_rows for batch in rest.batches(ahead=True)) == 3
@@ -63,9 +63,9 @@ def test_every_pass_is_of_what_was_added(tmp_path: Path) -> None:
     again = pickle.loads(pickle.dumps(rest))
     assert (again.count_rows(), again.position) == (3, rest.position)
     with path.open("rb") as file:
-        assert seglake.resume(file, first.position).count_rows() == 3
-    assert seglake.resume(io.BytesIO(path.read_bytes()), first.position).count_rows() == 3
-    types = seglake.resume(path, first.position, filters=[("type", "==", "none")])
+        assert seglake.incremental.resume(file, first.position).count_rows() == 3
+    assert seglake.incremental.resume(io.BytesIO(path.read_bytes()), first.position).count_rows() == 3
+    types = seglake.incremental.resume(path, first.position, filters=[("type", "==", "none")])
     assert types.count_rows() == 0
     assert types.position is not None
     assert types.position.byte_offset == size
@@ -76,46 +76,46 @@ def test_an_unfinished_record_is_damage_where_the_file_is_final(tmp_path: Path) 
     segment(path, 3)
     whole = path.read_bytes()
     path.write_bytes(whole[:-3])
-    reader = seglake.resume(path, None)
+    reader = seglake.incremental.resume(path, None)
     # A part of a checksum may end with zeros, which are nothing that waits.
     unfinished = whole[len(whole) // 3 * 2 : -3].rstrip(b"\0")
     assert (reader.count_rows(), reader.pending_bytes) == (2, len(unfinished))
     assert list(reader.damage()) == []
     with pytest.raises(seglake.DamageError):
-        seglake.resume(path, None, final=True).count_rows()
-    final = seglake.resume(path, None, final=True, on_damage="skip")
+        seglake.incremental.resume(path, None, final=True).count_rows()
+    final = seglake.incremental.resume(path, None, final=True, on_damage="skip")
     batches = list(final.batches(warn=False))
     assert [span.kind for batch in batches for span in batch.damage] == ["torn_tail"]
     path.write_bytes(whole)
-    assert seglake.resume(path, final.position).count_rows() == 1
+    assert seglake.incremental.resume(path, final.position).count_rows() == 1
 
 
 def test_a_replaced_file_is_told(tmp_path: Path) -> None:
     path = tmp_path / "orders.active"
     segment(path, 3)
-    reader = seglake.resume(path, None)
+    reader = seglake.incremental.resume(path, None)
     reader.count_rows()
     whole = path.read_bytes()
     path.unlink()
     segment(path, 4)
-    with pytest.raises(seglake.ReplacedError) as replaced:
-        seglake.resume(path, reader.position)
+    with pytest.raises(seglake.exceptions.ReplacedError) as replaced:
+        seglake.incremental.resume(path, reader.position)
     error = replaced.value
     assert (error.path, error.byte_offset) == (str(path), 0)
-    assert seglake.identity(path) in error.actual
+    assert seglake.incremental.identity(path) in error.actual
     assert error.next == "read it from the beginning, as another file"
     assert pickle.loads(pickle.dumps(error)).expected == error.expected
     path.write_bytes(whole[:-5])
-    with pytest.raises(seglake.ReplacedError, match=f"expected at least the {len(whole)} bytes"):
-        seglake.resume(path, reader.position)
+    with pytest.raises(seglake.exceptions.ReplacedError, match=f"expected at least the {len(whole)} bytes"):
+        seglake.incremental.resume(path, reader.position)
 
 
 def test_a_wrong_key_is_told(tmp_path: Path) -> None:
     path = tmp_path / "orders.active"
     segment(path, 3)
     with pytest.raises(seglake.WrongKeyError):
-        seglake.resume(path, None, key=b"k" * 32).count_rows()
-    reader = seglake.resume(path, None, key=b"k" * 32, on_damage="skip")
+        seglake.incremental.resume(path, None, key=b"k" * 32).count_rows()
+    reader = seglake.incremental.resume(path, None, key=b"k" * 32, on_damage="skip")
     assert (reader.count_rows(), reader.report.wrong_key) == (0, True)
     # A checksum may end with zeros, which no key tells from unused space.
     assert reader.pending_bytes == len(path.read_bytes().rstrip(b"\0"))
@@ -124,26 +124,26 @@ def test_a_wrong_key_is_told(tmp_path: Path) -> None:
 def test_a_segment_that_is_sealed_goes_on(tmp_path: Path) -> None:
     path = tmp_path / "orders.active"
     values = segment(path, 6)
-    first = seglake.resume(path, None, size=path.stat().st_size // 2)
+    first = seglake.incremental.resume(path, None, size=path.stat().st_size // 2)
     found = [record.value for record in first]
     sealed = tmp_path / "orders.sealed"
     seglake.seal(path, sealed)
-    assert seglake.identity(sealed) == seglake.identity(path)
-    rest = seglake.resume(sealed, first.position)
+    assert seglake.incremental.identity(sealed) == seglake.incremental.identity(path)
+    rest = seglake.incremental.resume(sealed, first.position)
     found += [record.value for record in rest]
     assert found == values
     assert rest.position is not None
-    assert seglake.resume(sealed, rest.position).count_rows() == 0
+    assert seglake.incremental.resume(sealed, rest.position).count_rows() == 0
 
 
 def test_a_log_is_read_on_across_its_seals(tmp_path: Path) -> None:
     folder = tmp_path / "log"
-    positions: dict[int, seglake.Position | None] = {}
+    positions: dict[int, seglake.incremental.Position | None] = {}
     found: list[bytes] = []
 
     def read_on() -> None:
         for listed in list_log(folder)[0]:
-            reader = seglake.resume(listed, positions.get(listed.sequence))
+            reader = seglake.incremental.resume(listed, positions.get(listed.sequence))
             found.extend(record.value for record in reader)
             assert reader.pending_bytes == 0
             positions[listed.sequence] = reader.position
@@ -161,7 +161,7 @@ def test_a_log_is_read_on_across_its_seals(tmp_path: Path) -> None:
     assert found == written
     assert len(positions) > 2
     with pytest.raises(ValueError, match="size does not concern a segment of a log"):
-        seglake.resume(list_log(folder)[0][0], None, size=1)
+        seglake.incremental.resume(list_log(folder)[0][0], None, size=1)
 
 
 @pytest.mark.parametrize("format", ["sealed", "tenant"])
@@ -170,12 +170,12 @@ def test_the_position_after_all_of_a_complete_file(tmp_path: Path, format: str) 
     fields = {"sealed": {"type": "order"}, "tenant": {"partition": 1, "tenant": "a"}}[format]
     with seglake.create(path, format=format) as writer:
         writer.write(value=b"1", **fields)
-    reader = seglake.resume(path, None)
+    reader = seglake.incremental.resume(path, None)
     position = reader.position_after_all()
     assert reader.position is None
     assert reader.count_rows() == 1
     assert position == reader.position
-    assert seglake.resume(path, position).position_after_all() is None
+    assert seglake.incremental.resume(path, position).position_after_all() is None
     assert seglake.open(path).position_after_all() is None
     reader.close()
     with pytest.raises(ValueError, match="closed"):
@@ -192,9 +192,9 @@ def test_a_pass_for_the_end_alone_leaves_chunks_out(tmp_path: Path) -> None:
     damaged[begins[4] + 30] ^= 0x55
     path.write_bytes(damaged)
     size = begins[-1] + 30  # the last chunk is unfinished
-    whole = seglake.resume(path, None, size=size, on_damage="skip")
-    end = seglake.resume(path, None, size=size, on_damage="skip", only_end=True)
-    with pytest.warns(seglake.DamageWarning):
+    whole = seglake.incremental.resume(path, None, size=size, on_damage="skip")
+    end = seglake.incremental.resume(path, None, size=size, on_damage="skip", only_end=True)
+    with pytest.warns(seglake.exceptions.DamageWarning):
         assert whole.count_rows() == 80
     assert end.count_rows() == 10
     assert end.report.damage == []
@@ -202,22 +202,22 @@ def test_a_pass_for_the_end_alone_leaves_chunks_out(tmp_path: Path) -> None:
     assert pickle.loads(pickle.dumps(end)).count_rows() == 10
     # Reading strictly, it changes nothing.
     with pytest.raises(seglake.DamageError):
-        seglake.resume(path, None, size=size, only_end=True).count_rows()
+        seglake.incremental.resume(path, None, size=size, only_end=True).count_rows()
 
 
 def test_the_position_after_all_of_a_file_that_may_grow_takes_a_pass(tmp_path: Path) -> None:
     segment(tmp_path / "orders.active", 2)
-    assert seglake.resume(tmp_path / "orders.active", None).position_after_all() is None
+    assert seglake.incremental.resume(tmp_path / "orders.active", None).position_after_all() is None
 
 
 def test_a_position_is_checked(tmp_path: Path) -> None:
     path = tmp_path / "orders.active"
     segment(path, 3)
-    reader = seglake.resume(path, None)
+    reader = seglake.incremental.resume(path, None)
     reader.count_rows()
     assert reader.position is not None
     fields = json.loads(reader.position.to_json())
     for change in ({"version": 2}, {"offset": 1}, {"format": "none"}, {"more": 1}):
         with pytest.raises(ValueError, match="this is not a position in a file"):
-            seglake.Position.from_json(json.dumps({**fields, **change}))
+            seglake.incremental.Position.from_json(json.dumps({**fields, **change}))
     assert seglake.open(path).position is None

@@ -115,13 +115,13 @@ def test_damage_is_raised_in_its_place_or_skipped_and_told(logs: Path) -> None:
         scan.count_rows()
     with pytest.raises(pa.ArrowInvalid, match=r"2\.chunks"):
         pa.table(scan)
-    with pytest.warns(seglake.DamageWarning, match=r"2\.chunks"):
+    with pytest.warns(seglake.exceptions.DamageWarning, match=r"2\.chunks"):
         assert seglake.scan(logs, on_damage="skip", threads=3).count_rows() == FILES * ROWS - 50
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         [damaged] = scan.damage()
     assert damaged == (str(path), *span)
-    assert damaged == seglake.Damaged(str(path), span.start, span.end, span.kind, span.cause)
+    assert damaged == seglake.types.Damaged(str(path), span.start, span.end, span.kind, span.cause)
     assert list(seglake.open(path).damage()) == [span]
 
 
@@ -210,7 +210,7 @@ def test_a_file_uri_is_read_as_path_as_uri_writes_it(logs: Path, tmp_path: Path)
 def test_every_format_as_one_by_one(vectors: Path, format: str) -> None:
     paths = sorted(path for path in (vectors / format).glob("*.bin") if path.stat().st_size)[:12]
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", seglake.DamageWarning)
+        warnings.simplefilter("ignore", seglake.exceptions.DamageWarning)
         alone = [seglake.open(path, format=format, on_damage="skip").to_table() for path in paths]
         scan = seglake.scan(paths, format=format, on_damage="skip", threads=4)
         assert scan.to_table() == pa.concat_tables(alone)

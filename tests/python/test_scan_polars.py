@@ -188,5 +188,5 @@ def test_damage_is_an_error_or_skipped(folder: Path, tmp_path: Path) -> None:
     (tmp_path / "a.active").write_bytes(content)
     with pytest.raises((seglake.DamageError, pl.exceptions.ComputeError), match=r"a\.active"):
         seglake.scan(tmp_path).to_polars().collect()
-    with pytest.warns(seglake.DamageWarning):
+    with pytest.warns(seglake.exceptions.DamageWarning):
         assert seglake.scan(tmp_path, on_damage="skip").to_polars().collect().height == ROWS - 1

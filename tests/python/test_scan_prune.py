@@ -90,7 +90,7 @@ def bytes_read(scan: seglake.Scan) -> tuple[int, int]:
 needs_proc = pytest.mark.skipif(sys.platform != "linux", reason="what was read is asked of /proc")
 
 
-pytestmark = pytest.mark.filterwarnings("ignore::seglake.DamageWarning")
+pytestmark = pytest.mark.filterwarnings("ignore::seglake.exceptions.DamageWarning")
 
 
 @needs_proc

@@ -42,7 +42,7 @@ def flip(path: Path, at: int = 200) -> bytes:
     return sound
 
 
-def names(found: list[seglake.Scrubbed]) -> list[str]:
+def names(found: list[seglake.parity.Scrubbed]) -> list[str]:
     return [Path(each.path).name for each in found]
 
 
@@ -63,7 +63,7 @@ def test_damage_is_told_and_repaired_only_if_asked(folder: Path) -> None:
     sealed = sorted((folder / "log").glob("*.sealed"))[0]
     whole = flip(sealed, 60)
 
-    def damaged(repair: bool) -> dict[str, seglake.Scrubbed]:
+    def damaged(repair: bool) -> dict[str, seglake.parity.Scrubbed]:
         found = scrub(folder, dialect="autobase", repair=repair)
         return {Path(each.path).name: each for each in found if not each.ok}
 

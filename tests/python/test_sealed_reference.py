@@ -234,7 +234,7 @@ def compare(data: bytes, key: bytes) -> None:
     """Fails where the library reads `data` otherwise than the rules."""
     expected = read(data, key)
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", seglake.DamageWarning)
+        warnings.simplefilter("ignore", seglake.exceptions.DamageWarning)
         reader = seglake.open(data, format="sealed", key=key, on_damage="skip")
         records = [
             {

@@ -322,7 +322,7 @@ def compare(data: bytes) -> None:
     """Fails where the library reads `data` otherwise than the rules."""
     expected = read(data)
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", seglake.DamageWarning)
+        warnings.simplefilter("ignore", seglake.exceptions.DamageWarning)
         reader = seglake.open(data, format="tenant", on_damage="skip")
         records = [
             {

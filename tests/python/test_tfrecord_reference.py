@@ -21,7 +21,7 @@ import seglake
 def read(content: bytes) -> tuple[list[tuple[int, bytes]], list[list[Any]]]:
     """The positions and values that the library reads, and its ledger."""
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", seglake.DamageWarning)
+        warnings.simplefilter("ignore", seglake.exceptions.DamageWarning)
         reader = seglake.open(content, format="tfrecord", on_damage="skip")
         return [(record.position, record.value) for record in reader], [list(span) for span in reader.ledger()]
 
@@ -170,11 +170,11 @@ def test_what_is_within_a_record_that_is_being_written_waits(tmp_path: Path) -> 
     for cut in range(begins + 12 + 20, begins + 12 + len(outer)):
         path.write_bytes(whole[:cut])
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", seglake.DamageWarning)
-            early = seglake.resume(path, None, on_damage="skip")
+            warnings.simplefilter("ignore", seglake.exceptions.DamageWarning)
+            early = seglake.incremental.resume(path, None, on_damage="skip")
             values = [record.value for record in early]
             path.write_bytes(whole)
-            values += [record.value for record in seglake.resume(path, early.position, on_damage="skip")]
+            values += [record.value for record in seglake.incremental.resume(path, early.position, on_damage="skip")]
         assert values == [b"first", outer, b"last"], cut
 
 

@@ -125,7 +125,7 @@ while True:
 """
 
 
-@pytest.mark.filterwarnings("ignore::seglake.DamageWarning")
+@pytest.mark.filterwarnings("ignore::seglake.exceptions.DamageWarning")
 @pytest.mark.parametrize("format", fire_writing.APPENDED)
 def test_a_killed_writer_loses_nothing_that_was_acknowledged(tmp_path: Path, format: str) -> None:
     """Killed again and again, and opened again each time: there is a torn tail at most, and it goes on behind that."""

@@ -10,7 +10,7 @@ from golden import Case, cases, every, record_shown, shown
 
 import seglake
 
-pytestmark = pytest.mark.filterwarnings("ignore::seglake.DamageWarning")
+pytestmark = pytest.mark.filterwarnings("ignore::seglake.exceptions.DamageWarning")
 
 
 def is_encoded(case: Case) -> bool:

@@ -19,7 +19,7 @@ import seglake
 
 VALUES = [b"", b"twelve bytes", b"thirteen byte", bytes(1000), b"x" * 40]
 
-pytestmark = pytest.mark.filterwarnings("ignore::seglake.DamageWarning")
+pytestmark = pytest.mark.filterwarnings("ignore::seglake.exceptions.DamageWarning")
 
 
 @pytest.fixture

@@ -152,7 +152,7 @@ def test_appending_and_torn_tails(path: Path) -> None:
         seglake.create(path, format="active", if_exists="append")
     assert raised.value.cause == "length_out_of_bounds"
     assert path.read_bytes() == torn
-    with pytest.warns(seglake.DamageWarning, match="quarantine"):
+    with pytest.warns(seglake.exceptions.DamageWarning, match="quarantine"):
         writer = seglake.create(path, format="active", if_exists="append", zero_torn_tail=True)
     with writer:
         assert writer.found is not None
@@ -230,7 +230,7 @@ def test_what_is_cleared_is_kept(format: str, tmp_path: Path) -> None:
     cut = start + 5
     path.write_bytes(whole[:cut])
     kept = tmp_path / f"{path.name}.{start}.quarantine"
-    warned = pytest.warns(seglake.DamageWarning, match="quarantine")
+    warned = pytest.warns(seglake.exceptions.DamageWarning, match="quarantine")
     with warned, seglake.create(path, format=format, if_exists="append", zero_torn_tail=True) as writer:
         writer.write(value=b"more", **fields(format, 0))
     assert kept.read_bytes() == whole[start:cut]
@@ -245,7 +245,7 @@ def test_what_is_taken_from_an_index_is_named(tmp_path: Path) -> None:
     items = index.read_bytes()
     path.write_bytes(path.read_bytes()[: places[0]])
     kept = tmp_path / "log.index.20.quarantine"
-    with pytest.warns(seglake.DamageWarning, match=re.escape(str(kept))):
+    with pytest.warns(seglake.exceptions.DamageWarning, match=re.escape(str(kept))):
         seglake.create(path, format="chunked", if_exists="append").close()
     assert (index.read_bytes(), kept.read_bytes()) == (items[:20], items[20:])
     with seglake.create(path, format="chunked", if_exists="append"):
@@ -442,7 +442,7 @@ def test_a_refused_row_is_named(path: Path) -> None:
     batches.append(pa.record_batch({"type": ["c", None], "value": ["", ""]}))
     with (
         seglake.create(path, format="active") as writer,
-        pytest.raises(seglake.RowError, match="row 5: type is missing") as refused,
+        pytest.raises(seglake.exceptions.RowError, match="row 5: type is missing") as refused,
     ):
         writer.write_batch(pa.Table.from_batches(batches))
     assert refused.value.row == 5

@@ -84,7 +84,7 @@ def test_records_are_what_the_library_reads(lake: Lake, name: str) -> None:
     found = table(lake.dst, format)
     with seglake.open(lake.sound[format], columns=_columns(format), uuid_type="string") as reader:
         expected = pa.table(reader)
-    sources = pa.array([seglake.identity(lake.sound[format], format=format)] * expected.num_rows)  # pyright: ignore
+    sources = pa.array([seglake.incremental.identity(lake.sound[format], format=format)] * expected.num_rows)  # pyright: ignore
     expected = expected.add_column(expected.num_columns - 2, "source", sources)
     assert found.schema.equals(expected.schema)
     assert sorted(found.to_pylist(), key=repr) == sorted(expected.to_pylist(), key=repr)

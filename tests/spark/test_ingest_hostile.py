@@ -24,7 +24,7 @@ from seglake.spark import IngestResult, ingest
 
 pytestmark = [
     pytest.mark.spark,
-    pytest.mark.filterwarnings("ignore::seglake.DamageWarning"),
+    pytest.mark.filterwarnings("ignore::seglake.exceptions.DamageWarning"),
     pytest.mark.skipif(sys.platform != "linux", reason="other systems refuse such names"),
 ]
 

@@ -14,7 +14,7 @@ from object_store import ACCESS_KEY, REGION, SECRET_KEY, ObjectStore
 from pyspark.sql import SparkSession
 from segments import OTHER_KEY, flip, write_segment
 
-from seglake import IngestError
+from seglake.exceptions import IngestError
 from seglake.spark import ingest
 
 pytestmark = pytest.mark.spark

@@ -49,7 +49,7 @@ def test_sidecars_that_are_none(segment: Path) -> None:
 
 def test_limits(segment: Path) -> None:
     expected = r"more than recordBytes = 20 allows: raise option recordBytes and read again$"
-    with pytest.raises(seglake.LimitError, match=expected) as raised:
+    with pytest.raises(seglake.exceptions.LimitError, match=expected) as raised:
         read(segment, recordBytes="20")
     assert raised.value.option == "recordBytes"
     assert "record_bytes" not in raised.value.reason

@@ -106,7 +106,7 @@ def test_segments_that_retention_removed_since_are_an_error(path: Path) -> None:
     with SegmentLog(path) as log:
         write(log, 50, 51)
         log.retain(bytes=0)
-    with pytest.raises(seglake.SegmentGoneError, match="segment 1 was removed"):
+    with pytest.raises(seglake.exceptions.SegmentGoneError, match="segment 1 was removed"):
         read(reader, partitions)
     assert read(*lenient) == []
 
@@ -164,7 +164,7 @@ def test_an_ingest_reads_what_was_planned_also_when_it_is_sealed_since(path: Pat
         listing,
         State(),
         final=False,
-        identify=lambda file: seglake.identity(file.segment),  # pyright: ignore
+        identify=lambda file: seglake.incremental.identity(file.segment),  # pyright: ignore
         sidecar=lambda _: None,
         files_with=lambda *_: [],
     )

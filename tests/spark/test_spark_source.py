@@ -232,7 +232,9 @@ def test_files_of_two_formats_are_refused(folder: Path, monkeypatch: pytest.Monk
 def test_limits_are_told_by_the_options_that_raise_them(folder: Path) -> None:
     source = SegmentDataSource({"path": str(folder / "a.active"), "recordBytes": "20"})
     reader = source.reader(source.schema())
-    with pytest.raises(seglake.LimitError, match=r"needs \d+ bytes, .*: raise option recordBytes and read again$"):
+    with pytest.raises(
+        seglake.exceptions.LimitError, match=r"needs \d+ bytes, .*: raise option recordBytes and read again$"
+    ):
         list(reader.read(reader.partitions()[0]))
 
 

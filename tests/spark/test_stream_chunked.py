@@ -61,7 +61,7 @@ def joined(damage: Damage) -> Damage:
 
 def one_reading(content: bytes) -> tuple[list[str], Damage]:
     """The records of a file and its damage, without what is unfinished at its end."""
-    reader = seglake.resume(io.BytesIO(content), None, format="chunked", on_damage="skip")
+    reader = seglake.incremental.resume(io.BytesIO(content), None, format="chunked", on_damage="skip")
     batches = reader.batches(warn=False)
     damage: Damage = []
     rows: list[str] = []
@@ -212,7 +212,7 @@ def test_each_record_and_each_damage_once_whatever_becomes_of_chunked_files(tmp_
 def test_the_driver_reads_no_chunk_but_the_first_and_the_last(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Else it would take as long as the tasks take."""
     counts: list[int] = []
-    resume = seglake.resume
+    resume = seglake.incremental.resume
 
     def resumed(*given: Any, **more: Any) -> Any:
         reader = resume(*given, **more)

@@ -176,7 +176,7 @@ def test_a_file_of_a_batch_that_is_another_by_now(
     assert query.plan()
     write(b"new")
     if ignored == "false":
-        with pytest.raises(seglake.ReplacedError, match=r"/a: .*when the batch was planned"):
+        with pytest.raises(seglake.exceptions.ReplacedError, match=r"/a: .*when the batch was planned"):
             query.read()
         return
     assert query.read() == []
@@ -342,7 +342,7 @@ def test_two_files_that_only_begin_alike_conflict(folder: Path) -> None:
     (folder / "b.active").write_bytes(short)
     Segment(folder / "b.active", "b").grow(1)
     with pytest.raises(
-        seglake.ReplacedError, match=r"b\.active: .*a\.active, which begins with the same .*of its own$"
+        seglake.exceptions.ReplacedError, match=r"b\.active: .*a\.active, which begins with the same .*of its own$"
     ):
         stream(folder, mode="FAILFAST").batch()
     query = stream(folder)
@@ -411,7 +411,7 @@ def test_files_that_did_not_change_are_not_opened(folder: Path, monkeypatch: pyt
     query = stream(folder)
     query.batch()
     opened: list[Any] = []
-    resume = seglake.resume
+    resume = seglake.incremental.resume
     monkeypatch.setattr(seglake, "resume", lambda *given, **more: opened.append(given) or resume(*given, **more))
     for _ in range(3):
         assert query.batch() == []
@@ -444,7 +444,7 @@ def test_empty_files_take_no_room_of_a_batch(folder: Path) -> None:
 
 def test_threads_look_no_further_than_the_batch_may_reach(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("seglake.spark.stream.plan.SMALL_BYTES", 0)
-    resume, threads = seglake.resume, set[str]()
+    resume, threads = seglake.incremental.resume, set[str]()
     looked: list[str] = []
 
     def noted(source: Any, *given: Any, **more: Any) -> seglake.Reader:
@@ -478,7 +478,7 @@ def test_an_error_of_a_file_that_threads_look_at_is_raised(folder: Path, monkeyp
     query = stream(folder, mode="FAILFAST")
     query.batch()
     os.truncate(folder / "b.active", 40)
-    with pytest.raises(seglake.ReplacedError, match=r"b\.active"):
+    with pytest.raises(seglake.exceptions.ReplacedError, match=r"b\.active"):
         query.batch()
 
 
@@ -684,7 +684,7 @@ def bad_files(folder: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     for path in folder.iterdir():
         clock.stamp(path)
     clock.seconds += 60
-    for look in (seglake.identity, seglake.resume):
+    for look in (seglake.incremental.identity, seglake.incremental.resume):
 
         def failing(source: Any, *given: Any, look: Any = look, **how: Any) -> Any:
             if str(source).endswith("e.active"):

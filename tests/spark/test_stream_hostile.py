@@ -166,7 +166,7 @@ def test_names_that_are_no_text(folder: Path, name: bytes) -> None:
     with pytest.raises(FileNotFoundError) as gone:
         query.read()
     Segment(a.path, "b").grow(9)
-    with pytest.raises(seglake.ReplacedError) as replaced:
+    with pytest.raises(seglake.exceptions.ReplacedError) as replaced:
         query.read()
     for error in (gone, replaced):
         str(error.value).encode()  # Spark sends it so
@@ -182,7 +182,7 @@ def test_a_file_that_is_replaced_between_two_looks_of_a_task(
     query = stream(folder, **options)
     assert query.plan()
     Segment(folder.parent / "b.active", "b").grow(9)
-    resume = seglake.resume
+    resume = seglake.incremental.resume
 
     def replace(source: Any, position: Any, **more: Any) -> Any:
         if position is None and (folder.parent / "b.active").exists():
@@ -190,5 +190,5 @@ def test_a_file_that_is_replaced_between_two_looks_of_a_task(
         return resume(source, position, **more)
 
     monkeypatch.setattr(seglake, "resume", replace)
-    with pytest.raises(seglake.ReplacedError, match=r"a\.active"):
+    with pytest.raises(seglake.exceptions.ReplacedError, match=r"a\.active"):
         query.read()

@@ -188,9 +188,9 @@ def test_a_segment_that_was_removed_before_it_was_read_is_an_error(path: Path) -
         assert query.batch() == texts(0, 1)
         assert query.plan()
         log.retain(bytes=0)
-        with pytest.raises(seglake.SegmentGoneError, match="segment 2 was removed"):
+        with pytest.raises(seglake.exceptions.SegmentGoneError, match="segment 2 was removed"):
             query.read()
-        with pytest.raises(seglake.SegmentGoneError, match="segment 3 was removed"):
+        with pytest.raises(seglake.exceptions.SegmentGoneError, match="segment 3 was removed"):
             query.plan()
 
 
@@ -262,7 +262,7 @@ def test_damage_is_reported_once(path: Path) -> None:
         write(log, 0, 3)
         query = Query(path, segmentFormat="active")
         file = Path(log.segments()[0].path)
-        length = cast("seglake.LogMark", log.synced).byte_offset
+        length = cast("seglake.types.LogMark", log.synced).byte_offset
         flip(file, 20)
         assert damaged() == [0]
         write(log, 3, 6)

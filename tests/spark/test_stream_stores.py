@@ -260,7 +260,7 @@ def test_an_object_that_is_another_while_it_is_read(
         "a byte that was read": lambda: store.put(large.key, content[:1000] + b"?" + content[1001:]),
     }
     while_it_is_read(store, large.key, [changes[change]])
-    error = OSError if change == "a byte that was read" else seglake.ReplacedError
+    error = OSError if change == "a byte that was read" else seglake.exceptions.ReplacedError
     with pytest.raises(error, match=r"while (the batch|it) was read"):
         query.read()
     store.fault = None
@@ -270,7 +270,7 @@ def test_an_object_that_is_another_while_it_is_read(
     if ignored == "true":
         assert query.read() == []
     else:
-        with pytest.raises(seglake.ReplacedError, match="Put it back and start the query again"):
+        with pytest.raises(seglake.exceptions.ReplacedError, match="Put it back and start the query again"):
             query.read()
 
 

@@ -151,7 +151,7 @@ def command(
             warnings.catch_warnings(),
         ):
             # What was skipped is said once, at the end, from the report.
-            warnings.simplefilter("ignore", seglake.DamageWarning)
+            warnings.simplefilter("ignore", seglake.exceptions.DamageWarning)
             format = formats[reader.format]
             _check_columns(columns or (), reader)
             if as_json:

@@ -124,7 +124,7 @@ def command(
                 **options.given(how),
                 **options.parity(sidecar, [source]),
             )
-        except seglake.ColumnsError as error:
+        except seglake.exceptions.ColumnsError as error:
             raise Trouble(f"{printable(with_options(str(error)))}\n{_COLUMNS_NEXT}") from error
     return tell_written(report, file, destination, as_json=as_json)
 

@@ -123,8 +123,8 @@ def command(
     to_terminal = destination == _STANDARD_OUTPUT
     with byte_progress("exporting") as advance, telling_of_existing(), warnings.catch_warnings():
         # What was skipped is said once, at the end.
-        warnings.simplefilter("ignore", seglake.DamageWarning)
-        warnings.simplefilter("ignore", seglake.UnreadWarning)
+        warnings.simplefilter("ignore", seglake.exceptions.DamageWarning)
+        warnings.simplefilter("ignore", seglake.exceptions.UnreadWarning)
         try:
             scan = seglake.scan(
                 sources,

@@ -145,7 +145,8 @@ def report_status(report: Report) -> int:
 
 def describe(error: BaseException, *, label: str | None = None) -> str:
     """What went wrong, where, and what to do next: printable text, in several lines where there is much to say."""
-    from seglake import DamageError, LimitError, SeglakeError
+    from seglake import DamageError, SeglakeError
+    from seglake.exceptions import LimitError
 
     if isinstance(error, click.UsageError):
         hint = f"\nTry: {error.ctx.command_path} --help" if error.ctx else ""

@@ -146,7 +146,7 @@ def _facts(
     """What can be told about the file, ready for JSON, and the exit status that it deserves."""
     import seglake
 
-    coverage = seglake.coverage(file.from_start(), **parity)
+    coverage = seglake.parity.coverage(file.from_start(), **parity)
     format, confidence, reason = _format(file, how, parity, is_covered=coverage is not None)
     facts: dict[str, Any] = {
         "path": file.path,

@@ -27,7 +27,8 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
     from rich.console import Console
 
-    from seglake import IngestProgress, IngestResult
+    from seglake import IngestResult
+    from seglake.types import IngestProgress
 
 _EXAMPLES = """
 \b
@@ -176,7 +177,7 @@ def _repeated(run: Callable[[], IngestResult], output: _Output, *, follow: bool)
 
     with warnings.catch_warnings():
         # What the result says as well.
-        warnings.simplefilter("ignore", seglake.UnreadWarning)
+        warnings.simplefilter("ignore", seglake.exceptions.UnreadWarning)
         if follow:
             shown = itertools.count()
             followed(run, lambda result: output.result(result, is_first=next(shown) == 0), output.error)

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from rich.console import Console, ConsoleOptions
     from rich.progress import Task
 
-    from seglake import IngestProgress
+    from seglake.types import IngestProgress
 
 __all__ = ["ingest_progress"]
 

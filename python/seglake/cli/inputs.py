@@ -23,8 +23,9 @@ from .report import skipped
 from .terminal import Advance, byte_progress
 
 if TYPE_CHECKING:
-    from seglake import Protected, Report
+    from seglake import Report
     from seglake._native import ListedSegment
+    from seglake.parity import Protected
     from seglake.stores import RemoteFile
 
 STANDARD_INPUT = "-"

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import click
 
-from seglake import ParityReport
+from seglake.parity import ParityReport
 from seglake.parity.by_sidecar import RAW
 
 from .render import exact_size, json_text, named_lines, printable

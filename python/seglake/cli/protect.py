@@ -14,7 +14,7 @@ from .render import count, exact_size, json_text, printable
 from .terminal import byte_progress
 
 if TYPE_CHECKING:
-    from seglake import Protected
+    from seglake.parity import Protected
 
 _EXAMPLES = """
 \b

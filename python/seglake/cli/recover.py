@@ -16,7 +16,7 @@ from .render import count, exact_size, json_text, named_lines, printable
 from .vocabulary import meaning
 
 if TYPE_CHECKING:
-    from seglake import Recovered
+    from seglake.types import Recovered
 
 _EXAMPLES = """
 \b
@@ -115,7 +115,7 @@ def _tell_of_sidecar(file: Input) -> bool:
     import seglake
 
     try:
-        parity = seglake.verify_parity(file.from_start())
+        parity = seglake.parity.verify(file.from_start())
     except PermissionError as error:
         if error.filename is None or os.fsdecode(error.filename) == file.label:
             raise  # it is the file itself

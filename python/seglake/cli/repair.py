@@ -15,7 +15,7 @@ from .report import how_to_undo, left_by_format, parity_ranges
 from .terminal import byte_progress
 
 if TYPE_CHECKING:
-    from seglake import Repaired
+    from seglake.parity import Repaired
 
 _EXAMPLES = """
 \b

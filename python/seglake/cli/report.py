@@ -20,7 +20,9 @@ from .vocabulary import KEY_NEXT, meaning, title
 if TYPE_CHECKING:
     from rich.text import Text
 
-    from seglake import Diagnosis, Index, Neighbour, ParityReport, Reader, Repair, Repaired, Report, Span, Total
+    from seglake import Reader, Report, Span
+    from seglake.parity import ParityReport, Repaired
+    from seglake.types import Diagnosis, Index, Neighbour, Repair, Total
 
 _Item = TypeVar("_Item")
 

@@ -18,7 +18,7 @@ from .terminal import Advance, byte_progress
 from .verdict import Tally, one_line
 
 if TYPE_CHECKING:
-    from seglake import Scrubbed
+    from seglake.parity import Scrubbed
 
 _EXAMPLES = """
 \b

@@ -6,8 +6,8 @@ import textwrap
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TextIO
 
-from seglake import ParityReport
 from seglake._values import instant_us
+from seglake.parity import ParityReport
 
 from .failure import Status, report_status
 from .picture import bar, cells, legend

@@ -225,9 +225,9 @@ class Ingest:
         options, path = self.options, file.real_path
         try:
             if file.segment is not None:
-                return seglake.identity(file.segment, key=options.key_files)
+                return seglake.incremental.identity(file.segment, key=options.key_files)
             size = listed_size(path, file.size, options.sidecar)
-            return seglake.identity(
+            return seglake.incremental.identity(
                 path,
                 size=size,
                 key=options.key_files,

@@ -62,7 +62,7 @@ class NotReadError(Exception):
         status: FileStatus = "unreadable"
         if isinstance(error, seglake.WrongKeyError):
             status = "wrong_key"
-        elif isinstance(error, seglake.LimitError):
+        elif isinstance(error, seglake.exceptions.LimitError):
             status = "limit"
         elif isinstance(error, seglake.FormatError):
             status = "not_a_segment"
@@ -221,7 +221,7 @@ class FileReading:
     _damage_bytes: int = 0
     _held: list[tuple[seglake.Reader, seglake.Span]] = field(default_factory=list[tuple[seglake.Reader, seglake.Span]])
 
-    def open(self, position: seglake.Position | None, *, final: bool) -> seglake.Reader:
+    def open(self, position: seglake.incremental.Position | None, *, final: bool) -> seglake.Reader:
         """Opens the file from a position on.
 
         Raises:
@@ -231,7 +231,7 @@ class FileReading:
         file, options = self.file, self.options
         is_known = file.segment is not None or position is not None
         try:
-            return seglake.resume(
+            return seglake.incremental.resume(
                 file.segment or file.path,
                 position,
                 size=None if file.segment is not None else listed_size(file.path, file.now.size, options.sidecar),
@@ -245,7 +245,7 @@ class FileReading:
                 storage_options=options.storage_options,
                 **options.format_options.arguments(self._format, record_bytes=options.record_bytes),
             )
-        except seglake.ReplacedError as error:
+        except seglake.exceptions.ReplacedError as error:
             raise NotContinuedError(str(error)) from None
         except (OSError, seglake.SeglakeError) as error:
             raise NotReadError.of(error, self._format) from None
@@ -275,7 +275,7 @@ class FileReading:
         file, before = self.file, self.file.before if self.file.goes_on else None
         position = None
         if before is not None and before.position is not None:
-            position = seglake.Position.from_json(before.position)
+            position = seglake.incremental.Position.from_json(before.position)
         with self.open(position, final=False) as reader, _told(reader):
             if position is not None and reader.format != position.format:
                 raise NotContinuedError(f"it was {position.format}, and is {reader.format}")
@@ -342,12 +342,12 @@ class FileReading:
                 is_known_damage=was_damaged and is_all_known and row_sums.ranges == sums.ranges,
             )
 
-    def _has_records(self, position: seglake.Position) -> bool:
+    def _has_records(self, position: seglake.incremental.Position) -> bool:
         """Tells whether there is a record anywhere after a position."""
         with self.open(position, final=True) as reader, _told(reader):
             return any(batch.num_rows for batch in reader.batches(warn=False))
 
-    def _pass(self, reader: seglake.Reader) -> tuple[seglake.Report, seglake.Position, int]:
+    def _pass(self, reader: seglake.Reader) -> tuple[seglake.Report, seglake.incremental.Position, int]:
         """Reads to the end; returns the report, where to go on, and the number of pending bytes."""
         last_record = -1
         # Damage has a table of its own.
@@ -417,7 +417,9 @@ class FileReading:
             self.output.add("damage", pa.RecordBatch.from_pylist(self._damage_rows, DAMAGE_SCHEMA))
         self._damage_rows, self._damage_bytes = [], 0
 
-    def _check_sum(self, report: seglake.Report, before: seglake.Position | None, at: seglake.Position) -> None:
+    def _check_sum(
+        self, report: seglake.Report, before: seglake.incremental.Position | None, at: seglake.incremental.Position
+    ) -> None:
         """Sees to it that each byte is accounted for.
 
         Raises:

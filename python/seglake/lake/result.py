@@ -90,7 +90,7 @@ class IngestError(SeglakeError):
         >>> import seglake
         >>> try:
         ...     seglake.ingest("none", "lake")
-        ... except seglake.IngestError as error:
+        ... except seglake.exceptions.IngestError as error:
         ...     print(error)
         /.../none: there is no such file or folder
     """

@@ -1,1 +1,9 @@
-"""What parity sidecars say of files, and the scrub of folders by them."""
+"""What parity sidecars say of files: `protect`, `repair` and `scrub`, which write and use them, are in `seglake`."""
+
+from seglake._native import Protected, Repaired, coverage
+from seglake._native import verify_parity as verify
+from seglake._types import Coverage, ParityReport
+
+from .scrub import Scrubbed
+
+__all__ = ["Coverage", "ParityReport", "Protected", "Repaired", "Scrubbed", "coverage", "verify"]

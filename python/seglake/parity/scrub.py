@@ -46,6 +46,11 @@ class Scrubbed(NamedTuple):
         error: why the file, or a folder, was not read, or not repaired.
         parity: what the sidecar says, before anything was repaired. None if there is none.
         skipped: why there was nothing to verify: the file is not a segment and has no sidecar, or it is not a file.
+
+    Example:
+        >>> import seglake
+        >>> [found.path for found in seglake.scrub("orders.active") if not found.ok]
+        []
     """
 
     path: str

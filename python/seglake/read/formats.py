@@ -68,7 +68,7 @@ class FormatOptions:
         return [(name, value) for name, value in own if value is not None]
 
 
-def limit_options() -> dict[str, seglake.FormatOption]:
+def limit_options() -> dict[str, seglake.types.FormatOption]:
     """Returns the limits that formats declare for reading, by their names."""
     formats = seglake.formats().values()
     declared = (option for format in formats for option in format.open_options.values())
@@ -93,7 +93,7 @@ def native_schema(
 
 def _schema_of_nothing(
     format: str, columns: Sequence[str] | None, uuid_type: UuidType, options: FormatOptions | None
-) -> seglake.Schema:
+) -> seglake.types.Schema:
     # A schema depends on the format and its options alone, so that no file of that format is needed for it.
     with seglake.open(
         b"",

@@ -48,10 +48,10 @@ class Decoder:
 
         Raises:
             seglake.DamageError: the mode is FAILFAST, or the schema has no column that reports damage.
-            seglake.LimitError: a record or a chunk is larger than the options allow, or a number than its type.
+            seglake.exceptions.LimitError: a record, chunk or number is larger than the options or its type allow.
             seglake.WrongKeyError: as above, without option ignoreCorruptFiles.
             seglake.FormatError: likewise, of a file that is no segment.
-            seglake.SegmentGoneError: a segment of a log was removed since the read was planned.
+            seglake.exceptions.SegmentGoneError: a segment of a log was removed since the read was planned.
             FileNotFoundError: a file is gone since the read was planned.
             OSError: a file cannot be read, likewise; or it is one that the mode does not leave out.
         """
@@ -75,11 +75,11 @@ class Decoder:
         with self._collecting_errors(slice) as failed:
             try:
                 reader = self._open(file, part, after, growth)
-            except seglake.SegmentGoneError:
+            except seglake.exceptions.SegmentGoneError:
                 if self.options.ignore_missing_files:
                     return
                 raise
-            except seglake.ReplacedError as error:
+            except seglake.exceptions.ReplacedError as error:
                 if not self.options.ignore_missing_files:
                     raise
                 notes.add("replaced", f"{error}. It is left out")
@@ -167,7 +167,7 @@ class Decoder:
         return self._opened(file, key=secret.reveal() if secret is not None else None)
 
     def _open(
-        self, file: SegmentFile, part: seglake.Part | None, after: After | None, growth: Growth | None
+        self, file: SegmentFile, part: seglake.incremental.Part | None, after: After | None, growth: Growth | None
     ) -> seglake.Reader:
         later = [("uuid", ">", after.last)] if after is not None else []
         read: dict[str, Any] = {
@@ -326,7 +326,7 @@ def cause_of(error: Exception) -> str:
     """Returns why nothing of a file can be read, as `Slice.bad` says it."""
     if isinstance(error, seglake.WrongKeyError):
         return "wrong_key"
-    if isinstance(error, seglake.ReplacedError):
+    if isinstance(error, seglake.exceptions.ReplacedError):
         return "conflict"
     return "not_a_segment" if isinstance(error, seglake.FormatError) else "unreadable"
 

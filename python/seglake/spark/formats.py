@@ -20,7 +20,7 @@ FORMAT_OF_LOGS: Final = "active"
 _NOT_WRITTEN: Final = ("dialect", "if_exists", "preallocate", "zero_torn_tail")
 
 
-def write_options() -> dict[str, seglake.FormatOption]:
+def write_options() -> dict[str, seglake.types.FormatOption]:
     """Returns the options that formats declare for new files, by their names, but for those that Spark has itself."""
     formats = seglake.formats().values()
     declared = (option for format in formats for option in format.create_options.values())

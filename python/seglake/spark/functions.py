@@ -120,7 +120,7 @@ class MessageDecoder:
             TypeError: it is an array of something else.
             ValueError: a seq is negative.
             seglake.DamageError: a message is bad, and is to be raised.
-            seglake.LimitError: likewise where a number is above 2^63-1 and comes as bigint.
+            seglake.exceptions.LimitError: likewise where a number is above 2^63-1 and comes as bigint.
         """
         if not (pa.types.is_binary(messages.type) or pa.types.is_large_binary(messages.type)):
             raise TypeError(f"from_oplog takes a binary column, this is of type {messages.type}")
@@ -185,7 +185,7 @@ class MessageDecoder:
             'uint64_type="decimal" gives such numbers as decimal(20,0)'
         )
         if self.error_field is None:
-            raise seglake.LimitError(message, option="uint64_type")
+            raise seglake.exceptions.LimitError(message, option="uint64_type")
         # The message is sound: no cause, and no place in it.
         return {"cause": None, "byte_offset": None, "message": message}
 

@@ -31,9 +31,9 @@ def naming_options() -> Generator[None]:
     """
     try:
         yield
-    except seglake.LimitError as error:
+    except seglake.exceptions.LimitError as error:
         name = camel_case(error.option)
-        raise seglake.LimitError(
+        raise seglake.exceptions.LimitError(
             error.reason.replace(error.option, name),
             option=name,
             path=error.path,

@@ -65,7 +65,7 @@ class Growth(NamedTuple):
 
     Attributes:
         path: the file, as it was called when the second position was found.
-        start: the JSON of the `seglake.Position` after which it begins; None is the beginning of the file.
+        start: the JSON of the `seglake.incremental.Position` after which it begins; None is the beginning of the file.
         end: the JSON of the one at which it ends.
         nbytes: about how many bytes that is.
     """
@@ -91,7 +91,7 @@ class Slice(NamedTuple):
 
     file: SegmentFile
     size: int
-    part: seglake.Part | None = None
+    part: seglake.incremental.Part | None = None
     after: After | None = None
     growth: Growth | None = None
     bad: str | None = None
@@ -126,4 +126,6 @@ def split(
 
 def _is_whole(growth: Growth | None) -> bool:
     """Tells whether a growth, if it is one, is all of a complete file."""
-    return growth is None or (growth.start is None and not grows(seglake.Position.from_json(growth.end).format))
+    return growth is None or (
+        growth.start is None and not grows(seglake.incremental.Position.from_json(growth.end).format)
+    )

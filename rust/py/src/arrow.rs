@@ -29,7 +29,7 @@ pub(crate) fn failed(error: impl Into<ArrowError>) -> PyErr {
 /// >>> schema = seglake.open("orders.active").schema
 /// >>> pyarrow.schema(schema).names
 /// ['uuid', 'timestamp', 'type', 'value']
-#[pyclass(frozen, module = "seglake")]
+#[pyclass(frozen, module = "seglake.types")]
 pub(crate) struct Schema(pub(crate) SchemaRef);
 
 #[pymethods]

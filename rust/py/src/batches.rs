@@ -31,7 +31,7 @@ impl Pass for Exclusive<columns::Batches> {
 /// >>> [batch.num_rows for batch in orders.batches()]
 /// [3]
 #[derive(Clone)]
-#[pyclass(frozen, module = "seglake")]
+#[pyclass(frozen, module = "seglake.types")]
 pub(crate) struct Batches {
     batches: Arc<Exclusive<columns::Batches>>,
     schema: SchemaRef,

@@ -25,7 +25,7 @@ use crate::verify::teller;
 ///
 /// >>> seglake.protect("orders.active").change
 /// 'created'
-/// >>> coverage = seglake.coverage("orders.active")
+/// >>> coverage = seglake.parity.coverage("orders.active")
 /// >>> coverage.profile, coverage.state, coverage.covered_bytes == coverage.nbytes
 /// ('128+8', 'covered', True)
 #[pyfunction]
@@ -62,7 +62,7 @@ pub(crate) fn coverage<'py>(
 ///
 /// >>> seglake.protect("orders.active").change
 /// 'created'
-/// >>> seglake.verify_parity("orders.active").outcome
+/// >>> seglake.parity.verify("orders.active").outcome
 /// 'sound'
 #[pyfunction]
 #[pyo3(signature = (source, *, sidecar=AUTO, progress=None, filesystem=None, storage_options=None))]

@@ -15,7 +15,7 @@ use crate::source::given_in;
 ///
 /// >>> seglake.detect("orders.sealed").confidence
 /// 'certain'
-#[pyclass(frozen, module = "seglake")]
+#[pyclass(frozen, module = "seglake.types")]
 pub(crate) struct Detection(format::Detection);
 
 impl Detection {

@@ -12,7 +12,7 @@ use seglake::verbs::{Diagnosis, Neighbour, Reason, Repair};
 
 use crate::value::scalar_to_python;
 
-/// A `seglake.Diagnosis`.
+/// A `seglake.types.Diagnosis`.
 pub(crate) fn object<'py>(py: Python<'py>, own: &Diagnosis) -> PyResult<Bound<'py, PyAny>> {
     static CLASS: PyOnceLock<Py<PyType>> = PyOnceLock::new();
     static NEIGHBOUR: PyOnceLock<Py<PyType>> = PyOnceLock::new();

@@ -82,7 +82,7 @@ fn object<'py>(py: Python<'py>, format: &Format, options: &Options) -> PyResult<
     class.call((), Some(&fields))
 }
 
-/// `seglake.FormatOption`s by their names.
+/// `seglake.types.FormatOption`s by their names.
 fn options_of<'py>(py: Python<'py>, options: &[FormatOption]) -> PyResult<Bound<'py, PyDict>> {
     static CLASS: PyOnceLock<Py<PyType>> = PyOnceLock::new();
     let class = CLASS.import(py, "seglake._types", "FormatOption")?;

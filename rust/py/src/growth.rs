@@ -50,10 +50,10 @@ with_keywords! {
 ///
 /// Raises ReplacedError where it is another file than the position is of, or less of it is left, and what `open` raises.
 ///
-/// >>> orders = seglake.resume("orders.active", None, size=150)
+/// >>> orders = seglake.incremental.resume("orders.active", None, size=150)
 /// >>> [record.type for record in orders], orders.pending_bytes
 /// (['order.created', 'order.paid'], 45)
-/// >>> [record.type for record in seglake.resume("orders.active", orders.position)]
+/// >>> [record.type for record in seglake.incremental.resume("orders.active", orders.position)]
 /// ['order.shipped']
 #[pyo3(text_signature = "(source, position, *, size=None, final=False, only_end=False, format=None, dialect=None, columns=None, filters=None, on_damage=\"raise\", key=None, sidecar=\"auto\", index=None, uuid_type=\"uuid\", batch_size=131072, limits=None, filesystem=None, storage_options=None)")]
 fn resume(source: &Bound<'_, PyAny>, position: Option<Bound<'_, Position>>; ResumeArguments<'a> [keywords] {
@@ -162,7 +162,8 @@ with_keywords! {
 /// Files whose first records are the same have the same identity. So files of one identity may be two: `resume` with the position
 /// of one raises ReplacedError for the other. The arguments are as in `resume`; the first record is the one that the sidecar restores.
 ///
-/// >>> seglake.identity("orders.active").split(":")[0], seglake.identity("orders.active", size=10)
+/// >>> identity = seglake.incremental.identity
+/// >>> identity("orders.active").split(":")[0], identity("orders.active", size=10)
 /// ('segment', None)
 #[pyo3(text_signature = "(source, *, size=None, format=None, dialect=None, key=None, sidecar=\"auto\", limits=None, filesystem=None, storage_options=None)")]
 fn identity(source: &Bound<'_, PyAny>; IdentityArguments<'a> {

@@ -28,7 +28,7 @@ use crate::verify::teller;
 /// >>> index = seglake.open("orders.chunks").index()
 /// >>> len(index), index.ok
 /// (2, True)
-#[pyclass(frozen, module = "seglake")]
+#[pyclass(frozen, module = "seglake.types")]
 pub(crate) struct Index {
     path: Option<PathBuf>,
     index: chunked::Index,

@@ -21,7 +21,7 @@ type Spans = dyn Iterator<Item = seglake::Result<Span>> + Send;
 ///
 /// >>> [span.kind for span in seglake.open("damaged.active").ledger()]
 /// ['record', 'corrupt', 'record']
-#[pyclass(frozen, module = "seglake")]
+#[pyclass(frozen, module = "seglake.types")]
 pub(crate) struct Ledger {
     ledger: Exclusive<Box<Spans>>,
     shared: Arc<Shared>,

@@ -230,7 +230,7 @@ fn group(py: Python<'_>, group: Option<WorstGroup>) -> PyResult<Option<Bound<'_,
     Ok(Some(dict))
 }
 
-/// A `seglake.ParityReport`.
+/// A `seglake.parity.ParityReport`.
 pub(crate) fn report<'py>(py: Python<'py>, own: &ParityReport) -> PyResult<Bound<'py, PyAny>> {
     static CLASS: PyOnceLock<Py<PyType>> = PyOnceLock::new();
     let refused = match own.report.refused {

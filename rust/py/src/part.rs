@@ -12,7 +12,7 @@ use crate::json::{Reduced, hash_of, reduced};
 /// >>> [part] = seglake.open("orders.sealed").split()
 /// >>> seglake.open("orders.sealed", part=part).count_rows()
 /// 3
-#[pyclass(frozen, eq, module = "seglake")]
+#[pyclass(frozen, eq, module = "seglake.incremental")]
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Part(pub(crate) format::Part);
 
@@ -21,7 +21,7 @@ impl Part {
     /// A part from what `to_json` gave. Raises ValueError where it is none.
     ///
     /// >>> [part] = seglake.open("orders.sealed").split()
-    /// >>> seglake.Part.from_json(part.to_json()) == part
+    /// >>> seglake.incremental.Part.from_json(part.to_json()) == part
     /// True
     #[staticmethod]
     fn from_json(py: Python<'_>, json: &str) -> PyResult<Self> {

@@ -10,10 +10,10 @@ use crate::value::uuid_to_python;
 /// Up to where a file was read, and what reading on needs: `resume` takes it, and `Reader.position` gives it. It holds no key
 /// and no value of a record, and pickles as the JSON that `to_json` gives.
 ///
-/// >>> orders = seglake.resume("orders.active", None)
+/// >>> orders = seglake.incremental.resume("orders.active", None)
 /// >>> orders.count_rows(), orders.position.byte_offset
 /// (3, 159)
-#[pyclass(frozen, eq, module = "seglake")]
+#[pyclass(frozen, eq, module = "seglake.incremental")]
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Position(pub(crate) format::Position);
 
@@ -21,10 +21,10 @@ pub(crate) struct Position(pub(crate) format::Position);
 impl Position {
     /// A position from what `to_json` gave, which may come from anywhere: it is checked. Raises ValueError where it is none.
     ///
-    /// >>> orders = seglake.resume("orders.active", None)
+    /// >>> orders = seglake.incremental.resume("orders.active", None)
     /// >>> orders.count_rows()
     /// 3
-    /// >>> seglake.Position.from_json(orders.position.to_json()) == orders.position
+    /// >>> seglake.incremental.Position.from_json(orders.position.to_json()) == orders.position
     /// True
     #[staticmethod]
     fn from_json(py: Python<'_>, json: &str) -> PyResult<Self> {
@@ -34,7 +34,7 @@ impl Position {
 
     /// The position as JSON, which is opaque but for its member `version`. It has at most 52 KiB, most often some 500 bytes.
     ///
-    /// >>> orders = seglake.resume("orders.active", None)
+    /// >>> orders = seglake.incremental.resume("orders.active", None)
     /// >>> orders.count_rows(), type(orders.position.to_json())
     /// (3, <class 'str'>)
     fn to_json(&self) -> String {
@@ -43,7 +43,7 @@ impl Position {
 
     /// The name of the format that the file had.
     ///
-    /// >>> orders = seglake.resume("orders.active", None)
+    /// >>> orders = seglake.incremental.resume("orders.active", None)
     /// >>> orders.count_rows(), orders.position.format
     /// (3, 'active')
     #[getter]
@@ -53,8 +53,8 @@ impl Position {
 
     /// What identifies the file, as `identity` gives it; None as long as it had no whole record that is sound.
     ///
-    /// >>> orders = seglake.resume("orders.active", None)
-    /// >>> orders.count_rows(), orders.position.identity == seglake.identity("orders.active")
+    /// >>> orders = seglake.incremental.resume("orders.active", None)
+    /// >>> orders.count_rows(), orders.position.identity == seglake.incremental.identity("orders.active")
     /// (3, True)
     #[getter]
     fn identity(&self) -> Option<String> {
@@ -63,7 +63,7 @@ impl Position {
 
     /// The offset up to which the file was read. 0 for a segment of a log that was sealed since it was listed: see `uuid`.
     ///
-    /// >>> orders = seglake.resume("orders.active", None)
+    /// >>> orders = seglake.incremental.resume("orders.active", None)
     /// >>> orders.count_rows(), orders.position.byte_offset
     /// (3, 159)
     #[getter]
@@ -73,7 +73,7 @@ impl Position {
 
     /// The UUID of the last sound record that was read; None if that is not known, and for formats whose records have none.
     ///
-    /// >>> orders = seglake.resume("orders.active", None)
+    /// >>> orders = seglake.incremental.resume("orders.active", None)
     /// >>> orders.count_rows(), orders.position.uuid == list(seglake.open("orders.active"))[-1].uuid
     /// (3, True)
     #[getter]

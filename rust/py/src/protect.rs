@@ -52,7 +52,7 @@ pub(crate) fn nbytes(path: &Path) -> u64 {
 /// >>> protected = seglake.protect("orders.active")
 /// >>> protected.change, protected.covered_bytes == protected.nbytes
 /// ('created', True)
-#[pyclass(frozen, module = "seglake")]
+#[pyclass(frozen, module = "seglake.parity")]
 pub(crate) struct Protected {
     path: PathBuf,
     protected: verbs::Protected,

@@ -171,7 +171,7 @@ impl Reader {
 
     /// Of a reader that `resume` gave: where to go on, once a pass has read to the end. None before that, and for other readers.
     ///
-    /// >>> orders = seglake.resume("orders.active", None)
+    /// >>> orders = seglake.incremental.resume("orders.active", None)
     /// >>> orders.count_rows(), orders.position.byte_offset
     /// (3, 159)
     #[getter]
@@ -182,7 +182,7 @@ impl Reader {
     /// Of a reader that `resume` gave: how many bytes of an unfinished record are at the end, once a pass has read to there. They
     /// are read when it is finished. None before that, and for other readers.
     ///
-    /// >>> orders = seglake.resume("orders.active", None, size=150)
+    /// >>> orders = seglake.incremental.resume("orders.active", None, size=150)
     /// >>> orders.count_rows(), orders.pending_bytes
     /// (2, 45)
     #[getter]
@@ -196,7 +196,7 @@ impl Reader {
     ///
     /// Raises OSError if the file cannot be read, or was replaced meanwhile.
     ///
-    /// >>> orders = seglake.resume("orders.sealed", None)
+    /// >>> orders = seglake.incremental.resume("orders.sealed", None)
     /// >>> orders.position_after_all().byte_offset == orders.nbytes
     /// True
     fn position_after_all(&self, py: Python<'_>) -> PyResult<Option<Position>> {

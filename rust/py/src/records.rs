@@ -75,7 +75,7 @@ impl Pass for Exclusive<State> {
 /// >>> orders = seglake.open("orders.active")
 /// >>> next(iter(orders)).type
 /// 'order.created'
-#[pyclass(frozen, module = "seglake")]
+#[pyclass(frozen, module = "seglake.types")]
 pub(crate) struct Records {
     state: Arc<Exclusive<State>>,
     lenient: bool,

@@ -28,7 +28,7 @@ use crate::verify::{teller, telling};
 /// >>> recovered = seglake.recover("damaged.active", "sound.active")
 /// >>> recovered.lost, recovered.records
 /// (True, 2)
-#[pyclass(frozen, module = "seglake")]
+#[pyclass(frozen, module = "seglake.types")]
 pub(crate) struct Recovered {
     report: Py<Report>,
     path: PathBuf,

@@ -25,7 +25,7 @@ use crate::verify::teller;
 /// >>> repaired = seglake.repair("orders.active")
 /// >>> repaired.outcome, repaired.changed_bytes
 /// ('sound', 0)
-#[pyclass(frozen, module = "seglake")]
+#[pyclass(frozen, module = "seglake.parity")]
 pub(crate) struct Repaired(verbs::Repaired);
 
 impl Repaired {

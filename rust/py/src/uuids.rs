@@ -27,7 +27,7 @@ const SHOWN: usize = 3;
 /// ...     uuids = log.write_batch([("order.created", b"1"), ("order.paid", b"2")])
 /// ...     [record.uuid for record in log] == uuids
 /// True
-#[pyclass(frozen, sequence, module = "seglake")]
+#[pyclass(frozen, sequence, module = "seglake.types")]
 pub(crate) struct Uuids(Vec<Uuid>);
 
 impl Uuids {
@@ -70,7 +70,7 @@ impl Uuids {
 impl Uuids {
     /// UUIDs from what `to_bytes` gave. Raises ValueError where that is no multiple of 16 bytes.
     ///
-    /// >>> len(seglake.Uuids.from_bytes(bytes(32)))
+    /// >>> len(seglake.types.Uuids.from_bytes(bytes(32)))
     /// 2
     #[staticmethod]
     fn from_bytes(data: &[u8]) -> PyResult<Self> {

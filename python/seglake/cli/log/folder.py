@@ -35,7 +35,7 @@ def opened(path: str, key: str | None, **how: Any) -> SegmentLog:
     options.check_key(key)
     with warnings.catch_warnings():
         # What commands say in their own words.
-        warnings.simplefilter("ignore", seglake.ClockAheadWarning)
+        warnings.simplefilter("ignore", seglake.exceptions.ClockAheadWarning)
         return seglake.SegmentLog(path, key=key, **how)
 
 

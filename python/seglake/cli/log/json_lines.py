@@ -26,7 +26,7 @@ def write_json(log: SegmentLog, block: bytes, *, line_bytes: int) -> tuple[int, 
         LongLineError: a line is longer than allowed. Those before it are written.
         ValueError: the log refuses a record. Those before it are written.
     """
-    from seglake import RowError
+    from seglake.exceptions import RowError
 
     records: list[Any] = []
     refused: RefusedError | None = None

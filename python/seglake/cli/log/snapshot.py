@@ -37,7 +37,7 @@ def command(path: str, to: str, key: str | None) -> int:
     import seglake
 
     with opened(path, key, readonly=True) as log, warnings.catch_warnings():
-        warnings.simplefilter("ignore", seglake.UnreadWarning)
+        warnings.simplefilter("ignore", seglake.exceptions.UnreadWarning)
         unread = log.unread
         log.snapshot(to)
     taken = opened(to, key, readonly=True)

@@ -85,7 +85,7 @@ def command(
 
     def tell_skipped(message: Warning | str, category: type[Warning], *_: object) -> None:
         nonlocal status
-        if issubclass(category, seglake.DamageWarning):
+        if issubclass(category, seglake.exceptions.DamageWarning):
             status = Status.DAMAGED
         say(str(message))
 
@@ -93,8 +93,8 @@ def command(
         raise click.BadParameter(f"Directory {path!r} does not exist: --retry waits for it", param_hint="DIR")
     log, is_new = _opened(path, key, on_damage, waits=retry)
     with log, warnings.catch_warnings():
-        warnings.simplefilter("ignore", seglake.UnreadWarning)
-        warnings.simplefilter("always", seglake.DamageWarning)
+        warnings.simplefilter("ignore", seglake.exceptions.UnreadWarning)
+        warnings.simplefilter("always", seglake.exceptions.DamageWarning)
         warnings.showwarning = tell_skipped
         status = tell_unread([log.unread])
         try:

@@ -79,7 +79,7 @@ class FolderStream:
         """Returns the end of a batch that begins at `start`, with its entry on the disk; `start` if there is nothing.
 
         Raises:
-            seglake.ReplacedError: the mode is FAILFAST, and a file conflicts with what was read.
+            seglake.exceptions.ReplacedError: the mode is FAILFAST, and a file conflicts with what was read.
             seglake.SeglakeError: a file cannot be read.
             ValueError: the state of `start` is not there, or was made with other options.
         """

@@ -58,7 +58,7 @@ class LogStream:
         """Returns where the stream begins: at the "start", "now", or after the record of a UUID.
 
         Raises:
-            seglake.SegmentGoneError: retention may have removed records after that of the UUID.
+            seglake.exceptions.SegmentGoneError: retention may have removed records after that of the UUID.
         """
         if starting_from == "start":
             return LogOffset()
@@ -90,7 +90,7 @@ class LogStream:
             most: where it ends at the latest.
 
         Raises:
-            seglake.SegmentGoneError: retention removed a segment that was not read.
+            seglake.exceptions.SegmentGoneError: retention removed a segment that was not read.
             seglake.FormatError: another log is in the folder by now.
         """
         listed = self._listed()
@@ -112,7 +112,7 @@ class LogStream:
         """Returns what a batch from `start` to `end` reads: for the same offsets always the same records.
 
         Raises:
-            seglake.SegmentGoneError: retention removed a segment of it.
+            seglake.exceptions.SegmentGoneError: retention removed a segment of it.
             seglake.FormatError: another log is in the folder by now, or its synced mark is before the end of the batch.
         """
         start = end.since or start
@@ -182,8 +182,8 @@ class LogStream:
             f"is in the folder, the stream cannot go on. {NEW_CHECKPOINT}",
         )
 
-    def _gone(self, sequence: int) -> seglake.SegmentGoneError:
-        return seglake.SegmentGoneError(path=self.folder, sequence=sequence)
+    def _gone(self, sequence: int) -> seglake.exceptions.SegmentGoneError:
+        return seglake.exceptions.SegmentGoneError(path=self.folder, sequence=sequence)
 
 
 def _between(start: LogOffset, end: LogOffset, listed: Sequence[_Listed]) -> list[Slice]:

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import seglake
-from seglake import Position
+from seglake.incremental import Position
 from seglake.parity.by_sidecar import listed_size
 from seglake.read.formats import FormatOptions, column_names, grows
 from seglake.stores import SegmentFile, find_files
@@ -72,7 +72,7 @@ class Look:
         """
         try:
             now, size = self.options.stores.now(file.path), self._size(file)
-            return seglake.identity(now, size=size, sidecar=self.options.sidecar, **self._arguments())
+            return seglake.incremental.identity(now, size=size, sidecar=self.options.sidecar, **self._arguments())
         except seglake.FormatError:
             if self._may_begin_later(file):
                 return None
@@ -95,7 +95,7 @@ class Look:
         Raises:
             NoRoomError: it is a complete file that is not to be read in any case, and has more bytes.
             FileNotFoundError: it is gone since it was listed.
-            seglake.ReplacedError: it is not the file of the position.
+            seglake.exceptions.ReplacedError: it is not the file of the position.
             seglake.FormatError: its format cannot be told, or has other columns than the stream.
             seglake.WrongKeyError: the key is probably not that of the file.
         """
@@ -136,7 +136,7 @@ class Look:
         end = self._passed(file, self._resumed(file.path, None, file.size), 0, is_all=True).position
         try:
             self._resumed(other.path, end, other.size)
-        except (seglake.ReplacedError, FileNotFoundError):
+        except (seglake.exceptions.ReplacedError, FileNotFoundError):
             return False
         return True
 
@@ -167,7 +167,9 @@ class Look:
         columns: Any = {"columns": ["position"], "on_damage": "skip", "sidecar": self.options.sidecar}
         source = self.options.stores.now(path)
         own = self._arguments()
-        reader = seglake.resume(source, position, size=size, final=final, only_end=not final, **columns, **own)
+        reader = seglake.incremental.resume(
+            source, position, size=size, final=final, only_end=not final, **columns, **own
+        )
         is_sealed_now = position is not None and grows(position.format) and not grows(reader.format)
         if position is not None and is_sealed_now and not self._has(source, reader.format, position):
             # It goes on by the UUID, which says nothing of a file that has less.
@@ -240,7 +242,7 @@ def alike(format: str, options: FormatOptions) -> list[str]:
 
 
 def open_growth(
-    growth: Growth, options: ReadOptions, format: str, part: seglake.Part | None, **more: Any
+    growth: Growth, options: ReadOptions, format: str, part: seglake.incremental.Part | None, **more: Any
 ) -> seglake.Reader:
     """Opens a growth where it was planned, or else in the file that it is in by now: renamed, rotated or sealed.
 
@@ -253,21 +255,21 @@ def open_growth(
 
     Raises:
         FileNotFoundError: the file is gone.
-        seglake.ReplacedError: another file is in its place.
+        seglake.exceptions.ReplacedError: another file is in its place.
     """
     end = Position.from_json(growth.end)
     start = Position.from_json(growth.start) if growth.start is not None else None
     own = {**arguments(options, format), "sidecar": options.sidecar, **more}
     try:
         return _opened(options, growth.path, start, end, part, {**own, "format": end.format})
-    except (FileNotFoundError, seglake.ReplacedError) as error:
+    except (FileNotFoundError, seglake.exceptions.ReplacedError) as error:
         if isinstance(error, FileNotFoundError) and error.filename != growth.path:
             raise  # the file of the key
         # A listing may miss a file that gets another name meanwhile.
         for path, found in (other for _ in range(_LISTINGS) for other in _others(growth.path, end, options, format)):
             try:
                 return _opened(options, path, start, end, part, {**own, "format": found})
-            except (FileNotFoundError, seglake.ReplacedError):
+            except (FileNotFoundError, seglake.exceptions.ReplacedError):
                 continue
         if isinstance(error, FileNotFoundError):
             raise FileNotFoundError(
@@ -276,7 +278,7 @@ def open_growth(
                 "start the query again; option ignoreMissingFiles leaves such files out",
                 growth.path,
             ) from None
-        raise seglake.ReplacedError(
+        raise seglake.exceptions.ReplacedError(
             path=error.path or growth.path,
             byte_offset=error.byte_offset,
             expected=error.expected,
@@ -297,7 +299,7 @@ def check_read(growth: Growth, reader: seglake.Reader, options: ReadOptions, for
         format: a format that has the columns of the stream.
 
     Raises:
-        seglake.ReplacedError: it was written to in what was read already, or another file came into its place.
+        seglake.exceptions.ReplacedError: what was read of it was written to, or another file came into its place.
         FileNotFoundError: nothing was read of it, and it is gone.
     """
     end, found = Position.from_json(growth.end), reader.position
@@ -312,7 +314,7 @@ def check_read(growth: Growth, reader: seglake.Reader, options: ReadOptions, for
             return
         if found.identity == end.identity:
             return
-    raise seglake.ReplacedError(
+    raise seglake.exceptions.ReplacedError(
         path=growth.path,
         byte_offset=found.byte_offset,
         expected=f"records up to offset {end.byte_offset}, as when the batch was planned",
@@ -335,11 +337,11 @@ def replaced_while_read(growth: Growth, options: ReadOptions, format: str, error
         return error  # Spark tries the task again, which reads what is there by then
     except FileNotFoundError:
         pass
-    except seglake.ReplacedError as found:
+    except seglake.exceptions.ReplacedError as found:
         byte_offset, expected, actual = found.byte_offset, found.expected, found.actual
     except (OSError, seglake.SeglakeError):
         return error
-    return seglake.ReplacedError(
+    return seglake.exceptions.ReplacedError(
         path=growth.path,
         byte_offset=byte_offset,
         expected=expected,
@@ -364,11 +366,11 @@ def _prove(options: ReadOptions, path: str, end: Position, arguments: Mapping[st
 
     Raises:
         FileNotFoundError: there is none.
-        seglake.ReplacedError: it does not.
+        seglake.exceptions.ReplacedError: it does not.
     """
     looks: dict[str, Any] = {name: value for name, value in arguments.items() if name in ("key", "dialect")}
     looks |= {"format": arguments.get("format", end.format), "sidecar": options.sidecar}
-    seglake.resume(options.stores.now(path), end, **looks).close()
+    seglake.incremental.resume(options.stores.now(path), end, **looks).close()
 
 
 def _opened(
@@ -376,25 +378,27 @@ def _opened(
     path: str,
     start: Position | None,
     end: Position,
-    part: seglake.Part | None,
+    part: seglake.incremental.Part | None,
     arguments: dict[str, Any],
 ) -> seglake.Reader:
     now = options.stores.now
     if grows(arguments["format"]) or not grows(end.format):
         _prove(options, path, end, arguments)
     if grows(arguments["format"]):
-        return seglake.resume(now(path), start, size=end.byte_offset, **arguments)
+        return seglake.incremental.resume(now(path), start, size=end.byte_offset, **arguments)
     source = now(path)
     bound: dict[str, Any] = {"filters": [*arguments["filters"], ("uuid", "<=", end.uuid)]}
     if grows(end.format):
         # It has been sealed since.
         if not _has_record(now(path), end, {name: arguments[name] for name in ("key", "format", "sidecar")}):
             raise _no_record(path, end)
-        return seglake.resume(source, start, **(arguments | bound))
+        return seglake.incremental.resume(source, start, **(arguments | bound))
     whole: dict[str, Any] = {"part": part, "prune": True}
 
     def opened(**own: Any) -> seglake.Reader:
-        return seglake.open(source, **whole, **own) if start is None else seglake.resume(source, start, **own)
+        return (
+            seglake.open(source, **whole, **own) if start is None else seglake.incremental.resume(source, start, **own)
+        )
 
     reader = opened(**arguments)
     if not _has_more(reader, end):
@@ -403,8 +407,8 @@ def _opened(
     return opened(**(arguments | bound))
 
 
-def _no_record(path: str, position: Position) -> seglake.ReplacedError:
-    return seglake.ReplacedError(
+def _no_record(path: str, position: Position) -> seglake.exceptions.ReplacedError:
+    return seglake.exceptions.ReplacedError(
         path=path, byte_offset=0, expected=f"a record with the UUID {position.uuid}", actual="none"
     )
 
@@ -425,7 +429,7 @@ def _has_record(source: Any, end: Position, read: dict[str, Any]) -> bool:
     for how in ("repair", "raise"):
         on_damage: Any = how
         with seglake.open(source, on_damage=on_damage, **read) as sealed, warnings.catch_warnings():
-            warnings.simplefilter("ignore", seglake.DamageWarning)
+            warnings.simplefilter("ignore", seglake.exceptions.DamageWarning)
             if sealed.get(end.uuid) is not None:
                 return True
     return False
@@ -440,7 +444,10 @@ def _others(path: str, end: Position, options: ReadOptions, format: str) -> Iter
     files = find_files(options.paths, options.filter, options.stores, key=own["key"]).files
     for file in sorted(files, key=lambda file: not Path(file.path).name.startswith(stem)):
         try:
-            if seglake.identity(options.stores.now(file.path), sidecar=options.sidecar, **own) == end.identity:
+            if (
+                seglake.incremental.identity(options.stores.now(file.path), sidecar=options.sidecar, **own)
+                == end.identity
+            ):
                 found = seglake.detect(
                     options.stores.now(file.path), dialect=options.format_options.dialect, key=own["key"]
                 ).format

@@ -19,8 +19,8 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 import msgspec
 
 import seglake
-from seglake import Position
 from seglake._text import printable_path
+from seglake.incremental import Position
 from seglake.read.in_order import SMALL_BYTES, in_order
 from seglake.tracking.files import is_same, known_before, observed, renamed
 
@@ -123,7 +123,7 @@ class BatchPlan:
             done: the paths of files that are not looked at; takes those that are read to their ends now.
 
         Raises:
-            seglake.ReplacedError: the mode is FAILFAST, and a file does not go on as what was read.
+            seglake.exceptions.ReplacedError: the mode is FAILFAST, and a file does not go on as what was read.
             seglake.SeglakeError: a file cannot be read.
         """
         self._done = done
@@ -232,7 +232,7 @@ class BatchPlan:
 
         Raises:
             NoRoomError: it is complete, and larger than the batch has room for.
-            seglake.ReplacedError: it begins as a source that was read, and does not go on as that.
+            seglake.exceptions.ReplacedError: it begins as a source that was read, and does not go on as that.
             seglake.SeglakeError, OSError: it cannot be read.
         """
         found = self._looked(changed)
@@ -295,7 +295,7 @@ class BatchPlan:
             position = Position.from_json(json.dumps({**json.loads(end.position), "identity": identity}))
         try:
             return _Found(source, end, self._grown(file, position))
-        except seglake.ReplacedError:
+        except seglake.exceptions.ReplacedError:
             return None
 
     def _grown(self, file: SegmentFile, position: Position | None, identity: str | None = None) -> Grown | None:
@@ -316,7 +316,7 @@ class BatchPlan:
             self._take(changed, found)
         except NoRoomError:
             return False
-        except (OSError, seglake.FormatError, seglake.DamageError, seglake.ReplacedError) as error:
+        except (OSError, seglake.FormatError, seglake.DamageError, seglake.exceptions.ReplacedError) as error:
             if not (isinstance(error, OSError) and _is_gone(error, file)):
                 self._leave(changed, error)
         return True
@@ -419,8 +419,8 @@ def _is_another(changed: _Changed) -> bool:
         return True
 
 
-def _conflict(file: SegmentFile, end: SourceEnd, expected: str, actual: str) -> seglake.ReplacedError:
-    return seglake.ReplacedError(
+def _conflict(file: SegmentFile, end: SourceEnd, expected: str, actual: str) -> seglake.exceptions.ReplacedError:
+    return seglake.exceptions.ReplacedError(
         path=file.path,
         byte_offset=Position.from_json(end.position).byte_offset,
         expected=expected,

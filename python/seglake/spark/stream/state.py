@@ -23,7 +23,7 @@ class SourceEnd(msgspec.Struct, frozen=True):
     """How far a source was read, whatever its files are called.
 
     Attributes:
-        position: the JSON of a `seglake.Position`.
+        position: the JSON of a `seglake.incremental.Position`.
         path: the file that it was last read from.
     """
 
@@ -38,7 +38,7 @@ class Planned(msgspec.Struct, frozen=True, omit_defaults=True):
         path: the file, as it was called then.
         source: the source that it has records of.
         nbytes: about how many bytes that is.
-        start: the JSON of the `seglake.Position` after which it begins; None is the beginning.
+        start: the JSON of the `seglake.incremental.Position` after which it begins; None is the beginning.
         end: the JSON of the one at which it ends; None of a file of which nothing can be read.
         cause: why that is.
         name: the bytes of a path that is no UTF-8.

@@ -155,7 +155,7 @@ def _create_options(read: OptionValues, format: str, dialect: DialectName | None
     return {**arguments, "options": options} if options else arguments
 
 
-def _refuse(name: str, format: str, declared: Mapping[str, seglake.FormatOption]) -> None:
+def _refuse(name: str, format: str, declared: Mapping[str, seglake.types.FormatOption]) -> None:
     if name not in declared:
         raise ValueError(f"option {camel_case(name)} does not concern format {format}")
 

@@ -1,0 +1,50 @@
+"""What functions return, and what that consists of: for annotations. Nothing here has to be made by hand."""
+
+from ._native import Batches, Detection, Index, Ledger, Records, Recovered, Schema, Uuids
+from ._types import (
+    Block,
+    Column,
+    Diagnosis,
+    FormatOption,
+    IndexItem,
+    LogMark,
+    LogRecovery,
+    LogSegment,
+    LogUnread,
+    Neighbour,
+    Repair,
+    Total,
+)
+from .lake.result import DamageTotal, FileError, IngestProgress
+from .read.scan import Damaged, PassedOver, ScannedFile
+from .write.export import Exported
+
+__all__ = [
+    "Batches",
+    "Block",
+    "Column",
+    "DamageTotal",
+    "Damaged",
+    "Detection",
+    "Diagnosis",
+    "Exported",
+    "FileError",
+    "FormatOption",
+    "Index",
+    "IndexItem",
+    "IngestProgress",
+    "Ledger",
+    "LogMark",
+    "LogRecovery",
+    "LogSegment",
+    "LogUnread",
+    "Neighbour",
+    "PassedOver",
+    "Records",
+    "Recovered",
+    "Repair",
+    "ScannedFile",
+    "Schema",
+    "Total",
+    "Uuids",
+]

@@ -1,0 +1,99 @@
+"""Names: one thing has one, on all surfaces, as the table in the documents has it."""
+
+import inspect
+import re
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+import click
+import pytest
+
+import seglake
+from seglake.cli.application import program as main
+from seglake.lake.result import IngestArguments
+
+TABLE = Path(__file__).parents[2] / "docs" / "names.md"
+MODULES = (seglake, seglake.exceptions, seglake.incremental, seglake.parity, seglake.types)
+# Budgets: they shrink, and never grow.
+MOST_NAMES = 48
+MOST_PARAMETERS = 19
+
+
+def rows() -> list[list[str]]:
+    lines = [line for line in TABLE.read_text(encoding="utf-8").splitlines() if line.startswith("| ")]
+    return [[cell.strip() for cell in line.strip("|").split("|")] for line in lines[1:]]
+
+
+def named(column: int, pattern: str) -> set[str]:
+    return {found for row in rows() for found in re.findall(pattern, row[column])}
+
+
+def functions() -> Iterator[tuple[str, inspect.Signature]]:
+    for module in MODULES:
+        for name in module.__all__:
+            public = getattr(module, name)
+            if inspect.isroutine(public):
+                yield f"{module.__name__}.{name}", inspect.signature(public)
+
+
+def parameters() -> Counter[str]:
+    found = Counter(IngestArguments.__annotations__.keys())
+    for _, signature in functions():
+        found.update(each.name for each in signature.parameters.values() if each.kind is each.KEYWORD_ONLY)
+    return found
+
+
+def command_options(command: click.Command) -> Iterator[str]:
+    for parameter in command.params:
+        yield from parameter.opts if isinstance(parameter, click.Option) else ()
+    if isinstance(command, click.Group):
+        for name in command.list_commands(click.Context(command)):
+            below = command.get_command(click.Context(command), name)
+            assert below is not None
+            yield from command_options(below)
+
+
+def test_the_table_names_what_there_is() -> None:
+    assert named(1, r"`(\w+)=`") - parameters().keys() == set()
+    assert named(2, r"`(--[\w-]+)`") - set(command_options(main)) == set()
+
+
+def test_what_several_functions_take_is_in_the_table() -> None:
+    shared = {name for name, functions in parameters().items() if functions > 1}
+    assert shared - named(1, r"`(\w+)=`") == set()
+
+
+def test_options_of_the_data_source_are_in_the_table_by_their_names() -> None:
+    pytest.importorskip("pyspark")
+    from seglake.spark.option_table import options_of
+
+    known = {option.name for purpose in ("reading", "writing", "streaming") for option in options_of(purpose)}
+    ours = named(3, r"`(\w+)`") - {"select", "where", "fs", "FAILFAST"}
+    assert ours - known == set()
+
+
+def test_the_top_level_is_small() -> None:
+    assert len(seglake.__all__) <= MOST_NAMES
+    assert sorted(seglake.__all__) == seglake.__all__
+    assert all(not name.startswith("_") or name == "__version__" for name in seglake.__all__)
+    together = [name for module in MODULES for name in module.__all__]
+    twice = {name for name, times in Counter(together).items() if times > 1}
+    assert twice == {"DamageError", "FormatError", "SeglakeError", "WrongKeyError", "verify"}
+
+
+@pytest.mark.parametrize(
+    ("name", "signature"), list(functions()), ids=lambda each: each if isinstance(each, str) else ""
+)
+def test_functions_take_few_arguments(name: str, signature: inspect.Signature) -> None:
+    assert len(signature.parameters) <= MOST_PARAMETERS, name
+
+
+def test_classes_are_shown_under_the_name_that_imports_them() -> None:
+    for module in MODULES:
+        for name in module.__all__:
+            public = getattr(module, name)
+            if inspect.isclass(public):
+                again = getattr(__import__(public.__module__, fromlist=["_"]), public.__name__)
+                assert again is public, (public.__module__, name)
+                assert public.__module__ in {each.__name__ for each in MODULES}
