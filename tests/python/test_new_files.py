@@ -149,7 +149,7 @@ def test_those_of_a_sidecar_and_of_what_is_kept_are_those_of_the_file(permission
         assert mode(sidecar) == permissions
 
         file.write_bytes(content[:-1] + b"?")
-        seglake.repair(file, to=copy)
+        seglake.repair(file, destination=copy)
         assert {mode(path) for path in (copy, Path(f"{copy}.par"))} == {permissions}
         sidecar.write_bytes(b"?" * 9 + covering)  # to be written anew
         seglake.repair(file)
@@ -246,7 +246,7 @@ def test_what_belongs_to_a_long_name_is_refused_before_anything_is_written(folde
         with pytest.raises(OSError, match="File name too long"):
             work()
         assert {path: path.read_bytes() for path in folder.iterdir()} == before
-    seglake.repair(shorter, to=folder / ("m" * 240), format="active")
+    seglake.repair(shorter, destination=folder / ("m" * 240), format="active")
     assert (folder / ("m" * 240)).read_bytes() == (folder / "sample.active").read_bytes()
 
 
@@ -336,7 +336,7 @@ REWRITERS: dict[str, Callable[[Path, Path], object]] = {
     "export": lambda source, new: seglake.export(
         seglake.scan(source, on_damage="skip"), new, to="parquet", if_exists="overwrite"
     ),
-    "repair": lambda source, new: seglake.repair(source, to=new, if_exists="overwrite"),
+    "repair": lambda source, new: seglake.repair(source, destination=new, if_exists="overwrite"),
 }
 
 

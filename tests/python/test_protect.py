@@ -107,15 +107,15 @@ def test_a_repair_may_go_elsewhere(tmp_path: Path) -> None:
     flip(path, 100)
     damaged = path.read_bytes()
     with pytest.raises(FileNotFoundError) as error:
-        seglake.repair(path.with_name("gone"), to=new)
+        seglake.repair(path.with_name("gone"), destination=new)
     assert error.value.filename == str(path.with_name("gone"))
-    repaired = seglake.repair(path, to=new)
+    repaired = seglake.repair(path, destination=new)
     assert (repaired.path, repaired.sidecar, repaired.damaged) == (str(new), f"{new}.par", None)
     assert (path.read_bytes(), new.read_bytes()) == (damaged, whole)
     assert seglake.repair(new).outcome == "sound"
     with pytest.raises(FileExistsError):
-        seglake.repair(path, to=new)
-    seglake.repair(path, to=new, if_exists="overwrite")
+        seglake.repair(path, destination=new)
+    seglake.repair(path, destination=new, if_exists="overwrite")
 
 
 def test_what_to_do_about_damage_is_what_the_command_can_do(tmp_path: Path) -> None:
@@ -448,7 +448,7 @@ def test_a_sidecar_that_may_not_be_read_is_not_told_to_be_none() -> None:
             assert here("cat", "--sidecar", "none", active).status == 0
             for read in (
                 lambda: listed_size(str(active), 10),
-                lambda: seglake.repair(active, to=Path(folder, "new")),
+                lambda: seglake.repair(active, destination=Path(folder, "new")),
                 lambda: list(seglake.scan(active).batches()),
                 lambda: seglake.incremental.resume(active, None),
             ):

@@ -75,7 +75,7 @@ def command(
     with telling_of_existing(), byte_progress(PurePath(file).name) as advance:
         repaired = seglake.repair(
             file,
-            to=destination,
+            destination=destination,
             if_exists=options.if_exists(overwrite=overwrite),
             force=force,
             sidecar=sidecar or "auto",

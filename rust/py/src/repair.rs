@@ -244,8 +244,8 @@ with_keywords! {
 /// copy of the file. A repair that was interrupted is run again. What cannot be repaired stays as it is, and is in `damage`: `recover`
 /// writes what is sound of such a file to a new one.
 ///
-/// to: where the repaired file goes, with its sidecar beside it. Then nothing else changes. None: new files take the places of the damaged ones.
-/// if_exists: "error" raises FileExistsError where there is a file at `to`; "overwrite" replaces it once the new one is complete.
+/// destination: where the repaired file goes, with its sidecar beside it. Then nothing else changes. None: new files take the places of the damaged ones.
+/// if_exists: "error" raises FileExistsError where there is a file at `destination`; "overwrite" replaces it once the new one is complete.
 /// force: repair also a file of which nothing is as it was protected, records that their own checksums prove, and a file without
 ///     checksums that was modified after it was protected.
 /// sidecar, format: as in `protect`. progress: called as in `verify`. The other arguments are as there.
@@ -264,9 +264,9 @@ with_keywords! {
 /// (60, 1)
 /// >>> seglake.repair("new.active").damaged, seglake.verify("new.active").ok
 /// ('new.active.damaged', True)
-#[pyo3(text_signature = "(path, *, to=None, if_exists=\"error\", force=False, sidecar=\"auto\", format=None, dialect=None, key=None, limits=None, progress=None)")]
+#[pyo3(text_signature = "(path, *, destination=None, if_exists=\"error\", force=False, sidecar=\"auto\", format=None, dialect=None, key=None, limits=None, progress=None)")]
 fn repair(path: &Bound<'_, PyAny>; RepairArguments<'a> {
-    to: Option<Destination> = None,
+    destination: Option<Destination> = None,
     if_exists: Replace = ERROR,
     force: bool = false,
     sidecar: SidecarPath = BESIDE,
@@ -284,7 +284,7 @@ impl RepairArguments<'_> {
         let path: Destination = path.extract()?;
         let (options, is_raw) = options_for(py, self.format, self.dialect, self.key, self.limits)?;
         let repairing = RepairOptions::default()
-            .to(self.to.map(|path| path.0))
+            .to(self.destination.map(|path| path.0))
             .if_exists(self.if_exists.0)
             .force(self.force)
             .sidecar(self.sidecar.0)
