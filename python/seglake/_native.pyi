@@ -599,10 +599,10 @@ def repair(
     is run again. What cannot be repaired stays as it is, and is in `damage`: `recover` writes what is sound of
     such a file to a new one.
 
-    destination: where the repaired file goes, with its sidecar beside it. Then nothing else changes. None: new files take
-        the places of the damaged ones.
-    if_exists: "error" raises FileExistsError where there is a file at `destination`; "overwrite" replaces it once the new
-        one is complete.
+    destination: where the repaired file goes, with its sidecar beside it. Then nothing else changes. None: new
+        files take the places of the damaged ones.
+    if_exists: "error" raises FileExistsError where there is a file at `destination`; "overwrite" replaces it once
+        the new one is complete.
     force: repair also a file of which nothing is as it was protected, records that their own checksums prove, and
         a file without checksums that was modified after it was protected.
     sidecar, format: as in `protect`. progress: called as in `verify`. The other arguments are as there.

@@ -24,7 +24,7 @@ def spark_options(case: Case) -> dict[str, str]:
     """The options to read a golden file with. Its numbers reach beyond what a bigint holds."""
     options = {"segmentFormat": case.format}
     if "key" in case.options:
-        options["checksumSecret"] = case.options["key"].hex()
+        options["secretKey"] = case.options["key"].hex()
     if case.format == "oplog":
         options |= {"dialect": case.options["dialect"], "uint64Type": "decimal"}
     return options

@@ -122,7 +122,7 @@ def test_with_the_keys_of_all_files_they_are_read(bad: Path) -> None:
     for name, key in (("usual", bytes(32)), ("other", OTHER_KEY)):
         (bad.parent / name).write_bytes(key)
     files = f"{bad.parent / 'usual'}, {bad.parent / 'other'}"
-    assert values_and_damage(bad, keyFiles=files) == (16, BAD)
+    assert values_and_damage(bad, keyFile=files) == (16, BAD)
 
 
 def test_such_files_are_errors_in_mode_failfast(bad: Path) -> None:

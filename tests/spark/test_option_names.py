@@ -43,8 +43,8 @@ def test_sidecars_that_are_none(segment: Path) -> None:
     assert raised.value.next == "it is none, or nothing of it is left: name another with option sidecar"
     with pytest.raises(FileNotFoundError, match=r"^option sidecar: gone\.par: there is no such file on "):
         read(segment, sidecar="gone.par")
-    with pytest.raises(FileNotFoundError, match=r"^option checksumSecretFile: gone\.key: there is no such file on "):
-        read(segment, checksumSecretFile="gone.key")
+    with pytest.raises(FileNotFoundError, match=r"^option keyFile: gone\.key: there is no such file on "):
+        read(segment, keyFile="gone.key")
 
 
 def test_limits(segment: Path) -> None:

@@ -129,11 +129,11 @@ def test_the_driver_needs_the_key_of_a_log(tmp_path: Path) -> None:
     key.write_text(KEY.hex())
     with SegmentLog(path, key=KEY) as log:
         write(log, 0, 10)
-    assert numbers(read(*planned(path, checksumSecretFile=str(key)))) == list(range(10))
+    assert numbers(read(*planned(path, keyFile=str(key)))) == list(range(10))
     with pytest.raises(seglake.WrongKeyError):
         planned(path)
-    with pytest.raises(FileNotFoundError, match=r"checksumSecretFile: .*none: there is no such file on"):
-        planned(path, checksumSecretFile=str(tmp_path / "none"))
+    with pytest.raises(FileNotFoundError, match=r"keyFile: .*none: there is no such file on"):
+        planned(path, keyFile=str(tmp_path / "none"))
 
 
 def test_logs_and_files_of_another_format_are_refused_together(path: Path) -> None:

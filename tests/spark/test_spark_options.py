@@ -65,10 +65,10 @@ def test_what_spark_adds_for_tables_is_accepted() -> None:
 @pytest.mark.parametrize(
     ("options", "named"),
     [
-        ({"keyFile": "key"}, r"unknown option 'keyfile'. Did you mean checksumSecretFile\?"),
+        ({"key": "key"}, r"unknown option 'key'. Did you mean keyFile\?"),
         ({"on_damage": "skip"}, r"unknown option 'on_damage'. Did you mean mode\?"),
         ({"mod": "FAILFAST"}, r"unknown option 'mod'. Did you mean mode\?"),
-        ({"checksumsecrt": HEX}, r"unknown option 'checksumsecrt'. Did you mean checksumSecret\?"),
+        ({"secretky": HEX}, r"unknown option 'secretky'. Did you mean secretKey\?"),
         ({"zzz": "1"}, r"unknown option 'zzz'. The options are segmentFormat, dialect, mode, "),
         ({"mode": "LENIENT"}, "option mode is 'LENIENT': expected PERMISSIVE, DROPMALFORMED or FAILFAST"),
         ({"segmentFormat": "parquet"}, "option segmentFormat is 'parquet': expected the name of a format: .*active"),
@@ -93,10 +93,8 @@ def test_what_spark_adds_for_tables_is_accepted() -> None:
         ({"where": "type = a OR type = b"}, "option where is 'type = a OR type = b': expected conditions that are"),
         ({"where": "timestamp >= 2024-06-15T05:00"}, "with its offset from UTC, .*, or the option timeZone"),
         ({"since": "2024-06-15T05:00:00.1234567Z"}, "option since is .*: expected a time in whole microseconds"),
-        ({"checksumSecret": HEX, "checksumSecretFile": "/k"}, "checksumSecretFile and checksumSecret are both given"),
-        ({"keyFiles": "/k", "checksumSecretFile": "/k"}, "keyFiles and checksumSecretFile are both given"),
-        ({"keyFiles": "/k", "checksumSecret": HEX}, "keyFiles and checksumSecret are both given"),
-        ({"keyFiles": "[]"}, r"option keyFiles is '\[\]': expected paths with commas"),
+        ({"secretKey": HEX, "keyFile": "/k"}, "keyFile and secretKey are both given"),
+        ({"keyFile": "[]"}, r"option keyFile is '\[\]': expected a path, or several with commas"),
     ],
 )
 def test_wrong_options_are_named(options: dict[str, str], named: str) -> None:
@@ -126,16 +124,14 @@ def test_sizes(text: str, size: int) -> None:
 
 @pytest.mark.parametrize("secret", [HEX[:-1], HEX + "a", "x" + HEX[1:], ""])
 def test_a_wrong_secret_is_not_shown(secret: str) -> None:
-    with pytest.raises(
-        ValueError, match=f"option checksumSecret is not 64 .* it has {len(secret)} characters"
-    ) as error:
-        parse(checksumSecret=secret)
+    with pytest.raises(ValueError, match=f"option secretKey is not 64 .* it has {len(secret)} characters") as error:
+        parse(secretKey=secret)
     assert error.value.__context__ is None
     assert not secret or secret not in str(error.value)
 
 
 def test_a_secret_shows_in_no_repr_and_survives_pickling() -> None:
-    options = pickle.loads(pickle.dumps(parse(checksumSecret=HEX)))
+    options = pickle.loads(pickle.dumps(parse(secretKey=HEX)))
     assert options.key is not None
     assert options.key.reveal() == bytes.fromhex(HEX)
     shown = repr(options) + str(options.key) + f"{options.key!r}"
@@ -144,5 +140,5 @@ def test_a_secret_shows_in_no_repr_and_survives_pickling() -> None:
 
 
 def test_the_file_of_the_key_is_not_opened_while_parsing(tmp_path: Path) -> None:
-    assert parse(checksumSecretFile=str(tmp_path / "none")).key_files == (str(tmp_path / "none"),)
-    assert parse(keyFiles="/new, /old").key_files == ("/new", "/old") == parse(keyFiles='["/new", "/old"]').key_files
+    assert parse(keyFile=str(tmp_path / "none")).key_files == (str(tmp_path / "none"),)
+    assert parse(keyFile="/new, /old").key_files == ("/new", "/old") == parse(keyFile='["/new", "/old"]').key_files

@@ -139,7 +139,7 @@ def test_files_under_a_secret_key_are_split_without_it(spark: SparkSession, tmp_
     key = bytes(range(32))
     path = write(tmp_path, "sealed", key=key)
     (tmp_path / "key").write_bytes(key)
-    options = {"checksumSecretFile": str(tmp_path / "key")}
+    options = {"keyFile": str(tmp_path / "key")}
     parts = split(spark, path, **options)
     assert task_count(parts) > 4
     assert rows(parts) == rows(load(spark, path, maxPartitionBytes="1g", minPartitionNum="1", **options))

@@ -70,13 +70,13 @@ def fail(*calls):
 """
 WITH_KEYS = """
 def read():
-    return spark.read.format("seglake").option("checksumSecret", secret)
+    return spark.read.format("seglake").option("secretKey", secret)
 frame = read().load(f"{folder}/in")
 explain(frame)
 assert frame.where("value IS NOT NULL").count() == 9
 sound = frame.where("_corrupt_record IS NULL")
 def write(frame, format="active", key=secret):
-    writer = frame.write.format("seglake").option("segmentFormat", format).option("checksumSecret", key)
+    writer = frame.write.format("seglake").option("segmentFormat", format).option("secretKey", key)
     writer.mode("append").save(f"{folder}/out")
 write(sound)
 fail(
@@ -87,17 +87,17 @@ fail(
     lambda: write(sound, key=secret + "0"),
     lambda: read().option("mode", "x").load(f"{folder}/in"),
     lambda: read().schema("q int").load(f"{folder}/in").collect(),
-    lambda: read().option("checksumSecretFile", "/k").load(f"{folder}/in"),
+    lambda: read().option("keyFile", "/k").load(f"{folder}/in"),
     lambda: read().option("mode", "FAILFAST").load(f"{folder}/in").collect(),
     lambda: read().option("mode", "FAILFAST").load(f"{folder}/foreign").collect(),
-    lambda: spark.read.format("seglake").option("checksumSecret", secret + "0").load(f"{folder}/in"),
-    lambda: spark.read.format("seglake").option("checksumSecret", secret[1:] + "g").load(f"{folder}/in"),
-    lambda: spark.read.format("seglake").option("checksumSecretFile", secret).load(f"{folder}/in").collect(),
-    lambda: spark.read.format("seglake").option("checksumSecret", secret).option("path", f"{folder}/none").load(),
+    lambda: spark.read.format("seglake").option("secretKey", secret + "0").load(f"{folder}/in"),
+    lambda: spark.read.format("seglake").option("secretKey", secret[1:] + "g").load(f"{folder}/in"),
+    lambda: spark.read.format("seglake").option("keyFile", secret).load(f"{folder}/in").collect(),
+    lambda: spark.read.format("seglake").option("secretKey", secret).option("path", f"{folder}/none").load(),
     lambda: ingest(f"{folder}/foreign", f"{folder}/lake-foreign", spark=spark, key=file),
     lambda: ingest(f"{folder}/in", f"{folder}/lake-none", spark=spark, key=secret),
 )
-view = f"CREATE TEMPORARY VIEW segments USING seglake OPTIONS (path '{folder}/in', checksumSecret '{secret}')"
+view = f"CREATE TEMPORARY VIEW segments USING seglake OPTIONS (path '{folder}/in', secretKey '{secret}')"
 spark.sql(view).explain("extended")
 frame = spark.sql("SELECT count(value) AS n FROM segments")
 frame.explain("extended")
@@ -194,7 +194,7 @@ def watched(command: list[str | Path], folder: Path) -> Run:
 def test_no_plan_log_or_error_shows_it(run: Run) -> None:
     assert "BatchScan seglake" in run.out
     assert "option mode is 'x'" in run.out
-    assert "checksumSecret -> *********(redacted)" in run.out
+    assert "secretKey -> *********(redacted)" in run.out
     assert "WrongKeyError" in run.out
     log = (run.folder / "spark.log").read_text()
     assert "DEBUG" in log

@@ -273,7 +273,7 @@ def test_files_that_vanish(folder: Path, tmp_path: Path) -> None:
 
 def test_a_missing_key_file_is_no_missing_segment(tmp_path: Path) -> None:
     write_segment(tmp_path / "a.active", 2)
-    options = {"path": str(tmp_path), "ignoreMissingFiles": "true", "checksumSecretFile": str(tmp_path / "_key")}
+    options = {"path": str(tmp_path), "ignoreMissingFiles": "true", "keyFile": str(tmp_path / "_key")}
     source = SegmentDataSource(options)
     reader = source.reader(source.schema())
     with pytest.raises(FileNotFoundError, match="_key"):
@@ -296,8 +296,8 @@ def keyed(tmp_path: Path) -> Path:
 
 
 def test_keys(spark: SparkSession, keyed: Path) -> None:
-    from_file = load(spark, keyed, checksumSecretFile=str(keyed.parent / "key"), mode="FAILFAST")
-    from_option = load(spark, keyed, checksumSecret=OTHER_KEY.hex(), mode="FAILFAST")
+    from_file = load(spark, keyed, keyFile=str(keyed.parent / "key"), mode="FAILFAST")
+    from_option = load(spark, keyed, secretKey=OTHER_KEY.hex(), mode="FAILFAST")
     assert (from_file.count(), from_option.count()) == (5, 5)
 
 

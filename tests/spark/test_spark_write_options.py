@@ -121,9 +121,9 @@ def test_nothing_is_written_below_the_working_folder_of_a_session(
         ("sealed", {"trailer": "maybe"}, "option trailer is 'maybe': expected true or false"),
         ("active", {"maxRecordsPerFile": "0"}, "option maxRecordsPerFile is '0'"),
         ("active", {"maxBytesPerFile": "0"}, "option maxBytesPerFile is '0': expected at least one byte"),
-        ("tenant", {"checksumSecret": HEX}, "option checksumSecret does not concern format tenant"),
-        ("oplog", {"checksumSecretFile": "/k"}, "option checksumSecretFile does not concern format oplog"),
-        ("active", {"checksumSecret": HEX, "checksumSecretFile": "/k"}, "are both given"),
+        ("tenant", {"secretKey": HEX}, "option secretKey does not concern format tenant"),
+        ("oplog", {"keyFile": "/k"}, "option keyFile does not concern format oplog"),
+        ("active", {"secretKey": HEX, "keyFile": "/k"}, "are both given"),
         ("active", {"path": "s3://"}, "s3://: expected a path, or the URI of a folder"),
         ("active", {"path": "s3:/bucket/logs"}, "s3:/bucket/logs: expected a path, or the URI of a folder"),
         ("active", {"path": "s3://bucket/a/../b"}, "s3://bucket/a/../b: expected a path, or the URI of a folder"),
@@ -145,12 +145,12 @@ def test_a_format_has_to_be_named() -> None:
 
 
 def test_no_text_of_the_options_shows_the_key() -> None:
-    options = pickle.loads(pickle.dumps(parse(checksumSecret=HEX)))
+    options = pickle.loads(pickle.dumps(parse(secretKey=HEX)))
     assert options.key is not None
     assert options.key.reveal() == bytes.fromhex(HEX)
     assert HEX not in repr(options)
-    with pytest.raises(ValueError, match="checksumSecret") as error:
-        parse(checksumSecret=HEX + "0")
+    with pytest.raises(ValueError, match="secretKey") as error:
+        parse(secretKey=HEX + "0")
     assert HEX not in str(error.value)
 
 
@@ -171,7 +171,7 @@ def test_what_is_wrong_with_reading_is_told_before_spark_gets_the_source(tmp_pat
 
 
 def test_the_source_goes_on_without_the_options_as_they_came(tmp_path: Path) -> None:
-    source = SegmentDataSource({"path": str(tmp_path), "segmentFormat": "active", "checksumSecret": HEX})
+    source = SegmentDataSource({"path": str(tmp_path), "segmentFormat": "active", "secretKey": HEX})
     state = pickle.dumps(source)
     assert HEX.encode() not in state
     assert pickle.loads(state).reader(source.schema()).partitions() == []

@@ -309,7 +309,7 @@ def test_an_attempt_that_is_too_late_leaves_nothing(folder: Path) -> None:
 
 def test_keys_are_those_of_the_options(folder: Path) -> None:
     key = bytes(range(32))
-    write = Write(folder, "active", records("active", 5), checksumSecret=key.hex())
+    write = Write(folder, "active", records("active", 5), secretKey=key.hex())
     (path,) = write.commit(write.run())
     assert len(read(path, key=key)) == 5
     with pytest.raises(seglake.WrongKeyError):
@@ -317,7 +317,7 @@ def test_keys_are_those_of_the_options(folder: Path) -> None:
 
 
 def test_a_key_file_that_is_missing(folder: Path, tmp_path: Path) -> None:
-    write = Write(folder, "sealed", records("sealed", 5), checksumSecretFile=str(tmp_path / "_key"))
+    write = Write(folder, "sealed", records("sealed", 5), keyFile=str(tmp_path / "_key"))
     with pytest.raises(FileNotFoundError, match="_key"):
         write.run()
     assert everything(write.job.staging) == []

@@ -733,7 +733,7 @@ def test_files_that_cannot_be_read_are_rows_once_and_tried_again(
         path.write_bytes(key)
     (folder / "README.txt").unlink()
     shutil.copyfile(folder / "b.active", folder / "README.txt")
-    query.options |= {"keyFiles": ",".join(map(str, keys))}
+    query.options |= {"keyFile": ",".join(map(str, keys))}
     query.restart()
     while query.batch():
         pass
@@ -752,7 +752,7 @@ def test_files_that_cannot_be_read_are_counted_in_the_log(
     assert query.batch() == []
     assert len(caplog.messages) == 3
     assert sum("1 more files likewise" in message for message in caplog.messages) == 2
-    query.options |= {"checksumSecret": KEY.hex()}
+    query.options |= {"secretKey": KEY.hex()}
     query.restart()
     assert sorted(query.batch()) == ["a.active", "c.sealed"]
 
@@ -761,21 +761,21 @@ def test_a_key_that_is_wrong_for_a_while_loses_nothing(folder: Path) -> None:
     path = folder / "a.active"
     with seglake.create(path, format="active", key=KEY) as writer:
         writer.write(type="t", value=b"1")
-    query = stream(folder, checksumSecret=KEY.hex())
+    query = stream(folder, secretKey=KEY.hex())
     assert query.batch() == ["1"]
     with seglake.create(path, format="active", key=KEY, if_exists="append") as writer:
         for value in (b"2", b"3", b"4"):
             writer.write(type="t", value=value)
-    query.options["checksumSecret"] = bytes(32).hex()
+    query.options["secretKey"] = bytes(32).hex()
     query.restart()
     assert query.batch() == []
-    query.options["checksumSecret"] = KEY.hex()
+    query.options["secretKey"] = KEY.hex()
     query.restart()
     assert query.batch() == ["2", "3", "4"]
 
 
 @pytest.mark.parametrize(
-    ("bad", "error"), [("a.active", r"WrongKeyError: .*checksumSecretFile"), ("README.txt", "FormatError: .*pathGlob")]
+    ("bad", "error"), [("a.active", r"WrongKeyError: .*keyFile"), ("README.txt", "FormatError: .*pathGlob")]
 )
 def test_such_a_file_is_an_error_in_mode_failfast(
     folder: Path, bad: str, error: str, monkeypatch: pytest.MonkeyPatch

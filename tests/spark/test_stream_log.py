@@ -350,7 +350,7 @@ def test_a_key_is_used(path: Path) -> None:
     key = bytes(range(32))
     with SegmentLog(path, key=key) as log:
         write(log, 0, 3)
-        query = Query(path, checksumSecret=key.hex())
+        query = Query(path, secretKey=key.hex())
         assert query.batch() == texts(0, 3)
         write(log, 3, 4)
         assert query.batch() == texts(3, 4)

@@ -89,7 +89,7 @@ class Decoder:
                     raise
                 if error.filename != path:  # the other files that are opened are those that options name
                     is_sidecar = error.filename == self.options.sidecar
-                    option = "sidecar" if is_sidecar else self.options.key_option
+                    option = "sidecar" if is_sidecar else "keyFile"
                     raise FileNotFoundError(
                         f"option {option}: {printable_path(error.filename or '')}: there is no such file on "
                         f"{socket.gethostname()}, where {printable_path(path)} is to be read"

@@ -16,7 +16,7 @@ _OPTIONS: Final = {
     "dialect": "option dialect",
     "format": "option segmentFormat",
     "glob": "option pathGlobFilter",
-    "key": "option checksumSecretFile",
+    "key": "option keyFile",
     "sidecar": "option sidecar",
     "sidecar=None": "option sidecar=none",
 }

@@ -48,8 +48,7 @@ _FROM_SPARK: Final = frozenset(
 STORE_PREFIX: Final = "fs."
 # What the command line and Python call an option, in lower case and without "_", and its name here.
 _ELSEWHERE: Final = {
-    "key": "checksumSecretFile",
-    "keyfile": "checksumSecretFile",
+    "key": "keyFile",
     "format": "segmentFormat",
     "ondamage": "mode",
     "glob": "pathGlobFilter",
@@ -164,7 +163,7 @@ def _modification_time(text: str, zone: tzinfo | None) -> float:
 
 
 def _key_files(text: str) -> tuple[str, ...]:
-    expected = 'paths with commas between them, or a JSON list: ["/keys/new", "/keys/old"]'
+    expected = 'a path, or several with commas or as a JSON list: ["/keys/new", "/keys/old"]'
     found = values.texts(text, expected)
     if not found or not all(found):
         raise values.WrongValueError(text, expected)
@@ -174,9 +173,7 @@ def _key_files(text: str) -> tuple[str, ...]:
 def _secret(text: str) -> Secret:
     # The message must not show the value, not even a wrong one: it may be the key with a character too many.
     if not re.fullmatch(rf"[0-9a-fA-F]{{{2 * _KEY_BYTES}}}", text):
-        raise ValueError(
-            f"option checksumSecret is not {2 * _KEY_BYTES} hexadecimal digits: it has {len(text)} characters"
-        )
+        raise ValueError(f"option secretKey is not {2 * _KEY_BYTES} hexadecimal digits: it has {len(text)} characters")
     return Secret(bytes.fromhex(text))
 
 
@@ -293,18 +290,13 @@ def _reading() -> Iterator[Option]:
         False,
     )
     yield Option(
-        "checksumSecretFile",
-        "path",
-        "The file of the key: 64 hexadecimal digits or 32 bytes. Only the executors read it.",
-        values.not_empty,
-    )
-    yield Option(
-        "keyFiles",
-        "paths with commas, or a JSON list",
-        "Files of several keys, in the place of `checksumSecretFile`. Of each file, the first that fits is taken.",
+        "keyFile",
+        "a path, or several with commas or as a JSON list",
+        "The file of the key: 64 hexadecimal digits or 32 bytes. Only the executors read it. Of several, the first "
+        "that fits is taken for each file.",
         _key_files,
     )
-    yield Option("checksumSecret", "64 hexadecimal digits", "The key itself.", _secret)
+    yield Option("secretKey", "64 hexadecimal digits", "The key itself.", _secret)
     yield Option(
         "index",
         _code("beside", "none"),
@@ -429,8 +421,8 @@ def _writing() -> Iterator[Option]:
         "_corrupt_record",
     )
     key = "The key of the checksums. For `active` and `sealed`."
-    yield Option("checksumSecretFile", as_for_reading, key, values.not_empty, otherwise="as for [reading](#keys)")
-    yield Option("checksumSecret", as_for_reading, key, _secret, otherwise="as for [reading](#keys)")
+    yield Option("keyFile", as_for_reading, key, values.not_empty, otherwise="as for [reading](#keys)")
+    yield Option("secretKey", as_for_reading, key, _secret, otherwise="as for [reading](#keys)")
     yield Option(
         "dialect",
         as_for_reading,
@@ -520,25 +512,14 @@ class OptionValues:
         except values.WrongValueError as error:
             raise _wrong(name, text, error.expected) from None
 
-    def key(self) -> tuple[str | None, Secret | None]:
-        """Returns the path of the key's file and the key itself, of which at most one is given.
+    def key(self) -> tuple[Any, Secret | None]:
+        """Returns what option keyFile names and the key itself, of which at most one is given.
 
         Raises:
             ValueError: both are, or the key is none. The message never shows it.
         """
-        self._refuse_both("checksumSecretFile", "checksumSecret")
-        return self.get("checksumSecretFile"), self.get("checksumSecret")
-
-    def keys(self) -> tuple[tuple[str, ...], Secret | None]:
-        """Returns the paths of the files of keys and a key itself, of which at most one is given.
-
-        Raises:
-            ValueError: both are, or the key is none. The message never shows it.
-        """
-        self._refuse_both("keyFiles", "checksumSecretFile")
-        self._refuse_both("keyFiles", "checksumSecret")
-        file, key = self.key()
-        return (self.get("keyFiles") or ()) if file is None else (file,), key
+        self._refuse_both("keyFile", "secretKey")
+        return self.get("keyFile"), self.get("secretKey")
 
     def _refuse_both(self, one: str, other: str) -> None:
         if self.given(one) is not None and self.given(other) is not None:

@@ -116,7 +116,7 @@ class ReadOptions:
         """
         given = {name.lower(): value for name, value in options.items()}
         read = OptionValues(given, purpose)
-        key_files, key = read.keys()
+        key_files, key = read.key()
         paths = _paths(given)
         parsed = cls(
             paths=paths,
@@ -134,7 +134,7 @@ class ReadOptions:
             filter=_filter(read),
             ignore_missing_files=read.get("ignoreMissingFiles"),
             ignore_corrupt_files=read.get("ignoreCorruptFiles"),
-            key_files=key_files,
+            key_files=key_files or (),
             key=key,
             max_partition_bytes=read.get("maxPartitionBytes"),
             open_cost_bytes=_open_cost(read, paths),
@@ -162,11 +162,6 @@ class ReadOptions:
             if is_elsewhere(path) or error.errno not in (errno.EACCES, errno.EPERM, errno.EISDIR, errno.EIO):
                 return self.ignore_corrupt_files
         return self.ignore_corrupt_files or self.mode != "FAILFAST"
-
-    @property
-    def key_option(self) -> str:
-        """The option that names files of keys, for errors about one of them."""
-        return "keyFiles" if len(self.key_files) > 1 else "checksumSecretFile"
 
     @property
     def read_key(self) -> bytes | tuple[str, ...] | None:

@@ -167,7 +167,7 @@ class SegmentDataSource(DataSource):
                 if error.filename not in options.key_files:
                     raise
                 raise FileNotFoundError(
-                    f"option {options.key_option}: {printable_path(error.filename)}: there is no such file on "
+                    f"option keyFile: {printable_path(error.filename)}: there is no such file on "
                     f"{socket.gethostname()}, where the read is planned: the mark of a log is checked under its key"
                 ) from None
             for unread in self._listing.unread:

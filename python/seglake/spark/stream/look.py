@@ -200,7 +200,7 @@ class Look:
                 cause="checksum_mismatch",
                 expected="checksums made with the key given",
                 actual="no checksum that agrees with it",
-                next="Give the right key with option checksumSecretFile or checksumSecret",
+                next="Give the right key with option keyFile or secretKey",
             )
         assert position is not None
         nbytes = position.byte_offset - start if grows(reader.format) else file.size

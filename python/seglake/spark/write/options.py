@@ -92,7 +92,7 @@ class WriteOptions:
         facts = _facts(format, dialect)
         create = _create_options(read, format, dialect)
         if not facts.keyed and (key_file is not None or key is not None):
-            name = "checksumSecretFile" if key is None else "checksumSecret"
+            name = "keyFile" if key is None else "secretKey"
             raise ValueError(f"option {name} does not concern format {format}: its checksums take no key")
         return cls(
             folder=folder,
