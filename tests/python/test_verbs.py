@@ -129,7 +129,7 @@ def test_damage_in_every_verb(tmp_path: Path) -> None:
     for verb in (log.to_table, log.to_pandas, log.to_polars, log.head, log.count_rows):
         with pytest.raises(seglake.DamageError):
             verb()
-        with pytest.warns(seglake.DamageWarning):
+        with pytest.warns(seglake.exceptions.DamageWarning):
             found = verb(on_damage="skip")
         assert (found if isinstance(found, int) else len(found)) == 2
 

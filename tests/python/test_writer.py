@@ -129,7 +129,7 @@ def test_arrow_that_is_refused(path: Path, columns: dict[str, list[Any]], said: 
 
 def test_arrow_of_something_else(path: Path) -> None:
     with seglake.create(path, format="active") as writer:
-        with pytest.raises(seglake.RowError, match="row 0: a record is a Record, a mapping, or a tuple"):
+        with pytest.raises(seglake.exceptions.RowError, match="row 0: a record is a Record, a mapping, or a tuple"):
             writer.write_batch([1, 2])  # pyright: ignore[reportArgumentType]
         with pytest.raises(TypeError):
             writer.write_batch(5)  # pyright: ignore[reportArgumentType]

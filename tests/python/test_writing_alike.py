@@ -96,7 +96,7 @@ def test_a_bad_row_is_numbered_and_those_before_it_are_written(
 ) -> None:
     with opened(tmp_path, target) as writer:
         for rows in ([("a", b"1"), ("a", b"2"), bad, ("a", b"3")], iter([("b", b"1"), ("b", b"2"), bad])):
-            with pytest.raises(seglake.RowError, match=said) as raised:
+            with pytest.raises(seglake.exceptions.RowError, match=said) as raised:
                 writer.write_batch(rows)
             assert raised.value.row == 2
     assert [record.value for record in read(tmp_path, target)] == [b"1", b"2"] * 2
@@ -119,7 +119,8 @@ def test_other_formats_name_their_fields(tmp_path: Path) -> None:
         for wrong in ((0, b"v"), (b"v",), (0, 0, b"v")):
             with pytest.raises(TypeError, match=r"fields by their names \(offset, timestamp, value\)$"):
                 writer.write(*wrong)
-        with pytest.raises(seglake.RowError, match="row 1: expected a Record, a mapping, or fields by their names"):
+        expected = "row 1: expected a Record, a mapping, or fields by their names"
+        with pytest.raises(seglake.exceptions.RowError, match=expected):
             writer.write_batch([{"timestamp": 0, "value": b"1"}, (0, b"v")])
         assert writer.write_batch([{"timestamp": 1, "value": b"2"}]) == 1
     assert [record.value for record in seglake.open(tmp_path / "a.chunks")] == [b"1", b"2"]
