@@ -231,7 +231,7 @@ fn append_again(
     next: u64,
     acknowledged: &mut Acknowledged,
 ) -> seglake::Result<()> {
-    let mut writer = format::create(format, &path(format), &appending(disk, format))?;
+    let mut writer = format::create(format, path(format), &appending(disk, format))?;
     append(&mut *writer, disk, format, next..next + 9, acknowledged)
 }
 
@@ -291,7 +291,7 @@ fn prepare(disk: &Simulated, format: &'static Format, before: Before) {
     }
     let is_torn = before == Before::Torn;
     let options = options(format).disk(disk.disk());
-    let mut writer = format::create(format, &path(format), &options).unwrap();
+    let mut writer = format::create(format, path(format), &options).unwrap();
     for number in 0..PRESENT + u64::from(is_torn) {
         write_value(&mut *writer, format, number, &value(number)).unwrap();
     }
@@ -319,7 +319,7 @@ fn crashes(format: &'static Format, before: Before, index: bool, test: impl Fn(&
         let options = appending(disk, format)
             .set("index", index)
             .concerning(format);
-        let mut writer = format::create(format, &path(format), &options)?;
+        let mut writer = format::create(format, path(format), &options)?;
         acknowledged.opened = Some(disk.calls().len());
         if before == Before::Torn {
             acknowledged.records = present; // removing the torn record synced the file
@@ -430,7 +430,7 @@ fn what_is_synced_is_in_the_file_of_the_name() {
         REMOVED.set((disk.clone(), before));
         let own = disk.clone().pausing(remove_in_time);
         let options = options(format).if_exists(IfExists::Append).disk(own.disk());
-        let mut writer = format::create(format, &path(format), &options).unwrap();
+        let mut writer = format::create(format, path(format), &options).unwrap();
         write_value(&mut *writer, format, 9, b"synced").unwrap();
         writer.sync().unwrap();
         writer.close().unwrap();

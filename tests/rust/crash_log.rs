@@ -42,7 +42,7 @@ fn write(
             log.roll()?;
             log.wait_sealed()?;
         }
-        log.write(b"type", &value(number))?;
+        log.write(b"type", value(number))?;
         acknowledged.records = number + 1;
     }
     log.close()
@@ -223,7 +223,7 @@ fn write_unsealed(disk: &Simulated, acknowledged: &mut Acknowledged) -> seglake:
         if number == FIRST {
             log.roll()?;
         }
-        log.write(b"type", &value(number))?;
+        log.write(b"type", value(number))?;
         acknowledged.records = number + 1;
     }
     log.close()
@@ -346,14 +346,14 @@ fn a_full_disk_refuses_and_goes_on() {
             };
             let mut written = Vec::new();
             for number in 0..RECORDS {
-                match log.write(b"type", &value(number)) {
+                match log.write(b"type", value(number)) {
                     Ok(_) => written.push(number),
                     Err(Error::Io { .. }) => {}
                     Err(other) => panic!("{durability:?} {at}: {other}"),
                 }
             }
             disk.make_room();
-            log.write(b"type", &value(100))
+            log.write(b"type", value(100))
                 .unwrap_or_else(|error| panic!("{durability:?} {at}: {error}"));
             written.push(100);
             log.close().unwrap();

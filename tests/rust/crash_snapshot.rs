@@ -27,7 +27,7 @@ fn prepare(disk: &Simulated) {
         let log = SegmentLog::open(log(), options).unwrap();
         let numbers = if seal { 0..2 } else { 2..6 };
         for number in numbers {
-            log.write(b"type", &value(number)).unwrap();
+            log.write(b"type", value(number)).unwrap();
             if number % 2 == 1 && number < 5 {
                 log.roll().unwrap();
             }

@@ -77,7 +77,7 @@ fn sample(
     options: &WriteOptions,
 ) -> seglake::Result<()> {
     let options = options.clone().disk(disk.disk());
-    let mut writer = format::create(format, &path(name), &options)?;
+    let mut writer = format::create(format, path(name), &options)?;
     for number in 0..RECORDS {
         write(&mut *writer, format, number)?;
     }
@@ -166,7 +166,7 @@ fn converting(format: &'static Format, overwrite: bool) -> Making {
         verbs::convert(
             source(disk, &old)?,
             &options,
-            &path(&new),
+            path(&new),
             &conversion,
             |_| Ok(()),
         )

@@ -64,7 +64,7 @@ fn writing_whole() {
 fn closing_again() {
     for format in [&sealed::FORMAT, &tenant::FORMAT] {
         let written = |folder: &Path| {
-            let mut writer = format::create(format, &folder.join("new"), &options(format)).unwrap();
+            let mut writer = format::create(format, folder.join("new"), &options(format)).unwrap();
             for number in 0..RECORDS {
                 let _ = write(&mut *writer, format, number); // the record is kept, it says
             }
@@ -79,13 +79,7 @@ fn closing_again() {
         let complete = listing(folder.path());
         let created = run(
             |_| (),
-            |folder| {
-                drop(format::create(
-                    format,
-                    &folder.join("new"),
-                    &options(format),
-                ))
-            },
+            |folder| drop(format::create(format, folder.join("new"), &options(format))),
             None,
         );
         let mut failed = 0;
@@ -121,7 +115,7 @@ fn sealing() {
             verbs::seal(
                 old,
                 &Options::default(),
-                &folder.join("new.sealed"),
+                folder.join("new.sealed"),
                 &seal,
                 |_| Ok(()),
             )
@@ -148,7 +142,7 @@ fn converting() {
                     .if_exists(IfExists::overwrite_if(overwrite));
                 let old = source(&folder.join("old"))?;
                 let options = Options::default().format(*format);
-                verbs::convert(old, &options, &folder.join(&new), &conversion, |_| Ok(())).map(drop)
+                verbs::convert(old, &options, folder.join(&new), &conversion, |_| Ok(())).map(drop)
             };
             all_or_nothing(
                 &format!("convert to {format:?}, overwrite: {overwrite}"),
@@ -177,7 +171,7 @@ fn converting_without_links() {
                     }
                     Ok(())
                 };
-                verbs::convert(old, &options, &folder.join(&new), &conversion, appear).map(drop)
+                verbs::convert(old, &options, folder.join(&new), &conversion, appear).map(drop)
             };
             let (_, _, operations) = run(prepare, work, None);
             let links = operations.iter().rposition(|own| *own == Operation::Rename);

@@ -45,7 +45,7 @@ fn try_append(
     options: &WriteOptions,
     progress: &mut Progress,
 ) -> seglake::Result<()> {
-    let mut writer = format::create(format, &path(folder, format), options)?;
+    let mut writer = format::create(format, path(folder, format), options)?;
     progress.opened = true;
     for number in 5..14 {
         match number {
@@ -168,7 +168,7 @@ fn a_new_file_that_cannot_be_begun_is_not_there() {
                 IfExists::Error
             });
             let work = |folder: &Path| {
-                let opened = format::create(format, &path(folder, format), &options);
+                let opened = format::create(format, path(folder, format), &options);
                 opened.map(drop)
             };
             let (_, done, operations) = run(|_| (), work, None);
@@ -196,7 +196,7 @@ fn failed_preallocating_leaves_no_zeros() {
     let format = &active::FORMAT;
     let options = appending(format).set("preallocate", 4 << 20);
     let prepare = |folder: &Path| existing(folder, format);
-    let work = |folder: &Path| format::create(format, &path(folder, format), &options).map(drop);
+    let work = |folder: &Path| format::create(format, path(folder, format), &options).map(drop);
     let (_, done, operations) = run(prepare, work, None);
     done.unwrap();
     let writes = operations
@@ -240,8 +240,7 @@ fn removing_a_torn_tail() {
         let options = options(format)
             .if_exists(IfExists::Append)
             .set("zero_torn_tail", true);
-        let work =
-            |folder: &Path| format::create(format, &path(folder, format), &options).map(drop);
+        let work = |folder: &Path| format::create(format, path(folder, format), &options).map(drop);
         let (_, done, operations) = run(prepare, work, None);
         done.unwrap();
         for fault in faults(&operations).into_iter().chain(hitches(&operations)) {
@@ -257,7 +256,7 @@ fn flushing_again() {
     for format in appended() {
         let options = appending(format);
         let work = |folder: &Path| {
-            let mut writer = format::create(format, &path(folder, format), &options).unwrap();
+            let mut writer = format::create(format, path(folder, format), &options).unwrap();
             let mut failed = 0;
             for number in 5..14 {
                 write(&mut *writer, format, number).unwrap();
@@ -278,7 +277,7 @@ fn flushing_again() {
         let complete = listing(folder.path());
         let opened = run(
             prepare,
-            |folder| drop(format::create(format, &path(folder, format), &options).unwrap()),
+            |folder| drop(format::create(format, path(folder, format), &options).unwrap()),
             None,
         );
         let mut hit = 0;
@@ -300,7 +299,7 @@ fn nothing_pretends_after_a_failed_sync() {
     for format in appended() {
         let work = |folder: &Path| {
             let mut writer =
-                format::create(format, &path(folder, format), &appending(format)).unwrap();
+                format::create(format, path(folder, format), &appending(format)).unwrap();
             for number in 5..8 {
                 write(&mut *writer, format, number).unwrap();
             }

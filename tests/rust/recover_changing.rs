@@ -56,7 +56,7 @@ fn recover(before: &[u8], after: &[u8]) -> (seglake::Result<Recovered>, Vec<Stri
     let recovered = verbs::recover(
         source,
         &lenient(),
-        &folder.path().join("new"),
+        folder.path().join("new"),
         &RecoverOptions::default(),
         |done| {
             is_changed.fetch_or(done >= checked, Ordering::Relaxed);

@@ -330,7 +330,7 @@ fn the_index_of_a_log_is_made_anew() {
         verbs::recover(
             opened(&path("log.chunks")),
             &options,
-            &path(to),
+            path(to),
             &recovery,
             |_| Ok(()),
         )

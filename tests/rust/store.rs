@@ -72,7 +72,7 @@ fn numbered(numbers: std::ops::Range<usize>) -> Vec<Vec<u8>> {
 
 fn write(log: &SegmentLog, numbers: std::ops::Range<usize>) -> Vec<Uuid> {
     numbers
-        .map(|number| log.write(b"type", &value(number)).unwrap())
+        .map(|number| log.write(b"type", value(number)).unwrap())
         .collect()
 }
 
@@ -250,7 +250,7 @@ fn a_tail_gives_each_record_once_across_rolls_and_seals() {
             })
             .collect();
         for number in 0..RECORDS {
-            log.write(b"t", &value(number)).unwrap();
+            log.write(b"t", value(number)).unwrap();
             if number % 7 == 0 {
                 log.sync().unwrap();
             }
@@ -882,7 +882,7 @@ fn a_tail_whose_segment_is_removed_says_so() {
 fn what_cannot_be_written_is_refused_and_begins_nothing() {
     let folder = Folder::new();
     let log = folder.open(LogOptions::default());
-    assert!(log.write(&[b'a'; 256], b"").is_err());
+    assert!(log.write([b'a'; 256], b"").is_err());
     let v4 = Uuid::from_u128(0x1234_5678_1234_4234_8234_1234_5678_1234);
     assert!(log.write_as(Some(v4), b"", b"").is_err());
     assert!(folder.files("active").is_empty());
@@ -907,13 +907,13 @@ fn what_is_refused_ends_no_segment() {
         .segment_age(Duration::from_secs(5));
     let log = folder.open(limits);
     let first = at_second(10);
-    log.write_as(Some(first), b"", &[0; 60]).unwrap();
+    log.write_as(Some(first), b"", [0; 60]).unwrap();
     let later = at_second(20);
     let v4 = Uuid::from_u128(0x1eeb_0000_1234_4234_8234_1234_5678_1234);
-    assert!(log.write(&[b'a'; 256], b"").is_err());
-    assert!(log.write_as(Some(later), &[b'a'; 256], b"").is_err());
+    assert!(log.write([b'a'; 256], b"").is_err());
+    assert!(log.write_as(Some(later), [b'a'; 256], b"").is_err());
     assert!(log.write_as(Some(v4), b"", b"").is_err());
-    assert!(log.write_as(Some(first), b"", &[0; 60]).is_err());
+    assert!(log.write_as(Some(first), b"", [0; 60]).is_err());
     assert_eq!(
         log.write_batch([NewRecord::new(&[b'a'; 256], b"")]).ok(),
         None

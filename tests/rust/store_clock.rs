@@ -53,7 +53,7 @@ fn a_log_whose_times_are_ahead_ends_and_removes_segments() {
     log.write_as(Some(ahead(900 * DAY)), b"type", b"0").unwrap();
     for number in 0..3 {
         std::thread::sleep(Duration::from_millis(30));
-        log.write(b"type", &[number]).unwrap();
+        log.write(b"type", [number]).unwrap();
     }
     log.wait_sealed().unwrap();
     assert_eq!(log.retain(&Retention::default().age(DAY)).unwrap(), []);

@@ -34,7 +34,7 @@ fn unsealed() -> LogOptions {
 
 fn write(log: &SegmentLog, numbers: std::ops::Range<usize>) {
     for number in numbers {
-        log.write(b"type", &value(number)).unwrap();
+        log.write(b"type", value(number)).unwrap();
     }
 }
 

@@ -197,7 +197,7 @@ fn a_missing_record_is_looked_for_once() {
         let path = Path::new("/data/log");
         let options = LogOptions::default().disk(disk.disk()).seal(false);
         let log = SegmentLog::open(path, options).unwrap();
-        let last = (0..50).map(|_| log.write(b"type", &[7; 4000]).unwrap());
+        let last = (0..50).map(|_| log.write(b"type", [7; 4000]).unwrap());
         let last = last.last().unwrap();
         if is_complete {
             log.roll().unwrap();
@@ -387,7 +387,7 @@ fn many_segments(disk: &Simulated) -> SegmentLog {
         .seal(false);
     let log = SegmentLog::open(Path::new("/data/log"), options).unwrap();
     for number in 0..40_u8 {
-        log.write(b"type", &[number]).unwrap();
+        log.write(b"type", [number]).unwrap();
     }
     log
 }

@@ -24,7 +24,7 @@ fn value(number: u64) -> Vec<u8> {
 }
 
 fn write(log: &SegmentLog, mut numbers: std::ops::Range<u64>) -> seglake::Result<()> {
-    numbers.try_for_each(|number| log.write(b"type", &value(number)).map(drop))
+    numbers.try_for_each(|number| log.write(b"type", value(number)).map(drop))
 }
 
 fn count(reader: &LogReader) -> seglake::Result<u64> {

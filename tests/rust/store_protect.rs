@@ -21,7 +21,7 @@ fn options() -> LogOptions {
 fn write(log: &SegmentLog, segments: u8) {
     for number in 0..segments {
         for part in 0..3 {
-            log.write(b"type", &[number, part]).unwrap();
+            log.write(b"type", [number, part]).unwrap();
         }
         log.roll().unwrap();
     }
@@ -272,7 +272,7 @@ fn on(disk: &Simulated) -> LogOptions {
 fn write_on(disk: &Simulated, acknowledged: &mut Acknowledged) -> seglake::Result<()> {
     let log = SegmentLog::open(folder(), on(disk))?;
     for number in 0..4 {
-        log.write(b"type", &[number])?;
+        log.write(b"type", [number])?;
         acknowledged.records += 1;
         if number % 2 == 1 {
             log.roll()?;
@@ -369,7 +369,7 @@ fn what_the_sidecar_covers_is_never_cut() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("log");
         let log = SegmentLog::open(&path, options()).unwrap();
-        log.write(b"type", &[1; 300_000]).unwrap(); // several blocks, of which some are as they were covered
+        log.write(b"type", [1; 300_000]).unwrap(); // several blocks, of which some are as they were covered
         log.write(b"type", b"second").unwrap();
         log.close().unwrap();
         let active = files(&path, ".active").remove(0);

@@ -24,7 +24,7 @@ fn numbered(numbers: std::ops::Range<usize>) -> Vec<Vec<u8>> {
 
 fn write(log: &SegmentLog, numbers: std::ops::Range<usize>) {
     for number in numbers {
-        log.write(b"type", &value(number)).unwrap();
+        log.write(b"type", value(number)).unwrap();
     }
 }
 

@@ -129,7 +129,7 @@ fn extents() -> Vec<std::ops::Range<u64>> {
 
 fn write_large(log: &SegmentLog, numbers: std::ops::Range<usize>) {
     for number in numbers {
-        log.write(b"type", &large(number)).unwrap();
+        log.write(b"type", large(number)).unwrap();
     }
 }
 
@@ -300,7 +300,7 @@ fn a_complete_segment_that_cannot_be_read_is_frozen() {
 fn a_sealed_file_that_is_read_back_differently_freezes_nothing() {
     let disk = Simulated::new();
     let log = open(options(&disk));
-    log.write(b"type", &[7; 4000]).unwrap();
+    log.write(b"type", [7; 4000]).unwrap();
     let is_new = |own: &Done| {
         own.call == Call::Write
             && own

@@ -83,7 +83,7 @@ fn until_it_panics(options: LogOptions, disk: &Simulated, call: IsOf, after: usi
         let write = || {
             let told = catch_unwind(AssertUnwindSafe(|| {
                 loop {
-                    if let Err(error) = own.write(b"type", &[b'v'; 60]) {
+                    if let Err(error) = own.write(b"type", [b'v'; 60]) {
                         return error;
                     }
                 }
@@ -166,12 +166,12 @@ fn an_iterator_that_panics_leaves_the_log_as_it_was() {
     let own = log.clone();
     ends(move || {
         let records = (0..3).map(|number| {
-            own.write(b"type", &value(number)).unwrap();
+            own.write(b"type", value(number)).unwrap();
             assert!(number < 2, "as told");
             NewRecord::new(b"type", b"never")
         });
         catch_unwind(AssertUnwindSafe(|| own.write_batch(records))).unwrap_err();
-        own.write(b"type", &value(3)).unwrap();
+        own.write(b"type", value(3)).unwrap();
     });
     log.close().unwrap();
     assert_eq!(values(&disk), numbered(0..4));
@@ -359,7 +359,7 @@ fn waiting_for_sealing_can_be_interrupted() {
     let disk = Simulated::new().pausing(hold_sealing);
     let log = Arc::new(open(options(&disk)));
     IS_SEALING_HELD.store(true, Ordering::Release);
-    log.write(b"type", &value(0)).unwrap();
+    log.write(b"type", value(0)).unwrap();
     log.roll().unwrap();
     let asked = Arc::new(AtomicUsize::new(0));
     let own = (log.clone(), asked.clone());

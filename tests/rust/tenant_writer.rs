@@ -118,7 +118,7 @@ fn what_does_not_fit_is_refused_by_name() {
     let folder = tempfile::tempdir().unwrap();
     let created = create(
         &tenant::FORMAT,
-        &folder.path().join("v3"),
+        folder.path().join("v3"),
         &options(3, 1 << 20),
     );
     assert!(matches!(created, Err(Error::Usage(message)) if message.contains("version is 3")));

@@ -111,7 +111,7 @@ impl Bench {
         verbs::recover(
             self.source("old"),
             &self.options,
-            &self.path(to),
+            self.path(to),
             recovery,
             |_| Ok(()),
         )
@@ -122,7 +122,7 @@ impl Bench {
         verbs::undo_recover(
             &source,
             None,
-            &self.path(to),
+            self.path(to),
             IfExists::Error,
             &Options::default(),
             |_, _| Ok(()),
