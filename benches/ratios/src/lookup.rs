@@ -409,7 +409,7 @@ impl<'a> Sides<'a> {
 fn beside_databases(comparison: &mut Comparison, folder: &Path, messages: usize) {
     let even = uuids(Spread::Even, messages);
     let source = sealed(&folder.join("even.sealed"), &even);
-    let lookup = open(&source, (16 << 20));
+    let lookup = open(&source, 16 << 20);
     let (get, many) = ("get", format!("get_many of {KEYS}"));
     let sides = Sides::of(&even);
 

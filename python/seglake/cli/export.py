@@ -101,9 +101,9 @@ def command(
     """Write records to DST, one Parquet, Arrow, CSV or JSON lines file.
 
     Records are in the order of the files' paths. SRC is a file, a folder with all below it, a pattern such as
-    'logs/*.active', or a URI of these. All files are of one format. In folders, names that begin with _ or . are
-    left out. DST is a path or URI that ends in .parquet, .arrow, .csv or .jsonl, or - for JSON lines to standard
-    output. Needs pyarrow: pip install pyarrow.
+    'logs/*.active', or a URI of these. All files are of one format, or active and sealed. In folders, names that
+    begin with _ or . are left out. DST is a path or URI that ends in .parquet, .arrow, .csv or .jsonl, or - for JSON
+    lines to standard output. Needs pyarrow: pip install pyarrow.
 
     Nothing is written unless all is: damage stops the export, or with --on-damage skip is left out and counted, and
     written to --damage.

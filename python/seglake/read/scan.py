@@ -1,12 +1,14 @@
-"""`scan`: the records of many files of one format, as if they were one."""
+"""`scan`: the records of many files of one format, or of active and sealed segments, as if they were one."""
 
 from __future__ import annotations
 
 import os
 import warnings
+from collections import Counter
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from contextlib import closing
 from itertools import groupby
+from pathlib import PurePath
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, NoReturn, TypeAlias, TypeVar, cast
 
 from seglake._errors import FormatError, UnreadWarning
@@ -27,7 +29,6 @@ if TYPE_CHECKING:
 
     from seglake._native import ListedSegment, _Filters, _Key  # pyright: ignore[reportPrivateUsage]
     from seglake.stores import RemoteFile, SegmentFile, Stores
-    from seglake.write.export import Exported
 
 __all__ = ["Damaged", "PassedOver", "Scan", "ScannedFile", "scan"]
 
@@ -39,8 +40,12 @@ _LARGE_BYTES: Final = 64 << 20
 # Each has a file's window and batches in memory, so a machine with very many cores is not to have one for each.
 _MOST_THREADS: Final = 16
 
-_OTHER_FORMAT: Final = "choose the files with `glob`, or name the format with `format`"
+_OTHER_FORMAT: Final = "choose the files with `glob`"
 _NO_SEGMENT: Final = "if it is not a segment, leave it out with `glob`; if it is one, name its format with `format`"
+
+
+def _without_extension(file: SegmentFile) -> str:
+    return str(PurePath(file.path).with_suffix(""))
 
 
 class ScannedFile(NamedTuple):
@@ -137,7 +142,8 @@ def scan(
             begin with "_" or "." are left out, and links to folders are not followed; so is the index of a chunked log,
             which is read with that. A file that is named twice is read once.
         format: the format's name; None tells it by content and extension. All files have to be of one format, but
-            for the segments of logs, which are active and sealed: leave it out there.
+            active and sealed segments go together: leave it out there. Of the same name but for the extension they
+            are refused, as one is probably the other, sealed.
         dialect: how an oplog's messages are laid out: "draft" (default), "draft-1.1" or "autobase".
         columns: the columns to read, as in `open`.
         filters: the records to give, as in `open`.
@@ -301,13 +307,14 @@ class Scan:
         self._include_file_paths = include_file_paths
         self._arguments = arguments
         self._threads = 1 if files.are_small else threads
-        # What no other file may differ in. Segments of logs are of several formats, with the same columns.
+        # What no other file may differ in. Active and sealed segments have the same columns.
         chosen = next((file for file in files.found if file.segment is None), files.found[0])
         with self._opened(chosen) as first:
             self._first = first.path or chosen.path
             self._format = first.format
             schema = first.schema
         self._formats = formats(dialect=arguments["dialect"])
+        self._names = Counter(_without_extension(file) for file in files.found if file.segment is None)
         self._schema = schema if include_file_paths is None else schema.renamed("path", include_file_paths)
 
     @property
@@ -635,39 +642,6 @@ class Scan:
             for file, batch in found:
                 yield file.path, batch
 
-    def write_parquet(
-        self,
-        path: str | os.PathLike[str],
-        *,
-        damage: str | os.PathLike[str] | None = None,
-        compression: str = "zstd",
-        row_group_size: int = 1_048_576,
-        if_exists: Literal["error", "overwrite"] = "error",
-        progress: Callable[[int, int], object] | None = None,
-        storage_options: Mapping[str, str] | None = None,
-    ) -> Exported:
-        """Writes the records to a Parquet file: `export`, whose arguments these are, with to="parquet".
-
-        Example:
-            >>> import seglake
-            >>> orders = seglake.scan("logs", glob="*.active")
-            >>> orders.write_parquet("orders.parquet").records
-            6
-        """
-        from seglake.write.export import export
-
-        return export(
-            self,
-            path,
-            to="parquet",
-            damage=damage,
-            compression=compression,
-            row_group_size=row_group_size,
-            if_exists=if_exists,
-            progress=progress,
-            storage_options=storage_options,
-        )
-
     def _pyarrow_schema(self) -> pyarrow.Schema:
         import pyarrow as pa
 
@@ -684,18 +658,24 @@ class Scan:
             found = reader.format
             reader.close()
             raise FormatError(
-                f"is {found}, while {printable_path(self._first)} is {self._format}: a scan is of one format",
+                f"is {found}, while {printable_path(self._first)} is {self._format}: a scan is of one format, or of "
+                "active and sealed segments that are no copies of each other by their names",
                 path=file.path,
                 next=_OTHER_FORMAT,
             )
         return reader
 
     def _belongs(self, file: SegmentFile, format: str) -> bool:
-        """Tells whether a file's format is the scan's, or that of a segment of a log with the same columns."""
+        """Tells whether a file is of the scan's format, or of another one with the same columns.
+
+        What has the name of another file but for its extension is probably that file, sealed: it has the same records.
+        """
         own = getattr(self, "_format", format)
         if format == own:
             return True
-        return file.segment is not None and self._formats[format].columns == self._formats[own].columns
+        if file.segment is None and self._names[_without_extension(file)] > 1:
+            return False
+        return self._formats[format].columns == self._formats[own].columns
 
     def _is_large(self, file: SegmentFile) -> bool:
         """Tells whether a file is read by several threads itself."""

@@ -16,6 +16,8 @@ from uuid import UUID
 from seglake._json_text import VALUE_FORMS, ValueForm, base64_text, is_json, json_text, json_value
 from seglake._text import printable_path
 from seglake._values import instant_us
+from seglake.read.scan import Scan
+from seglake.read.scan import scan as scan_of
 from seglake.stores import Stores
 from seglake.stores.object_store import ObjectStore
 from seglake.stores.patterns import mounted_path
@@ -26,7 +28,6 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from seglake._native import Report
-    from seglake.read.scan import Scan
 
 __all__ = ["FILE_KINDS", "Exported", "FileKind", "export", "kind_of"]
 
@@ -69,7 +70,7 @@ class Exported(NamedTuple):
 
 
 def export(
-    scan: Scan,
+    source: Scan | str | os.PathLike[str] | Sequence[str | os.PathLike[str]],
     path: str | os.PathLike[str] | BinaryIO,
     *,
     to: FileKind | None = None,
@@ -81,7 +82,7 @@ def export(
     progress: Callable[[int, int], object] | None = None,
     storage_options: Mapping[str, str] | None = None,
 ) -> Exported:
-    r"""Writes the records of a scan to one file, in flat memory. The file appears once it is complete and on the disk.
+    r"""Writes the records of files to one file, in flat memory. The file appears once it is complete and on the disk.
 
     A path may be a URI of an object store (`s3://bucket/x.parquet`). The file is written to a local temporary file, and
     uploaded when it is complete. For other file systems give a path of a mounted one, or a binary file that you opened.
@@ -91,7 +92,7 @@ def export(
     as `Record.type` has them. Needs pyarrow.
 
     Args:
-        scan: what `seglake.scan` returned.
+        source: a scan, or what `seglake.scan` takes: paths of files and folders, patterns, URIs.
         path: the file to write, by its path or URI, or a binary file object, to which Arrow is written as a stream.
         to: "parquet", "arrow", "csv" or "jsonl"; None tells it by the extension.
         value: how CSV and JSON lines have values. None is "text" in CSV and "base64" in JSON lines. "text" and "json"
@@ -115,10 +116,11 @@ def export(
 
     Example:
         >>> import seglake
-        >>> seglake.export(seglake.scan("orders.active"), "orders.csv").records
+        >>> seglake.export("orders.active", "orders.csv").records
         3
     """
-    _check_arguments(scan, path, damage, row_group_size)
+    scan = source if isinstance(source, Scan) else scan_of(source, storage_options=storage_options)
+    _check_arguments(path, damage, row_group_size)
     if if_exists not in ("error", "overwrite"):
         raise ValueError(f'if_exists is "error" or "overwrite", not {if_exists!r}')
     overwrites = if_exists == "overwrite"
@@ -155,18 +157,12 @@ def export(
         return _write(scan, sheet, ranges, progress)
 
 
-def _check_arguments(scan: object, path: object, damage: object, row_group_size: object) -> None:
+def _check_arguments(path: object, damage: object, row_group_size: object) -> None:
     """Refuses what is of another type.
 
     Raises:
         TypeError: something is.
     """
-    import seglake
-
-    if not isinstance(scan, seglake.Scan):
-        raise TypeError(
-            f"scan must be what seglake.scan returned, not {type(scan).__name__}: seglake.scan reads a path"
-        )
     if not isinstance(path, str | os.PathLike) and not hasattr(path, "write"):
         raise TypeError(f"path must be a path, a URI or a binary file object, not {type(path).__name__}")
     if damage is not None and not isinstance(damage, str | os.PathLike):
