@@ -84,7 +84,7 @@ def test_threads_work_side_by_side(tmp_path: Path, monkeypatch: pytest.MonkeyPat
         barrier.wait()
         return real_open(source, *position, **options)
 
-    monkeypatch.setattr(seglake, "resume", open_)
+    monkeypatch.setattr(seglake.incremental, "resume", open_)
     assert seglake.ingest(tmp_path / "src", tmp_path / "lake", threads=3).records == 15
 
 
@@ -98,7 +98,7 @@ def test_no_more_threads_than_asked_for(tmp_path: Path, monkeypatch: pytest.Monk
 
     for number in range(12):
         write_segment(tmp_path / f"src/{number:02}.active", 5)
-    monkeypatch.setattr(seglake, "resume", open_)
+    monkeypatch.setattr(seglake.incremental, "resume", open_)
     assert seglake.ingest(tmp_path / "src", tmp_path / "lake", threads=2).records == 60
     assert 1 <= len(names) <= 2
 
@@ -175,7 +175,7 @@ def test_an_error_in_one_task_stops_the_others_in_the_middle_of_a_file(
             raise RuntimeError("a bug")
         return LongReader(real_resume(source, position, **options), failed, given, 5_000)
 
-    monkeypatch.setattr(seglake, "resume", resume)
+    monkeypatch.setattr(seglake.incremental, "resume", resume)
     with pytest.raises(IngestError, match=r"a task failed, nothing was ingested: RuntimeError: a bug"):
         seglake.ingest(tmp_path / "src", tmp_path / "lake", threads=2)
     assert len(given) < 5_000

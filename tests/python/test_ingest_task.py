@@ -94,7 +94,7 @@ def failing(monkeypatch: pytest.MonkeyPatch) -> set[str]:
         reader = real_resume(source, position, **options)
         return FailingReader(reader) if isinstance(source, str) and Path(source).name in names else reader
 
-    monkeypatch.setattr(seglake, "resume", resume)
+    monkeypatch.setattr(seglake.incremental, "resume", resume)
     return names
 
 

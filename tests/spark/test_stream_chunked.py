@@ -220,7 +220,7 @@ def test_the_driver_reads_no_chunk_but_the_first_and_the_last(tmp_path: Path, mo
             counts.append(reader.count_rows())
         return reader
 
-    monkeypatch.setattr(seglake, "resume", resumed)
+    monkeypatch.setattr(seglake.incremental, "resume", resumed)
     folder = tmp_path / "files"
     folder.mkdir()
     with seglake.create(folder / "a.chunks", format="chunked", options={"chunk_records": 10}) as writer:

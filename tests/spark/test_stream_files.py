@@ -412,7 +412,9 @@ def test_files_that_did_not_change_are_not_opened(folder: Path, monkeypatch: pyt
     query.batch()
     opened: list[Any] = []
     resume = seglake.incremental.resume
-    monkeypatch.setattr(seglake, "resume", lambda *given, **more: opened.append(given) or resume(*given, **more))
+    monkeypatch.setattr(
+        seglake.incremental, "resume", lambda *given, **more: opened.append(given) or resume(*given, **more)
+    )
     for _ in range(3):
         assert query.batch() == []
         query.restart()
@@ -452,7 +454,7 @@ def test_threads_look_no_further_than_the_batch_may_reach(folder: Path, monkeypa
         threads.add(threading.current_thread().name)
         return resume(source, *given, **more)
 
-    monkeypatch.setattr(seglake, "resume", noted)
+    monkeypatch.setattr(seglake.incremental, "resume", noted)
     rows = [Segment(folder / f"{number:02}.active").grow(1)[0] for number in range(12)]
     query = stream(folder, maxFilesPerTrigger="2")
     assert query.plan()
@@ -691,7 +693,7 @@ def bad_files(folder: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
                 raise OSError(5, "Input/output error", str(source))
             return look(source, *given, **how)
 
-        monkeypatch.setattr(seglake, look.__name__, failing)
+        monkeypatch.setattr(seglake.incremental, look.__name__, failing)
     return rows
 
 

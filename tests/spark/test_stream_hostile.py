@@ -189,6 +189,6 @@ def test_a_file_that_is_replaced_between_two_looks_of_a_task(
             (folder.parent / "b.active").replace(a.path)
         return resume(source, position, **more)
 
-    monkeypatch.setattr(seglake, "resume", replace)
+    monkeypatch.setattr(seglake.incremental, "resume", replace)
     with pytest.raises(seglake.exceptions.ReplacedError, match=r"a\.active"):
         query.read()

@@ -11,7 +11,7 @@ pub(crate) struct Reopening {
     pub(crate) path: Option<PathBuf>,
     /// Whether a key was given as bytes.
     pub(crate) has_key: bool,
-    /// The function that opens it, of the package.
+    /// The function that opens it, of the extension.
     pub(crate) function: &'static str,
     /// The keyword arguments, without such a key.
     pub(crate) keywords: Py<PyDict>,
@@ -37,7 +37,7 @@ impl Reopening {
                 "a reader whose key was given as bytes cannot be pickled: give the path of a file that holds it, or set SEGLAKE_KEY",
             ));
         }
-        let open = py.import("seglake")?.getattr(*function)?;
+        let open = py.import("seglake._native")?.getattr(*function)?;
         let partial = py
             .import("functools")?
             .getattr("partial")?
